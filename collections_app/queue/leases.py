@@ -52,7 +52,8 @@ WHERE id = (
     SELECT id FROM document_version
     WHERE state IN ('queued', 'extracting', 'splitting', 'embedding')
         AND (next_at <= statement_timestamp() OR error_code = '')
-        AND (lease_until IS NULL OR lease_until NOT BETWEEN statement_timestamp() AND statement_timestamp() + %s)
+        AND (lease_until IS NULL
+            OR lease_until NOT BETWEEN statement_timestamp() AND statement_timestamp() + %s * interval '1 s')
         AND created_by >= %s
     ORDER BY created_by, next_at, id LIMIT 1
     FOR NO KEY UPDATE SKIP LOCKED
@@ -95,7 +96,7 @@ def take_next(after: str = "") -> Lease | None:
     with connection.cursor() as cursor:
         # The next owner in order, then the first.
         for owner in (after + " ", ""):
-            cursor.execute(NEXT, [token, LEASE.total_seconds(), LONGEST_LEASE, owner])
+            cursor.execute(NEXT, [token, LEASE.total_seconds(), LONGEST_LEASE.total_seconds(), owner])
             row = cursor.fetchone()
             if row:
                 return Lease(version_id=row[0], token=token, owner=row[1], attempt=row[2])

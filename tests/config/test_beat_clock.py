@@ -35,11 +35,16 @@ def beat(rows: Any, monkeypatch: Any) -> Iterator[LeaderScheduler]:
     scheduler.close()
 
 
+def heap(beat: Any) -> list[Any]:
+    """The time, priority and entry of each task."""
+    return beat._heap
+
+
 def waits(beat: LeaderScheduler) -> dict[str, float]:
     """The seconds until each task runs."""
     for _ in range(2):
         beat.tick()
-    return {event[2].name: event[0] - time.time() for event in beat._heap if event[2].name in INTERVALS}
+    return {event[2].name: event[0] - time.time() for event in heap(beat) if event[2].name in INTERVALS}
 
 
 def longer_than_their_interval(beat: LeaderScheduler) -> set[str]:
@@ -60,7 +65,7 @@ def test_new_leader_does_not_wait_for_the_clock_of_the_former(rows: Any, beat: L
 def test_clock_that_is_set_back_pauses_no_task(beat: LeaderScheduler):
     waits(beat)
     # What an hour ago was now is an hour ahead.
-    beat._heap = [type(event)(event[0] + 3600, *event[1:]) for event in beat._heap]
+    heap(beat)[:] = [type(event)(event[0] + 3600, *event[1:]) for event in heap(beat)]
     for entry in beat.schedule.values():
         entry.last_run_at = entry.model.last_run_at = entry.model.last_run_at + timedelta(hours=1)
     assert longer_than_their_interval(beat) == set()

@@ -38,7 +38,8 @@ def manager(transactional_db: Any, carl: User, monkeypatch: Any) -> Caller:
 @contextmanager
 def before_statement(number: int, act: Callable[[], Any]) -> Iterator[list[Any]]:
     """Another connection acts before this statement; the load goes on when it has ended or waits for the load."""
-    execute, count, running = psycopg.Cursor.execute, 0, []
+    execute, count = psycopg.Cursor.execute, 0
+    running: list[Any] = []
 
     def counting(cursor: Any, *positional: Any, **named: Any) -> Any:
         nonlocal count

@@ -2,6 +2,7 @@
 
 import pytest
 
+from collections_app.documents.storage import StoredLoad
 from collections_app.models import Collection, Version
 from collections_app.models.documents import State
 from collections_app.queue import leases
@@ -11,6 +12,11 @@ from tests.support.clocks import database_clock_goes_back, host_clock_off_by, ti
 
 pytestmark = pytest.mark.django_db
 BOTH = pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
+
+
+def version_of(stored: StoredLoad) -> Version:
+    assert stored.lease_token is not None
+    return leases.leased_version(stored.version.pk, stored.lease_token)
 
 
 def state() -> str:
@@ -35,7 +41,7 @@ def test_lease_is_respected_by_a_worker_whose_clock_is_wrong(collection: Collect
 def test_pause_is_respected_by_a_worker_whose_clock_is_wrong(collection: Collection, hours: int):
     accepted = accept(collection, takes_lease=True)
     with host_clock_off_by(hours):
-        leases.postpone(leases.leased_version(accepted.version.pk, accepted.lease_token), 10, "provider", "away")
+        leases.postpone(version_of(accepted), 10, "provider", "away")
         assert (leases.due().count(), leases.take_next()) == (0, None)
     time_passes(Version.objects.all(), "next_at", seconds=13)
     assert (leases.due().count(), work(), state()) == (1, 1, State.READY)
@@ -52,7 +58,7 @@ def test_lease_of_a_killed_worker_ends_after_the_clock_was_set_back(collection: 
     database_clock_goes_back(Version.objects.all(), "next_at", "lease_until")
     assert (leases.due().count(), work(), state()) == (1, 1, State.READY)
     with pytest.raises(leases.LeaseLost):
-        leases.leased_version(killed.version.pk, killed.lease_token)
+        version_of(killed)
 
 
 @BOTH

@@ -40,8 +40,8 @@ def violation(seed: int) -> tuple[Step, Any, Any] | None:
         # Known before, so that the first of the two does not load more.
         catalogue_loader.forget()
         catalogue_loader.reload_if_changed()
-        one, other = (answers(payloads, steps, has_hidden=bool(condition) and is_other)
-                      for is_other, payloads in enumerate(([{}, {"a": 1}], [{"name": "secret"}, None])))  # fmt: skip
+        one = answers([{}, {"a": 1}], steps)
+        other = answers([{"name": "secret"}, None], steps, has_hidden=bool(condition))
     catalogue_loader.forget()
     return next(
         ((step, left, right) for (step, *left), (_, *right) in zip(one, other, strict=True) if left != right), None
@@ -61,7 +61,7 @@ def step_for(random: Random) -> Step:
     return Step("GET", LOG, sys_id, params, follows=0 if sys_id else 1)
 
 
-def answers(payloads: list[Any], steps: list[Step], *, has_hidden: bool) -> list[Any]:
+def answers(payloads: list[Any], steps: list[Step], *, has_hidden: bool = False) -> list[Any]:
     with rolled_back():
         for number, payload in enumerate(payloads, 1):
             store(f"1800000000000000a{number}", "device", USER_IDS[0], payload)

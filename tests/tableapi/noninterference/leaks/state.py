@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 from system.errors import Conflict
+from system.http import django_request
 from tableapi.access import permissions
 from tableapi.access.permissions import Permissions
 from tableapi.catalogue.definitions import Table
@@ -30,7 +31,7 @@ def without_caller(right: Any, *rest: Any) -> dict[str, Any]:
 @leak("B24", by="shared_state")
 def a_stored_answer_is_for_everybody_who_sends_the_same(stack: ExitStack) -> None:
     def hash_without_roles(right: Any, request: Any) -> str:
-        return hashlib.sha256(idempotency.django_request(request).body).hexdigest()
+        return hashlib.sha256(django_request(request).body).hexdigest()
 
     instead(stack, idempotency, "_identity", without_caller)
     instead(stack, idempotency, "_hash", hash_without_roles)
