@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import OperationalError, models, transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from accounts.models.failed_attempts import FailedAttempts
 from system.error_details import is_disk_full
@@ -35,9 +35,11 @@ PAIR = "pair:"
 RESERVE = """
     INSERT INTO accounts_failed_attempts AS seen (key, started_at, count) VALUES (%(key)s, clock_timestamp(), 1)
     ON CONFLICT (key) DO UPDATE SET
-        count = CASE WHEN seen.started_at < clock_timestamp() - %(window)s::interval THEN 1 ELSE seen.count + 1 END,
-        started_at = CASE WHEN seen.started_at < clock_timestamp() - %(window)s::interval
-                          THEN clock_timestamp() ELSE seen.started_at END
+        -- A start in the future is from before the clock was set back.
+        count = CASE WHEN seen.started_at BETWEEN clock_timestamp() - %(window)s::interval AND clock_timestamp()
+                     THEN seen.count + 1 ELSE 1 END,
+        started_at = CASE WHEN seen.started_at BETWEEN clock_timestamp() - %(window)s::interval AND clock_timestamp()
+                          THEN seen.started_at ELSE clock_timestamp() END
     RETURNING count, ceil(extract(epoch FROM started_at + %(window)s::interval - clock_timestamp()))::int
 """
 
@@ -64,7 +66,7 @@ def network(address: str) -> str:
 
 def locked_logins() -> int:
     full = FailedAttempts.objects.filter(key__startswith=PAIR, count__gte=MAX_FAILURES_PER_LOGIN_AND_ADDRESS)
-    return full.filter(started_at__gt=timezone.now() - WINDOW).count()
+    return full.filter(started_at__gt=Now() - WINDOW).count()
 
 
 def count_one(what: str, address: str, most: int) -> None:

@@ -6,6 +6,8 @@
       └── expiry ───────┘ the holder was killed or is too slow; its next write raises LeaseLost
 
 `attempt` counts the leases since the last stored result. All times are the database's, because host clocks may differ.
+Times in the future from before that clock was set back do not count: a version waits only with an `error_code`, and no
+lease is longer than `MAX_LEASE`.
 """
 
 from collections.abc import Iterator
@@ -28,6 +30,8 @@ from system.plain_sql import fetch_rows, run_statement
 logger = structlog.get_logger(__name__)
 
 LEASE = timedelta(seconds=60)
+# As a statement sees it that began before the lease was taken.
+MAX_LEASE = 2 * LEASE
 MAX_ATTEMPTS = 5
 FIRST_PAUSE_S = 5.0
 MAX_ERROR_LENGTH = 1000
@@ -45,8 +49,11 @@ UPDATE document_version
 SET lease_token = %s, lease_until = clock_timestamp() + %s * interval '1 s', attempt = attempt + 1
 WHERE id = (
     SELECT id FROM document_version
-    WHERE state IN ('queued', 'extracting', 'splitting', 'embedding') AND next_at <= statement_timestamp()
-        AND (lease_until IS NULL OR lease_until <= statement_timestamp()) AND created_by >= %s
+    WHERE state IN ('queued', 'extracting', 'splitting', 'embedding')
+        AND (next_at <= statement_timestamp() OR error_code = '')
+        AND (lease_until IS NULL
+            OR lease_until NOT BETWEEN statement_timestamp() AND statement_timestamp() + %s * interval '1 s')
+        AND created_by >= %s
     ORDER BY created_by, next_at, id LIMIT 1
     FOR NO KEY UPDATE SKIP LOCKED
 )
@@ -87,7 +94,7 @@ def take_next(after: str = "") -> Lease | None:
     token = uuid4()
     # The next owner in order, then the first.
     for owner in (after + " ", ""):
-        row = next(iter(fetch_rows(NEXT, [token, LEASE.total_seconds(), owner])), None)
+        row = next(iter(fetch_rows(NEXT, [token, LEASE.total_seconds(), MAX_LEASE.total_seconds(), owner])), None)
         if row:
             return Lease(version_id=row[0], token=token, owner=row[1], attempt=row[2])
     return None
@@ -106,8 +113,9 @@ def has_waiting(owner: str, most: int) -> bool:
 
 
 def due() -> Any:
-    is_free = Q(lease_until=None) | Q(lease_until__lte=STATEMENT_CLOCK)
-    return Version.objects.filter(is_free, state__in=UNFINISHED, next_at__lte=STATEMENT_CLOCK)
+    is_time = Q(next_at__lte=STATEMENT_CLOCK) | Q(error_code="")
+    leased = (STATEMENT_CLOCK, STATEMENT_CLOCK + MAX_LEASE)
+    return Version.objects.filter(is_time, state__in=UNFINISHED).exclude(lease_until__range=leased)
 
 
 def leased_version(version_id: int, token: UUID) -> Version:

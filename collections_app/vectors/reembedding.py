@@ -13,12 +13,13 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Any
 
 import structlog
 from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, embedder
 from collections_app.models import ChunkVector, Collection, EmbeddingSpace, Version
@@ -76,10 +77,10 @@ def progress(collection: Collection) -> tuple[int, int]:
 def due() -> QuerySet[Collection]:
     """Collections with work to do now, the longest waiting first."""
     unfinished = Q(next_space__isnull=False) | Q(has_old_vectors=True)
-    is_time = Q(reembed_at=None) | Q(reembed_at__lte=timezone.now())
-    return Collection.objects.filter(unfinished, is_time, deleted_at=None).order_by(
-        F("reembed_at").asc(nulls_first=True)
-    )
+    # By the database's clock, because host clocks may differ. A longer wait is from before it was set back.
+    waiting = (Now(), Now() + timedelta(seconds=MAX_WAIT_S))
+    due = Collection.objects.filter(unfinished, deleted_at=None).exclude(reembed_at__range=waiting)
+    return due.order_by(F("reembed_at").asc(nulls_first=True))
 
 
 def work(collection: Collection, until: float) -> None:
@@ -203,8 +204,8 @@ def _note(collection_id: str, reason: str, attempt: int, wait_s: float) -> None:
     )
 
 
-def _in(seconds: float) -> datetime:
-    return timezone.now() + timedelta(seconds=seconds)
+def _in(seconds: float) -> Any:
+    return Now() + timedelta(seconds=seconds)
 
 
 def _target(collection_id: str) -> EmbeddingSpace | None:

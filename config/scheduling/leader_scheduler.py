@@ -11,6 +11,7 @@ import psycopg
 import structlog
 from django.conf import settings
 from django.db import connection
+from django.utils import timezone
 from django_celery_beat.schedulers import DatabaseScheduler
 
 from config.database import connections
@@ -75,6 +76,7 @@ class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package h
             self._initial_read = True  # the former leader's changes are in the database
             self._heap = None
         self._write_heartbeat()
+        self._correct_last_runs()
         try:
             return float(min(super().tick(*positional, **named), RETRY_INTERVAL_S))
         except Exception as error:  # the broker or the database is unavailable: retry forever
@@ -84,6 +86,15 @@ class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package h
     def _write_heartbeat(self) -> None:
         if time.monotonic() - self.heartbeat_at >= HEARTBEAT_INTERVAL_S and write_beat():
             self.heartbeat_at = time.monotonic()
+
+    def _correct_last_runs(self) -> None:
+        """A last run in the future, from before the clock was set back or by a leader whose clock is ahead, would pause
+        its task until then."""
+        now = timezone.now()
+        for entry in (self._schedule or {}).values():
+            if entry.model.last_run_at > now:
+                entry.last_run_at = entry.model.last_run_at = now
+                self._heap = None
 
     def close(self) -> None:
         super().close()

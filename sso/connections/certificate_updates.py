@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 from django.db import transaction
 from django.db.models import F, Q
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from sso.provider.discovery import policy
@@ -126,16 +126,17 @@ def why_unknown(setting: OidcSetting) -> str:
 
 def _claim(pair: CertificatePair) -> bool:
     """Whether this caller makes the request; the database decides, for all processes."""
-    now = timezone.now()
-    is_due = Q(asked_for_unknown_at=None) | Q(asked_for_unknown_at__lt=now - UNKNOWN_AFTER)
-    return bool(CertificatePair.objects.filter(is_due, pk=pair.pk).update(asked_for_unknown_at=now))
+    # By its clock; one in the future is from before that was set back.
+    recently = (Now() - UNKNOWN_AFTER, Now() + UNKNOWN_AFTER)
+    due = CertificatePair.objects.filter(pk=pair.pk).exclude(asked_for_unknown_at__range=recently)
+    return bool(due.update(asked_for_unknown_at=Now()))
 
 
 def _wait_for_other_request(pair: CertificatePair, deadline: Deadline) -> bool:
     """Wait while another caller fetches the keys, because its answer may contain the one that is missing."""
     until = deadline.sooner(PATIENCE_S).at
     is_pending = Q(answered_at=None) | Q(answered_at__lt=F("asked_for_unknown_at"))
-    is_recent = Q(asked_for_unknown_at__gt=timezone.now() - timedelta(seconds=PATIENCE_S))
+    is_recent = Q(asked_for_unknown_at__gt=Now() - timedelta(seconds=PATIENCE_S))
     has_waited = False
     while CertificatePair.objects.filter(is_pending, is_recent, pk=pair.pk).exists() and time.monotonic() < until:
         has_waited = True
@@ -153,7 +154,7 @@ def _draw(url_idp: str, realm: str) -> int:
 
 
 def _record_failure(url_idp: str, realm: str, reason: str) -> None:
-    CertificatePair.objects.filter(url_idp=url_idp, realm=realm).update(failure=reason, answered_at=timezone.now())
+    CertificatePair.objects.filter(url_idp=url_idp, realm=realm).update(failure=reason, answered_at=Now())
 
 
 def _apply(url_idp: str, realm: str, published: KeySet, number: int) -> Outcome:
@@ -162,13 +163,12 @@ def _apply(url_idp: str, realm: str, published: KeySet, number: int) -> Outcome:
         stored = {row.kid: row for row in IdpCertificate.of_pair(url_idp, realm)}
         if not OidcSetting.objects.filter(url_idp=url_idp, realm=realm).exists():
             return Outcome()  # the last connection of the pair was deleted during the request, and its keys with it
-        now = timezone.now()
         if number < pair.last_applied:
             # A later request was answered sooner, so this answer is outdated.
-            CertificatePair.objects.filter(pk=pair.pk).update(answered_at=now)
+            CertificatePair.objects.filter(pk=pair.pk).update(answered_at=Now())
             return Outcome(unchanged=len(stored), skipped=published.skipped)
         outcome = _update(url_idp, realm, stored, published)
-        pair.last_applied, pair.fetched_at, pair.answered_at = number, now, now
+        pair.last_applied, pair.fetched_at, pair.answered_at = number, Now(), Now()
         pair.failure, pair.warning = "", " ".join(outcome.warnings)
         pair.save()
     return outcome

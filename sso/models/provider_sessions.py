@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.models import Session, User
@@ -89,5 +90,5 @@ class ProviderSession(models.Model):
 
     @classmethod
     def forget_ended(cls) -> None:
-        own = Session.objects.filter(provider_session=OuterRef("pk"), expire_date__gt=timezone.now())
-        cls.objects.filter(~Exists(own), started_at__lt=timezone.now() - SIGN_IN_GRACE).delete()
+        own = Session.objects.filter(provider_session=OuterRef("pk"), expire_date__gt=Now())
+        cls.objects.filter(~Exists(own), started_at__lt=Now() - SIGN_IN_GRACE).delete()

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import models
 from django.db.models import Max, Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from sso.models.provider_sessions import session_id
@@ -43,7 +44,9 @@ class ProviderSignOut(models.Model):
         if cls.objects.filter(token_hash=token_hash).exists():
             return False
         identifiers = {name: claims[name] for name in ("sub", "sid") if name in claims}
-        cls.objects.create(token_hash=token_hash, issuer=claims["iss"], issued_at=claims["iat"], **identifiers)
+        cls.objects.create(
+            token_hash=token_hash, issuer=claims["iss"], issued_at=claims["iat"], came_at=Now(), **identifiers
+        )
         return True
 
     @classmethod
@@ -63,4 +66,4 @@ class ProviderSignOut(models.Model):
 
     @classmethod
     def forget_old(cls) -> None:
-        cls.objects.filter(came_at__lt=timezone.now() - KEPT_FOR).delete()
+        cls.objects.filter(came_at__lt=Now() - KEPT_FOR).delete()

@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import RegexValidator
 from django.db import models, transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.privileges import privilege_guard
@@ -118,10 +119,10 @@ class ProviderRecord(Record):
 
     def claim_lookup(self) -> bool:
         """Whether this caller may look up the provider: one caller in 30 s, across all processes."""
-        now = timezone.now()
-        is_due = models.Q(resolve_tried_at=None) | models.Q(resolve_tried_at__lt=now - discovery.AGAIN_AFTER)
-        own = type(self)._base_manager.filter(pk=self.pk)
-        is_ours = bool(own.filter(is_due, issuer="").update(resolve_tried_at=now))
+        # By the database's clock; one in the future is from before that was set back.
+        recently = (Now() - discovery.AGAIN_AFTER, Now() + discovery.AGAIN_AFTER)
+        due = type(self)._base_manager.filter(pk=self.pk, issuer="").exclude(resolve_tried_at__range=recently)
+        is_ours = bool(due.update(resolve_tried_at=Now()))
         if not is_ours:
             self.refresh_from_db(fields=[*OWN_COLUMNS])
         return is_ours

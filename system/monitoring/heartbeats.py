@@ -1,13 +1,13 @@
 """Records when a background process last did its work."""
 
 from django.db import DatabaseError, InterfaceError
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from system.models import Heartbeat
 
 
 def beat(name: str) -> None:
-    Heartbeat.objects.update_or_create(name=name, defaults={"at": timezone.now()})
+    Heartbeat.objects.update_or_create(name=name, defaults={"at": Now()})
 
 
 def write_beat() -> bool:

@@ -55,6 +55,12 @@ def is_product() -> bool:
     return _is_product.get()
 
 
+def lock() -> None:
+    """Until the transaction ends, nobody else changes tables. Taken before any record of the catalogue is locked."""
+    if not _locked.get():
+        _run_with_retries(sql.SQL("SELECT pg_advisory_xact_lock({})").format(LOCK))
+
+
 @contextmanager
 def locked() -> Iterator[None]:
     """A transaction in which nobody else changes tables; the lock is held until it ends."""
@@ -62,7 +68,7 @@ def locked() -> Iterator[None]:
         yield
         return
     with transaction.atomic():
-        _run_with_retries(sql.SQL("SELECT pg_advisory_xact_lock({})").format(LOCK))
+        lock()
         token = _locked.set(True)
         try:
             yield

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models.functions import Now
 from django.http import HttpResponse
-from django.utils import timezone
 from rest_framework.request import Request
 
 from system.errors import BadRequest, Conflict, ServiceError
@@ -48,7 +48,7 @@ def answer_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpRe
     request_hash = _hash(request)
     with transaction.atomic():
         _lock(identity)
-        stored = IdempotentAnswer.objects.filter(**identity, created_at__gt=timezone.now() - KEPT_FOR).first()
+        stored = IdempotentAnswer.objects.filter(**identity, created_at__gt=Now() - KEPT_FOR).first()
         if stored is not None:
             return _replay(stored, request_hash)
         response = _first_response(respond)
@@ -102,11 +102,11 @@ def _store(identity: dict[str, Any], request_hash: str, response: HttpResponse) 
         "status": response.status_code,
         "body": response.content.decode(),
         "headers": headers,
-        "created_at": timezone.now(),
+        "created_at": Now(),
     }
     IdempotentAnswer.objects.update_or_create(**identity, defaults=values)
 
 
 def forget_old() -> int:
-    count, _ = IdempotentAnswer.objects.filter(created_at__lte=timezone.now() - KEPT_FOR).delete()
+    count, _ = IdempotentAnswer.objects.filter(created_at__lte=Now() - KEPT_FOR).delete()
     return count

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
@@ -13,7 +14,9 @@ from system.http import django_request, etags
 from system.http.error_responses import own_origin
 from system.http.json_view import JsonView
 from system.http.request_body import InvalidJson
+from tableapi.access.permissions import ADMIN, CATALOGUE
 from tableapi.catalogue.definitions import Catalogue
+from tableapi.ddl import schema_editor
 from tableapi.query.parameters import OutputOptions, parse_input_display, parse_output
 from tableapi.read import pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
@@ -74,8 +77,17 @@ class TableViewSet(JsonView, ViewSet):
         return answer_once(request, respond)
 
 
-@on_current_catalogue
 def write(
+    caller: Caller, table_name: str, change: RequestedChange, operation: Callable[[WriteRequest], Result]
+) -> Result:
+    """Open the table for the caller and write to it. Designers wait for each other, before they load the catalogue."""
+    is_designer = table_name in CATALOGUE and ADMIN in caller.role_names
+    with schema_editor.locked() if is_designer else nullcontext():
+        return _write(caller, table_name, change, operation)
+
+
+@on_current_catalogue
+def _write(
     catalogue: Catalogue,
     caller: Caller,
     table_name: str,

@@ -61,6 +61,10 @@ class CatalogueRecord(Record):
     class Meta(Record.Meta):
         abstract = True
 
+    @classmethod
+    def lock_for_change(cls) -> None:
+        schema_editor.lock()
+
     # Attributes that cannot be changed after creation.
     fixed: ClassVar[tuple[str, ...]] = ()
 

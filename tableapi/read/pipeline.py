@@ -65,10 +65,13 @@ def _read_list(catalogue: Catalogue, caller: Caller, table_name: str, request: L
     start = page_start(request, table, caller.user_id)
     statement = _compile_list(context, plan, request, start.page(request.limit))
     inputs = context.inputs(request.query.conditions, **start.values())
-    database = replica.choose_database(context, request, statement)
-    rows = statement_runner.without_version(statement_runner.fetch_bytes(statement, inputs, database), catalogue)
-    total = _count(context, plan, request, inputs, database) if request.count else None
-    return list_result(request, start, plan, rows, total)
+
+    def run(database: str) -> ListResult:
+        rows = statement_runner.without_version(statement_runner.fetch_bytes(statement, inputs, database), catalogue)
+        total = _count(context, plan, request, inputs, database) if request.count else None
+        return list_result(request, start, plan, rows, total)
+
+    return replica.read(context, request, statement, run)
 
 
 def read_record(caller: Caller, table_name: str, sys_id: str, raw: RawParameters) -> RecordResult:

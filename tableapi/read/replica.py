@@ -1,11 +1,17 @@
-"""Chooses the database of a list: the replica where the client allows it and the replica is up to date."""
+"""Reads lists from the replica where the client allows it and the replica is up to date."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
 
 import structlog
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError
+from psycopg.errors import QueryCanceled
 
+from system import process_cache
 from system.error_details import sqlstate_of
 from tableapi.database import statement_runner
 from tableapi.query.parameters import ListRequest
@@ -16,17 +22,33 @@ from .context import ReadContext
 
 logger = structlog.get_logger(__name__)
 
+Result = TypeVar("Result")
 
-def choose_database(context: ReadContext, request: ListRequest, statement: Statement) -> str:
+# For so long a process does not ask a replica that was unavailable: connecting to a host that disappeared takes 2 s.
+PAUSE_S = 5.0
+_paused_until: list[float] = []
+process_cache.register("pause of the replica", _paused_until.clear)
+
+
+def read(context: ReadContext, request: ListRequest, statement: Statement, run: Callable[[str], Result]) -> Result:
+    """The result of `run` on the replica, or on the primary if the replica must not be used or fails meanwhile: it
+    cancels statements that delay the changes it receives."""
+    if request.replica and MEMBERSHIPS not in statement.sql and statement_runner.REPLICA in settings.DATABASES:
+        statement_runner.check_version(context.inputs())
+        if not _paused_until or _paused_until[-1] <= time.monotonic():
+            try:
+                if _has_current_rules(context):
+                    return run(statement_runner.REPLICA)
+            except (OperationalError, InterfaceError) as error:
+                if isinstance(error.__cause__, QueryCanceled):
+                    raise
+                logger.warning("replica_unavailable", sqlstate=sqlstate_of(error))
+                _paused_until[:] = [time.monotonic() + PAUSE_S]
+    return run(DEFAULT_DB_ALIAS)
+
+
+def _has_current_rules(context: ReadContext) -> bool:
     """ "Everything else, credentials and rules included, is read from the primary": so is the version of the rules. A
-    replica that has another version, or is not available, is not used; nor is one where group membership decides."""
-    if not request.replica or statement_runner.REPLICA not in settings.DATABASES or MEMBERSHIPS in statement.sql:
-        return DEFAULT_DB_ALIAS
+    replica that has another version is not used."""
     inputs = context.inputs()
-    statement_runner.check_version(inputs)
-    try:
-        version = statement_runner.catalogue_version(inputs, statement_runner.REPLICA)
-    except (OperationalError, InterfaceError) as error:
-        logger.warning("replica_unavailable", sqlstate=sqlstate_of(error))
-        return DEFAULT_DB_ALIAS
-    return statement_runner.REPLICA if version == inputs.version else DEFAULT_DB_ALIAS
+    return statement_runner.catalogue_version(inputs, statement_runner.REPLICA) == inputs.version

@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 from django.db import DatabaseError, IntegrityError, transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 from psycopg.types.json import Jsonb
 
 from system.background.task_dispatch import wake
@@ -23,6 +23,7 @@ logger = structlog.get_logger(__name__)
 
 MAX_TRIES = 5
 FIRST_PAUSE = timedelta(seconds=10)
+MAX_PAUSE_LENGTH = FIRST_PAUSE * 2 ** (MAX_TRIES - 1)
 BATCH = 100
 
 
@@ -30,7 +31,9 @@ def accept(table: Table, sys_id: str, values: Mapping[Column, Any]) -> None:
     """Store the values to insert, in the transaction of the request."""
     queued = {column.name: _as_json(value) for column, value in values.items() if value is not None}
     try:
-        DeferredRecord.objects.create(table=table.name, record_id=sys_id, values=queued, caller=acting_user.current())
+        DeferredRecord.objects.create(
+            table=table.name, record_id=sys_id, values=queued, caller=acting_user.current(), next_at=Now()
+        )
     except IntegrityError:
         raise designed_records.Duplicate from None  # the imported id is queued already
     transaction.on_commit(lambda: wake("tableapi.tasks.create_deferred"), robust=True)
@@ -44,7 +47,9 @@ def _as_json(value: Any) -> Any:
 
 def create_due() -> int:
     """Create the records that are due, each in its own transaction; return how many were processed."""
-    due = DeferredRecord.objects.filter(state=DeferredRecord.State.QUEUED, next_at__lte=timezone.now()).order_by("id")
+    queued = DeferredRecord.objects.filter(state=DeferredRecord.State.QUEUED)
+    # By the database's clock, because host clocks may differ. A longer pause is from before it was set back.
+    due = queued.exclude(next_at__range=(Now(), Now() + MAX_PAUSE_LENGTH)).order_by("id")
     ids = list(due.values_list("id", flat=True)[:BATCH])
     for row_id in ids:
         _create(row_id)
@@ -93,5 +98,5 @@ def _record_failure(row: DeferredRecord, error: Exception) -> None:
     if is_final or row.attempts >= MAX_TRIES:
         row.state = DeferredRecord.State.FAILED
         logger.error("deferred_record_failed", table=row.table, record_id=row.record_id, attempts=row.attempts)
-    row.next_at = timezone.now() + FIRST_PAUSE * 2 ** (row.attempts - 1)
+    row.next_at = Now() + FIRST_PAUSE * 2 ** (row.attempts - 1)
     row.save()

@@ -1,17 +1,21 @@
 """Reads from a replica that may lag: the primary's rules and catalogue decide."""
 
+import time
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.db import OperationalError
+from psycopg import errors
 
 from accounts.models import User
 from tableapi.database import catalogue_loader, statement_runner
 from tableapi.design import saving
 from tableapi.models import Rule
+from tableapi.read import replica as replica_reads
 from tests.tableapi.world import api, column, data, field, record, rule, table
 
 pytestmark = pytest.mark.django_db
@@ -100,3 +104,50 @@ def test_unavailable_replica_is_skipped(replica: list[str], bob: User, monkeypat
 def test_new_column_is_known_despite_a_lagging_replica(reading: Rule, replica: list[str], bob: User):
     field("note", "colour", default_value="red")
     assert data(ask(bob, fields="name,colour", query="colourISEMPTY")) == [{"name": "a", "colour": None}]
+
+
+@pytest.fixture
+def failing(replica: list[str], monkeypatch: Any) -> Callable[[Exception | None], None]:
+    """The replica fails with this error when it is asked for the list."""
+    right = statement_runner.fetch_bytes
+
+    def fails(error: Exception | None) -> None:
+        def fetch_bytes(statement: Any, inputs: Any, alias: str = "default") -> Any:
+            if alias == statement_runner.REPLICA:
+                raise OperationalError from error
+            return right(statement, inputs, alias)
+
+        monkeypatch.setattr(statement_runner, "fetch_bytes", fetch_bytes)
+
+    return fails
+
+
+@pytest.mark.parametrize("cause", [errors.SerializationFailure(), errors.AdminShutdown(), None],
+                         ids=["conflict_with_recovery", "shutdown", "lost_connection"])  # fmt: skip
+def test_list_comes_from_the_primary_if_the_replica_fails_during_it(
+    failing: Callable[[Exception | None], None], bob: User, cause: Exception | None
+):
+    failing(cause)
+    answer = ask(bob, fields="name", count="exact")
+    assert column(answer, "name") == ["a"] and answer["X-Total-Count"] == "1"
+
+
+def test_time_limit_on_the_replica_is_not_used_twice(
+    failing: Callable[[Exception | None], None], replica: list[str], bob: User
+):
+    failing(errors.QueryCanceled())
+    replica.clear()
+    assert ask(bob, fields="name").status_code in (422, 503)
+    assert replica == ["default", statement_runner.REPLICA], "only versions were read"
+
+
+def test_unavailable_replica_is_not_asked_for_5_s(
+    failing: Callable[[Exception | None], None], replica: list[str], bob: User, monkeypatch: Any
+):
+    failing(None)
+    for _ in range(3):
+        assert column(ask(bob, fields="name"), "name") == ["a"]
+    assert replica.count(statement_runner.REPLICA) == 1
+    monkeypatch.setattr(replica_reads, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 5.1))
+    assert column(ask(bob, fields="name"), "name") == ["a"]
+    assert replica.count(statement_runner.REPLICA) == 2

@@ -59,7 +59,7 @@ class TestTurns:
         failed = accept(collection, b"broken", format="pdf", takes_lease=True)
         worker.load_now(failed)
         later = accept(collection, b"later").version
-        Version.objects.filter(pk=later.pk).update(next_at="2999-01-01T00:00Z")
+        Version.objects.filter(pk=later.pk).update(next_at="2999-01-01T00:00Z", error_code="provider_unavailable")
         assert (leased_ids(), leases.due().count()) == ([], 0)
 
     def test_expired_lease_can_be_taken(self, collection: Collection):  # C33

@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.tableapi.noninterference import name_leaks, privileges, renaming, running, write_checks
+from tests.tableapi.noninterference import (
+    deletion_log,
+    name_leaks,
+    privileges,
+    renaming,
+    running,
+    shared_state,
+    write_checks,
+)
 from tests.tableapi.noninterference.leaks import LEAKS, switched_on
 
 FINDERS: dict[str, Callable[[int], object]] = {
@@ -15,6 +23,8 @@ FINDERS: dict[str, Callable[[int], object]] = {
     "write_checks": write_checks.violation,
     "name_leaks": name_leaks.violation,
     "privileges": privileges.violation,
+    "shared_state": shared_state.violation,
+    "deletion_log": deletion_log.violation,
 }
 # The faults that few requests can show: a seed that does is close behind.
 BEGIN: dict[str, int] = {
@@ -90,4 +100,22 @@ def test_no_response_names_hidden_data() -> None:  # B17 B19
 def test_system_tables_require_a_role_to_change() -> None:  # B27
     for case_seed in range(60):
         violation = privileges.violation(case_seed)
+        assert violation is None, f"seed {case_seed}\n{violation}"
+
+
+FEW = [0, 20, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(40, 2000, 20))]
+
+
+@pytest.mark.parametrize("seed", FEW)
+def test_other_callers_leave_nothing_behind_that_tells(seed: int) -> None:  # B24 B54
+    """Stored answers to an `Idempotency-Key` and records that are created later, of somebody who may read more."""
+    for case_seed in range(seed, seed + 20):
+        violation = shared_state.violation(case_seed)
+        assert violation is None, f"seed {case_seed}\n{violation}"
+
+
+@pytest.mark.parametrize("seed", FEW)
+def test_deletion_log_tells_only_what_may_be_read(seed: int) -> None:  # B13 B28
+    for case_seed in range(seed, seed + 20):
+        violation = deletion_log.violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"

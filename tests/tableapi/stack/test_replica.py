@@ -63,6 +63,8 @@ class Standby:
         self.ask("SELECT pg_wal_replay_resume()")
 
     def end(self) -> None:
+        if self.process.poll() is not None:
+            return
         self.process.send_signal(Postgres.stop_signal)
         self.process.wait(30)
 
@@ -93,7 +95,8 @@ def rule(admin: Caller, standby: Standby, reader: Caller, sql: psycopg.Connectio
     eventually(lambda: seen(reader) == ["old"] and is_caught_up(standby, sql))
     standby.pause()
     yield created["sys_id"]
-    standby.go_on()
+    if standby.process.poll() is None:
+        standby.go_on()
     for record in admin.send("GET", "note?sysparm_fields=sys_id").records:
         admin.send("DELETE", f"note/{record['sys_id']}")
     assert admin.send("DELETE", f"sys_db_table/{table}").status == 200
@@ -139,3 +142,16 @@ def test_new_column_is_read_from_the_primary(rule: str, admin: Caller, reader: C
 
     answer = reader.send("GET", "note?sysparm_query_category=replica&sysparm_fields=name,colour")
     assert answer.records == [{"name": "old", "colour": None}]
+
+
+def test_vanished_replica_is_replaced_by_the_primary(
+    rule: str, admin: Caller, reader: Caller, standby: Standby, sql: psycopg.Connection
+):
+    """The last test: the replica does not come back."""
+    standby.go_on()
+    eventually(lambda: is_caught_up(standby, sql) and seen(reader) == ["old"])
+    standby.end()
+    for _ in range(3):
+        assert seen(reader) == ["old"]
+    assert admin.send("POST", "note", {"name": "new"}).status == 201
+    assert seen(reader) == ["old", "new"]

@@ -4,9 +4,10 @@ switch             the list of them
 columns, records   what reads may show
 names              a hidden column that is not like a missing one
 writes             what writes may tell, and what they may do
+state              what requests leave behind
 """
 
-from tests.tableapi.noninterference.leaks import columns, names, records, writes
+from tests.tableapi.noninterference.leaks import columns, names, records, state, writes
 from tests.tableapi.noninterference.leaks.switch import LEAKS, switched_on
 
-__all__ = ["LEAKS", "columns", "names", "records", "switched_on", "writes"]
+__all__ = ["LEAKS", "columns", "names", "records", "state", "switched_on", "writes"]

@@ -1,0 +1,71 @@
+"""Beat when its clock was set back, or the former leader's was ahead: no schedule pauses for that long."""
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from django_celery_beat.models import PeriodicTask
+
+from config.celery import app
+from config.scheduling import schedules
+from config.scheduling.leader_scheduler import LeaderScheduler
+from tests.support.clocks import database_clock_goes_back
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+INTERVALS = {name: seconds for name, _, seconds in schedules.SCHEDULES}
+
+
+@pytest.fixture
+def rows(transactional_db: Any) -> Any:
+    """The schedules, each of which has just run."""
+    schedules.make_rows()
+    PeriodicTask.objects.update(last_run_at=timezone.now())
+    return PeriodicTask.objects.filter(name__in=INTERVALS)
+
+
+@pytest.fixture
+def beat(rows: Any, monkeypatch: Any) -> Iterator[LeaderScheduler]:
+    scheduler = LeaderScheduler(app=app)
+    monkeypatch.setattr(scheduler, "apply_entry", lambda *_, **__: None)
+    yield scheduler
+    scheduler.close()
+
+
+def heap(beat: Any) -> list[Any]:
+    """The time, priority and entry of each task."""
+    return beat._heap
+
+
+def waits(beat: LeaderScheduler) -> dict[str, float]:
+    """The seconds until each task runs."""
+    for _ in range(2):
+        beat.tick()
+    return {event[2].name: event[0] - time.time() for event in heap(beat) if event[2].name in INTERVALS}
+
+
+def longer_than_their_interval(beat: LeaderScheduler) -> set[str]:
+    result = waits(beat)
+    assert result.keys() == INTERVALS.keys()
+    return {name for name, seconds in result.items() if seconds > INTERVALS[name] + 1}
+
+
+def test_task_waits_for_its_interval(beat: LeaderScheduler):
+    assert longer_than_their_interval(beat) == set()
+
+
+def test_new_leader_does_not_wait_for_the_clock_of_the_former(rows: Any, beat: LeaderScheduler):
+    database_clock_goes_back(rows, "last_run_at")
+    assert longer_than_their_interval(beat) == set()
+
+
+def test_clock_that_is_set_back_pauses_no_task(beat: LeaderScheduler):
+    waits(beat)
+    # What an hour ago was now is an hour ahead.
+    heap(beat)[:] = [type(event)(event[0] + 3600, *event[1:]) for event in heap(beat)]
+    for entry in beat.schedule.values():
+        entry.last_run_at = entry.model.last_run_at = entry.model.last_run_at + timedelta(hours=1)
+    assert longer_than_their_interval(beat) == set()

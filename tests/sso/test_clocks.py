@@ -1,0 +1,81 @@
+"""Requests to a provider and sign-outs when the clock of a host is wrong, or the database's was set back."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from sso import tasks
+from sso.connections import certificate_updates
+from sso.models import CertificatePair, OidcSetting, ProviderSignOut
+from tests.providers.hostile import HostileProvider
+from tests.sso.connections import make, make_at
+from tests.support.clocks import database_clock_goes_back, host_clock_off_by, time_passes
+
+pytestmark = pytest.mark.django_db
+BOTH = pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
+
+
+class TestUnknownKid:
+    """ "An unknown kid fetches at most once per 30 s and pair across all processes." """
+
+    @pytest.fixture
+    def setting(self, provider: HostileProvider) -> OidcSetting:
+        setting = make_at(provider)
+        certificate_updates.refresh(*setting.pair, provider.url("certs"), reason="form")
+        provider.requests.clear()
+        return setting
+
+    @BOTH
+    def test_limit_is_the_same_whatever_the_host_says(
+        self, provider: HostileProvider, setting: OidcSetting, hours: int
+    ):
+        with host_clock_off_by(hours):
+            assert certificate_updates.refresh_for_unknown_kid(setting)
+        assert not certificate_updates.refresh_for_unknown_kid(setting)
+        time_passes(CertificatePair.objects.all(), "asked_for_unknown_at", seconds=31)
+        assert certificate_updates.refresh_for_unknown_kid(setting)
+        assert len(provider.asked("certs")) == 2
+
+    def test_it_is_fetched_after_the_clock_was_set_back(self, provider: HostileProvider, setting: OidcSetting):
+        assert certificate_updates.refresh_for_unknown_kid(setting)
+        database_clock_goes_back(CertificatePair.objects.all(), "asked_for_unknown_at", "answered_at")
+        assert certificate_updates.refresh_for_unknown_kid(setting)
+        assert not certificate_updates.refresh_for_unknown_kid(setting)
+        assert len(provider.asked("certs")) == 2
+
+
+class TestUnresolvedProvider:
+    @pytest.fixture
+    def setting(self, db: Any) -> OidcSetting:
+        setting = make()
+        OidcSetting.objects.update(issuer="", resolve_tried_at=None)
+        return setting.refreshed()
+
+    @BOTH
+    def test_it_is_looked_up_once_in_30_s_whatever_the_host_says(self, setting: OidcSetting, hours: int):
+        with host_clock_off_by(hours):
+            assert setting.claim_lookup()
+        assert not setting.claim_lookup()
+        time_passes(OidcSetting.objects.all(), "resolve_tried_at", seconds=31)
+        assert setting.claim_lookup()
+
+    def test_it_is_looked_up_after_the_clock_was_set_back(self, setting: OidcSetting):
+        assert setting.claim_lookup()
+        database_clock_goes_back(OidcSetting.objects.all(), "resolve_tried_at")
+        assert [setting.claim_lookup(), setting.claim_lookup()] == [True, False]
+
+
+@pytest.mark.parametrize("hours", [-2, 2], ids=["behind", "ahead"])
+def test_sign_out_is_remembered_whatever_the_hosts_say(hours: int):
+    """A logout token that was received counts once, and ends sign-ins that are in progress."""
+    claims = {"iss": "https://idp.example.com", "sub": "ann", "iat": timezone.now().timestamp(), "jti": "one"}
+    with host_clock_off_by(hours):
+        assert ProviderSignOut.record(claims)
+        tasks.forget_ended_sessions()
+    tasks.forget_ended_sessions()
+    assert not ProviderSignOut.record(claims)
+    ProviderSignOut.objects.update(came_at=timezone.now() - timedelta(minutes=61))
+    tasks.forget_ended_sessions()
+    assert ProviderSignOut.record(claims)

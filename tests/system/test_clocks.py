@@ -1,0 +1,38 @@
+"""Heartbeats of hosts whose clocks differ, and after the database's clock was set back."""
+
+import pytest
+
+from system.models import Heartbeat
+from system.monitoring import heartbeats
+from system.monitoring.health import heartbeat_states
+from tests.support.clocks import database_clock_goes_back, host_clock_off_by, time_passes
+
+pytestmark = pytest.mark.django_db
+
+
+def worker() -> str:
+    return heartbeat_states()["worker"]
+
+
+@pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
+def test_heartbeat_counts_for_35_seconds_whatever_its_host_says(hours: int):
+    with host_clock_off_by(hours):
+        heartbeats.beat("worker")
+    assert worker() == "ok"
+    time_passes(Heartbeat.objects.all(), "at", seconds=36)
+    assert worker() == "silent"
+
+
+@pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
+def test_heartbeat_is_read_by_a_host_with_another_clock(hours: int):
+    heartbeats.beat("worker")
+    with host_clock_off_by(hours):
+        assert worker() == "ok"
+
+
+def test_dead_worker_is_silent_after_the_clock_was_set_back():
+    heartbeats.beat("worker")
+    database_clock_goes_back(Heartbeat.objects.all(), "at")
+    assert worker() == "silent"
+    heartbeats.beat("worker")
+    assert worker() == "ok"

@@ -1,0 +1,60 @@
+"""Leaks of what requests leave behind: stored answers, deferred records, the deletion log."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import ExitStack
+from typing import Any
+from unittest.mock import patch
+
+from system.errors import Conflict
+from system.http import django_request
+from tableapi.access import permissions
+from tableapi.access.permissions import Permissions
+from tableapi.catalogue.definitions import Table
+from tableapi.http import idempotency
+from tableapi.models import DeferredRecord
+from tableapi.query.expressions import ALWAYS
+from tableapi.write import create
+from tests.tableapi.noninterference.leaks.switch import instead, leak
+
+
+@leak("B24", by="shared_state")
+def callers_share_their_idempotency_keys(stack: ExitStack) -> None:
+    instead(stack, idempotency, "_identity", without_caller)
+
+
+def without_caller(right: Any, *rest: Any) -> dict[str, Any]:
+    return {**right(*rest), "caller": ""}
+
+
+@leak("B24", by="shared_state")
+def a_stored_answer_is_for_everybody_who_sends_the_same(stack: ExitStack) -> None:
+    def hash_without_roles(right: Any, request: Any) -> str:
+        return hashlib.sha256(django_request(request).body).hexdigest()
+
+    instead(stack, idempotency, "_identity", without_caller)
+    instead(stack, idempotency, "_hash", hash_without_roles)
+
+
+@leak("B24", by="shared_state")
+def a_deferred_record_is_refused_while_others_wait(stack: ExitStack) -> None:
+    def defer(right: Any, change: Any, *rest: Any) -> Any:
+        if DeferredRecord.objects.filter(table=change.table.name).exists():
+            raise Conflict("Another record of this table is being created.")
+        return right(change, *rest)
+
+    instead(stack, create, "_defer", defer)
+
+
+@leak("B28", by="deletion_log")
+def the_content_of_deleted_records_is_readable(stack: ExitStack) -> None:
+    stack.enter_context(patch.dict(permissions.FIXED_READERS, clear=True))
+
+
+@leak("B13", by="deletion_log")
+def every_entry_of_the_deletion_log_is_readable(stack: ExitStack) -> None:
+    def records(right: Any, self: Permissions, operation: str, table: Table) -> Any:
+        return ALWAYS if table.name == "sys_deletion_log" and operation == "read" else right(self, operation, table)
+
+    instead(stack, Permissions, "records", records)
