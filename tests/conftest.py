@@ -27,6 +27,8 @@ def pytest_addoption(parser: Any) -> None:
 
 # Folders for whose tests something is started once.
 STARTED_FOR = ("tests/browser/", "tests/collections_app/ingest/stack/", "tests/sso/real/", "tests/tableapi/stack/")
+# Files with tests of minutes, which several processes take among them.
+TAKEN_APART = ("tests/project/fuzz/", "tests/tableapi/noninterference/test_pairs.py")
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # has no types
@@ -34,6 +36,8 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # has no types
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
+        if file.startswith(TAKEN_APART):
+            return nodeid
         return next((folder for folder in STARTED_FOR if file.startswith(folder)), file)
 
 

@@ -4,7 +4,7 @@ import os
 
 from tests import servers
 
-for name in [name for name in os.environ if name.startswith("SVC_") and name != "SVC_TEST_REQUIRE"] + [
+for name in [name for name in os.environ if name.startswith("SVC_") and not name.startswith("SVC_TEST_")] + [
     "DATABASE_URL",
     "DATABASE_REPLICA_URL",
     "REDIS_URL",

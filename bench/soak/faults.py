@@ -39,11 +39,7 @@ class Faults:
         }
 
     def go_on(self, every_s: float, over: threading.Event, most: int | None = None) -> None:
-        # Before anything went wrong; later a process may just be between its end, after so many tasks, and the next.
-        expected = self._processes()
-        while 0 in expected.values() or expected != self._processes():
-            time.sleep(LOOKS_EVERY_S)
-            expected = self._processes()
+        expected = self.expected_processes()
         for name, cause in islice(cycle(self.kinds.items()), most):
             if over.wait(every_s):
                 return
@@ -52,6 +48,14 @@ class Faults:
                 cause()
                 self.wait_until_whole(expected)
             self.done.append(f"{name}: whole again after {time.monotonic() - started:.1f} s")
+
+    def expected_processes(self) -> dict[str, int]:
+        """Before anything went wrong; later a process may be between its end, after so many tasks, and the next."""
+        expected = self._processes()
+        while 0 in expected.values() or expected != self._processes():
+            time.sleep(LOOKS_EVERY_S)
+            expected = self._processes()
+        return expected
 
     def wait_until_whole(self, wanted: dict[str, int]) -> None:
         """As many processes as at the beginning, and all is well, twice in a row."""
@@ -77,10 +81,10 @@ class Faults:
         counts = dict.fromkeys(PARTS, 0)
         for words in PARTS:
             with suppress(AssertionError, psutil.Error):
-                counts[words] = 1 + len(self._working(words))
+                counts[words] = 1 + len(self.working(words))
         return counts
 
-    def _working(self, words: str) -> list[psutil.Process]:
+    def working(self, words: str) -> list[psutil.Process]:
         """A part's own processes, without the one that only counts its parent's resources."""
         workers = []
         for process_ in psutil.Process(self.stack.child(words).pid).children():
@@ -92,18 +96,18 @@ class Faults:
 
     def kill_one(self, words: str) -> None:
         until = time.monotonic() + WHOLE_WITHIN_S
-        while not (working := self._working(words)) and time.monotonic() < until:
+        while not (working := self.working(words)) and time.monotonic() < until:
             time.sleep(LOOKS_EVERY_S)
         working[0].kill()
 
     def rolling_restart(self) -> None:
         self.stack.process.send_signal(signal.SIGHUP)
-        former = {each.pid for each in self._working("web_server")}
+        former = {each.pid for each in self.working("web_server")}
         until = time.monotonic() + WHOLE_WITHIN_S
         while former and time.monotonic() < until:
             time.sleep(LOOKS_EVERY_S)
             with suppress(AssertionError, psutil.Error):  # at the moment of its `exec` the parent has no command line
-                former &= {each.pid for each in self._working("web_server")}
+                former &= {each.pid for each in self.working("web_server")}
 
     def postgres(self) -> None:
         self.servers.stop("postgres", signal.SIGQUIT)

@@ -4,7 +4,7 @@ import argparse
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +25,8 @@ from tests.config.stack import Stack, eventually, manage
 
 FAILED = "SELECT count(*) FROM document_version WHERE state IN ('empty', 'failed')"
 OURS = "SELECT count(*) FROM records.task WHERE short_description LIKE 'caller%'"
+DEFERRED = "SELECT count(*) FROM records.sys_indication WHERE name LIKE 'caller%'"
+QUEUED = "SELECT count(*) FROM tableapi_deferred_record"
 PERSONS = "SELECT count(*), count(DISTINCT lower(login)) FROM public.user WHERE login LIKE 'person%'"
 DONE_WITHIN_S = 300.0
 
@@ -62,12 +64,19 @@ def product(root: Path) -> Iterator[tuple[SharedServers, Stack]]:
 
 
 def soak(
-    servers: SharedServers, stack: Stack, *, callers: int, seconds: float, every_s: float, most: int | None = None
+    servers: SharedServers,
+    stack: Stack,
+    *,
+    callers: int,
+    seconds: float,
+    every_s: float,
+    most: int | None = None,
+    make_faults: Callable[[SharedServers, Stack, Tally], Faults] = Faults,
 ) -> Soak:
     """For so many seconds, or until so many faults were overcome."""
     tally = Tally()
     key = manage("key", "admin", "soak", env=stack.env).stdout.strip()
-    faults = Faults(servers, stack, tally)
+    faults = make_faults(servers, stack, tally)
     with provider_of_new_people(stack) as idp, watched(stack) as memory:
         signing_in = People(stack, idp, tally)
         works = [
@@ -91,15 +100,18 @@ def soak(
 
 def check(link: psycopg.Connection, tally: Tally, works: Sequence[Work], signed_in: int) -> None:
     """Once the worker is done: by the product's own answers, and nothing twice in the database."""
-    eventually(lambda: link.execute(UNFINISHED).fetchone() == (0,), DONE_WITHIN_S)
+    eventually(lambda: [link.execute(each).fetchone() for each in (UNFINISHED, QUEUED)] == [(0,), (0,)], DONE_WITHIN_S)
     for work in works:
         work.checks_all()
-    ((failed,), (records,), (persons, different)) = [
-        link.execute(each).fetchone() or () for each in (FAILED, OURS, PERSONS)
+    ((failed,), (records,), (deferred,), (persons, different)) = [
+        link.execute(each).fetchone() or () for each in (FAILED, OURS, DEFERRED, PERSONS)
     ]
-    existing = sum(len(work.records) for work in works)
-    if records != existing:
-        tally.is_wrong(f"{records} records of callers, not {existing}")
+    for stored, expected, what in (
+        (records, sum(len(work.records) for work in works), "records"),
+        (deferred, sum(len(work.deferred) for work in works), "deferred records"),
+    ):
+        if stored != expected:
+            tally.is_wrong(f"{stored} {what} of callers, not {expected}")
     if failed:
         tally.is_wrong(f"{failed} loads failed")
     if persons < signed_in or persons != different:

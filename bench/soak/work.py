@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.soak.caller import Answer, Caller
 
-TABLE, COLLECTION = "/rest/v1/table/task", "soak"
+TABLE, DEFERRED_TABLE, COLLECTION = "/rest/v1/table/task", "/rest/v1/table/sys_indication", "soak"
 FIELDS = ("short_description", "description", "priority")
 WORDS = ("printer", "tray", "lamp", "cable", "switch", "router", "phone", "badge", "door", "screen", "laptop", "ladder")
 MAX_RECORDS, MAX_DOCUMENTS = 40, 12
@@ -24,6 +24,8 @@ class Work:
     records: dict[str, dict[str, str]] = field(default_factory=dict)
     """What was acknowledged of each."""
     deleted: set[str] = field(default_factory=set)
+    deferred: dict[str, str] = field(default_factory=dict)
+    """The names of the records that the worker creates."""
     documents: dict[str, str] = field(default_factory=dict)
     loaded: int = 0
     acknowledged: int = 0
@@ -32,7 +34,7 @@ class Work:
         self.chance = random.Random(self.name)
         self.does = (
             (25, self.lists), (25, self.reads), (12, self.creates), (15, self.changes), (4, self.deletes),
-            (5, self.loads), (1, self.removes), (12, self.searches), (1, self.sign_in),
+            (4, self.defers), (5, self.loads), (1, self.removes), (12, self.searches), (1, self.sign_in),
         )  # fmt: skip
 
     def go_on_until(self, over: threading.Event) -> None:
@@ -57,6 +59,13 @@ class Work:
         answer = self.caller.call("create", "POST", TABLE, payload, headers=self.once())
         if self.expects(answer, 201, "a created record"):
             self.records[answer.body["data"][0]["sys_id"]] = payload
+            self.acknowledged += 1
+
+    def defers(self) -> None:
+        payload = {"name": f"{self.name} {self.sentence()}"}
+        answer = self.caller.call("defer", "POST", DEFERRED_TABLE, payload, headers=self.once())
+        if self.expects(answer, 201, "a deferred record"):
+            self.deferred[answer.body["data"][0]["sys_id"]] = payload["name"]
             self.acknowledged += 1
 
     def once(self) -> dict[str, str]:
@@ -150,6 +159,10 @@ class Work:
             self.checks(sys_id)
         for sys_id in self.deleted:
             self.expects(self.caller.call("read", "GET", f"{TABLE}/{sys_id}"), 404, f"deleted record {sys_id}")
+        for sys_id, name in self.deferred.items():
+            answer = self.caller.call("read", "GET", f"{DEFERRED_TABLE}/{sys_id}", query={"sysparm_fields": "name"})
+            if self.expects(answer, 200, f"deferred record {sys_id}"):
+                self.is_same(answer.body["data"][0], {"name": name}, f"deferred record {sys_id}")
         parameters = {"collection_name": COLLECTION, "tag_info": f"of={self.name}", "limit": 200}
         answer = self.caller.call("content", "GET", "/get_content_by_tag", query=parameters)
         if self.expects(answer, 200, "all documents"):

@@ -13,6 +13,7 @@ from accounts import demo as demo_people
 from tableapi.setup import demo_records
 from tests.project.access import callers, world
 from tests.support.fuzzing import count_answers, sent
+from tests.support.nightly import share_of
 from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -84,4 +85,4 @@ def test_no_request_causes_a_server_error(place: Place):
 @pytest.mark.nightly
 def test_no_request_of_many_causes_a_server_error(place: Place):
     """Of all callers together, more than 50,000."""
-    place.send_all(LONG)
+    place.send_all(share_of(LONG))

@@ -1,0 +1,116 @@
+"""Conversations with the Table API about a table with every column type: each answer has its documented form."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.test import Client
+
+from accounts.models import User
+from system.records import acting_user
+from tests.project.fuzz.requests import HEARD, TABLE, Author, Request
+from tests.support.nightly import share_of
+from tests.tableapi import world
+from tests.tableapi.column_types import EXAMPLES, IDS
+
+pytestmark = pytest.mark.django_db
+
+FEW, MANY, AT_ONCE = 600, 120_000, 5_000
+# What was written is taken back after so many, and keys and tags are new.
+CONVERSATION = 25
+# A fuzz that only ever meets the first error would prove little.
+EXPECTED_STATUSES = {200, 201, 304, 400, 401, 403, 404, 405, 409, 412}
+SOME_OF_THEM = {200, 201, 304, 400, 401, 404}
+
+
+@dataclass
+class Conversation:
+    """Callers in turn, who send back the tags that they heard."""
+
+    clients: list[Client]
+    heard: dict[str, str] = field(default_factory=dict)
+
+    def send(self, random: Random, request: Request) -> Any:
+        client = random.choice(self.clients)
+        client.cookies.clear()
+        tag = self.heard.get(request.path, '"0-0"')
+        headers = {name: tag if value == HEARD else value for name, value in request.headers.items()}
+        answer = client.generic(
+            request.method, request.address, request.body, content_type=headers.pop("Content-Type", ""), headers=headers
+        )
+        acting_user.become(None)
+        if "ETag" in answer.headers:
+            self.heard[request.path] = answer.headers["ETag"]
+        return answer
+
+
+@pytest.fixture
+def clients(alice: User, bob: User) -> list[Client]:
+    """An administrator, a user, one with more roles, and nobody; the table is open but for a column and a condition."""
+    world.table(TABLE)
+    for name in EXAMPLES:
+        is_reference = name in ("reference", "list")
+        choices = {"1": "New", "2": "Done"} if name == "choice" else None
+        world.field(TABLE, name, name, to=TABLE if is_reference else None, choices=choices)
+    for operation in ("read", "create", "write", "delete"):
+        world.rule(operation, TABLE)
+    world.rule("read", TABLE, "decimal", roles=["auditor"])
+    world.rule("write", TABLE, "integer", condition="boolean!=true")
+    world.view(TABLE, "short", "string", "reference.string")
+    for sys_id in IDS:
+        world.record(TABLE, sys_id=sys_id, string="a", boolean=True)
+    carol = User.objects.create_user("carol")
+    world.grant(carol, "auditor")
+    callers = [world.api(user, by="key") for user in (alice, bob, bob, carol)] + [world.api(None)]
+    return [Client(headers=each.headers) for each in callers]
+
+
+def violation(request: Request, answer: Any) -> str:
+    """What is wrong with an answer, or nothing."""
+    status = answer.status_code
+    if status >= 500:
+        return "a server error"
+    if not request.path.startswith(f"/rest/v1/table/{TABLE}"):
+        return ""
+    if request.method in ("HEAD", "OPTIONS") or status == 304:
+        return "" if request.method == "OPTIONS" or not answer.content else "a body"
+    if not answer["Content-Type"].startswith("application/json"):
+        return "no JSON"
+    body = answer.json()
+    if status < 300:
+        form = dict if request.method == "DELETE" else list
+        return "" if body["status"] == "OK" and isinstance(body["data"], form) else "another form of success"
+    is_error = body["status"] == "ERROR" and all(each["code"] and each["message"] for each in body["errors"])
+    return "" if is_error and body["errors"] else "another form of error"
+
+
+def send_many(clients: list[Client], first: int, number: int) -> Counter[int]:
+    statuses: Counter[int] = Counter()
+    for seed in range(first, first + number, CONVERSATION):
+        random = Random(seed)
+        talk, author = Conversation(clients), Author(random, [*IDS])
+        request: Request | None = None
+        with transaction.atomic():
+            for _ in range(CONVERSATION):
+                if request is None or random.random() > 0.1:  # else the same again
+                    request = author.request()
+                answer = talk.send(random, request)
+                assert not (wrong := violation(request, answer)), (seed, wrong, request, answer.content)
+                statuses[answer.status_code] += 1
+                if request.method == "POST" and answer.status_code == 201:
+                    author.ids.extend(each["sys_id"] for each in answer.json()["data"] if "sys_id" in each)
+            transaction.set_rollback(True)
+    return statuses
+
+
+def test_every_answer_has_its_form(clients: list[Client]):
+    assert send_many(clients, 0, FEW).keys() >= SOME_OF_THEM
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(FEW, FEW + share_of(MANY), AT_ONCE))
+def test_every_answer_of_many_has_its_form(clients: list[Client], first: int):
+    assert send_many(clients, first, AT_ONCE).keys() >= EXPECTED_STATUSES
