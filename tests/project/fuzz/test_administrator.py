@@ -16,7 +16,7 @@ from tests.support.nightly import seed, share_of
 
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
-REQUESTS = 10_000
+REQUESTS = 5_000
 # Tables with records that may be changed and deleted. Of the others, ids are made up: without its account, its key, the
 # rules and the tables the administrator could not go on.
 CHANGEABLE = ("company", "service", "sys_group", "task", "sys_schedule", "sys_indication")
