@@ -21,7 +21,7 @@ from tableapi.read.context import Caller
 from tableapi.write import create, delete, update
 from tableapi.write.change_request import RequestedChange, WriteRequest
 
-from .idempotency import IDEMPOTENCY_KEY, answer_once
+from .idempotency import IDEMPOTENCY_KEY_HEADER, respond_once
 from .responses import BASE, created_response, deleted_response, list_response, record_response, written_response
 
 Result = TypeVar("Result")
@@ -46,7 +46,7 @@ class TableViewSet(JsonView, ViewSet):
             result = write(caller_of(request), table, change, create.create)
             return created_response(request, table, result)
 
-        return answer_once(request, respond)
+        return respond_once(request, respond)
 
     def update(self, request: Request, table: str, sys_id: str) -> HttpResponse:
         return self._change(request, table, sys_id, replaces=True)
@@ -61,7 +61,7 @@ class TableViewSet(JsonView, ViewSet):
         def respond() -> HttpResponse:
             return written_response(request, write(caller_of(request), table, change, update_record))
 
-        return answer_once(request, respond)
+        return respond_once(request, respond)
 
     def destroy(self, request: Request, table: str, sys_id: str) -> HttpResponse:
         delete_record = partial(delete.delete, sys_id=sys_id)
@@ -71,7 +71,7 @@ class TableViewSet(JsonView, ViewSet):
             write(caller_of(request), table, change, delete_record)
             return deleted_response(table, sys_id)
 
-        return answer_once(request, respond)
+        return respond_once(request, respond)
 
 
 @on_current_catalogue
@@ -98,7 +98,7 @@ def parse_change(request: Request) -> RequestedChange:
     body = _json_object(request)
     output = parse_output(request.query_params)
     by_display = parse_input_display(request.query_params)
-    return RequestedChange(body, output, by_display, current_tag(request), IDEMPOTENCY_KEY in request.META)
+    return RequestedChange(body, output, by_display, current_tag(request), IDEMPOTENCY_KEY_HEADER in request.META)
 
 
 def _json_object(request: Request) -> dict[str, Any]:

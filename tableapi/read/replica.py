@@ -20,7 +20,7 @@ logger = structlog.get_logger(__name__)
 def choose_database(context: ReadContext, request: ListRequest, statement: Statement) -> str:
     """ "Everything else, credentials and rules included, is read from the primary": so is the version of the rules. A
     replica that has another version, or is not available, is not used; nor is one where group membership decides."""
-    if not request.replica or statement_runner.REPLICA not in settings.DATABASES or MEMBERSHIPS in statement.sql:
+    if not request.allows_replica or statement_runner.REPLICA not in settings.DATABASES or MEMBERSHIPS in statement.sql:
         return DEFAULT_DB_ALIAS
     inputs = context.inputs()
     statement_runner.check_version(inputs)
