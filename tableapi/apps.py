@@ -6,7 +6,7 @@ from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
 
-def after_migrate(**_: Any) -> None:
+def update_catalogue(**_: Any) -> None:
     from tableapi.setup import shipped_tables, system_tables
 
     system_tables.update_system_tables()
@@ -22,5 +22,5 @@ class TableApiConfig(AppConfig):
         from tableapi.design import saving
 
         saving.register()
-        signals.connect()
-        post_migrate.connect(after_migrate, sender=self)
+        signals.connect_signals()
+        post_migrate.connect(update_catalogue, sender=self)

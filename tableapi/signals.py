@@ -15,13 +15,13 @@ from tableapi.models.catalogue_version import CatalogueRecord
 from tableapi.write import references
 
 
-def raise_version(sender: Any, **_: Any) -> None:
-    State.raise_version()
+def increment_version(sender: Any, **_: Any) -> None:
+    State.increment_version()
 
 
 def release_references(sender: type[Record], instance: Record, origin: Any = None, **_: Any) -> None:
     """Clear the references to a system record before it is deleted; mandatory references prevent the deletion."""
-    if issubclass(sender, CatalogueRecord) and not started_with(sender, origin):
+    if issubclass(sender, CatalogueRecord) and not is_origin(sender, origin):
         return  # deleted with its table, whose columns may already be dropped
     catalogue = catalogue_loader.reload_if_changed()
     table = catalogue.tables.get(sender.table_name())
@@ -39,33 +39,33 @@ def drop_table(sender: Any, instance: Table, **_: Any) -> None:
 
 
 def drop_column(sender: Any, instance: Column, origin: Any = None, **_: Any) -> None:
-    if started_with(Table, origin):
+    if is_origin(Table, origin):
         return  # deleted with its table
     with schema_editor.locked():
         stored = Column.objects.select_related("table").get(pk=instance.pk)
         validation.check_column_deletion(stored)
-        Rule.of_column(stored).delete()
+        Rule.for_column(stored).delete()
         if not stored.table.is_system:
             schema_editor.drop_column(stored)
 
 
-def protect_choice(sender: Any, instance: Choice, origin: Any = None, **_: Any) -> None:
+def check_choice_deletion(sender: Any, instance: Choice, origin: Any = None, **_: Any) -> None:
     stored = Choice.objects.select_related("column__table").get(pk=instance.pk)
-    validation.check_choice_deletion(stored, with_column=started_with(Column, origin) or started_with(Table, origin))
+    validation.check_choice_deletion(stored, with_column=is_origin(Column, origin) or is_origin(Table, origin))
 
 
-def started_with(model: Any, origin: Any) -> bool:
+def is_origin(model: Any, origin: Any) -> bool:
     """Whether the deletion started with one or many records of this model."""
     return isinstance(origin, model) or (isinstance(origin, QuerySet) and origin.model is model)
 
 
-def connect() -> None:
+def connect_signals() -> None:
     for model in apps.get_models():
         if issubclass(model, Record) and model.table_columns:
             pre_delete.connect(release_references, sender=model)
     pre_delete.connect(drop_table, sender=Table)
     pre_delete.connect(drop_column, sender=Column)
-    pre_delete.connect(protect_choice, sender=Choice)
+    pre_delete.connect(check_choice_deletion, sender=Choice)
     for model in (Table, Column, Choice, View, ViewColumn, Rule, Role):
-        post_save.connect(raise_version, sender=model)
-        post_delete.connect(raise_version, sender=model)
+        post_save.connect(increment_version, sender=model)
+        post_delete.connect(increment_version, sender=model)

@@ -25,4 +25,4 @@ def create_deferred() -> None:
 @shared_task
 def forget_answers() -> None:
     """Delete the stored answers to requests with an `Idempotency-Key` after their retention time."""
-    idempotency.forget_old()
+    idempotency.delete_expired()

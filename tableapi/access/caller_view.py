@@ -9,7 +9,7 @@ from tableapi.query.expressions import NEVER, Decision
 
 from .permissions import Permissions
 
-PER_COLUMN = 400
+BYTES_PER_COLUMN = 400
 
 Item = TypeVar("Item")
 
@@ -26,7 +26,7 @@ class CallerView:
     @property
     def weight(self) -> int:
         """About the bytes it takes when it has a decision for every column."""
-        return PER_COLUMN * (1 + self.catalogue.columns_count)
+        return BYTES_PER_COLUMN * (1 + self.catalogue.column_count)
 
     def column(self, table: Table, name: str) -> tuple[Column, Decision] | None:
         column = table.columns.get(name)
@@ -54,12 +54,12 @@ class CallerView:
 
     def cached(self, key: Hashable, make: Callable[[], Item]) -> Item:
         """The item of this key, made once: plans and statements depend on the shape of a request only."""
-        item: Item = self.catalogue.derived.statements.get_or_make((self.role_names, key), make)
+        item: Item = self.catalogue.caches.statements.get_or_make((self.role_names, key), make)
         return item
 
 
 def view_for(catalogue: Catalogue, role_names: frozenset[str]) -> CallerView:
-    view: CallerView = catalogue.derived.caller_views.get_or_make(role_names, lambda: CallerView(catalogue, role_names))
+    view: CallerView = catalogue.caches.caller_views.get_or_make(role_names, lambda: CallerView(catalogue, role_names))
     return view
 
 

@@ -10,28 +10,28 @@ from tableapi.catalogue.definitions import OPERATIONS, READ, Catalogue, Column, 
 from tableapi.query.expressions import (
     ALWAYS,
     NEVER,
-    Always,
-    Case,
+    AlwaysAllowed,
     ChildTablePredicate,
-    Conditional,
+    ConditionalDecision,
     Decision,
+    DecisionCase,
     Expression,
     Predicate,
     predicates_of,
 )
-from tableapi.query.path_resolver import ReadScope, RuleScope, expression
+from tableapi.query.path_resolver import ReadScope, RuleScope, resolve_query
 from tableapi.values import comparison
 
 ADMIN = "admin"
 ANY_TABLE = None
 ANY_COLUMN = "*"
-RECORD = ""
+RECORD_LEVEL = ""
 
 # "Roles, grants, rules, catalogue and properties are written by `admin` only … whatever rules say."
 ONLY_ADMIN = frozenset({ADMIN})
-CATALOGUE = ("sys_db_table", "sys_db_column", "sys_choice", "sys_ui_view", "sys_ui_view_column", "sys_acl")
+CATALOGUE_TABLES = ("sys_db_table", "sys_db_column", "sys_choice", "sys_ui_view", "sys_ui_view_column", "sys_acl")
 FIXED_WRITERS: dict[str, frozenset[str]] = {
-    **dict.fromkeys((*CATALOGUE, "sys_role", "sys_user_role", "sys_property"), ONLY_ADMIN),
+    **dict.fromkeys((*CATALOGUE_TABLES, "sys_role", "sys_user_role", "sys_property"), ONLY_ADMIN),
     "oidc_setting": ONLY_ADMIN | {"sso_admin"},
     # They can delete it; its values come from the provider only, so every column is read-only.
     "idp_certificate": ONLY_ADMIN | {"sso_admin"},
@@ -41,9 +41,9 @@ FIXED_WRITERS: dict[str, frozenset[str]] = {
 # "payload for admin only": it holds values of every column, rules or not.
 FIXED_READERS: dict[tuple[str, str], frozenset[str]] = {("sys_deletion_log", "payload"): ONLY_ADMIN}
 
-Level = tuple[str, str | None, str]
+RuleLevel = tuple[str, str | None, str]
 # The result of a level: all records, or those that meet the condition of one of these rules.
-Outcome = Always | tuple[Rule, ...]
+LevelOutcome = AlwaysAllowed | tuple[Rule, ...]
 
 
 class Permissions:
@@ -65,7 +65,7 @@ class Permissions:
             if fixed is not None:
                 self._records[key] = ALWAYS if fixed & self.role_names else NEVER
             else:
-                self._records[key] = self._decide(table, lambda own: self._record_outcome(operation, own))
+                self._records[key] = self._decide(table, lambda member: self._record_outcome(operation, member))
         return self._records[key]
 
     def column(self, operation: str, table: Table, column: Column) -> Decision:
@@ -77,7 +77,7 @@ class Permissions:
                 self._columns[key] = NEVER
             else:
                 self._columns[key] = self._decide(
-                    table, lambda own: self._visible_column_outcome(operation, own, column.name)
+                    table, lambda member: self._visible_column_outcome(operation, member, column.name)
                 )
         return self._columns[key]
 
@@ -90,97 +90,97 @@ class Permissions:
         if fixed is not None and not fixed & self.role_names:
             return False
         family = (self.catalogue.tables[name] for name in table.family)
-        return any(self._is_open(own, self._column_outcome(READ, own, column.name)) for own in family)
+        return any(self._is_open(member, self._column_outcome(READ, member, column.name)) for member in family)
 
     def can_see_table(self, table: Table) -> bool:
         """ "A table is there for a caller who holds the roles of a rule of any operation on it." """
         return any(self.records(operation, table) != NEVER for operation in OPERATIONS)
 
-    def _record_outcome(self, operation: str, own: Table) -> Outcome:
-        outcome = self._first_level((operation, name, RECORD) for name in self._tables_upwards(own))
+    def _record_outcome(self, operation: str, member: Table) -> LevelOutcome:
+        outcome = self._first_level((operation, name, RECORD_LEVEL) for name in self._tables_upwards(member))
         # "Record without any rule: denied." "admin passes a level that has no rule".
         return outcome if outcome is not None else ALWAYS if self.is_admin else ()
 
-    def _visible_column_outcome(self, operation: str, own: Table, column: str) -> Outcome:
+    def _visible_column_outcome(self, operation: str, member: Table, column: str) -> LevelOutcome:
         """No rule opens a column of a table whose records the caller never sees."""
-        is_open = self._is_open(own, self._record_outcome(operation, own))
-        return self._column_outcome(operation, own, column) if is_open else ()
+        is_open = self._is_open(member, self._record_outcome(operation, member))
+        return self._column_outcome(operation, member, column) if is_open else ()
 
-    def _column_outcome(self, operation: str, own: Table, column: str) -> Outcome:
-        tables = self._tables_upwards(own)
+    def _column_outcome(self, operation: str, member: Table, column: str) -> LevelOutcome:
+        tables = self._tables_upwards(member)
         outcome = self._first_level((operation, table, name) for name in (column, ANY_COLUMN) for table in tables)
         # "Column without any rule: allowed where the record is."
         return outcome if outcome is not None else ALWAYS
 
-    def _tables_upwards(self, own: Table) -> tuple[str | None, ...]:
-        return own.lineage if own.is_system else (*own.lineage, ANY_TABLE)
+    def _tables_upwards(self, member: Table) -> tuple[str | None, ...]:
+        return member.lineage if member.is_system else (*member.lineage, ANY_TABLE)
 
-    def _first_level(self, levels: Iterable[Level]) -> Outcome | None:
+    def _first_level(self, levels: Iterable[RuleLevel]) -> LevelOutcome | None:
         for level in levels:
             rules = self.catalogue.rules_by_level.get(level)
             if rules:
-                return self._outcome(rules)
+                return self._level_outcome(rules)
         return None
 
-    def _outcome(self, rules: tuple[Rule, ...]) -> Outcome:
+    def _level_outcome(self, rules: tuple[Rule, ...]) -> LevelOutcome:
         if self.is_admin and any(rule.admin_overrides for rule in rules):
             return ALWAYS
         valid = [rule for rule in rules if not rule.is_broken and (not rule.roles or rule.roles & self.role_names)]
         return ALWAYS if any(not rule.condition for rule in valid) else tuple(valid)
 
-    def _is_open(self, own: Table, outcome: Outcome) -> bool:
+    def _is_open(self, member: Table, outcome: LevelOutcome) -> bool:
         """Whether a record of this very table might pass; a rule that does not fit the table opens none."""
-        return isinstance(outcome, Always) or any(self._fits(own, rule.query) for rule in outcome)
+        return isinstance(outcome, AlwaysAllowed) or any(self._condition_fits(member, rule.query) for rule in outcome)
 
-    def _decide(self, table: Table, outcome_of: Callable[[Table], Outcome]) -> Decision:
+    def _decide(self, table: Table, outcome_of: Callable[[Table], LevelOutcome]) -> Decision:
         if table.is_system and self.is_admin:
             return ALWAYS
-        outcomes: dict[Outcome, list[Table]] = {}
+        outcomes: dict[LevelOutcome, list[Table]] = {}
         for name in table.family:
-            own = self.catalogue.tables[name]
-            outcomes.setdefault(outcome_of(own), []).append(own)
+            member = self.catalogue.tables[name]
+            outcomes.setdefault(outcome_of(member), []).append(member)
         possible = [self._case(table, group, outcome, len(outcomes) == 1) for outcome, group in outcomes.items()]
         cases = tuple(case for case in possible if case is not None)
-        return ALWAYS if cases == (Case(None, None),) else Conditional(cases)
+        return ALWAYS if cases == (DecisionCase(None, None),) else ConditionalDecision(cases)
 
-    def _case(self, table: Table, group: list[Table], outcome: Outcome, is_only: bool) -> Case | None:
+    def _case(self, table: Table, group: list[Table], outcome: LevelOutcome, is_only: bool) -> DecisionCase | None:
         """The case of the tables in this family that have the same outcome."""
-        tables = None if is_only else tuple(sorted(own.id for own in group))
-        if isinstance(outcome, Always):
-            return Case(tables, None)
+        tables = None if is_only else tuple(sorted(member.id for member in group))
+        if isinstance(outcome, AlwaysAllowed):
+            return DecisionCase(tables, None)
         conditions = tuple(self._conditions(table, group, outcome))
-        return Case(tables, conditions) if conditions else None
+        return DecisionCase(tables, conditions) if conditions else None
 
     def _conditions(self, table: Table, group: list[Table], rules: tuple[Rule, ...]) -> Iterator[Expression]:
         for rule in rules:
-            if self._fits(table, rule.query):
-                yield self._resolved(table, rule.query)
+            if self._condition_fits(table, rule.query):
+                yield self._resolve_condition(table, rule.query)
             else:
                 # Its condition names columns that only the extending tables have.
                 yield from (
-                    ChildTablePredicate(child, self._resolved(child, rule.query))
+                    ChildTablePredicate(child, self._resolve_condition(child, rule.query))
                     for child in group
-                    if self._fits(child, rule.query)
+                    if self._condition_fits(child, rule.query)
                 )
 
-    def _resolved(self, table: Table, query: Query) -> Expression:
-        condition = expression(self._scope, table, query)
+    def _resolve_condition(self, table: Table, query: Query) -> Expression:
+        condition = resolve_query(self._scope, table, query)
         assert condition is not None  # rules without a condition are not resolved
         return condition
 
-    def _fits(self, table: Table, query: Query) -> bool:
+    def _condition_fits(self, table: Table, query: Query) -> bool:
         try:
-            check(self._scope, table, query)
+            check_query(self._scope, table, query)
         except (QueryError, BadRequest):
             return False  # "fails closed": a rule that does not fit never holds
         return True
 
 
 # The id is neither a number nor a boolean, though an imported user's may be: a rule must not fit by chance.
-SOME_MOMENT = Moment(datetime(2000, 1, 1, tzinfo=UTC), "a1")
+SAMPLE_MOMENT = Moment(datetime(2000, 1, 1, tzinfo=UTC), "a1")
 
 
-def check(scope: RuleScope, table: Table, query: Query) -> None:
+def check_query(scope: RuleScope, table: Table, query: Query) -> None:
     """Raise for names and values that do not fit the table."""
     for predicate in predicates_in(scope, table, query):
         check_values(predicate)
@@ -188,7 +188,7 @@ def check(scope: RuleScope, table: Table, query: Query) -> None:
 
 def predicates_in(scope: ReadScope, table: Table, query: Query) -> Iterator[Predicate]:
     """Every condition of a query, with its columns."""
-    condition = expression(scope, table, query)
+    condition = resolve_query(scope, table, query)
     if condition is not None:
         yield from predicates_of(condition)
 
@@ -202,7 +202,7 @@ def check_values(predicate: Predicate) -> None:
     elif isinstance(value, Range):
         operands = (value.low, value.high)
     for operand in operands:
-        comparison.comparable(column, operand, SOME_MOMENT, condition)
+        comparison.comparable_value(column, operand, SAMPLE_MOMENT, condition)
 
 
 def check_condition(catalogue: Catalogue, table_name: str | None, text: str) -> None:
@@ -217,6 +217,6 @@ def check_condition(catalogue: Catalogue, table_name: str | None, text: str) -> 
     if table is None:
         return
     try:
-        check(RuleScope(catalogue), table, query)
+        check_query(RuleScope(catalogue), table, query)
     except BadRequest as error:
         raise QueryError(error.message.rstrip("."), error.position or 0, error.field or "") from None

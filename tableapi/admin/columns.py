@@ -24,7 +24,7 @@ TYPES_BY_FIELD = {
     "is_indexed": names_where(lambda row: row.can_be_indexed),
     "is_display": names_where(lambda row: row.can_be_display),
     "default_value": names_where(lambda row: row.has_default),
-    "max_length": names_where(lambda row: row.has_length),
+    "max_length": names_where(lambda row: row.has_max_length),
     "choices": names_where(lambda row: row.has_choices),
 }
 
@@ -55,7 +55,7 @@ def _remaining_usages(column: Column) -> Iterator[str]:
     catalogue = catalogue_loader.reload_if_changed()
     definition = catalogue.tables[column.table.name].columns[column.name]
     usages = {rule.id: usage for rule, usage in column_usages.by_rules(catalogue, definition)}
-    deleted = Rule.of_column(column).values("pk")
+    deleted = Rule.for_column(column).values("pk")
     for rule in Rule.objects.filter(pk__in=usages).exclude(pk__in=deleted).select_related("table"):
         yield f"Not deleted: the access rule “{rule}”, {USAGE_TEXTS[usages[rule.pk]]}"
     for table, name in column_usages.by_views(catalogue, definition):
@@ -115,7 +115,7 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         objects, *rest = super().get_deleted_objects(objs, request)
         deleted = [f"The values of {schema_editor.count_values(column)} records in {column}" for column in objs]
-        deleted += [f"The access rule “{rule}”" for column in objs for rule in Rule.of_column(column)]
+        deleted += [f"The access rule “{rule}”" for column in objs for rule in Rule.for_column(column)]
         remaining = [text for column in objs for text in _remaining_usages(column)]
         return [*objects, *deleted, *remaining], *rest
 
@@ -128,7 +128,7 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if db_field.name == "max_length":
-            options |= {"min_value": 1, "error_messages": {"min_value": validation.ONLY_TEXT_HAS_LENGTH}}
+            options |= {"min_value": 1, "error_messages": {"min_value": validation.MAX_LENGTH_NEEDS_TEXT}}
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:

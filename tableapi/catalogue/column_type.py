@@ -9,9 +9,9 @@ from typing import Any
 from system.encoded_query import ComparisonKind
 
 from .display_formats import DisplayFormat
-from .value_readers import ValueColumn
+from .value_readers import ColumnLimits
 
-Schema = Mapping[str, Any]
+JsonSchema = Mapping[str, Any]
 
 
 class Storage(Enum):
@@ -24,7 +24,7 @@ class Storage(Enum):
     ENCRYPTED = "the encrypted text"
 
 
-class Target(Enum):
+class TargetKind(Enum):
     """The records of another table that a value refers to."""
 
     NONE = "no records"
@@ -49,8 +49,8 @@ class ColumnType:
     sql_type: str
     column_sql: str = ""  # the definition of the column, where it is more than the type
     storage: Storage = Storage.PLAIN
-    target: Target = Target.NONE
-    read: Callable[[ValueColumn, Any], Any]
+    target: TargetKind = TargetKind.NONE
+    read: Callable[[ColumnLimits, Any], Any]
     empty_text_clears: bool = True
     compare_as: ComparisonKind
     is_same: Callable[[Any, Any], bool] = operator.eq
@@ -59,8 +59,8 @@ class ColumnType:
     value_sql: str = "{}"
     display: DisplayFormat | None = None
     # JSON Schema of the value in a response, and in a body where that differs.
-    schema: Schema
-    sent_schema: Schema | None = None
+    schema: JsonSchema
+    request_schema: JsonSchema | None = None
     # A B-tree refuses a value of more than 2,704 bytes, and the write of it: longer values have no such index.
     has_main_index: bool = True
     can_be_unique: bool = True
@@ -68,7 +68,7 @@ class ColumnType:
     has_default: bool = True
     has_choices: bool = False
     # The types that a column can be changed to, because the database stores them alike.
-    changes_to: frozenset[str] = frozenset()
+    convertible_types: frozenset[str] = frozenset()
     # The fields of Django models that are shown as this type.
     model_fields: tuple[str, ...] = ()
 
@@ -97,18 +97,18 @@ class ColumnType:
 
     @property
     def is_reference(self) -> bool:
-        return self.target is Target.ONE
+        return self.target is TargetKind.ONE
 
     @property
     def is_list(self) -> bool:
-        return self.target is Target.MANY
+        return self.target is TargetKind.MANY
 
     @property
     def has_target(self) -> bool:
-        return self.target is not Target.NONE
+        return self.target is not TargetKind.NONE
 
     @property
-    def has_length(self) -> bool:
+    def has_max_length(self) -> bool:
         return self.indexed_length is not None
 
     @property

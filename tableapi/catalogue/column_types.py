@@ -9,24 +9,24 @@ from typing import Any
 from system.encoded_query import ComparisonKind
 
 from . import display_formats, value_readers
-from .column_type import ColumnType, IndexedLength, Schema, Storage, Target
+from .column_type import ColumnType, IndexedLength, JsonSchema, Storage, TargetKind
 
 # An indexed text must fit into a page of the index, whatever its letters; its words into their list.
 MAX_INDEXED_LENGTH = 600
-USUAL_INDEXED = 255
+DEFAULT_INDEXED_LENGTH = 255
 MAX_SEARCHED_LENGTH = 100_000
 
 
-def _nullable(json_type: str, **more: Any) -> Schema:
+def _nullable(json_type: str, **more: Any) -> JsonSchema:
     return {"type": [json_type, "null"], **more}
 
 
-def _shared(name: str) -> Schema:
+def _schema_reference(name: str) -> JsonSchema:
     """A schema of `openapi.column_schemas.TYPES`."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _schema_or_null(schema: Schema) -> Schema:
+def _schema_or_null(schema: JsonSchema) -> JsonSchema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
@@ -61,8 +61,8 @@ _STRING = ColumnType(
     compare_as=ComparisonKind.TEXT,
     value_sql=_EMPTY_IS_NULL,
     schema=_nullable("string"),
-    indexed_length=IndexedLength(USUAL_INDEXED, MAX_INDEXED_LENGTH),
-    changes_to=frozenset({"text", "wysiwyg"}),
+    indexed_length=IndexedLength(DEFAULT_INDEXED_LENGTH, MAX_INDEXED_LENGTH),
+    convertible_types=frozenset({"text", "wysiwyg"}),
     model_fields=("CharField",),
 )
 _TEXT = replace(
@@ -72,7 +72,7 @@ _TEXT = replace(
     has_main_index=False,
     can_be_unique=False,
     indexed_length=IndexedLength(MAX_SEARCHED_LENGTH, MAX_SEARCHED_LENGTH),
-    changes_to=frozenset({"string", "wysiwyg"}),
+    convertible_types=frozenset({"string", "wysiwyg"}),
     model_fields=("TextField",),
 )
 _PASSWORD = ColumnType(
@@ -100,7 +100,7 @@ _ROWS = (
         label="Formatted text",
         storage=Storage.HTML,
         read=value_readers.formatted_text,
-        changes_to=frozenset(),
+        convertible_types=frozenset(),
         model_fields=(),
     ),
     ColumnType(
@@ -111,7 +111,7 @@ _ROWS = (
         compare_as=ComparisonKind.TEXT,
         value_sql=_EMPTY_IS_NULL,
         schema=_nullable("string", format="uri"),
-        indexed_length=IndexedLength(USUAL_INDEXED, MAX_INDEXED_LENGTH),
+        indexed_length=IndexedLength(DEFAULT_INDEXED_LENGTH, MAX_INDEXED_LENGTH),
     ),
     ColumnType(
         name="email",
@@ -180,8 +180,8 @@ _ROWS = (
         # PostgreSQL's own text of a time begins with `YYYY-MM-DD HH:MM:SS`. Measured: to_char takes half as long again.
         value_sql="left(({} AT TIME ZONE 'UTC')::text, 19)",
         display=display_formats.DATETIME,
-        schema=_schema_or_null(_shared("Time")),
-        sent_schema=_schema_or_null(_shared("SentTime")),
+        schema=_schema_or_null(_schema_reference("Time")),
+        request_schema=_schema_or_null(_schema_reference("SentTime")),
         model_fields=("DateTimeField",),
     ),
     ColumnType(
@@ -192,7 +192,7 @@ _ROWS = (
         compare_as=ComparisonKind.DATE,
         display=display_formats.DATE,
         schema=_nullable("string", format="date"),
-        sent_schema=_schema_or_null(_shared("SentDate")),
+        request_schema=_schema_or_null(_schema_reference("SentDate")),
         model_fields=("DateField",),
     ),
     ColumnType(
@@ -211,10 +211,10 @@ _ROWS = (
         label="Reference",
         sql_type="varchar",
         column_sql='varchar(32) COLLATE "C"',
-        target=Target.ONE,
+        target=TargetKind.ONE,
         read=value_readers.reference,
         compare_as=ComparisonKind.REFERENCE,
-        schema=_schema_or_null(_shared("Reference")),
+        schema=_schema_or_null(_schema_reference("Reference")),
         has_default=False,
     ),
     ColumnType(
@@ -222,11 +222,11 @@ _ROWS = (
         label="List of references",
         sql_type="varchar[]",
         column_sql='varchar(32)[] COLLATE "C"',
-        target=Target.MANY,
+        target=TargetKind.MANY,
         read=value_readers.references,
         compare_as=ComparisonKind.LIST,
         is_sortable=False,
-        schema=_schema_or_null({"type": "array", "items": _shared("Reference")}),
+        schema=_schema_or_null({"type": "array", "items": _schema_reference("Reference")}),
         can_be_unique=False,
         has_default=False,
     ),

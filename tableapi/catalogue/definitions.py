@@ -8,7 +8,7 @@ from system.encoded_query import ComparisonKind, Query, parse
 
 from .column_type import ColumnType
 from .column_types import COLUMN_TYPES
-from .derived_items import DerivedItems
+from .derived_items import DerivedCaches
 
 USER_TABLE = "user"
 TABLE_TABLE = "sys_db_table"
@@ -27,11 +27,11 @@ SYS_COLUMNS: Mapping[str, tuple[str, str | None]] = {
 }
 # Designed tables also have this one: the table of the record itself, which may extend the table in the URL.
 OWN_TABLE = "sys_db_table_id"
-NUMBER = "number"
-DISPLAY_NAME = "display_name"
+NUMBER_COLUMN = "number"
+DISPLAY_NAME_COLUMN = "display_name"
 
 
-def plain_name(column_id: str) -> str:
+def plain_text_column_name(column_id: str) -> str:
     """The physical column of the plain text of HTML. In upper case, which names of columns never are."""
     return f"P{column_id}"
 
@@ -80,7 +80,7 @@ class Column:
 
     @property
     def plain(self) -> str:
-        return plain_name(self.id)
+        return plain_text_column_name(self.id)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Table:
     is_system: bool = False
     number_prefix: str = ""
     # The id of the table, this one or a parent, that defines the prefix; its sequence gives the numbers.
-    number_table: str = ""
+    number_table_id: str = ""
     deferred_create: bool = False
     # This table and its parents upwards; this table and all that extend it, directly or indirectly.
     lineage: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ class Table:
     def display_column(self) -> Column | None:
         """The column whose value names a record of this table."""
         marked = next((column for column in self.columns.values() if column.is_display), None)
-        return marked or self.columns.get("name") or self.columns.get(NUMBER)
+        return marked or self.columns.get("name") or self.columns.get(NUMBER_COLUMN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class Catalogue:
     rules: tuple[Rule, ...] = ()
     # (table, view name) → paths in their order.
     views: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    derived: DerivedItems = field(default_factory=DerivedItems, init=False, repr=False)
+    caches: DerivedCaches = field(default_factory=DerivedCaches, init=False, repr=False)
 
     @cached_property
     def rules_by_level(self) -> Mapping[tuple[str, str | None, str], tuple[Rule, ...]]:
@@ -156,7 +156,7 @@ class Catalogue:
         return {table.id: table for table in self.tables.values()}
 
     @cached_property
-    def columns_count(self) -> int:
+    def column_count(self) -> int:
         return sum(len(table.columns) for table in self.tables.values())
 
     def view(self, table: Table, name: str) -> tuple[str, ...] | None:
@@ -164,7 +164,7 @@ class Catalogue:
         keys = ((owner, name) for owner in table.lineage)
         return next((self.views[key] for key in keys if key in self.views), None)
 
-    def referring_to(self, table: Table) -> Iterator[Column]:
+    def referring_columns(self, table: Table) -> Iterator[Column]:
         """Every column that may hold the id of a record of this table."""
         for other in self.tables.values():
             for column in other.columns.values():

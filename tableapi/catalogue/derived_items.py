@@ -6,16 +6,16 @@ from typing import Any
 from system.process_cache import WeightedCache
 
 # In bytes of a process: some thousand usual plans and statements, or some hundred of 500 fields.
-STATEMENTS_BYTES = 32 * 1024 * 1024
-VIEWS_BYTES = 64 * 1024 * 1024
+STATEMENT_CACHE_BYTES = 32 * 1024 * 1024
+VIEW_CACHE_BYTES = 64 * 1024 * 1024
 
 
-class DerivedItems:
+class DerivedCaches:
     """Caches that a catalogue owns, so that they are freed together with it."""
 
     def __init__(self) -> None:
-        self.caller_views: WeightedCache[frozenset[str], Any] = WeightedCache(limit=VIEWS_BYTES, weigh=_weigh)
-        self.statements: WeightedCache[Hashable, Any] = WeightedCache(limit=STATEMENTS_BYTES, weigh=_weigh)
+        self.caller_views: WeightedCache[frozenset[str], Any] = WeightedCache(limit=VIEW_CACHE_BYTES, weigh=_weigh)
+        self.statements: WeightedCache[Hashable, Any] = WeightedCache(limit=STATEMENT_CACHE_BYTES, weigh=_weigh)
 
 
 def _weigh(key: Hashable, item: Any) -> int:

@@ -7,9 +7,9 @@ from typing import Any
 
 YES_LABEL, NO_LABEL = "Yes", "No"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_TIME = re.compile(rf"([0-9]{{1,2}}) ({'|'.join(_MONTHS)}) ([0-9]{{4}})( [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}})?")
-_UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_DURATION = re.compile(" ?".join(f"(?:([0-9]{{1,15}}){unit})?" for unit in _UNITS))
+_DISPLAY_TIME = re.compile(rf"([0-9]{{1,2}}) ({'|'.join(_MONTHS)}) ([0-9]{{4}})( [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}})?")
+_UNIT_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_DURATION = re.compile(" ?".join(f"(?:([0-9]{{1,15}}){unit})?" for unit in _UNIT_SECONDS))
 _PERCENT = re.compile(r"(.*[0-9]) ?%")
 # In upper case: columns of tables have names in lower case. The value is computed once, in a subselect.
 _DURATION_SQL = """(SELECT CASE WHEN "S" = 0 THEN '0m' ELSE nullif(concat_ws(' ',
@@ -29,10 +29,10 @@ class DisplayFormat:
     stored_texts: Callable[[str], list[str]]
 
 
-def named_value(name: Any, values: Sequence[tuple[str, Any]]) -> Any:
+def value_with_label(name: Any, values: Sequence[tuple[str, Any]]) -> Any:
     """The value with this label, spelled exactly or else in another case; None if there is none or more than one.
 
-    >>> named_value("yes", [("Yes", True), ("No", False)]), named_value("maybe", [("Yes", True)])
+    >>> value_with_label("yes", [("Yes", True), ("No", False)]), value_with_label("maybe", [("Yes", True)])
     (True, None)
     """
     if isinstance(name, bool) or not isinstance(name, str | int):
@@ -43,37 +43,37 @@ def named_value(name: Any, values: Sequence[tuple[str, Any]]) -> Any:
     return matches[0] if len(matches) == 1 else None
 
 
-def _boolean(value: Any) -> Any:
-    named = named_value(value, [(YES_LABEL, True), (NO_LABEL, False)])
+def _to_boolean(value: Any) -> Any:
+    named = value_with_label(value, [(YES_LABEL, True), (NO_LABEL, False)])
     return value if named is None else named
 
 
-def _iso(value: Any) -> Any:
+def _to_iso(value: Any) -> Any:
     """
-    >>> _iso("9 May 2024 13:45:00"), _iso("9 May 2024"), _iso("2024-05-09")
+    >>> _to_iso("9 May 2024 13:45:00"), _to_iso("9 May 2024"), _to_iso("2024-05-09")
     ('2024-05-09 13:45:00', '2024-05-09', '2024-05-09')
     """
-    match = _TIME.fullmatch(value) if isinstance(value, str) else None
+    match = _DISPLAY_TIME.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return value
     day, month, year, time = match.groups()
     return f"{year}-{_MONTHS.index(month) + 1:02}-{int(day):02}{time or ''}"
 
 
-def _seconds(value: Any) -> Any:
+def _to_seconds(value: Any) -> Any:
     """
-    >>> _seconds("1d 2h 3m"), _seconds("90m"), _seconds("0m"), _seconds("2h 1d"), _seconds(90)
+    >>> _to_seconds("1d 2h 3m"), _to_seconds("90m"), _to_seconds("0m"), _to_seconds("2h 1d"), _to_seconds(90)
     (93780, 5400, 0, '2h 1d', 90)
     """
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None or not any(match.groups()):
         return value
-    return sum(int(count or 0) * seconds for count, seconds in zip(match.groups(), _UNITS.values(), strict=True))
+    return sum(int(count or 0) * seconds for count, seconds in zip(match.groups(), _UNIT_SECONDS.values(), strict=True))
 
 
-def _number(value: Any) -> Any:
+def _to_number(value: Any) -> Any:
     """
-    >>> _number("12.5%"), _number("12.5 %"), _number("%"), _number(5)
+    >>> _to_number("12.5%"), _to_number("12.5 %"), _to_number("%"), _to_number(5)
     ('12.5', '12.5', '%', 5)
     """
     match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
@@ -82,14 +82,14 @@ def _number(value: Any) -> Any:
 
 BOOLEAN = DisplayFormat(
     sql=f"CASE {{}} WHEN TRUE THEN '{YES_LABEL}' WHEN FALSE THEN '{NO_LABEL}' END",
-    parse=_boolean,
+    parse=_to_boolean,
     stored_texts=lambda text: {YES_LABEL: ["true"], NO_LABEL: ["false"]}.get(text, []),
 )
-DATE = DisplayFormat(sql="to_char({}, 'FMDD Mon YYYY')", parse=_iso, stored_texts=lambda text: [_iso(text)])
+DATE = DisplayFormat(sql="to_char({}, 'FMDD Mon YYYY')", parse=_to_iso, stored_texts=lambda text: [_to_iso(text)])
 DATETIME = DisplayFormat(
     sql="to_char({} AT TIME ZONE 'UTC', 'FMDD Mon YYYY HH24:MI:SS')",
-    parse=_iso,
-    stored_texts=lambda text: [f"{_iso(text)}+00"],
+    parse=_to_iso,
+    stored_texts=lambda text: [f"{_to_iso(text)}+00"],
 )
-DURATION = DisplayFormat(sql=_DURATION_SQL, parse=_seconds, stored_texts=lambda text: [str(_seconds(text))])
-PERCENT = DisplayFormat(sql="({} || '%')", parse=_number, stored_texts=lambda text: [_number(text)])
+DURATION = DisplayFormat(sql=_DURATION_SQL, parse=_to_seconds, stored_texts=lambda text: [str(_to_seconds(text))])
+PERCENT = DisplayFormat(sql="({} || '%')", parse=_to_number, stored_texts=lambda text: [_to_number(text)])

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 import nh3
 
 # "scripts and event handlers go, formatting stays".
-TAGS = nh3.ALLOWED_TAGS - {"area", "map"} | {"section", "tfoot"}
+ALLOWED_TAGS = nh3.ALLOWED_TAGS - {"area", "map"} | {"section", "tfoot"}
 # Neither id nor name: on a page, they would shadow the elements that its scripts look up.
-ATTRIBUTES = {
+ALLOWED_ATTRIBUTES = {
     "*": {"dir", "lang", "style", "title"},
     "a": {"href", "hreflang"},
     "blockquote": {"cite"},
@@ -24,19 +24,19 @@ ATTRIBUTES = {
     "tr": {"align"},
 }
 # What the toolbars of editors write; none of these loads anything or moves an element over the page.
-STYLES = frozenset({"background-color", "color", "font-style", "font-weight", "text-align", "text-decoration"})
-SCHEMES = frozenset({"http", "https", "mailto", "tel", "data"})
-ADDRESSES = frozenset({"cite", "href", "src"})
+ALLOWED_STYLES = frozenset({"background-color", "color", "font-style", "font-weight", "text-align", "text-decoration"})
+ALLOWED_URL_SCHEMES = frozenset({"http", "https", "mailto", "tel", "data"})
+URL_ATTRIBUTES = frozenset({"cite", "href", "src"})
 # Pictures pasted into an editor. Not SVG, which is a document with scripts.
-PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
+IMAGE_DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
 
-NAMES_OF_BLOCKS = """
+BLOCK_TAG_NAMES = """
     article aside blockquote caption center dd details div dl dt figcaption figure footer h1 h2 h3 h4 h5 h6 header hr
     hgroup li nav ol p pre section summary table tbody tfoot thead tr ul
 """
-BLOCKS = frozenset(NAMES_OF_BLOCKS.split())
-NAMES_OF_VOID = "area base br col embed hr img input link meta param source track wbr"
-VOID = frozenset(NAMES_OF_VOID.split())
+BLOCK_TAGS = frozenset(BLOCK_TAG_NAMES.split())
+VOID_TAG_NAMES = "area base br col embed hr img input link meta param source track wbr"
+VOID_TAGS = frozenset(VOID_TAG_NAMES.split())
 
 # HTML5 repeats a formatting tag that is not closed in every block that follows. Measured with nh3 alone, 8 KB of
 # `<p><b a=1><b a=2>…` and as many `<p>x` take 0.7 s and 130 MB, 64 KB take 45 s and 6.7 GB, so no useful limit of the
@@ -44,10 +44,10 @@ VOID = frozenset(NAMES_OF_VOID.split())
 # half of it, and 400 tags may be in any disorder.
 MAX_WORK = 200_000
 # Each "&" copies the text around it: 290,000 of them took 7 s.
-MAX_COPIED = 20_000_000_000
+MAX_COPIED_CHARACTERS = 20_000_000_000
 # Every "<" that the sanitiser sees begins a match, and nh3 reads each match in the same way: quotes only around values,
 # no tag inside them, at most 32 attributes. Anything else is text. Possessive quantifiers keep it linear.
-MARKUP = re.compile(
+MARKUP_PATTERN = re.compile(
     r"""
     (?P<dropped> <!-- (?s:.*?) (?:-->|\Z) | <[!?][^<>]*+> )
     | < (?P<close>/?) (?P<name>[a-zA-Z][a-zA-Z0-9:_-]*+)
@@ -67,16 +67,16 @@ MARKUP = re.compile(
 )
 
 
-class TooComplex(ValueError):
+class HtmlTooComplex(ValueError):
     """The HTML would take too long to sanitise."""
 
 
-def sanitised(html: str) -> str:
+def sanitized_html(html: str) -> str:
     """The HTML without what could run, load or cover something. Sanitising the result again does not change it.
 
-    >>> sanitised('<p onclick="steal()">Hello <b>you</b><script>steal()</script>')
+    >>> sanitized_html('<p onclick="steal()">Hello <b>you</b><script>steal()</script>')
     '<p>Hello <b>you</b></p>'
-    >>> sanitised("1 <b:\\nsmoke")
+    >>> sanitized_html("1 <b:\\nsmoke")
     '1 &lt;b:<br>smoke'
     """
     for _ in range(5):
@@ -92,66 +92,66 @@ class _TidyHtml:
     """HTML in which every "<" begins a tag; made in one pass that limits the work of the sanitiser."""
 
     def __init__(self, html: str) -> None:
-        self.opened: list[tuple[str, int]] = []
-        self.weight = self.heaviest = 1
-        self.tags = self.markup = self.strays = 0
-        self.words = len(html)
-        self.text = MARKUP.sub(self._tidy, html)
-        if self.strays * self.words > MAX_COPIED:
-            raise TooComplex("The HTML contains too many < or & characters outside of tags.")
-        if not self.tags:
+        self.open_tags: list[tuple[str, int]] = []
+        self.weight = self.max_weight = 1
+        self.tag_count = self.markup_count = self.stray_count = 0
+        self.text_length = len(html)
+        self.text = MARKUP_PATTERN.sub(self._tidy, html)
+        if self.stray_count * self.text_length > MAX_COPIED_CHARACTERS:
+            raise HtmlTooComplex("The HTML contains too many < or & characters outside of tags.")
+        if not self.tag_count:
             # "accept text": a text without tags keeps its lines.
             self.text = re.sub(r"\r\n?|\n", lambda _: self._count_markup("<br>"), self.text)
 
     def _count_markup(self, text: str) -> str:
-        self.markup += 1
-        if self.markup * self.heaviest > MAX_WORK:
-            raise TooComplex("The HTML has too many tags, or too many that are not closed.")
+        self.markup_count += 1
+        if self.markup_count * self.max_weight > MAX_WORK:
+            raise HtmlTooComplex("The HTML has too many tags, or too many that are not closed.")
         return text
 
     def _tidy(self, match: re.Match[str]) -> str:
         if match["dropped"]:
             return ""
         if match["stray"]:
-            self.strays += 1
+            self.stray_count += 1
             return self._count_markup("&lt;" if match["stray"] == "<" else "&")
-        self.tags += 1
-        self.words -= len(match[0])
+        self.tag_count += 1
+        self.text_length -= len(match[0])
         name = match["name"].lower()
         if not match["close"]:
             self._open(name, match["attributes"])
-        elif self.opened and self.opened[-1][0] == name:
+        elif self.open_tags and self.open_tags[-1][0] == name:
             # Only a tag that closes the last open one counts, so that the weight is never too low.
-            self.weight -= self.opened.pop()[1]
+            self.weight -= self.open_tags.pop()[1]
         return self._count_markup(match[0])
 
     def _open(self, name: str, attributes: str) -> None:
-        if name in VOID:
+        if name in VOID_TAGS:
             return
         weight = 1 + len(attributes) // 128 + len(attributes.split()) // 4
-        self.opened.append((name, weight))
+        self.open_tags.append((name, weight))
         self.weight += weight
-        self.heaviest = max(self.heaviest, self.weight)
+        self.max_weight = max(self.max_weight, self.weight)
 
 
 def _safe_value(tag: str, attribute: str, value: str) -> str | None:
     """The value of an attribute, or None to remove it; nh3 has checked the other schemes."""
-    if (tag, attribute) == ("img", "src") and PICTURE.fullmatch(value):
+    if (tag, attribute) == ("img", "src") and IMAGE_DATA_URL.fullmatch(value):
         return value
     # Browsers remove these characters from a URL before they read its scheme.
-    if attribute in ADDRESSES and re.sub(r"[\x00-\x20]", "", value).lower().startswith("data:"):
+    if attribute in URL_ATTRIBUTES and re.sub(r"[\x00-\x20]", "", value).lower().startswith("data:"):
         return None
     return value
 
 
 CLEANER = nh3.Cleaner(
-    tags=TAGS,
+    tags=ALLOWED_TAGS,
     clean_content_tags={"script", "style", "title"},
-    attributes=ATTRIBUTES,
+    attributes=ALLOWED_ATTRIBUTES,
     attribute_filter=_safe_value,
-    url_schemes=SCHEMES,
+    url_schemes=ALLOWED_URL_SCHEMES,
     link_rel="noopener noreferrer",
-    filter_style_properties=STYLES,
+    filter_style_properties=ALLOWED_STYLES,
 )
 
 
@@ -161,41 +161,41 @@ def plain_text(html: str) -> str:
     >>> plain_text("<h1>Printer</h1><p>on&nbsp; fire &amp;<br>smoke</p>")
     'Printer\\non fire &\\nsmoke'
     """
-    reader = _PlainText()
+    reader = _PlainTextParser()
     reader.feed(html)
     reader.close()
     lines = "\n".join(" ".join("".join(line).split()) for line in reader.lines)
     return re.sub(r"\n{3,}", "\n\n", lines).strip()
 
 
-class _PlainText(HTMLParser):
+class _PlainTextParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.lines: list[list[str]] = [[]]
-        self.is_filled = False  # the last line
-        self.preformatted = 0
+        self.last_line_has_text = False
+        self.preformatted_depth = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.preformatted += tag == "pre"
-        self._part(tag)
+        self.preformatted_depth += tag == "pre"
+        self._separate(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        self.preformatted -= tag == "pre"
-        self._part(tag)
+        self.preformatted_depth -= tag == "pre"
+        self._separate(tag)
 
-    def _part(self, tag: str) -> None:
-        if tag == "br" or (tag in BLOCKS and self.is_filled):
+    def _separate(self, tag: str) -> None:
+        if tag == "br" or (tag in BLOCK_TAGS and self.last_line_has_text):
             self._begin_line()
         elif tag in ("td", "th"):
             self.lines[-1].append(" ")
 
     def _begin_line(self) -> None:
         self.lines.append([])
-        self.is_filled = False
+        self.last_line_has_text = False
 
     def handle_data(self, data: str) -> None:
-        for number, piece in enumerate(data.split("\n") if self.preformatted else [data]):
+        for number, piece in enumerate(data.split("\n") if self.preformatted_depth else [data]):
             if number:
                 self._begin_line()
             self.lines[-1].append(piece)
-            self.is_filled = self.is_filled or bool(piece.strip())
+            self.last_line_has_text = self.last_line_has_text or bool(piece.strip())

@@ -14,16 +14,16 @@ from system.encoded_query import QueryError, read_instant
 
 from . import html
 
-BIGGEST = 2**63 - 1
+MAX_INTEGER = 2**63 - 1
 # PostgreSQL accepts 131,072 digits; nobody reads a response with that many.
 MAX_DIGITS = 1_000
 MAX_REFERENCES = 1_000
 MAX_CHOICES_LISTED = 20
 MAX_EMAIL_LENGTH = 254
 MAX_LOCAL_PART_LENGTH = 64
-NO_ID = "The id of a record is expected; to send display values instead, use sysparm_input_display_value=1."
+ID_EXPECTED = "The id of a record is expected; to send display values instead, use sysparm_input_display_value=1."
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 _ID = re.compile(r"[0-9a-z]{1,32}")
 _BOOLEANS = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
@@ -37,7 +37,7 @@ class InvalidValue(ValueError):
     """The message is a sentence for the caller, which does not name the column."""
 
 
-class ValueColumn(Protocol):
+class ColumnLimits(Protocol):
     """The settings of a column that limit its values."""
 
     @property
@@ -46,8 +46,8 @@ class ValueColumn(Protocol):
     def choices(self) -> tuple[tuple[str, str], ...]: ...
 
 
-def text(column: ValueColumn, value: Any) -> str:
-    return _limited(column, _as_text(value))
+def text(column: ColumnLimits, value: Any) -> str:
+    return _check_length(column, _as_text(value))
 
 
 def _as_text(value: Any) -> str:
@@ -59,22 +59,22 @@ def _as_text(value: Any) -> str:
     return str(value)
 
 
-def _limited(column: ValueColumn, value: str) -> str:
+def _check_length(column: ColumnLimits, value: str) -> str:
     if column.max_length is not None and len(value) > column.max_length:
         raise InvalidValue(f"At most {column.max_length} characters are expected.")
     return value
 
 
-def formatted_text(column: ValueColumn, value: Any) -> str:
+def formatted_text(column: ColumnLimits, value: Any) -> str:
     try:
-        markup = html.sanitised(_as_text(value))
-    except html.TooComplex as error:
+        markup = html.sanitized_html(_as_text(value))
+    except html.HtmlTooComplex as error:
         raise InvalidValue(str(error)) from None
-    _limited(column, html.plain_text(markup))
+    _check_length(column, html.plain_text(markup))
     return markup
 
 
-def url(column: ValueColumn, value: Any) -> str:
+def url(column: ColumnLimits, value: Any) -> str:
     """
     >>> from tableapi.catalogue.definitions import Column
     >>> url(Column("it", "url", "", "it"), "https://example.com/a?b=c#d")
@@ -88,10 +88,10 @@ def url(column: ValueColumn, value: Any) -> str:
         is_url = False
     if not is_url:
         raise InvalidValue("An address that begins with http:// or https:// is expected.")
-    return _limited(column, value)
+    return _check_length(column, value)
 
 
-def email(column: ValueColumn, value: Any) -> str:
+def email(column: ColumnLimits, value: Any) -> str:
     """
     >>> from tableapi.catalogue.definitions import Column
     >>> email(Column("it", "email", "", "it"), "jane.doe@example.com")
@@ -102,43 +102,43 @@ def email(column: ValueColumn, value: Any) -> str:
     is_email = is_short and _LOCAL_PART.fullmatch(local_part) and all(map(_DOMAIN_LABEL.fullmatch, domain.split(".")))
     if not is_email:
         raise InvalidValue("An email address like name@example.com is expected.")
-    return _limited(column, value)
+    return _check_length(column, value)
 
 
-def choice(column: ValueColumn, value: Any) -> str:
+def choice(column: ColumnLimits, value: Any) -> str:
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or text not in dict(column.choices):
-        raise InvalidValue(not_a_choice([f"{value} ({label})" for value, label in column.choices]))
+        raise InvalidValue(invalid_choice_message([f"{value} ({label})" for value, label in column.choices]))
     return text
 
 
-def not_a_choice(choices: Sequence[str]) -> str:
+def invalid_choice_message(choices: Sequence[str]) -> str:
     """The message lists the first choices."""
     more = ", …" if len(choices) > MAX_CHOICES_LISTED else ""
     names = ", ".join(choices[:MAX_CHOICES_LISTED]) or "it has none"
     return f"This is not one of the column's choices: {names}{more}."
 
 
-def integer(column: ValueColumn, value: Any) -> int:
+def integer(column: ColumnLimits, value: Any) -> int:
     is_number = isinstance(value, int | Decimal) or (isinstance(value, float) and math.isfinite(value))
-    if isinstance(value, bool) or not (is_number or (isinstance(value, str) and _WHOLE.fullmatch(value))):
+    if isinstance(value, bool) or not (is_number or (isinstance(value, str) and _INTEGER.fullmatch(value))):
         raise InvalidValue("A whole number is expected.")
     number = int(value)
     if not isinstance(value, str) and number != value:
         raise InvalidValue("A whole number is expected.")
-    if not -BIGGEST - 1 <= number <= BIGGEST:
-        raise InvalidValue(f"A whole number from {-BIGGEST - 1} to {BIGGEST} is expected.")
+    if not -MAX_INTEGER - 1 <= number <= MAX_INTEGER:
+        raise InvalidValue(f"A whole number from {-MAX_INTEGER - 1} to {MAX_INTEGER} is expected.")
     return number
 
 
-def duration(column: ValueColumn, value: Any) -> int:
+def duration(column: ColumnLimits, value: Any) -> int:
     seconds = integer(column, value)
     if seconds < 0:
         raise InvalidValue("A number of seconds that is not negative is expected.")
     return seconds
 
 
-def decimal(column: ValueColumn, value: Any) -> Decimal:
+def decimal(column: ColumnLimits, value: Any) -> Decimal:
     # The shortest text of a float is what the client wrote; its exact value would be 0.1000000000000000055….
     text = value if isinstance(value, str) else str(value)
     is_number = isinstance(value, str | int | float | Decimal) and not isinstance(value, bool)
@@ -157,14 +157,14 @@ def _digit_count(number: Decimal) -> int:
     return max(len(digits) + exponent, len(digits), -exponent)
 
 
-def percent(column: ValueColumn, value: Any) -> Decimal:
+def percent(column: ColumnLimits, value: Any) -> Decimal:
     number = decimal(column, value)
     if not 0 <= number <= 100:
         raise InvalidValue("A number from 0 to 100 is expected.")
     return number
 
 
-def boolean(column: ValueColumn, value: Any) -> bool:
+def boolean(column: ColumnLimits, value: Any) -> bool:
     if isinstance(value, bool):
         return value
     text = str(value) if isinstance(value, int) else value
@@ -173,7 +173,7 @@ def boolean(column: ValueColumn, value: Any) -> bool:
     return _BOOLEANS[text]
 
 
-def instant(column: ValueColumn, value: Any) -> datetime:
+def instant(column: ColumnLimits, value: Any) -> datetime:
     try:
         if isinstance(value, str):
             # Responses show whole seconds, so whole seconds are stored: a value that was read can be sent back.
@@ -183,14 +183,14 @@ def instant(column: ValueColumn, value: Any) -> datetime:
     raise InvalidValue("A date and time like 2024-05-19 13:45:00 is expected.")
 
 
-def day(column: ValueColumn, value: Any) -> date:
+def day(column: ColumnLimits, value: Any) -> date:
     try:
         return instant(column, value).date()
     except InvalidValue:
         raise InvalidValue("A date like 2024-05-19 is expected.") from None
 
 
-def reference(column: ValueColumn, value: Any) -> str | None:
+def reference(column: ColumnLimits, value: Any) -> str | None:
     """An id, or a reference as responses show it: `{value, link}`."""
     if isinstance(value, dict):
         if "value" not in value or not value.keys() <= {"value", "link", "display_value"}:
@@ -200,11 +200,11 @@ def reference(column: ValueColumn, value: Any) -> str | None:
             return None
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not _ID.fullmatch(text):
-        raise InvalidValue(NO_ID)
+        raise InvalidValue(ID_EXPECTED)
     return text
 
 
-def references(column: ValueColumn, value: Any) -> list[str]:
+def references(column: ColumnLimits, value: Any) -> list[str]:
     """References in their order, without duplicates."""
     items = [item.strip(" ") for item in value.split(",")] if isinstance(value, str) else value
     if not isinstance(items, list):
@@ -213,11 +213,11 @@ def references(column: ValueColumn, value: Any) -> list[str]:
     if len(ids) > MAX_REFERENCES:
         raise InvalidValue(f"At most {MAX_REFERENCES} references are expected.")
     if None in ids:
-        raise InvalidValue(NO_ID)
+        raise InvalidValue(ID_EXPECTED)
     return [sys_id for sys_id in ids if sys_id is not None]
 
 
-def json_value(column: ValueColumn, value: Any) -> Any:
+def json_value(column: ColumnLimits, value: Any) -> Any:
     try:
         json.dumps(value, allow_nan=False)
     except TypeError:  # the body parser returns a decimal where a float would lose digits
@@ -227,8 +227,8 @@ def json_value(column: ValueColumn, value: Any) -> Any:
     return value
 
 
-def secret(column: ValueColumn, value: Any) -> str:
+def secret(column: ColumnLimits, value: Any) -> str:
     # An empty text is refused: a form that was left empty must not remove a password unnoticed.
     if not isinstance(value, str) or not value:
         raise InvalidValue("A string that is not empty is expected, or null to clear the value.")
-    return _limited(column, value)
+    return _check_length(column, value)

@@ -55,7 +55,7 @@ process_cache.register("catalogue", forget)
 
 
 def _version() -> int:
-    return models.State.objects.values_list("version", flat=True).get(pk=models.State.ROW)
+    return models.State.objects.values_list("version", flat=True).get(pk=models.State.ROW_ID)
 
 
 def read() -> Catalogue:
@@ -94,7 +94,7 @@ def _tables() -> Iterator[tuple[str, Table]]:
                 parent=names.get(row["parent_id"]),
                 is_system=row["is_system"],
                 number_prefix=rows[numbering]["number_prefix"] if numbering else "",
-                number_table=numbering,
+                number_table_id=numbering,
                 deferred_create=row["deferred_create"],
                 lineage=tuple(names[table] for table in lineage),
                 family=tuple(names[table] for table in family),

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from system.encoded_query import ComparisonKind
 from tableapi.catalogue.column_type import ColumnType
-from tableapi.catalogue.definitions import plain_name
+from tableapi.catalogue.definitions import plain_text_column_name
 from tableapi.sql import operators
 
 SCHEMA = "records"
@@ -66,7 +66,7 @@ def drop_index(schema: str, name: str, concurrently: bool = False) -> sql.Compos
 
 def searched_column(column: IndexableColumn) -> sql.Identifier:
     """The database column for filters and sorting."""
-    return sql.Identifier(plain_name(column.id) if column.column_type.is_html else column.physical)
+    return sql.Identifier(plain_text_column_name(column.id) if column.column_type.is_html else column.physical)
 
 
 def key(column: IndexableColumn) -> sql.Composable:
@@ -78,7 +78,7 @@ def key(column: IndexableColumn) -> sql.Composable:
     if not column.column_type.is_text:
         return searched_column(column)
     # The same expression as in queries; otherwise they would not use the index.
-    return sql.SQL(operators.key(ComparisonKind.TEXT, "{}")).format(searched_column(column))
+    return sql.SQL(operators.comparison_key(ComparisonKind.TEXT, "{}")).format(searched_column(column))
 
 
 def unique_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Index:

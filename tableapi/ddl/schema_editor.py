@@ -15,7 +15,7 @@ from psycopg import errors, sql
 
 from system.background.task_dispatch import wake
 from system.errors import Unavailable
-from tableapi.catalogue.definitions import plain_name
+from tableapi.catalogue.definitions import plain_text_column_name
 from tableapi.ddl import physical_names
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def has_longer_text(column: Column, most: int) -> bool:
     none."""
     words: sql.Composable = sql.Identifier(column.physical)
     if column.column_type.is_html:
-        words = sql.SQL("coalesce({}, {})").format(sql.Identifier(plain_name(column.pk)), words)
+        words = sql.SQL("coalesce({}, {})").format(sql.Identifier(plain_text_column_name(column.pk)), words)
     query = sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE octet_length({words}) > %s AND length({words}) > %s)")
     try:
         with transaction.atomic(), connection.cursor() as cursor:
@@ -228,7 +228,7 @@ def _add_clauses(column: Column) -> Iterator[sql.Composable]:
         )
     yield clause
     if column.column_type.is_html:
-        yield add.format(sql.Identifier(plain_name(column.pk)), sql.SQL("text"))
+        yield add.format(sql.Identifier(plain_text_column_name(column.pk)), sql.SQL("text"))
 
 
 def change_column(column: Column, before: Column) -> None:
@@ -239,7 +239,7 @@ def change_column(column: Column, before: Column) -> None:
     if column.type != before.type:
         if column.column_type.is_html:
             text = sql.SQL("ALTER TABLE {} ADD COLUMN {} text")
-            run(text.format(qualified_name(table), sql.Identifier(plain_name(column.pk))))
+            run(text.format(qualified_name(table), sql.Identifier(plain_text_column_name(column.pk))))
         # New indexes have the same names and other expressions, and an old one would reject long texts.
         run(*(index.drop() for index in physical_names.column_indexes(before, table.name)))
     if column.is_unique and not before.is_unique:
@@ -252,7 +252,7 @@ def change_column(column: Column, before: Column) -> None:
 
 
 def drop_column(column: Column) -> None:
-    names = [column.physical, plain_name(column.pk)] if column.column_type.is_html else [column.physical]
+    names = [column.physical, plain_text_column_name(column.pk)] if column.column_type.is_html else [column.physical]
     parts = [sql.SQL("DROP COLUMN IF EXISTS {}").format(sql.Identifier(name)) for name in names]
     run(sql.SQL("ALTER TABLE IF EXISTS {} {}").format(qualified_name(column.table), sql.SQL(", ").join(parts)))
 

@@ -60,7 +60,7 @@ def _usages_in(table: Table, catalogue: Catalogue, query: Query, column: Column)
         for predicate in permissions.predicates_in(RuleScope(catalogue), table, query):
             if column.id in _columns(predicate.path) | (_columns(predicate.other) if predicate.other else set()):
                 yield ColumnUsage.ASKS
-            if any(column.id in _columns(path) for path in predicate.searched):
+            if any(column.id in _columns(path) for path in predicate.searched_paths):
                 yield ColumnUsage.SEARCHES
     except (QueryError, BadRequest):
         return  # the condition is invalid for this table

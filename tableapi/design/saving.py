@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 
 from system.records import savers
 from system.records.savers import RecordSaver
-from tableapi.catalogue.definitions import NUMBER
+from tableapi.catalogue.definitions import NUMBER_COLUMN
 from tableapi.ddl import schema_editor
 from tableapi.design import catalogue_checks
 from tableapi.models import Choice, Column, Rule, Table, View, ViewColumn
@@ -40,10 +40,10 @@ def save_table(table: Table) -> None:
 
 def _add_number_column(table: Table) -> None:
     relatives = [*table.lineage, *table.descendants]
-    if Column.objects.filter(table__in=relatives, name=NUMBER).exists():
+    if Column.objects.filter(table__in=relatives, name=NUMBER_COLUMN).exists():
         return
     options = {"read_only": True, "is_unique": True, "is_display": True}
-    save_column(Column(table=table, name=NUMBER, label="Number", max_length=NUMBER_LENGTH, **options))
+    save_column(Column(table=table, name=NUMBER_COLUMN, label="Number", max_length=NUMBER_LENGTH, **options))
 
 
 def save_column(column: Column) -> None:

@@ -16,18 +16,18 @@ from system.http.error_responses import error_response
 from system.plain_sql import fetch_rows
 from tableapi.models import IdempotentAnswer
 
-KEPT_FOR = timedelta(hours=24)
+RETENTION_PERIOD = timedelta(hours=24)
 MAX_KEY_LENGTH = 255
 STORED_HEADERS = ("Location", "ETag", "X-Ignored-Fields")
 # Not caused by the request itself: another try may succeed.
-TRANSIENT = frozenset({401, 408, 429})
+TRANSIENT_STATUSES = frozenset({401, 408, 429})
 
 
 class IdempotencyKeyReused(Conflict):
     code = "idempotency_mismatch"
 
 
-IDEMPOTENCY_KEY = "HTTP_IDEMPOTENCY_KEY"
+IDEMPOTENCY_KEY_HEADER = "HTTP_IDEMPOTENCY_KEY"
 
 
 class RequestInProgress(Conflict):
@@ -35,24 +35,24 @@ class RequestInProgress(Conflict):
     message = "A request with this Idempotency-Key is in progress. Send it again shortly."
 
 
-def answer_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpResponse:
+def respond_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpResponse:
     """The response of `respond`, or the one that the same request got before. It is stored in one transaction with the
     write, so that a crash leaves neither."""
-    key = request.META.get(IDEMPOTENCY_KEY)
+    key = request.META.get(IDEMPOTENCY_KEY_HEADER)
     if key is None:
         return respond()
     if not 0 < len(key) <= MAX_KEY_LENGTH or not key.isprintable():
         message = f"An Idempotency-Key must have 1 to {MAX_KEY_LENGTH} visible characters."
         raise BadRequest(message, code="invalid_parameter", field="Idempotency-Key")
     identity = _identity(request, key)
-    request_hash = _hash(request)
+    request_hash = _request_hash(request)
     with transaction.atomic():
         _lock(identity)
-        stored = IdempotentAnswer.objects.filter(**identity, created_at__gt=Now() - KEPT_FOR).first()
+        stored = IdempotentAnswer.objects.filter(**identity, created_at__gt=Now() - RETENTION_PERIOD).first()
         if stored is not None:
             return _replay(stored, request_hash)
         response = _first_response(respond)
-        if response.status_code < 500 and response.status_code not in TRANSIENT:
+        if response.status_code < 500 and response.status_code not in TRANSIENT_STATUSES:
             _store(identity, request_hash, response)
         return response
 
@@ -63,7 +63,7 @@ def _identity(request: Request, key: str) -> dict[str, Any]:
     return {"caller": str(request.user.pk), "method": str(request.method), "path": path, "key": key}
 
 
-def _hash(request: Request) -> str:
+def _request_hash(request: Request) -> str:
     """What makes two requests the same. The roles are part of it: a key for fewer roles, or a user who lost one, must
     not get what the others were answered."""
     user: Any = request.user
@@ -107,6 +107,6 @@ def _store(identity: dict[str, Any], request_hash: str, response: HttpResponse) 
     IdempotentAnswer.objects.update_or_create(**identity, defaults=values)
 
 
-def forget_old() -> int:
-    count, _ = IdempotentAnswer.objects.filter(created_at__lte=Now() - KEPT_FOR).delete()
+def delete_expired() -> int:
+    count, _ = IdempotentAnswer.objects.filter(created_at__lte=Now() - RETENTION_PERIOD).delete()
     return count

@@ -14,7 +14,7 @@ from system.http import django_request, etags
 from system.http.error_responses import own_origin
 from system.http.json_view import JsonView
 from system.http.request_body import InvalidJson
-from tableapi.access.permissions import ADMIN, CATALOGUE
+from tableapi.access.permissions import ADMIN, CATALOGUE_TABLES
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.ddl import schema_editor
 from tableapi.query.parameters import OutputOptions, parse_input_display, parse_output
@@ -24,7 +24,7 @@ from tableapi.read.context import Caller
 from tableapi.write import create, delete, update
 from tableapi.write.change_request import RequestedChange, WriteRequest
 
-from .idempotency import IDEMPOTENCY_KEY, answer_once
+from .idempotency import IDEMPOTENCY_KEY_HEADER, respond_once
 from .responses import BASE, created_response, deleted_response, list_response, record_response, written_response
 
 Result = TypeVar("Result")
@@ -49,7 +49,7 @@ class TableViewSet(JsonView, ViewSet):
             result = write(caller_of(request), table, change, create.create)
             return created_response(request, table, result)
 
-        return answer_once(request, respond)
+        return respond_once(request, respond)
 
     def update(self, request: Request, table: str, sys_id: str) -> HttpResponse:
         return self._change(request, table, sys_id, replaces=True)
@@ -64,7 +64,7 @@ class TableViewSet(JsonView, ViewSet):
         def respond() -> HttpResponse:
             return written_response(request, write(caller_of(request), table, change, update_record))
 
-        return answer_once(request, respond)
+        return respond_once(request, respond)
 
     def destroy(self, request: Request, table: str, sys_id: str) -> HttpResponse:
         delete_record = partial(delete.delete, sys_id=sys_id)
@@ -74,14 +74,14 @@ class TableViewSet(JsonView, ViewSet):
             write(caller_of(request), table, change, delete_record)
             return deleted_response(table, sys_id)
 
-        return answer_once(request, respond)
+        return respond_once(request, respond)
 
 
 def write(
     caller: Caller, table_name: str, change: RequestedChange, operation: Callable[[WriteRequest], Result]
 ) -> Result:
     """Open the table for the caller and write to it. Designers wait for each other, before they load the catalogue."""
-    is_designer = table_name in CATALOGUE and ADMIN in caller.role_names
+    is_designer = table_name in CATALOGUE_TABLES and ADMIN in caller.role_names
     with schema_editor.locked() if is_designer else nullcontext():
         return _write(caller, table_name, change, operation)
 
@@ -110,7 +110,7 @@ def parse_change(request: Request) -> RequestedChange:
     body = _json_object(request)
     output = parse_output(request.query_params)
     by_display = parse_input_display(request.query_params)
-    return RequestedChange(body, output, by_display, current_tag(request), IDEMPOTENCY_KEY in request.META)
+    return RequestedChange(body, output, by_display, current_tag(request), IDEMPOTENCY_KEY_HEADER in request.META)
 
 
 def _json_object(request: Request) -> dict[str, Any]:

@@ -20,9 +20,9 @@ class NextVersion(Func):
 class State(models.Model):
     """One row. A process with an older version reloads the catalogue."""
 
-    ROW = 1
+    ROW_ID = 1
 
-    id = models.PositiveSmallIntegerField(primary_key=True, default=ROW)
+    id = models.PositiveSmallIntegerField(primary_key=True, default=ROW_ID)
     version = models.BigIntegerField(default=1)
     # The level of shipped tables created so far; what an administrator deletes of them stays deleted.
     shipped_level = models.PositiveIntegerField(default=0)
@@ -36,16 +36,16 @@ class State(models.Model):
     @classmethod
     def row(cls) -> "State":
         """The one row, locked."""
-        if not cls.objects.filter(pk=cls.ROW).exists():
-            cls.objects.create(pk=cls.ROW, version=NextVersion())
-        return cls.objects.select_for_update().get(pk=cls.ROW)
+        if not cls.objects.filter(pk=cls.ROW_ID).exists():
+            cls.objects.create(pk=cls.ROW_ID, version=NextVersion())
+        return cls.objects.select_for_update().get(pk=cls.ROW_ID)
 
     @classmethod
-    def raise_version(cls) -> None:
+    def increment_version(cls) -> None:
         # Always in this order, or two designers could deadlock with the row and the lock.
         with schema_editor.locked():
-            if not cls.objects.filter(pk=cls.ROW).update(version=NextVersion()):
-                cls.objects.create(pk=cls.ROW, version=NextVersion())
+            if not cls.objects.filter(pk=cls.ROW_ID).update(version=NextVersion()):
+                cls.objects.create(pk=cls.ROW_ID, version=NextVersion())
 
 
 def is_storable(value: Any) -> bool:

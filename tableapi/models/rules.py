@@ -56,7 +56,7 @@ class Rule(CatalogueRecord):
         validation.check_rule(self)
 
     @classmethod
-    def of_column(cls, column: Column) -> "models.QuerySet[Rule]":
+    def for_column(cls, column: Column) -> "models.QuerySet[Rule]":
         """The rules to delete with the column, which would otherwise apply to the next column with its name. Rules for
         any table also apply to other columns, so they stay."""
         family = [column.table, *column.table.descendants]

@@ -12,12 +12,12 @@ from tableapi.catalogue.column_types import COLUMN_TYPES
 from tableapi.models import validation
 from tableapi.models.catalogue_version import CatalogueRecord
 
-NAME_LENGTH = 63
-is_name = RegexValidator(
+MAX_NAME_LENGTH = 63
+validate_name = RegexValidator(
     r"\A[a-z][a-z0-9_]{0,62}\Z",
     "A name has at most 63 lowercase letters, digits and underscores, and begins with a letter.",
 )
-is_prefix = RegexValidator(r"\A[A-Z]{1,10}\Z", "A prefix has 1 to 10 uppercase letters A to Z.")
+validate_number_prefix = RegexValidator(r"\A[A-Z]{1,10}\Z", "A prefix has 1 to 10 uppercase letters A to Z.")
 
 
 class Table(CatalogueRecord):
@@ -25,10 +25,10 @@ class Table(CatalogueRecord):
 
     table_columns = ("name", "label", "parent", "number_prefix", "deferred_create")
 
-    name = models.CharField(max_length=NAME_LENGTH, unique=True, validators=[is_name])
+    name = models.CharField(max_length=MAX_NAME_LENGTH, unique=True, validators=[validate_name])
     label = models.CharField(max_length=255)
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="children")
-    number_prefix = models.CharField(max_length=10, blank=True, default="", validators=[is_prefix])
+    number_prefix = models.CharField(max_length=10, blank=True, default="", validators=[validate_number_prefix])
     deferred_create = models.BooleanField(default=False)
     is_system = models.BooleanField(default=False, editable=False)
     history = tracked()
@@ -71,7 +71,7 @@ class Column(CatalogueRecord):
     )  # fmt: skip
 
     table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="columns")
-    name = models.CharField(max_length=NAME_LENGTH, validators=[is_name])
+    name = models.CharField(max_length=MAX_NAME_LENGTH, validators=[validate_name])
     label = models.CharField(max_length=255)
     type = models.CharField(max_length=20, choices=column_types.choices, default="string")
     # Not PROTECT: a table that refers to itself could never be deleted.
@@ -84,13 +84,13 @@ class Column(CatalogueRecord):
     default_value = models.TextField(blank=True, default="")
     # Instead of the framework's minimum of 0.
     max_length = models.PositiveIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(1, validation.ONLY_TEXT_HAS_LENGTH)]
+        null=True, blank=True, validators=[MinValueValidator(1, validation.MAX_LENGTH_NEEDS_TEXT)]
     )
     is_display = models.BooleanField("display value", default=False)
     is_indexed = models.BooleanField("indexed", default=False)
     converted_from_text = models.BooleanField(default=False)
     # The column name of a system table; empty in designed tables, where it is the name.
-    physical_name = models.CharField(max_length=NAME_LENGTH, blank=True, default="", editable=False)
+    physical_name = models.CharField(max_length=MAX_NAME_LENGTH, blank=True, default="", editable=False)
     history = tracked()
     fixed = ("name", "table", "reference_table")
 

@@ -13,7 +13,7 @@ from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from accounts.models import Role
 from tableapi.catalogue import definitions
 from tableapi.catalogue.column_types import COLUMN_TYPES
-from tableapi.catalogue.definitions import NUMBER, OWN_TABLE, SYS_COLUMNS
+from tableapi.catalogue.definitions import NUMBER_COLUMN, OWN_TABLE, SYS_COLUMNS
 from tableapi.ddl import schema_editor
 from tableapi.values import defaults
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 RESERVED_PREFIXES = ("sys_", "svc_")
 # Names of PostgreSQL's system columns.
-POSTGRESQL_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
-SYSTEM_TABLE = "This is a system table. Its columns cannot be changed."
-ONLY_TEXT_HAS_LENGTH = "Only text can have a maximum length, of at least 1."
+POSTGRESQL_SYSTEM_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
+SYSTEM_TABLE_UNCHANGEABLE = "This is a system table. Its columns cannot be changed."
+MAX_LENGTH_NEEDS_TEXT = "Only text can have a maximum length, of at least 1."
 
 
 def check_table(table: Table) -> None:
@@ -35,7 +35,7 @@ def check_table(table: Table) -> None:
     if table.is_system or (before is not None and before.is_system):
         own = ("number_prefix", "deferred_create")
         if before is None or any(getattr(table, name) != getattr(before, name) for name in own):
-            raise ValidationError(SYSTEM_TABLE)
+            raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
         return
     if before is None and table.name.startswith(RESERVED_PREFIXES):
         raise ValidationError({"name": "Names that begin with sys_ or svc_ are reserved."})
@@ -68,9 +68,9 @@ def check_column(column: Column) -> None:
         _check_name(column, table)
     elif column.type != before.type:
         _check_new_type(column, before)
-    _check_target(column)
-    _check_marks(column)
-    _check_length(column)
+    _check_reference_table(column)
+    _check_options(column)
+    _check_max_length(column)
     if before is not None:
         _check_stored_lengths(column, before)
     _check_default(column)
@@ -79,7 +79,7 @@ def check_column(column: Column) -> None:
 def _check_label_only(column: Column, before: Column | None) -> None:
     fields = [field.attname for field in column._meta.concrete_fields if not field.name.startswith("sys_")]
     if before is None or any(getattr(column, name) != getattr(before, name) for name in fields if name != "label"):
-        raise ValidationError(SYSTEM_TABLE)
+        raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
 
 
 def _check_name(column: Column, table: Table) -> None:
@@ -87,7 +87,7 @@ def _check_name(column: Column, table: Table) -> None:
     is_reserved = name.startswith(RESERVED_PREFIXES) and not schema_editor.is_product()
     if is_reserved or name in SYS_COLUMNS or name == OWN_TABLE:
         raise ValidationError({"name": "Names that begin with sys_ or svc_ are reserved."})
-    if name in POSTGRESQL_COLUMNS:
+    if name in POSTGRESQL_SYSTEM_COLUMNS:
         raise ValidationError({"name": "This name is reserved by the database. Choose another name."})
     relatives = [*table.lineage, *table.descendants]
     existing = type(column).objects.filter(table__in=relatives, name=name).select_related("table").first()
@@ -97,7 +97,7 @@ def _check_name(column: Column, table: Table) -> None:
 
 
 def _check_new_type(column: Column, before: Column) -> None:
-    if column.type not in before.column_type.changes_to:
+    if column.type not in before.column_type.convertible_types:
         raise ValidationError(
             {
                 "type": f"{before.type} cannot be changed to {column.type}, because every record would be rewritten. "
@@ -108,14 +108,14 @@ def _check_new_type(column: Column, before: Column) -> None:
         column.converted_from_text = True
 
 
-def _check_target(column: Column) -> None:
+def _check_reference_table(column: Column) -> None:
     if column.column_type.has_target and column.reference_table_id is None:
         raise ValidationError({"reference_table": "Select the referenced table."})
     if not column.column_type.has_target and column.reference_table_id is not None:
         raise ValidationError({"reference_table": "Only references and lists of references have a referenced table."})
 
 
-def _check_marks(column: Column) -> None:
+def _check_options(column: Column) -> None:
     label = column.get_type_display().lower()
     column_type = column.column_type
     for mark, can_be in (
@@ -129,10 +129,10 @@ def _check_marks(column: Column) -> None:
         raise ValidationError({"converted_from_text": "Only formatted text can have this option."})
 
 
-def _check_length(column: Column) -> None:
+def _check_max_length(column: Column) -> None:
     limit = column.column_type.indexed_length
     if column.max_length is not None and limit is None:
-        raise ValidationError({"max_length": ONLY_TEXT_HAS_LENGTH})
+        raise ValidationError({"max_length": MAX_LENGTH_NEEDS_TEXT})
     is_marked = column.is_unique or column.is_indexed or column.is_display
     if limit is None or not is_marked:
         return
@@ -172,9 +172,9 @@ def _check_default(column: Column) -> None:
 
 def check_column_deletion(column: Column) -> None:
     if column.table.is_system and not schema_editor.is_product():
-        raise ValidationError(SYSTEM_TABLE)
+        raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
     relatives = [column.table, *column.table.descendants]
-    if column.name == NUMBER and any(table.number_prefix for table in relatives):
+    if column.name == NUMBER_COLUMN and any(table.number_prefix for table in relatives):
         raise ValidationError("This column holds the record numbers. Remove the table's number prefix first.")
 
 
@@ -187,7 +187,7 @@ def check_choice(choice: Choice) -> None:
     if schema_editor.is_product():
         return
     if is_system:
-        raise ValidationError(SYSTEM_TABLE)
+        raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
     if not column.column_type.has_choices:
         raise ValidationError("Only columns of type choice can have choices.")
     before = None if choice.is_new else type(choice).objects.select_related("column").filter(pk=choice.pk).first()
@@ -203,7 +203,7 @@ def check_choice_deletion(choice: Choice, *, with_column: bool) -> None:
     if schema_editor.is_product():
         return
     if choice.column.table.is_system:
-        raise ValidationError(SYSTEM_TABLE)
+        raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
     if not with_column:
         _check_is_not_default(choice)
 

@@ -44,11 +44,11 @@ def read_schema(column: Column, target: str) -> Object:
 def written_schema(column: Column, target: str) -> Object:
     """A value in a request; a mandatory one is not null."""
     column_type = column.column_type
-    schema = dict(column_type.sent_schema or column_type.schema)
+    schema = dict(column_type.request_schema or column_type.schema)
     if column.mandatory:
         schema = _not_null(schema)
     # The length of HTML is that of its plain text.
-    if column.max_length is not None and column_type.has_length and not column_type.is_html:
+    if column.max_length is not None and column_type.has_max_length and not column_type.is_html:
         schema["maxLength"] = column.max_length
     if column.mandatory and column_type.is_text:
         schema["minLength"] = 1
@@ -75,7 +75,7 @@ def _described(schema: Object, column: Column, target: str) -> Object:
         schema["description"] = ", ".join(f"`{value}`: {label}" for value, label in column.choices)
     elif target:
         schema["description"] = f"{'References' if column_type.is_list else 'Reference'} to {target}."
-    is_text = "string" in (column_type.sent_schema or column_type.schema).get("type", ()) and not column_type.is_html
+    is_text = "string" in (column_type.request_schema or column_type.schema).get("type", ()) and not column_type.is_html
     if column.default and not column.read_only and column_type.has_default and is_text:
         schema["default"] = column.default
     return schema

@@ -1,7 +1,7 @@
 """Components of the OpenAPI document that all tables share: parameters, schemas and headers. Pure."""
 
 from system.openapi import Object, reference
-from tableapi.query.parameters import DEEPEST_RECORD, DEFAULT_LIMIT, MAX_RECORDS
+from tableapi.query.parameters import DEFAULT_LIMIT, MAX_PAGED_RECORDS, MAX_RECORDS
 
 from .column_schemas import TYPES
 
@@ -23,7 +23,7 @@ PARAMETERS: dict[str, Object] = {
     ),
     "page": parameter(
         "sysparm_page",
-        {"type": "integer", "minimum": 1, "maximum": DEEPEST_RECORD, "default": 1},
+        {"type": "integer", "minimum": 1, "maximum": MAX_PAGED_RECORDS, "default": 1},
         "The number of the page; limit times page is at most 1,000,000. Follow the cursor for more.",
     ),
     "cursor": parameter(

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 
 from system.openapi import Object, reference
 from tableapi.access.caller_view import CallerView, view_for
-from tableapi.catalogue.definitions import CREATE, DELETE, NUMBER, WRITE, Column, Table
+from tableapi.catalogue.definitions import CREATE, DELETE, NUMBER_COLUMN, WRITE, Column, Table
 from tableapi.database import catalogue_loader
 from tableapi.query.expressions import NEVER
 from tableapi.write import system_records
@@ -137,7 +137,7 @@ def required_columns(table: Table, body: Object) -> list[str]:
 
 
 def is_server_managed(table: Table, column: Column) -> bool:
-    return column.is_sys or column.read_only or (column.name == NUMBER and bool(table.number_prefix))
+    return column.is_sys or column.read_only or (column.name == NUMBER_COLUMN and bool(table.number_prefix))
 
 
 def target_label(view: CallerView, column: Column) -> str:

@@ -8,15 +8,15 @@ from tableapi.catalogue.definitions import Column, Table
 
 
 @dataclass(frozen=True, slots=True)
-class Always:
+class AlwaysAllowed:
     """Allowed on every record."""
 
 
-ALWAYS = Always()
+ALWAYS = AlwaysAllowed()
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DecisionCase:
     """For records of these tables (by id; None for any), one of the conditions must hold; None for no condition."""
 
     tables: tuple[str, ...] | None
@@ -24,14 +24,14 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Conditional:
+class ConditionalDecision:
     """A decision that depends on the record: one of the cases must hold. Without cases, never."""
 
-    cases: tuple[Case, ...] = ()
+    cases: tuple[DecisionCase, ...] = ()
 
 
-NEVER = Conditional()
-Decision = Always | Conditional
+NEVER = ConditionalDecision()
+Decision = AlwaysAllowed | ConditionalDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Predicate:
     other: ResolvedPath | None = None
     # For INSTANCEOF the ids of tables, for ARE the columns that are searched.
     tables: tuple[str, ...] = ()
-    searched: tuple[ResolvedPath, ...] = ()
+    searched_paths: tuple[ResolvedPath, ...] = ()
     slot: int | None = None
 
 

@@ -15,11 +15,11 @@ from .parsed_query import ParsedQuery, parse_query_text
 DEFAULT_LIMIT = 20
 MAX_RECORDS = 10_000
 # Each deeper page costs more; a cursor costs the same at any depth.
-DEEPEST_RECORD = 1_000_000
+MAX_PAGED_RECORDS = 1_000_000
 MAX_FIELDS = 500
 MAX_IGNORED_NAMES = 20
 
-SWITCH = {"1": True, "true": True, "0": False, "false": False, "": False}
+SWITCH_VALUES = {"1": True, "true": True, "0": False, "false": False, "": False}
 
 
 class RawParameters(Protocol):
@@ -54,47 +54,47 @@ class ListRequest:
     page: int = 1
     cursor: str = ""
     count: str = ""
-    replica: bool = False
+    allows_replica: bool = False
 
 
 def parse_list(raw: RawParameters) -> ListRequest:
     """The parameters of a list; raises BadRequest, and QueryError for the query."""
-    limit = _number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MAX_RECORDS)
-    page = _number(raw, "sysparm_page", 1, maximum=DEEPEST_RECORD)
-    cursor = _value(raw, "sysparm_cursor")
-    if limit * page > DEEPEST_RECORD:
-        message = f"Pages end at record {DEEPEST_RECORD}; follow sysparm_cursor from Link instead."
+    limit = _parse_number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MAX_RECORDS)
+    page = _parse_number(raw, "sysparm_page", 1, maximum=MAX_PAGED_RECORDS)
+    cursor = _parameter(raw, "sysparm_cursor")
+    if limit * page > MAX_PAGED_RECORDS:
+        message = f"Pages end at record {MAX_PAGED_RECORDS}; follow sysparm_cursor from Link instead."
         raise _invalid("sysparm_page", message)
     if cursor and page != 1:
         raise _invalid("sysparm_cursor", "Send sysparm_cursor or sysparm_page, not both.")
     return ListRequest(
         output=parse_output(raw),
-        query=parse_query_text(_value(raw, "sysparm_query")),
+        query=parse_query_text(_parameter(raw, "sysparm_query")),
         limit=limit,
         page=page,
         cursor=cursor,
-        count=_choice(raw, "sysparm_count", ("", "exact", "estimated")),
-        replica=_value(raw, "sysparm_query_category") == "replica",
+        count=_parse_choice(raw, "sysparm_count", ("", "exact", "estimated")),
+        allows_replica=_parameter(raw, "sysparm_query_category") == "replica",
     )
 
 
 def parse_output(raw: RawParameters) -> OutputOptions:
-    fields = tuple(name for part in _value(raw, "sysparm_fields").split(",") if (name := part.strip()))
+    fields = tuple(name for part in _parameter(raw, "sysparm_fields").split(",") if (name := part.strip()))
     if len(fields) > MAX_FIELDS:
         raise _invalid("sysparm_fields", f"At most {MAX_FIELDS} fields can be requested.")
-    excludes_links = _switch("sysparm_exclude_reference_link", _value(raw, "sysparm_exclude_reference_link"))
-    return OutputOptions(fields, _value(raw, "sysparm_view"), _display_mode(raw), not excludes_links)
+    excludes_links = _parse_switch("sysparm_exclude_reference_link", _parameter(raw, "sysparm_exclude_reference_link"))
+    return OutputOptions(fields, _parameter(raw, "sysparm_view"), _parse_display_mode(raw), not excludes_links)
 
 
-def _display_mode(raw: RawParameters) -> DisplayMode:
-    value = _value(raw, "sysparm_display_value")
+def _parse_display_mode(raw: RawParameters) -> DisplayMode:
+    value = _parameter(raw, "sysparm_display_value")
     if value.lower() == DisplayMode.BOTH:
         return DisplayMode.BOTH
-    return DisplayMode.DISPLAY if _switch("sysparm_display_value", value, "0, 1 or all") else DisplayMode.VALUE
+    return DisplayMode.DISPLAY if _parse_switch("sysparm_display_value", value, "0, 1 or all") else DisplayMode.VALUE
 
 
 def parse_input_display(raw: RawParameters) -> bool:
-    return _switch("sysparm_input_display_value", _value(raw, "sysparm_input_display_value"))
+    return _parse_switch("sysparm_input_display_value", _parameter(raw, "sysparm_input_display_value"))
 
 
 def invalid_query(error: QueryError) -> BadRequest:
@@ -112,7 +112,7 @@ def ignored_header(names: Iterable[str]) -> str:
     return ",".join(islice((name for name in names if re.fullmatch(r"[a-z0-9_.]{1,255}", name)), MAX_IGNORED_NAMES))
 
 
-def _value(raw: RawParameters, name: str) -> str:
+def _parameter(raw: RawParameters, name: str) -> str:
     values = raw.getlist(name)
     if len(values) > 1:
         raise _invalid(name, f"{name} was given more than once.")
@@ -122,14 +122,14 @@ def _value(raw: RawParameters, name: str) -> str:
     return value
 
 
-def _switch(name: str, value: str, allowed: str = "1 or 0") -> bool:
-    if value.lower() not in SWITCH:
+def _parse_switch(name: str, value: str, allowed: str = "1 or 0") -> bool:
+    if value.lower() not in SWITCH_VALUES:
         raise _invalid(name, f"{name} must be {allowed}.")
-    return SWITCH[value.lower()]
+    return SWITCH_VALUES[value.lower()]
 
 
-def _number(raw: RawParameters, name: str, default: int, maximum: int) -> int:
-    text = _value(raw, name)
+def _parse_number(raw: RawParameters, name: str, default: int, maximum: int) -> int:
+    text = _parameter(raw, name)
     if not raw.getlist(name):
         return default
     if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= maximum:
@@ -137,8 +137,8 @@ def _number(raw: RawParameters, name: str, default: int, maximum: int) -> int:
     return int(text)
 
 
-def _choice(raw: RawParameters, name: str, allowed: tuple[str, ...]) -> str:
-    value = _value(raw, name)
+def _parse_choice(raw: RawParameters, name: str, allowed: tuple[str, ...]) -> str:
+    value = _parameter(raw, name)
     if value not in allowed:
         raise _invalid(name, f"{name} must be one of {', '.join(filter(None, allowed))}.")
     return value

@@ -6,11 +6,11 @@ from system.encoded_query import Condition, Group, Query, SubQuery, Term, ValueK
 from system.process_cache import WeightedCache
 
 # Clients send the same queries again and again.
-QUERIES_BYTES = 8 * 1024 * 1024
-PER_CONDITION = 1_200
+QUERY_CACHE_BYTES = 8 * 1024 * 1024
+BYTES_PER_CONDITION = 1_200
 
 # Values of these kinds stay in the shape: they decide the SQL, not only a parameter.
-SHAPING = frozenset({ValueKind.PATH, ValueKind.DISTANCE, ValueKind.TABLE, ValueKind.WORDS, ValueKind.NAMED})
+SHAPING_KINDS = frozenset({ValueKind.PATH, ValueKind.DISTANCE, ValueKind.TABLE, ValueKind.WORDS, ValueKind.NAMED})
 
 
 class QueryShape:
@@ -19,7 +19,7 @@ class QueryShape:
     __slots__ = ("_hash", "query")
 
     def __init__(self, query: Query) -> None:
-        self.query = Query(tuple(_group(group) for group in query.groups), query.order)
+        self.query = Query(tuple(_group_shape(group) for group in query.groups), query.order)
         self._hash = hash(self.query)  # once: it visits the whole tree
 
     def __hash__(self) -> int:
@@ -40,7 +40,7 @@ class ParsedQuery:
 
 def parse_query_text(text: str) -> ParsedQuery:
     """Raises QueryError for a text that is not a valid query."""
-    return _queries.get_or_make(text, lambda: _parse(text))
+    return _query_cache.get_or_make(text, lambda: _parse(text))
 
 
 def _parse(text: str) -> ParsedQuery:
@@ -50,17 +50,17 @@ def _parse(text: str) -> ParsedQuery:
 
 def _weight(text: str, parsed: ParsedQuery) -> int:
     # Parentheses, sort keys and the text of the values count by their characters.
-    return PER_CONDITION * (1 + len(parsed.conditions)) + 8 * len(text)
+    return BYTES_PER_CONDITION * (1 + len(parsed.conditions)) + 8 * len(text)
 
 
-_queries: WeightedCache[str, ParsedQuery] = WeightedCache("queries", limit=QUERIES_BYTES, weigh=_weight)
+_query_cache: WeightedCache[str, ParsedQuery] = WeightedCache("queries", limit=QUERY_CACHE_BYTES, weigh=_weight)
 
 
-def _group(group: Group) -> Group:
-    return Group(tuple(Term(tuple(_factor(factor) for factor in term.factors)) for term in group.terms))
+def _group_shape(group: Group) -> Group:
+    return Group(tuple(Term(tuple(_factor_shape(factor) for factor in term.factors)) for term in group.terms))
 
 
-def _factor(factor: Condition | SubQuery) -> Condition | SubQuery:
+def _factor_shape(factor: Condition | SubQuery) -> Condition | SubQuery:
     if isinstance(factor, SubQuery):
-        return SubQuery(tuple(_group(group) for group in factor.groups))
-    return factor if factor.row.kind in SHAPING else replace(factor, value="")
+        return SubQuery(tuple(_group_shape(group) for group in factor.groups))
+    return factor if factor.row.kind in SHAPING_KINDS else replace(factor, value="")

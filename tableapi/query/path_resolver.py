@@ -36,7 +36,7 @@ from .expressions import (
 
 MAX_HOPS = 5
 # Columns of these kinds can be compared with each other.
-SAME_KIND = {
+COMPARABLE_KINDS = {
     ComparisonKind.ID: ComparisonKind.REFERENCE,
     ComparisonKind.DATE: ComparisonKind.DATETIME,
     ComparisonKind.INTEGER: ComparisonKind.DECIMAL,
@@ -75,7 +75,7 @@ class RuleScope:
         return self.catalogue.tables.get(name)
 
 
-def unknown(path: tuple[str, ...], position: int | None = None) -> BadRequest:
+def unknown_column_error(path: tuple[str, ...], position: int | None = None) -> BadRequest:
     """The same for a missing column, one that the caller may not read, and one behind a hidden reference."""
     name = ".".join(path)
     return BadRequest(f"There is no column {name}.", code="unknown_field", field=name, position=position)
@@ -99,13 +99,13 @@ def resolve_path(scope: ReadScope, table: Table, path: tuple[str, ...]) -> Resol
     return ResolvedPath(tuple(steps), *visible) if visible else None
 
 
-def expression(scope: ReadScope, table: Table, query: Query, *, with_slots: bool = False) -> Expression | None:
+def resolve_query(scope: ReadScope, table: Table, query: Query, *, with_slots: bool = False) -> Expression | None:
     """The whole condition of a query; None if it has none."""
     if not query.groups:
         return None
     numbered = enumerate(query.conditions())
     slots = {id(condition): slot for slot, condition in numbered} if with_slots else {}
-    condition = _groups(scope, table, query.groups, slots)
+    condition = _resolve_groups(scope, table, query.groups, slots)
     _refuse_too_many_words(condition)
     return condition
 
@@ -113,10 +113,10 @@ def expression(scope: ReadScope, table: Table, query: Query, *, with_slots: bool
 def _refuse_too_many_words(condition: Expression) -> None:
     """Limits the SQL: each word of ARE is compared in each searched column."""
     predicates = list(predicates_of(condition))
-    searches = [predicate for predicate in predicates if predicate.searched]
+    searches = [predicate for predicate in predicates if predicate.searched_paths]
     if not searches:
         return
-    words = sum(len(read_words(search.condition.value)) * len(search.searched) for search in searches)
+    words = sum(len(read_words(search.condition.value)) * len(search.searched_paths) for search in searches)
     if len(predicates) - len(searches) + words > RECORDS.conditions:
         raise QueryError(
             f"more than {RECORDS.conditions} conditions, where each word of ARE counts once for each searched column",
@@ -124,14 +124,14 @@ def _refuse_too_many_words(condition: Expression) -> None:
         )
 
 
-def _groups(scope: ReadScope, table: Table, groups: tuple[Group, ...], slots: dict[int, int]) -> Expression:
-    return _any([_all([_term(scope, table, term, slots) for term in group.terms]) for group in groups])
+def _resolve_groups(scope: ReadScope, table: Table, groups: tuple[Group, ...], slots: dict[int, int]) -> Expression:
+    return _any_of([_all_of([_resolve_term(scope, table, term, slots) for term in group.terms]) for group in groups])
 
 
-def _term(scope: ReadScope, table: Table, term: Term, slots: dict[int, int]) -> Expression:
-    return _any(
+def _resolve_term(scope: ReadScope, table: Table, term: Term, slots: dict[int, int]) -> Expression:
+    return _any_of(
         [
-            _groups(scope, table, factor.groups, slots)
+            _resolve_groups(scope, table, factor.groups, slots)
             if isinstance(factor, SubQuery)
             else resolve_condition(scope, table, factor, slots.get(id(factor)))
             for factor in term.factors
@@ -139,11 +139,11 @@ def _term(scope: ReadScope, table: Table, term: Term, slots: dict[int, int]) -> 
     )
 
 
-def _all(parts: list[Expression]) -> Expression:
+def _all_of(parts: list[Expression]) -> Expression:
     return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
 
-def _any(parts: list[Expression]) -> Expression:
+def _any_of(parts: list[Expression]) -> Expression:
     return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
 
 
@@ -151,27 +151,27 @@ def resolve_condition(scope: ReadScope, table: Table, condition: Condition, slot
     """One condition with its columns; raises BadRequest or QueryError if they do not fit."""
     path = resolve_path(scope, table, condition.path)
     if path is None:
-        raise unknown(condition.path, condition.position)
+        raise unknown_column_error(condition.path, condition.position)
     if not condition.row.fits(path.column.compare_as, condition.path):
         raise QueryError(f"{condition.operator} does not fit a column of type {path.column.type}", condition.position)
     kind = condition.row.kind
     if kind in (ValueKind.PATH, ValueKind.DISTANCE):
-        return Predicate(condition, path, other=_other(scope, table, condition, path), slot=slot)
+        return Predicate(condition, path, other=_resolve_other_path(scope, table, condition, path), slot=slot)
     if kind is ValueKind.TABLE:
-        return Predicate(condition, path, tables=_family(scope, condition), slot=slot)
+        return Predicate(condition, path, tables=_family_ids(scope, condition), slot=slot)
     if kind is ValueKind.WORDS:
-        return Predicate(condition, path, searched=_searched(scope, table, condition), slot=slot)
+        return Predicate(condition, path, searched_paths=_searched_paths(scope, table, condition), slot=slot)
     return Predicate(condition, path, slot=slot)
 
 
-def _other(scope: ReadScope, table: Table, condition: Condition, path: ResolvedPath) -> ResolvedPath:
+def _resolve_other_path(scope: ReadScope, table: Table, condition: Condition, path: ResolvedPath) -> ResolvedPath:
     """The column that a condition compares its own with."""
     value: Any = read(condition)
     other_path = value.path if isinstance(value, Distance) else value
     other = resolve_path(scope, table, other_path)
     if other is None:
-        raise unknown(other_path, condition.value_position)
-    kinds = {SAME_KIND.get(column.compare_as, column.compare_as) for column in (path.column, other.column)}
+        raise unknown_column_error(other_path, condition.value_position)
+    kinds = {COMPARABLE_KINDS.get(column.compare_as, column.compare_as) for column in (path.column, other.column)}
     if len(kinds) > 1 or not OPERATORS[condition.operator].fits(other.column.compare_as, other_path):
         raise QueryError(
             f"a column of type {other.column.type} cannot be compared with one of type {path.column.type}",
@@ -181,21 +181,21 @@ def _other(scope: ReadScope, table: Table, condition: Condition, path: ResolvedP
     return other
 
 
-def _family(scope: ReadScope, condition: Condition) -> tuple[str, ...]:
+def _family_ids(scope: ReadScope, condition: Condition) -> tuple[str, ...]:
     table = scope.table(condition.value)
     if table is None or scope.records(table) == NEVER:
         raise QueryError("there is no such table", condition.value_position, condition.value)
     return tuple(sorted(scope.catalogue.tables[name].id for name in table.family))
 
 
-def _searched(scope: ReadScope, table: Table, condition: Condition) -> tuple[ResolvedPath, ...]:
-    paths = tuple(_searchable(scope, table))
+def _searched_paths(scope: ReadScope, table: Table, condition: Condition) -> tuple[ResolvedPath, ...]:
+    paths = tuple(_searchable_paths(scope, table))
     if not paths:
         raise QueryError("the table has no column that is searched for words", condition.position)
     return paths
 
 
-def _searchable(scope: ReadScope, table: Table) -> Iterator[ResolvedPath]:
+def _searchable_paths(scope: ReadScope, table: Table) -> Iterator[ResolvedPath]:
     for column in table.columns.values():
         if column.column_type.is_text and column.is_indexed and (path := resolve_path(scope, table, (column.name,))):
             yield path

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from system.encoded_query import Distance, Query, QueryError, ValueKind
-from system.encoded_query import read as value_of
+from system.encoded_query import read as read_value
 from system.errors import BadRequest
 from tableapi.catalogue.definitions import Column, Table
 
 from .expressions import ALWAYS, NEVER, Decision, Expression, PathStep, ResolvedPath
-from .path_resolver import ReadScope, expression, resolve_path, unknown
+from .path_resolver import ReadScope, resolve_path, resolve_query, unknown_column_error
 
 MAX_JOINS = 12
-DEFAULT_VIEWS = ("Default", "default")
-PER_FIELD = 500
+DEFAULT_VIEW_NAMES = ("Default", "default")
+BYTES_PER_FIELD = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class OutputField:
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class SortKey:
     path: ResolvedPath
     descending: bool
 
@@ -39,7 +39,7 @@ class ReadPlan:
     records: Decision
     fields: tuple[OutputField, ...]
     where: Expression | None = None
-    order: tuple[Sort, ...] = ()
+    order: tuple[SortKey, ...] = ()
     ignored: tuple[str, ...] = ()
     # The record's version, if the caller may read it: an ETag contains it.
     version: ResolvedPath | None = None
@@ -47,7 +47,7 @@ class ReadPlan:
     @property
     def weight(self) -> int:
         """About how many bytes it takes in a cache."""
-        return PER_FIELD * len(self.fields)
+        return BYTES_PER_FIELD * len(self.fields)
 
 
 def plan_read(
@@ -55,32 +55,32 @@ def plan_read(
 ) -> ReadPlan:
     """Raises BadRequest or QueryError for names that do not exist or do not fit."""
     query = query or Query()
-    where = expression(scope, table, query, with_slots=True)
+    where = resolve_query(scope, table, query, with_slots=True)
     order = _order(scope, table, query)
     view_paths = _view_paths(scope, table, view) if view else None
-    outputs, ignored = _outputs(scope, table, fields, view_paths)
+    outputs, ignored = _output_fields(scope, table, fields, view_paths)
     version = resolve_path(scope, table, ("sys_version",))
     plan = ReadPlan(table, scope.records(table), outputs, where, order, ignored, version)
     _refuse_too_many_joins(plan, query, "sysparm_fields" if fields else "sysparm_view")
     return plan
 
 
-def _order(scope: ReadScope, table: Table, query: Query) -> tuple[Sort, ...]:
+def _order(scope: ReadScope, table: Table, query: Query) -> tuple[SortKey, ...]:
     sorts = []
     for by in query.order:
         path = resolve_path(scope, table, by.path)
         if path is None:
-            raise unknown(by.path, by.position)
+            raise unknown_column_error(by.path, by.position)
         if not path.column.column_type.is_sortable:
             raise QueryError(f"a column of type {path.column.type} has no order", by.position, ".".join(by.path))
-        sorts.append(Sort(path, by.descending))
+        sorts.append(SortKey(path, by.descending))
     return tuple(sorts)
 
 
 def _view_paths(scope: ReadScope, table: Table, view: str) -> tuple[str, ...] | None:
     """None for every column: ServiceNow clients send `Default`, whether or not the table has such a view."""
-    is_default = view in DEFAULT_VIEWS
-    names = dict.fromkeys((view, *DEFAULT_VIEWS)) if is_default else (view,)
+    is_default = view in DEFAULT_VIEW_NAMES
+    names = dict.fromkeys((view, *DEFAULT_VIEW_NAMES)) if is_default else (view,)
     views = (scope.catalogue.view(table, name) for name in names)
     paths = next((paths for paths in views if paths is not None), None)
     if paths is None and not is_default:
@@ -88,7 +88,7 @@ def _view_paths(scope: ReadScope, table: Table, view: str) -> tuple[str, ...] | 
     return paths
 
 
-def _outputs(
+def _output_fields(
     scope: ReadScope, table: Table, fields: tuple[str, ...], view: tuple[str, ...] | None
 ) -> tuple[tuple[OutputField, ...], tuple[str, ...]]:
     """The fields of the answer, and the requested names that do not exist."""
@@ -98,23 +98,23 @@ def _outputs(
         names = view if view is not None else [column.name for column in table.columns.values()]
     outputs, ignored = {}, []
     for name in dict.fromkeys(names):
-        output = _output(scope, table, name)
+        output = _output_field(scope, table, name)
         if output is None:
             ignored.append(name)
         elif view is None or name in view:
             outputs[name] = output
     if not outputs and (fields or view is not None):
         # "the view is not returned"; and never all columns instead.
-        raise no_fields()
+        raise no_fields_error()
     return tuple(outputs.values()), tuple(ignored) if fields else ()
 
 
-def no_fields() -> BadRequest:
+def no_fields_error() -> BadRequest:
     """The same for fields that do not exist and fields of a record that the caller may not read."""
     return BadRequest("None of the requested fields exists.", code="no_fields", field="sysparm_fields")
 
 
-def _output(scope: ReadScope, table: Table, name: str) -> OutputField | None:
+def _output_field(scope: ReadScope, table: Table, name: str) -> OutputField | None:
     path = resolve_path(scope, table, tuple(name.split(".")))
     return None if path is None else OutputField(name, path, display_path(scope, path.column))
 
@@ -149,5 +149,5 @@ def _query_paths(query: Query) -> Iterator[tuple[str, ...]]:
     for condition in query.conditions():
         yield condition.path
         if condition.row.kind in (ValueKind.PATH, ValueKind.DISTANCE):
-            value = value_of(condition)
+            value = read_value(condition)
             yield value.path if isinstance(value, Distance) else value  # type: ignore[misc]  # by its kind

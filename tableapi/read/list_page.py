@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tableapi.catalogue.definitions import Table
-from tableapi.query.parameters import DEEPEST_RECORD, ListRequest
+from tableapi.query.parameters import MAX_PAGED_RECORDS, ListRequest
 from tableapi.query.read_plan import ReadPlan
 from tableapi.sql.select import Page
 
@@ -62,11 +62,11 @@ def list_result(
     request: ListRequest, start: PageStart, plan: ReadPlan, rows: Sequence[Row], total: int | None
 ) -> ListResult:
     """Rows are those of `select.records`; there is one more than the blocks of the page if the list goes on."""
-    most = start.page(request.limit).blocks
-    blocks = [row[0] for row in rows[:most] if row[0] is not None]
-    if len(rows) <= most:
+    block_count = start.page(request.limit).block_count
+    blocks = [row[0] for row in rows[:block_count] if row[0] is not None]
+    if len(rows) <= block_count:
         return ListResult(blocks, {}, plan.ignored, total)
-    last = Place(tuple([key.decode() if key is not None else None for key in rows[most - 1][1:]]))
+    last = Place(tuple([key.decode() if key is not None else None for key in rows[block_count - 1][1:]]))
     return ListResult(blocks, _next_page(request, start, last), plan.ignored, total)
 
 
@@ -76,7 +76,7 @@ def _next_page(request: ListRequest, start: PageStart, last: Place) -> dict[str,
     if cursor := cursors.encode(last, start.bound_to):
         return {"sysparm_cursor": cursor}
     skip = start.skip + request.limit
-    if skip + request.limit > DEEPEST_RECORD:
+    if skip + request.limit > MAX_PAGED_RECORDS:
         return {}
     if start.after is None:
         return {"sysparm_page": str(request.page + 1)}

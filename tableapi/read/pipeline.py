@@ -101,7 +101,7 @@ def compile_record(context: ReadContext, table: Table, output: OutputOptions) ->
 
     def compile_() -> tuple[ReadPlan, Statement]:
         plan = read_plan.plan_read(context.view, table, fields=output.fields, view=output.view)
-        return plan, select.record(plan, style)
+        return plan, select.record_statement(plan, style)
 
     return context.view.cached(("record", table.name, output, style), compile_)
 
@@ -121,7 +121,7 @@ def _plan_list(context: ReadContext, table: Table, request: ListRequest) -> Read
 def _compile_list(context: ReadContext, plan: ReadPlan, request: ListRequest, page: Page) -> Statement:
     style = style_of(request.output)
     key = ("list", plan.table.name, request.output, request.query.shape, style, page)
-    return context.view.cached(key, lambda: select.records(plan, style, page))
+    return context.view.cached(key, lambda: select.page_statement(plan, style, page))
 
 
 def style_of(output: OutputOptions) -> OutputStyle:
@@ -131,7 +131,7 @@ def style_of(output: OutputOptions) -> OutputStyle:
 def _count(context: ReadContext, plan: ReadPlan, request: ListRequest, inputs: Inputs, database: str) -> int:
     limit = COUNTED_UP_TO if request.count == "estimated" else None
     key = ("count", plan.table.name, request.output, request.query.shape, limit)
-    statement = context.view.cached(key, lambda: select.counted(plan, limit))
+    statement = context.view.cached(key, lambda: select.count_statement(plan, limit))
     ((count,),) = statement_runner.fetch(statement, inputs, database)
     return int(count)
 

@@ -102,7 +102,7 @@ def create_shipped_tables() -> None:
         if state.shipped_level < 3:
             _ease_changes_of_tasks()
         State.objects.filter(pk=state.pk).update(shipped_level=LEVEL)
-        State.raise_version()
+        State.increment_version()
 
 
 def _ease_changes_of_tasks() -> None:

@@ -34,7 +34,7 @@ def update_system_tables() -> None:
         changed |= _update_choices(models_by_table)
         changed |= _drop_tables(set(tables) - set(models_by_table))
         if changed:
-            State.raise_version()
+            State.increment_version()
 
 
 def _models() -> Iterator[type[Record]]:
@@ -122,7 +122,7 @@ def _describe(model: type[Record], name: str, tables: dict[str, Table]) -> dict[
         "is_unique": field.unique or _is_unique(model, name),
         "read_only": not field.editable,
         "default_value": "" if is_secret else _default(field),
-        "max_length": field.max_length if COLUMN_TYPES[type_name].has_length else None,
+        "max_length": field.max_length if COLUMN_TYPES[type_name].has_max_length else None,
         "is_display": model.display_column == name,
         "physical_name": field.column,
     }

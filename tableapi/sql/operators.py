@@ -8,32 +8,32 @@ from typing import Any, ClassVar
 from system.encoded_query import ComparisonKind, Condition, Moment, Range, read, read_list
 from system.encoded_query.sql import FOLD, FOLDED_ARRAY, ROWS, Comparison, ConditionCompiler, ValueReader
 from tableapi.catalogue.definitions import Column
-from tableapi.values.comparison import SQL_TYPES, comparable
+from tableapi.values.comparison import SQL_TYPES, comparable_value
 
 from .statement_builder import StatementBuilder
 
-SECOND = "interval '1 second'"
+SECOND_SQL = "interval '1 second'"
 # A time, displayed to the second, means that whole second.
-INSTANT_COMPARISONS = {">": ">= {v} + " + SECOND, ">=": ">= {v}", "<": "< {v}", "<=": "< {v} + " + SECOND}
+INSTANT_COMPARISONS = {">": ">= {v} + " + SECOND_SQL, ">=": ">= {v}", "<": "< {v}", "<=": "< {v} + " + SECOND_SQL}
 
 # Group membership decides what a caller may read: it is read from the primary only.
 MEMBERSHIPS = "public.sys_user_group"
-NAMED = {
+NAMED_VALUE_TESTS = {
     "me": "= {me}",
     "my_groups": f"IN (SELECT group_id FROM {MEMBERSHIPS} WHERE user_id = {{me}})",
     "my_roles": "IN (SELECT sys_id FROM public.sys_role WHERE name = ANY ({roles}))",
 }
-NAMED_IDS = {
+NAMED_VALUE_ARRAYS = {
     "me": "ARRAY[{me}]",
     "my_groups": f"ARRAY(SELECT group_id FROM {MEMBERSHIPS} WHERE user_id = {{me}})",
     "my_roles": "ARRAY(SELECT sys_id FROM public.sys_role WHERE name = ANY ({roles}))",
 }
 
 
-def key(kind: ComparisonKind, sql: str) -> str:
+def comparison_key(kind: ComparisonKind, sql: str) -> str:
     """The SQL that a column is compared and sorted by; an empty text counts as no value.
 
-    >>> key(ComparisonKind.TEXT, "t.subject")
+    >>> comparison_key(ComparisonKind.TEXT, "t.subject")
     'nullif(lower(t.subject COLLATE "pg_c_utf8"), \\'\\')'
     """
     if kind is ComparisonKind.TEXT:
@@ -51,7 +51,7 @@ class ColumnSubject:
 
     @property
     def key(self) -> str:
-        return key(self.kind, self.raw)
+        return comparison_key(self.kind, self.raw)
 
     @property
     def instant(self) -> str:
@@ -68,12 +68,12 @@ class ColumnSubject:
         return f"{self.second} {operator} {other.second}"
 
 
-_AS_TEXT = Column("", "string", "", "")
+_TEXT_COLUMN = Column("", "string", "", "")
 
 
-def _ids(condition: Condition, moment: Moment) -> list[str]:
+def _read_ids(condition: Condition, moment: Moment) -> list[str]:
     operands = read_list(condition.value, condition.value_position)
-    return [str(comparable(_AS_TEXT, operand, moment, condition)) for operand in operands]
+    return [str(comparable_value(_TEXT_COLUMN, operand, moment, condition)) for operand in operands]
 
 
 class ColumnCondition(ConditionCompiler[ColumnSubject]):
@@ -108,7 +108,7 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
         column = self.subject.column
 
         def value(condition: Condition, moment: Moment) -> Any:
-            return comparable(column, read(condition), moment, condition)  # type: ignore[arg-type]  # a value of TEXT kind
+            return comparable_value(column, read(condition), moment, condition)  # type: ignore[arg-type]  # a value of TEXT kind
 
         return self._bind_folded(value)
 
@@ -118,7 +118,7 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
         def edge(condition: Condition, moment: Moment) -> Any:
             value: Any = read(condition)
             assert isinstance(value, Range)
-            return comparable(column, getattr(value, name), moment, condition)
+            return comparable_value(column, getattr(value, name), moment, condition)
 
         return self._bind_folded(edge)
 
@@ -126,15 +126,15 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
         return test
 
     def read_text(self, condition: Condition, moment: Moment) -> Any:
-        return comparable(_AS_TEXT, read(condition), moment, condition)  # type: ignore[arg-type]  # a value of TEXT kind
+        return comparable_value(_TEXT_COLUMN, read(condition), moment, condition)  # type: ignore[arg-type]  # a value of TEXT kind
 
     def equal(self) -> str:
         side = self.subject
         if side.kind is ComparisonKind.LIST:
-            return f"{side.raw} = {self.bind(_ids, 'varchar[]')}"
+            return f"{side.raw} = {self.bind(_read_ids, 'varchar[]')}"
         value = self._bind_value()
         if side.kind is ComparisonKind.DATETIME:
-            return f"({side.key} >= {value} AND {side.key} < {value} + {SECOND})"
+            return f"({side.key} >= {value} AND {side.key} < {value} + {SECOND_SQL})"
         return f"{side.key} = {value}"
 
     def ordered(self, operator: str) -> str:
@@ -148,7 +148,7 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
         column = side.column
 
         def items(condition: Condition, moment: Moment) -> list[Any]:
-            return [comparable(column, operand, moment, condition) for operand in read(condition)]  # type: ignore[union-attr]
+            return [comparable_value(column, operand, moment, condition) for operand in read(condition)]  # type: ignore[union-attr]
 
         values = self.bind(items, SQL_TYPES[side.kind] + "[]")
         if side.kind is ComparisonKind.TEXT:
@@ -159,11 +159,11 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
         side = self.subject
         low, high = self._bind_edge("low"), self._bind_edge("high")
         if side.kind is ComparisonKind.DATETIME:
-            return f"({side.key} >= {low} AND {side.key} < {high} + {SECOND})"
+            return f"({side.key} >= {low} AND {side.key} < {high} + {SECOND_SQL})"
         return f"{side.key} BETWEEN {low} AND {high}"
 
     def has(self) -> str:
-        return f"{self.subject.raw} && {self.bind(_ids, 'varchar[]')}"
+        return f"{self.subject.raw} && {self.bind(_read_ids, 'varchar[]')}"
 
     def not_empty(self) -> str:
         side = self.subject
@@ -183,6 +183,6 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
 
     rows: ClassVar[Mapping[str, Comparison]] = {
         **ROWS,
-        "DYNAMIC": lambda it: f"{it.subject.key} {it.named(NAMED)}",
-        "CONTAINS_DYNAMIC": lambda it: f"{it.subject.raw} && {it.named(NAMED_IDS)}::varchar[]",
+        "DYNAMIC": lambda it: f"{it.subject.key} {it.named(NAMED_VALUE_TESTS)}",
+        "CONTAINS_DYNAMIC": lambda it: f"{it.subject.raw} && {it.named(NAMED_VALUE_ARRAYS)}::varchar[]",
     }

@@ -27,12 +27,12 @@ def field(builder: StatementBuilder, style: OutputStyle, output: OutputField, al
     """The JSON of one field; `alias` is the record at the end of its path."""
     column = output.path.column
     if column.column_type.is_reference:
-        stored = predicates.guarded(builder, output.path.guard, alias, alias.column(column))
+        stored = predicates.guarded_value(builder, output.path.guard, alias, alias.column(column))
         return _reference(builder, style, output, stored)
     if column.column_type.is_list:
-        stored = predicates.guarded(builder, output.path.guard, alias, alias.column(column))
+        stored = predicates.guarded_value(builder, output.path.guard, alias, alias.column(column))
         return _list(builder, style, output, stored)
-    value = predicates.guarded(builder, output.path.guard, alias, _stored(style, column, alias))
+    value = predicates.guarded_value(builder, output.path.guard, alias, _stored(style, column, alias))
     if style.display == DisplayMode.VALUE:
         return _value(column, value)
     if style.display == DisplayMode.DISPLAY:
@@ -69,10 +69,10 @@ def _display_value_of(builder: StatementBuilder, display: ResolvedPath | None, r
         return f"CASE WHEN {reference} IS NULL THEN NULL::text END"
     step = display.steps[0]
     target = TableAlias(builder, step.target)
-    value = predicates.guarded(
+    value = predicates.guarded_value(
         builder, display.guard, target, display_value(display.column, target.column(display.column))
     )
-    readable = predicates.decision(builder, step.records, target)
+    readable = predicates.decision_sql(builder, step.records, target)
     condition = f" AND {readable}" if readable else ""
     return f"(SELECT ({value})::text FROM {target.joined()} WHERE {target.sys_id()} = {reference}{condition})"
 

@@ -8,11 +8,11 @@ from system.encoded_query import ValueKind, read_words
 from tableapi.catalogue.definitions import Table
 from tableapi.query.expressions import (
     AllOf,
-    Always,
+    AlwaysAllowed,
     AnyOf,
-    Case,
     ChildTablePredicate,
     Decision,
+    DecisionCase,
     Expression,
     Predicate,
     ResolvedPath,
@@ -26,71 +26,71 @@ from .statement_builder import StatementBuilder, TableAlias, literal
 ValueOf = Callable[[ResolvedPath], str]
 
 
-def decision(builder: StatementBuilder, decided: Decision, alias: TableAlias) -> str | None:
+def decision_sql(builder: StatementBuilder, decided: Decision, alias: TableAlias) -> str | None:
     """The condition on which the decision holds for a record; None if it always does."""
-    if isinstance(decided, Always):
+    if isinstance(decided, AlwaysAllowed):
         return None
     if not decided.cases:
         return "FALSE"
-    return _joined(" OR ", [_case(builder, case, alias) for case in decided.cases])
+    return _joined_conditions(" OR ", [_case_sql(builder, case, alias) for case in decided.cases])
 
 
-def _case(builder: StatementBuilder, case: Case, alias: TableAlias) -> str:
+def _case_sql(builder: StatementBuilder, case: DecisionCase, alias: TableAlias) -> str:
     parts = []
     if case.tables is not None:
         ids = ", ".join(map(literal, case.tables))
         parts.append(f"{alias.own_table()} IN ({ids})")
     if case.conditions is not None:
-        parts.append(_joined(" OR ", [rule(builder, condition, alias) for condition in case.conditions]))
-    return _joined(" AND ", parts) if parts else "TRUE"
+        parts.append(_joined_conditions(" OR ", [rule_sql(builder, condition, alias) for condition in case.conditions]))
+    return _joined_conditions(" AND ", parts) if parts else "TRUE"
 
 
-def guarded(builder: StatementBuilder, guard: Decision, alias: TableAlias, value: str) -> str:
+def guarded_value(builder: StatementBuilder, guard: Decision, alias: TableAlias, value: str) -> str:
     """The value where the guard holds, else NULL."""
-    condition = decision(builder, guard, alias)
+    condition = decision_sql(builder, guard, alias)
     return value if condition is None else f"CASE WHEN {condition} THEN {value} END"
 
 
-def rule(builder: StatementBuilder, condition: Expression, alias: TableAlias) -> str:
+def rule_sql(builder: StatementBuilder, condition: Expression, alias: TableAlias) -> str:
     """The condition of a rule; its paths are followed whatever the caller may read, each by a sub-select."""
-    return expression(builder, condition, alias, lambda path: _followed(builder, path, alias))
+    return expression_sql(builder, condition, alias, lambda path: _followed_path_sql(builder, path, alias))
 
 
-def _followed(builder: StatementBuilder, path: ResolvedPath, alias: TableAlias) -> str:
+def _followed_path_sql(builder: StatementBuilder, path: ResolvedPath, alias: TableAlias) -> str:
     if not path.steps:
         return alias.column(path.column)
     step = path.steps[0]
     reference = alias.column(step.column)
     target = TableAlias(builder, step.target)
-    value = _followed(builder, ResolvedPath(path.steps[1:], path.column), target)
+    value = _followed_path_sql(builder, ResolvedPath(path.steps[1:], path.column), target)
     return f"(SELECT {value} FROM {target.joined()} WHERE {target.sys_id()} = {reference})"
 
 
-def expression(builder: StatementBuilder, condition: Expression, alias: TableAlias, value_of: ValueOf) -> str:
+def expression_sql(builder: StatementBuilder, condition: Expression, alias: TableAlias, value_of: ValueOf) -> str:
     """A condition; `value_of` gives the SQL of its paths."""
     match condition:
         case AllOf(parts):
-            return _joined(" AND ", [expression(builder, part, alias, value_of) for part in parts])
+            return _joined_conditions(" AND ", [expression_sql(builder, part, alias, value_of) for part in parts])
         case AnyOf(parts):
-            return _joined(" OR ", [expression(builder, part, alias, value_of) for part in parts])
+            return _joined_conditions(" OR ", [expression_sql(builder, part, alias, value_of) for part in parts])
         case ChildTablePredicate(table, part):
-            return _child_predicate(builder, table, part, alias)
+            return _child_predicate_sql(builder, table, part, alias)
         case Predicate():
-            return _predicate(builder, condition, alias, value_of)
+            return _predicate_sql(builder, condition, alias, value_of)
 
 
-def _child_predicate(builder: StatementBuilder, table: Table, part: Expression, alias: TableAlias) -> str:
+def _child_predicate_sql(builder: StatementBuilder, table: Table, part: Expression, alias: TableAlias) -> str:
     child = TableAlias(builder, table)
-    condition = rule(builder, part, child)
+    condition = rule_sql(builder, part, child)
     return f"EXISTS (SELECT FROM {child.joined()} WHERE {child.sys_id()} = {alias.sys_id()} AND {condition})"
 
 
-def _predicate(builder: StatementBuilder, predicate: Predicate, alias: TableAlias, value_of: ValueOf) -> str:
+def _predicate_sql(builder: StatementBuilder, predicate: Predicate, alias: TableAlias, value_of: ValueOf) -> str:
     kind = predicate.condition.row.kind
     if kind in (ValueKind.TABLE, ValueKind.WORDS):
-        sql = _instance_of(predicate, alias) if kind is ValueKind.TABLE else _words(builder, predicate, value_of)
+        sql = _table_sql(predicate, alias) if kind is ValueKind.TABLE else _words_sql(builder, predicate, value_of)
         # It is a condition on the record's id: where the id is hidden, it does not hold.
-        is_visible = isinstance(predicate.path.guard, Always)
+        is_visible = isinstance(predicate.path.guard, AlwaysAllowed)
         return sql if is_visible else f"({value_of(predicate.path)} IS NOT NULL AND {sql})"
     name = predicate.condition.operator
     if name in ("ANYTHING", "NOTHING"):
@@ -101,23 +101,23 @@ def _predicate(builder: StatementBuilder, predicate: Predicate, alias: TableAlia
     return ColumnCondition(builder, predicate.condition, predicate.slot, subject, other).sql()
 
 
-def _instance_of(predicate: Predicate, alias: TableAlias) -> str:
+def _table_sql(predicate: Predicate, alias: TableAlias) -> str:
     column = own_table_column(alias.table)
     if column is None:
         return "TRUE" if alias.table.id in predicate.tables else "FALSE"
     return f"({alias.column(column)} IN ({', '.join(map(literal, predicate.tables))}))"
 
 
-def _words(builder: StatementBuilder, predicate: Predicate, value_of: ValueOf) -> str:
+def _words_sql(builder: StatementBuilder, predicate: Predicate, value_of: ValueOf) -> str:
     """Each word must be in one of the columns. Each column has its own GIN index on this expression."""
     words = read_words(predicate.condition.value)
     conditions = []
     for word in words:
         query = f"plainto_tsquery('simple', {builder.parameter(lambda _, word=word: word, 'text')})"  # type: ignore[misc]
-        columns = [f"to_tsvector('simple', {value_of(path)}) @@ {query}" for path in predicate.searched]
-        conditions.append(_joined(" OR ", columns))
-    return _joined(" AND ", conditions)
+        columns = [f"to_tsvector('simple', {value_of(path)}) @@ {query}" for path in predicate.searched_paths]
+        conditions.append(_joined_conditions(" OR ", columns))
+    return _joined_conditions(" AND ", conditions)
 
 
-def _joined(word: str, parts: list[str]) -> str:
+def _joined_conditions(word: str, parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"({word.join(parts)})"

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tableapi.query.expressions import Always, Decision, Expression, PathStep, ResolvedPath
-from tableapi.query.read_plan import OutputField, ReadPlan, Sort
+from tableapi.query.expressions import AlwaysAllowed, Decision, Expression, PathStep, ResolvedPath
+from tableapi.query.read_plan import OutputField, ReadPlan, SortKey
 from tableapi.values.comparison import SQL_TYPES
 
 from . import output_fields, predicates
-from .operators import key
+from .operators import comparison_key
 from .output_fields import OutputStyle
 from .statement_builder import Inputs, Parameter, StatementBuilder, TableAlias, literal, quoted
 
-INDEXED_SYS = frozenset({"sys_id", "sys_created_at", "sys_updated_at"})
-PER_PARAMETER = 250
-MAX_NAME_LENGTH = 63  # bytes; PostgreSQL cuts longer aliases
+INDEXED_SYS_COLUMNS = frozenset({"sys_id", "sys_created_at", "sys_updated_at"})
+BYTES_PER_PARAMETER = 250
+MAX_NAME_BYTES = 63  # bytes; PostgreSQL cuts longer aliases
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Statement:
     @property
     def weight(self) -> int:
         """About how many bytes it takes in a cache."""
-        return 2 * len(self.sql) + PER_PARAMETER * len(self.parameters)  # the SQL as text and as bytes
+        return 2 * len(self.sql) + BYTES_PER_PARAMETER * len(self.parameters)  # the SQL as text and as bytes
 
     def values(self, inputs: Inputs) -> list[Any]:
         return [value(inputs) for value in self.parameters]
@@ -57,7 +57,7 @@ class Page:
     after: tuple[bool, ...] | None = None
 
     @property
-    def blocks(self) -> int:
+    def block_count(self) -> int:
         return -(-self.limit // self.block_size)
 
 
@@ -71,7 +71,7 @@ class FromClause:
 
     def value(self, path: ResolvedPath) -> str:
         alias = self.alias_at(path.steps)
-        return predicates.guarded(self.builder, path.guard, alias, alias.column(path.column))
+        return predicates.guarded_value(self.builder, path.guard, alias, alias.column(path.column))
 
     def alias_at(self, steps: tuple[PathStep, ...]) -> TableAlias:
         """The records at the end of these references."""
@@ -85,17 +85,17 @@ class FromClause:
         return alias
 
     def _join(self, alias: TableAlias, step: PathStep) -> tuple[TableAlias, str]:
-        reference = predicates.guarded(self.builder, step.guard, alias, alias.column(step.column))
+        reference = predicates.guarded_value(self.builder, step.guard, alias, alias.column(step.column))
         target = TableAlias(self.builder, step.target)
-        readable = predicates.decision(self.builder, step.records, target)
+        readable = predicates.decision_sql(self.builder, step.records, target)
         condition = f" AND {readable}" if readable else ""
         return target, f"{target.sys_id()} = {reference}{condition}"
 
     def condition(self, expression: Expression | None) -> list[str]:
-        return [predicates.expression(self.builder, expression, self.alias, self.value)] if expression else []
+        return [predicates.expression_sql(self.builder, expression, self.alias, self.value)] if expression else []
 
-    def readable(self, records: Decision) -> list[str]:
-        condition = predicates.decision(self.builder, records, self.alias)
+    def readable(self, page_statement: Decision) -> list[str]:
+        condition = predicates.decision_sql(self.builder, page_statement, self.alias)
         return [condition] if condition else []
 
     def sql(self) -> str:
@@ -105,45 +105,45 @@ class FromClause:
         return "".join(f" LEFT JOIN {target.enclosed()} ON {on}" for target, on in self._joins.values())
 
 
-def record(plan: ReadPlan, style: OutputStyle) -> Statement:
+def record_statement(plan: ReadPlan, style: OutputStyle) -> Statement:
     """One record by its id: catalogue version, record version, JSON."""
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
-    has_id = f"{from_clause.alias.sys_id()} = {builder.input('sys_id', 'varchar')}"
-    where = [has_id, *from_clause.readable(plan.records)]
-    body = _json(builder, style, plan.fields, from_clause)
+    id_condition = f"{from_clause.alias.sys_id()} = {builder.input('sys_id', 'varchar')}"
+    where = [id_condition, *from_clause.readable(plan.records)]
+    body = _json_sql(builder, style, plan.fields, from_clause)
     version = from_clause.value(plan.version) if plan.version else "NULL"
     one = f"SELECT {version} AS version, {body} AS body FROM {from_clause.sql()} WHERE {' AND '.join(where)}"
     sql = f"SELECT s.version, r.version, r.body FROM public.tableapi_state s LEFT JOIN ({one}) r ON TRUE"
     return Statement(sql, builder.parameters)
 
 
-def written_record(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle) -> str | None:
+def written_record_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle) -> str | None:
     """Id, version and JSON of the record that a part `written` of this statement returns. None if columns of other
     records are needed: one may be the same record, and is read as it was before."""
     from_clause = FromClause(builder, plan)
-    tables = builder.tables_count
-    body = _json(builder, style, plan.fields, from_clause)
+    tables = builder.table_count
+    body = _json_sql(builder, style, plan.fields, from_clause)
     version = from_clause.value(plan.version) if plan.version else "NULL"
-    if builder.tables_count > tables:
+    if builder.table_count > tables:
         return None
     return f"SELECT {from_clause.alias.sys_id()}, {version}, {body} FROM {from_clause.alias.joined('written')}"
 
 
-def records(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
+def page_statement(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
     """A page of records and one more, in blocks: catalogue version, JSON, and the sort keys for the cursor."""
     builder = StatementBuilder()
     keys = [f"k{number}" for number in range(len(plan.order) + 1)]
-    ids = _page(builder, plan, page, keys)
+    ids = _page_sql(builder, plan, page, keys)
     order = ", ".join(f"p.{name} {direction}" for name, direction in zip(keys, _directions(plan), strict=True))
     place = f", row_number() OVER (ORDER BY {order}) AS place" if page.block_size > 1 else ""
     from_clause = FromClause(builder, plan)
-    json = _json(builder, style, plan.fields, from_clause)
+    json = _json_sql(builder, style, plan.fields, from_clause)
     own_key = f"p.{keys[-1]} = {from_clause.alias.sys_id()}"
     texts = ", ".join(f"p.{name}::text AS {name}" for name in keys)
     source = f"(SELECT *{place} FROM ({ids}) p) p JOIN {from_clause.alias.enclosed()} ON {own_key}{from_clause.joins()}"
     if page.block_size > 1:
-        body = _blocks(f"SELECT {json}::text AS body, {texts}, p.place FROM {source}", keys, page)
+        body = _blocks_sql(f"SELECT {json}::text AS body, {texts}, p.place FROM {source}", keys, page)
     else:
         body = f"SELECT {json} AS body, {texts} FROM {source} ORDER BY {order}"
     names = ", ".join(f"r.{name}" for name in keys)
@@ -151,33 +151,33 @@ def records(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
     return Statement(sql, builder.parameters)
 
 
-def _blocks(rows: str, keys: list[str], page: Page) -> str:
+def _blocks_sql(rows: str, keys: list[str], page: Page) -> str:
     """Joins the JSON of each block; its sort keys are those of its last record. The first block may be shorter, so that
     one ends with the page, and the record after the page is alone."""
-    place = f"(b.place + {page.blocks * page.block_size - page.limit - 1})"
+    place = f"(b.place + {page.block_count * page.block_size - page.limit - 1})"
     block, is_last = f"{place} / {page.block_size}", f"{place} % {page.block_size} = {page.block_size - 1}"
-    lasts = ", ".join(f"min(b.{name}) FILTER (WHERE {is_last}) AS {name}" for name in keys)
+    last_keys = ", ".join(f"min(b.{name}) FILTER (WHERE {is_last}) AS {name}" for name in keys)
     body = "string_agg(b.body, ',' ORDER BY b.place) AS body"
-    return f"SELECT {body}, {lasts} FROM ({rows}) b GROUP BY {block} ORDER BY {block}"
+    return f"SELECT {body}, {last_keys} FROM ({rows}) b GROUP BY {block} ORDER BY {block}"
 
 
-def counted(plan: ReadPlan, most: int | None = None) -> Statement:
+def count_statement(plan: ReadPlan, maximum: int | None = None) -> Statement:
     """The number of records that this caller can read; with `most`, counts up to that number."""
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
-    where = _where(from_clause, plan)
-    limit = f" LIMIT {most}" if most is not None else ""
+    where = _where_sql(from_clause, plan)
+    limit = f" LIMIT {maximum}" if maximum is not None else ""
     sql = f"SELECT count(*) FROM (SELECT FROM {from_clause.sql()}{where}{limit}) c"
     return Statement(sql, builder.parameters)
 
 
-def _where(from_clause: FromClause, plan: ReadPlan) -> str:
+def _where_sql(from_clause: FromClause, plan: ReadPlan) -> str:
     parts = [*from_clause.readable(plan.records), *from_clause.condition(plan.where)]
     return f" WHERE {' AND '.join(parts)}" if parts else ""
 
 
-def _sort_key(from_clause: FromClause, sort: Sort) -> str:
-    return key(sort.path.column.compare_as, from_clause.value(sort.path))
+def _sort_key(from_clause: FromClause, sort: SortKey) -> str:
+    return comparison_key(sort.path.column.compare_as, from_clause.value(sort.path))
 
 
 def is_id_descending(plan: ReadPlan) -> bool:
@@ -194,7 +194,7 @@ def _directions(plan: ReadPlan) -> list[str]:
     return ["DESC" if is_descending else "ASC" for is_descending in _descending(plan)]
 
 
-def _page(builder: StatementBuilder, plan: ReadPlan, page: Page, names: list[str]) -> str:
+def _page_sql(builder: StatementBuilder, plan: ReadPlan, page: Page, names: list[str]) -> str:
     from_clause = FromClause(builder, plan)
     keys = [*(_sort_key(from_clause, sort) for sort in plan.order), from_clause.alias.sys_id()]
     parts = [*from_clause.readable(plan.records), *from_clause.condition(plan.where)]
@@ -205,9 +205,9 @@ def _page(builder: StatementBuilder, plan: ReadPlan, page: Page, names: list[str
     if page.after is None:
         where = f" WHERE {' AND '.join(parts)}" if parts else ""
         return f"SELECT {selected} FROM {from_clause.sql()}{where}{tail}"
-    branches = _after(builder, plan, keys, page.after)
+    branches = _cursor_branches(builder, plan, keys, page.after)
     source = from_clause.sql()
-    if page.has_offset or not _leads_an_index(plan):
+    if page.has_offset or not _can_use_index(plan):
         where = " AND ".join([*parts, f"({' OR '.join(branches)})"])
         return f"SELECT {selected} FROM {source} WHERE {where}{tail}"
     # Each branch is a range of the index, in their order: none reads more than the page.
@@ -216,43 +216,43 @@ def _page(builder: StatementBuilder, plan: ReadPlan, page: Page, names: list[str
     return f"SELECT * FROM ({' UNION ALL '.join(selects)}) u ORDER BY {directions} LIMIT {page.limit + 1}"
 
 
-def _leads_an_index(plan: ReadPlan) -> bool:
+def _can_use_index(plan: ReadPlan) -> bool:
     first = plan.order[0].path if plan.order else None
     if first is None:
         return True
     column = first.column
     is_marked = column.is_indexed or column.is_display or column.is_unique or column.column_type.is_reference
-    has_index = column.name in INDEXED_SYS if column.is_sys else is_marked and column.column_type.has_main_index
-    return has_index and not first.steps and isinstance(first.guard, Always)
+    has_index = column.name in INDEXED_SYS_COLUMNS if column.is_sys else is_marked and column.column_type.has_main_index
+    return has_index and not first.steps and isinstance(first.guard, AlwaysAllowed)
 
 
-def _after(builder: StatementBuilder, plan: ReadPlan, keys: list[str], after: tuple[bool, ...]) -> list[str]:
+def _cursor_branches(builder: StatementBuilder, plan: ReadPlan, keys: list[str], after: tuple[bool, ...]) -> list[str]:
     """The records after the cursor, as conditions of which a record meets at most one."""
     types = [*(SQL_TYPES[sort.path.column.compare_as] for sort in plan.order), "varchar"]
     branches: list[str] = []
     equal: list[str] = []
     for number, (sql, descending, has_value) in enumerate(zip(keys, _descending(plan), after, strict=True)):
         value = builder.input(f"after{number}", types[number]) if has_value else ""
-        further = []
+        conditions = []
         if has_value:
-            further.append(f"{sql} {'<' if descending else '>'} {value}")
+            conditions.append(f"{sql} {'<' if descending else '>'} {value}")
             if not descending and number < len(keys) - 1:
-                further.append(f"{sql} IS NULL")
+                conditions.append(f"{sql} IS NULL")
         elif descending:
-            further.append(f"{sql} IS NOT NULL")
-        branches += [" AND ".join([*equal, condition]) for condition in further]
+            conditions.append(f"{sql} IS NOT NULL")
+        branches += [" AND ".join([*equal, condition]) for condition in conditions]
         equal.append(f"{sql} = {value}" if has_value else f"{sql} IS NULL")
     return branches
 
 
-def _json(
+def _json_sql(
     builder: StatementBuilder, style: OutputStyle, fields: tuple[OutputField, ...], from_clause: FromClause
 ) -> str:
     """The record as JSON. A row is fastest; fields whose names are too long for its columns are appended."""
     short, long = [], []
     for output in fields:
         sql = output_fields.field(builder, style, output, from_clause.alias_at(output.path.steps))
-        if len(output.key.encode()) <= MAX_NAME_LENGTH:
+        if len(output.key.encode()) <= MAX_NAME_BYTES:
             short.append(f"{sql} AS {quoted(output.key)}")
         else:
             long += [literal(output.key), sql]

@@ -49,14 +49,14 @@ class StatementBuilder:
     def __init__(self) -> None:
         self.parameters: list[Parameter] = []
         self._shared: dict[str, str] = {}
-        self.tables_count = 0
+        self.table_count = 0
         self._aliases = count(1)
 
     def alias(self) -> str:
         return f"t{next(self._aliases)}"
 
     def table_alias(self) -> str:
-        self.tables_count += 1
+        self.table_count += 1
         return self.alias()
 
     def parameter(self, value: Parameter, sql_type: str) -> str:

@@ -17,7 +17,7 @@ from system.encoded_query import (
 )
 from tableapi.catalogue.definitions import Column
 
-BIGGEST = 2**63
+INTEGER_BOUND = 2**63
 MAX_NUMBER_LENGTH = 400
 
 # The SQL type of the values that a column of each kind is compared with.
@@ -35,7 +35,7 @@ SQL_TYPES: Mapping[ComparisonKind, str] = {
 }
 
 
-def comparable(column: Column, operand: Operand, moment: Moment, condition: Condition) -> Any:
+def comparable_value(column: Column, operand: Operand, moment: Moment, condition: Condition) -> Any:
     """The value that the column is compared with, for one in a condition."""
     value = resolve(operand, moment)
     position = condition.value_position
@@ -58,8 +58,8 @@ def _as_integer(value: str, position: int) -> int:
         number = int(value)
     except ValueError:
         raise QueryError("a whole number is expected", position, value) from None
-    if not -BIGGEST <= number < BIGGEST:
-        raise QueryError(f"a whole number from {-BIGGEST} to {BIGGEST - 1} is expected", position, value)
+    if not -INTEGER_BOUND <= number < INTEGER_BOUND:
+        raise QueryError(f"a whole number from {-INTEGER_BOUND} to {INTEGER_BOUND - 1} is expected", position, value)
     return number
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from system.errors import Invalid
 from tableapi.catalogue.definitions import Column
-from tableapi.catalogue.display_formats import named_value
-from tableapi.catalogue.value_readers import not_a_choice
+from tableapi.catalogue.display_formats import value_with_label
+from tableapi.catalogue.value_readers import invalid_choice_message
 
 
 def from_display(column: Column, value: Any) -> Any:
@@ -13,9 +13,9 @@ def from_display(column: Column, value: Any) -> Any:
     if value is None or value == "":
         return value
     if column.column_type.has_choices:
-        choice = named_value(value, [(label, stored) for stored, label in column.choices])
+        choice = value_with_label(value, [(label, stored) for stored, label in column.choices])
         if choice is None:
-            raise Invalid(not_a_choice([label for _, label in column.choices]), field=column.name)
+            raise Invalid(invalid_choice_message([label for _, label in column.choices]), field=column.name)
         return choice
     display = column.column_type.display
     return display.parse(value) if display else value

@@ -15,7 +15,7 @@ def prepare(change: WriteRequest) -> Callable[[str], RecordResult | None]:
     context, table, output = change.context, change.table, change.output
     if not context.view.can_read(table):
         if output.fields or output.view:
-            raise read_plan.no_fields()
+            raise read_plan.no_fields_error()
         return lambda sys_id: None
     plan, statement = pipeline.compile_record(context, table, output)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from system import properties
 from system.errors import BadRequest, Invalid
-from tableapi.catalogue.definitions import NUMBER, Column, Table
+from tableapi.catalogue.definitions import NUMBER_COLUMN, Column, Table
 from tableapi.values import column_values, defaults
 
 from . import current_record, designed_records, payload
@@ -79,7 +79,7 @@ def defaults_of_omitted(table: Table, sent: Iterable[Column], current: CurrentRe
             continue
         value = defaults.default(column)
         if value is None and designed_records.defaults_to_number(table, column):
-            number = current.columns[table.columns[NUMBER]]
+            number = current.columns[table.columns[NUMBER_COLUMN]]
             # Otherwise the display name would reveal a number that the caller cannot read.
             value = number.value if number.is_readable else stored.value
         if not column_values.is_same(column, stored.value, value):

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from system.errors import Invalid, combined
-from tableapi.catalogue.definitions import CREATE, DISPLAY_NAME, NUMBER, Column
+from tableapi.catalogue.definitions import CREATE, DISPLAY_NAME_COLUMN, NUMBER_COLUMN, Column
 from tableapi.database import statement_runner
 from tableapi.query.expressions import NEVER
 from tableapi.values import defaults
@@ -106,7 +106,7 @@ def _defer(change: WriteRequest, values: dict[Column, Any], insert: Callable[[],
     result = insert()
     inserted = designed_records.stored_values(table, result.sys_id)
     transaction.savepoint_rollback(savepoint)
-    for name in (NUMBER, DISPLAY_NAME):  # the answer shows them, so they are taken
+    for name in (NUMBER_COLUMN, DISPLAY_NAME_COLUMN):  # the answer shows them, so they are taken
         if name in table.columns and inserted.get(name) is not None:
             values[table.columns[name]] = inserted[name]
     deferred_records.accept(table, result.sys_id, values)

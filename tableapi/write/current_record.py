@@ -6,7 +6,7 @@ from typing import Any
 
 from system.errors import AccessDenied, BadRequest, NotFound, PreconditionFailed
 from tableapi.access.caller_view import CallerView, record_not_found
-from tableapi.catalogue.definitions import CREATE, NUMBER, Column, Table
+from tableapi.catalogue.definitions import CREATE, NUMBER_COLUMN, Column, Table
 from tableapi.database import statement_runner
 from tableapi.read.context import ReadContext
 from tableapi.read.pipeline import RECORD_ID
@@ -98,7 +98,7 @@ def check_allowed(change: WriteRequest, operation: str, sys_id: str, columns: tu
 
 
 def is_generated(table: Table, column: Column) -> bool:
-    return column.name == NUMBER and bool(table.number_prefix)
+    return column.name == NUMBER_COLUMN and bool(table.number_prefix)
 
 
 def may_import_ids(view: CallerView, table: Table) -> bool:

@@ -11,7 +11,7 @@ from psycopg import errors
 from system.database_statements import run_named_sql
 from system.errors import Conflict, Invalid
 from system.records import acting_user
-from tableapi.catalogue.definitions import DISPLAY_NAME, NUMBER, Catalogue, Column, Table
+from tableapi.catalogue.definitions import DISPLAY_NAME_COLUMN, NUMBER_COLUMN, Catalogue, Column, Table
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, quoted
 from tableapi.values import column_values
 
@@ -47,13 +47,13 @@ def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | Non
 
 
 def number_owner(table: Table) -> str | None:
-    column = table.columns.get(NUMBER)
+    column = table.columns.get(NUMBER_COLUMN)
     return column.owner if column is not None and table.number_prefix else None
 
 
 def defaults_to_number(table: Table, column: Column) -> bool:
     """Whether this column contains the record's number unless it is set."""
-    return column.name == DISPLAY_NAME and column.owner == number_owner(table)
+    return column.name == DISPLAY_NAME_COLUMN and column.owner == number_owner(table)
 
 
 def add_number(table: Table, columns: list[str], placeholders: list[str]) -> str:
@@ -61,18 +61,18 @@ def add_number(table: Table, columns: list[str], placeholders: list[str]) -> str
     sequence."""
     digits = f"lpad(n, greatest(length(n), {NUMBER_DIGITS}), '0')"
     number = f"{literal(table.number_prefix)} || {digits}"
-    if NUMBER in columns:
+    if NUMBER_COLUMN in columns:
         return ""  # a deferred record has its number already
-    columns.append(NUMBER)
+    columns.append(NUMBER_COLUMN)
     placeholders.append(number)
     if (
-        (display := table.columns.get(DISPLAY_NAME))
+        (display := table.columns.get(DISPLAY_NAME_COLUMN))
         and defaults_to_number(table, display)
-        and DISPLAY_NAME not in columns
+        and DISPLAY_NAME_COLUMN not in columns
     ):
-        columns.append(DISPLAY_NAME)
+        columns.append(DISPLAY_NAME_COLUMN)
         placeholders.append(number)
-    sequence = literal(f'records."N{table.number_table}"')
+    sequence = literal(f'records."N{table.number_table_id}"')
     return f"nextval({sequence})::text AS n"
 
 

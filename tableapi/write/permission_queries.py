@@ -8,7 +8,7 @@ from tableapi.access.permissions import Permissions
 from tableapi.catalogue.definitions import DELETE, READ, Column, Table
 from tableapi.query.expressions import ALWAYS, NEVER, Decision
 from tableapi.sql import predicates
-from tableapi.sql.operators import key
+from tableapi.sql.operators import comparison_key
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
 
@@ -16,7 +16,7 @@ VERSION = "sys_version"
 
 
 def _condition(text: StatementBuilder, decision: Decision, anchor: TableAlias) -> str:
-    condition = predicates.decision(text, decision, anchor)
+    condition = predicates.decision_sql(text, decision, anchor)
     return "TRUE" if condition is None else f"(({condition}) IS TRUE)"
 
 
@@ -45,7 +45,7 @@ def current_record(permissions: Permissions, table: Table, operation: str, colum
     anchor = TableAlias(text, table)
     version_column = table.columns[VERSION]
     is_visible = permissions.column(READ, table, version_column)
-    version = predicates.guarded(text, is_visible, anchor, anchor.column(version_column))
+    version = predicates.guarded_value(text, is_visible, anchor, anchor.column(version_column))
     outputs = [anchor.sys_id(), version, _condition(text, permissions.records(operation, table), anchor)]
     outputs += [_stored(anchor, column) for column in columns]
     conditions: list[str] = []
@@ -58,7 +58,7 @@ def current_record(permissions: Permissions, table: Table, operation: str, colum
     # One output for all: a PostgreSQL query has at most 1,664, and a table nearly as many columns.
     outputs.append(f"ARRAY[{', '.join(conditions)}]::boolean[]")
     where = [f"{anchor.sys_id()} = {text.input('sys_id', 'varchar')}"]
-    readable = predicates.decision(text, permissions.records(READ, table), anchor)
+    readable = predicates.decision_sql(text, permissions.records(READ, table), anchor)
     if readable:
         where.append(readable)
     # A deletion also blocks new references, which would otherwise be emptied even in mandatory columns.
@@ -115,7 +115,7 @@ def count_of_readable(
     """How many records with these ids the caller can read."""
     anchor = TableAlias(text, target)
     where = [f"{anchor.sys_id()} = ANY ({text.input(ids, 'varchar[]')})"]
-    readable = predicates.decision(text, permissions.records(READ, target), anchor)
+    readable = predicates.decision_sql(text, permissions.records(READ, target), anchor)
     if readable:
         where.append(readable)
     # Lists have no foreign key, so the records are locked until the end of the transaction.
@@ -129,13 +129,13 @@ def find_by_display_value(permissions: Permissions, target: Table, display_colum
     text = StatementBuilder()
     anchor = TableAlias(text, target)
     column = target.columns[display_column]
-    value = predicates.guarded(text, guard, anchor, anchor.column(column))
+    value = predicates.guarded_value(text, guard, anchor, anchor.column(column))
     names = text.input("names", "text[]")
     where = [f"({value})::text = ANY ({names})"]
     if column.compare_as is ComparisonKind.TEXT:
         # The index is on the folded text.
-        where.append(f"{key(ComparisonKind.TEXT, value)} = ANY ({FOLDED_ARRAY.format(names)})")
-    readable = predicates.decision(text, permissions.records(READ, target), anchor)
+        where.append(f"{comparison_key(ComparisonKind.TEXT, value)} = ANY ({FOLDED_ARRAY.format(names)})")
+    readable = predicates.decision_sql(text, permissions.records(READ, target), anchor)
     if readable:
         where.append(readable)
     ids = f"min({anchor.sys_id()}), max({anchor.sys_id()})"

@@ -32,7 +32,7 @@ class StillReferenced(Conflict):
 def release(catalogue: Catalogue, table: Table, sys_id: str) -> None:
     """Clear the references to a record before it is deleted."""
     # The models of the product's own tables have their own rules.
-    columns = [column for column in catalogue.referring_to(table) if not catalogue.tables[column.owner].is_system]
+    columns = [column for column in catalogue.referring_columns(table) if not catalogue.tables[column.owner].is_system]
     blocking = [column for column in columns if column.mandatory and _blocks_deletion(catalogue, table, column, sys_id)]
     if blocking:
         raise StillReferenced((column.owner, column.name) for column in blocking)
@@ -91,5 +91,5 @@ def _is_visible(context: ReadContext, table_name: str, column: str, sys_id: str)
         read = read_plan.plan_read(view, table, query=parsed.shape.query, fields=(column,))
     except (BadRequest, QueryError):
         return False  # the caller cannot know the column
-    ((count,),) = statement_runner.fetch(select.counted(read, 1), context.inputs(parsed.conditions))
+    ((count,),) = statement_runner.fetch(select.count_statement(read, 1), context.inputs(parsed.conditions))
     return bool(count)

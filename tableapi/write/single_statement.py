@@ -131,7 +131,7 @@ def _statement(
     write = _insert if operation == CREATE else _update
     written = write(text, view.permissions, table, new, sent, conditions)
     plan, _ = pipeline.compile_record(change.context, table, change.output)
-    answer = select.written_record(text, plan, pipeline.style_of(change.output))
+    answer = select.written_record_sql(text, plan, pipeline.style_of(change.output))
     if written is None or answer is None:
         return None
     return Statement(f"WITH written AS ({written}) {answer}", text.parameters)
@@ -150,11 +150,11 @@ def _insert(
     row |= {"sys_created_by": who, "sys_updated_by": who, "sys_db_table_id": literal(table.id)}
     columns, values = list(row), list(row.values())
     number = designed_records.add_number(table, columns, values) if designed_records.number_owner(table) else ""
-    taken = columns[len(row) :]  # by the database
+    generated_columns = columns[len(row) :]  # by the database
     empty = {
         column.physical: f"NULL::{column.column_type.sql_type}"
         for column in table.columns.values()
-        if not column.is_sys and column.physical not in taken
+        if not column.is_sys and column.physical not in generated_columns
     }
     decisions = [permissions.records(READ, table), permissions.records(CREATE, table)]
     decisions += [permissions.column(CREATE, table, column) for column in sent]
@@ -178,15 +178,15 @@ def _update(
     (alias,) = stored.whole()
     who = text.input("who", "varchar")
     row = {column.physical: value for column, value in new.items()} | {"sys_updated_by": who}
-    kept = {
+    current = {
         column.physical: stored.column(column)
         for column in table.columns.values()
         if column.name not in ("sys_version", "sys_updated_at")
     }
-    needed = [permissions.records(WRITE, table), *(permissions.column(WRITE, table, column) for column in sent)]
+    decisions = [permissions.records(WRITE, table), *(permissions.column(WRITE, table, column) for column in sent)]
     readable = [permissions.column(READ, table, column) for column in sent]
-    before = _conditions(text, [permissions.records(READ, table), *needed, *readable], stored)
-    after = _conditions(text, [permissions.records(READ, table), *needed], WrittenRecord(table, kept | row))
+    before = _conditions(text, [permissions.records(READ, table), *decisions, *readable], stored)
+    after = _conditions(text, [permissions.records(READ, table), *decisions], WrittenRecord(table, current | row))
     if before is None or after is None:
         return None
     differs = " OR ".join(f"{stored.column(column)} IS DISTINCT FROM {value}" for column, value in new.items())
@@ -195,8 +195,8 @@ def _update(
         f"sys_version = {stored.column(table.columns['sys_version'])} + 1",
         "sys_updated_at = clock_timestamp()",
     ]
-    has_id = f"{stored.sys_id()} = {text.input('sys_id', 'varchar')}"
-    where = [*conditions, has_id, f"({differs})", *before, *after]
+    id_condition = f"{stored.sys_id()} = {text.input('sys_id', 'varchar')}"
+    where = [*conditions, id_condition, f"({differs})", *before, *after]
     return (
         f"UPDATE {stored.joined()} SET {', '.join(assignments)} FROM public.tableapi_state c "
         f"WHERE {' AND '.join(where)} RETURNING {alias}.*"
@@ -225,12 +225,12 @@ class WrittenRecord(TableAlias):
 
 def _conditions(text: StatementBuilder, decisions: list[Decision], record: TableAlias) -> list[str] | None:
     """None if they can never hold, or need more than the record."""
-    tables = text.tables_count
+    tables = text.table_count
     different = [decision for decision in dict.fromkeys(decisions) if decision != ALWAYS]
     try:
-        conditions = [predicates.decision(text, decision, record) for decision in different]
+        conditions = [predicates.decision_sql(text, decision, record) for decision in different]
     except UnknownBeforeWrite:
         return None
-    if NEVER in different or text.tables_count > tables:
+    if NEVER in different or text.table_count > tables:
         return None
     return [condition for condition in conditions if condition is not None]

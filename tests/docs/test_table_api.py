@@ -181,7 +181,7 @@ def test_limits_match_the_code():
     for number in (
         parameters.DEFAULT_LIMIT,
         parameters.MAX_RECORDS,
-        parameters.DEEPEST_RECORD,
+        parameters.MAX_PAGED_RECORDS,
         parameters.MAX_FIELDS,
     ):
         assert f"{number:,}" in PAGE

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from tableapi.catalogue.definitions import plain_name
+from tableapi.catalogue.definitions import plain_text_column_name
 from tableapi.ddl import physical_names
 from tableapi.design import index_builder, saving
 from tableapi.models import Column, Table
@@ -51,7 +51,7 @@ def check_database() -> None:
         columns = list(Column.objects.filter(table=row))
         expected = OF_ROOTS if row.parent is None else SYSTEM
         expected = expected | {column.physical for column in columns}
-        expected |= {plain_name(column.pk) for column in columns if column.column_type.is_html}
+        expected |= {plain_text_column_name(column.pk) for column in columns if column.column_type.is_html}
         assert types_of(name).keys() == expected
     sequences = {name for (name,) in ask("SELECT sequencename FROM pg_sequences WHERE schemaname = 'records'")}
     assert sequences == {physical_names.sequence(row.pk) for row in tables.values() if row.number_prefix}

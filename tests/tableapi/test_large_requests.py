@@ -118,7 +118,7 @@ class TestARuleThatAsksForAUserWhereNoneFits:
         lamp = record("note", active=True)
         remaining = rule("read", "note")
         Rule.objects.filter(pk=remaining.pk).update(condition=self.CONDITION)
-        State.raise_version()
+        State.increment_version()
         assert api(bob).get(f"note/{lamp}").status_code == 404
         answer = api(bob).get("note")
         assert answer.status_code == 404 or data(answer) == []
@@ -128,7 +128,7 @@ class TestWhatIsKept:
     def test_pages_share_one_statement(self, note: Any, bob: User, monkeypatch: Any):
         for number in range(6):
             record("note", name=str(number))
-        created = counted(monkeypatch, select, "records")
+        created = counted(monkeypatch, select, "page_statement")
         responses = [
             api(bob).get("note", query="ORDERBYname", limit=1, page=page, fields="name") for page in range(2, 7)
         ]
@@ -332,7 +332,7 @@ def test_record_with_600_columns_can_be_replaced(bob: User):
     open_table(wide)
     Column.objects.bulk_create(Column(table=wide, name=f"c{n}", label="x", type="string") for n in range(600))
     schema_editor.add_columns(wide, list(wide.columns.all()))
-    State.raise_version()
+    State.increment_version()
     lamp = record("wide", c1="x", c599="y")
     (after,) = data(api(bob).put(f"wide/{lamp}", {"c1": "a"}, fields="c1,c599"))
     assert after == {"c1": "a", "c599": None}
@@ -370,7 +370,7 @@ class TestAmounts:
 def test_statement_cache_is_bounded_by_weight(note: Any, bob: User, monkeypatch: Any):
     """500 of 500 fields each, all different, would hold hundreds of megabytes."""
     names = [field("note", f"c{number}").name for number in range(12)]
-    remaining = catalogue_loader.reload_if_changed().derived.statements
+    remaining = catalogue_loader.reload_if_changed().caches.statements
     monkeypatch.setattr(remaining, "limit", 200_000)
 
     def weight_of(*fields: str) -> int:
@@ -380,7 +380,7 @@ def test_statement_cache_is_bounded_by_weight(note: Any, bob: User, monkeypatch:
 
     narrow = weight_of("name")
     wide = weight_of(*names)
-    assert narrow > 0 and wide - narrow > 11 * read_plan.PER_FIELD
+    assert narrow > 0 and wide - narrow > 11 * read_plan.BYTES_PER_FIELD
     for number in range(40):
         weight_of(*names[number % 12 :], f"none{number}", *names[: number % 12])
         assert 0 < remaining.weight <= remaining.limit
@@ -388,19 +388,19 @@ def test_statement_cache_is_bounded_by_weight(note: Any, bob: User, monkeypatch:
 
 def test_query_cache_is_bounded_by_weight(monkeypatch: pytest.MonkeyPatch):
     """As many of 200 conditions as the number of entries allowed were 80 MB."""
-    remaining = parsed_query._queries
+    remaining = parsed_query._query_cache
     monkeypatch.setattr(remaining, "limit", 1_000_000)
     for number in range(20):
         text = "^".join(f"a{each}={number}" for each in range(200))
         assert len(parsed_query.parse_query_text(text).conditions) == 200
         assert parsed_query.parse_query_text(text) is parsed_query.parse_query_text(text)
-        assert 200 * parsed_query.PER_CONDITION < remaining.weight <= remaining.limit
+        assert 200 * parsed_query.BYTES_PER_CONDITION < remaining.weight <= remaining.limit
 
 
 def test_caller_view_cache_is_bounded(note: Any, monkeypatch: pytest.MonkeyPatch):
     catalogue = catalogue_loader.reload_if_changed()
-    one = caller_view.PER_COLUMN * catalogue.columns_count
-    views = catalogue.derived.caller_views
+    one = caller_view.BYTES_PER_COLUMN * catalogue.column_count
+    views = catalogue.caches.caller_views
     monkeypatch.setattr(views, "limit", 3 * one)
     for number in range(5):
         caller_view.view_for(catalogue, frozenset({f"role {number}"}))

@@ -271,7 +271,7 @@ class TestConditions:
 def stored(made: Rule, **values: Any) -> None:
     """As a restored backup or a later change may leave a rule: no form would take it."""
     Rule.objects.filter(pk=made.pk).update(**values)
-    State.raise_version()
+    State.increment_version()
 
 
 class TestBrokenRules:

@@ -298,7 +298,7 @@ class TestSendingBackWhatWasRead:
         column = Column.objects.get(table__name="device", name="name")
         ask("UPDATE records.device SET name = %s", "x" * 40)
         Column.objects.filter(pk=column.pk).update(max_length=10)
-        State.raise_version()
+        State.increment_version()
         query = {"display_value": display, "fields": "name,state,rank"}
         (read,) = data(api(bob).get(f"device/{full}", **query))
 

@@ -117,7 +117,7 @@ def test_key_expires_after_a_day(device: Table, bob: User):
     assert IdempotentAnswer.objects.count() == 1
     IdempotentAnswer.objects.update(created_at=IdempotentAnswer.objects.get().created_at - timedelta(minutes=2))
     assert failed(post(bob, {"name": "a"})) == (409, "duplicate", "name"), "done again"
-    IdempotentAnswer.objects.update(created_at=IdempotentAnswer.objects.get().created_at - idempotency.KEPT_FOR)
+    IdempotentAnswer.objects.update(created_at=IdempotentAnswer.objects.get().created_at - idempotency.RETENTION_PERIOD)
     tasks.forget_answers()
     assert not IdempotentAnswer.objects.exists()
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tableapi.catalogue import html as wysiwyg
-from tableapi.catalogue.html import SCHEMES, STYLES, TooComplex, plain_text, sanitised
+from tableapi.catalogue.html import ALLOWED_STYLES, ALLOWED_URL_SCHEMES, HtmlTooComplex, plain_text, sanitized_html
 
 PICTURE = '<img src="data:image/png;base64,iVBORw0KGgo=">'
 
@@ -33,7 +33,7 @@ STAYS = [
 
 @pytest.mark.parametrize("html", STAYS)
 def test_formatting_is_kept(html: str):
-    assert sanitised(html) == html
+    assert sanitized_html(html) == html
 
 
 GOES = [  # B72
@@ -68,7 +68,7 @@ GOES = [  # B72
 
 @pytest.mark.parametrize(("html", "left"), GOES)
 def test_executable_content_is_removed(html: str, left: str | None):
-    result = sanitised(html)
+    result = sanitized_html(html)
 
     refuse_what_runs(result)
     assert left is None or result == left
@@ -93,10 +93,12 @@ class Refusing(HTMLParser):
             assert not name.startswith("on") and name not in ("srcset", "id", "name", "target")
             if name in ("href", "src", "cite"):
                 scheme = re.match(r"\s*([a-z][a-z0-9+.-]*):", re.sub(r"[\x00-\x20]", "", value or ""), re.I)
-                assert not scheme or scheme[1].lower() in SCHEMES
+                assert not scheme or scheme[1].lower() in ALLOWED_URL_SCHEMES
                 assert scheme is None or scheme[1].lower() != "data" or (tag, name) == ("img", "src")
             if name == "style":
-                assert {part.partition(":")[0].strip() for part in (value or "").split(";") if part.strip()} <= STYLES
+                assert {
+                    part.partition(":")[0].strip() for part in (value or "").split(";") if part.strip()
+                } <= ALLOWED_STYLES
 
 
 def refuse_what_runs(html: str) -> None:
@@ -123,10 +125,10 @@ MARKUP = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=40).ma
 @given(MARKUP)
 def test_sanitising_is_safe_and_idempotent(html: str):
     html = html.encode("utf-8", "ignore").decode()
-    stored = sanitised(html)
+    stored = sanitized_html(html)
 
     refuse_what_runs(stored)
-    assert sanitised(stored) == stored
+    assert sanitized_html(stored) == stored
     assert not re.search(r"<[a-zA-Z/]", plain_text(re.sub("&lt;", "", stored)))
 
 
@@ -139,7 +141,7 @@ def test_sanitising_is_safe_and_idempotent(html: str):
     ],
 )
 def test_text_without_a_tag_keeps_its_lines_and_characters(text: str, html: str):
-    assert sanitised(text) == html
+    assert sanitized_html(text) == html
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,7 @@ def test_plain_text(html: str, text: str):
 @settings(deadline=None, max_examples=200, database=None)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="&")))
 def test_plain_text_round_trips(text: str):
-    assert plain_text(sanitised(text)) == " ".join(text.split())
+    assert plain_text(sanitized_html(text)) == " ".join(text.split())
 
 
 TANGLED = {
@@ -192,12 +194,12 @@ LONG = {
 @pytest.mark.parametrize("html", TANGLED.values(), ids=TANGLED.keys())
 def test_expensive_input_is_refused_early(html: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(wysiwyg, "CLEANER", SimpleNamespace(clean=lambda _: pytest.fail("it was begun")))
-    with pytest.raises(TooComplex):
-        sanitised(html)
+    with pytest.raises(HtmlTooComplex):
+        sanitized_html(html)
 
 
 @pytest.mark.parametrize("html", LONG.values(), ids=LONG.keys())
 def test_long_input_is_accepted(html: str):
     """Each of these took minutes, or would, on a quadratic path."""
-    stored = sanitised(html)
-    assert sanitised(stored) == stored
+    stored = sanitized_html(html)
+    assert sanitized_html(stored) == stored

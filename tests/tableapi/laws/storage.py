@@ -62,7 +62,7 @@ def stored_world(world: World, *, with_references: bool = False) -> Iterator[Wor
 @contextmanager
 def in_force(catalogue: Catalogue) -> Iterator[Catalogue]:
     """The process takes this for its newest catalogue."""
-    current = replace(catalogue, version=State.objects.values_list("version", flat=True).get(pk=State.ROW))
+    current = replace(catalogue, version=State.objects.values_list("version", flat=True).get(pk=State.ROW_ID))
     catalogue_loader._cache.catalogue = current
     try:
         yield current

@@ -21,7 +21,7 @@ from system.http.json_view import JsonRequest
 from system.records import acting_user
 from tableapi.http.responses import BASE
 from tableapi.read import context
-from tableapi.urls import MANY, ONE
+from tableapi.urls import LIST_VIEW, RECORD_VIEW
 from tests.tableapi.database_statements import statements
 from tests.tableapi.laws.storage import (
     in_force,
@@ -193,7 +193,7 @@ def send(step: Step, caller: Caller) -> HttpResponse:
     )
     user = User(sys_id=caller.id, login="somebody")
     user.role_names = caller.role_names
-    view, named = (ONE, {"sys_id": step.sys_id}) if step.sys_id else (MANY, {})
+    view, named = (RECORD_VIEW, {"sys_id": step.sys_id}) if step.sys_id else (LIST_VIEW, {})
     with patch.object(JsonRequest, "user", user):
         response: HttpResponse = view(request, table=step.table, **named)
     return response

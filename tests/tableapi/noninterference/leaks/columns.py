@@ -31,7 +31,7 @@ def a_filter_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
     def condition(right: Any, self: Any, found: Any) -> list[str]:
         if not found:
             return []
-        return [predicates.expression(self.builder, found, self.alias, lambda leaf: raw(self, leaf))]
+        return [predicates.expression_sql(self.builder, found, self.alias, lambda leaf: raw(self, leaf))]
 
     def raw(scope: Any, leaf: ResolvedPath) -> str:
         return str(scope.alias_at(leaf.steps).column(leaf.column))
@@ -57,14 +57,14 @@ def sorting_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
 @leak("B03")
 def without_a_sort_the_name_decides_the_order(stack: ExitStack) -> None:
     def order(right: Any, eyes: Any, table: Table, query: Any) -> Any:
-        return right(eyes, table, query) or (read_plan.Sort(ResolvedPath((), table.columns["name"]), False),)
+        return right(eyes, table, query) or (read_plan.SortKey(ResolvedPath((), table.columns["name"]), False),)
 
     instead(stack, read_plan, "_order", order)
 
 
 @leak("B07")
 def responses_show_every_column(stack: ExitStack) -> None:
-    instead(stack, read_plan, "_output", with_open_eyes)
+    instead(stack, read_plan, "_output_field", with_open_eyes)
 
 
 @leak("B07")
@@ -75,18 +75,18 @@ def responses_ignore_the_guard_of_a_column(stack: ExitStack) -> None:
 
 @leak("B09")
 def a_view_shows_every_column(stack: ExitStack) -> None:
-    instead(stack, read_plan, "_outputs", lambda right, eyes, table, fields, view: right(
+    instead(stack, read_plan, "_output_fields", lambda right, eyes, table, fields, view: right(
         RuleScope(eyes.catalogue) if view is not None and not fields else eyes, table, fields, view))  # fmt: skip
 
 
 @leak("B16")
 def words_are_searched_in_every_column(stack: ExitStack) -> None:
-    instead(stack, path_resolver, "_searchable", with_open_eyes)
+    instead(stack, path_resolver, "_searchable_paths", with_open_eyes)
 
 
 @leak("B15")
 def the_other_column_of_a_comparison_is_not_guarded(stack: ExitStack) -> None:
-    instead(stack, path_resolver, "_other", with_open_eyes)
+    instead(stack, path_resolver, "_resolve_other_path", with_open_eyes)
 
 
 @leak("B10")

@@ -45,4 +45,4 @@ def a_hidden_column_is_omitted_silently(stack: ExitStack) -> None:
         result = tuple(field for field in fields if field not in table.columns or eyes.column(table, field))
         return right(eyes, table, result or fields, view)
 
-    instead(stack, read_plan, "_outputs", outputs)
+    instead(stack, read_plan, "_output_fields", outputs)

@@ -22,17 +22,19 @@ from tests.tableapi.noninterference.leaks.switch import count_of, instead, leak
 
 @leak("B13")
 def a_list_has_every_record(stack: ExitStack) -> None:
-    instead(stack, select, "_page", lambda right, text, read, *rest: right(text, replace(read, records=ALWAYS), *rest))
+    instead(
+        stack, select, "_page_sql", lambda right, text, read, *rest: right(text, replace(read, records=ALWAYS), *rest)
+    )
 
 
 @leak("B21")
 def a_record_is_found_by_its_id_despite_the_rules(stack: ExitStack) -> None:
-    instead(stack, select, "record", lambda right, read, style: right(replace(read, records=ALWAYS), style))
+    instead(stack, select, "record_statement", lambda right, read, style: right(replace(read, records=ALWAYS), style))
 
 
 @leak("B12")
 def hidden_records_are_counted(stack: ExitStack) -> None:
-    instead(stack, select, "counted", lambda right, read, *rest: right(replace(read, records=ALWAYS), *rest))
+    instead(stack, select, "count_statement", lambda right, read, *rest: right(replace(read, records=ALWAYS), *rest))
 
 
 @leak("B14")

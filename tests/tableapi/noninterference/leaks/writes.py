@@ -67,7 +67,7 @@ def replacing_a_record_clears_hidden_values(stack: ExitStack) -> None:
 @leak("B24")
 def a_write_returns_every_column(stack: ExitStack) -> None:
     def prepare(right: Any, change: Any) -> Any:
-        with patch.object(read_plan, "_output", partial(with_open_eyes, read_plan._output)):
+        with patch.object(read_plan, "_output_field", partial(with_open_eyes, read_plan._output_field)):
             return right(change)
 
     instead(stack, answer, "prepare", prepare)
@@ -76,7 +76,7 @@ def a_write_returns_every_column(stack: ExitStack) -> None:
 @leak("B30")
 def a_deletion_reveals_hidden_references(stack: ExitStack) -> None:
     def release(right: Any, catalogue: Any, table: Table, sys_id: str) -> None:
-        for column in catalogue.referring_to(table):
+        for column in catalogue.referring_columns(table):
             if column.type == "reference":
                 with connection.cursor() as cursor:
                     cursor.execute(
