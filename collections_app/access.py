@@ -19,11 +19,11 @@ from accounts.models import Role, User
 from accounts.roles import ADMIN, COLLECTION_ADMIN
 from collections_app import embed
 from collections_app.models import Collection
-from collections_app.models.collections import MAX_NAME_LENGTH, check_visible, known_form, well_named
+from collections_app.models.collections import MAX_NAME_LENGTH, check_visible_characters, lookup_name, normalize_name
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, combined
 
 Right = Literal["read", "write", "manage"]
-REFUSALS = {
+REFUSAL_MESSAGES = {
     "write": "You are not allowed to change documents in this collection.",
     "manage": "You are not allowed to change this collection.",
 }
@@ -35,7 +35,7 @@ def caller(request: Any) -> User:
     return user
 
 
-def readable(user: User) -> QuerySet[Collection]:
+def readable_collections(user: User) -> QuerySet[Collection]:
     """The collections that the user can read, annotated for `rights` with whether the user can write."""
     collections = Collection.objects.filter(deleted_at__isnull=True).select_related("space", "next_space")
     collections = collections.annotate(seen_by=Value(user.pk))
@@ -54,52 +54,52 @@ def rights(user: User, collection: Collection) -> frozenset[str]:
     """The rights of the user in a collection, which may have been loaded by other code."""
     annotations = vars(collection)
     if annotations.get("seen_by") != user.pk:
-        annotated = readable(user).filter(pk=collection.pk).first()
+        annotated = readable_collections(user).filter(pk=collection.pk).first()
         return rights(user, annotated) if annotated else frozenset()
     if not annotations["is_writer"]:
         return frozenset({"read"})
-    return frozenset({"read", "write", "manage"} if may_make(user) else {"read", "write"})
+    return frozenset({"read", "write", "manage"} if may_create_collections(user) else {"read", "write"})
 
 
-def may_make(user: User) -> bool:
+def may_create_collections(user: User) -> bool:
     return user.has_role(COLLECTION_ADMIN)
 
 
 def open_collection(user: User, name: str, right: Right) -> Collection:
     """The collection with this name; NotFound if the user cannot read it, AccessDenied if only the right is missing."""
-    collection = readable(user).filter(name=known_form(name)).first()
-    return _with_right(user, collection, right, _missing(name, "collection_name"))
+    collection = readable_collections(user).filter(name=lookup_name(name)).first()
+    return _require_right(user, collection, right, _not_found(name, "collection_name"))
 
 
-def open_by_id(user: User, sys_id: str, right: Right) -> Collection:
-    collection = readable(user).filter(pk=sys_id).first()
-    return _with_right(user, collection, right, NotFound("The collection does not exist."))
+def open_collection_by_id(user: User, sys_id: str, right: Right) -> Collection:
+    collection = readable_collections(user).filter(pk=sys_id).first()
+    return _require_right(user, collection, right, NotFound("The collection does not exist."))
 
 
-def open_all(user: User, names: Sequence[str]) -> list[Collection]:
+def open_collections(user: User, names: Sequence[str]) -> list[Collection]:
     """The collections with these names, to read, without repetitions. Raises NotFound if one is missing."""
-    stored_names = {name: known_form(name) for name in names}
-    rows = readable(user).filter(name__in=list(stored_names.values()))
-    collections = {collection.name: collection for collection in rows}
-    missing = [name for name, stored in stored_names.items() if stored not in collections]
-    if missing:
-        raise combined([_missing(name, "collection_names") for name in missing])
+    stored_names = {name: lookup_name(name) for name in names}
+    readable = readable_collections(user).filter(name__in=list(stored_names.values()))
+    collections = {collection.name: collection for collection in readable}
+    missing_names = [name for name, stored in stored_names.items() if stored not in collections]
+    if missing_names:
+        raise combined([_not_found(name, "collection_names") for name in missing_names])
     return [collections[stored] for stored in dict.fromkeys(stored_names.values())]
 
 
-def open_or_make(user: User, name: str) -> Collection:
+def open_or_create_collection(user: User, name: str) -> Collection:
     """The collection to load into; creates it if it is missing and the user may create collections."""
     try:
         return open_collection(user, name, "write")
     except NotFound:
-        if not may_make(user):
+        if not may_create_collections(user):
             raise
     try:
-        return create_collection(user, Collection(name=checked_name(name)))
+        return create_collection(user, Collection(name=validate_name(name)))
     except Conflict as conflict:
         # Created by a concurrent load, or it exists and this user cannot read it.
-        collection = readable(user).filter(name=checked_name(name)).first()
-        return _with_right(user, collection, "write", conflict)
+        collection = readable_collections(user).filter(name=validate_name(name)).first()
+        return _require_right(user, collection, "write", conflict)
 
 
 def create_collection(user: User, collection: Collection) -> Collection:
@@ -107,7 +107,7 @@ def create_collection(user: User, collection: Collection) -> Collection:
 
     Chosen: users who may create collections can learn that a name is taken, since names are unique.
     """
-    if not may_make(user):
+    if not may_create_collections(user):
         raise AccessDenied("You are not allowed to create collections.")
     check_new_name(collection.name)
     collection.space = embed.default_space()
@@ -119,10 +119,10 @@ def create_collection(user: User, collection: Collection) -> Collection:
     return collection
 
 
-def checked_name(name: str) -> str:
+def validate_name(name: str) -> str:
     """The name in its stored form; BadRequest if it is not valid."""
     try:
-        return well_named(name)
+        return normalize_name(name)
     except ValueError as error:
         raise BadRequest(str(error), code="invalid_parameter", field="collection_name") from None
 
@@ -133,18 +133,18 @@ def check_new_name(name: str) -> None:
     Older collections with such a name keep it.
     """
     try:
-        check_visible(name)
+        check_visible_characters(name)
     except ValueError as error:
         raise BadRequest(str(error), code="invalid_parameter", field="collection_name") from None
 
 
-def _with_right(user: User, collection: Collection | None, right: Right, missing: ServiceError) -> Collection:
+def _require_right(user: User, collection: Collection | None, right: Right, not_found: ServiceError) -> Collection:
     if collection is None:
-        raise missing
+        raise not_found
     if right not in rights(user, collection):
-        raise AccessDenied(REFUSALS[right])
+        raise AccessDenied(REFUSAL_MESSAGES[right])
     return collection
 
 
-def _missing(name: str, field: str) -> NotFound:
+def _not_found(name: str, field: str) -> NotFound:
     return NotFound(f"There is no collection {name[:MAX_NAME_LENGTH]}.", field=field)

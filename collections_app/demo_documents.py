@@ -14,7 +14,7 @@ from collections_app.documents import storage
 from collections_app.models import Collection
 from collections_app.queue import leases
 
-NAME = "Product documentation"
+COLLECTION_NAME = "Product documentation"
 
 
 def load_demo_documents() -> bool:
@@ -23,32 +23,32 @@ def load_demo_documents() -> bool:
 
     Does nothing without the documentation, for example in a container image.
     """
-    paths = list(pages(settings.BASE_DIR))
+    paths = list(documentation_pages(settings.BASE_DIR))
     has_users = User.objects.filter(login__startswith=PREFIX).exists()
-    if not paths or not has_users or Collection.history.filter(name=NAME).exists():
+    if not paths or not has_users or Collection.history.filter(name=COLLECTION_NAME).exists():
         return True
     try:
         space = embed.default_space()
     except embed.EmbeddingUnavailable:
         return False
     with transaction.atomic():
-        collection = Collection(name=NAME, space=space, text_configuration="english")
+        collection = Collection(name=COLLECTION_NAME, space=space, text_configuration="english")
         collection.reader_roles = [Role.objects.get(name=roles.ITIL).pk]
         collection.writer_roles = [Role.objects.get(name=roles.COLLECTION_ADMIN).pk]
         collection.save()
         for path in paths:
-            _add(collection, path)
+            _add_document(collection, path)
     return True
 
 
-def pages(root: Path) -> Iterator[Path]:
+def documentation_pages(root: Path) -> Iterator[Path]:
     readme = root / "README.md"
     if readme.is_file():
         yield readme
     yield from sorted(page for page in (root / "docs").rglob("*.md") if page.parent.name != "decisions")
 
 
-def _add(collection: Collection, path: Path) -> None:
+def _add_document(collection: Collection, path: Path) -> None:
     stored = storage.store_document(
         collection=collection,
         data=path.read_bytes(),
@@ -62,4 +62,4 @@ def _add(collection: Collection, path: Path) -> None:
     )
     assert stored.lease_token is not None
     # Leased and returned: the sweep finds it. A wake-up at the first start would expire before a worker runs.
-    leases.return_lease(leases.leased_version(stored.version.pk, stored.lease_token))
+    leases.release_lease(leases.leased_version(stored.version.pk, stored.lease_token))

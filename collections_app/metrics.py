@@ -6,13 +6,13 @@ from django.db.models import Count
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from collections_app.documents.deletion import SUPERSEDED
+from collections_app.documents.deletion import SUPERSEDED_CODE
 from collections_app.models import Version
-from collections_app.models.documents import UNFINISHED, State
+from collections_app.models.documents import UNFINISHED_STATES, VersionState
 from system.plain_sql import fetch_rows
 
 # The database's clock, as everywhere in the queue.
-OLDEST = """
+OLDEST_DUE_SQL = """
 SELECT coalesce(extract(epoch FROM max(clock_timestamp() - next_at)), 0)::float FROM document_version
 WHERE state IN ('queued', 'extracting', 'splitting', 'embedding') AND next_at <= clock_timestamp()
     AND (lease_until IS NULL OR lease_until <= clock_timestamp())
@@ -27,23 +27,27 @@ class QueueCollector(Collector):
         waiting = GaugeMetricFamily(
             "servicebase_documents_unfinished", "Documents that are being loaded, by state.", labels=["state"]
         )
-        counts = Version.objects.filter(state__in=UNFINISHED).order_by().values_list("state").annotate(Count("id"))
+        counts = (
+            Version.objects.filter(state__in=UNFINISHED_STATES).order_by().values_list("state").annotate(Count("id"))
+        )
         by_state = dict(counts)
-        for state in UNFINISHED:
+        for state in UNFINISHED_STATES:
             waiting.add_metric([state.value], by_state.get(state.value, 0))
         yield waiting
         yield GaugeMetricFamily(
-            "servicebase_documents_oldest_due_seconds", "How long the next document has been due.", value=_oldest_s()
+            "servicebase_documents_oldest_due_seconds",
+            "How long the next document has been due.",
+            value=_oldest_due_s(),
         )
         failed = GaugeMetricFamily(
             "servicebase_documents_failed", "Documents whose last load failed, by reason.", labels=["reason"]
         )
-        failures = Version.objects.filter(state=State.FAILED).exclude(error_code=SUPERSEDED)
+        failures = Version.objects.filter(state=VersionState.FAILED).exclude(error_code=SUPERSEDED_CODE)
         for reason, count in failures.order_by().values_list("error_code").annotate(Count("id")):
             failed.add_metric([reason], count)
         yield failed
 
 
-def _oldest_s() -> float:
-    ((seconds,),) = fetch_rows(OLDEST)
+def _oldest_due_s() -> float:
+    ((seconds,),) = fetch_rows(OLDEST_DUE_SQL)
     return float(seconds)

@@ -10,13 +10,13 @@ from collections_app.queue import leases, worker_signals
 from collections_app.vectors import reembedding, vector_indexes
 
 # After this, other messages get a turn; the worker has two processes for everything.
-AT_ONCE_S = 10.0
+TASK_BUDGET_S = 10.0
 # Wake-ups per sweep: one for each worker process of a host.
-WAKE_UPS = 2
-MAX_BUILD_S = 3600
+WAKE_UPS_PER_SWEEP = 2
+MAX_INDEX_BUILD_S = 3600
 
 
-class Turn:
+class RoundRobin:
     """The owner whose document this process handled last; the next owner follows, also in the next message."""
 
     owner = ""
@@ -25,33 +25,33 @@ class Turn:
 @shared_task
 def work() -> None:
     """Process the documents that are due, round-robin over their owners."""
-    until = time.monotonic() + AT_ONCE_S
-    while time.monotonic() < until and not worker_signals.is_shutting_down():
-        lease = leases.take_next(Turn.owner)
+    deadline = time.monotonic() + TASK_BUDGET_S
+    while time.monotonic() < deadline and not worker_signals.is_shutting_down():
+        lease = leases.take_next_lease(RoundRobin.owner)
         if lease is None:
             return
-        Turn.owner = lease.owner
-        worker.work_on(lease.version_id, lease.token, until=until)
-    worker_signals.work()
+        RoundRobin.owner = lease.owner
+        worker.process_version(lease.version_id, lease.token, deadline=deadline)
+    worker_signals.request_processing()
 
 
 @shared_task
 def sweep() -> None:
     """Wake the worker for documents without a message: lost with the broker or a process, returned, or newly due."""
-    for _ in leases.due().values_list("pk")[:WAKE_UPS]:
-        worker_signals.work()
-    if deletion.is_due():
-        worker_signals.purge()
+    for _ in leases.due_versions().values_list("pk")[:WAKE_UPS_PER_SWEEP]:
+        worker_signals.request_processing()
+    if deletion.is_purge_due():
+        worker_signals.request_purge()
 
 
 @shared_task
 def purge() -> None:
-    if deletion.purge(time.monotonic() + AT_ONCE_S) and not worker_signals.is_shutting_down():
-        worker_signals.purge()
+    if deletion.purge_deleted(time.monotonic() + TASK_BUDGET_S) and not worker_signals.is_shutting_down():
+        worker_signals.request_purge()
 
 
 # Building a big index takes longer than other tasks may; a second message finds the lock taken and ends.
-@shared_task(time_limit=MAX_BUILD_S, soft_time_limit=MAX_BUILD_S - 60)
+@shared_task(time_limit=MAX_INDEX_BUILD_S, soft_time_limit=MAX_INDEX_BUILD_S - 60)
 def tend_vector_indexes() -> None:
     """Build the vector indexes that large collections need, and drop unused ones."""
     vector_indexes.maintain_indexes()
@@ -60,8 +60,8 @@ def tend_vector_indexes() -> None:
 @shared_task
 def fill_new_spaces() -> None:
     """Continue the collections that change to another embedding model."""
-    until = time.monotonic() + AT_ONCE_S
-    for collection in reembedding.due():
-        if time.monotonic() > until or worker_signals.is_shutting_down():
+    deadline = time.monotonic() + TASK_BUDGET_S
+    for collection in reembedding.due_collections():
+        if time.monotonic() > deadline or worker_signals.is_shutting_down():
             return
-        reembedding.work(collection, until)
+        reembedding.continue_reembedding(collection, deadline)

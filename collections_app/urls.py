@@ -15,18 +15,18 @@ ENDPOINTS = {
     "delete_document_from_collection": endpoints.DeleteDocument,
     "delete_collection": endpoints.DeleteCollection,
 }
-COLLECTION = "api/collections/<slug:sys_id>"
-DOCUMENT = f"{COLLECTION}/documents/<slug:document>"
+COLLECTION_PATH = "api/collections/<slug:sys_id>"
+DOCUMENT_PATH = f"{COLLECTION_PATH}/documents/<slug:document>"
 
 urlpatterns = [
     *(re_path(rf"^{name}/?$", view.as_view(), name=name) for name, view in ENDPOINTS.items()),
     path("api/collections", collections.CollectionList.as_view(), name="collection-list"),
-    path(COLLECTION, collections.CollectionDetail.as_view(), name="collection-settings"),
-    path(f"{COLLECTION}/reembed", collections.Reembed.as_view(), name="collection-reembed"),
-    path(f"{COLLECTION}/search", collections.Search.as_view(), name="collection-search"),
-    path(f"{COLLECTION}/documents", documents.DocumentList.as_view(), name="collection-documents"),
-    path(DOCUMENT, documents.DocumentDetail.as_view(), name="collection-document"),
-    path(f"{DOCUMENT}/content", documents.Content.as_view(), name="collection-document-content"),
-    path(f"{DOCUMENT}/reload", documents.Reload.as_view(), name="collection-document-reload"),
-    path(f"{DOCUMENT}/retry", documents.Retry.as_view(), name="collection-document-retry"),
+    path(COLLECTION_PATH, collections.CollectionDetail.as_view(), name="collection-settings"),
+    path(f"{COLLECTION_PATH}/reembed", collections.ReembedCollection.as_view(), name="collection-reembed"),
+    path(f"{COLLECTION_PATH}/search", collections.SearchCollection.as_view(), name="collection-search"),
+    path(f"{COLLECTION_PATH}/documents", documents.DocumentList.as_view(), name="collection-documents"),
+    path(DOCUMENT_PATH, documents.DocumentDetail.as_view(), name="collection-document"),
+    path(f"{DOCUMENT_PATH}/content", documents.DocumentContent.as_view(), name="collection-document-content"),
+    path(f"{DOCUMENT_PATH}/reload", documents.ReloadDocument.as_view(), name="collection-document-reload"),
+    path(f"{DOCUMENT_PATH}/retry", documents.RetryDocument.as_view(), name="collection-document-retry"),
 ]

@@ -67,7 +67,7 @@ def load() -> tuple[Collection, int]:
             collection=collection, data=page.read_bytes(), filename=page.name,
             format="markdown", metadata={}, doc_id=name, on_duplicate="error", user_id="", takes_lease=True,
         )  # fmt: skip
-        count += worker.load_now(accepted).chunks_count
+        count += worker.process_in_request(accepted).chunks_count
     return Collection.objects.select_related("space").get(pk=collection.pk), count
 
 

@@ -25,7 +25,7 @@ from collections_app.documents import storage  # noqa: E402
 from collections_app.ingest import worker  # noqa: E402
 from collections_app.ingest.steps import STEPS  # noqa: E402
 from collections_app.models import Collection, Version  # noqa: E402
-from collections_app.models.documents import UNFINISHED  # noqa: E402
+from collections_app.models.documents import UNFINISHED_STATES  # noqa: E402
 from collections_app.queue import leases, worker_signals  # noqa: E402
 from config.runtime.up import WORKER_COMMAND  # noqa: E402
 from tests.collections_app.extract.samples import pdf  # noqa: E402
@@ -48,7 +48,7 @@ def text(first: int, chunks: int) -> str:
 
 def accept(
     collection: Collection, data: bytes, *, format: str = "text", takes_lease: bool = True
-) -> storage.StoredLoad:
+) -> storage.StoreResult:
     return storage.store_document(
         collection=collection, data=data, filename="", format=format, metadata={}, doc_id=None, on_duplicate="skip",
         user_id="bench", takes_lease=takes_lease,
@@ -94,7 +94,7 @@ def one_pdf(collection: Collection) -> None:
     pages = ["\n".join(lines[page * LINES : (page + 1) * LINES]) for page in range(PAGES)]
     data = pdf(pages)
     accept_and_load = [time.perf_counter()]
-    version = worker.load_now(accept(collection, data, format="pdf"))
+    version = worker.process_in_request(accept(collection, data, format="pdf"))
     elapsed_s = time.perf_counter() - accept_and_load[0]
     print(
         f"a PDF of {version.pages} pages, {len(data) / 1024:.0f} KB: {version.state} after {elapsed_s:.2f} s",
@@ -108,7 +108,7 @@ def through_worker(collection: Collection, chunks: int) -> None:
         accept(collection, text(1_000_000 + number * chunks, chunks // TEXTS).encode(), takes_lease=False)
     worker = subprocess.Popen(WORKER_COMMAND, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        worker_signals.work()
+        worker_signals.request_processing()
         _report_worker(worker, collection)
     finally:
         worker.terminate()
@@ -118,7 +118,7 @@ def through_worker(collection: Collection, chunks: int) -> None:
 def _report_worker(worker: Any, collection: Collection) -> None:
     versions = Version.objects.filter(collection=collection, format="text", size__lt=10**7).order_by()
     started, at_first, memory, until = 0.0, 0, 0, time.monotonic() + WITHIN_S
-    while versions.filter(state__in=UNFINISHED).exists():
+    while versions.filter(state__in=UNFINISHED_STATES).exists():
         if time.monotonic() > until:
             raise SystemExit("the worker did not finish")
         if not started and (ready := _ready(versions)):

@@ -36,7 +36,7 @@ def load(each: QuestionSet) -> Collection:
             collection=collection, data=text.encode(), filename="", format="text", metadata={}, doc_id=doc_id,
             on_duplicate="error", user_id="", takes_lease=True,
         )  # fmt: skip
-        if worker.load_now(accepted).state != "ready":
+        if worker.process_in_request(accepted).state != "ready":
             raise SystemExit(f"{doc_id} was not loaded")
     return Collection.objects.select_related("space").get(pk=collection.pk)
 

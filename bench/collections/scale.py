@@ -20,10 +20,10 @@ from django.db import connection, transaction  # noqa: E402
 from bench.collections.cost import cost  # noqa: E402
 from collections_app import embed  # noqa: E402
 from collections_app.lexical import term_statistics  # noqa: E402
-from collections_app.metadata.filter import Filter, read  # noqa: E402
+from collections_app.metadata.filter import Filter, parse_filter  # noqa: E402
 from collections_app.models import Chunk, ChunkVector, Collection, Document, Version  # noqa: E402
 from collections_app.search import keyword_retrieval, pipeline, vector_retrieval  # noqa: E402
-from collections_app.search.scope import scopes, snapshot  # noqa: E402
+from collections_app.search.scope import build_scopes, read_snapshot  # noqa: E402
 from collections_app.vectors import vector_indexes  # noqa: E402
 
 PER_DOCUMENT = 10
@@ -77,15 +77,15 @@ def missed(collection: Collection, filter_: Filter, questions: Sequence[str]) ->
     """Recall of the ten best by words and by vectors, against looking at everything."""
     words, vectors = [], []
     embedder = embed.embedder(collection.space)
-    with snapshot():
-        scope = scopes([collection], filter_)[0]
+    with read_snapshot():
+        scope = build_scopes([collection], filter_)[0]
         for question in questions:
-            existing = term_statistics.query_terms(question, [collection])[collection.pk]
-            by_words = partial(keyword_retrieval.best, scope, existing, 100)
+            existing = term_statistics.find_query_terms(question, [collection])[collection.pk]
+            by_words = partial(keyword_retrieval.best_chunks, scope, existing, 100)
             words.append(recall(by_words(), _exactly(keyword_retrieval, "MAX_CANDIDATES", by_words)))
             vector = vector_retrieval.vector_literal(embedder.embed_query(question))
-            by_vectors = partial(vector_retrieval.nearest, scope, existing.chunks, vector, 100)
-            vectors.append(recall(by_vectors(), _exactly(vector_indexes, "THRESHOLD", by_vectors)))
+            by_vectors = partial(vector_retrieval.nearest_chunks, scope, existing.chunks, vector, 100)
+            vectors.append(recall(by_vectors(), _exactly(vector_indexes, "INDEX_THRESHOLD", by_vectors)))
     return mean(words), mean(vectors)
 
 
@@ -108,7 +108,7 @@ def searched(collection: Collection, filter_: Filter, mode: str) -> Callable[[st
 def report(collection: Collection, questions: Sequence[str]) -> None:
     print(f"{'filter':<8}{'mode':<9}{'wall ms':>9}{'database CPU ms':>17}{'recall, words':>15}{'recall, vectors':>17}")
     for name, below in FILTERS.items():
-        filter_ = read("" if below == 100 else f"share<{below}")
+        filter_ = parse_filter("" if below == 100 else f"share<{below}")
         words, vectors = missed(collection, filter_, questions[:30])
         for mode in ("text", "vector", "hybrid"):
             result = cost(searched(collection, filter_, mode), questions)
@@ -131,7 +131,7 @@ def main(words: list[str]) -> None:
     started = time.perf_counter()
     if built := vector_indexes.maintain_indexes():
         print(f"{len(built)} vector indexes, made in {time.perf_counter() - started:.0f} s")
-    vector_indexes.forget()
+    vector_indexes.clear_cache()
     questions = list(text.questions(QUESTIONS))
     report(collections[0], questions)
 

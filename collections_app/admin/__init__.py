@@ -13,12 +13,12 @@ from collections_app import access
 from collections_app.admin import collections, documents  # noqa: F401  (each registers its pages)
 from collections_app.documents import counts
 from collections_app.models import Version
-from collections_app.models.documents import UNFINISHED, State
+from collections_app.models.documents import UNFINISHED_STATES, VersionState
 from system.admin_site import dashboard
 from system.http import start_page
 
 # Processing takes seconds. A document that waits longer than this waits because of a fault.
-TOO_LONG = timedelta(minutes=15)
+MAX_QUEUE_AGE = timedelta(minutes=15)
 
 dashboard.group(
     "Document collections",
@@ -29,7 +29,7 @@ dashboard.group(
 
 
 @start_page.register_entry
-def collections_of_documents(request: HttpRequest) -> start_page.Entry | None:
+def collections_entry(request: HttpRequest) -> start_page.Entry | None:
     return start_page.Entry("Collections", "Search documents and add your own.", reverse("collections"))
 
 
@@ -38,17 +38,19 @@ def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     user = request.user
     if not user.is_authenticated or not user.has_module_perms("collections_app"):
         return None
-    ids = list(access.readable(user).values_list("pk", flat=True))
-    totals = counts.total(list(counts.by_collection(ids).values()))
-    unfinished = Version.objects.filter(collection__in=ids, document__deleted_at__isnull=True, state__in=UNFINISHED)
+    ids = list(access.readable_collections(user).values_list("pk", flat=True))
+    totals = counts.total_counts(list(counts.count_by_collection(ids).values()))
+    unfinished = Version.objects.filter(
+        collection__in=ids, document__deleted_at__isnull=True, state__in=UNFINISHED_STATES
+    )
     oldest = unfinished.aggregate(Min("created_at"))["created_at__min"]
-    is_late = oldest is not None and timezone.now() - oldest > TOO_LONG
-    ready, empty = (totals.by_state.get(state, 0) for state in (State.READY, State.EMPTY))
+    is_late = oldest is not None and timezone.now() - oldest > MAX_QUEUE_AGE
+    ready, empty = (totals.by_state.get(state, 0) for state in (VersionState.READY, VersionState.EMPTY))
     failed = "" if totals.failed else ", 0 failed"
     states = f"ready, {empty} empty, {totals.unfinished} in progress{failed}"
     caption = f"document{pluralize(ready)} {states}, in {len(ids)} collection{pluralize(len(ids))}."
     warnings = [f"{totals.failed} failed."] if totals.failed else []
     if is_late:
         warnings.append(f"The oldest has waited for {timesince(oldest)}.")
-    address = dashboard.Link("", "", "collections_app.Document").address + ("?state=failed" if totals.failed else "")
-    return dashboard.Tile("Documents", str(ready), caption, address, "folder_open", worries=" ".join(warnings))
+    url = dashboard.Link("", "", "collections_app.Document").address + ("?state=failed" if totals.failed else "")
+    return dashboard.Tile("Documents", str(ready), caption, url, "folder_open", worries=" ".join(warnings))

@@ -10,15 +10,15 @@ from accounts.admin.roles import RoleChoices
 from accounts.models import Role
 from collections_app.http.api.serializers import CollectionSettingsSerializer
 from collections_app.models import Collection
-from collections_app.models.collections import check_name, check_visible, well_named
+from collections_app.models.collections import check_name, check_visible_characters, normalize_name
 
 # PostgreSQL's text search configurations. Whether the server has a configuration is checked when it is chosen.
-LANGUAGES = (
+TEXT_CONFIGURATIONS = (
     "simple arabic armenian basque catalan danish dutch english estonian finnish french german greek hindi hungarian "
     "indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish tamil "
     "turkish yiddish"
 )
-LANGUAGE = "Language for keyword search in newly added documents. Leave empty to detect it for each document."
+LANGUAGE_HELP = "Language for keyword search in newly added documents. Leave empty to detect it for each document."
 NAME_TAKEN = "A collection with this name already exists."
 
 
@@ -45,7 +45,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
             "chunk_size": "Chunk size", "chunk_overlap": "Chunk overlap", "alpha": "Keyword weight",
         }  # fmt: skip
         help_texts = {
-            "text_configuration": LANGUAGE,
+            "text_configuration": LANGUAGE_HELP,
             "chunk_size": "Characters per passage. Applies to newly added documents.",
             "chunk_overlap": "Characters repeated from the previous passage; at most half of the chunk size.",
         }
@@ -53,20 +53,20 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *positional: Any, **named: Any) -> None:
         super().__init__(*positional, **named)
         if "text_configuration" in self.fields:
-            names = dict.fromkeys((*LANGUAGES.split(), self.instance.text_configuration))
+            names = dict.fromkeys((*TEXT_CONFIGURATIONS.split(), self.instance.text_configuration))
             choices = [("", "Detect automatically"), *((name, name) for name in names if name)]
             self.fields["text_configuration"].widget = UnfoldAdminSelectWidget(choices=choices)
 
     def clean_name(self) -> str:
         check_name(self.cleaned_data["name"])
-        name = well_named(self.cleaned_data["name"])
+        name = normalize_name(self.cleaned_data["name"])
         if name != self.initial.get("name"):
             try:
-                check_visible(name)
+                check_visible_characters(name)
             except ValueError as error:
                 raise forms.ValidationError(str(error)) from None
-        others = Collection.objects.filter(name=name, deleted_at__isnull=True).exclude(pk=self._own_key())
-        if others.exists():
+        duplicates = Collection.objects.filter(name=name, deleted_at__isnull=True).exclude(pk=self._own_id())
+        if duplicates.exists():
             raise forms.ValidationError(NAME_TAKEN)
         return name
 
@@ -78,6 +78,6 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
                 "This PostgreSQL server has no text search configuration with that name."
             ) from None
 
-    def _own_key(self) -> str:
+    def _own_id(self) -> str:
         # An unsaved collection has no key yet.
         return "" if self.instance.is_new else self.instance.pk

@@ -25,7 +25,7 @@ from system.admin_site.name_lists import named
 from system.admin_site.site import TrackedAdmin
 from system.errors import Conflict, NotFound, ServiceError
 
-LOST_ACCESS = (
+LOST_ACCESS_WARNING = (
     "You can no longer change this collection because you are not one of its writers. "
     "An administrator can restore your access."
 )
@@ -33,13 +33,13 @@ SEARCH_SETTINGS = ("text_configuration", "chunk_size", "chunk_overlap", "alpha",
 
 
 @USAGE_FINDERS.register
-def collections_of(role: Role) -> Iterator[str]:
+def collections_with_role(role: Role) -> Iterator[str]:
     """Collections keep the id of a deleted role, so that nobody gains access."""
-    for what in ("readers", "writers"):
-        has_role = {f"{what.removesuffix('s')}_roles__contains": [role.pk]}
+    for role_kind in ("readers", "writers"):
+        has_role = {f"{role_kind.removesuffix('s')}_roles__contains": [role.pk]}
         collections = Collection.objects.filter(deleted_at__isnull=True, **has_role)
         yield from named(
-            [f"Not deleted: the collection “{name}”, which loses it from its {what}" for name in collections]
+            [f"Not deleted: the collection “{name}”, which loses it from its {role_kind}" for name in collections]
         )
 
 
@@ -55,14 +55,14 @@ class CollectionAdmin(TrackedAdmin):
     list_display = ("name", "documents", "chunks", "text_configuration", "embedding_model", "sys_updated_at")
     search_fields = ("name",)
     list_per_page = 50
-    readonly_fields = ("embedding_model", "counted", "reembedding")
+    readonly_fields = ("embedding_model", "document_counts", "reembedding")
     fieldsets = (
-        (None, {"fields": ("name", "counted", "reader_roles", "writer_roles")}),
+        (None, {"fields": ("name", "document_counts", "reader_roles", "writer_roles")}),
         ("Search settings", {"fields": SEARCH_SETTINGS}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
-        readable = access.readable(request.user).values("pk")  # type: ignore[arg-type]
+        readable = access.readable_collections(request.user).values("pk")  # type: ignore[arg-type]
         documents = Document.objects.filter(collection=OuterRef("pk"), deleted_at__isnull=True)
         versions = Version.objects.filter(collection=OuterRef("pk"), is_searched=True)
         collections: QuerySet[Collection] = super().get_queryset(request)
@@ -70,8 +70,8 @@ class CollectionAdmin(TrackedAdmin):
             collections.filter(pk__in=readable)
             .select_related("space", "next_space")
             .annotate(
-                documents_count=Coalesce(_per_collection(documents, Count("pk")), 0),
-                chunks_count=Coalesce(_per_collection(versions, Sum("chunks_count")), 0),
+                documents_count=Coalesce(_aggregate_by_collection(documents, Count("pk")), 0),
+                chunks_count=Coalesce(_aggregate_by_collection(versions, Sum("chunks_count")), 0),
             )
         )
 
@@ -93,10 +93,10 @@ class CollectionAdmin(TrackedAdmin):
         return f"{collection.space}, being re-embedded with {collection.next_space}.{error}"
 
     @admin.display(description="Documents")
-    def counted(self, collection: Collection) -> str:
+    def document_counts(self, collection: Collection) -> str:
         if collection.is_new:
             return "none yet"
-        totals = counts.by_collection([collection.pk])[collection.pk]
+        totals = counts.count_by_collection([collection.pk])[collection.pk]
         states = ", ".join(f"{count} {state}" for state, count in totals.states)
         passages = f"{totals.chunks} passage{pluralize(totals.chunks)}"
         return f"{totals.documents} ({states}), {passages}" if states else "none yet"
@@ -105,7 +105,7 @@ class CollectionAdmin(TrackedAdmin):
     def reembedding(self, collection: Collection) -> str:
         if collection.next_space is None:
             return "not running"
-        filled, chunks = reembed.progress(collection)
+        filled, chunks = reembed.reembedding_progress(collection)
         return f"{filled} of {chunks} vectors of {collection.next_space} are stored."
 
     def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
@@ -116,10 +116,10 @@ class CollectionAdmin(TrackedAdmin):
         return super().render_change_form(request, context | {"may_embed": may_embed}, *positional, **named)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(super().has_change_permission(request, obj)) and self._manages(request, obj)
+        return bool(super().has_change_permission(request, obj)) and self._may_manage(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(super().has_delete_permission(request, obj)) and self._manages(request, obj)
+        return bool(super().has_delete_permission(request, obj)) and self._may_manage(request, obj)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         self._refuse_unreadable(request, object_id)
@@ -136,7 +136,7 @@ class CollectionAdmin(TrackedAdmin):
         if self.get_object(request, object_id) is None:
             raise NotFound
 
-    def _manages(self, request: HttpRequest, obj: Any) -> bool:
+    def _may_manage(self, request: HttpRequest, obj: Any) -> bool:
         user: Any = request.user
         return obj is None or "manage" in access.rights(user, obj)
 
@@ -151,11 +151,11 @@ class CollectionAdmin(TrackedAdmin):
             raise Conflict(NAME_TAKEN) from None
         # Read again, because the change may affect the user's own rights.
         if "manage" not in access.rights(request.user, Collection.objects.get(pk=obj.pk)):  # type: ignore[arg-type]
-            messages.warning(request, LOST_ACCESS)
+            messages.warning(request, LOST_ACCESS_WARNING)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         protected = [f"{obj}, which others manage" for obj in objs if not self.has_delete_permission(request, obj)]
-        counts_by_id = counts.by_collection([obj.pk for obj in objs])
+        counts_by_id = counts.count_by_collection([obj.pk for obj in objs])
         deleted = []
         for obj in objs:
             count = counts_by_id[obj.pk].documents
@@ -185,31 +185,31 @@ class CollectionAdmin(TrackedAdmin):
             raise NotFound
         if not self.has_change_permission(request, collection):
             raise PermissionDenied
-        change = reverse("admin:collections_app_collection_change", args=[collection.pk])
+        change_url = reverse("admin:collections_app_collection_change", args=[collection.pk])
         if request.method == "POST":
             self._reembed(request, collection)
-            return redirect(change)
+            return redirect(change_url)
         target = embed.default_space()
-        page = {
+        context = {
             **self.admin_site.each_context(request),
             "title": f"Re-embed “{collection}”",
             "collection": collection,
             "target": target,
             # While another space is being filled, this cancels the re-embedding.
             "is_current": target == collection.space and collection.next_space is None,
-            "counts": counts.by_collection([collection.pk])[collection.pk],
-            "back": change,
+            "counts": counts.count_by_collection([collection.pk])[collection.pk],
+            "back": change_url,
         }
-        return TemplateResponse(request, "admin/collections_app/collection/reembed.html", page)
+        return TemplateResponse(request, "admin/collections_app/collection/reembed.html", context)
 
     def _reembed(self, request: HttpRequest, collection: Collection) -> None:
         try:
-            reembed.start(collection, embed.default_space())
+            reembed.start_reembedding(collection, embed.default_space())
         except ServiceError as error:
             messages.error(request, error.message)
         else:
             messages.success(request, "Re-embedding started. Searches use the current vectors until it is complete.")
 
 
-def _per_collection(rows: QuerySet[Any], aggregate: Any) -> Subquery:
+def _aggregate_by_collection(rows: QuerySet[Any], aggregate: Any) -> Subquery:
     return Subquery(rows.order_by().values("collection").annotate(total=aggregate).values("total"))

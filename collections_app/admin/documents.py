@@ -15,20 +15,20 @@ from django.utils.html import format_html
 from collections_app import access
 from collections_app.documents import counts
 from collections_app.models import Document, Version
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 from system.admin_site.name_lists import MAX_NAMED
 from system.admin_site.site import ReadOnlyAdmin
 from system.records.history import name_of
 
-BY_SYSTEM = "the system"
+SYSTEM_AUTHOR = "the system"
 
 
-class StateFilter(admin.SimpleListFilter):
+class DocumentStateFilter(admin.SimpleListFilter):
     title = "state"
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(state.value, state.value) for state in counts.ORDER]
+        return [(state.value, state.value) for state in counts.STATE_ORDER]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> QuerySet[Document]:
         return queryset.filter(newest__state=self.value()) if self.value() else queryset
@@ -41,7 +41,7 @@ class CollectionFilter(admin.SimpleListFilter):
     parameter_name = "in"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        readable = access.readable(request.user).values_list("pk", "name")  # type: ignore[arg-type]
+        readable = access.readable_collections(request.user).values_list("pk", "name")  # type: ignore[arg-type]
         choices = list(readable[: MAX_NAMED + 1])
         if len(choices) <= MAX_NAMED:
             return choices
@@ -53,12 +53,12 @@ class CollectionFilter(admin.SimpleListFilter):
         return queryset.filter(collection=self.value()) if self.value() else queryset
 
 
-def breakable(text: str) -> str:
+def breakable_html(text: str) -> str:
     """Lets long words break, for narrow screens."""
     return format_html('<span class="sb-json">{}</span>', text) if text else ""
 
 
-def of_newest(description: str, value: Callable[[Version], Any], default: Any = "", **options: Any) -> Any:
+def newest_version_column(description: str, value: Callable[[Version], Any], default: Any = "", **options: Any) -> Any:
     """A column with a value of the newest version; the default while a document has none."""
 
     def column(_: Any, document: Document) -> Any:
@@ -73,46 +73,44 @@ class DocumentAdmin(ReadOnlyAdmin):
 
     holds = "Documents of the collections that you can search. Add and change them on the page of their collection."
 
-    list_display = ("called", "collection", "state", "chunks", "loaded_at", "error")
-    list_filter = [StateFilter, CollectionFilter]
+    list_display = ("display_title", "collection", "state", "chunks", "loaded_at", "error")
+    list_filter = [DocumentStateFilter, CollectionFilter]
     search_fields = ("doc_id", "newest__filename", "newest__sha256")
     ordering = ("-id",)
     list_per_page = 50
     fields = (
-        "own_id", "collection", "page", "filename", "original", "state", "error", "warnings", "format", "size", "pages",
-        "chunks", "sha256", "metadata", "loaded_by", "loaded_at", "generation",
+        "doc_id_text", "collection", "page", "filename", "original", "state", "error", "warnings", "format", "size",
+        "pages", "chunks", "sha256", "metadata", "loaded_by", "loaded_at", "generation",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
-        readable = access.readable(request.user).values("pk")  # type: ignore[arg-type]
+        readable = access.readable_collections(request.user).values("pk")  # type: ignore[arg-type]
         documents: QuerySet[Document] = super().get_queryset(request)
         return documents.filter(deleted_at__isnull=True, collection__in=readable).select_related("collection", "newest")
 
     @admin.display(description="Document", ordering="newest__filename")
-    def called(self, document: Document) -> str:
+    def display_title(self, document: Document) -> str:
         return document.page_title()
 
     @admin.display(description="Doc id", ordering="doc_id")
-    def own_id(self, document: Document) -> str:
-        return breakable(document.doc_id)
+    def doc_id_text(self, document: Document) -> str:
+        return breakable_html(document.doc_id)
 
     @admin.display(description="Changes")
     def page(self, document: Document) -> str:
-        address = reverse("collection", args=[document.collection_id])
+        url = reverse("collection", args=[document.collection_id])
         name = urlencode({"name": document.page_title()})
-        return format_html(
-            '<a class="sb-link" href="{}?{}#documents-title">Change in the collection</a>', address, name
-        )
+        return format_html('<a class="sb-link" href="{}?{}#documents-title">Change in the collection</a>', url, name)
 
     @admin.display(description="Original")
     def original(self, document: Document) -> str:
-        address = reverse("collection-document-content", args=[document.collection_id, document.pk])
-        return format_html('<a class="sb-link" href="{}" download>Download</a>', address)
+        url = reverse("collection-document-content", args=[document.collection_id, document.pk])
+        return format_html('<a class="sb-link" href="{}" download>Download</a>', url)
 
     @admin.display(description="Error")
     def error(self, document: Document) -> str:
         version = document.newest
-        return version.error if version and version.state == State.FAILED else ""
+        return version.error if version and version.state == VersionState.FAILED else ""
 
     @admin.display(description="Metadata")
     def metadata(self, document: Document) -> str:
@@ -124,13 +122,17 @@ class DocumentAdmin(ReadOnlyAdmin):
         at = document.newest.created_at if document.newest else document.created_at
         return f"{at:%Y-%m-%d %H:%M}"
 
-    filename = of_newest("File", lambda version: breakable(version.filename))
-    state = of_newest("State", lambda version: version.state, State.QUEUED.value, ordering="newest__state")
-    warnings = of_newest("Warnings", lambda version: " ".join(map(str, version.warnings)))
-    format = of_newest("Format", lambda version: version.format)
-    chunks = of_newest("Passages", lambda version: version.chunks_count, 0, ordering="newest__chunks_count")
-    size = of_newest("Size", lambda version: filesizeformat(version.size), filesizeformat(0))
-    pages = of_newest("Pages", lambda version: version.pages, None)
-    sha256 = of_newest("SHA-256", lambda version: breakable(version.sha256))
-    loaded_by = of_newest("Added by", lambda version: name_of(version.created_by) or BY_SYSTEM, BY_SYSTEM)
-    generation = of_newest("Generation", lambda version: version.generation, 1)
+    filename = newest_version_column("File", lambda version: breakable_html(version.filename))
+    state = newest_version_column(
+        "State", lambda version: version.state, VersionState.QUEUED.value, ordering="newest__state"
+    )
+    warnings = newest_version_column("Warnings", lambda version: " ".join(map(str, version.warnings)))
+    format = newest_version_column("Format", lambda version: version.format)
+    chunks = newest_version_column("Passages", lambda version: version.chunks_count, 0, ordering="newest__chunks_count")
+    size = newest_version_column("Size", lambda version: filesizeformat(version.size), filesizeformat(0))
+    pages = newest_version_column("Pages", lambda version: version.pages, None)
+    sha256 = newest_version_column("SHA-256", lambda version: breakable_html(version.sha256))
+    loaded_by = newest_version_column(
+        "Added by", lambda version: name_of(version.created_by) or SYSTEM_AUTHOR, SYSTEM_AUTHOR
+    )
+    generation = newest_version_column("Generation", lambda version: version.generation, 1)

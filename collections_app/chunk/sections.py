@@ -7,10 +7,10 @@ from typing import Protocol
 
 # A section shorter than a fifth of a passage is joined to a long section after it: a title with nothing below it, or a
 # single introductory line.
-SHORT_FRACTION = 5
+SHORT_SECTION_DIVISOR = 5
 # Characters that Markdown puts around a title.
-MARKS = " \t\n#=-*_`~"
-MAX_MARKS = 20
+TITLE_MARKUP = " \t\n#=-*_`~"
+MAX_MARKUP_LENGTH = 20
 
 
 class HeadingLike(Protocol):
@@ -20,18 +20,18 @@ class HeadingLike(Protocol):
     def path(self) -> tuple[str, ...]: ...
 
 
-def sections(length: int, heading_offsets: Sequence[int], size: int) -> list[tuple[int, int]]:
+def section_spans(length: int, heading_offsets: Sequence[int], size: int) -> list[tuple[int, int]]:
     """The spans of the sections: neighbours are joined while they fit in a passage, and a longer one stays separate.
 
     So no passage begins with the end of one section and continues with the next.
 
-    >>> sections(100, [0, 30, 45, 90], 50)
+    >>> section_spans(100, [0, 30, 45, 90], 50)
     [(0, 45), (45, 90), (90, 100)]
     """
     starts = sorted({0, *(offset for offset in heading_offsets if offset < length)})
     spans: list[tuple[int, int]] = []
     for start, end in pairwise([*starts, length]):
-        if spans and (end - spans[-1][0] <= size or start - spans[-1][0] < size // SHORT_FRACTION):
+        if spans and (end - spans[-1][0] <= size or start - spans[-1][0] < size // SHORT_SECTION_DIVISOR):
             spans[-1] = (spans[-1][0], end)
         else:
             spans.append((start, end))
@@ -43,16 +43,18 @@ def end_of_titles(text: str, start: int, end: int, headings: Sequence[HeadingLik
     position = start
     for number in range(bisect_left(offsets, start), bisect_left(offsets, end)):
         title = headings[number].path[-1] if headings[number].path else ""
-        begins = text.find(title, offsets[number], offsets[number] + len(title) + MAX_MARKS) if title else -1
-        if begins < 0 or text[position : offsets[number]].strip():
+        title_start = (
+            text.find(title, offsets[number], offsets[number] + len(title) + MAX_MARKUP_LENGTH) if title else -1
+        )
+        if title_start < 0 or text[position : offsets[number]].strip():
             break
-        position = begins + len(title)
-        while position < end and text[position] in MARKS:
+        position = title_start + len(title)
+        while position < end and text[position] in TITLE_MARKUP:
             position += 1
     return position
 
 
-def path_of(
+def find_heading_path(
     text: str, start: int, end: int, headings: Sequence[HeadingLike], offsets: Sequence[int]
 ) -> tuple[str, ...]:
     """The headings above the whole passage; a title with no text below it does not count.
@@ -76,4 +78,4 @@ def has_text(section: str, path: tuple[str, ...]) -> bool:
     True
     """
     before, _, after = section.partition((path and path[-1]) or "\0")
-    return bool(before.strip(MARKS) or after.strip(MARKS))
+    return bool(before.strip(TITLE_MARKUP) or after.strip(TITLE_MARKUP))

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from collections_app.chunk.sections import HeadingLike, end_of_titles, path_of, sections
+from collections_app.chunk.sections import HeadingLike, end_of_titles, find_heading_path, section_spans
 
 # Separators, best first: paragraphs, lines, sentences of scripts without spaces, words. Chosen: words longer than
 # MAX_WORD are cut by length; cutting them into single characters took 40 times as long.
 SEPARATORS = ("\n\n", "\n", "(?<=[。．！？])", " ")  # noqa: RUF001  (full-width punctuation is meant)
-MAX_WORD = 40
+MAX_WORD_LENGTH = 40
 # Each passage is stored, indexed and embedded. The limit keeps one document from occupying the service for days.
 MAX_PASSAGES = 200_000
 
@@ -30,7 +30,7 @@ class Passage:
     heading_path: tuple[str, ...]
 
 
-def split(
+def split_into_passages(
     text: str,
     *,
     size: int,
@@ -42,7 +42,7 @@ def split(
 
     Raises TooManyPassages if there are more than MAX_PASSAGES.
 
-    >>> passages = split("One two.\\n\\nThree.", size=10, overlap=2, page_starts=[0, 10])
+    >>> passages = split_into_passages("One two.\\n\\nThree.", size=10, overlap=2, page_starts=[0, 10])
     >>> [(passage.text, passage.char_start, passage.page) for passage in passages]
     [('One two.', 0, 1), ('Three.', 10, 2)]
     """
@@ -57,9 +57,9 @@ def split(
             char_end=end,
             page=bisect_right(page_starts, start) if page_starts else None,
             page_end=bisect_right(page_starts, end - 1) if page_starts else None,
-            heading_path=path_of(text, start, end, headings, offsets),
+            heading_path=find_heading_path(text, start, end, headings, offsets),
         )
-        for number, (start, end) in enumerate(spans(text, size, overlap, headings, offsets))
+        for number, (start, end) in enumerate(passage_spans(text, size, overlap, headings, offsets))
     ]
 
 
@@ -72,19 +72,21 @@ def indexed_text(heading_path: Sequence[str], text: str) -> str:
     return "\n".join([*heading_path, text])
 
 
-def spans(
+def passage_spans(
     text: str, size: int, overlap: int, headings: Sequence[HeadingLike] = (), offsets: Sequence[int] = ()
 ) -> list[tuple[int, int]]:
     """The starts and ends of the passages, in order."""
-    cut: list[tuple[int, int]] = []
-    for start, end in sections(len(text), offsets, size):
-        lead = end_of_titles(text, start, end, headings, offsets) - start
+    untrimmed: list[tuple[int, int]] = []
+    for start, end in section_spans(len(text), offsets, size):
+        title_length = end_of_titles(text, start, end, headings, offsets) - start
         # A title stays with the text below it, even if that is longer than a passage.
-        lead = lead if end - start > size and lead <= size // 2 and lead + overlap < size else 0
-        parts = pieces(text, start + lead, end, size - lead, overlap)
-        cut += [(start, parts[0][1]), *parts[1:]] if parts else [(start, end)]
+        title_length = (
+            title_length if end - start > size and title_length <= size // 2 and title_length + overlap < size else 0
+        )
+        parts = split_section(text, start + title_length, end, size - title_length, overlap)
+        untrimmed += [(start, parts[0][1]), *parts[1:]] if parts else [(start, end)]
     result: list[tuple[int, int]] = []
-    for start, end in (stripped(text, *span) for span in cut):
+    for start, end in (strip_span(text, *span) for span in untrimmed):
         # Without white space, a passage may lie wholly within its neighbour and is then left out.
         if start >= end or (result and end <= result[-1][1]):
             continue
@@ -96,11 +98,11 @@ def spans(
     return result
 
 
-def pieces(text: str, start: int, end: int, size: int, overlap: int) -> list[tuple[int, int]]:
+def split_section(text: str, start: int, end: int, size: int, overlap: int) -> list[tuple[int, int]]:
     """The parts of a section, as the library splits it."""
     splitter = splitter_class()(
         # The last separator always fits, so that no part exceeds the size.
-        separators=[*SEPARATORS, f"(?s:.{{1,{max(1, min(MAX_WORD, size // 4))}}})"],
+        separators=[*SEPARATORS, f"(?s:.{{1,{max(1, min(MAX_WORD_LENGTH, size // 4))}}})"],
         is_separator_regex=True,
         chunk_size=size,
         chunk_overlap=overlap,
@@ -115,10 +117,10 @@ class TooManyPassages(ValueError):
     """The text would be split into more passages than one document may have."""
 
 
-def stripped(text: str, start: int, end: int) -> tuple[int, int]:
+def strip_span(text: str, start: int, end: int) -> tuple[int, int]:
     """The span without the white space at its ends.
 
-    >>> stripped("a  b c", 1, 5)
+    >>> strip_span("a  b c", 1, 5)
     (3, 4)
     """
     inner = text[start:end]
@@ -145,17 +147,17 @@ def splitter_class() -> Any:
         def _merge_splits(self, splits: Iterable[str], separator: str) -> list[str]:
             """Called once for each part of the text, in order, because separators are kept."""
             lengths = [len(part) for part in splits]
-            self.position = merge(lengths, self.position, self._chunk_size, self._chunk_overlap, self.spans)
+            self.position = merge_parts(lengths, self.position, self._chunk_size, self._chunk_overlap, self.spans)
             return []
 
     return PlacingSplitter
 
 
-def merge(lengths: Sequence[int], position: int, size: int, overlap: int, spans: list[tuple[int, int]]) -> int:
+def merge_parts(lengths: Sequence[int], position: int, size: int, overlap: int, spans: list[tuple[int, int]]) -> int:
     """Joins neighbouring parts while they fit; the next passage starts with the last of them, up to the overlap.
 
-    >>> spans = []
-    >>> merge([4, 4, 4], 0, 10, 4, spans), spans
+    >>> passage_spans = []
+    >>> merge_parts([4, 4, 4], 0, 10, 4, passage_spans), passage_spans
     (12, [(0, 8), (4, 12)])
     """
     window: deque[int] = deque()

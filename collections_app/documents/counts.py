@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from django.db.models import Count, Sum
 
 from collections_app.models import Document, Version
-from collections_app.models.documents import UNFINISHED, State
+from collections_app.models.documents import UNFINISHED_STATES, VersionState
 
 # Finished states first.
-ORDER = (State.READY, State.EMPTY, State.FAILED, *UNFINISHED)
+STATE_ORDER = (VersionState.READY, VersionState.EMPTY, VersionState.FAILED, *UNFINISHED_STATES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class DocumentCounts:
     by_state: dict[str, int]
     chunks: int = 0
 
@@ -23,19 +23,19 @@ class Counts:
 
     @property
     def unfinished(self) -> int:
-        return sum(self.by_state.get(state, 0) for state in UNFINISHED)
+        return sum(self.by_state.get(state, 0) for state in UNFINISHED_STATES)
 
     @property
     def failed(self) -> int:
-        return self.by_state.get(State.FAILED, 0)
+        return self.by_state.get(VersionState.FAILED, 0)
 
     @property
     def states(self) -> list[tuple[str, int]]:
         """The states that occur, with their counts."""
-        return [(state.value, self.by_state[state]) for state in ORDER if self.by_state.get(state)]
+        return [(state.value, self.by_state[state]) for state in STATE_ORDER if self.by_state.get(state)]
 
 
-def by_collection(collection_ids: Container[str]) -> dict[str, Counts]:
+def count_by_collection(collection_ids: Container[str]) -> dict[str, DocumentCounts]:
     """The counts of each collection. The state of a document is the state of its newest version."""
     ids = list(collection_ids)
     documents = Document.objects.filter(collection__in=ids, deleted_at__isnull=True)
@@ -43,19 +43,19 @@ def by_collection(collection_ids: Container[str]) -> dict[str, Counts]:
     for collection_id, state, count in (
         documents.order_by().values_list("collection_id", "newest__state").annotate(Count("id"))
     ):
-        states[collection_id][state or State.QUEUED] = count
+        states[collection_id][state or VersionState.QUEUED] = count
     searched = Version.objects.filter(collection__in=ids, is_searched=True).order_by()
     chunks = dict(searched.values_list("collection_id").annotate(Sum("chunks_count")))
-    return {key: Counts(by_state=states[key], chunks=chunks.get(key) or 0) for key in ids}
+    return {key: DocumentCounts(by_state=states[key], chunks=chunks.get(key) or 0) for key in ids}
 
 
-def total(counts: Container[Counts]) -> Counts:
+def total_counts(counts: Container[DocumentCounts]) -> DocumentCounts:
     """
-    >>> total([Counts(by_state={"ready": 2}, chunks=5), Counts(by_state={"ready": 1, "failed": 1})])
-    Counts(by_state={'ready': 3, 'failed': 1}, chunks=5)
+    >>> total_counts([DocumentCounts(by_state={"ready": 2}, chunks=5), DocumentCounts(by_state={"failed": 1})])
+    DocumentCounts(by_state={'ready': 2, 'failed': 1}, chunks=5)
     """
     by_state: dict[str, int] = {}
     for collection_counts in counts:
         for state, count in collection_counts.by_state.items():
             by_state[state] = by_state.get(state, 0) + count
-    return Counts(by_state=by_state, chunks=sum(collection_counts.chunks for collection_counts in counts))
+    return DocumentCounts(by_state=by_state, chunks=sum(collection_counts.chunks for collection_counts in counts))

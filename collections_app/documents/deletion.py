@@ -20,8 +20,8 @@ from django.db.models.functions import Now
 
 from collections_app.lexical import term_statistics
 from collections_app.models import Collection, Document, Version
-from collections_app.models.collections import MAX_NAME_LENGTH, known_form
-from collections_app.models.documents import State
+from collections_app.models.collections import MAX_NAME_LENGTH, lookup_name
+from collections_app.models.documents import VersionState
 from collections_app.queue import worker_signals
 from system import deletion_log, process_cache
 from system.error_details import sqlstate_of
@@ -31,28 +31,28 @@ from system.plain_sql import fetch_rows, run_statement
 logger = structlog.get_logger(__name__)
 
 # Per transaction: a web process has 5 s for a statement, and the cost of term counts depends on their number.
-CHUNKS_AT_ONCE = 2_000
-CHARACTERS_AT_ONCE = 2_000_000
-ROWS_AT_ONCE = 1_000
+CHUNK_BATCH_SIZE = 2_000
+MAX_IMMEDIATE_CHARACTERS = 2_000_000
+ROW_BATCH_SIZE = 1_000
 # This process waits so long before it retries a failed purge, since each try may take as long as a statement may.
 # Versions by their number, collections by their id.
-RETRY_S = 300.0
-_retry_at: dict[int | str, float] = {}
-process_cache.register("postponed purges", _retry_at.clear)
+RETRY_PAUSE_S = 300.0
+_retry_times: dict[int | str, float] = {}
+process_cache.register("postponed purges", _retry_times.clear)
 
 # The error code of a failed version that nobody needs any more.
-SUPERSEDED = "superseded"
+SUPERSEDED_CODE = "superseded"
 # Each condition has its own index, so that a long queue is not read to find the few versions to purge.
-OBSOLETE: dict[str, Any] = {"state": State.FAILED, "error_code": SUPERSEDED}
-REPLACED = (Q(**OBSOLETE), Q(state=State.READY, is_searched=False))
-OF_DELETED_DOCUMENTS = Q(document__deleted_at__isnull=False)
-OF_DELETED_COLLECTIONS = Q(collection__deleted_at__isnull=False)
-PURGEABLE = (*REPLACED, OF_DELETED_DOCUMENTS, OF_DELETED_COLLECTIONS)
+OBSOLETE_COLUMNS: dict[str, Any] = {"state": VersionState.FAILED, "error_code": SUPERSEDED_CODE}
+REPLACED_CONDITIONS = (Q(**OBSOLETE_COLUMNS), Q(state=VersionState.READY, is_searched=False))
+IN_DELETED_DOCUMENT = Q(document__deleted_at__isnull=False)
+IN_DELETED_COLLECTION = Q(collection__deleted_at__isnull=False)
+PURGE_CONDITIONS = (*REPLACED_CONDITIONS, IN_DELETED_DOCUMENT, IN_DELETED_COLLECTION)
 
-DELETE_CHUNKS = """
+DELETE_CHUNKS_SQL = """
 DELETE FROM chunk WHERE id IN (SELECT id FROM chunk WHERE version_id = %s ORDER BY number LIMIT %s)
 """
-DELETE_DOCUMENTS = """
+DELETE_DOCUMENTS_SQL = """
 DELETE FROM document WHERE id IN (
     SELECT id FROM document WHERE {condition}
         AND NOT EXISTS (SELECT 1 FROM document_version WHERE document_version.document_id = document.id)
@@ -60,7 +60,7 @@ DELETE FROM document WHERE id IN (
 )
 """
 # Two statements, because no index serves an "or".
-DELETED = (
+DELETED_CONDITIONS_SQL = (
     "deleted_at IS NOT NULL",
     "collection_id IN (SELECT sys_id FROM document_collection WHERE deleted_at IS NOT NULL)",
 )
@@ -72,17 +72,17 @@ def delete_document(collection: Collection, doc_id: str, check: Callable[[Docume
     `check` may raise an error. It runs under the lock, so that the document cannot change before the deletion.
     """
     with transaction.atomic():
-        document = _locked_document(collection, doc_id)
+        document = _lock_document(collection, doc_id)
         if document is None:
             raise NotFound(f"There is no document {doc_id[:MAX_NAME_LENGTH]} in this collection.", field="doc_id")
         if check is not None:
             check(document)
-        searched = Version.objects.filter(document=document, is_searched=True).first()
-        if searched is not None:
-            hide_from_searches(searched)
+        searched_version = Version.objects.filter(document=document, is_searched=True).first()
+        if searched_version is not None:
+            hide_from_searches(searched_version)
         Document.objects.filter(pk=document.pk).update(deleted_at=Now())
-        transaction.on_commit(worker_signals.purge, robust=True)
-    return searched.chunks_count if searched else 0
+        transaction.on_commit(worker_signals.request_purge, robust=True)
+    return searched_version.chunks_count if searched_version else 0
 
 
 def delete_collection(collection: Collection, check: Callable[[Collection], None] | None = None) -> tuple[int, int]:
@@ -97,11 +97,11 @@ def delete_collection(collection: Collection, check: Callable[[Collection], None
         if check is not None:
             check(locked)
         documents = Document.objects.filter(collection=locked, deleted_at=None).count()
-        searched = Version.objects.filter(collection=locked, is_searched=True)
-        chunks = searched.aggregate(sum=Sum("chunks_count", default=0))["sum"]
+        searched_versions = Version.objects.filter(collection=locked, is_searched=True)
+        chunks = searched_versions.aggregate(sum=Sum("chunks_count", default=0))["sum"]
         deletion_log.write(locked.table_name(), locked.pk, locked.display_text(), locked.payload())
         locked.mark_deleted()
-        transaction.on_commit(worker_signals.purge, robust=True)
+        transaction.on_commit(worker_signals.request_purge, robust=True)
     return documents, chunks
 
 
@@ -111,105 +111,105 @@ def hide_from_searches(version: Version) -> None:
     The term counts of a long version, or while another transaction counts, are subtracted when it is purged. Until then
     they are slightly too high, but nobody waits.
     """
-    is_counted = version.state == State.READY
+    is_counted = version.state == VersionState.READY
     if is_counted and not (_is_short(version) and _try_lock_term_counts(version.collection_id)):
         Version.objects.filter(pk=version.pk).update(is_searched=False)
         return
     if is_counted:
         _subtract_from_counts(version)
-    Version.objects.filter(pk=version.pk).update(is_searched=False, **OBSOLETE)
+    Version.objects.filter(pk=version.pk).update(is_searched=False, **OBSOLETE_COLUMNS)
 
 
-def purge_soon(version: Version) -> None:
+def purge_or_schedule(version: Version) -> None:
     """Purges a short version immediately and leaves a long one to the worker."""
     if _is_short(version):
         _purge_batch(version.pk)
     else:
-        worker_signals.purge()
+        worker_signals.request_purge()
 
 
 def _is_short(version: Version) -> bool:
-    return version.chunks_count <= CHUNKS_AT_ONCE and version.characters <= CHARACTERS_AT_ONCE
+    return version.chunks_count <= CHUNK_BATCH_SIZE and version.characters <= MAX_IMMEDIATE_CHARACTERS
 
 
-def is_due() -> bool:
+def is_purge_due() -> bool:
     return (
         Collection.objects.filter(deleted_at__isnull=False).exists()
         or Document.objects.filter(deleted_at__isnull=False).exists()
-        or any(Version.objects.filter(condition).exists() for condition in REPLACED)
+        or any(Version.objects.filter(condition).exists() for condition in REPLACED_CONDITIONS)
     )
 
 
-def purge(until: float) -> bool:
+def purge_deleted(deadline: float) -> bool:
     """Purges until `time.monotonic()` is past `until`; returns whether there is more to do."""
-    for unneeded in PURGEABLE:
-        for version_id in _ids(Version.objects.filter(unneeded)):
-            if not _is_postponed(version_id) and not _purge_version(version_id, until):
+    for condition in PURGE_CONDITIONS:
+        for version_id in _version_ids(Version.objects.filter(condition)):
+            if not _is_postponed(version_id) and not _purge_version(version_id, deadline):
                 return True
-    if _delete_documents(until):
+    if _delete_documents(deadline):
         return True
     empty = ~Exists(Document.objects.filter(collection=OuterRef("pk"))) & Q(deleted_at__isnull=False)
     for collection_id in list(Collection.objects.filter(empty).values_list("pk", flat=True)):
         if not _is_postponed(collection_id):
-            with _isolated(collection_id):
+            with _isolate_errors(collection_id):
                 _delete_collection(collection_id, empty)
     return False
 
 
-def _ids(versions: QuerySet[Version]) -> Iterator[int]:
-    last = 0
-    while ids := list(versions.filter(pk__gt=last).order_by("pk").values_list("pk", flat=True)[:ROWS_AT_ONCE]):
+def _version_ids(versions: QuerySet[Version]) -> Iterator[int]:
+    last_id = 0
+    while ids := list(versions.filter(pk__gt=last_id).order_by("pk").values_list("pk", flat=True)[:ROW_BATCH_SIZE]):
         yield from ids
-        last = ids[-1]
+        last_id = ids[-1]
 
 
-def _purge_version(version_id: int, until: float) -> bool:
+def _purge_version(version_id: int, deadline: float) -> bool:
     """Returns whether there is time for more."""
-    with _isolated(version_id):
-        while not _purge_batch(version_id) and time.monotonic() <= until:
+    with _isolate_errors(version_id):
+        while not _purge_batch(version_id) and time.monotonic() <= deadline:
             pass
-    return time.monotonic() <= until
+    return time.monotonic() <= deadline
 
 
 def _is_postponed(key: int | str) -> bool:
-    return _retry_at.get(key, 0.0) > time.monotonic()
+    return _retry_times.get(key, 0.0) > time.monotonic()
 
 
 @contextmanager
-def _isolated(key: int | str) -> Iterator[None]:
+def _isolate_errors(key: int | str) -> Iterator[None]:
     """A database error in one purge, such as a statement timeout, does not stop the others."""
     try:
         yield
     except DatabaseError as error:
         if not connection.is_usable():
             raise
-        _retry_at[key] = time.monotonic() + RETRY_S
+        _retry_times[key] = time.monotonic() + RETRY_PAUSE_S
         logger.warning("purge_failed", key=key, sqlstate=sqlstate_of(error))
     else:
-        _retry_at.pop(key, None)
+        _retry_times.pop(key, None)
 
 
 def _purge_batch(version_id: int) -> bool:
     """Deletes some chunks of a version, and the version after its last chunk; returns True if nothing is left."""
     with transaction.atomic():
-        free = Version.objects.select_for_update(skip_locked=True, of=("self",)).select_related("collection")
-        version = free.filter(reduce(or_, PURGEABLE), pk=version_id).first()
+        unlocked = Version.objects.select_for_update(skip_locked=True, of=("self",)).select_related("collection")
+        version = unlocked.filter(reduce(or_, PURGE_CONDITIONS), pk=version_id).first()
         if version is None:
             return True  # deleted, or locked: the next sweep tries again
-        if version.state == State.READY and version.collection.deleted_at is None:
+        if version.state == VersionState.READY and version.collection.deleted_at is None:
             _subtract_from_counts(version)
-            Version.objects.filter(pk=version.pk).update(**OBSOLETE)
-        if run_statement(DELETE_CHUNKS, [version.pk, CHUNKS_AT_ONCE]) == CHUNKS_AT_ONCE:
+            Version.objects.filter(pk=version.pk).update(**OBSOLETE_COLUMNS)
+        if run_statement(DELETE_CHUNKS_SQL, [version.pk, CHUNK_BATCH_SIZE]) == CHUNK_BATCH_SIZE:
             return False
         run_statement("DELETE FROM document_version WHERE id = %s", [version.pk])
     return True
 
 
-def _delete_documents(until: float) -> bool:
+def _delete_documents(deadline: float) -> bool:
     """Deletes documents without versions; returns whether some are left."""
-    for condition in DELETED:
-        while run_statement(DELETE_DOCUMENTS.format(condition=condition), [ROWS_AT_ONCE]) == ROWS_AT_ONCE:
-            if time.monotonic() > until:
+    for condition in DELETED_CONDITIONS_SQL:
+        while run_statement(DELETE_DOCUMENTS_SQL.format(condition=condition), [ROW_BATCH_SIZE]) == ROW_BATCH_SIZE:
+            if time.monotonic() > deadline:
                 return True
     return False
 
@@ -244,15 +244,15 @@ def _term_counts_key(collection_id: str) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
-def _locked_document(collection: Collection, doc_id: str) -> Document | None:
+def _lock_document(collection: Collection, doc_id: str) -> Document | None:
     """Locks the collection first, like all code here; a load locks it in the same way."""
-    if not lock_undeleted(collection):
+    if not lock_against_deletion(collection):
         return None
     documents = Document.objects.select_for_update(no_key=True)
-    return documents.filter(collection=collection, doc_id=known_form(doc_id), deleted_at=None).first()
+    return documents.filter(collection=collection, doc_id=lookup_name(doc_id), deleted_at=None).first()
 
 
-def lock_undeleted(collection: Collection) -> bool:
+def lock_against_deletion(collection: Collection) -> bool:
     """Prevents the deletion of the collection until the commit; False if it is already deleted."""
     query = "SELECT 1 FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR KEY SHARE"
     return bool(fetch_rows(query, [collection.pk]))

@@ -15,22 +15,22 @@ from django.utils import timezone
 
 from collections_app.documents import deletion
 from collections_app.models import Collection, Document, Version
-from collections_app.models.collections import well_named
-from collections_app.models.documents import State
+from collections_app.models.collections import normalize_name
+from collections_app.models.documents import VersionState
 from collections_app.queue import leases, worker_signals
 from system.database_cursor import bound_cursor
 from system.errors import BadRequest, Conflict, NotFound
 from system.plain_sql import fetch_rows, run_statement
 
 PIECE_BYTES = 1024 * 1024
-MAX_FILENAME = 255
+MAX_FILENAME_LENGTH = 255
 # They reverse the text after them: "gpj.exe" would appear as "exe.jpg".
-DIRECTION_CHANGES = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
-DUPLICATE = "This document already exists{}. Send on_duplicate=replace to replace it."
+DIRECTION_CLASSES = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+DUPLICATE_MESSAGE = "This document already exists{}. Send on_duplicate=replace to replace it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredLoad:
+class StoreResult:
     """The stored document; the holder of the lease token processes it."""
 
     document: Document
@@ -60,23 +60,23 @@ def store_document(
     on_duplicate: str,
     user_id: str,
     takes_lease: bool,
-) -> StoredLoad:
+) -> StoreResult:
     """Stores a document durably; with `takes_lease` the request processes it, otherwise the worker."""
     columns = {"filename": clean_filename(filename), "format": format, "metadata": metadata, "created_by": user_id}
-    upload = _cut(data, columns)
-    doc_id = _valid_doc_id(doc_id)
+    upload = _split_into_pieces(data, columns)
+    doc_id = _validate_doc_id(doc_id)
     with transaction.atomic():
         _lock_load(collection.pk, upload.sha256, doc_id)
         _lock_collection(collection)
-        version, is_duplicate = _find_or_create(collection, upload, doc_id, on_duplicate)
-        token = leases.take(version.pk) if takes_lease and not is_duplicate else None
+        version, is_duplicate = _find_or_create_version(collection, upload, doc_id, on_duplicate)
+        token = leases.take_lease(version.pk) if takes_lease and not is_duplicate else None
         version = Version.objects.select_related("document").get(pk=version.pk)
         if not is_duplicate and token is None:
-            transaction.on_commit(worker_signals.work, robust=True)
-    return StoredLoad(document=version.document, version=version, is_duplicate=is_duplicate, lease_token=token)
+            transaction.on_commit(worker_signals.request_processing, robust=True)
+    return StoreResult(document=version.document, version=version, is_duplicate=is_duplicate, lease_token=token)
 
 
-def store_again(document: Document, *, user_id: str) -> StoredLoad:
+def store_next_generation(document: Document, *, user_id: str) -> StoreResult:
     """Stores the newest bytes again as the next generation, to be processed with the current settings."""
     with transaction.atomic():
         _lock_collection(document.collection)
@@ -84,20 +84,20 @@ def store_again(document: Document, *, user_id: str) -> StoredLoad:
         if locked is None or locked.newest is None:
             raise NotFound("The document does not exist.")
         columns = {name: getattr(locked.newest, name) for name in ("filename", "format", "metadata")}
-        upload = _cut(content(locked.newest), {**columns, "created_by": user_id})
-        version = _replace(locked, upload)
-        transaction.on_commit(worker_signals.work, robust=True)
-    return StoredLoad(document=locked, version=version, is_duplicate=False, lease_token=None)
+        upload = _split_into_pieces(read_content(locked.newest), {**columns, "created_by": user_id})
+        version = _replace_content(locked, upload)
+        transaction.on_commit(worker_signals.request_processing, robust=True)
+    return StoreResult(document=locked, version=version, is_duplicate=False, lease_token=None)
 
 
-def content(version: Version) -> bytes:
+def read_content(version: Version) -> bytes:
     query = "SELECT data FROM document_piece WHERE version_id = %s ORDER BY number"
     with bound_cursor() as cursor:
         cursor.execute(query, [version.pk], binary=True)
         return b"".join(data for (data,) in cursor)
 
 
-def of_same_content(
+def filter_same_content(
     documents: QuerySet[Document], collection: Collection, sha256: str, metadata: dict[str, Any]
 ) -> QuerySet[Document]:
     """The documents of a collection whose newest version has these bytes and this metadata."""
@@ -122,31 +122,31 @@ def clean_filename(filename: str) -> str:
         character
         for character in base
         if unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
-        and unicodedata.bidirectional(character) not in DIRECTION_CHANGES
+        and unicodedata.bidirectional(character) not in DIRECTION_CLASSES
     ).strip()
     # Some systems compose é, others do not; searches for the name use the composed form.
-    return "" if name in (".", "..") else unicodedata.normalize("NFC", name)[:MAX_FILENAME]
+    return "" if name in (".", "..") else unicodedata.normalize("NFC", name)[:MAX_FILENAME_LENGTH]
 
 
-def _cut(data: bytes | Iterable[bytes], columns: dict[str, Any]) -> ContentUpload:
-    digest, pieces, rest = hashlib.sha256(), [], bytearray()
+def _split_into_pieces(data: bytes | Iterable[bytes], columns: dict[str, Any]) -> ContentUpload:
+    digest, pieces, buffer = hashlib.sha256(), [], bytearray()
     for part in (data,) if isinstance(data, bytes) else data:
         digest.update(part)
-        rest += part
-        while len(rest) >= PIECE_BYTES:
-            pieces.append(bytes(rest[:PIECE_BYTES]))
-            del rest[:PIECE_BYTES]
-    if rest:
-        pieces.append(bytes(rest))
+        buffer += part
+        while len(buffer) >= PIECE_BYTES:
+            pieces.append(bytes(buffer[:PIECE_BYTES]))
+            del buffer[:PIECE_BYTES]
+    if buffer:
+        pieces.append(bytes(buffer))
     size = sum(map(len, pieces))
     return ContentUpload(pieces=tuple(pieces), size=size, sha256=digest.hexdigest(), columns=columns)
 
 
-def _valid_doc_id(doc_id: str | None) -> str | None:
+def _validate_doc_id(doc_id: str | None) -> str | None:
     if doc_id is None:
         return None
     try:
-        return well_named(doc_id)
+        return normalize_name(doc_id)
     except ValueError as error:
         raise BadRequest(str(error), code="invalid_parameter", field="doc_id") from None
 
@@ -162,11 +162,11 @@ def _lock_load(collection_id: str, sha256: str, doc_id: str | None) -> None:
 
 
 def _lock_collection(collection: Collection) -> None:
-    if not deletion.lock_undeleted(collection):
+    if not deletion.lock_against_deletion(collection):
         raise NotFound(f"There is no collection {collection.name}.", field="collection_name")
 
 
-def _find_or_create(
+def _find_or_create_version(
     collection: Collection, upload: ContentUpload, doc_id: str | None, on_duplicate: str
 ) -> tuple[Version, bool]:
     """The version of the uploaded content, and whether it existed before.
@@ -175,36 +175,36 @@ def _find_or_create(
     """
     documents = Document.objects.select_for_update(no_key=True, of=("self",))
     documents = documents.filter(collection=collection, deleted_at=None)
-    same = of_same_content(documents, collection, upload.sha256, upload.columns["metadata"]).order_by("id")
-    document = same.first() if doc_id is None else documents.filter(doc_id=doc_id).first()
+    same_content = filter_same_content(documents, collection, upload.sha256, upload.columns["metadata"]).order_by("id")
+    document = same_content.first() if doc_id is None else documents.filter(doc_id=doc_id).first()
     if document is None:
-        return _create(collection, upload, doc_id), False
-    is_same = doc_id is None or same.filter(pk=document.pk).exists()
+        return _create_document(collection, upload, doc_id), False
+    is_same = doc_id is None or same_content.filter(pk=document.pk).exists()
     if on_duplicate == "replace" and (doc_id is None or not is_same):
-        return _replace(document, upload), False
+        return _replace_content(document, upload), False
     if not is_same or on_duplicate == "error":
         # Without a doc_id the caller does not know which document it is.
-        which = "" if doc_id else f": its doc_id is {document.doc_id}"
-        raise Conflict(DUPLICATE.format(which), code="duplicate", field="doc_id" if doc_id else None)
-    return _existing(document)
+        detail = "" if doc_id else f": its doc_id is {document.doc_id}"
+        raise Conflict(DUPLICATE_MESSAGE.format(detail), code="duplicate", field="doc_id" if doc_id else None)
+    return _use_existing(document)
 
 
-def _create(collection: Collection, upload: ContentUpload, doc_id: str | None) -> Version:
+def _create_document(collection: Collection, upload: ContentUpload, doc_id: str | None) -> Version:
     ((sys_id,),) = fetch_rows("SELECT public.svc_new_sys_id()")
     document = Document.objects.create(
         id=sys_id, doc_id=doc_id or sys_id, collection=collection, created_by=upload.columns["created_by"]
     )
-    return _add(document, upload, generation=1)
+    return _add_version(document, upload, generation=1)
 
 
-def _replace(document: Document, upload: ContentUpload) -> Version:
+def _replace_content(document: Document, upload: ContentUpload) -> Version:
     newest = document.versions.aggregate(Max("generation"))["generation__max"]
     # A version that is being processed is marked by the process that holds its lease.
-    document.versions.filter(state=State.FAILED).update(error_code=deletion.SUPERSEDED)
-    return _add(document, upload, generation=newest + 1)
+    document.versions.filter(state=VersionState.FAILED).update(error_code=deletion.SUPERSEDED_CODE)
+    return _add_version(document, upload, generation=newest + 1)
 
 
-def _add(document: Document, upload: ContentUpload, *, generation: int) -> Version:
+def _add_version(document: Document, upload: ContentUpload, *, generation: int) -> Version:
     version = Version.objects.create(
         document=document,
         collection_id=document.collection_id,
@@ -225,10 +225,10 @@ def _add(document: Document, upload: ContentUpload, *, generation: int) -> Versi
     return version
 
 
-def _existing(document: Document) -> tuple[Version, bool]:
+def _use_existing(document: Document) -> tuple[Version, bool]:
     """Chosen: a failed document that is sent again is processed again, since the cause may have been fixed."""
     version = document.newest
     assert version is not None  # a document gets its first version when it is created
-    if version.state == State.FAILED and leases.queue_again(version.pk):
+    if version.state == VersionState.FAILED and leases.requeue(version.pk):
         return version, False
     return version, True  # not failed, or another request was faster

@@ -1,18 +1,27 @@
 """Turns texts into vectors: `spaces` chooses the provider, `local_model` and `openai_compatible` embed."""
 
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .spaces import RETIRED, Embedder, default_space, embedder, forget, is_changed, is_default, retire
+from .spaces import (
+    RETIRED_PROVIDER,
+    Embedder,
+    default_space,
+    embedder,
+    is_default,
+    is_model_changed,
+    reset_providers,
+    retire_space,
+)
 
 __all__ = [
-    "RETIRED",
+    "RETIRED_PROVIDER",
     "Embedder",
     "EmbeddingMisconfigured",
     "EmbeddingRefused",
     "EmbeddingUnavailable",
     "default_space",
     "embedder",
-    "forget",
-    "is_changed",
     "is_default",
-    "retire",
+    "is_model_changed",
+    "reset_providers",
+    "retire_space",
 ]

@@ -18,7 +18,7 @@ from .errors import EmbeddingRefused, EmbeddingUnavailable
 
 FIRST_PAUSE_S = 5.0
 MAX_PAUSE_S = 120.0
-FAILED_SEARCHES = 3
+MAX_FAILED_SEARCHES = 3
 SEARCH_PAUSE_S = 20.0
 
 EmbeddingError = EmbeddingUnavailable | EmbeddingRefused
@@ -44,18 +44,18 @@ class CircuitBreaker:
 
     def before_load(self) -> None:
         """Raise EmbeddingUnavailable during a pause, with the reason of the failure that caused it."""
-        if left_s := self.pause_left_s:
+        if remaining_s := self.pause_left_s:
             code, message = self._reason
-            raise EmbeddingUnavailable(message, code=code, retry_after_s=ceil(left_s))
+            raise EmbeddingUnavailable(message, code=code, retry_after_s=ceil(remaining_s))
 
     def before_search(self) -> None:
         """Raise EmbeddingUnavailable during a pause. After one, the call uses up the single request that is allowed."""
         with self._lock:
             now = self._clock()
-            left_s = max(self._paused_until, self._no_search_until) - now
-            if left_s > 0:
-                raise EmbeddingUnavailable(retry_after_s=ceil(left_s))
-            if self._failed_searches >= FAILED_SEARCHES:
+            remaining_s = max(self._paused_until, self._no_search_until) - now
+            if remaining_s > 0:
+                raise EmbeddingUnavailable(retry_after_s=ceil(remaining_s))
+            if self._failed_searches >= MAX_FAILED_SEARCHES:
                 # The caller may fail without reporting, so another request is allowed after the same time.
                 self._no_search_until = now + SEARCH_PAUSE_S
 
@@ -76,7 +76,7 @@ class CircuitBreaker:
     def search_failed(self) -> None:
         with self._lock:
             self._failed_searches += 1
-            if self._failed_searches >= FAILED_SEARCHES:
+            if self._failed_searches >= MAX_FAILED_SEARCHES:
                 self._no_search_until = self._clock() + SEARCH_PAUSE_S
 
     def search_succeeded(self) -> None:

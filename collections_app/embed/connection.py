@@ -11,20 +11,20 @@ from openai import APIConnectionError, APITimeoutError, DefaultHttpxClient, Open
 from system.outbound.errors import OutboundError
 from system.outbound.trust import ssl_context
 
-from .batches import retry_after_s
+from .batches import parse_retry_after
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .request import EmbeddingRequest, Endpoint
+from .request import EmbeddingRequest, ProviderEndpoint
 
 # Errors before a response began.
-HUNG_UP = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
+DISCONNECT_ERRORS = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
 # Statuses that say that the texts are the problem. Other errors may be temporary.
-REFUSALS = {
+TEXT_ERROR_MESSAGES = {
     400: "The embedding provider refused the texts (400). A text may be too long for the model, or the number of "
     "dimensions may not be supported.",
     413: "The embedding provider refused the texts as too large (413).",
     422: "The embedding provider refused the texts (422).",
 }
-FOR_THE_OPERATOR = {
+CONFIGURATION_ERROR_MESSAGES = {
     401: "The embedding provider does not accept the key in OPENAI_API_KEY (401).",
     403: "The embedding provider does not allow this key to use the model (403).",
     404: "The embedding provider does not know this address or model (404). Check OPENAI_BASE_URL and "
@@ -39,38 +39,38 @@ class _ErrorStatus(Exception):
         self.status = status
         self.retry_after = retry_after
 
-    def as_error(self) -> EmbeddingUnavailable | EmbeddingRefused:
-        if sentence := REFUSALS.get(self.status):
-            return EmbeddingRefused(EmbeddingRefused.OF_THE_TEXTS, sentence)
-        if sentence := FOR_THE_OPERATOR.get(self.status):
-            return EmbeddingMisconfigured(sentence)
+    def to_service_error(self) -> EmbeddingUnavailable | EmbeddingRefused:
+        if message := TEXT_ERROR_MESSAGES.get(self.status):
+            return EmbeddingRefused(EmbeddingRefused.OF_THE_TEXTS, message)
+        if message := CONFIGURATION_ERROR_MESSAGES.get(self.status):
+            return EmbeddingMisconfigured(message)
         if 300 <= self.status < 400:
             return EmbeddingMisconfigured(f"The embedding provider redirects ({self.status}). Set its final address.")
-        after_s = retry_after_s(self.retry_after)
+        after_s = parse_retry_after(self.retry_after)
         return EmbeddingUnavailable(
             f"The embedding provider is unavailable ({self.status}).",
             retry_after_s=None if after_s is None else math.ceil(after_s),
         )
 
 
-def _only_success(response: httpx2.Response) -> None:
+def _raise_for_status(response: httpx2.Response) -> None:
     if response.status_code != 200:
         raise _ErrorStatus(response.status_code, response.headers.get("retry-after"))
 
 
-class Connection:
+class EmbeddingClient:
     """A connection pool, kept open between requests; thread-safe."""
 
-    def __init__(self, endpoint: Endpoint, *, connect_s: float, read_s: float) -> None:
+    def __init__(self, endpoint: ProviderEndpoint, *, connect_s: float, read_s: float) -> None:
         self._connect_s, self._read_s = connect_s, read_s
         try:
-            trusted = ssl_context(endpoint.ca_bundle)
+            tls_context = ssl_context(endpoint.ca_bundle)
         except OutboundError as error:
             raise EmbeddingMisconfigured(str(error)) from None
         self._http = DefaultHttpxClient(
-            verify=trusted,
+            verify=tls_context,
             follow_redirects=False,  # a redirect would send the key to another server
-            event_hooks={"response": [_only_success]},
+            event_hooks={"response": [_raise_for_status]},
         )
         self._client = OpenAI(
             # Local servers need no key, but the client requires one.
@@ -86,12 +86,12 @@ class Connection:
     def close(self) -> None:
         self._http.close()
 
-    def send(self, request: EmbeddingRequest, until: float) -> bytes:
+    def send(self, request: EmbeddingRequest, deadline: float) -> bytes:
         """Send the request and return the body of the response; `until` is a `time.monotonic` deadline."""
         try:
-            return self._send_with_reconnect(request, until)
+            return self._send_with_retry(request, deadline)
         except _ErrorStatus as error:
-            raise error.as_error() from None
+            raise error.to_service_error() from None
         # These exceptions contain the request with its texts and the key, so they are not chained.
         except (APITimeoutError, httpx2.TimeoutException, TimeoutError):
             raise EmbeddingUnavailable("The embedding provider did not respond in time.") from None
@@ -99,17 +99,17 @@ class Connection:
         except (OpenAIError, httpx2.HTTPError, httpx2.StreamError, OSError, RuntimeError, ValueError):
             raise EmbeddingUnavailable("The connection to the embedding provider failed or was interrupted.") from None
 
-    def _send_with_reconnect(self, request: EmbeddingRequest, until: float) -> bytes:
+    def _send_with_retry(self, request: EmbeddingRequest, deadline: float) -> bytes:
         """Retry once, because a provider may close an idle connection just as it is used again."""
         try:
-            return self._send(request, until)
+            return self._send(request, deadline)
         except APIConnectionError as error:
-            if not isinstance(error.__cause__, HUNG_UP):
+            if not isinstance(error.__cause__, DISCONNECT_ERRORS):
                 raise
-        return self._send(request, until)
+        return self._send(request, deadline)
 
-    def _send(self, request: EmbeddingRequest, until: float) -> bytes:
-        left = until - time.monotonic()
+    def _send(self, request: EmbeddingRequest, deadline: float) -> bytes:
+        left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
         with self._client.embeddings.with_streaming_response.create(
@@ -128,6 +128,6 @@ class Connection:
                 body += piece
                 if len(body) > request.max_response_bytes:
                     raise EmbeddingRefused("answer_too_large", "The embedding provider's response is too large.")
-                if time.monotonic() > until:
+                if time.monotonic() > deadline:
                     raise TimeoutError
             return bytes(body)

@@ -12,19 +12,19 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from . import vector_checks
-from .batches import batched, wait_s
+from .batches import backoff_s, split_batches
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .request import MAX_DIMENSIONS, EmbeddingRequest, Endpoint
+from .request import MAX_DIMENSIONS, EmbeddingRequest, ProviderEndpoint
 from .vector_checks import Vectors
 
 if TYPE_CHECKING:
-    from .connection import Connection
+    from .connection import EmbeddingClient
 
 TOO_MANY_DIMENSIONS = "too_many_dimensions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ProviderLimits:
     """Sizes and timeouts."""
 
     batch: int = 64
@@ -46,7 +46,7 @@ class Limits:
 class ProviderConnection:
     """What the spaces of one process share for one provider: connections and threads."""
 
-    def __init__(self, endpoint: Endpoint, limits: Limits) -> None:
+    def __init__(self, endpoint: ProviderEndpoint, limits: ProviderLimits) -> None:
         self._endpoint, self.limits = endpoint, limits
         self._turn = threading.Lock()
         self._connection = self._connect()
@@ -54,14 +54,14 @@ class ProviderConnection:
         self.documents = ThreadPoolExecutor(limits.concurrency, thread_name_prefix="embed")
         self.queries = ThreadPoolExecutor(limits.queries, thread_name_prefix="embed-query")
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> EmbeddingClient:
         # Imported late: the client takes a second and 40 MB, and most installations have no provider.
-        from .connection import Connection  # noqa: PLC0415
+        from .connection import EmbeddingClient  # noqa: PLC0415
 
-        return Connection(self._endpoint, connect_s=self.limits.connect_s, read_s=self.limits.read_s)
+        return EmbeddingClient(self._endpoint, connect_s=self.limits.connect_s, read_s=self.limits.read_s)
 
-    def embed(self, request: EmbeddingRequest, until: float) -> Vectors:
-        body = self._connection.send(request, until)
+    def embed(self, request: EmbeddingRequest, deadline: float) -> Vectors:
+        body = self._connection.send(request, deadline)
         return vector_checks.unit(vector_checks.read_answer(body, len(request.texts)), request.dimensions)
 
     def renew(self) -> None:
@@ -92,14 +92,14 @@ class OpenAICompatible:
     def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
         provider = self._connect()
         limits = provider.limits
-        until = time.monotonic() + min(within_s or limits.total_s, limits.total_s)
-        batches = batched([vector_checks.readable(text) for text in texts], limits.batch)
+        deadline = time.monotonic() + min(within_s or limits.total_s, limits.total_s)
+        batches = split_batches([vector_checks.readable(text) for text in texts], limits.batch)
         cancelled = threading.Event()
         futures = [
-            provider.documents.submit(self._with_retries, provider, batch, until, cancelled) for batch in batches
+            provider.documents.submit(self._with_retries, provider, batch, deadline, cancelled) for batch in batches
         ]
         try:
-            return [vector for future in futures for vector in _wait_for(provider, future, until)]
+            return [vector for future in futures for vector in _wait_for(provider, future, deadline)]
         finally:
             # If one batch fails, the others are useless.
             cancelled.set()
@@ -108,36 +108,36 @@ class OpenAICompatible:
 
     def embed_query(self, text: str) -> list[float]:
         provider = self._connect()
-        until = time.monotonic() + provider.limits.query_s
-        future = provider.queries.submit(self._embed_once, provider, [vector_checks.readable(text)], until)
-        (vector,) = _wait_for(provider, future, until)
+        deadline = time.monotonic() + provider.limits.query_s
+        future = provider.queries.submit(self._embed_once, provider, [vector_checks.readable(text)], deadline)
+        (vector,) = _wait_for(provider, future, deadline)
         return vector
 
-    def _embed_once(self, provider: ProviderConnection, texts: Sequence[str], until: float) -> Vectors:
+    def _embed_once(self, provider: ProviderConnection, texts: Sequence[str], deadline: float) -> Vectors:
         request = EmbeddingRequest(
             model=self.model, texts=texts, dimensions=self.dimensions, sends_dimensions=self._sends_dimensions
         )
-        return provider.embed(request, until)
+        return provider.embed(request, deadline)
 
     def _with_retries(
-        self, provider: ProviderConnection, texts: Sequence[str], until: float, cancelled: threading.Event
+        self, provider: ProviderConnection, texts: Sequence[str], deadline: float, cancelled: threading.Event
     ) -> Vectors:
-        last_try = min(until, time.monotonic() + provider.limits.retry_s)
+        retry_deadline = min(deadline, time.monotonic() + provider.limits.retry_s)
         for attempt in count():
             try:
-                return self._embed_once(provider, texts, min(until, time.monotonic() + provider.limits.request_s))
+                return self._embed_once(provider, texts, min(deadline, time.monotonic() + provider.limits.request_s))
             except EmbeddingMisconfigured:
                 raise
             except EmbeddingUnavailable as error:
-                wait = wait_s(provider.limits.first_wait_s, attempt, error.retry_after_s, random.random())  # noqa: S311  (no secret)
-                if time.monotonic() + wait > last_try or cancelled.wait(wait):
+                pause_s = backoff_s(provider.limits.first_wait_s, attempt, error.retry_after_s, random.random())  # noqa: S311  (no secret)
+                if time.monotonic() + pause_s > retry_deadline or cancelled.wait(pause_s):
                     raise
         raise AssertionError
 
 
-def _wait_for(provider: ProviderConnection, future: Future[Vectors], until: float) -> Vectors:
+def _wait_for(provider: ProviderConnection, future: Future[Vectors], deadline: float) -> Vectors:
     try:
-        return future.result(timeout=max(0.0, until - time.monotonic()) + provider.limits.grace_s)
+        return future.result(timeout=max(0.0, deadline - time.monotonic()) + provider.limits.grace_s)
     except TimeoutError:
         if not future.cancel():
             provider.renew()
@@ -146,9 +146,9 @@ def _wait_for(provider: ProviderConnection, future: Future[Vectors], until: floa
 
 def native_dimensions(model: str, provider: ProviderConnection, probe: str) -> int:
     """The number of dimensions that the model returns by default."""
-    until = time.monotonic() + provider.limits.query_s
-    future = provider.queries.submit(provider.embed, EmbeddingRequest(model=model, texts=[probe]), until)
-    dimensions = len(_wait_for(provider, future, until)[0])
+    deadline = time.monotonic() + provider.limits.query_s
+    future = provider.queries.submit(provider.embed, EmbeddingRequest(model=model, texts=[probe]), deadline)
+    dimensions = len(_wait_for(provider, future, deadline)[0])
     if dimensions > MAX_DIMENSIONS:
         raise EmbeddingRefused(
             TOO_MANY_DIMENSIONS,

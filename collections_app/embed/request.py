@@ -13,7 +13,7 @@ OTHER_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class ProviderEndpoint:
     """The address of a provider, and the key for it."""
 
     base_url: str | None = field(repr=False)

@@ -19,27 +19,33 @@ from . import local_model
 from .circuit_breaker import CircuitBreaker
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
 from .local_model import Local
-from .openai_compatible import TOO_MANY_DIMENSIONS, Limits, OpenAICompatible, ProviderConnection, native_dimensions
-from .request import Endpoint
+from .openai_compatible import (
+    TOO_MANY_DIMENSIONS,
+    OpenAICompatible,
+    ProviderConnection,
+    ProviderLimits,
+    native_dimensions,
+)
+from .request import ProviderEndpoint
 from .vector_checks import Vectors, cosine
 
 logger = structlog.get_logger(__name__)
 
 # Its vector is stored with the space. In several languages, since a model may change in one of them only.
-PROBE = "The printer on the third floor is out of toner. Принтер не печатает. 打印机没有墨粉了。"
+PROBE_TEXT = "The printer on the third floor is out of toner. Принтер не печатает. 打印机没有墨粉了。"
 # A lower cosine means another model. Hardware and batches change a vector by less than a thousandth.
-SAME_MODEL = 0.99
-PROBE_REFUSED = (
+MIN_SAME_MODEL_COSINE = 0.99
+PROBE_REFUSED_MESSAGE = (
     "The embedding provider refused a short test text. Check the model, and whether it supports "
     "SVC_EMBEDDING_DIMENSIONS."
 )
 # How long a process trusts that a model and its number of dimensions are unchanged.
-TRUSTED_S = 300.0
+MODEL_TRUST_S = 300.0
 
 # In a web process somebody waits for the response. The worker does what takes longer.
-IN_A_REQUEST = {"total_s": 15.0, "retry_s": 5.0}
+REQUEST_TIMEOUTS_S = {"total_s": 15.0, "retry_s": 5.0}
 
-RETIRED = "retired"
+RETIRED_PROVIDER = "retired"
 MODEL_CHANGED = "model_changed"
 WRONG_DIMENSIONS = "wrong_dimensions"
 
@@ -80,7 +86,7 @@ def _reset() -> None:
 os.register_at_fork(after_in_child=_reset)
 
 
-def forget() -> None:
+def reset_providers() -> None:
     """Read the configuration again; running requests are cancelled."""
     connection = _state.connection
     _reset()
@@ -88,7 +94,7 @@ def forget() -> None:
         connection.close()
 
 
-process_cache.register("embedding providers", forget)
+process_cache.register("embedding providers", reset_providers)
 
 
 def default_space() -> EmbeddingSpace:
@@ -96,11 +102,11 @@ def default_space() -> EmbeddingSpace:
     configured: dict[str, Any] = settings.EMBEDDING
     if configured["provider"] == Local.provider:
         row = local_model.row(configured["model"])
-        return _space(Local.provider, row.name, row.dimensions)
+        return _get_or_create_space(Local.provider, row.name, row.dimensions)
     model = configured["model"]
     requested: int | None = configured["dimensions"]
     dimensions = requested or _native_dimensions(model)
-    return _space(OpenAICompatible.provider, model, dimensions, asks_dimensions=requested is not None)
+    return _get_or_create_space(OpenAICompatible.provider, model, dimensions, asks_dimensions=requested is not None)
 
 
 def is_default(space: EmbeddingSpace) -> bool:
@@ -118,16 +124,16 @@ def embedder(space: EmbeddingSpace) -> Embedder:
     return Embedder(space)
 
 
-def breaker(space_id: int) -> CircuitBreaker:
+def circuit_breaker(space_id: int) -> CircuitBreaker:
     """One for each space, because a provider may refuse one model and serve another."""
     return _state.breakers.setdefault(space_id, CircuitBreaker())
 
 
-def is_changed(space: EmbeddingSpace) -> bool:
+def is_model_changed(space: EmbeddingSpace) -> bool:
     """Whether the model returns other vectors than before, so that new vectors cannot be compared with stored ones."""
     _state.unchanged_until.pop(space.pk, None)
     try:
-        embedder(space).embed_documents([PROBE])
+        embedder(space).embed_documents([PROBE_TEXT])
     except EmbeddingRefused as error:
         if error.code in (MODEL_CHANGED, WRONG_DIMENSIONS):
             return True
@@ -135,10 +141,10 @@ def is_changed(space: EmbeddingSpace) -> bool:
     return False
 
 
-def retire(space: EmbeddingSpace) -> None:
+def retire_space(space: EmbeddingSpace) -> None:
     """Free the name for a new space. Collections stay in this one, searched by keywords, until they are re-embedded."""
     space.model = f"{space.model} until {timezone.now():%Y-%m-%d %H:%M:%S}"[:200]
-    space.provider = RETIRED
+    space.provider = RETIRED_PROVIDER
     space.save(update_fields=["provider", "model"])
 
 
@@ -147,7 +153,7 @@ class Embedder:
 
     def __init__(self, space: EmbeddingSpace) -> None:
         self._space = space
-        self._breaker = breaker(space.pk)
+        self._breaker = circuit_breaker(space.pk)
 
     def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
         """A vector of length 1 for each text, in order. After a failure the provider is not called for a while, and
@@ -180,32 +186,32 @@ class Embedder:
 
     def _embed(self, texts: Sequence[str], within_s: float | None) -> Vectors:
         provider = _provider(self._space)
-        until = None if within_s is None else time.monotonic() + within_s
+        deadline = None if within_s is None else time.monotonic() + within_s
         self._compare_probe(provider, within_s)
-        left_s = None if until is None else max(0.01, until - time.monotonic())
-        return provider.embed_documents(texts, within_s=left_s)
+        remaining_s = None if deadline is None else max(0.01, deadline - time.monotonic())
+        return provider.embed_documents(texts, within_s=remaining_s)
 
     def _compare_probe(self, provider: Provider, within_s: float | None) -> None:
         if time.monotonic() < _state.unchanged_until.get(self._space.pk, 0.0):
             return
         try:
-            (vector,) = provider.embed_documents([PROBE], within_s=within_s)
+            (vector,) = provider.embed_documents([PROBE_TEXT], within_s=within_s)
         except EmbeddingRefused as error:
             if error.is_of_the_texts:
-                raise EmbeddingMisconfigured(PROBE_REFUSED) from None
+                raise EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE) from None
             raise
         # Of several concurrent first calls, one stores its vector.
         EmbeddingSpace.objects.filter(pk=self._space.pk, probe=None).update(probe=vector)
         stored = EmbeddingSpace.objects.filter(pk=self._space.pk).values_list("probe", flat=True).first()
         if stored is None:
             raise EmbeddingUnavailable("The embedding space was deleted.")
-        if len(stored) != len(vector) or cosine(stored, vector) < SAME_MODEL:
+        if len(stored) != len(vector) or cosine(stored, vector) < MIN_SAME_MODEL_COSINE:
             raise EmbeddingRefused(
                 MODEL_CHANGED,
                 f"The embedding provider returns other vectors for {self._space.model} than before: the model was "
                 "changed. Restore the former model, or run: manage.py collections model-changed",
             )
-        _state.unchanged_until[self._space.pk] = time.monotonic() + TRUSTED_S
+        _state.unchanged_until[self._space.pk] = time.monotonic() + MODEL_TRUST_S
 
 
 def _provider(space: EmbeddingSpace) -> Provider:
@@ -229,19 +235,21 @@ def _provider_connection() -> ProviderConnection:
     configured: dict[str, Any] = settings.EMBEDDING
     with _state.lock:
         if _state.connection is None:
-            endpoint = Endpoint(
+            endpoint = ProviderEndpoint(
                 base_url=configured["base_url"], api_key=configured["api_key"], ca_bundle=configured["ca_bundle"]
             )
-            timeouts = IN_A_REQUEST if settings.PROCESS == "web" else {}
+            timeouts = REQUEST_TIMEOUTS_S if settings.PROCESS == "web" else {}
             sizes = {"batch": configured["batch"], "concurrency": configured["concurrency"]}
             # Tests set shorter timeouts.
             overrides: dict[str, Any] = configured.get("limits", {})
-            limits = Limits(**{**sizes, **timeouts, **overrides})
+            limits = ProviderLimits(**{**sizes, **timeouts, **overrides})
             _state.connection = ProviderConnection(endpoint, limits)
         return _state.connection
 
 
-def _space(provider: str, model: str, dimensions: int, *, asks_dimensions: bool = False) -> EmbeddingSpace:
+def _get_or_create_space(
+    provider: str, model: str, dimensions: int, *, asks_dimensions: bool = False
+) -> EmbeddingSpace:
     return EmbeddingSpace.objects.get_or_create(
         provider=provider, model=model, dimensions=dimensions, defaults={"asks_dimensions": asks_dimensions}
     )[0]
@@ -251,15 +259,18 @@ def _native_dimensions(model: str) -> int:
     """The dimensions that the provider returns. If it is unavailable or at fault, those of the model's last space."""
     if not _is_reachable():
         raise EmbeddingMisconfigured("SVC_EMBEDDING_PROVIDER=openai requires OPENAI_BASE_URL or OPENAI_API_KEY.")
-    dimensions, until = _state.dimensions.get(model, (0, 0.0))
-    if time.monotonic() < until:
+    dimensions, deadline = _state.dimensions.get(model, (0, 0.0))
+    if time.monotonic() < deadline:
         return dimensions
     spaces = EmbeddingSpace.objects.filter(provider=OpenAICompatible.provider, model=model)
     last = spaces.order_by("-pk").values_list("dimensions", flat=True).first()
     try:
-        dimensions = native_dimensions(model, _provider_connection(), PROBE)
+        dimensions = native_dimensions(model, _provider_connection(), PROBE_TEXT)
         # A single wrong response would create a space that no later vector fits.
-        if last not in (None, dimensions) and native_dimensions(model, _provider_connection(), PROBE) != dimensions:
+        if (
+            last not in (None, dimensions)
+            and native_dimensions(model, _provider_connection(), PROBE_TEXT) != dimensions
+        ):
             logger.warning("embedding_dimensions_differ", model=model, kept=last)
             return last
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
@@ -267,7 +278,7 @@ def _native_dimensions(model: str) -> int:
         if last is None:
             raise _as_provider_fault(error) from None
         return last
-    _state.dimensions[model] = (dimensions, time.monotonic() + TRUSTED_S)
+    _state.dimensions[model] = (dimensions, time.monotonic() + MODEL_TRUST_S)
     return dimensions
 
 
@@ -277,4 +288,6 @@ def _as_provider_fault(error: EmbeddingUnavailable | EmbeddingRefused) -> Embedd
         return error
     if error.code == TOO_MANY_DIMENSIONS:
         return EmbeddingMisconfigured(error.message)  # it says what to change
-    return EmbeddingMisconfigured(PROBE_REFUSED) if error.is_of_the_texts else EmbeddingUnavailable(error.message)
+    return (
+        EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE) if error.is_of_the_texts else EmbeddingUnavailable(error.message)
+    )

@@ -17,23 +17,33 @@ from .file_formats import FORMATS
 from .parsers.common.decoding import is_text
 from .parsers.common.failures import ParserRefused
 from .parsers.common.text_writer import TextWriter
-from .recognition import recognise
-from .results import Extracted, Heading, Limits, Unreadable
+from .recognition import recognize_format
+from .results import ExtractionLimits, ExtractionResult, Heading, UnreadableFile
 
-__all__ = ["Extracted", "Heading", "Limits", "Unreadable", "configured_limits", "extract", "recognise"]
+__all__ = [
+    "ExtractionLimits",
+    "ExtractionResult",
+    "Heading",
+    "UnreadableFile",
+    "configured_limits",
+    "extract",
+    "recognize_format",
+]
 
 
-def extract(data: bytes, format: str, limits: Limits | None = None) -> Extracted:
+def extract(data: bytes, format: str, limits: ExtractionLimits | None = None) -> ExtractionResult:
     """Returns the text of a file, which may be empty; raises Unreadable if it cannot be read."""
     limits = limits or configured_limits()
-    if format == "text" and (result := plain(data, limits)):
+    if format == "text" and (result := read_plain_text(data, limits)):
         return result
     deadline = time.monotonic() + limits.wall_s
     failure = None
     for parser in FORMATS[format].parsers:
         try:
-            return child_output.read(child_process.run(parser, data, limits, deadline=deadline), limits.max_characters)
-        except Unreadable as error:
+            return child_output.parse_output(
+                child_process.run_parser(parser, data, limits, deadline=deadline), limits.max_characters
+            )
+        except UnreadableFile as error:
             if error.code != "damaged":
                 raise
             failure = error
@@ -41,7 +51,7 @@ def extract(data: bytes, format: str, limits: Limits | None = None) -> Extracted
     raise failure
 
 
-def plain(data: bytes, limits: Limits) -> Extracted | None:
+def read_plain_text(data: bytes, limits: ExtractionLimits) -> ExtractionResult | None:
     """Reads UTF-8 text, which needs no child process; None for any other content."""
     try:
         content = data.decode("utf-8-sig")
@@ -53,12 +63,14 @@ def plain(data: bytes, limits: Limits) -> Extracted | None:
     try:
         text.add_verbatim(content)
     except ParserRefused as error:
-        raise Unreadable(error.code, error.message) from None
-    return child_output.extracted(text.answer(), limits.max_characters)
+        raise UnreadableFile(error.code, error.message) from None
+    return child_output.build_result(text.answer(), limits.max_characters)
 
 
-def configured_limits() -> Limits:
-    allowed = settings.COLLECTIONS
-    return Limits(
-        max_pages=allowed["max_pages"], max_cells=allowed["max_cells"], max_characters=allowed["max_characters"]
+def configured_limits() -> ExtractionLimits:
+    configured = settings.COLLECTIONS
+    return ExtractionLimits(
+        max_pages=configured["max_pages"],
+        max_cells=configured["max_cells"],
+        max_characters=configured["max_characters"],
     )

@@ -7,35 +7,35 @@ from pathlib import Path
 
 from system import sandbox
 
-from .parsers.common.failures import DAMAGED
-from .results import MEGABYTE, Limits, Unreadable
+from .parsers.common.failures import DAMAGED_MESSAGE
+from .results import MEGABYTE, ExtractionLimits, UnreadableFile
 
-PROGRAM = Path(__file__).parent / "parsers" / "program.py"
+PARSER_PROGRAM = Path(__file__).parent / "parsers" / "program.py"
 # A character takes at most six bytes in JSON. The rest is for headings and pages, which have their own limits.
 BYTES_PER_CHARACTER = 6
-OVERHEAD = 16 * MEGABYTE
+OVERHEAD_BYTES = 16 * MEGABYTE
 
 
-def run(parser: str, data: bytes, limits: Limits, *, deadline: float) -> bytes:
+def run_parser(parser: str, data: bytes, limits: ExtractionLimits, *, deadline: float) -> bytes:
     """Returns what the parser wrote; raises Unreadable if it wrote nothing usable."""
-    bounds = sandbox.Limits(
+    sandbox_limits = sandbox.Limits(
         memory=limits.memory,
         cpu_s=limits.cpu_s,
         run_s=limits.wall_s,
-        output=limits.max_characters * BYTES_PER_CHARACTER + OVERHEAD,
+        output=limits.max_characters * BYTES_PER_CHARACTER + OVERHEAD_BYTES,
     )
     arguments = [parser, json.dumps(asdict(limits)), *package_folders()]
-    result = sandbox.run(PROGRAM, arguments, data, bounds, deadline=deadline)
+    result = sandbox.run(PARSER_PROGRAM, arguments, data, sandbox_limits, deadline=deadline)
     match result.ending:
         case sandbox.Ending.DONE:
             return result.output
         case sandbox.Ending.TIMED_OUT:
-            raise Unreadable("limit_time", "Reading the file takes too long.", may_pass=result.was_starved)
+            raise UnreadableFile("limit_time", "Reading the file takes too long.", is_temporary=result.was_starved)
         case sandbox.Ending.OUT_OF_MEMORY:
-            raise Unreadable("limit_memory", "Reading the file needs too much memory.")
+            raise UnreadableFile("limit_memory", "Reading the file needs too much memory.")
         case sandbox.Ending.TOO_LARGE:
-            raise Unreadable("limit_characters", "The file contains more text than is accepted.")
-    raise Unreadable("damaged", DAMAGED)
+            raise UnreadableFile("limit_characters", "The file contains more text than is accepted.")
+    raise UnreadableFile("damaged", DAMAGED_MESSAGE)
 
 
 def package_folders() -> list[str]:

@@ -2,50 +2,54 @@
 
 from dataclasses import dataclass
 
-OFFICE = "application/vnd.openxmlformats-officedocument."
+OFFICE_TYPE_PREFIX = "application/vnd.openxmlformats-officedocument."
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
-    """`sniffed` are the kinds of content (see `recognition`) that a file of this format may have."""
+class FileFormat:
+    """`content_kinds` are the kinds of content (see `recognition`) that a file of this format may have."""
 
     # Tried in this order while the file seems damaged.
     parsers: tuple[str, ...]
     label: str
     extensions: tuple[str, ...]
     types: tuple[str, ...]
-    sniffed: tuple[str, ...]
+    content_kinds: tuple[str, ...]
 
 
 FORMATS = {
-    "pdf": Format(
+    "pdf": FileFormat(
         ("pdf_by_pdfium", "pdf_by_pypdf"), "PDF", ("pdf",), ("application/pdf", "application/x-pdf"), ("pdf",)
     ),
-    "docx": Format(("docx",), "DOCX", ("docx",), (OFFICE + "wordprocessingml.document",), ("docx", "zip")),
-    "pptx": Format(("pptx",), "PPTX", ("pptx",), (OFFICE + "presentationml.presentation",), ("pptx", "zip")),
-    "xlsx": Format(("xlsx",), "XLSX", ("xlsx",), (OFFICE + "spreadsheetml.sheet",), ("xlsx", "zip")),
-    "odt": Format(("odt",), "ODT", ("odt",), ("application/vnd.oasis.opendocument.text",), ("odt",)),
-    "html": Format(
+    "docx": FileFormat(
+        ("docx",), "DOCX", ("docx",), (OFFICE_TYPE_PREFIX + "wordprocessingml.document",), ("docx", "zip")
+    ),
+    "pptx": FileFormat(
+        ("pptx",), "PPTX", ("pptx",), (OFFICE_TYPE_PREFIX + "presentationml.presentation",), ("pptx", "zip")
+    ),
+    "xlsx": FileFormat(("xlsx",), "XLSX", ("xlsx",), (OFFICE_TYPE_PREFIX + "spreadsheetml.sheet",), ("xlsx", "zip")),
+    "odt": FileFormat(("odt",), "ODT", ("odt",), ("application/vnd.oasis.opendocument.text",), ("odt",)),
+    "html": FileFormat(
         ("html",), "HTML", ("html", "htm", "xhtml"), ("text/html", "application/xhtml+xml"), ("html", "text")
     ),
     # A README may begin with a tag, such as <p>.
-    "markdown": Format(
+    "markdown": FileFormat(
         ("markdown",), "Markdown", ("md", "markdown"), ("text/markdown", "text/x-markdown"), ("text", "eml")
     ),
     # Windows declares the program that opens CSV files.
-    "csv": Format(
+    "csv": FileFormat(
         ("csv",),
         "CSV",
         ("csv", "tsv"),
         ("text/csv", "application/csv", "text/x-csv", "text/tab-separated-values", "application/vnd.ms-excel"),
         ("text", "eml"),
     ),
-    "eml": Format(("eml",), "EML", ("eml",), ("message/rfc822",), ("eml",)),
-    "rtf": Format(("rtf",), "RTF", ("rtf",), ("application/rtf", "text/rtf", "application/x-rtf"), ("rtf",)),
-    "text": Format(("plain",), "plain text", ("txt", "text", "log"), (), ("text", "eml")),
+    "eml": FileFormat(("eml",), "EML", ("eml",), ("message/rfc822",), ("eml",)),
+    "rtf": FileFormat(("rtf",), "RTF", ("rtf",), ("application/rtf", "text/rtf", "application/x-rtf"), ("rtf",)),
+    "text": FileFormat(("plain",), "plain text", ("txt", "text", "log"), (), ("text", "eml")),
 }
-EXTENSIONS = {extension: name for name, format in FORMATS.items() for extension in format.extensions}
-TYPES = {content_type: name for name, format in FORMATS.items() for content_type in format.types}
+FORMAT_BY_EXTENSION = {extension: name for name, format in FORMATS.items() for extension in format.extensions}
+FORMAT_BY_MEDIA_TYPE = {content_type: name for name, format in FORMATS.items() for content_type in format.types}
 
 # Generic types, and those that only say that the file is an archive.
 GENERIC_TYPES = {
@@ -53,6 +57,6 @@ GENERIC_TYPES = {
     "application/force-download", "application/unknown",
 }  # fmt: skip
 ARCHIVE_TYPES = {"application/zip", "application/x-zip-compressed", "application/x-zip"}
-ARCHIVES = {"docx", "pptx", "xlsx", "odt"}
+ARCHIVE_FORMATS = {"docx", "pptx", "xlsx", "odt"}
 
-ACCEPTED = ", ".join(format.label for format in FORMATS.values())
+ACCEPTED_FORMAT_LABELS = ", ".join(format.label for format in FORMATS.values())

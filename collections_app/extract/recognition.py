@@ -6,13 +6,21 @@ from io import BytesIO
 
 from system.errors import UnsupportedMedia
 
-from .file_formats import ACCEPTED, ARCHIVE_TYPES, ARCHIVES, EXTENSIONS, FORMATS, GENERIC_TYPES, TYPES
+from .file_formats import (
+    ACCEPTED_FORMAT_LABELS,
+    ARCHIVE_FORMATS,
+    ARCHIVE_TYPES,
+    FORMAT_BY_EXTENSION,
+    FORMAT_BY_MEDIA_TYPE,
+    FORMATS,
+    GENERIC_TYPES,
+)
 from .parsers.common.decoding import NotText, decode
 from .parsers.common.failures import ParserRefused
 
 # How much of a text is examined.
-SAMPLE = 64 * 1024
-MAX_QUOTED = 40
+SAMPLE_BYTES = 64 * 1024
+MAX_QUOTED_LENGTH = 40
 
 # Possessive quantifiers prevent backtracking, so the time is linear in the length.
 HTML_START = re.compile(
@@ -35,9 +43,9 @@ ODT_TYPE = b"application/vnd.oasis.opendocument.text"
 MAX_ENTRIES = 2000
 MAX_DIRECTORY_BYTES = 1024 * 1024
 MAX_NAME_LENGTH = 200
-ENTRY = re.compile(rb"PK\x03\x04.{22}(?P<length>.{2}).{2}", re.DOTALL)
+ENTRY_HEADER = re.compile(rb"PK\x03\x04.{22}(?P<length>.{2}).{2}", re.DOTALL)
 
-OTHER_KINDS = {
+OTHER_KIND_LABELS = {
     "ole": "an older Office file or one that is protected by a password",
     "binary": "neither text nor one of the accepted formats",
     "zip": "an archive of which only the beginning was examined",
@@ -46,48 +54,50 @@ OTHER_KINDS = {
 }
 
 
-def recognise(head: bytes, filename: str, declared: str = "") -> str:
+def recognize_format(head: bytes, filename: str, declared_type: str = "") -> str:
     """Returns the format's name; raises UnsupportedMedia if content, name and type contradict each other.
 
     `head` is the whole file or at least its first 64 KB.
 
-    >>> recognise(b"%PDF-1.7 ...", "Report.PDF", "application/pdf")
+    >>> recognize_format(b"%PDF-1.7 ...", "Report.PDF", "application/pdf")
     'pdf'
-    >>> recognise(b"<!DOCTYPE html><p>Hi", "report.pdf")
+    >>> recognize_format(b"<!DOCTYPE html><p>Hi", "report.pdf")
     Traceback (most recent call last):
     system.errors.UnsupportedMedia: The file is named .pdf, but its content is HTML.
     """
-    sniffed = sniff(head)
-    by_type = format_of_type(declared)
-    extension = extension_of(filename)
+    kind = sniff_kind(head)
+    by_type = format_by_type(declared_type)
+    extension = file_extension(filename)
     if extension:
-        format = EXTENSIONS.get(extension)
+        format = FORMAT_BY_EXTENSION.get(extension)
         if format is None:
-            raise refused(f"Files named .{extension[:MAX_QUOTED]} are not accepted. Send {ACCEPTED}.")
+            raise unsupported_file(
+                f"Files named .{extension[:MAX_QUOTED_LENGTH]} are not accepted. Send {ACCEPTED_FORMAT_LABELS}."
+            )
     else:
-        format = by_type if by_type in FORMATS else without_name(sniffed)
-    if sniffed not in FORMATS[format].sniffed:
-        named = f"named .{extension}" if extension else f"declared as {FORMATS[format].label}"
-        hint = f" Accepted formats: {ACCEPTED}." if sniffed in OTHER_KINDS else ""
-        raise refused(f"The file is {named}, but its content is {label(sniffed)}.{hint}")
-    if by_type == "archive" and format in ARCHIVES:
+        format = by_type if by_type in FORMATS else require_format(kind)
+    if kind not in FORMATS[format].content_kinds:
+        subject = f"named .{extension}" if extension else f"declared as {FORMATS[format].label}"
+        hint = f" Accepted formats: {ACCEPTED_FORMAT_LABELS}." if kind in OTHER_KIND_LABELS else ""
+        raise unsupported_file(f"The file is {subject}, but its content is {kind_label(kind)}.{hint}")
+    if by_type == "archive" and format in ARCHIVE_FORMATS:
         by_type = format
     if by_type is not None and by_type != format:
-        raise refused(
-            f"The file is {FORMATS[format].label}, but it was declared as {declared[:MAX_QUOTED]!r}. "
+        raise unsupported_file(
+            f"The file is {FORMATS[format].label}, but it was declared as {declared_type[:MAX_QUOTED_LENGTH]!r}. "
             "Declare its actual type, or application/octet-stream."
         )
     return format
 
 
-def refused(message: str) -> UnsupportedMedia:
+def unsupported_file(message: str) -> UnsupportedMedia:
     return UnsupportedMedia(message)
 
 
-def extension_of(filename: str) -> str:
+def file_extension(filename: str) -> str:
     """The extension in lower case; a name that only begins with a dot has none.
 
-    >>> extension_of("C:\\\\files\\\\Minutes.2024.DOCX"), extension_of("README"), extension_of(".md")
+    >>> file_extension("C:\\\\files\\\\Minutes.2024.DOCX"), file_extension("README"), file_extension(".md")
     ('docx', '', '')
     """
     name = re.split(r"[/\\]", filename)[-1].rstrip(". ")
@@ -95,52 +105,52 @@ def extension_of(filename: str) -> str:
     return extension.lower().strip() if dot and stem else ""
 
 
-def format_of_type(declared: str) -> str | None:
+def format_by_type(declared_type: str) -> str | None:
     """The format of a content type; "archive", "other", or None for a generic type.
 
-    >>> format_of_type("text/csv; charset=utf-8"), format_of_type("image/png"), format_of_type("text/plain")
+    >>> format_by_type("text/csv; charset=utf-8"), format_by_type("image/png"), format_by_type("text/plain")
     ('csv', 'other', None)
     """
-    content_type = declared.partition(";")[0].strip().lower()
+    content_type = declared_type.partition(";")[0].strip().lower()
     if content_type in GENERIC_TYPES:
         return None
     if content_type in ARCHIVE_TYPES:
         return "archive"
-    return TYPES.get(content_type, "other")
+    return FORMAT_BY_MEDIA_TYPE.get(content_type, "other")
 
 
-def without_name(sniffed: str) -> str:
-    if sniffed not in FORMATS:
-        raise refused(f"The content is {label(sniffed)}. Send {ACCEPTED}.")
-    return sniffed
+def require_format(kind: str) -> str:
+    if kind not in FORMATS:
+        raise unsupported_file(f"The content is {kind_label(kind)}. Send {ACCEPTED_FORMAT_LABELS}.")
+    return kind
 
 
-def label(sniffed: str) -> str:
-    return OTHER_KINDS.get(sniffed) or FORMATS[sniffed].label
+def kind_label(kind: str) -> str:
+    return OTHER_KIND_LABELS.get(kind) or FORMATS[kind].label
 
 
-def sniff(head: bytes) -> str:
+def sniff_kind(head: bytes) -> str:
     """The kind of content, from its beginning only; nothing embedded further inside is examined.
 
-    >>> sniff(b"{\\\\rtf1 Hello}"), sniff(b"Hello"), sniff(bytes(range(256)))
+    >>> sniff_kind(b"{\\\\rtf1 Hello}"), sniff_kind(b"Hello"), sniff_kind(bytes(range(256)))
     ('rtf', 'text', 'binary')
     """
     if head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n\t ").startswith(b"%PDF-"):
         return "pdf"
     if head.startswith(b"PK\x03\x04"):
-        return kind_of_archive(head)
+        return sniff_archive(head)
     if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
         return "ole"
     if head.startswith(b"{\\rtf"):
         return "rtf"
     try:
-        is_cut = len(head) >= SAMPLE
-        return kind_of_text(decode(head[:SAMPLE], is_cut=is_cut), is_cut=is_cut)
+        is_cut = len(head) >= SAMPLE_BYTES
+        return sniff_text(decode(head[:SAMPLE_BYTES], is_cut=is_cut), is_cut=is_cut)
     except (NotText, ParserRefused):
         return "binary"
 
 
-def kind_of_text(text: str, *, is_cut: bool) -> str:
+def sniff_text(text: str, *, is_cut: bool) -> str:
     if HTML_START.match(text):
         return "html"
     text = text.replace("\r\n", "\n")
@@ -151,9 +161,9 @@ def kind_of_text(text: str, *, is_cut: bool) -> str:
     return "eml" if long_mail and LONG_MAIL_HEADER.search(long_mail.group(2)) else "text"
 
 
-def kind_of_archive(head: bytes) -> str:
+def sniff_archive(head: bytes) -> str:
     """Identifies an archive by its entries: all of them, or those that begin in this part of the file."""
-    names = entries(head)
+    names = entry_names(head)
     if names[:1] == ["mimetype"]:
         content = head[38 : 38 + len(ODT_TYPE) + 1]
         return "odt" if content.startswith(ODT_TYPE) and not content.endswith((b"-", b"m")) else "archive"
@@ -171,26 +181,28 @@ class LimitedReader(BytesIO):
 
 
 def too_many_entries() -> UnsupportedMedia:
-    return refused(f"The file is an archive of more than {MAX_ENTRIES:,} entries, or their names are too long.")
+    return unsupported_file(
+        f"The file is an archive of more than {MAX_ENTRIES:,} entries, or their names are too long."
+    )
 
 
-def entries(head: bytes) -> list[str]:
+def entry_names(head: bytes) -> list[str]:
     try:
         with zipfile.ZipFile(LimitedReader(head)) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
-        return names_in_part(head)
+        return partial_entry_names(head)
     if len(names) > MAX_ENTRIES:
         raise too_many_entries()
     return names
 
 
-def names_in_part(head: bytes) -> list[str]:
+def partial_entry_names(head: bytes) -> list[str]:
     """The names of the entries that begin in this part of the file."""
     names = []
     position = 0
     for _ in range(MAX_ENTRIES):
-        match = ENTRY.search(head, position)
+        match = ENTRY_HEADER.search(head, position)
         if match is None:
             break
         position = match.end() + int.from_bytes(match["length"], "little")

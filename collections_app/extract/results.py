@@ -5,18 +5,18 @@ from dataclasses import dataclass
 MEGABYTE = 1024 * 1024
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """No text can be extracted from this file; `message` is a sentence for the caller.
 
-    `code` is damaged, encrypted, or limit_ with archive, cells, characters, memory, pages or time. `may_pass` is true
-    if only the machine had no time, so that a retry may succeed.
+    `code` is damaged, encrypted, or limit_ with archive, cells, characters, memory, pages or time. `is_temporary` is
+    true if only the machine had no time, so that a retry may succeed.
     """
 
-    def __init__(self, code: str, message: str, *, may_pass: bool = False) -> None:
+    def __init__(self, code: str, message: str, *, is_temporary: bool = False) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
-        self.may_pass = may_pass
+        self.is_temporary = is_temporary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extracted:
+class ExtractionResult:
     """The text of a file. Offsets count its characters; an empty page starts where the next one does."""
 
     text: str
@@ -38,7 +38,7 @@ class Extracted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ExtractionLimits:
     """What the extraction of one file may use. The specification says "CPU 20 s, wall 30 s, 1 GB"; archives: "entries
     2000, total 200 MB, ratio 100"."""
 

@@ -20,16 +20,16 @@ from collections_app.http import load_requests, parameters, responses, serialize
 from collections_app.http.parameters import RequestParameters
 from collections_app.http.serializers import (
     PAGE_HEADERS,
-    SEARCH_MODE,
-    Loaded,
+    SEARCH_MODE_HEADER,
+    LoadedSerializer,
     OneCollectionParameters,
     SearchParameters,
 )
 from collections_app.ingest import loading
 from collections_app.models import Document
-from collections_app.models.collections import known_form
+from collections_app.models.collections import lookup_name
 from collections_app.search import metadata_listing
-from collections_app.search.metadata_listing import DEEPEST, DEFAULT_LIMIT, MAX_DOCUMENTS
+from collections_app.search.metadata_listing import DEFAULT_LIMIT, MAX_DOCUMENTS, MAX_OFFSET
 from collections_app.search.pipeline import SearchRequest, search
 from system.errors import AccessDenied, Invalid, NotFound
 from system.http import django_request
@@ -37,126 +37,137 @@ from system.http.json_view import JsonView
 from system.openapi import BODY_ERRORS, READ_ERRORS, WRITE_ERRORS, describe
 
 DELETE_ERRORS = (*READ_ERRORS, AccessDenied)
-BY_BODY_ERRORS = (*READ_ERRORS, *BODY_ERRORS)
-LOAD_ERRORS = (*BY_BODY_ERRORS, *WRITE_ERRORS, Invalid)
+READ_WITH_BODY_ERRORS = (*READ_ERRORS, *BODY_ERRORS)
+LOAD_ERRORS = (*READ_WITH_BODY_ERRORS, *WRITE_ERRORS, Invalid)
 LOAD_PARAMETERS = [OneCollectionParameters, serializers.LoadParameters.as_post_query_parameters()]
 LOAD_RESPONSES = {
-    200: OpenApiResponse(Loaded, "The document exists already."),
-    201: OpenApiResponse(Loaded, "The document can be found; if it is `empty`, it contains no text."),
-    202: OpenApiResponse(Loaded, "The document is stored and is loaded in the background; poll `status_url`."),
+    200: OpenApiResponse(LoadedSerializer, "The document exists already."),
+    201: OpenApiResponse(LoadedSerializer, "The document can be found; if it is `empty`, it contains no text."),
+    202: OpenApiResponse(
+        LoadedSerializer, "The document is stored and is loaded in the background; poll `status_url`."
+    ),
 }
-PASSAGES = {200: OpenApiResponse(serializers.Passage(many=True), "The passages, best first.")}
+PASSAGE_RESPONSES = {200: OpenApiResponse(serializers.PassageSerializer(many=True), "The passages, best first.")}
 
 
 @extend_schema(tags=["Document collections"])
-class Endpoint(JsonView):
+class CollectionEndpoint(JsonView):
     known: ClassVar[tuple[str, ...]] = ()
 
-    def parameters_of(self, request: Request) -> RequestParameters:
-        return parameters.of_request(request, self.known)
+    def read_parameters(self, request: Request) -> RequestParameters:
+        return parameters.parse_request(request, self.known)
 
 
-class LoadDocument(Endpoint):
+class LoadDocument(CollectionEndpoint):
     """Loads a file and makes it searchable. Creates the collection if it does not exist and you are allowed to.
 
     Every parameter can be given in the query string or in the form.
     """
 
     http_method_names = ["post"]
-    body_limit = uploads.body_limit()
+    body_limit = uploads.max_body_bytes()
 
     @describe(
         "load_a_document", "Load a document", LOAD_RESPONSES, *LOAD_ERRORS,
-        parameters=LOAD_PARAMETERS, request={"multipart/form-data": serializers.FileLoad},
+        parameters=LOAD_PARAMETERS, request={"multipart/form-data": serializers.FileLoadSerializer},
     )  # fmt: skip
     def post(self, request: Request) -> Response:
-        with uploads.receive(django_request(request)) as upload:
-            values = parameters.parse_parameters(request.query_params, upload.fields, load_requests.PARAMETERS)
-            name = values.require("collection_name", parameters.nonempty_text)
+        with uploads.receive_upload(django_request(request)) as upload:
+            values = parameters.parse_parameters(request.query_params, upload.fields, load_requests.PARAMETER_NAMES)
+            name = values.require("collection_name", parameters.read_nonempty_text)
             check = partial(loading.check_may_load, access.caller(request), name)
-            return load(request, load_requests.from_upload(upload, values, check), name)
+            return respond_to_load(request, load_requests.from_upload(upload, values, check), name)
 
 
-class LoadText(Endpoint):
+class LoadText(CollectionEndpoint):
     """Loads a text and makes it searchable. Creates the collection if it does not exist and you are allowed to.
 
     Every parameter can be given in the query string or in a JSON body.
     """
 
     http_method_names = ["post"]
-    body_limit = parameters.body_limit(settings.COLLECTIONS["text_limit"])
-    known = (*load_requests.PARAMETERS, "text")
+    body_limit = parameters.max_body_bytes(settings.COLLECTIONS["text_limit"])
+    known = (*load_requests.PARAMETER_NAMES, "text")
 
     @describe(
         "load_a_text", "Load a text", LOAD_RESPONSES, *LOAD_ERRORS,
-        parameters=LOAD_PARAMETERS, request=serializers.TextLoad,
+        parameters=LOAD_PARAMETERS, request=serializers.TextLoadSerializer,
     )  # fmt: skip
     def post(self, request: Request) -> Response:
-        values = self.parameters_of(request)
+        values = self.read_parameters(request)
         load_request = load_requests.from_text(values)
-        return load(request, load_request, values.require("collection_name", parameters.nonempty_text))
+        return respond_to_load(request, load_request, values.require("collection_name", parameters.read_nonempty_text))
 
 
-def load(request: Request, load_request: loading.LoadRequest, name: str) -> Response:
-    return responses.loaded(request, loading.load_by_name(access.caller(request), name, load_request))
+def respond_to_load(request: Request, load_request: loading.LoadRequest, name: str) -> Response:
+    return responses.load_response(request, loading.load_by_name(access.caller(request), name, load_request))
 
 
-class RelevantDocuments(Endpoint):
+class RelevantDocuments(CollectionEndpoint):
     """Every parameter can be given in the query string or in a JSON body."""
 
     http_method_names = ["get", "head", "post"]
     known = SearchParameters.names()
 
-    @describe("search", "Search", PASSAGES, *READ_ERRORS, parameters=[SearchParameters, SEARCH_MODE], methods=["GET"])
     @describe(
-        "search_by_a_body", "Search with a JSON body", PASSAGES, *BY_BODY_ERRORS,
-        parameters=[SearchParameters.as_post_query_parameters(), SEARCH_MODE], request=SearchParameters,
+        "search",
+        "Search",
+        PASSAGE_RESPONSES,
+        *READ_ERRORS,
+        parameters=[SearchParameters, SEARCH_MODE_HEADER],
+        methods=["GET"],
+    )
+    @describe(
+        "search_by_a_body", "Search with a JSON body", PASSAGE_RESPONSES, *READ_WITH_BODY_ERRORS,
+        parameters=[SearchParameters.as_post_query_parameters(), SEARCH_MODE_HEADER], request=SearchParameters,
         methods=["POST"],
     )  # fmt: skip
     def get(self, request: Request) -> Response:
-        values = self.parameters_of(request)
-        search_request = search_request_of(values)
-        names = values.require("collection_names", parameters.names)
-        return responses.passages(search(access.open_all(access.caller(request), names), search_request))
+        values = self.read_parameters(request)
+        search_request = build_search_request(values)
+        names = values.require("collection_names", parameters.read_names)
+        return responses.passages_response(
+            search(access.open_collections(access.caller(request), names), search_request)
+        )
 
     post = get
 
 
-def search_request_of(values: RequestParameters) -> SearchRequest:
+def build_search_request(values: RequestParameters) -> SearchRequest:
     """The search that the parameters describe, in any collections."""
     return SearchRequest(
-        query=values.require("query", parameters.query),
-        k=values.get("k", parameters.number(1, parameters.MAX_K)) or parameters.DEFAULT_K,
-        filter=parameters.filter_in(values, "metadata"),
-        mode=values.get("mode", parameters.choice(parameters.MODES)) or "hybrid",
-        alpha=values.get("alpha", parameters.share),
+        query=values.require("query", parameters.read_query),
+        k=values.get("k", parameters.number_reader(1, parameters.MAX_K)) or parameters.DEFAULT_K,
+        filter=parameters.read_filter(values, "metadata"),
+        mode=values.get("mode", parameters.choice_reader(parameters.SEARCH_MODES)) or "hybrid",
+        alpha=values.get("alpha", parameters.read_share),
     )
 
 
-class ContentByTag(Endpoint):
+class ContentByTag(CollectionEndpoint):
     """Every parameter can be given in the query string or in a JSON body."""
 
     http_method_names = ["get", "head", "post"]
     known = serializers.ContentByTagParameters.names()
 
     @describe(
-        "read_whole_documents", "Read whole documents", {200: serializers.Content(many=True)}, *READ_ERRORS,
+        "read_whole_documents", "Read whole documents", {200: serializers.ContentSerializer(many=True)}, *READ_ERRORS,
         parameters=[serializers.ContentByTagParameters, *PAGE_HEADERS], methods=["GET"],
     )  # fmt: skip
     @describe(
         "read_whole_documents_by_a_body", "Read whole documents with a JSON body",
-        {200: serializers.Content(many=True)}, *BY_BODY_ERRORS,
+        {200: serializers.ContentSerializer(many=True)}, *READ_WITH_BODY_ERRORS,
         parameters=[serializers.ContentByTagParameters.as_post_query_parameters(), *PAGE_HEADERS],
         request=serializers.ContentByTagParameters, methods=["POST"],
     )  # fmt: skip
     def get(self, request: Request) -> HttpResponse:
-        values = self.parameters_of(request)
-        name = values.require("collection_name", parameters.nonempty_text)
-        condition = parameters.filter_in(values, "tag_info")
-        limit = values.get("limit", parameters.number(1, MAX_DOCUMENTS)) or DEFAULT_LIMIT
-        offset = values.get("offset", parameters.number(0, DEEPEST)) or 0
+        values = self.read_parameters(request)
+        name = values.require("collection_name", parameters.read_nonempty_text)
+        condition = parameters.read_filter(values, "tag_info")
+        limit = values.get("limit", parameters.number_reader(1, MAX_DOCUMENTS)) or DEFAULT_LIMIT
+        offset = values.get("offset", parameters.number_reader(0, MAX_OFFSET)) or 0
         collection = access.open_collection(access.caller(request), name, "read")
-        with metadata_listing.matching(collection, condition, limit=limit, offset=offset) as page:
+        with metadata_listing.matching_documents(collection, condition, limit=limit, offset=offset) as page:
             # Rendered inside the block, which holds one long document at a time.
             response = HttpResponse(JSONRenderer().render(page.documents), content_type="application/json")
         response["X-Total-Count"] = str(page.total)
@@ -167,7 +178,7 @@ class ContentByTag(Endpoint):
     post = get
 
 
-class DocumentNames(Endpoint):
+class DocumentNames(CollectionEndpoint):
     http_method_names = ["get", "head"]
     known = OneCollectionParameters.names()
 
@@ -176,57 +187,57 @@ class DocumentNames(Endpoint):
         parameters=[OneCollectionParameters],
     )  # fmt: skip
     def get(self, request: Request) -> Response:
-        name = self.parameters_of(request).require("collection_name", parameters.nonempty_text)
+        name = self.read_parameters(request).require("collection_name", parameters.read_nonempty_text)
         collection = access.open_collection(access.caller(request), name, "read")
         documents = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("id")
         return Response(list(documents.values_list("doc_id", flat=True).iterator()))
 
 
-class CollectionList(Endpoint):
+class CollectionList(CollectionEndpoint):
     http_method_names = ["get", "head"]
 
     @describe(
         "list_the_collections", "List the collections", {200: serializers.CollectionSerializer(many=True)}, *READ_ERRORS
     )
     def get(self, request: Request) -> Response:
-        self.parameters_of(request)
-        return Response(responses.collections(list(access.readable(access.caller(request)))))
+        self.read_parameters(request)
+        return Response(responses.collection_bodies(list(access.readable_collections(access.caller(request)))))
 
 
-class DeleteDocument(Endpoint):
+class DeleteDocument(CollectionEndpoint):
     """Every parameter can be given in the query string or in a JSON body."""
 
     http_method_names = ["delete"]
     known = serializers.DeleteDocumentParameters.names()
 
     @describe(
-        "delete_a_document", "Delete a document", {200: serializers.DeletedDocument}, *DELETE_ERRORS,
+        "delete_a_document", "Delete a document", {200: serializers.DeletedDocumentSerializer}, *DELETE_ERRORS,
         parameters=[serializers.DeleteDocumentParameters],
     )  # fmt: skip
     def delete(self, request: Request) -> Response:
-        values = self.parameters_of(request)
-        name = values.require("collection_name", parameters.nonempty_text)
-        doc_id = values.require("id_value", parameters.text)
+        values = self.read_parameters(request)
+        name = values.require("collection_name", parameters.read_nonempty_text)
+        doc_id = values.require("id_value", parameters.read_text)
         collection = access.open_collection(access.caller(request), name, "write")
         try:
             chunks = deletion.delete_document(collection, doc_id)
         except NotFound as error:
             error.field = "id_value"  # this endpoint's name for doc_id
             raise
-        return Response(responses.deleted_document(collection, known_form(doc_id), chunks))
+        return Response(responses.deleted_document_body(collection, lookup_name(doc_id), chunks))
 
 
-class DeleteCollection(Endpoint):
+class DeleteCollection(CollectionEndpoint):
     """Every parameter can be given in the query string or in a JSON body."""
 
     http_method_names = ["delete"]
     known = OneCollectionParameters.names()
 
     @describe(
-        "delete_a_collection", "Delete a collection", {200: serializers.DeletedCollection}, *DELETE_ERRORS,
+        "delete_a_collection", "Delete a collection", {200: serializers.DeletedCollectionSerializer}, *DELETE_ERRORS,
         parameters=[OneCollectionParameters],
     )  # fmt: skip
     def delete(self, request: Request) -> Response:
-        name = self.parameters_of(request).require("collection_name", parameters.nonempty_text)
+        name = self.read_parameters(request).require("collection_name", parameters.read_nonempty_text)
         collection = access.open_collection(access.caller(request), name, "manage")
-        return Response(responses.deleted_collection(collection, *deletion.delete_collection(collection)))
+        return Response(responses.deleted_collection_body(collection, *deletion.delete_collection(collection)))

@@ -15,7 +15,7 @@ from collections_app.extract.parsers.common.decoding import is_text
 from collections_app.metadata import filter
 from collections_app.metadata import validation as document_metadata
 from collections_app.metadata.filter import Filter
-from collections_app.models.collections import well_named
+from collections_app.models.collections import normalize_name
 from system.encoded_query import QueryError
 from system.errors import BadRequest, TooLarge, combined
 from system.http.request_body import InvalidJson, has_lone_surrogate, parse_json
@@ -25,18 +25,18 @@ MAX_QUERY_BYTES = 8 * 1024
 MAX_FILTER_BYTES = 16 * 1024
 DEFAULT_K = 5
 MAX_K = 200
-MODES = {"hybrid": "keywords and meaning", "vector": "meaning", "text": "keywords"}
-ON_DUPLICATE = {
+SEARCH_MODES = {"hybrid": "keywords and meaning", "vector": "meaning", "text": "keywords"}
+ON_DUPLICATE_CHOICES = {
     "skip": "return the existing document",
     "replace": "replace its content",
     "error": "respond with 409",
 }
-SWITCH = {"true": True, "1": True, "false": False, "0": False}
+BOOLEAN_WORDS = {"true": True, "1": True, "false": False, "0": False}
 # JSON can write each character of the text as \uXXXX. The envelope holds quotes and the other parameters.
-ESCAPES = 3
+ESCAPE_FACTOR = 3
 ENVELOPE_BYTES = 256 * 1024
 
-Value = TypeVar("Value")
+ParameterValue = TypeVar("ParameterValue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class TextValue:
 
     def one(self, name: str) -> str:
         if len(self.texts) > 1:
-            raise refused(name, f"{name} was given more than once.")
+            raise parameter_error(name, f"{name} was given more than once.")
         return self.texts[0]
 
 
@@ -57,27 +57,27 @@ class RequestParameters:
 
     values: Mapping[str, Sequence[Any]]
 
-    def get(self, name: str, read: Callable[[str, Any], Value | None]) -> Value | None:
+    def get(self, name: str, reader: Callable[[str, Any], ParameterValue | None]) -> ParameterValue | None:
         """Returns the value that all sources agree on, or None."""
-        values = [value for raw in self.values.get(name, ()) if (value := read(name, raw)) is not None]
+        values = [value for raw in self.values.get(name, ()) if (value := reader(name, raw)) is not None]
         # Compared as JSON, because 1 == True in Python.
         if len({json.dumps(value, sort_keys=True, default=str) for value in values}) > 1:
-            raise refused(name, f"{name} was given twice with different values.", code="contradiction")
+            raise parameter_error(name, f"{name} was given twice with different values.", code="contradiction")
         return values[0] if values else None
 
-    def require(self, name: str, read: Callable[[str, Any], Value]) -> Value:
-        value = self.get(name, read)
+    def require(self, name: str, reader: Callable[[str, Any], ParameterValue]) -> ParameterValue:
+        value = self.get(name, reader)
         if value is None:
-            raise refused(name, f"{name} is required.", code="mandatory")
+            raise parameter_error(name, f"{name} is required.", code="mandatory")
         return value
 
 
-def of_request(request: Request, known: Sequence[str]) -> RequestParameters:
+def parse_request(request: Request, known_names: Sequence[str]) -> RequestParameters:
     """Reads the query string and an optional JSON body."""
-    return parse_parameters(request.query_params, body_of(request), known)
+    return parse_parameters(request.query_params, json_body(request), known_names)
 
 
-def body_of(request: Request) -> Mapping[str, Any]:
+def json_body(request: Request) -> Mapping[str, Any]:
     """Returns the JSON object in the body; an empty one if there is no body."""
     body = request.data
     if not isinstance(body, Mapping):
@@ -85,14 +85,14 @@ def body_of(request: Request) -> Mapping[str, Any]:
     return body
 
 
-def parse_parameters(query: Any, body: Mapping[str, Any], known: Sequence[str]) -> RequestParameters:
+def parse_parameters(query: Any, body: Mapping[str, Any], known_names: Sequence[str]) -> RequestParameters:
     """Refuses unknown names, in the query string too: a misspelled filter would otherwise return too many results.
 
     >>> from django.http import QueryDict
-    >>> parse_parameters(QueryDict("k=3"), {"k": 3}, ("k",)).get("k", number(1, 9))
+    >>> parse_parameters(QueryDict("k=3"), {"k": 3}, ("k",)).get("k", number_reader(1, 9))
     3
     """
-    refuse_unknown((*query, *body), known)
+    refuse_unknown((*query, *body), known_names)
     values: dict[str, list[Any]] = {}
     for name in query:
         values.setdefault(name, []).append(TextValue(tuple(query.getlist(name))))
@@ -103,10 +103,10 @@ def parse_parameters(query: Any, body: Mapping[str, Any], known: Sequence[str]) 
 
 
 def refuse_unknown(
-    names: Iterable[str], known: Sequence[str], message: str = "The parameter {} does not exist"
+    names: Iterable[str], known_names: Sequence[str], message: str = "The parameter {} does not exist"
 ) -> None:
-    hint = f"; known are {', '.join(known)}." if known else "."
-    unknown = [name[:80] for name in dict.fromkeys(names) if name not in known]
+    hint = f"; known are {', '.join(known_names)}." if known_names else "."
+    unknown = [name[:80] for name in dict.fromkeys(names) if name not in known_names]
     if unknown:
         raise combined(
             [BadRequest(message.format(name or '""') + hint, code="unknown_field", field=name) for name in unknown]
@@ -116,166 +116,166 @@ def refuse_unknown(
 # Readers of single parameters, for text and JSON values. Each raises BadRequest with the reason.
 
 
-def text(name: str, value: Any) -> str:
+def read_text(name: str, value: Any) -> str:
     value = value.one(name) if isinstance(value, TextValue) else value
     if not isinstance(value, str):
-        raise refused(name, f"{name} must be a string.")
-    return storable(name, value)
+        raise parameter_error(name, f"{name} must be a string.")
+    return require_storable(name, value)
 
 
-def storable(name: str, value: str) -> str:
+def require_storable(name: str, value: str) -> str:
     if "\x00" in value or has_lone_surrogate(value):
-        raise refused(name, f"{name} contains a character that cannot be stored.")
+        raise parameter_error(name, f"{name} contains a character that cannot be stored.")
     return value
 
 
-def nonempty_text(name: str, value: Any) -> str:
-    content = text(name, value)
+def read_nonempty_text(name: str, value: Any) -> str:
+    content = read_text(name, value)
     if not content:
-        raise refused(name, f"{name} is empty.")
+        raise parameter_error(name, f"{name} is empty.")
     return content
 
 
-def name_of(name: str, value: Any) -> str:
+def read_name(name: str, value: Any) -> str:
     """A valid name of a new collection or document, in its stored form."""
     try:
-        return well_named(text(name, value))
+        return normalize_name(read_text(name, value))
     except ValueError as error:
-        raise refused(name, str(error)) from None
+        raise parameter_error(name, str(error)) from None
 
 
-def number(least: int, most: int) -> Callable[[str, Any], int]:
+def number_reader(minimum: int, maximum: int) -> Callable[[str, Any], int]:
     """
-    >>> number(1, 200)("k", 5), number(1, 200)("k", TextValue(("7",)))
+    >>> number_reader(1, 200)("k", 5), number_reader(1, 200)("k", TextValue(("7",)))
     (5, 7)
     """
 
     def read(name: str, value: Any) -> int:
         if isinstance(value, TextValue):
-            word = value.one(name)
-            value = int(word) if re.fullmatch("[0-9]{1,9}", word, re.ASCII) else None
-        if type(value) is not int or not least <= value <= most:
-            raise refused(name, f"{name} must be a whole number from {least} to {most:,}.")
+            digits = value.one(name)
+            value = int(digits) if re.fullmatch("[0-9]{1,9}", digits, re.ASCII) else None
+        if type(value) is not int or not minimum <= value <= maximum:
+            raise parameter_error(name, f"{name} must be a whole number from {minimum} to {maximum:,}.")
         return value
 
     return read
 
 
-def share(name: str, value: Any) -> float:
+def read_share(name: str, value: Any) -> float:
     """
-    >>> share("alpha", TextValue(("0.5",))), share("alpha", 1)
+    >>> read_share("alpha", TextValue(("0.5",))), read_share("alpha", 1)
     (0.5, 1.0)
     """
     if isinstance(value, TextValue):
-        word = value.one(name)
-        value = float(word) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,18})?", word, re.ASCII) else None
+        digits = value.one(name)
+        value = float(digits) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,18})?", digits, re.ASCII) else None
     if type(value) not in (int, float) or not 0 <= value <= 1:
-        raise refused(name, f"{name} must be a number from 0 to 1.")
+        raise parameter_error(name, f"{name} must be a number from 0 to 1.")
     return float(value)
 
 
-def switch(name: str, value: Any) -> bool | None:
+def read_boolean(name: str, value: Any) -> bool | None:
     """Returns None for an empty value, which means the default."""
     if isinstance(value, TextValue):
-        word = value.one(name)
-        if not word:
+        text = value.one(name)
+        if not text:
             return None
-        value = SWITCH.get(word.lower())
+        value = BOOLEAN_WORDS.get(text.lower())
     if type(value) is not bool:
-        raise refused(name, f"{name} must be true or false.")
+        raise parameter_error(name, f"{name} must be true or false.")
     return value
 
 
-def choice(allowed: Collection[str]) -> Callable[[str, Any], str]:
+def choice_reader(allowed: Collection[str]) -> Callable[[str, Any], str]:
     def read(name: str, value: Any) -> str:
-        word = text(name, value)
-        if word not in allowed:
-            raise refused(name, f"{name} must be one of {', '.join(allowed)}.")
-        return word
+        value_text = read_text(name, value)
+        if value_text not in allowed:
+            raise parameter_error(name, f"{name} must be one of {', '.join(allowed)}.")
+        return value_text
 
     return read
 
 
-def names(name: str, value: Any) -> list[str]:
+def read_names(name: str, value: Any) -> list[str]:
     """Names of collections: an array or one name; in a query string also repeated. Duplicates are dropped.
 
-    >>> names("collection_names", TextValue(("b", "a", "b"))), names("collection_names", TextValue(('["a", "c"]',)))
+    >>> read_names("names", TextValue(("b", "a", "b"))), read_names("names", TextValue(('["a", "c"]',)))
     (['b', 'a'], ['a', 'c'])
     """
     if isinstance(value, TextValue):
-        words = list(value.texts)
-        value = json_text(name, words[0]) if len(words) == 1 and words[0].startswith("[") else words
+        texts = list(value.texts)
+        value = parse_json_text(name, texts[0]) if len(texts) == 1 and texts[0].startswith("[") else texts
     elif isinstance(value, str):
         value = [value]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise refused(name, f"{name} must be an array of strings.")
-    unique = list(dict.fromkeys(nonempty_text(name, item) for item in value))
+        raise parameter_error(name, f"{name} must be an array of strings.")
+    unique = list(dict.fromkeys(read_nonempty_text(name, item) for item in value))
     if not 1 <= len(unique) <= MAX_COLLECTIONS:
-        raise refused(name, f"{name} must have 1 to {MAX_COLLECTIONS} names.")
+        raise parameter_error(name, f"{name} must have 1 to {MAX_COLLECTIONS} names.")
     return unique
 
 
-def query(name: str, value: Any) -> str:
-    words = text(name, value)
-    if not words.strip():
-        raise refused(name, f"{name} is empty.")
-    if len(words.encode()) > MAX_QUERY_BYTES:
-        raise refused(name, f"{name} must have at most {MAX_QUERY_BYTES:,} bytes.")
-    return words
+def read_query(name: str, value: Any) -> str:
+    query = read_text(name, value)
+    if not query.strip():
+        raise parameter_error(name, f"{name} is empty.")
+    if len(query.encode()) > MAX_QUERY_BYTES:
+        raise parameter_error(name, f"{name} must have at most {MAX_QUERY_BYTES:,} bytes.")
+    return query
 
 
-def filter_text(name: str, value: Any) -> str:
+def read_filter_text(name: str, value: Any) -> str:
     if not isinstance(value, TextValue | str):
-        raise refused(name, f"{name} must be a filter, for example type=manual^priority<3.")
-    return text(name, value)
+        raise parameter_error(name, f"{name} must be a filter, for example type=manual^priority<3.")
+    return read_text(name, value)
 
 
-def filter_in(values: RequestParameters, name: str) -> Filter:
+def read_filter(values: RequestParameters, name: str) -> Filter:
     """The conditions on metadata; an empty text means no condition."""
-    encoded_query = values.get(name, filter_text) or ""
+    encoded_query = values.get(name, read_filter_text) or ""
     if len(encoded_query.encode()) > MAX_FILTER_BYTES:
-        raise refused(name, f"{name} must have at most {MAX_FILTER_BYTES:,} bytes.")
+        raise parameter_error(name, f"{name} must have at most {MAX_FILTER_BYTES:,} bytes.")
     try:
-        return filter.read(encoded_query)
+        return filter.parse_filter(encoded_query)
     except QueryError as error:
         raise BadRequest(
             f"The filter cannot be understood: {error}.", code="invalid_query", field=name, position=error.position
         ) from None
 
 
-def metadata(name: str, value: Any) -> dict[str, Any]:
+def read_metadata(name: str, value: Any) -> dict[str, Any]:
     """A JSON object or its text, checked against the limits for metadata."""
     if isinstance(value, TextValue):
         value = value.one(name)
     if isinstance(value, str):
-        return document_metadata.read(value) if value.strip() else {}
-    return document_metadata.checked(value)
+        return document_metadata.parse_metadata(value) if value.strip() else {}
+    return document_metadata.validate_metadata(value)
 
 
-def long_text(limit: int) -> Callable[[str, Any], str]:
+def long_text_reader(limit: int) -> Callable[[str, Any], str]:
     def read(name: str, value: Any) -> str:
-        content = nonempty_text(name, value)
+        content = read_nonempty_text(name, value)
         if len(content.encode()) > limit:
             raise TooLarge(f"{name} must have at most {limit:,} bytes.", field=name)
         # Refused here, or the document would be stored but never be readable.
         if not is_text(content, may_be_unknown=True):
-            raise refused(name, f"{name} is not text: it contains too many control characters.")
+            raise parameter_error(name, f"{name} is not text: it contains too many control characters.")
         return content
 
     return read
 
 
-def json_text(name: str, value: str) -> Any:
+def parse_json_text(name: str, value: str) -> Any:
     try:
-        return parse_json(storable(name, value).encode())
+        return parse_json(require_storable(name, value).encode())
     except InvalidJson as error:
-        raise refused(name, f"{name} is not valid JSON: {error.message}", code="invalid_json") from None
+        raise parameter_error(name, f"{name} is not valid JSON: {error.message}", code="invalid_json") from None
 
 
-def refused(name: str, message: str, code: str = "invalid_parameter") -> BadRequest:
+def parameter_error(name: str, message: str, code: str = "invalid_parameter") -> BadRequest:
     return BadRequest(message, code=code, field=name)
 
 
-def body_limit(text_limit: int) -> int:
+def max_body_bytes(text_limit: int) -> int:
     """The size limit of a JSON body whose text has this limit, in bytes."""
-    return ESCAPES * text_limit + ENVELOPE_BYTES
+    return ESCAPE_FACTOR * text_limit + ENVELOPE_BYTES

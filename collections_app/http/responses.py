@@ -7,21 +7,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from collections_app.documents import counts, deletion
-from collections_app.documents.counts import Counts
-from collections_app.http.serializers import Passage
+from collections_app.documents.counts import DocumentCounts
+from collections_app.http.serializers import PassageSerializer
 from collections_app.ingest.loading import LoadResult
 from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Collection, Version
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 from collections_app.search.pipeline import Hit, SearchResult
 from system.errors import Conflict, Invalid
 from system.http import django_request
 from system.http.error_responses import own_url
 
-SEARCH_MODE = "X-Search-Mode"
+SEARCH_MODE_HEADER = "X-Search-Mode"
 # `type` is the same for all passages.
-HIT_FIELDS = tuple(name for name in Passage().get_fields() if name not in ("id", "type"))
-DOCUMENTS = "/api/collections/{collection}/documents/{document}"
+HIT_FIELDS = tuple(name for name in PassageSerializer().get_fields() if name not in ("id", "type"))
+DOCUMENT_PATH = "/api/collections/{collection}/documents/{document}"
 
 
 class ExtractionFailed(Invalid):
@@ -40,23 +40,23 @@ class ExtractionFailed(Invalid):
 class Superseded(Conflict):
     """The request was valid, but nothing of it is stored any more."""
 
-    code = deletion.SUPERSEDED
+    code = deletion.SUPERSEDED_CODE
     message = "The document was replaced or deleted during the request."
 
 
 def status_url(request: Request, collection_id: str, document_id: str) -> str:
-    return own_url(django_request(request), DOCUMENTS.format(collection=collection_id, document=document_id))
+    return own_url(django_request(request), DOCUMENT_PATH.format(collection=collection_id, document=document_id))
 
 
-def loaded(request: Request, result: LoadResult) -> Response:
+def load_response(request: Request, result: LoadResult) -> Response:
     """201 if the document can be found or has no text, 202 while it is processed, 200 if it existed already, and 409 if
     newer content or a deletion has replaced it."""
     version = result.version
-    if version.error_code == deletion.SUPERSEDED:
+    if version.error_code == deletion.SUPERSEDED_CODE:
         raise Superseded
-    if version.state == State.FAILED and not result.is_duplicate:
+    if version.state == VersionState.FAILED and not result.is_duplicate:
         raise ExtractionFailed(version, result.document.doc_id)
-    is_done = version.state in (State.READY, State.EMPTY)
+    is_done = version.state in (VersionState.READY, VersionState.EMPTY)
     body = {
         "status": "OK",
         "doc_id": result.document.doc_id,
@@ -73,23 +73,23 @@ def loaded(request: Request, result: LoadResult) -> Response:
     return Response(body, status=200 if result.is_duplicate else 201 if is_done else 202)
 
 
-def passages(result: SearchResult) -> Response:
-    response = Response([passage(hit) for hit in result.hits])
+def passages_response(result: SearchResult) -> Response:
+    response = Response([passage_body(hit) for hit in result.hits])
     if result.is_without_vectors:
-        response[SEARCH_MODE] = "text"
+        response[SEARCH_MODE_HEADER] = "text"
     return response
 
 
-def passage(hit: Hit) -> dict[str, Any]:
+def passage_body(hit: Hit) -> dict[str, Any]:
     return {"id": hit.id, "type": "Document"} | {name: getattr(hit, name) for name in HIT_FIELDS}
 
 
-def collections(readable: Sequence[Collection]) -> list[dict[str, Any]]:
-    counts_by_id = counts.by_collection([collection.pk for collection in readable])
-    return [collection_body(collection, counts_by_id[collection.pk]) for collection in readable]
+def collection_bodies(collections: Sequence[Collection]) -> list[dict[str, Any]]:
+    counts_by_id = counts.count_by_collection([collection.pk for collection in collections])
+    return [collection_body(collection, counts_by_id[collection.pk]) for collection in collections]
 
 
-def collection_body(collection: Collection, counts: Counts) -> dict[str, Any]:
+def collection_body(collection: Collection, counts: DocumentCounts) -> dict[str, Any]:
     return {
         "collection_name": collection.name,
         "documents_count": counts.documents,
@@ -103,11 +103,11 @@ def collection_body(collection: Collection, counts: Counts) -> dict[str, Any]:
     }
 
 
-def deleted_document(collection: Collection, doc_id: str, chunks: int) -> dict[str, Any]:
+def deleted_document_body(collection: Collection, doc_id: str, chunks: int) -> dict[str, Any]:
     names = {"collection_name": collection.name, "doc_id": doc_id}
     return {"status": "OK", **names, "deleted": True, "deleted_chunks": chunks}
 
 
-def deleted_collection(collection: Collection, documents: int, chunks: int) -> dict[str, Any]:
+def deleted_collection_body(collection: Collection, documents: int, chunks: int) -> dict[str, Any]:
     deleted = {"deleted": True, "deleted_documents": documents, "deleted_chunks": chunks}
     return {"status": "OK", "collection_name": collection.name, **deleted}

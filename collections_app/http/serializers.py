@@ -12,20 +12,20 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as drf
 from rest_framework.fields import empty
 
-from collections_app.http.parameters import DEFAULT_K, MAX_COLLECTIONS, MAX_K, MODES, ON_DUPLICATE
+from collections_app.http.parameters import DEFAULT_K, MAX_COLLECTIONS, MAX_K, ON_DUPLICATE_CHOICES, SEARCH_MODES
 from collections_app.models.collections import MAX_NAME_LENGTH
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 from collections_app.search.metadata_listing import DEFAULT_LIMIT, MAX_DOCUMENTS
 from system.openapi import Object, response_header
 
-FILTER = "Conditions on metadata as an encoded query, such as `status=active^priority>2`. Empty for no condition."
-METADATA = (
+FILTER_HELP = "Conditions on metadata as an encoded query, such as `status=active^priority>2`. Empty for no condition."
+METADATA_HELP = (
     "`sys_id`, `status` and `type` are strings, `priority` is an integer, `flag` a boolean and `created` an ISO 8601 "
     "time in UTC. Other fields are free."
 )
-FREE: Object = {"type": "object", "additionalProperties": True}
+FREE_OBJECT: Object = {"type": "object", "additionalProperties": True}
 
-SEARCH_MODE = response_header(
+SEARCH_MODE_HEADER = response_header(
     "X-Search-Mode",
     {"const": "text"},
     "`text` if the search used keywords only, because the embedding provider did not answer.",
@@ -35,15 +35,15 @@ PAGE_HEADERS = [
     response_header("X-Next-Offset", {"type": "integer", "minimum": 1}, "The next page's offset, if there is one."),
 ]
 
-count = partial(drf.IntegerField, min_value=0)
+count_field = partial(drf.IntegerField, min_value=0)
 
 
-def field_of(schema: Object, **options: Any) -> Any:
+def schema_field(schema: Object, **options: Any) -> Any:
     """A field that DRF has no type for."""
     return extend_schema_field(schema)(type("Field", (drf.Field,), {}))(**options)
 
 
-def texts() -> drf.ListField:
+def text_list_field() -> drf.ListField:
     return drf.ListField(child=drf.CharField())
 
 
@@ -86,8 +86,12 @@ class OneCollectionParameters(Parameters):
 
 
 class LoadParameters(Parameters):
-    metadata = field_of(
-        {"type": "string", "contentMediaType": "application/json", "contentSchema": FREE | {"description": METADATA}},
+    metadata = schema_field(
+        {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": FREE_OBJECT | {"description": METADATA_HELP},
+        },
         required=False,
         help_text="A JSON object as text.",
     )
@@ -98,21 +102,21 @@ class LoadParameters(Parameters):
         help_text="The id of the document; generated if left out.",
     )
     on_duplicate = drf.ChoiceField(
-        choices=list(ON_DUPLICATE.items()), default="skip", help_text="The action if the document exists."
+        choices=list(ON_DUPLICATE_CHOICES.items()), default="skip", help_text="The action if the document exists."
     )
     wait = drf.BooleanField(default=True, help_text="`false`: respond with 202 and load in the background.")
 
 
-class FileLoad(LoadParameters):
-    file = field_of(
+class FileLoadSerializer(LoadParameters):
+    file = schema_field(
         {"type": "string", "format": "binary"},
         help_text="PDF, DOCX, PPTX, XLSX, ODT, HTML, Markdown, CSV, EML, RTF or plain text.",
     )
 
 
-class TextLoad(LoadParameters):
+class TextLoadSerializer(LoadParameters):
     text = drf.CharField(min_length=1, help_text="The text of the document.")
-    metadata = field_of(FREE, required=False, help_text=METADATA)
+    metadata = schema_field(FREE_OBJECT, required=False, help_text=METADATA_HELP)
 
 
 class SearchParameters(Parameters):
@@ -121,9 +125,9 @@ class SearchParameters(Parameters):
     )
     query = drf.CharField(min_length=1, help_text="What to search for, in words; at most 8 KB.")
     k = drf.IntegerField(min_value=1, max_value=MAX_K, default=DEFAULT_K, help_text="The maximum number of passages.")
-    metadata = drf.CharField(required=False, allow_blank=True, help_text=FILTER)
-    mode = drf.ChoiceField(choices=list(MODES.items()), default="hybrid", help_text="The retrieval method.")
-    alpha = field_of(
+    metadata = drf.CharField(required=False, allow_blank=True, help_text=FILTER_HELP)
+    mode = drf.ChoiceField(choices=list(SEARCH_MODES.items()), default="hybrid", help_text="The retrieval method.")
+    alpha = schema_field(
         {"type": "number", "minimum": 0, "maximum": 1},
         required=False,
         help_text="The keyword weight in a hybrid search; by default that of the collection.",
@@ -135,7 +139,7 @@ class CollectionSearch(SearchParameters):
 
 
 class ContentByTagParameters(OneCollectionParameters):
-    tag_info = drf.CharField(required=False, allow_blank=True, help_text=FILTER)
+    tag_info = drf.CharField(required=False, allow_blank=True, help_text=FILTER_HELP)
     limit = drf.IntegerField(
         min_value=1, max_value=MAX_DOCUMENTS, default=DEFAULT_LIMIT, help_text="The maximum number of documents."
     )
@@ -146,79 +150,79 @@ class DeleteDocumentParameters(OneCollectionParameters):
     id_value = drf.CharField(min_length=1, help_text="The `doc_id` of a document.")
 
 
-class Loaded(drf.Serializer[Any]):
-    status = field_of({"const": "OK"})
+class LoadedSerializer(drf.Serializer[Any]):
+    status = schema_field({"const": "OK"})
     doc_id = drf.CharField()
     collection_name = drf.CharField()
-    document_status = drf.ChoiceField(choices=State.choices)
+    document_status = drf.ChoiceField(choices=VersionState.choices)
     duplicate = drf.BooleanField()
-    chunks_count = count()
+    chunks_count = count_field()
     pages = drf.IntegerField(allow_null=True)
     sha256 = drf.CharField()
-    metadata = field_of(FREE)
+    metadata = schema_field(FREE_OBJECT)
     status_url = drf.CharField()
-    warnings = texts()
+    warnings = text_list_field()
 
 
-class Scores(drf.Serializer[Any]):
+class ScoresSerializer(drf.Serializer[Any]):
     vector = drf.FloatField(allow_null=True)
     text = drf.FloatField(allow_null=True)
 
 
-class Passage(drf.Serializer[Any]):
+class PassageSerializer(drf.Serializer[Any]):
     id = drf.CharField()
-    type = field_of({"const": "Document"})
+    type = schema_field({"const": "Document"})
     page_content = drf.CharField()
-    metadata = field_of(FREE)
+    metadata = schema_field(FREE_OBJECT)
     doc_id = drf.CharField()
     collection_name = drf.CharField()
-    chunk_index = count()
-    chunks_count = count()
+    chunk_index = count_field()
+    chunks_count = count_field()
     page = drf.IntegerField(allow_null=True)
     page_end = drf.IntegerField(allow_null=True)
-    char_start = count()
-    char_end = count()
-    heading_path = texts()
+    char_start = count_field()
+    char_end = count_field()
+    heading_path = text_list_field()
     filename = drf.CharField()
     score = drf.FloatField()
-    scores = Scores()
-    highlights = drf.ListField(child=drf.ListField(child=count(), min_length=2, max_length=2))
+    scores = ScoresSerializer()
+    highlights = drf.ListField(child=drf.ListField(child=count_field(), min_length=2, max_length=2))
 
 
-class Content(drf.Serializer[Any]):
+class ContentSerializer(drf.Serializer[Any]):
     doc_id = drf.CharField()
     collection_name = drf.CharField()
     page_content = drf.CharField()
-    metadata = field_of(FREE)
+    metadata = schema_field(FREE_OBJECT)
     filename = drf.CharField()
-    chunks_count = count()
+    chunks_count = count_field()
     created_at = drf.DateTimeField()
     updated_at = drf.DateTimeField()
 
 
 class CollectionSerializer(drf.Serializer[Any]):
     collection_name = drf.CharField()
-    documents_count = count()
-    chunks_count = count()
-    documents_by_status = drf.DictField(child=count())
+    documents_count = count_field()
+    chunks_count = count_field()
+    documents_by_status = drf.DictField(child=count_field())
     embedding_model = drf.CharField()
-    chunk_size = count()
-    chunk_overlap = count()
+    chunk_size = count_field()
+    chunk_overlap = count_field()
     created_at = drf.DateTimeField()
     updated_at = drf.DateTimeField()
 
 
-class DeletedDocument(drf.Serializer[Any]):
-    status = field_of({"const": "OK"})
+class DeletedDocumentSerializer(drf.Serializer[Any]):
+    status = schema_field({"const": "OK"})
     collection_name = drf.CharField()
     doc_id = drf.CharField()
-    deleted = field_of({"const": True})
-    deleted_chunks = count()
+    deleted = schema_field({"const": True})
+    deleted_chunks = count_field()
 
 
-class DeletedCollection(drf.Serializer[Any]):
-    status = field_of({"const": "OK"})
+class DeletedCollectionSerializer(drf.Serializer[Any]):
+    status = schema_field({"const": "OK"})
     collection_name = drf.CharField()
-    deleted = field_of({"const": True})
-    deleted_documents = count()
-    deleted_chunks = count()
+    deleted = schema_field({"const": True})
+    deleted_documents = count_field()
+    deleted_chunks = count_field()

@@ -16,24 +16,24 @@ from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
-from collections_app.http.parameters import TextValue, refused
+from collections_app.http.parameters import TextValue, parameter_error
 from system.errors import BadRequest, TooLarge, Unavailable, UnsupportedMedia
 
 logger = structlog.get_logger(__name__)
 
-FILE = "file"
-NO_FILE = f"Send one file, with a file name, in the field {FILE}."
-NO_FILE_NAME = f"The part {FILE} has no file name. Send one, as curl -F {FILE}=@name does."
+FILE_FIELD = "file"
+NO_FILE_MESSAGE = f"Send one file, with a file name, in the field {FILE_FIELD}."
+NO_FILE_NAME_MESSAGE = f"The part {FILE_FIELD} has no file name. Send one, as curl -F {FILE_FIELD}=@name does."
 MAX_FIELDS = 10
 # 16 KB of metadata with every character written as \uXXXX.
 MAX_FIELD_LENGTH = 128 * 1024
 # Fields and boundaries, in addition to the file.
 FORM_BYTES = 1024 * 1024
-IN_MEMORY_BYTES = PART_BYTES = 1024 * 1024
+MAX_IN_MEMORY_BYTES = PART_BYTES = 1024 * 1024
 TAIL_BYTES = 4096
 
 
-class NotAForm(BadRequest):
+class InvalidForm(BadRequest):
     code = "invalid_form"
     message = "The body is not valid multipart/form-data."
 
@@ -58,46 +58,48 @@ class Upload:
             yield part
 
 
-def body_limit() -> int:
+def max_body_bytes() -> int:
     return int(settings.COLLECTIONS["file_limit"]) + FORM_BYTES
 
 
 @contextmanager
-def receive(request: HttpRequest) -> Iterator[Upload]:
+def receive_upload(request: HttpRequest) -> Iterator[Upload]:
     """The upload of a request; its content is deleted at the end of the `with` block."""
     if request.content_type != "multipart/form-data":
-        raise UnsupportedMedia(f"Send multipart/form-data with a file called {FILE}.", field=FILE)
+        raise UnsupportedMedia(f"Send multipart/form-data with a file called {FILE_FIELD}.", field=FILE_FIELD)
     handler = OneFileHandler(request)
     try:
-        yield read(request, handler)
+        yield _read_upload(request, handler)
     finally:
         handler.close()
 
 
-def read(request: HttpRequest, handler: "OneFileHandler") -> Upload:
+def _read_upload(request: HttpRequest, handler: "OneFileHandler") -> Upload:
     body: Any = CompleteBody(request)
     try:
         fields, _ = MultiPartParser(request.META, body, [handler], "utf-8").parse()
     except MultiPartParserError:
-        raise NotAForm from None
-    if handler.has_ended_early or not body.is_closed():
-        raise NotAForm("The body ends before the form is complete.")
+        raise InvalidForm from None
+    if handler.is_interrupted or not body.is_closed():
+        raise InvalidForm("The body ends before the form is complete.")
     if handler.file is None:
-        raise refused(FILE, NO_FILE_NAME if FILE in fields else NO_FILE, code="mandatory")
+        raise parameter_error(
+            FILE_FIELD, NO_FILE_NAME_MESSAGE if FILE_FIELD in fields else NO_FILE_MESSAGE, code="mandatory"
+        )
     if not handler.size:
-        raise refused(FILE, "The file is empty.", code="empty_file")
+        raise parameter_error(FILE_FIELD, "The file is empty.", code="empty_file")
     return Upload(
         file=handler.file,
         size=handler.size,
         filename=handler.file_name or "",
         declared=handler.content_type or "",
-        fields=checked_fields(fields),
+        fields=check_fields(fields),
     )
 
 
-def checked_fields(fields: Any) -> dict[str, TextValue]:
+def check_fields(fields: Any) -> dict[str, TextValue]:
     if sum(len(values) for _, values in fields.lists()) > MAX_FIELDS:
-        raise NotAForm(f"A form can have at most {MAX_FIELDS} fields in addition to the file.")
+        raise InvalidForm(f"A form can have at most {MAX_FIELDS} fields in addition to the file.")
     for name, values in fields.lists():
         if any(len(value.encode()) > MAX_FIELD_LENGTH for value in values):
             raise TooLarge(f"A field can have at most {MAX_FIELD_LENGTH:,} bytes.", field=name[:80])
@@ -117,7 +119,7 @@ class CompleteBody:
         data = self.request.read(size)
         self.remaining -= len(data)
         if not data and self.remaining > 0:
-            raise NotAForm("The body is shorter than its Content-Length.")
+            raise InvalidForm("The body is shorter than its Content-Length.")
         self.tail = (self.tail + data)[-TAIL_BYTES:]
         return data
 
@@ -146,21 +148,21 @@ class OneFileHandler(FileUploadHandler):
         super().__init__(request)
         self.file: IO[bytes] | None = None
         self.size = 0
-        self.has_ended_early = False
+        self.is_interrupted = False
 
     def new_file(self, field_name: str, *positional: Any, **named: Any) -> None:
         super().new_file(field_name, *positional, **named)
-        if field_name != FILE:
-            raise refused(field_name[:80], f"Send the file in the field {FILE}.", code="unknown_field")
+        if field_name != FILE_FIELD:
+            raise parameter_error(field_name[:80], f"Send the file in the field {FILE_FIELD}.", code="unknown_field")
         if self.file is not None:
-            raise refused(FILE, "Send one file per request.")
-        self.file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115  (closed by `received`)
+            raise parameter_error(FILE_FIELD, "Send one file per request.")
+        self.file = tempfile.SpooledTemporaryFile(max_size=MAX_IN_MEMORY_BYTES)  # noqa: SIM115  (closed by `received`)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         limit = settings.COLLECTIONS["file_limit"]
         self.size += len(raw_data)
         if self.size > limit:
-            raise TooLarge(f"A file can have at most {limit:,} bytes.", field=FILE)
+            raise TooLarge(f"A file can have at most {limit:,} bytes.", field=FILE_FIELD)
         assert self.file is not None
         with disk_errors_as_unavailable():
             self.file.write(raw_data)
@@ -172,7 +174,7 @@ class OneFileHandler(FileUploadHandler):
             self.file.flush()
 
     def upload_interrupted(self) -> None:
-        self.has_ended_early = True
+        self.is_interrupted = True
 
     def close(self) -> None:
         if self.file is not None:

@@ -16,9 +16,9 @@ from collections_app.queue import leases
 from system.errors import NotFound, TooMany
 
 # Chosen: below the half minute that proxies usually wait for a response.
-WAIT_S = 20.0
+REQUEST_WAIT_S = 20.0
 # The worker processes hundreds of documents in this time.
-QUEUE_RETRY_S = 10
+QUEUE_RETRY_AFTER_S = 10
 # Of the four threads of a process; the others always serve other requests.
 CONCURRENT_LOADS = threading.BoundedSemaphore(2)
 
@@ -50,46 +50,46 @@ class LoadResult:
 def load_by_name(user: User, name: str, request: LoadRequest) -> LoadResult:
     """As `load_document`; creates the collection if it is missing, unless the request is refused."""
     _check_queue_length(user)
-    return _load(user, access.open_or_make(user, name), request)
+    return _store_and_process(user, access.open_or_create_collection(user, name), request)
 
 
 def load_document(user: User, collection: Collection, request: LoadRequest) -> LoadResult:
     """Stores a document durably and processes it, unless it is long, other loads take the turns or the caller does not
     wait."""
     _check_queue_length(user)
-    return _load(user, collection, request)
+    return _store_and_process(user, collection, request)
 
 
 def check_may_load(user: User, name: str) -> None:
-    """Refuses the callers that `access.open_or_make` refuses, without creating a collection."""
+    """Refuses the callers that `access.open_or_create_collection` refuses, without creating a collection."""
     try:
         access.open_collection(user, name, "write")
     except NotFound:
-        if not access.may_make(user):
+        if not access.may_create_collections(user):
             raise
 
 
 def reprocess(user: User, collection: Collection, document: Document) -> LoadResult:
     """Loads the stored bytes as the next version; searches see the current one until that is ready."""
     _check_queue_length(user)
-    stored = storage.store_again(document, user_id=user.pk)
+    stored = storage.store_next_generation(document, user_id=user.pk)
     return LoadResult(collection=collection, document=stored.document, version=stored.version, is_duplicate=False)
 
 
 def _check_queue_length(user: User) -> None:
     """The worker takes turns between owners, but the disk does not."""
     limit = settings.COLLECTIONS["waiting_limit"]
-    if leases.has_waiting(user.pk, limit):
+    if leases.is_queue_full(user.pk, limit):
         raise TooMany(
             f"{limit} of your documents are queued. Try again when some have finished.",
             code="too_many_waiting",
-            retry_after_s=QUEUE_RETRY_S,
+            retry_after_s=QUEUE_RETRY_AFTER_S,
         )
 
 
-def _load(user: User, collection: Collection, request: LoadRequest) -> LoadResult:
+def _store_and_process(user: User, collection: Collection, request: LoadRequest) -> LoadResult:
     is_short = request.size <= settings.COLLECTIONS["wait_limit"]
-    has_turn = request.wants_to_wait and is_short and CONCURRENT_LOADS.acquire(blocking=False)
+    has_slot = request.wants_to_wait and is_short and CONCURRENT_LOADS.acquire(blocking=False)
     try:
         stored = storage.store_document(
             collection=collection,
@@ -100,11 +100,11 @@ def _load(user: User, collection: Collection, request: LoadRequest) -> LoadResul
             doc_id=request.doc_id,
             on_duplicate=request.on_duplicate,
             user_id=user.pk,
-            takes_lease=has_turn,
+            takes_lease=has_slot,
         )
-        version = worker.load_now(stored, within_s=WAIT_S)
+        version = worker.process_in_request(stored, within_s=REQUEST_WAIT_S)
     finally:
-        if has_turn:
+        if has_slot:
             CONCURRENT_LOADS.release()
     return LoadResult(
         collection=collection, document=stored.document, version=version, is_duplicate=stored.is_duplicate

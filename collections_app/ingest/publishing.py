@@ -9,40 +9,42 @@ from collections_app.documents import deletion
 from collections_app.ingest.time_budget import check_time_budget
 from collections_app.lexical import term_statistics
 from collections_app.models import Document, Version
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
 from system.plain_sql import fetch_rows
 
-NO_TEXT = "No text was found in this document, so searches cannot find it."
+NO_TEXT_WARNING = "No text was found in this document, so searches cannot find it."
 
 
-def publish(version: Version, state: State, left_s: float = inf) -> bool:
+def publish_version(version: Version, state: VersionState, remaining_s: float = inf) -> bool:
     """Returns False if the version was deleted or replaced, or the collection has changed to another space.
 
     Locks in the order of this app: collection, document, version, term counts.
     """
     with transaction.atomic():
-        space_id = _settled_space(version.collection_id)
+        space_id = _lock_space(version.collection_id)
         document = Document.objects.select_for_update(no_key=True).filter(pk=version.document_id).first()
         if space_id is None or document is None or is_superseded(version, document):
             return False
-        if state == State.READY and chunk_vectors.lacks(version, space_id):
+        if state == VersionState.READY and chunk_vectors.has_missing_vectors(version, space_id):
             return False
-        with leases.fence(version):
+        with leases.lock_version(version):
             previous = Version.objects.filter(document=document, is_searched=True).first()
             # Subtracting its term counts takes as long as adding them did.
-            check_time_budget(previous.characters if previous else 0, left_s)
+            check_time_budget(previous.characters if previous else 0, remaining_s)
             deletion.lock_term_counts(version.collection_id)
             if previous is not None:
                 deletion.hide_from_searches(previous)
-            if state == State.READY:
+            if state == VersionState.READY:
                 term_statistics.add_to_counts(version.pk, version.collection_id)
-            warnings = [*version.warnings, NO_TEXT] if state == State.EMPTY else version.warnings
-            leases.finish(version, state, is_searched=True, ready_at=Now(), error_code="", error="", warnings=warnings)
+            warnings = [*version.warnings, NO_TEXT_WARNING] if state == VersionState.EMPTY else version.warnings
+            leases.finish_version(
+                version, state, is_searched=True, ready_at=Now(), error_code="", error="", warnings=warnings
+            )
             Document.objects.filter(pk=document.pk).update(updated_at=Now())
     if previous is not None:
-        deletion.purge_soon(previous)
+        deletion.purge_or_schedule(previous)
     return True
 
 
@@ -51,7 +53,7 @@ def is_superseded(version: Version, document: Document) -> bool:
     return document.deleted_at is not None or document.newest_id != version.pk
 
 
-def _settled_space(collection_id: str) -> int | None:
+def _lock_space(collection_id: str) -> int | None:
     """The space that searches use, locked until the end of the transaction."""
     query = "SELECT space_id FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR SHARE"
     return next((space_id for (space_id,) in fetch_rows(query, [collection_id])), None)

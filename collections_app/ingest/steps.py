@@ -23,7 +23,7 @@ from collections_app.ingest import publishing
 from collections_app.ingest.time_budget import OutOfTime, check_time_budget
 from collections_app.lexical import language_detection, term_statistics
 from collections_app.models import ExtractedText, Version
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
 from system.database_cursor import bound_cursor
@@ -40,10 +40,10 @@ COPY chunk (version_id, collection_id, number, text, heading_path, page, page_en
 """
 
 
-def extract_text(version: Version, left_s: float) -> None:
-    if version.state == State.QUEUED:
-        leases.advance(version, state=State.EXTRACTING)
-    result = _extract(version, left_s)
+def extract_text(version: Version, remaining_s: float) -> None:
+    if version.state == VersionState.QUEUED:
+        leases.record_progress(version, state=VersionState.EXTRACTING)
+    result = _extract_content(version, remaining_s)
     columns = {
         "pages": None if result.page_starts is None else len(result.page_starts),
         "characters": len(result.text),
@@ -51,14 +51,14 @@ def extract_text(version: Version, left_s: float) -> None:
     }
     headings = [[heading.offset, list(heading.path)] for heading in result.headings]
     stored = {"text": result.text, "page_starts": result.page_starts, "headings": headings}
-    with leases.fence(version):
+    with leases.lock_version(version):
         ExtractedText.objects.update_or_create(version=version, defaults=stored)
-        leases.advance(version, state=State.SPLITTING, **columns)
+        leases.record_progress(version, state=VersionState.SPLITTING, **columns)
 
 
-def _passages(version: Version, extracted: ExtractedText) -> list[splitter.Passage]:
+def _split_into_passages(version: Version, extracted: ExtractedText) -> list[splitter.Passage]:
     try:
-        return splitter.split(
+        return splitter.split_into_passages(
             extracted.text,
             size=version.collection.chunk_size,
             overlap=version.collection.chunk_overlap,
@@ -66,70 +66,70 @@ def _passages(version: Version, extracted: ExtractedText) -> list[splitter.Passa
             headings=[extract.Heading(offset=offset, path=tuple(path)) for offset, path in extracted.headings],
         )
     except splitter.TooManyPassages as error:
-        raise extract.Unreadable("limit_chunks", str(error)) from None
+        raise extract.UnreadableFile("limit_chunks", str(error)) from None
 
 
-def split_text(version: Version, left_s: float) -> None:
-    check_time_budget(version.characters, left_s)
+def split_text(version: Version, remaining_s: float) -> None:
+    check_time_budget(version.characters, remaining_s)
     extracted = ExtractedText.objects.get(version=version)
-    passages = _passages(version, extracted)
+    passages = _split_into_passages(version, extracted)
     if not passages:
-        with leases.fence(version):
+        with leases.lock_version(version):
             _store_passages(version, passages)
-            leases.advance(version, chunks_count=0)
-        publishing.publish(version, State.EMPTY, left_s)
+            leases.record_progress(version, chunks_count=0)
+        publishing.publish_version(version, VersionState.EMPTY, remaining_s)
         return
     # The language of the collection or, if it has none, the one detected for each document.
-    configuration = version.collection.text_configuration or language_detection.guess(extracted.text)
-    with leases.fence(version):
+    configuration = version.collection.text_configuration or language_detection.guess_language(extracted.text)
+    with leases.lock_version(version):
         _store_passages(version, passages)
         term_statistics.store_words(version.pk, version.collection_id, configuration)
-        leases.advance(version, state=State.EMBEDDING, chunks_count=len(passages), embedded_to={})
+        leases.record_progress(version, state=VersionState.EMBEDDING, chunks_count=len(passages), embedded_to={})
 
 
-def embed_batch(version: Version, left_s: float) -> None:
+def embed_batch(version: Version, remaining_s: float) -> None:
     collection = version.collection
-    within_s = min(max(left_s, MIN_CALL_S), MAX_CALL_S)
-    batch = chunk_vectors.embed_next(version, collection.space, within_s) or _next_space_batch(version, within_s)
+    within_s = min(max(remaining_s, MIN_CALL_S), MAX_CALL_S)
+    batch = chunk_vectors.embed_next_batch(version, collection.space, within_s) or _next_space_batch(version, within_s)
     if batch is None:
-        if not publishing.publish(version, State.READY, left_s):
-            leases.advance(version, embedded_to={})  # a chunk before this position lacks its vector: start over
+        if not publishing.publish_version(version, VersionState.READY, remaining_s):
+            leases.record_progress(version, embedded_to={})  # a chunk before this position lacks its vector: start over
         return
-    with leases.fence(version):
-        chunk_vectors.store(batch)
-        position = chunk_vectors.embedded_to_with(version, batch)
-        leases.advance(version, error_code="", error="", embedded_to=position)
+    with leases.lock_version(version):
+        chunk_vectors.store_vectors(batch)
+        position = chunk_vectors.next_embedded_to(version, batch)
+        leases.record_progress(version, error_code="", error="", embedded_to=position)
 
 
 STEPS: Mapping[str, Callable[[Version, float], None]] = MappingProxyType(
     {
-        State.QUEUED: extract_text,
-        State.EXTRACTING: extract_text,
-        State.SPLITTING: split_text,
-        State.EMBEDDING: embed_batch,
+        VersionState.QUEUED: extract_text,
+        VersionState.EXTRACTING: extract_text,
+        VersionState.SPLITTING: split_text,
+        VersionState.EMBEDDING: embed_batch,
     }
 )
 
 
-def _extract(version: Version, left_s: float) -> extract.Extracted:
+def _extract_content(version: Version, remaining_s: float) -> extract.ExtractionResult:
     """Raises OutOfTime for a file that takes too long for a waiting caller, but perhaps not for the worker."""
     limits = extract.configured_limits()
-    wall_s = min(limits.wall_s, left_s)
+    wall_s = min(limits.wall_s, remaining_s)
     try:
-        return extract.extract(storage.content(version), version.format, replace(limits, wall_s=wall_s))
-    except extract.Unreadable as error:
+        return extract.extract(storage.read_content(version), version.format, replace(limits, wall_s=wall_s))
+    except extract.UnreadableFile as error:
         if error.code == "limit_time" and wall_s < limits.wall_s:
             raise OutOfTime from None
         raise
 
 
-def _next_space_batch(version: Version, within_s: float) -> chunk_vectors.NewVectors | None:
+def _next_space_batch(version: Version, within_s: float) -> chunk_vectors.VectorBatch | None:
     """A batch for the space to which the collection changes; the re-embedding fills in what fails here."""
     space = version.collection.next_space
     if space is None:
         return None
     try:
-        return chunk_vectors.embed_next(version, space, within_s)
+        return chunk_vectors.embed_next_batch(version, space, within_s)
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
         logger.warning("next_space_waits", version=version.pk, kind=type(error).__name__)
         return None

@@ -9,13 +9,20 @@ from collections import Counter
 from collections.abc import Mapping
 from math import sqrt
 
-from .stopwords import ARABIC, CYRILLIC, DEVANAGARI, HEBREW, LATIN, NEVER
+from .stopwords import (
+    ARABIC_STOPWORDS,
+    CYRILLIC_STOPWORDS,
+    DEVANAGARI_STOPWORDS,
+    HEBREW_STOPWORDS,
+    LATIN_STOPWORDS,
+    UNUSED_LETTERS,
+)
 
-PLAIN = "simple"
-LOOKED_AT = 20_000
+SIMPLE_CONFIGURATION = "simple"
+SAMPLE_LENGTH = 20_000
 # The minimum share of stop words among all words, and the minimum number of different ones.
-LEAST_PART = 0.06
-LEAST_WORDS = 3
+MIN_STOPWORD_SHARE = 0.06
+MIN_STOPWORDS = 3
 
 _SCRIPTS: Mapping[str, str] = {
     "latin": "A-Za-z\u00c0-\u024f\u1e00-\u1eff",
@@ -29,62 +36,65 @@ _SCRIPTS: Mapping[str, str] = {
     # Scripts without spaces, which are indexed as bigrams.
     "unspaced": "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3",
 }
-_LETTERS = {name: re.compile(f"[{ranges}]") for name, ranges in _SCRIPTS.items()}
+_LETTER_PATTERNS = {name: re.compile(f"[{ranges}]") for name, ranges in _SCRIPTS.items()}
 # One character of these scripts counts as several letters.
-_DENSE = {"unspaced": 3}
+_LETTERS_PER_CHARACTER = {"unspaced": 3}
 
 _STOPWORDS = {
     script: {name: frozenset(words.split()) for name, words in languages.items()}
     for script, languages in {
-        "latin": LATIN,
-        "cyrillic": CYRILLIC,
-        "devanagari": DEVANAGARI,
-        "hebrew": HEBREW,
-        "arabic": ARABIC,
+        "latin": LATIN_STOPWORDS,
+        "cyrillic": CYRILLIC_STOPWORDS,
+        "devanagari": DEVANAGARI_STOPWORDS,
+        "hebrew": HEBREW_STOPWORDS,
+        "arabic": ARABIC_STOPWORDS,
     }.items()
 }
-_ONE_LANGUAGE = {"greek": "greek", "armenian": "armenian", "tamil": "tamil"}
+_SINGLE_LANGUAGE_SCRIPTS = {"greek": "greek", "armenian": "armenian", "tamil": "tamil"}
 
 
-def guess(text: str) -> str:
+def guess_language(text: str) -> str:
     """The name of the best text search configuration for the text.
 
-    >>> guess("The printer on the third floor is out of toner."), guess("プリンターは三階にあります。")
+    >>> guess_language("The printer on the third floor is broken."), guess_language("プリンターは三階にあります。")
     ('english', 'simple')
     """
-    text = text[:LOOKED_AT]
+    text = text[:SAMPLE_LENGTH]
     script = _script(text)
-    if script in _ONE_LANGUAGE:
-        return _ONE_LANGUAGE[script]
+    if script in _SINGLE_LANGUAGE_SCRIPTS:
+        return _SINGLE_LANGUAGE_SCRIPTS[script]
     if script not in _STOPWORDS:
-        return PLAIN
+        return SIMPLE_CONFIGURATION
     letters = _SCRIPTS[script]
     words = re.findall(f"[{letters}\u0300-\u036f]+", text.lower())
-    return _language(words, _STOPWORDS[script])
+    return _best_language(words, _STOPWORDS[script])
 
 
 def _script(text: str) -> str:
     """The script of most letters."""
-    counts = {name: len(letter.findall(text)) * _DENSE.get(name, 1) for name, letter in _LETTERS.items()}
+    counts = {
+        name: len(letter.findall(text)) * _LETTERS_PER_CHARACTER.get(name, 1)
+        for name, letter in _LETTER_PATTERNS.items()
+    }
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] else ""
 
 
-def _language(words: list[str], languages: Mapping[str, frozenset[str]]) -> str:
+def _best_language(words: list[str], languages: Mapping[str, frozenset[str]]) -> str:
     counts = Counter(words)
     # Square roots, so that one frequent word does not outweigh all others.
     weights = {
-        name: sum([sqrt(counts[word]) for word in stopwords]) - _impossible(counts, name)
+        name: sum([sqrt(counts[word]) for word in stopwords]) - _foreign_letter_weight(counts, name)
         for name, stopwords in languages.items()
     }
-    first = max(weights, key=lambda name: weights[name])
-    matches = [counts[word] for word in languages[first] if word in counts]
-    if len(matches) < LEAST_WORDS or sum(matches) < LEAST_PART * len(words):
-        return PLAIN
-    return first.split()[0]
+    best = max(weights, key=lambda name: weights[name])
+    matches = [counts[word] for word in languages[best] if word in counts]
+    if len(matches) < MIN_STOPWORDS or sum(matches) < MIN_STOPWORD_SHARE * len(words):
+        return SIMPLE_CONFIGURATION
+    return best.split()[0]
 
 
-def _impossible(counts: Counter[str], name: str) -> float:
+def _foreign_letter_weight(counts: Counter[str], name: str) -> float:
     """The weight of words with a letter that the language does not use."""
-    never = frozenset(NEVER.get(name, ""))
-    return sum([sqrt(count) for word, count in counts.items() if not never.isdisjoint(word)])
+    unused_letters = frozenset(UNUSED_LETTERS.get(name, ""))
+    return sum([sqrt(count) for word, count in counts.items() if not unused_letters.isdisjoint(word)])

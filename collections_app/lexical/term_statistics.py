@@ -14,37 +14,37 @@ from collections_app.chunk.splitter import indexed_text
 from collections_app.models import Collection, Version
 from system.plain_sql import fetch_rows, run_statement
 
-from .language_detection import PLAIN
-from .tokens import indexed, prepared
+from .language_detection import SIMPLE_CONFIGURATION
+from .tokens import prepare_index_words, prepare_words
 
 K1 = 1.2
 B = 0.75
 # Chosen: a chunk's length is its number of characters, relative to the collection's chunk size. So its weights do not
 # change when other documents are loaded, and one rule fits every script. With the true average number of words, four
 # question sets were answered no better, three of them worse.
-CHUNKS_AT_ONCE = 500
+CHUNK_BATCH_SIZE = 500
 
 # The position of a word in the vector: 28 bits of its hash; positions count from 1.
-POSITION = "('x' || substr(md5({lexeme}), 1, 7))::bit(28)::int + 1"
+SPARSE_INDEX_SQL = "('x' || substr(md5({lexeme}), 1, 7))::bit(28)::int + 1"
 # The hash of the word and its collection, so that one index keeps the words of collections apart.
-TERM = "('x' || substr(md5({collection} || ':' || {lexeme}), 1, 16))::bit(64)::bigint"
+TERM_SQL = "('x' || substr(md5({collection} || ':' || {lexeme}), 1, 16))::bit(64)::bigint"
 
 # A prefix of lexemes, so that each language of a collection has its own words: "die" in German is not "die" in English.
 # The language that a collection had before documents had their own has no prefix, so that its words stay valid.
-MARK = "CASE WHEN {configuration} = {unmarked} THEN '' ELSE {configuration} || ':' END"
+LEXEME_PREFIX_SQL = "CASE WHEN {configuration} = {unmarked} THEN '' ELSE {configuration} || ':' END"
 # The number of chunks in a language is counted like a word; no lexeme contains a space.
-LANGUAGE = TERM.format(collection="{collection}", lexeme="'language ' || {configuration}")
+LANGUAGE_TERM_SQL = TERM_SQL.format(collection="{collection}", lexeme="'language ' || {configuration}")
 
 # Chunk by chunk, because the words of all chunks together would be sorted on disk. Hashing each distinct word only once
 # was no faster in English and slower in Chinese, where joining the hashes costs more than md5.
-STORE = f"""
+STORE_WORDS_SQL = f"""
     INSERT INTO chunk_words (chunk_id, version_id, terms, weights)
     SELECT chunk.id, %(version)s, computed.terms, computed.weights
     FROM unnest(%(ids)s::bigint[], %(words)s::text[], %(lengths)s::float8[]) AS chunk (id, words, length)
     CROSS JOIN LATERAL (
         WITH word AS MATERIALIZED (
-            SELECT {POSITION.format(lexeme="%(mark)s::text || token.lexeme")} AS position,
-                {TERM.format(collection="%(collection)s::text", lexeme="%(mark)s::text || token.lexeme")} AS term,
+            SELECT {SPARSE_INDEX_SQL.format(lexeme="%(mark)s::text || token.lexeme")} AS position,
+                {TERM_SQL.format(collection="%(collection)s::text", lexeme="%(mark)s::text || token.lexeme")} AS term,
                 {K1 + 1} * times.count / (times.count + {K1} * (1 - {B} + {B} * chunk.length)) AS weight
             FROM unnest(to_tsvector(%(configuration)s::regconfig, chunk.words)) AS token
             CROSS JOIN LATERAL (SELECT cardinality(token.positions)::float8) AS times (count)
@@ -61,7 +61,7 @@ STORE = f"""
 """
 
 # In the order of the terms, so that concurrent loads do not deadlock.
-COUNT = """
+COUNT_SQL = """
     INSERT INTO term_count AS counted (collection_id, term, chunks)
     SELECT %(collection)s, term, %(sign)s * count(*)
     FROM (
@@ -73,43 +73,44 @@ COUNT = """
     ON CONFLICT (collection_id, term) DO UPDATE SET chunks = counted.chunks + excluded.chunks
 """
 # This transaction has locked the rows already, because it changed them above.
-FORGET = """
+DELETE_EMPTY_COUNTS_SQL = """
     DELETE FROM term_count WHERE collection_id = %(collection)s AND chunks <= 0 AND term IN (
         SELECT unnest(terms) FROM chunk_words WHERE version_id = %(version)s UNION ALL SELECT 0
         UNION ALL SELECT %(language)s
     )
 """
-LANGUAGE_OF_VERSION = f"""
-    SELECT {LANGUAGE.format(collection="collection_id", configuration="text_configuration")}
+VERSION_LANGUAGE_SQL = f"""
+    SELECT {LANGUAGE_TERM_SQL.format(collection="collection_id", configuration="text_configuration")}
     FROM document_version WHERE id = %s
 """
 
 # Stop words of the other languages are excluded from `simple`, where they would seem rare.
-QUERY_WORDS = f"""
+QUERY_WORDS_SQL = f"""
     WITH language AS MATERIALIZED (
         SELECT scope.collection, config.cfgname::text AS configuration,
-            {MARK.format(configuration="config.cfgname::text", unmarked="scope.unmarked")} AS mark
+            {LEXEME_PREFIX_SQL.format(configuration="config.cfgname::text", unmarked="scope.unmarked")} AS mark
         FROM unnest(%(collections)s::text[], %(unmarked)s::text[]) AS scope (collection, unmarked)
         CROSS JOIN pg_ts_config AS config
         JOIN term_count AS counted ON counted.collection_id = scope.collection
-            AND counted.term = {LANGUAGE.format(collection="scope.collection", configuration="config.cfgname::text")}
+            AND counted.term =
+                {LANGUAGE_TERM_SQL.format(collection="scope.collection", configuration="config.cfgname::text")}
     )
     SELECT language.collection, language.configuration,
         word.lexeme, word.position, word.term, coalesce(counted.chunks, 0)
     FROM language
     CROSS JOIN LATERAL (
-        SELECT token.lexeme, {POSITION.format(lexeme="language.mark || token.lexeme")},
-            {TERM.format(collection="language.collection", lexeme="language.mark || token.lexeme")}
+        SELECT token.lexeme, {SPARSE_INDEX_SQL.format(lexeme="language.mark || token.lexeme")},
+            {TERM_SQL.format(collection="language.collection", lexeme="language.mark || token.lexeme")}
         FROM unnest(to_tsvector(language.configuration::regconfig, %(words)s)) AS token
     ) AS word (lexeme, position, term)
     LEFT JOIN term_count AS counted ON counted.collection_id = language.collection AND counted.term = word.term
-    WHERE language.configuration <> '{PLAIN}' OR NOT EXISTS (
+    WHERE language.configuration <> '{SIMPLE_CONFIGURATION}' OR NOT EXISTS (
         SELECT FROM language AS other WHERE other.collection = language.collection
             AND to_tsvector(other.configuration::regconfig, word.lexeme) = ''
     )
     ORDER BY language.collection, counted.chunks, word.term
 """
-SIZES = "SELECT collection_id, chunks FROM term_count WHERE term = 0 AND collection_id = ANY(%s)"
+COLLECTION_SIZES_SQL = "SELECT collection_id, chunks FROM term_count WHERE term = 0 AND collection_id = ANY(%s)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,7 @@ class QueryWord:
     position: int
     term: int
     chunks: int
-    configuration: str = PLAIN
+    configuration: str = SIMPLE_CONFIGURATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,51 +144,53 @@ class QueryTerms:
         """
         weights: dict[int, float] = {}
         for word in self.known:
-            weights[word.position] = max(weights.get(word.position, 0.0), rarity(word.chunks, self.chunks))
+            weights[word.position] = max(
+                weights.get(word.position, 0.0), inverse_document_frequency(word.chunks, self.chunks)
+            )
         return "{" + ",".join([f"{position}:{weights[position]:.6f}" for position in sorted(weights)]) + "}/268435456"
 
 
-def rarity(chunks: int, of: int) -> float:
+def inverse_document_frequency(chunks: int, total: int) -> float:
     """The inverse document frequency of a word that occurs in `chunks` of all chunks.
 
-    >>> round(rarity(1, 1000), 2), round(rarity(1000, 1000), 4)
+    >>> round(inverse_document_frequency(1, 1000), 2), round(inverse_document_frequency(1000, 1000), 4)
     (6.5, 0.0005)
     """
-    chunks = min(chunks, of)
-    return math.log(1 + (of - chunks + 0.5) / (chunks + 0.5))
+    chunks = min(chunks, total)
+    return math.log(1 + (total - chunks + 0.5) / (chunks + 0.5))
 
 
 def store_words(version_id: int, collection_id: str, configuration: str) -> None:
     """Store the words of the version's chunks, and their language; existing rows are kept."""
-    configuration = configuration or PLAIN
+    configuration = configuration or SIMPLE_CONFIGURATION
     size, unmarked = Collection.objects.values_list("chunk_size", "unmarked_configuration").get(pk=collection_id)
     Version.objects.filter(pk=version_id).update(text_configuration=configuration)
     for batch in _batches(version_id):
         texts = [indexed_text(heading_path, text) for _, heading_path, text in batch]
         parameters: dict[str, Any] = {
             "ids": [chunk_id for chunk_id, _, _ in batch],
-            "words": [indexed(text) for text in texts],
+            "words": [prepare_index_words(text) for text in texts],
             "lengths": [len(text) / size for text in texts],
             "collection": collection_id,
             "configuration": configuration,
             "mark": "" if configuration == unmarked else f"{configuration}:",
             "version": version_id,
         }
-        run_statement(STORE, parameters)
+        run_statement(STORE_WORDS_SQL, parameters)
 
 
 def _batches(version_id: int) -> Iterator[list[tuple[int, list[str], str]]]:
     """Chunk ids with heading paths and texts in batches, because a document can have many thousands."""
-    last = -1
+    last_number = -1
     while True:
         rows = fetch_rows(
             "SELECT id, heading_path, text, number FROM chunk WHERE version_id = %s AND number > %s"
             " ORDER BY number LIMIT %s",
-            [version_id, last, CHUNKS_AT_ONCE],
+            [version_id, last_number, CHUNK_BATCH_SIZE],
         )
         if not rows:
             return
-        last = rows[-1][3]
+        last_number = rows[-1][3]
         yield [(chunk_id, heading_path, text) for chunk_id, heading_path, text, _ in rows]
 
 
@@ -202,24 +205,24 @@ def subtract_from_counts(version_id: int, collection_id: str) -> None:
 
 
 def _change_counts(version_id: int, collection_id: str, sign: int) -> None:
-    ((language,),) = fetch_rows(LANGUAGE_OF_VERSION, [version_id])
+    ((language,),) = fetch_rows(VERSION_LANGUAGE_SQL, [version_id])
     parameters = {"version": version_id, "collection": collection_id, "sign": sign, "language": language}
-    run_statement(COUNT, parameters)
+    run_statement(COUNT_SQL, parameters)
     if sign < 0:
-        run_statement(FORGET, parameters)
+        run_statement(DELETE_EMPTY_COUNTS_SQL, parameters)
 
 
-def query_terms(query: str, collections: Sequence[Collection]) -> Mapping[str, QueryTerms]:
+def find_query_terms(query: str, collections: Sequence[Collection]) -> Mapping[str, QueryTerms]:
     """The words of a query by collection id, in each language that occurs in the collection."""
     ids = [collection.sys_id for collection in collections]
     parameters: dict[str, Any] = {
         "collections": ids,
         "unmarked": [collection.unmarked_configuration for collection in collections],
-        "words": prepared(query),
+        "words": prepare_words(query),
     }
     words: dict[str, list[QueryWord]] = {collection_id: [] for collection_id in ids}
-    sizes = dict(fetch_rows(SIZES, [ids]))
-    for collection, configuration, lexeme, position, term, chunks in fetch_rows(QUERY_WORDS, parameters):
+    sizes = dict(fetch_rows(COLLECTION_SIZES_SQL, [ids]))
+    for collection, configuration, lexeme, position, term, chunks in fetch_rows(QUERY_WORDS_SQL, parameters):
         words[collection].append(
             QueryWord(lexeme=lexeme, position=position, term=term, chunks=chunks, configuration=configuration)
         )

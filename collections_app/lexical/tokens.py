@@ -17,13 +17,13 @@ MAX_WORD_LENGTH = 100
 # A chunk has at most 8,000 characters plus its headings; a sparse vector holds 16,000 words.
 MAX_TEXT_LENGTH = 15_000
 # The number of characters cached per process, which is more than one script has.
-MAX_CHARACTERS = 50_000
+MAX_CACHED_CHARACTERS = 50_000
 
 
-def _ranges(categories: str) -> str:
+def _category_ranges(categories: str) -> str:
     """The characters of these Unicode categories in the basic plane, as ranges of a character class.
 
-    >>> _ranges("Zl")
+    >>> _category_ranges("Zl")
     '\\u2028-\\u2028'
     """
     ranges: list[list[int]] = []
@@ -37,7 +37,7 @@ def _ranges(categories: str) -> str:
 
 
 # Vowel signs and accents, which are part of a word but not letters in Python.
-_MARKS = _ranges("M")
+_COMBINING_MARKS = _category_ranges("M")
 # Invisible characters between letters.
 _INVISIBLE = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff\ufe00-\ufe0f"
 # Chosen: scripts written without spaces, and Korean, where particles are attached to words.
@@ -45,33 +45,33 @@ _UNSPACED = (
     "\u0e01-\u0e5b\u0e81-\u0edf\u1000-\u109f\u1780-\u17d3\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\ua9e0-\ua9fe\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af"
 )
-_RUN = re.compile(f"[{_UNSPACED}]+")
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 # Characters that are words on their own and occur within others: Chinese characters and Korean syllables.
-_ALONE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af]")
+_SINGLE_CHARACTER = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af]")
 _INVISIBLE_RUN = re.compile(f"[{_INVISIBLE}]+")
 # A dot between digits is kept: 3.14 is one number and 1.2.3 one version.
 _OTHER_DOT = re.compile(r"(?<![0-9])\.|\.(?![0-9])")
-_OVERLONG = re.compile(rf"(\S{{{MAX_WORD_LENGTH}}})\S+")
+_OVERLONG_WORD = re.compile(rf"(\S{{{MAX_WORD_LENGTH}}})\S+")
 # A character with all that can combine with it: marks, later parts of a Korean syllable, half-width voicing.
-_CLUSTER = re.compile(f".[{_MARKS}\u1160-\u11ff\uff9e\uff9f]*", re.DOTALL)
+_CHARACTER_CLUSTER = re.compile(f".[{_COMBINING_MARKS}\u1160-\u11ff\uff9e\uff9f]*", re.DOTALL)
 # ASCII characters never combine with the preceding one, and normalisation does not change them.
 _SEGMENT = re.compile(r"[\x00-\x7f]+(?![^\x00-\x7f])|[\x00-\x7f]?[^\x00-\x7f]+")
 
 
-class _Spaces(dict[int, str]):
+class _SpaceTable(dict[int, str]):
     """For `str.translate`: maps each character that is not part of a word to a space. Filled on demand."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
         is_kept = character == "." or unicodedata.category(character)[0] in "LMN"
-        if len(self) >= MAX_CHARACTERS:
+        if len(self) >= MAX_CACHED_CHARACTERS:
             self.clear()  # a text with all Unicode characters would leave 150 MB behind
         self[code] = replacement = character if is_kept else " "
         return replacement
 
 
-_SPACES = _Spaces()
-process_cache.register("characters of words", _SPACES.clear)
+_SPACE_TABLE = _SpaceTable()
+process_cache.register("characters of words", _SPACE_TABLE.clear)
 
 
 # The start and end of a character in the original text.
@@ -79,7 +79,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedText:
     """A prepared text, and the start and end of each of its characters in the original text."""
 
     text: str
@@ -87,55 +87,60 @@ class Prepared:
     ends: Sequence[int]
 
 
-def prepared(text: str) -> str:
+def prepare_words(text: str) -> str:
     """The words of a text, for `to_tsvector`.
 
-    >>> prepared("The “ZX-200”, and/or U.S. v1.2")
+    >>> prepare_words("The “ZX-200”, and/or U.S. v1.2")
     'the  zx 200   and or u s  v1.2'
-    >>> prepared("東京大学 3.14 ﬁle").split()
+    >>> prepare_words("東京大学 3.14 ﬁle").split()
     ['東京', '京大', '大学', '3.14', 'file']
     """
-    return _paired(_plain(text))
+    return _pair_characters(_normalize_text(text))
 
 
-def indexed(text: str) -> str:
-    """As `prepared`, plus each character that is a word on its own: a search for 水 also finds 水道.
+def prepare_index_words(text: str) -> str:
+    """As `prepare_words`, plus each character that is a word on its own: a search for 水 also finds 水道.
 
-    >>> indexed("東京都 a").split()
+    >>> prepare_index_words("東京都 a").split()
     ['東京', '京都', 'a', '東', '京', '都']
     """
-    plain = _plain(text)
-    words = _paired(plain)
-    single = [character for run in _RUN.findall(plain) if len(run) > 1 for character in _ALONE.findall(run)]
-    if not single:
+    normalized = _normalize_text(text)
+    words = _pair_characters(normalized)
+    characters = [
+        character
+        for run in _UNSPACED_RUN.findall(normalized)
+        if len(run) > 1
+        for character in _SINGLE_CHARACTER.findall(run)
+    ]
+    if not characters:
         return words
     # Altogether never more distinct words than the longest text has without them.
     room = max(0, MAX_TEXT_LENGTH - len(set(words.split())))
-    added = frozenset(list(dict.fromkeys(single))[:room])
-    return " ".join([words, *[character for character in single if character in added]])
+    added = frozenset(list(dict.fromkeys(characters))[:room])
+    return " ".join([words, *[character for character in characters if character in added]])
 
 
-def stands_alone(word: str) -> bool:
+def is_single_character(word: str) -> bool:
     """
-    >>> stands_alone("水"), stands_alone("水道"), stands_alone("の"), stands_alone("a")
+    >>> is_single_character("水"), is_single_character("水道"), is_single_character("の"), is_single_character("a")
     (True, False, False, False)
     """
-    return _ALONE.fullmatch(word) is not None
+    return _SINGLE_CHARACTER.fullmatch(word) is not None
 
 
-def _plain(text: str) -> str:
+def _normalize_text(text: str) -> str:
     text = text[:MAX_TEXT_LENGTH]
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", text)
     return _only_words(_lower(_INVISIBLE_RUN.sub("", text)))
 
 
-def _paired(plain: str) -> str:
-    return _OVERLONG.sub(r"\1", _RUN.sub(lambda run: f" {_bigrams(run.group())} ", plain))
+def _pair_characters(text: str) -> str:
+    return _OVERLONG_WORD.sub(r"\1", _UNSPACED_RUN.sub(lambda run: f" {_bigrams(run.group())} ", text))
 
 
 def _only_words(text: str) -> str:
-    return _OTHER_DOT.sub(" ", text.translate(_SPACES))
+    return _OTHER_DOT.sub(" ", text.translate(_SPACE_TABLE))
 
 
 def _lower(text: str) -> str:
@@ -156,54 +161,58 @@ def _bigrams(run: str) -> str:
     return " ".join([run[at : at + 2] for at in range(max(1, len(run) - 1))])
 
 
-def prepared_with_spans(text: str, alone: Set[str] = frozenset()) -> Prepared:
-    """As `prepared`, with offsets for highlights; the characters in `alone` are added as separate words.
+def prepare_words_with_spans(text: str, single_characters: Set[str] = frozenset()) -> PreparedText:
+    """As `prepare_words`, with offsets for highlights; the characters in `alone` are added as separate words.
 
-    >>> text = prepared_with_spans("ﬁle, 東京都")
+    >>> text = prepare_words_with_spans("ﬁle, 東京都")
     >>> text.text.split()
     ['file', '東京', '京都']
     >>> text.starts[:5], text.starts[-3:]
     ((0, 0, 1, 2, 3), (6, 7, 7))
     """
-    normalised, spans = _normalised(text[:MAX_TEXT_LENGTH])
-    normalised = _only_words(_lower(normalised))
-    at = 0
+    normalized, spans = _normalize_with_spans(text[:MAX_TEXT_LENGTH])
+    normalized = _only_words(_lower(normalized))
+    end = 0
     pieces: list[tuple[str, Sequence[Span]]] = []
-    for run in _RUN.finditer(normalised):
-        pieces.append((normalised[at : run.start()], spans[at : run.start()]))
+    for run in _UNSPACED_RUN.finditer(normalized):
+        pieces.append((normalized[end : run.start()], spans[end : run.start()]))
         pieces.append(_bigrams_with_spans(run.group(), spans[run.start() : run.end()]))
-        at = run.end()
-    pieces.append((normalised[at:], spans[at:]))
+        end = run.end()
+    pieces.append((normalized[end:], spans[end:]))
     pieces += [
-        (f" {character}", (span, span)) for character, span in zip(normalised, spans, strict=True) if character in alone
+        (f" {character}", (span, span))
+        for character, span in zip(normalized, spans, strict=True)
+        if character in single_characters
     ]
-    return _cut("".join([piece for piece, _ in pieces]), [span for _, piece_spans in pieces for span in piece_spans])
+    return _cut_overlong_words(
+        "".join([piece for piece, _ in pieces]), [span for _, piece_spans in pieces for span in piece_spans]
+    )
 
 
-def _normalised(text: str) -> tuple[str, list[Span]]:
+def _normalize_with_spans(text: str) -> tuple[str, list[Span]]:
     """The normalised text without invisible characters, and the origin of each character."""
     if unicodedata.is_normalized("NFKC", text) and not _INVISIBLE_RUN.search(text):
         return text, list(zip(range(len(text)), range(1, len(text) + 1), strict=True))
-    normalised: list[str] = []
+    normalized: list[str] = []
     spans: list[Span] = []
     for segment in _SEGMENT.finditer(text):
-        for part, span in _parts(segment.group(), segment.start()):
+        for part, span in _segment_parts(segment.group(), segment.start()):
             visible = _INVISIBLE_RUN.sub("", part)
-            normalised.append(visible)
+            normalized.append(visible)
             spans += [span] * len(visible)
-    return "".join(normalised), spans
+    return "".join(normalized), spans
 
 
-def _parts(segment: str, start: int) -> list[tuple[str, Span]]:
+def _segment_parts(segment: str, start: int) -> list[tuple[str, Span]]:
     if segment.isascii():
         return [(character, (at, at + 1)) for at, character in enumerate(segment, start)]
-    normalised = unicodedata.normalize("NFKC", segment)
+    normalized = unicodedata.normalize("NFKC", segment)
     parts = [
         (unicodedata.normalize("NFKC", match.group()), (start + match.start(), start + match.end()))
-        for match in _CLUSTER.finditer(segment)
+        for match in _CHARACTER_CLUSTER.finditer(segment)
     ]
-    if "".join([part for part, _ in parts]) != normalised:
-        return [(normalised, (start, start + len(segment)))]
+    if "".join([part for part, _ in parts]) != normalized:
+        return [(normalized, (start, start + len(segment)))]
     return parts
 
 
@@ -215,13 +224,13 @@ def _bigrams_with_spans(run: str, spans: Sequence[Span]) -> tuple[str, list[Span
     return f" {_bigrams(run)} ", result
 
 
-def _cut(text: str, spans: Sequence[Span]) -> Prepared:
-    """Shorten overlong words, as `_paired` does."""
+def _cut_overlong_words(text: str, spans: Sequence[Span]) -> PreparedText:
+    """Shorten overlong words, as `_pair_characters` does."""
     mask = bytearray(b"\x01") * len(text)
-    for match in _OVERLONG.finditer(text):
+    for match in _OVERLONG_WORD.finditer(text):
         start = match.start() + MAX_WORD_LENGTH
         mask[start : match.end()] = bytes(match.end() - start)
     if 0 in mask:
         text = "".join([character for character, is_kept in zip(text, mask, strict=True) if is_kept])
         spans = [span for span, is_kept in zip(spans, mask, strict=True) if is_kept]
-    return Prepared(text, tuple([start for start, _ in spans]), tuple([end for _, end in spans]))
+    return PreparedText(text, tuple([start for start, _ in spans]), tuple([end for _, end in spans]))

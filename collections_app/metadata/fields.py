@@ -16,20 +16,20 @@ from system.encoded_query import Path
 from system.encoded_query.sql import FOLD
 
 # Checked before conversion, because one invalid date would fail the whole search.
-INSTANT = (
+INSTANT_PATTERN_SQL = (
     r"'^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{{1,9}})?)?"
     r"(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)?)?$'"
 )
-AS_INSTANT = (
+INSTANT_SQL = (
     "CASE WHEN {0} ~ "
-    + INSTANT
+    + INSTANT_PATTERN_SQL
     + " THEN CASE WHEN pg_input_is_valid({0}, 'timestamptz') THEN ({0})::timestamptz END END"
 )
 PLACEHOLDER = re.compile(r"%\(([0-9]+)\)s")
-NUMBER_AS_TEXT = "'^-?[0-9]{{1,100}}([.][0-9]{{1,100}})?$'"
+NUMBER_PATTERN_SQL = "'^-?[0-9]{{1,100}}([.][0-9]{{1,100}})?$'"
 
 
-class Kind(StrEnum):
+class FieldKind(StrEnum):
     """What a field holds; ANY for untyped fields."""
 
     TEXT = "text"
@@ -39,20 +39,20 @@ class Kind(StrEnum):
     ANY = "any"
 
 
-TYPED: Mapping[str, Kind] = {
-    "sys_id": Kind.TEXT,
-    "status": Kind.TEXT,
-    "type": Kind.TEXT,
-    "priority": Kind.INTEGER,
-    "flag": Kind.BOOLEAN,
-    "created": Kind.INSTANT,
+FIELD_KINDS: Mapping[str, FieldKind] = {
+    "sys_id": FieldKind.TEXT,
+    "status": FieldKind.TEXT,
+    "type": FieldKind.TEXT,
+    "priority": FieldKind.INTEGER,
+    "flag": FieldKind.BOOLEAN,
+    "created": FieldKind.INSTANT,
 }
 
 
-class Parameters:
+class SqlParameters:
     """The values of a filter. Placeholders are numbered until the text is complete, so they can be added in any order.
 
-    >>> parameters = Parameters()
+    >>> parameters = SqlParameters()
     >>> first, second = parameters.add(1, "integer"), parameters.add("x", "text")
     >>> parameters.positional(f"a = {second} AND b = {first}")
     ('a = %s::text AND b = %s::integer', ['x', 1])
@@ -71,19 +71,19 @@ class Parameters:
         return PLACEHOLDER.sub("%s", sql), values
 
 
-def joined(word: str, parts: list[str]) -> str:
+def join_conditions(word: str, parts: list[str]) -> str:
     """
-    >>> joined(" AND ", ["a", "b"])
+    >>> join_conditions(" AND ", ["a", "b"])
     '(a AND b)'
     """
     return parts[0] if len(parts) == 1 else f"({word.join(parts)})"
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ValueExpressions:
     """SQL expressions for one value in each type; NULL if the value does not have that type."""
 
-    kind: Kind
+    kind: FieldKind
     raw: str
     key: str
     number: str
@@ -95,66 +95,68 @@ class Subject:
     def second(self) -> str:
         return f"date_trunc('second', {self.instant})"
 
-    def compared(self, operator: str, other: "Subject") -> str:
+    def compared(self, operator: str, other: "ValueExpressions") -> str:
         return f"({self.number} {operator} {other.number} OR {self.second} {operator} {other.second})"
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FilterField:
     column: str
     path: Path
 
     @property
-    def kind(self) -> Kind:
-        return TYPED.get(self.path[0], Kind.ANY) if len(self.path) == 1 else Kind.ANY
+    def kind(self) -> FieldKind:
+        return FIELD_KINDS.get(self.path[0], FieldKind.ANY) if len(self.path) == 1 else FieldKind.ANY
 
     @property
     def name(self) -> str:
         return ".".join(self.path)
 
-    def subject(self, item: str = "item") -> Subject:
+    def subject(self, item: str = "item") -> ValueExpressions:
         """The expressions for the field itself, or for the values that `values` gives this alias."""
-        return _any(f"{item}.value") if self.kind is Kind.ANY else _typed(self)
+        return _untyped_expressions(f"{item}.value") if self.kind is FieldKind.ANY else _typed_expressions(self)
 
-    def holds(self, parameters: Parameters, test: str, item: str = "item") -> str:
+    def holds(self, parameters: SqlParameters, test: str, item: str = "item") -> str:
         """True if the test is true for at least one of the values."""
-        if self.kind is not Kind.ANY:
+        if self.kind is not FieldKind.ANY:
             return f"({test})"
         names = "".join([f".{json.dumps(step, ensure_ascii=False)}" for step in self.path])
         path = parameters.add(f"lax ${names}[*]", "jsonpath")
         return f"EXISTS (SELECT FROM jsonb_path_query({self.column}, {path}) AS {item} (value) WHERE {test})"
 
-    def not_empty(self, parameters: Parameters) -> str:
-        if self.kind is not Kind.ANY:
+    def not_empty(self, parameters: SqlParameters) -> str:
+        if self.kind is not FieldKind.ANY:
             return f"{self.subject().key} IS NOT NULL"
         return self.holds(parameters, """item.value NOT IN ('null'::jsonb, '""'::jsonb, '{}'::jsonb, '[]'::jsonb)""")
 
 
-def _typed(field: Field) -> Subject:
+def _typed_expressions(field: FilterField) -> ValueExpressions:
     name = field.path[0]
     text = f"({field.column} ->> '{name}')"
     kind = field.kind
     number = f"CASE WHEN jsonb_typeof({field.column} -> '{name}') = 'number' THEN {text}::numeric END"
     boolean = f"CASE WHEN jsonb_typeof({field.column} -> '{name}') = 'boolean' THEN {text}::boolean END"
-    instant = AS_INSTANT.format(text)
+    instant = INSTANT_SQL.format(text)
     folded = f"nullif({FOLD.format(text)}, '')"
-    key = {Kind.TEXT: folded, Kind.INTEGER: number, Kind.BOOLEAN: boolean, Kind.INSTANT: instant}[kind]
-    same = f"trim_scale({number})::text" if kind is Kind.INTEGER else folded
-    return Subject(kind, text, key, number, boolean, f"({instant})", same)
+    key = {FieldKind.TEXT: folded, FieldKind.INTEGER: number, FieldKind.BOOLEAN: boolean, FieldKind.INSTANT: instant}[
+        kind
+    ]
+    same = f"trim_scale({number})::text" if kind is FieldKind.INTEGER else folded
+    return ValueExpressions(kind, text, key, number, boolean, f"({instant})", same)
 
 
-def _any(value: str) -> Subject:
+def _untyped_expressions(value: str) -> ValueExpressions:
     plain = f"({value} #>> '{{}}')"
     text = f"CASE WHEN jsonb_typeof({value}) IN ('string', 'number', 'boolean') THEN {plain} END"
     number = (
         f"CASE jsonb_typeof({value}) WHEN 'number' THEN {plain}::numeric WHEN 'string' THEN "
-        f"CASE WHEN {plain} ~ {NUMBER_AS_TEXT.format()} THEN {plain}::numeric END END"
+        f"CASE WHEN {plain} ~ {NUMBER_PATTERN_SQL.format()} THEN {plain}::numeric END END"
     )
     key = f"CASE jsonb_typeof({value}) WHEN 'string' THEN nullif({FOLD.format(plain)}, '') END"
     boolean = f"CASE jsonb_typeof({value}) WHEN 'boolean' THEN {plain}::boolean END"
-    instant = f"CASE jsonb_typeof({value}) WHEN 'string' THEN {AS_INSTANT.format(plain)} END"
+    instant = f"CASE jsonb_typeof({value}) WHEN 'string' THEN {INSTANT_SQL.format(plain)} END"
     same = (
         f"CASE jsonb_typeof({value}) WHEN 'number' THEN trim_scale({plain}::numeric)::text "
         f"WHEN 'string' THEN nullif({FOLD.format(plain)}, '') WHEN 'boolean' THEN {plain} END"
     )
-    return Subject(Kind.ANY, text, key, number, boolean, f"({instant})", same)
+    return ValueExpressions(FieldKind.ANY, text, key, number, boolean, f"({instant})", same)

@@ -11,8 +11,8 @@ from typing import Any
 
 from system.encoded_query import METADATA, Condition, Group, Moment, Query, QueryError, SubQuery, Term, parse
 
-from .fields import Field, Kind, Parameters, joined
-from .operands import number
+from .fields import FieldKind, FilterField, SqlParameters, join_conditions
+from .operands import parse_number
 from .operators import FieldCondition
 
 
@@ -35,16 +35,16 @@ class Filter:
         """
         if self.is_empty:
             return "TRUE", []
-        writer = _Writer(column, self.moment)
+        writer = _FilterCompiler(column, self.moment)
         return writer.parameters.positional(writer.groups(self.query.groups))
 
 
-def read(text: str, moment: Moment | None = None) -> Filter:
+def parse_filter(text: str, moment: Moment | None = None) -> Filter:
     """Parse a filter; raises `QueryError`, also for values that are invalid for their field.
 
     `moment` is the time for relative values.
 
-    >>> read("priority=high")
+    >>> parse_filter("priority=high")
     Traceback (most recent call last):
     ...
     system.encoded_query.errors.QueryError: priority: a whole number is expected at position 9: 'high'
@@ -59,16 +59,18 @@ def read(text: str, moment: Moment | None = None) -> Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
+class _FilterCompiler:
     column: str
     moment: Moment
-    parameters: Parameters = field(default_factory=Parameters)
+    parameters: SqlParameters = field(default_factory=SqlParameters)
 
     def groups(self, groups: tuple[Group, ...]) -> str:
-        return joined(" OR ", [joined(" AND ", [self.term(term) for term in group.terms]) for group in groups])
+        return join_conditions(
+            " OR ", [join_conditions(" AND ", [self.term(term) for term in group.terms]) for group in groups]
+        )
 
     def term(self, term: Term) -> str:
-        return joined(" OR ", [self.factor(factor) for factor in term.factors])
+        return join_conditions(" OR ", [self.factor(factor) for factor in term.factors])
 
     def factor(self, factor: Condition | SubQuery) -> str:
         return self.groups(factor.groups) if isinstance(factor, SubQuery) else self.condition(factor)
@@ -76,20 +78,22 @@ class _Writer:
     def condition(self, condition: Condition) -> str:
         compiler = FieldCondition(self.parameters, self.column, condition, self.moment)
         sql = compiler.sql()
-        return joined(" AND ", [*self.implied(condition, compiler.field), sql])
+        return join_conditions(" AND ", [*self.index_conditions(condition, compiler.field), sql])
 
-    def implied(self, condition: Condition, field: Field) -> list[str]:
+    def index_conditions(self, condition: Condition, field: FilterField) -> list[str]:
         """Conditions implied by `=` that the metadata index can answer; text only if it has no upper or lower case."""
         value = condition.value
         if condition.operator != "=" or len(field.path) > 1 or value.lower() != value.upper():
             return []
-        if field.kind in (Kind.BOOLEAN, Kind.INSTANT) or value.startswith("javascript:"):
+        if field.kind in (FieldKind.BOOLEAN, FieldKind.INSTANT) or value.startswith("javascript:"):
             return []
-        whole = number(value)
-        written = [json.dumps(value, ensure_ascii=False)] if field.kind is not Kind.INTEGER else [str(int(value))]
-        if field.kind is Kind.ANY:
-            written += [str(whole)] if whole is not None else []
-            written += [f"[{text}]" for text in written]
+        as_number = parse_number(value)
+        json_values = (
+            [json.dumps(value, ensure_ascii=False)] if field.kind is not FieldKind.INTEGER else [str(int(value))]
+        )
+        if field.kind is FieldKind.ANY:
+            json_values += [str(as_number)] if as_number is not None else []
+            json_values += [f"[{text}]" for text in json_values]
         name = json.dumps(field.path[0], ensure_ascii=False)
-        objects = [self.parameters.add(f"{{{name}: {text}}}", "jsonb") for text in written]
-        return [joined(" OR ", [f"{self.column} @> {placeholder}" for placeholder in objects])]
+        objects = [self.parameters.add(f"{{{name}: {text}}}", "jsonb") for text in json_values]
+        return [join_conditions(" OR ", [f"{self.column} @> {placeholder}" for placeholder in objects])]

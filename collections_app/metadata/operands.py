@@ -17,17 +17,17 @@ from system.encoded_query import (
     resolve,
 )
 
-from .fields import Field, Kind
+from .fields import FieldKind, FilterField
 
-BIGGEST = 2**63
-NUMBER = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")
+INTEGER_BOUND = 2**63
+NUMBER_PATTERN = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class OperandReader:
     """Reads the values of one condition for its field. Errors name the field."""
 
-    field: Field
+    field: FilterField
     condition: Condition
     moment: Moment
 
@@ -39,13 +39,13 @@ class Reader:
 
     def typed(self, operand: Operand) -> Any:
         value = self.resolved(operand)
-        if self.field.kind is Kind.INSTANT:
+        if self.field.kind is FieldKind.INSTANT:
             return self.instant(value)
         if isinstance(value, datetime):
             raise self.refused("a time cannot be compared with this field")
-        if self.field.kind is Kind.INTEGER:
+        if self.field.kind is FieldKind.INTEGER:
             return self._integer(value)
-        if self.field.kind is Kind.BOOLEAN:
+        if self.field.kind is FieldKind.BOOLEAN:
             return self._boolean(value)
         return value
 
@@ -66,22 +66,22 @@ class Reader:
             raise self.refused(error.message) from None
 
     def _integer(self, value: str) -> int:
-        if not re.fullmatch("[+-]?[0-9]{1,19}", value, re.ASCII) or not -BIGGEST <= int(value) < BIGGEST:
+        if not re.fullmatch("[+-]?[0-9]{1,19}", value, re.ASCII) or not -INTEGER_BOUND <= int(value) < INTEGER_BOUND:
             raise self.refused("a whole number is expected")
         return int(value)
 
 
-def number(value: str | datetime) -> Decimal | None:
+def parse_number(value: str | datetime) -> Decimal | None:
     """
-    >>> number("3.50"), number("3a"), number("1e3")
+    >>> parse_number("3.50"), parse_number("3a"), parse_number("1e3")
     (Decimal('3.50'), None, None)
     """
-    return Decimal(value) if isinstance(value, str) and NUMBER.fullmatch(value) else None
+    return Decimal(value) if isinstance(value, str) and NUMBER_PATTERN.fullmatch(value) else None
 
 
-def instant(value: str | datetime) -> datetime | None:
+def parse_instant(value: str | datetime) -> datetime | None:
     """
-    >>> instant("2024-05-19").isoformat(), instant("2024")
+    >>> parse_instant("2024-05-19").isoformat(), parse_instant("2024")
     ('2024-05-19T00:00:00+00:00', None)
     """
     try:

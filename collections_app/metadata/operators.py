@@ -23,46 +23,46 @@ from system.encoded_query import (
 )
 from system.encoded_query.sql import FOLD, FOLDED_ARRAY, ROWS, ConditionCompiler, ValueReader
 
-from .fields import Field, Kind, Parameters, Subject, joined
-from .operands import Reader, instant, number
+from .fields import FieldKind, FilterField, SqlParameters, ValueExpressions, join_conditions
+from .operands import OperandReader, parse_instant, parse_number
 
 # Operators for features that metadata does not have: groups and roles, word search, tables.
-RECORDS_ONLY = frozenset(name for name, row in OPERATORS.items() if (row.negates or name) not in ROWS)
-SECOND = timedelta(seconds=1)
-LAST = datetime.max.replace(microsecond=0)
-COMPARED_AS: Mapping[Kind, ComparisonKind] = {
-    Kind.TEXT: ComparisonKind.TEXT,
-    Kind.INTEGER: ComparisonKind.INTEGER,
-    Kind.BOOLEAN: ComparisonKind.BOOLEAN,
-    Kind.INSTANT: ComparisonKind.DATETIME,
+RECORD_OPERATORS = frozenset(name for name, row in OPERATORS.items() if (row.negates or name) not in ROWS)
+ONE_SECOND = timedelta(seconds=1)
+LAST_INSTANT = datetime.max.replace(microsecond=0)
+COMPARISON_KINDS: Mapping[FieldKind, ComparisonKind] = {
+    FieldKind.TEXT: ComparisonKind.TEXT,
+    FieldKind.INTEGER: ComparisonKind.INTEGER,
+    FieldKind.BOOLEAN: ComparisonKind.BOOLEAN,
+    FieldKind.INSTANT: ComparisonKind.DATETIME,
 }
 
 
-class FieldCondition(ConditionCompiler[Subject]):
+class FieldCondition(ConditionCompiler[ValueExpressions]):
     """Binds the values themselves: a filter is compiled for one request."""
 
     dialect = METADATA
     rows = ROWS
 
-    def __init__(self, parameters: Parameters, column: str, condition: Condition, moment: Moment) -> None:
-        if condition.operator in RECORDS_ONLY:
+    def __init__(self, parameters: SqlParameters, column: str, condition: Condition, moment: Moment) -> None:
+        if condition.operator in RECORD_OPERATORS:
             raise QueryError(
                 f"{condition.operator} is not supported for metadata", condition.position, condition.operator
             )
-        self.field = Field(column, condition.path)
+        self.field = FilterField(column, condition.path)
         self.other_field = _other_field(column, condition)
         other = self.other_field.subject("other") if self.other_field else None
         super().__init__(condition, self.field.subject(), other)
         self.parameters = parameters
         self.moment = moment
-        self.reader = Reader(self.field, condition, moment)
+        self.reader = OperandReader(self.field, condition, moment)
         for field in filter(None, (self.field, self.other_field)):
             self._refuse_unless_fits(field)
 
-    def _refuse_unless_fits(self, field: Field) -> None:
+    def _refuse_unless_fits(self, field: FilterField) -> None:
         """Untyped fields support every operator."""
         condition = self.condition
-        if field.kind is not Kind.ANY and not condition.row.fits(COMPARED_AS[field.kind], condition.path):
+        if field.kind is not FieldKind.ANY and not condition.row.fits(COMPARISON_KINDS[field.kind], condition.path):
             raise QueryError(
                 f"{condition.operator} cannot be used with {field.name}, a field of {field.kind}", condition.position
             )
@@ -93,14 +93,14 @@ class FieldCondition(ConditionCompiler[Subject]):
     has = one_of
 
     def _one_of(self, operands: tuple[Operand, ...]) -> str:
-        if self.field.kind is Kind.ANY:
+        if self.field.kind is FieldKind.ANY:
             return self._one_of_any([self.reader.resolved(operand) for operand in operands])
         values = [self.reader.typed(operand) for operand in operands]
-        if self.field.kind is Kind.TEXT:
+        if self.field.kind is FieldKind.TEXT:
             return self.holds(self._is_text(values))
-        if self.field.kind is Kind.INSTANT:
+        if self.field.kind is FieldKind.INSTANT:
             return self.holds(self._is_instant(values))
-        sql_type = "numeric" if self.field.kind is Kind.INTEGER else "boolean"
+        sql_type = "numeric" if self.field.kind is FieldKind.INTEGER else "boolean"
         return self.holds(f"{self.subject.key} = ANY ({self.parameters.add(values, f'{sql_type}[]')})")
 
     def _is_text(self, texts: list[str]) -> str:
@@ -113,7 +113,7 @@ class FieldCondition(ConditionCompiler[Subject]):
         """Text of any type: 3 is also a number, true also a boolean, and an instant matches its second."""
         texts = [value for value in values if isinstance(value, str)]
         tests = [self._is_text(texts)]
-        numbers = [value for value in map(number, texts) if value is not None]
+        numbers = [value for value in map(parse_number, texts) if value is not None]
         if numbers:
             # Text is compared as text: 3 does not equal the code 003.
             plain = "CASE jsonb_typeof(item.value) WHEN 'number' THEN (item.value #>> '{}')::numeric END"
@@ -124,7 +124,7 @@ class FieldCondition(ConditionCompiler[Subject]):
         instants = [self.reader.instant(value) for value in values if isinstance(value, datetime)]
         if instants:
             tests.append(self._is_instant(instants))
-        return self.holds(joined(" OR ", tests))
+        return self.holds(join_conditions(" OR ", tests))
 
     def ordered(self, operator: str) -> str:
         value: Any = read(self.condition)
@@ -138,12 +138,12 @@ class FieldCondition(ConditionCompiler[Subject]):
         kind = _common_kind(self.field, low, high)
         return self.holds(f"({self._ordered('>=', low, kind)} AND {self._ordered('<=', high, kind)})")
 
-    def _ordered(self, operator: str, value: str | datetime, kind: Kind) -> str:
-        if kind is Kind.INSTANT:
+    def _ordered(self, operator: str, value: str | datetime, kind: FieldKind) -> str:
+        if kind is FieldKind.INSTANT:
             return self._ordered_instants(operator, self.reader.instant(value))
         if isinstance(value, datetime):
             raise self.reader.refused("a time cannot be compared with this field")
-        if kind is Kind.INTEGER:
+        if kind is FieldKind.INTEGER:
             operand = self.reader.typed(value) if self.field.kind is kind else Decimal(value)
             return f"{self.subject.number} {operator} {self.parameters.add(operand, 'numeric')}"
         return f"{self.subject.key} {operator} {FOLD.format(self.parameters.add(value, 'text'))}"
@@ -152,9 +152,9 @@ class FieldCondition(ConditionCompiler[Subject]):
         """A time means its whole second."""
         sql = self.subject.instant
         is_after_second = operator in (">", "<=")
-        if is_after_second and value.replace(tzinfo=None) >= LAST:
+        if is_after_second and value.replace(tzinfo=None) >= LAST_INSTANT:
             return "FALSE" if operator == ">" else f"{sql} IS NOT NULL"
-        edge = self.parameters.add(value + SECOND if is_after_second else value, "timestamptz")
+        edge = self.parameters.add(value + ONE_SECOND if is_after_second else value, "timestamptz")
         return f"{sql} {'>=' if operator in ('>', '>=') else '<'} {edge}"
 
     def not_empty(self) -> str:
@@ -163,23 +163,23 @@ class FieldCondition(ConditionCompiler[Subject]):
     def same_as(self) -> str:
         assert self.other_field is not None
         one, two = self.subject, self.other
-        is_instant = Kind.INSTANT in (one.kind, two.kind)
+        is_instant = FieldKind.INSTANT in (one.kind, two.kind)
         test = f"{one.second} = {two.second}" if is_instant else f"{one.same} = {two.same}"
         is_empty = [f"({field.not_empty(self.parameters)}) IS NOT TRUE" for field in (self.field, self.other_field)]
-        return joined(" OR ", [" AND ".join(is_empty), self.holds(test)])
+        return join_conditions(" OR ", [" AND ".join(is_empty), self.holds(test)])
 
 
-def _other_field(column: str, condition: Condition) -> Field | None:
+def _other_field(column: str, condition: Condition) -> FilterField | None:
     value: Any = read(condition, METADATA)
     if condition.row.kind is ValueKind.PATH:
-        return Field(column, value)
-    return Field(column, value.path) if condition.row.kind is ValueKind.DISTANCE else None
+        return FilterField(column, value)
+    return FilterField(column, value.path) if condition.row.kind is ValueKind.DISTANCE else None
 
 
-def _common_kind(field: Field, *values: str | datetime) -> Kind:
+def _common_kind(field: FilterField, *values: str | datetime) -> FieldKind:
     """How an untyped field is compared: as numbers or times if all values are such, otherwise as text."""
-    if field.kind is not Kind.ANY:
+    if field.kind is not FieldKind.ANY:
         return field.kind
-    if all(number(value) is not None for value in values):
-        return Kind.INTEGER
-    return Kind.INSTANT if all(instant(value) for value in values) else Kind.TEXT
+    if all(parse_number(value) is not None for value in values):
+        return FieldKind.INTEGER
+    return FieldKind.INSTANT if all(parse_instant(value) for value in values) else FieldKind.TEXT

@@ -12,13 +12,13 @@ from django.conf import settings
 from system.errors import BadRequest, combined
 from system.http.request_body import InvalidJson, parse_json, refuse_unstorable
 
-DEEPEST = 5
-BIGGEST = 2**63
+MAX_DEPTH = 5
+INTEGER_BOUND = 2**63
 # The longest name that a filter can contain.
-MAX_FIELD_LENGTH = 200
-NOT_JSON = 'Metadata must be a JSON object, such as {"type": "manual", "priority": 2}.'
+MAX_FIELD_NAME_LENGTH = 200
+NOT_JSON_MESSAGE = 'Metadata must be a JSON object, such as {"type": "manual", "priority": 2}.'
 
-_INSTANT = re.compile(
+_INSTANT_PATTERN = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
 )
 
@@ -28,7 +28,7 @@ class InvalidMetadata(BadRequest):
     message = "Metadata must be a JSON object."
 
 
-def checked(metadata: Any) -> dict[str, Any]:
+def validate_metadata(metadata: Any) -> dict[str, Any]:
     """The unchanged metadata; raises a 400 that names each invalid field."""
     if not isinstance(metadata, dict):
         raise InvalidMetadata(field="metadata")
@@ -42,25 +42,25 @@ def checked(metadata: Any) -> dict[str, Any]:
     return metadata
 
 
-def read(text: str) -> dict[str, Any]:
+def parse_metadata(text: str) -> dict[str, Any]:
     """Metadata sent as text in a form, with the rules of a JSON body.
 
-    >>> read('{"type": "manual"}')
+    >>> parse_metadata('{"type": "manual"}')
     {'type': 'manual'}
     """
     try:
         metadata = parse_json(text.encode("utf-8", "surrogatepass"))
     except InvalidJson as error:
         has_reason = error.message != InvalidJson.message
-        message = error.message.replace("The body is", "The metadata is") if has_reason else NOT_JSON
+        message = error.message.replace("The body is", "The metadata is") if has_reason else NOT_JSON_MESSAGE
         raise InvalidMetadata(message, field="metadata") from None
-    return checked(metadata)
+    return validate_metadata(metadata)
 
 
 def refuse_unstorable_metadata(metadata: Mapping[str, Any]) -> None:
     """Refuse values that cannot be stored and returned unchanged."""
-    if depth(metadata) > DEEPEST:
-        raise InvalidMetadata(f"The metadata is nested deeper than {DEEPEST} levels.", field="metadata")
+    if depth(metadata) > MAX_DEPTH:
+        raise InvalidMetadata(f"The metadata is nested deeper than {MAX_DEPTH} levels.", field="metadata")
     try:
         refuse_unstorable(metadata)
     except InvalidJson as error:
@@ -86,7 +86,7 @@ def depth(value: Any) -> int:
         item, level = levels.pop()
         if isinstance(item, dict | list):
             deepest = max(deepest, level)
-            if level > DEEPEST:
+            if level > MAX_DEPTH:
                 return level
             levels += [(child, level + 1) for child in (item.values() if isinstance(item, dict) else item)]
     return deepest
@@ -105,7 +105,7 @@ def _scalars(value: Any) -> Iterator[Any]:
 
 
 def _invalid_types(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
-    for field, (is_valid, expected) in TYPED.items():
+    for field, (is_valid, expected) in TYPED_FIELDS.items():
         # Chosen: null means no value, like an omitted field.
         value = metadata.get(field)
         if value is not None and not is_valid(value):
@@ -114,9 +114,9 @@ def _invalid_types(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
 
 def _invalid_names(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
     for field in metadata:
-        if not 1 <= len(field) <= MAX_FIELD_LENGTH:
+        if not 1 <= len(field) <= MAX_FIELD_NAME_LENGTH:
             yield InvalidMetadata(
-                f"Field names must have 1 to {MAX_FIELD_LENGTH} characters.", field=field[:80] or "metadata"
+                f"Field names must have 1 to {MAX_FIELD_NAME_LENGTH} characters.", field=field[:80] or "metadata"
             )
 
 
@@ -125,7 +125,7 @@ def is_integer(value: Any) -> bool:
     >>> [is_integer(value) for value in (5, True, "5", 5.0, 10**20)]
     [True, False, False, False, False]
     """
-    return type(value) is int and -BIGGEST <= value < BIGGEST
+    return type(value) is int and -INTEGER_BOUND <= value < INTEGER_BOUND
 
 
 def is_instant(value: Any) -> bool:
@@ -134,7 +134,7 @@ def is_instant(value: Any) -> bool:
     >>> is_instant("2024-05-19T15:30:00Z"), is_instant("2024-05-19T15:30:00"), is_instant("2024-02-30T10:00:00Z")
     (True, False, False)
     """
-    if not isinstance(value, str) or not _INSTANT.fullmatch(value):
+    if not isinstance(value, str) or not _INSTANT_PATTERN.fullmatch(value):
         return False
     try:
         datetime.fromisoformat(value).utctimetuple()
@@ -158,7 +158,7 @@ def _is_text(value: Any) -> bool:
 
 
 # "sys_id, status, type text, priority integer, flag boolean, created ISO 8601 UTC"
-TYPED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+TYPED_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "sys_id": (_is_text, "text"),
     "status": (_is_text, "text"),
     "type": (_is_text, "text"),

@@ -15,22 +15,22 @@ from system.records.record import Record
 
 MAX_NAME_LENGTH = 200
 # With more, each character is in many passages: an overlap of 99 of 100 splits a file of 4 MB into over a million.
-LARGE_OVERLAP = "The overlap must be at most half of the chunk size."
+OVERLAP_TOO_LARGE = "The overlap must be at most half of the chunk size."
 DEFAULT_OVERLAP = 200
 # For small chunks, the default overlap is a fifth of the size, as 200 is of 1000.
-DEFAULT_FRACTION = 5
+DEFAULT_OVERLAP_DIVISOR = 5
 # Unicode's "default ignorable" characters, all format characters, line separators and direction changes.
-INVISIBLE = re.compile(
+INVISIBLE_CHARACTERS = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 
 
-def well_named(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Returns the name in NFC; raises ValueError unless it has "1 to 200 characters without control characters".
 
-    >>> well_named("Cafe\\u0301")
+    >>> normalize_name("Cafe\\u0301")
     'Café'
     """
     stored = _stored_form(name)
@@ -48,10 +48,10 @@ def _stored_form(name: str) -> str:
     return stored
 
 
-def known_form(name: str) -> str:
+def lookup_name(name: str) -> str:
     """The name to look up, or "" for an invalid one. Names with U+FFFD may exist from before.
 
-    >>> known_form("Cafe\\u0301"), known_form("a\\n")
+    >>> lookup_name("Cafe\\u0301"), lookup_name("a\\n")
     ('Café', '')
     """
     try:
@@ -60,23 +60,23 @@ def known_form(name: str) -> str:
         return ""
 
 
-def check_visible(name: str) -> None:
+def check_visible_characters(name: str) -> None:
     """Raises ValueError for white space at the ends and for invisible characters. Look-alikes are allowed.
 
-    >>> check_visible("a\\u200bb")
+    >>> check_visible_characters("a\\u200bb")
     Traceback (most recent call last):
     ValueError: A collection name cannot contain control, bidirectional or zero-width characters: it has U+200B.
     """
     if name != name.strip():
         raise ValueError("A collection name cannot begin or end with white space.")
-    if match := INVISIBLE.search(name):
-        about = "A collection name cannot contain control, bidirectional or zero-width characters"
-        raise ValueError(f"{about}: it has U+{ord(match[0]):04X}.")
+    if match := INVISIBLE_CHARACTERS.search(name):
+        rule = "A collection name cannot contain control, bidirectional or zero-width characters"
+        raise ValueError(f"{rule}: it has U+{ord(match[0]):04X}.")
 
 
 def check_name(name: str) -> None:
     try:
-        well_named(name)
+        normalize_name(name)
     except ValueError as error:
         raise ValidationError(str(error)) from None
 
@@ -95,7 +95,7 @@ def default_overlap(size: int) -> int:
     >>> default_overlap(1000), default_overlap(400), default_overlap(399)
     (200, 200, 79)
     """
-    return size // DEFAULT_FRACTION if is_overlap_too_large(size, DEFAULT_OVERLAP) else DEFAULT_OVERLAP
+    return size // DEFAULT_OVERLAP_DIVISOR if is_overlap_too_large(size, DEFAULT_OVERLAP) else DEFAULT_OVERLAP
 
 
 class EmbeddingSpace(models.Model):
@@ -121,9 +121,13 @@ class EmbeddingSpace(models.Model):
         return f"{self.provider}/{self.model} ({self.dimensions})"
 
 
-def role_list(label: str, about: str) -> Any:
+def role_list_field(label: str, help_text: str) -> Any:
     return ArrayField(
-        models.CharField(max_length=32, db_collation="C"), verbose_name=label, default=list, blank=True, help_text=about
+        models.CharField(max_length=32, db_collation="C"),
+        verbose_name=label,
+        default=list,
+        blank=True,
+        help_text=help_text,
     )
 
 
@@ -151,8 +155,10 @@ class Collection(Record):
         validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
         help_text="Keyword weight in hybrid search (1 = keywords only, 0 = semantic only).",
     )
-    reader_roles = role_list("readers", "Roles that can search this collection.")
-    writer_roles = role_list("writers", "Roles that can add, delete and search documents. If empty: collection_admin.")
+    reader_roles = role_list_field("readers", "Roles that can search this collection.")
+    writer_roles = role_list_field(
+        "writers", "Roles that can add, delete and search documents. If empty: collection_admin."
+    )
     # The error of the last attempt to fill `next_space`, and when the next one is due.
     reembed_error = models.CharField("re-embedding", max_length=300, blank=True, default="", editable=False)
     reembed_attempt = models.PositiveSmallIntegerField(default=0, editable=False)
@@ -182,7 +188,7 @@ class Collection(Record):
 
     def clean(self) -> None:
         if is_overlap_too_large(self.chunk_size, self.chunk_overlap):
-            raise ValidationError({"chunk_overlap": LARGE_OVERLAP})
+            raise ValidationError({"chunk_overlap": OVERLAP_TOO_LARGE})
 
     def mark_deleted(self) -> None:
         self.deleted_at = timezone.now()

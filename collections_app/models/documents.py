@@ -10,7 +10,7 @@ from system.records.record import NewSysId, user_reference
 from .collections import Collection
 
 
-class State(models.TextChoices):
+class VersionState(models.TextChoices):
     """The states of a version; those above the line are in progress, the others are final.
 
     queued → extracting → splitting → embedding
@@ -28,8 +28,8 @@ class State(models.TextChoices):
 
 
 # The displayed state of a deleted document whose chunks are still being purged.
-DELETING = "deleting"
-UNFINISHED = (State.QUEUED, State.EXTRACTING, State.SPLITTING, State.EMBEDDING)
+DELETING_STATE = "deleting"
+UNFINISHED_STATES = (VersionState.QUEUED, VersionState.EXTRACTING, VersionState.SPLITTING, VersionState.EMBEDDING)
 
 
 class Document(models.Model):
@@ -82,7 +82,7 @@ class Version(models.Model):
     metadata = models.JSONField(default=dict)
 
     # The state of the processing.
-    state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
+    state = models.CharField(max_length=12, choices=VersionState.choices, default=VersionState.QUEUED)
     error_code = models.CharField(max_length=60, blank=True, default="")
     error = models.CharField(max_length=1000, blank=True, default="")
     warnings = models.JSONField(default=list)
@@ -120,15 +120,19 @@ class Version(models.Model):
                 name="document_version_hidden",
             ),
             models.Index(fields=["collection", "sha256"], name="document_version_same"),
-            models.Index(fields=["next_at"], condition=Q(state__in=UNFINISHED), name="document_version_due"),
+            models.Index(fields=["next_at"], condition=Q(state__in=UNFINISHED_STATES), name="document_version_due"),
             # The order of the queue: round-robin over the owners.
             models.Index(
-                fields=["created_by", "next_at", "id"], condition=Q(state__in=UNFINISHED), name="document_version_turn"
+                fields=["created_by", "next_at", "id"],
+                condition=Q(state__in=UNFINISHED_STATES),
+                name="document_version_turn",
             ),
             # Versions to purge are among the failed ones, which are few.
-            models.Index(fields=["error_code"], condition=Q(state=State.FAILED), name="document_version_failed"),
+            models.Index(fields=["error_code"], condition=Q(state=VersionState.FAILED), name="document_version_failed"),
             models.Index(
-                fields=["id"], condition=Q(state=State.READY, is_searched=False), name="document_version_unsearched"
+                fields=["id"],
+                condition=Q(state=VersionState.READY, is_searched=False),
+                name="document_version_unsearched",
             ),
             GinIndex(fields=["metadata"], opclasses=["jsonb_path_ops"], name="document_version_metadata"),
         ]

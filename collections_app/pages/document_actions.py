@@ -8,8 +8,8 @@ from collections_app import access
 from collections_app.documents import deletion
 from collections_app.ingest import loading, worker
 from collections_app.models import Collection, Document
-from collections_app.models.documents import State
-from collections_app.pages.views import CollectionDetailPage, DocumentListing, ask, open_document
+from collections_app.models.documents import VersionState
+from collections_app.pages.views import CollectionDetailPage, DocumentFilter, confirmation_page, open_document
 from system.admin_site.name_lists import named
 from system.errors import ServiceError
 
@@ -18,7 +18,7 @@ MAX_DOCUMENTS = 500
 CANNOT_BE_UNDONE = "This cannot be undone."
 
 
-class DocumentView(CollectionDetailPage):
+class DocumentActionView(CollectionDetailPage):
     """Base of the actions. The response is the list, or a redirect to it."""
 
     http_method_names = ["post", "options"]
@@ -36,70 +36,72 @@ class DocumentView(CollectionDetailPage):
         return redirect("collection", collection.pk)
 
 
-class Delete(DocumentView):
+class DeleteAction(DocumentActionView):
     def change(self, document: Document) -> None:
         deletion.delete_document(document.collection, document.doc_id)
 
 
-class Retry(DocumentView):
+class RetryAction(DocumentActionView):
     def change(self, document: Document) -> None:
-        worker.retry(document)
+        worker.retry_document(document)
 
 
-class Reprocess(DocumentView):
+class ReprocessAction(DocumentActionView):
     """Searches use the present version until the new one is ready."""
 
     def change(self, document: Document) -> None:
         loading.reprocess(self.user(), document.collection, document)
 
 
-class ChangeDocument(DocumentView):
+class ChangeDocument(DocumentActionView):
     """One document; `question` asks for confirmation first."""
 
     message = ""
     question = ""
 
     def post(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
-        collection = access.open_by_id(self.user(), sys_id, "write")
+        collection = access.open_collection_by_id(self.user(), sys_id, "write")
         opened = open_document(collection, document)
         title = opened.page_title()
         if self.question and "confirmed" not in request.POST:
-            return ask(request, self.question.format(title=title), collection)
+            return confirmation_page(request, self.question.format(title=title), collection)
         self.change(opened)
         return self.done(collection, self.message.format(title=title), [])
 
 
-class DeleteDocument(Delete, ChangeDocument):
+class DeleteDocument(DeleteAction, ChangeDocument):
     message = "“{title}” was deleted."
     question = f"Delete “{{title}}”? {CANNOT_BE_UNDONE}"
 
 
-class RetryDocument(Retry, ChangeDocument):
+class RetryDocument(RetryAction, ChangeDocument):
     message = "“{title}” is being processed again."
 
 
-class ReprocessDocument(Reprocess, ChangeDocument):
+class ReprocessDocument(ReprocessAction, ChangeDocument):
     message = "“{title}” is being reprocessed with the current settings."
 
 
-class ChangeDocuments(DocumentView):
+class ChangeDocuments(DocumentActionView):
     """All documents that match the name and state of the list."""
 
     verb = ""
     message = ""
     hint = ""
-    state: State | None = None
+    state: VersionState | None = None
 
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
-        collection = access.open_by_id(self.user(), sys_id, "write")
-        matching = DocumentListing(request.GET).of(collection)
+        collection = access.open_collection_by_id(self.user(), sys_id, "write")
+        matching = DocumentFilter(request.GET).of(collection)
         if self.state is not None:
             matching = matching.filter(newest__state=self.state)
         documents = list(matching[: MAX_DOCUMENTS + 1])
         if not documents:
             return self.done(collection, "", ["No documents match."])
         if "confirmed" not in request.POST:
-            return ask(request, f"{self.verb} {_document_count(documents)}? {self.hint}", collection, self.verb)
+            return confirmation_page(
+                request, f"{self.verb} {_document_count(documents)}? {self.hint}", collection, self.verb
+            )
         problems = self._change(documents[:MAX_DOCUMENTS])
         changed = min(len(documents), MAX_DOCUMENTS) - len(problems)
         if len(documents) > MAX_DOCUMENTS:
@@ -127,19 +129,19 @@ def _document_count(documents: list[Document]) -> str:
     return f"{count} document{'s' if count != 1 else ''}"
 
 
-class DeleteDocuments(Delete, ChangeDocuments):
+class DeleteDocuments(DeleteAction, ChangeDocuments):
     verb = "Delete"
     message = "deleted."
     hint = CANNOT_BE_UNDONE
 
 
-class RetryDocuments(Retry, ChangeDocuments):
+class RetryDocuments(RetryAction, ChangeDocuments):
     verb = "Retry"
     message = "queued again."
-    state = State.FAILED
+    state = VersionState.FAILED
 
 
-class ReprocessDocuments(Reprocess, ChangeDocuments):
+class ReprocessDocuments(ReprocessAction, ChangeDocuments):
     verb = "Reprocess"
     message = "queued with the current settings."
     hint = "Searches use the present versions until the new ones are ready."

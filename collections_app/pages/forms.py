@@ -12,9 +12,9 @@ from collections_app.models.collections import MAX_NAME_LENGTH
 from collections_app.search.pipeline import SearchRequest, SearchResult, search
 from system.errors import AccessDenied, Conflict, ServiceError
 
-MODES = (("hybrid", "words and meaning"), ("text", "words"), ("vector", "meaning"))
-STEP = 5
-EMPTY = "Enter a search query."
+MODE_LABELS = (("hybrid", "words and meaning"), ("text", "words"), ("vector", "meaning"))
+FIRST_RESULT_COUNT = 5
+EMPTY_QUERY_MESSAGE = "Enter a search query."
 
 
 class NewCollectionForm(forms.Form):
@@ -23,15 +23,15 @@ class NewCollectionForm(forms.Form):
     )
 
     def create(self, user: User) -> Collection:
-        name = access.checked_name(self.cleaned_data["name"])
-        if not access.may_make(user):
+        name = access.validate_name(self.cleaned_data["name"])
+        if not access.may_create_collections(user):
             raise AccessDenied("You are not allowed to create collections.")
-        if access.readable(user).filter(name=name).exists():
+        if access.readable_collections(user).filter(name=name).exists():
             raise Conflict("A collection with this name already exists.")
         return access.create_collection(user, Collection(name=name))
 
 
-class SearchForm:
+class SearchInput:
     """A search from the query string. Errors are in `problem`, for the page."""
 
     def __init__(self, parameters: QueryDict) -> None:
@@ -39,14 +39,14 @@ class SearchForm:
         self.query = parameters.get("query", "").strip()
         self.filter = parameters.get("filter", "").strip()
         mode = parameters.get("mode", "")
-        self.mode = mode if mode in dict(MODES) else MODES[0][0]
+        self.mode = mode if mode in dict(MODE_LABELS) else MODE_LABELS[0][0]
         k = parameters.get("k", "")
-        self.k = min(max(int(k), 1), MAX_K) if k.isascii() and k.isdigit() and len(k) < 5 else STEP
-        self.problem = "" if self.query or not self.is_submitted else EMPTY
+        self.k = min(max(int(k), 1), MAX_K) if k.isascii() and k.isdigit() and len(k) < 5 else FIRST_RESULT_COUNT
+        self.problem = "" if self.query or not self.is_submitted else EMPTY_QUERY_MESSAGE
         self.status = 400 if self.problem else 200
 
     @property
-    def more_address(self) -> str:
+    def more_results_url(self) -> str:
         """The address of the same search with more passages, or an empty text at the maximum."""
         if self.k >= MAX_K:
             return ""
@@ -60,9 +60,9 @@ class SearchForm:
             return None
         try:
             request = SearchRequest(
-                query=parameters.query("query", self.query),
+                query=parameters.read_query("query", self.query),
                 k=self.k,
-                filter=parameters.filter_in(RequestParameters({"filter": [self.filter]}), "filter"),
+                filter=parameters.read_filter(RequestParameters({"filter": [self.filter]}), "filter"),
                 mode=self.mode,
             )
             return search([collection], request)

@@ -8,8 +8,8 @@ from collections_app.models import Document, ExtractedText, Version
 from collections_app.pages import presenters
 from system.errors import NotFound
 
-STEP = 1
-MAX = 32
+FIRST_CONTEXT_COUNT = 1
+MAX_CONTEXT_COUNT = 32
 
 
 def read_context(document: Document, generation: int, number: int, count: int) -> dict[str, Any]:
@@ -20,17 +20,17 @@ def read_context(document: Document, generation: int, number: int, count: int) -
     version = Version.objects.filter(document=document, is_searched=True).first()
     if version is None or version.generation != generation:
         raise NotFound("This document has changed. Search again to see its current content.")
-    near = list(version.chunks.filter(number__gte=number - count, number__lte=number + count).order_by("number"))
-    passage = next((chunk for chunk in near if chunk.number == number), None)
+    nearby = list(version.chunks.filter(number__gte=number - count, number__lte=number + count).order_by("number"))
+    passage = next((chunk for chunk in nearby if chunk.number == number), None)
     if passage is None:
         raise NotFound("The document has no such passage.")
-    first, last = near[0], near[-1]
+    first, last = nearby[0], nearby[-1]
     before = Substr("text", first.char_start + 1, passage.char_start - first.char_start)
     after = Substr("text", passage.char_end + 1, last.char_end - passage.char_end)
     texts = ExtractedText.objects.filter(version=version).values_list(before, after).first()
     return {
         "title": version.filename or document.doc_id,
-        "pages": presenters.pages(first.page, last.page_end),
+        "pages": presenters.page_range(first.page, last.page_end),
         "headings": " > ".join(passage.heading_path),
         "before": texts[0] if texts else "",
         "passage": passage.text,

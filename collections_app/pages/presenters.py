@@ -9,14 +9,14 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.template.defaultfilters import filesizeformat
 
 from collections_app.models import Document, Version
-from collections_app.models.documents import UNFINISHED, State
+from collections_app.models.documents import UNFINISHED_STATES, VersionState
 from collections_app.search.pipeline import Hit
 
 MAX_METADATA_LENGTH = 200
-EARLIER = "Searches use the previous version."
+PREVIOUS_VERSION_NOTE = "Searches use the previous version."
 # Errors of the file itself, for which a retry is not offered because it would fail again.
-FILE_ERRORS = ("damaged", "encrypted", "limit_pages")
-FIX_FILE = "Retrying won't help. Fix the file, upload it again and delete this entry."
+FILE_ERROR_CODES = ("damaged", "encrypted", "limit_pages")
+FIX_FILE_ADVICE = "Retrying won't help. Fix the file, upload it again and delete this entry."
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +25,30 @@ class TextSpan:
     is_marked: bool
 
 
-def parts(text: str, highlights: Iterable[Sequence[int]]) -> Iterator[TextSpan]:
+def split_at_highlights(text: str, highlights: Iterable[Sequence[int]]) -> Iterator[TextSpan]:
     """The text cut where its highlights begin and end.
 
-    >>> [(part.text, part.is_marked) for part in parts("Reset the <b>password", [(10, 21), (0, 5)])]
+    >>> [(part.text, part.is_marked) for part in split_at_highlights("Reset the <b>password", [(10, 21), (0, 5)])]
     [('Reset', True), (' the ', False), ('<b>password', True)]
-    >>> [part.text for part in parts("overlap", [(0, 4), (2, 6), (9, 12)])]
+    >>> [part.text for part in split_at_highlights("overlap", [(0, 4), (2, 6), (9, 12)])]
     ['over', 'la', 'p']
     """
-    at = 0
+    position = 0
     for start, end in sorted((start, end) for start, end in highlights):
-        start, end = max(start, at), min(end, len(text))
+        start, end = max(start, position), min(end, len(text))
         if start >= end:
             continue
-        if start > at:
-            yield TextSpan(text[at:start], False)
+        if start > position:
+            yield TextSpan(text[position:start], False)
         yield TextSpan(text[start:end], True)
-        at = end
-    if at < len(text):
-        yield TextSpan(text[at:], False)
+        position = end
+    if position < len(text):
+        yield TextSpan(text[position:], False)
 
 
-def pages(first: int | None, last: int | None) -> str:
+def page_range(first: int | None, last: int | None) -> str:
     """
-    >>> pages(3, 3), pages(3, 4), pages(None, None)
+    >>> page_range(3, 3), page_range(3, 4), page_range(None, None)
     ('page 3', 'pages 3 to 4', '')
     """
     if first is None:
@@ -56,21 +56,21 @@ def pages(first: int | None, last: int | None) -> str:
     return f"pages {first} to {last}" if last is not None and last > first else f"page {first}"
 
 
-def limit(size: int) -> str:
+def size_text(size: int) -> str:
     """A configured size, which is usually a round number.
 
-    >>> limit(32 * 1024 * 1024), limit(1_500_000)
+    >>> size_text(32 * 1024 * 1024), size_text(1_500_000)
     ('32\\xa0MB', '1.4\\xa0MB')
     """
     return filesizeformat(size).replace(".0", "")
 
 
-def metadata(stored: Mapping[str, Any]) -> str:
+def metadata_line(stored: Mapping[str, Any]) -> str:
     """The metadata in one line of limited length.
 
-    >>> metadata({"type": "manual", "tags": ["a", "b"], "priority": 2})
+    >>> metadata_line({"type": "manual", "tags": ["a", "b"], "priority": 2})
     'type: manual · tags: ["a", "b"] · priority: 2'
-    >>> metadata({}), len(metadata({"a": "x" * 1000}))
+    >>> metadata_line({}), len(metadata_line({"a": "x" * 1000}))
     ('', 200)
     """
     values = {
@@ -81,50 +81,52 @@ def metadata(stored: Mapping[str, Any]) -> str:
     return line if len(line) <= MAX_METADATA_LENGTH else line[: MAX_METADATA_LENGTH - 1] + "…"
 
 
-def hit(result: Hit) -> dict[str, Any]:
+def hit_context(result: Hit) -> dict[str, Any]:
     return {
         "document_id": result.document_id,
         "generation": result.generation,
         "number": result.chunk_index,
         "place": f"{result.document_id}-{result.chunk_index}",
         "title": result.filename or result.doc_id,
-        "pages": pages(result.page, result.page_end),
+        "pages": page_range(result.page, result.page_end),
         "headings": " > ".join(result.heading_path),
-        "metadata": metadata(result.metadata),
+        "metadata": metadata_line(result.metadata),
         "score": f"{result.score:.2f}",
-        "parts": tuple(parts(result.page_content, result.highlights)),
+        "parts": tuple(split_at_highlights(result.page_content, result.highlights)),
     }
 
 
-def documents(rows: QuerySet[Document]) -> QuerySet[Document]:
-    """The documents with everything that `document` needs, in one statement."""
+def with_search_state(documents: QuerySet[Document]) -> QuerySet[Document]:
+    """The documents with everything that `document_context` needs, in one statement."""
     searched = Version.objects.filter(document=OuterRef("pk"), is_searched=True)
-    return rows.select_related("newest").annotate(is_searched=Exists(searched))
+    return documents.select_related("newest").annotate(is_searched=Exists(searched))
 
 
-def document(row: Document) -> dict[str, Any]:
-    """A document from `documents`, with the state of its newest version."""
-    version = row.newest
-    is_at_fault = version is not None and version.error_code in FILE_ERRORS
-    state = version.state if version else State.QUEUED.value
-    title = row.page_title()
+def document_context(document: Document) -> dict[str, Any]:
+    """A document from `with_search_state`, with the state of its newest version."""
+    version = document.newest
+    is_file_error = version is not None and version.error_code in FILE_ERROR_CODES
+    state = version.state if version else VersionState.QUEUED.value
+    title = document.page_title()
     return {
-        "id": row.pk,
+        "id": document.pk,
         "title": title,
         # A generated id means nothing to people.
-        "name_below": row.doc_id if row.doc_id not in (title, row.pk) else "",
+        "name_below": document.doc_id if document.doc_id not in (title, document.pk) else "",
         "state": state,
         "size": version.size if version else 0,
         "pages": version.pages if version else None,
         "chunks": version.chunks_count if version else 0,
-        "loaded_at": version.created_at if version else row.created_at,
-        "metadata": metadata(version.metadata) if version else "",
-        "error": version.error if version and state == State.FAILED else "",
+        "loaded_at": version.created_at if version else document.created_at,
+        "metadata": metadata_line(version.metadata) if version else "",
+        "error": version.error if version and state == VersionState.FAILED else "",
         # For writers; other users cannot do anything about it.
-        "advice": FIX_FILE if state == State.FAILED and is_at_fault else "",
+        "advice": FIX_FILE_ADVICE if state == VersionState.FAILED and is_file_error else "",
         # The previous version is searched until the new one is ready, also if the new one fails.
-        "note": EARLIER if state in (*UNFINISHED, State.FAILED) and vars(row)["is_searched"] else "",
+        "note": PREVIOUS_VERSION_NOTE
+        if state in (*UNFINISHED_STATES, VersionState.FAILED) and vars(document)["is_searched"]
+        else "",
         "warnings": tuple(map(str, version.warnings)) if version else (),
-        "may_retry": state == State.FAILED and not is_at_fault,
-        "may_reprocess": state in (State.READY, State.EMPTY),
+        "may_retry": state == VersionState.FAILED and not is_file_error,
+        "may_reprocess": state in (VersionState.READY, VersionState.EMPTY),
     }

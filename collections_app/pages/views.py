@@ -17,11 +17,11 @@ from django.views import View
 from accounts.models import User
 from collections_app import access
 from collections_app.documents import counts, deletion
-from collections_app.extract.file_formats import ACCEPTED, EXTENSIONS
+from collections_app.extract.file_formats import ACCEPTED_FORMAT_LABELS, FORMAT_BY_EXTENSION
 from collections_app.models import Collection, Document
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 from collections_app.pages import passage_context, presenters
-from collections_app.pages.forms import MODES, NewCollectionForm, SearchForm
+from collections_app.pages.forms import MODE_LABELS, NewCollectionForm, SearchInput
 from system.errors import NotFound, ServiceError
 
 PAGE_SIZE = 20
@@ -51,7 +51,7 @@ class CollectionPage(LoginRequiredMixin, View):
         return Paginator(rows, PAGE_SIZE).get_page(self.request.GET.get("page"))
 
 
-class Listing:
+class NameFilter:
     """The filter of a list: part of the name."""
 
     def __init__(self, parameters: QueryDict) -> None:
@@ -86,15 +86,15 @@ class CollectionListPage(CollectionPage):
         return redirect("collection", collection.pk)
 
     def _show(self, form: NewCollectionForm, status: int = 200) -> HttpResponse:
-        listing = Listing(self.request.GET)
-        page = self.requested_page(access.readable(self.user()).filter(name__icontains=listing.name))
-        counts_by_id = counts.by_collection([collection.pk for collection in page])
+        listing = NameFilter(self.request.GET)
+        page = self.requested_page(access.readable_collections(self.user()).filter(name__icontains=listing.name))
+        counts_by_id = counts.count_by_collection([collection.pk for collection in page])
         context = {
             "rows": [{"collection": collection, "counts": counts_by_id[collection.pk]} for collection in page],
             "page": page,
             "listing": listing,
             "is_loading": any(collection_counts.unfinished for collection_counts in counts_by_id.values()),
-            "may_create": access.may_make(self.user()),
+            "may_create": access.may_create_collections(self.user()),
             "form": form,
         }
         part = self.requested_part() == "collections"
@@ -105,7 +105,7 @@ class CollectionDetailPage(CollectionPage):
     """`/collections/{sys_id}/`: search, uploads and the list of documents."""
 
     def get(self, request: HttpRequest, sys_id: str) -> HttpResponse:
-        collection = access.open_by_id(self.user(), sys_id, "read")
+        collection = access.open_collection_by_id(self.user(), sys_id, "read")
         part = self.requested_part()
         if part == "documents":
             return self.show_documents(collection)
@@ -116,13 +116,13 @@ class CollectionDetailPage(CollectionPage):
         context |= self._documents(collection) | {
             "may_manage": "manage" in access.rights(self.user(), collection),
             "settings_address": reverse("admin:collections_app_collection_change", args=[collection.pk]),
-            "states": [state.value for state in counts.ORDER],
+            "states": [state.value for state in counts.STATE_ORDER],
             "upload_address": reverse("collection-documents", args=[collection.pk]) + "?wait=false",
-            "modes": MODES,
-            "formats": ACCEPTED,
-            "extensions": ",".join(f".{extension}" for extension in EXTENSIONS),
+            "modes": MODE_LABELS,
+            "formats": ACCEPTED_FORMAT_LABELS,
+            "extensions": ",".join(f".{extension}" for extension in FORMAT_BY_EXTENSION),
             "file_limit": settings.COLLECTIONS["file_limit"],
-            "file_limit_text": presenters.limit(settings.COLLECTIONS["file_limit"]),
+            "file_limit_text": presenters.size_text(settings.COLLECTIONS["file_limit"]),
         }
         return render(request, "collections/collection.html", context, status=status)
 
@@ -130,40 +130,40 @@ class CollectionDetailPage(CollectionPage):
         return render(self.request, "collections/documents.html", self._documents(collection) | {"problems": problems})
 
     def _search(self, collection: Collection) -> dict[str, Any]:
-        form = SearchForm(self.request.GET)
+        form = SearchInput(self.request.GET)
         result = form.search(collection) if form.is_submitted else None
         return {
             "collection": collection,
             "form": form,
             "problem": form.problem,
-            "hits": None if result is None else [presenters.hit(hit) for hit in result.hits],
+            "hits": None if result is None else [presenters.hit_context(hit) for hit in result.hits],
             "has_no_keyword_match": result is not None and all(hit.scores["text"] == 0 for hit in result.hits),
             "is_without_vectors": result is not None and result.is_without_vectors,
-            "more_address": form.more_address if result is not None and len(result.hits) == form.k else "",
-            "counts": counts.by_collection([collection.pk])[collection.pk],
+            "more_results_url": form.more_results_url if result is not None and len(result.hits) == form.k else "",
+            "counts": counts.count_by_collection([collection.pk])[collection.pk],
         }
 
     def _documents(self, collection: Collection) -> dict[str, Any]:
-        listing = DocumentListing(self.request.GET)
+        listing = DocumentFilter(self.request.GET)
         page = self.requested_page(listing.of(collection))
         return {
             "collection": collection,
-            "rows": [presenters.document(document) for document in page],
+            "rows": [presenters.document_context(document) for document in page],
             "page": page,
             "listing": listing,
-            "counts": counts.by_collection([collection.pk])[collection.pk],
+            "counts": counts.count_by_collection([collection.pk])[collection.pk],
             "may_write": "write" in access.rights(self.user(), collection),
             "bulk_actions": BULK_ACTIONS,
         }
 
 
-class DocumentListing(Listing):
+class DocumentFilter(NameFilter):
     """The filter of the documents: part of the name, and the state."""
 
     def __init__(self, parameters: QueryDict) -> None:
         super().__init__(parameters)
         state = parameters.get("state", "")
-        self.state = self.filters["state"] = state if state in State.values else ""
+        self.state = self.filters["state"] = state if state in VersionState.values else ""
 
     def of(self, collection: Collection) -> QuerySet[Document]:
         documents = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("-id")
@@ -174,7 +174,7 @@ class DocumentListing(Listing):
             documents = documents.filter(has_name)
         if self.state:
             documents = documents.filter(newest__state=self.state)
-        return presenters.documents(documents)
+        return presenters.with_search_state(documents)
 
 
 class PassagePage(CollectionPage):
@@ -182,17 +182,23 @@ class PassagePage(CollectionPage):
     generation is in the address because other content has other passages under the same numbers."""
 
     def get(self, request: HttpRequest, sys_id: str, document: str, generation: int, number: int) -> HttpResponse:
-        collection = access.open_by_id(self.user(), sys_id, "read")
+        collection = access.open_collection_by_id(self.user(), sys_id, "read")
         around = request.GET.get("around", "")
-        count = int(around) if around in map(str, range(1, passage_context.MAX + 1)) else passage_context.STEP
+        count = (
+            int(around)
+            if around in map(str, range(1, passage_context.MAX_CONTEXT_COUNT + 1))
+            else passage_context.FIRST_CONTEXT_COUNT
+        )
         context = passage_context.read_context(open_document(collection, document), generation, number, count)
-        has_more = not context["is_whole"] and count < passage_context.MAX
+        has_more = not context["is_whole"] and count < passage_context.MAX_CONTEXT_COUNT
         page = {
             "collection": collection,
             "document_id": document,
             "context": context,
             "place": f"{document}-{number}",
-            "more_address": f"{request.path}?around={min(count * 2, passage_context.MAX)}" if has_more else "",
+            "more_address": f"{request.path}?around={min(count * 2, passage_context.MAX_CONTEXT_COUNT)}"
+            if has_more
+            else "",
         }
         part = self.requested_part() is not None
         return render(request, f"collections/{'around' if part else 'passage'}.html", page)
@@ -202,9 +208,9 @@ class DeleteCollection(CollectionPage):
     http_method_names = ["post", "options"]
 
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
-        collection = access.open_by_id(self.user(), sys_id, "manage")
+        collection = access.open_collection_by_id(self.user(), sys_id, "manage")
         if "confirmed" not in request.POST:
-            return ask(
+            return confirmation_page(
                 request,
                 f"Delete the collection “{collection.name}” with all its documents? This cannot be undone.",
                 collection,
@@ -216,7 +222,9 @@ class DeleteCollection(CollectionPage):
         return redirect("collections")
 
 
-def ask(request: HttpRequest, question: str, collection: Collection, button: str = "Delete") -> HttpResponse:
+def confirmation_page(
+    request: HttpRequest, question: str, collection: Collection, button: str = "Delete"
+) -> HttpResponse:
     """The confirmation page for browsers without scripts."""
     back = reverse("collection", args=[collection.pk])
     return render(request, "collections/confirm.html", {"question": question, "button": button, "back": back})

@@ -7,7 +7,7 @@
 
 `attempt` counts the leases since the last stored result. All times are the database's, because host clocks may differ.
 Times in the future from before that clock was set back do not count: a version waits only with an `error_code`, and no
-lease is longer than `MAX_LEASE`.
+lease is longer than `MAX_LEASE_DURATION`.
 """
 
 from collections.abc import Iterator
@@ -24,27 +24,27 @@ from django.db.models import DateTimeField, F, Func, Q
 from django.db.models.functions import Greatest
 
 from collections_app.models import Version
-from collections_app.models.documents import UNFINISHED, State
+from collections_app.models.documents import UNFINISHED_STATES, VersionState
 from system.plain_sql import fetch_rows, run_statement
 
 logger = structlog.get_logger(__name__)
 
-LEASE = timedelta(seconds=60)
+LEASE_DURATION = timedelta(seconds=60)
 # As a statement sees it that began before the lease was taken.
-MAX_LEASE = 2 * LEASE
+MAX_LEASE_DURATION = 2 * LEASE_DURATION
 MAX_ATTEMPTS = 5
 FIRST_PAUSE_S = 5.0
 MAX_ERROR_LENGTH = 1000
 
-CLOCK = Func(function="clock_timestamp", output_field=DateTimeField())
-STATEMENT_CLOCK = Func(function="statement_timestamp", output_field=DateTimeField())
-LEASED = {"lease_until": CLOCK + LEASE}
-FREE: dict[str, Any] = {"lease_until": None, "lease_token": None}
-UNCOUNTED = {"attempt": Greatest(F("attempt") - 1, 0)}
+CURRENT_TIME = Func(function="clock_timestamp", output_field=DateTimeField())
+STATEMENT_TIME = Func(function="statement_timestamp", output_field=DateTimeField())
+LEASE_RENEWAL = {"lease_until": CURRENT_TIME + LEASE_DURATION}
+NO_LEASE: dict[str, Any] = {"lease_until": None, "lease_token": None}
+ONE_ATTEMPT_LESS = {"attempt": Greatest(F("attempt") - 1, 0)}
 
 # Round-robin over the owners, oldest first, so that many files of one owner do not delay the single file of another.
 # The order is that of the index, so that a long queue is not sorted for each take.
-NEXT = """
+TAKE_NEXT_SQL = """
 UPDATE document_version
 SET lease_token = %s, lease_until = clock_timestamp() + %s * interval '1 s', attempt = attempt + 1
 WHERE id = (
@@ -62,8 +62,8 @@ RETURNING id, created_by, attempt
 
 
 # Leased and locked versions are skipped. Limited, because a web process has 5 s for a statement.
-POSTPONED_AT_ONCE = 2_000
-POSTPONE_WAITING = """
+POSTPONE_BATCH_SIZE = 2_000
+POSTPONE_WAITING_SQL = """
 UPDATE document_version
 SET next_at = clock_timestamp() + %s * (0.8 + 0.4 * random()) * interval '1 s', error_code = %s, error = %s
 WHERE id IN (
@@ -89,114 +89,117 @@ class Lease:
     attempt: int
 
 
-def take_next(after: str = "") -> Lease | None:
+def take_next_lease(last_owner: str = "") -> Lease | None:
     """Leases the next due version, of the owner that follows `after`; None if nothing is due."""
     token = uuid4()
     # The next owner in order, then the first.
-    for owner in (after + " ", ""):
-        row = next(iter(fetch_rows(NEXT, [token, LEASE.total_seconds(), MAX_LEASE.total_seconds(), owner])), None)
+    seconds = [LEASE_DURATION.total_seconds(), MAX_LEASE_DURATION.total_seconds()]
+    for owner in (last_owner + " ", ""):
+        row = next(iter(fetch_rows(TAKE_NEXT_SQL, [token, *seconds, owner])), None)
         if row:
             return Lease(version_id=row[0], token=token, owner=row[1], attempt=row[2])
     return None
 
 
-def take(version_id: int) -> UUID | None:
+def take_lease(version_id: int) -> UUID | None:
     """Leases a version for the request that created it; None if it is already finished."""
     token = uuid4()
-    unfinished = Version.objects.filter(pk=version_id, state__in=UNFINISHED)
-    return token if unfinished.update(lease_token=token, attempt=F("attempt") + 1, **LEASED) else None
+    unfinished = Version.objects.filter(pk=version_id, state__in=UNFINISHED_STATES)
+    return token if unfinished.update(lease_token=token, attempt=F("attempt") + 1, **LEASE_RENEWAL) else None
 
 
-def has_waiting(owner: str, most: int) -> bool:
+def is_queue_full(owner: str, limit: int) -> bool:
     """Whether at least `most` versions of this owner are unfinished. Reads only so many index entries."""
-    return Version.objects.filter(created_by=owner, state__in=UNFINISHED).order_by()[most - 1 : most].exists()
+    return Version.objects.filter(created_by=owner, state__in=UNFINISHED_STATES).order_by()[limit - 1 : limit].exists()
 
 
-def due() -> Any:
-    is_time = Q(next_at__lte=STATEMENT_CLOCK) | Q(error_code="")
-    leased = (STATEMENT_CLOCK, STATEMENT_CLOCK + MAX_LEASE)
-    return Version.objects.filter(is_time, state__in=UNFINISHED).exclude(lease_until__range=leased)
+def due_versions() -> Any:
+    is_time = Q(next_at__lte=STATEMENT_TIME) | Q(error_code="")
+    leased = (STATEMENT_TIME, STATEMENT_TIME + MAX_LEASE_DURATION)
+    return Version.objects.filter(is_time, state__in=UNFINISHED_STATES).exclude(lease_until__range=leased)
 
 
 def leased_version(version_id: int, token: UUID) -> Version:
     """The current version with its document and collection; LeaseLost if the token does not hold its lease."""
     versions = Version.objects.select_related("document", "collection__space", "collection__next_space")
-    return _require(versions.filter(pk=version_id, lease_token=token).first())
+    return _require_lease(versions.filter(pk=version_id, lease_token=token).first())
 
 
 @contextmanager
-def fence(version: Version) -> Iterator[None]:
+def lock_version(version: Version) -> Iterator[None]:
     """A transaction that locks the leased version: nobody leases, purges or replaces it until the end."""
     with transaction.atomic():
         locked = Version.objects.select_for_update(no_key=True).order_by()
-        _require(locked.filter(pk=version.pk, lease_token=version.lease_token).only("pk").first())
+        _require_lease(locked.filter(pk=version.pk, lease_token=version.lease_token).only("pk").first())
         yield
 
 
-def advance(version: Version, **columns: Any) -> None:
+def record_progress(version: Version, **columns: Any) -> None:
     """Records the progress; renews the lease and resets its attempts."""
-    _write(version, **columns, **LEASED, attempt=1)
+    _update_leased(version, **columns, **LEASE_RENEWAL, attempt=1)
 
 
-def finish(version: Version, state: State, **columns: Any) -> None:
-    _write(version, state=state, **FREE, **columns)
+def finish_version(version: Version, state: VersionState, **columns: Any) -> None:
+    _update_leased(version, state=state, **NO_LEASE, **columns)
 
 
-def fail(version: Version, code: str, message: str) -> None:
-    finish(version, State.FAILED, error_code=code, error=message[:MAX_ERROR_LENGTH])
+def fail_version(version: Version, code: str, message: str) -> None:
+    finish_version(version, VersionState.FAILED, error_code=code, error=message[:MAX_ERROR_LENGTH])
     # Never log the file name or the text.
     logger.warning("document_failed", version=version.pk, collection=version.collection_id, code=code)
 
 
-def return_lease(version: Version) -> None:
+def release_lease(version: Version) -> None:
     """Frees the version immediately and does not count the attempt, when its holder must stop."""
-    _write(version, **FREE, **UNCOUNTED)
+    _update_leased(version, **NO_LEASE, **ONE_ATTEMPT_LESS)
 
 
-def postpone(version: Version, pause_s: float, code: str, message: str) -> None:
+def postpone_version(version: Version, pause_s: float, code: str, message: str) -> None:
     """Frees the version after a pause and does not count the attempt, since the document is not the cause."""
     reason = {"error_code": code, "error": message[:MAX_ERROR_LENGTH]}
-    _write(version, next_at=_in(pause_s), **reason, **FREE, **UNCOUNTED)
+    _update_leased(version, next_at=_pause_end(pause_s), **reason, **NO_LEASE, **ONE_ATTEMPT_LESS)
 
 
-def postpone_waiting(space_id: int, pause_s: float, code: str, message: str) -> None:
-    """As `postpone`, for all versions that wait for the provider of this space."""
-    run_statement(POSTPONE_WAITING, [pause_s, code, message[:MAX_ERROR_LENGTH], space_id, POSTPONED_AT_ONCE])
+def postpone_waiting_versions(space_id: int, pause_s: float, code: str, message: str) -> None:
+    """As `postpone_version`, for all versions that wait for the provider of this space."""
+    run_statement(POSTPONE_WAITING_SQL, [pause_s, code, message[:MAX_ERROR_LENGTH], space_id, POSTPONE_BATCH_SIZE])
 
 
-def end_pauses(collection_id: str) -> bool:
+def resume_postponed(collection_id: str) -> bool:
     """Makes the postponed versions of a collection due, since its provider has changed."""
-    postponed = Version.objects.filter(collection=collection_id, state=State.EMBEDDING, next_at__gt=STATEMENT_CLOCK)
-    return bool(postponed.update(next_at=CLOCK))
+    postponed = Version.objects.filter(
+        collection=collection_id, state=VersionState.EMBEDDING, next_at__gt=STATEMENT_TIME
+    )
+    return bool(postponed.update(next_at=CURRENT_TIME))
 
 
 def fail_attempt(version: Version, code: str, message: str) -> None:
     """Frees the version after a pause; marks it as failed after the last attempt."""
     if version.attempt >= MAX_ATTEMPTS:
-        return fail(version, code, message)
+        return fail_version(version, code, message)
     reason = {"error_code": code, "error": message[:MAX_ERROR_LENGTH]}
-    _write(version, next_at=_in(FIRST_PAUSE_S * 2 ** (version.attempt - 1)), **reason, **FREE)
+    _update_leased(version, next_at=_pause_end(FIRST_PAUSE_S * 2 ** (version.attempt - 1)), **reason, **NO_LEASE)
     logger.warning("document_attempt_failed", version=version.pk, attempt=version.attempt, code=code)
     return None
 
 
-def queue_again(version_id: int) -> bool:
-    first_step = {"state": State.QUEUED, "attempt": 0, "next_at": CLOCK, "error_code": "", "error": ""}
-    return bool(Version.objects.filter(pk=version_id, state=State.FAILED).update(**first_step, **FREE))
+def requeue(version_id: int) -> bool:
+    first_step = {"state": VersionState.QUEUED, "attempt": 0, "next_at": CURRENT_TIME, "error_code": "", "error": ""}
+    return bool(Version.objects.filter(pk=version_id, state=VersionState.FAILED).update(**first_step, **NO_LEASE))
 
 
-def _write(version: Version, **columns: Any) -> None:
+def _update_leased(version: Version, **columns: Any) -> None:
     assert version.lease_token is not None  # without a token, every free version would match
     if not Version.objects.filter(pk=version.pk, lease_token=version.lease_token).update(**columns):
         raise LeaseLost
 
 
-def _require(version: Version | None) -> Version:
+def _require_lease(version: Version | None) -> Version:
     if version is None:
         raise LeaseLost
     return version
 
 
-def _in(pause_s: float) -> Any:
+def _pause_end(pause_s: float) -> Any:
     # Spread, so that versions that failed together are not retried together.
-    return CLOCK + timedelta(seconds=pause_s * uniform(0.8, 1.2))  # noqa: S311  (not secret)
+    return CURRENT_TIME + timedelta(seconds=pause_s * uniform(0.8, 1.2))  # noqa: S311  (not secret)

@@ -11,12 +11,12 @@ from system.background.task_dispatch import wake
 _shutdown_flag = mmap.mmap(-1, 1)
 
 
-def work() -> None:
+def request_processing() -> None:
     """A document waits to be processed."""
     wake("collections_app.tasks.work")
 
 
-def purge() -> None:
+def request_purge() -> None:
     """Something deleted or replaced waits to be purged."""
     wake("collections_app.tasks.purge")
 

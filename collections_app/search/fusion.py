@@ -64,9 +64,9 @@ def _vector_ranges(candidates: Iterable[Candidate]) -> dict[int, tuple[float, fl
 def _score(candidate: Candidate, best_text: float, vector_range: tuple[float, float] | None) -> float:
     # If one of the two scores exists for no chunk, only the other counts.
     alpha = 1.0 if vector_range is None else candidate.alpha if best_text > 0.0 else 0.0
-    by_text = (candidate.text or 0.0) / best_text if best_text > 0.0 else 0.0
-    by_vector = 0.0
+    text_part = (candidate.text or 0.0) / best_text if best_text > 0.0 else 0.0
+    vector_part = 0.0
     if vector_range is not None and candidate.vector is not None:
         low, high = vector_range
-        by_vector = (candidate.vector - low) / (high - low) if high > low else 1.0
-    return min(1.0, max(0.0, alpha * by_text + (1.0 - alpha) * by_vector))
+        vector_part = (candidate.vector - low) / (high - low) if high > low else 1.0
+    return min(1.0, max(0.0, alpha * text_part + (1.0 - alpha) * vector_part))

@@ -3,23 +3,23 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from collections_app.lexical.tokens import Prepared, prepared_with_spans, stands_alone
+from collections_app.lexical.tokens import PreparedText, is_single_character, prepare_words_with_spans
 from system.plain_sql import fetch_rows
 
 # Private-use characters, which never occur in prepared text.
-START, STOP = "\ue000", "\ue001"
-MARKED = """
+START_MARK, STOP_MARK = "\ue000", "\ue001"
+HEADLINE_SQL = """
     SELECT ts_headline(passage.configuration::regconfig, passage.words, passage.query::tsquery, %s)
     FROM unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS passage (configuration, words, query, number)
     ORDER BY passage.number
 """
 # Chosen: the size of 200 passages of default length. A million characters without spaces would take six seconds.
-MAX_CHARACTERS = 240_000
-OPTIONS = f"HighlightAll=true, StartSel={START}, StopSel={STOP}"
+MAX_HIGHLIGHTED_CHARACTERS = 240_000
+HEADLINE_OPTIONS = f"HighlightAll=true, StartSel={START_MARK}, StopSel={STOP_MARK}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class HighlightRequest:
     """A text with its text search configuration and the lexemes to mark."""
 
     text: str
@@ -27,27 +27,32 @@ class Passage:
     lexemes: Sequence[str]
 
 
-def highlights(passages: Sequence[Passage]) -> list[list[list[int]]]:
+def find_highlights(passages: Sequence[HighlightRequest]) -> list[list[list[int]]]:
     """For each passage the offsets `[start, end]` of its matching words, in order and without overlaps. If the passages
     are long, only the first ones are marked."""
     offsets: list[list[list[int]]] = [[] for _ in passages]
     numbers = _within_limit(passages)
     if not numbers:
         return offsets
-    chosen = [passages[number] for number in numbers]
-    texts = [prepared_with_spans(each.text, frozenset(filter(stands_alone, each.lexemes))) for each in chosen]
-    parameters = [
-        [each.configuration for each in chosen],
-        [text.text for text in texts],
-        [as_query(each.lexemes) for each in chosen],
+    selected = [passages[number] for number in numbers]
+    texts = [
+        prepare_words_with_spans(passage.text, frozenset(filter(is_single_character, passage.lexemes)))
+        for passage in selected
     ]
-    for number, text, (marked,) in zip(numbers, texts, fetch_rows(MARKED, [OPTIONS, *parameters]), strict=True):
-        offsets[number] = _merge(marked_offsets(marked, text))
+    parameters = [
+        [passage.configuration for passage in selected],
+        [text.text for text in texts],
+        [any_of_tsquery(passage.lexemes) for passage in selected],
+    ]
+    for number, text, (marked,) in zip(
+        numbers, texts, fetch_rows(HEADLINE_SQL, [HEADLINE_OPTIONS, *parameters]), strict=True
+    ):
+        offsets[number] = _merge_overlaps(marked_offsets(marked, text))
     return offsets
 
 
-def _within_limit(passages: Sequence[Passage]) -> list[int]:
-    remaining, numbers = MAX_CHARACTERS, []
+def _within_limit(passages: Sequence[HighlightRequest]) -> list[int]:
+    remaining, numbers = MAX_HIGHLIGHTED_CHARACTERS, []
     for number, passage in enumerate(passages):
         if passage.lexemes and passage.text:
             remaining -= len(passage.text)
@@ -57,38 +62,38 @@ def _within_limit(passages: Sequence[Passage]) -> list[int]:
     return numbers
 
 
-def as_query(lexemes: Iterable[str]) -> str:
+def any_of_tsquery(lexemes: Iterable[str]) -> str:
     """A tsquery that matches any of the lexemes.
 
-    >>> as_query(["fox", "o'clock"])
+    >>> any_of_tsquery(["fox", "o'clock"])
     "'fox' | 'o''clock'"
     """
     quoted = [lexeme.replace("\\", "\\\\").replace("'", "''") for lexeme in lexemes]
     return " | ".join([f"'{lexeme}'" for lexeme in quoted])
 
 
-def marked_offsets(marked: str, text: Prepared) -> list[tuple[int, int]]:
+def marked_offsets(marked: str, text: PreparedText) -> list[tuple[int, int]]:
     """The offsets of the marked words in the original text.
 
-    >>> marked_offsets(f"the {START}fox{STOP}", Prepared("the fox", range(7), range(1, 8)))
+    >>> marked_offsets(f"the {START_MARK}fox{STOP_MARK}", PreparedText("the fox", range(7), range(1, 8)))
     [(4, 7)]
     """
-    if marked.replace(START, "").replace(STOP, "") != text.text:
+    if marked.replace(START_MARK, "").replace(STOP_MARK, "") != text.text:
         return []
     offsets, position, start = [], 0, 0
     for character in marked:
-        if character == START:
+        if character == START_MARK:
             start = position
-        elif character == STOP:
+        elif character == STOP_MARK:
             offsets.append((text.starts[start], text.ends[position - 1]))
         else:
             position += 1
     return offsets
 
 
-def _merge(offsets: Iterable[tuple[int, int]]) -> list[list[int]]:
+def _merge_overlaps(offsets: Iterable[tuple[int, int]]) -> list[list[int]]:
     """
-    >>> _merge([(4, 6), (0, 2), (5, 7)])
+    >>> _merge_overlaps([(4, 6), (0, 2), (5, 7)])
     [[0, 2], [4, 7]]
     """
     merged: list[list[int]] = []

@@ -13,36 +13,37 @@ from .scope import Scope
 # Chunks to score, estimated from the counts of their words.
 MAX_CANDIDATES = 2_000
 # If a filter keeps at most this many chunks, all of them are scored.
-MAX_SCORED = 5_000
+MAX_FILTERED_CHUNKS = 5_000
 # One search never scores more chunks.
-MAX_AT_ONCE = 10_000
+MAX_SCORED_CHUNKS = 10_000
 # The number of words too frequent for the budget that are searched in pairs.
-FREQUENT_WORDS = 6
+MAX_FREQUENT_WORDS = 6
 
-SCORE = "-(words.weights <#> %s::sparsevec)"
-BEST = f"""
-    SELECT words.chunk_id, {SCORE} AS score FROM chunk_words words
+SCORE_SQL = "-(words.weights <#> %s::sparsevec)"
+BEST_CHUNKS_SQL = f"""
+    SELECT words.chunk_id, {SCORE_SQL} AS score FROM chunk_words words
     WHERE {{condition}} ORDER BY score DESC, words.chunk_id LIMIT %s
 """
 # Ordered, so that the selection does not depend on the rows of other collections.
-BEST_OF_MANY = f"""
+BEST_OF_MANY_SQL = f"""
     WITH words AS MATERIALIZED (
-        SELECT words.chunk_id FROM chunk_words words WHERE {{condition}} ORDER BY words.chunk_id LIMIT {MAX_AT_ONCE}
+        SELECT words.chunk_id FROM chunk_words words WHERE {{condition}}
+        ORDER BY words.chunk_id LIMIT {MAX_SCORED_CHUNKS}
     )
-    SELECT chunk_id, {SCORE} AS score FROM chunk_words words JOIN words AS chosen USING (chunk_id)
+    SELECT chunk_id, {SCORE_SQL} AS score FROM chunk_words words JOIN words AS chosen USING (chunk_id)
     ORDER BY score DESC, chunk_id LIMIT %s
 """
 # Terms are hashed with the collection's id. Somebody who knows an id could construct a collision, so the collection of
 # each result is checked.
-OWN = """
+OWN_COLLECTION_SQL = """
     SELECT result.chunk_id, result.score FROM ({best}) AS result
     JOIN chunk ON chunk.id = result.chunk_id AND chunk.collection_id = %s
 """
-SCORES = f"SELECT words.chunk_id, {SCORE} FROM chunk_words words WHERE words.chunk_id = ANY(%s::bigint[])"
+SCORES_SQL = f"SELECT words.chunk_id, {SCORE_SQL} FROM chunk_words words WHERE words.chunk_id = ANY(%s::bigint[])"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RetrievalPlan:
     """The chunks to score: those with one of the words, and those with both words of a pair."""
 
     any_of: tuple[int, ...] = ()
@@ -57,12 +58,12 @@ class Plan:
         return f"({' OR '.join(parts)})", [*values, *map(list, self.pairs)]
 
 
-def plan(words: Sequence[QueryWord], chunks: int, budget: int) -> Plan:
+def plan_retrieval(words: Sequence[QueryWord], chunks: int, budget: int) -> RetrievalPlan:
     """The rarest words within the budget, then pairs of frequent words; always at least the rarest pair.
 
     >>> rare, often = (QueryWord(lexeme="", position=1, term=n, chunks=n) for n in (3, 900))
-    >>> plan([rare, often], 1_000, 100)
-    Plan(any_of=(3,), pairs=(), max_chunks=3)
+    >>> plan_retrieval([rare, often], 1_000, 100)
+    RetrievalPlan(any_of=(3,), pairs=(), max_chunks=3)
     """
     remaining, max_chunks, any_of = budget, 0, []
     frequent = []
@@ -74,7 +75,7 @@ def plan(words: Sequence[QueryWord], chunks: int, budget: int) -> Plan:
         else:
             frequent.append(word)
     pairs: list[tuple[int, ...]] = []
-    for rarer, other in combinations(frequent[:FREQUENT_WORDS], 2):
+    for rarer, other in combinations(frequent[:MAX_FREQUENT_WORDS], 2):
         # As if the words occurred independently.
         expected = rarer.chunks * other.chunks / max(1, chunks)
         if expected <= remaining or not (any_of or pairs):
@@ -84,35 +85,39 @@ def plan(words: Sequence[QueryWord], chunks: int, budget: int) -> Plan:
     if frequent and not (any_of or pairs):
         pairs.append((frequent[0].term,))
         max_chunks = frequent[0].chunks
-    return Plan(any_of=tuple(any_of), pairs=tuple(pairs), max_chunks=max_chunks)
+    return RetrievalPlan(any_of=tuple(any_of), pairs=tuple(pairs), max_chunks=max_chunks)
 
 
-def best(scope: Scope, query: QueryTerms, count: int) -> dict[int, float]:
+def best_chunks(scope: Scope, query: QueryTerms, count: int) -> dict[int, float]:
     known = query.known
     if not known:
         return {}
     in_scope, scope_values = scope.condition("words.version_id")
-    if scope.chunks is not None and scope.chunks <= MAX_SCORED:
+    if scope.chunks is not None and scope.chunks <= MAX_FILTERED_CHUNKS:
         terms = [word.term for word in known]
         condition = f"{in_scope} AND words.terms && %s::bigint[]"
-        return _own(scope, BEST.format(condition=condition), [query.vector(), *scope_values, terms, count])
+        return _fetch_own_scores(
+            scope, BEST_CHUNKS_SQL.format(condition=condition), [query.vector(), *scope_values, terms, count]
+        )
     share = 1.0 if scope.chunks is None else scope.chunks / max(1, query.chunks)
-    chosen = plan(known, query.chunks, int(MAX_CANDIDATES / max(share, 0.1)))
-    has_words, values = chosen.condition()
+    plan = plan_retrieval(known, query.chunks, int(MAX_CANDIDATES / max(share, 0.1)))
+    has_words, values = plan.condition()
     condition = f"{has_words} AND {in_scope}"
-    if min(chosen.max_chunks, query.chunks) > MAX_AT_ONCE:
+    if min(plan.max_chunks, query.chunks) > MAX_SCORED_CHUNKS:
         parameters = [*values, *scope_values, query.vector(), count]
-        return _own(scope, BEST_OF_MANY.format(condition=condition), parameters)
-    return _own(scope, BEST.format(condition=condition), [query.vector(), *values, *scope_values, count])
+        return _fetch_own_scores(scope, BEST_OF_MANY_SQL.format(condition=condition), parameters)
+    return _fetch_own_scores(
+        scope, BEST_CHUNKS_SQL.format(condition=condition), [query.vector(), *values, *scope_values, count]
+    )
 
 
-def _own(scope: Scope, statement: str, values: list[Any]) -> dict[int, float]:
-    return dict(fetch_rows(OWN.format(best=statement), [*values, scope.collection.pk]))
+def _fetch_own_scores(scope: Scope, statement: str, values: list[Any]) -> dict[int, float]:
+    return dict(fetch_rows(OWN_COLLECTION_SQL.format(best=statement), [*values, scope.collection.pk]))
 
 
-def scores(chunk_ids: Iterable[int], query: QueryTerms) -> dict[int, float]:
+def fetch_scores(chunk_ids: Iterable[int], query: QueryTerms) -> dict[int, float]:
     """The keyword scores of chunks that were found by vectors."""
     ids = sorted(chunk_ids)
     if not ids or not query.known:
         return {}
-    return dict(fetch_rows(SCORES, [query.vector(), ids]))
+    return dict(fetch_rows(SCORES_SQL, [query.vector(), ids]))

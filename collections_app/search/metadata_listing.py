@@ -15,14 +15,14 @@ from system.plain_sql import fetch_rows
 
 DEFAULT_LIMIT = 20
 MAX_DOCUMENTS = 200
-DEEPEST = 1_000_000
+MAX_OFFSET = 1_000_000
 # A page ends before the document that would exceed this size, but contains at least one.
 MAX_CHARACTERS = 4_000_000
 # Writing a longer document needs ten times its length in memory, so each process handles one at a time.
-LONG = threading.BoundedSemaphore(1)
+LONG_RESPONSES = threading.BoundedSemaphore(1)
 
 # One statement, so that a document that is replaced concurrently appears once.
-STATEMENT = """
+LISTING_SQL = """
     WITH matching AS MATERIALIZED (
         SELECT version.id, version.document_id, version.characters
         FROM document_version version
@@ -45,38 +45,38 @@ STATEMENT = """
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class ContentPage:
     total: int
     documents: list[dict[str, Any]]
     next_offset: int | None
 
 
 @contextmanager
-def matching(collection: Collection, filter: Filter, *, limit: int, offset: int) -> Iterator[Contents]:
+def matching_documents(collection: Collection, filter: Filter, *, limit: int, offset: int) -> Iterator[ContentPage]:
     """The documents in the order in which they were first loaded. A long document is held only within the block, by one
     caller at a time."""
     condition, values = filter.sql("version.metadata")
     parts = {"condition": condition, "limit": limit, "offset": offset, "most": MAX_CHARACTERS}
     parameters = [collection.pk, *values]
-    rows = fetch_rows(STATEMENT.format(**parts, may_be_long=False), parameters)
+    rows = fetch_rows(LISTING_SQL.format(**parts, may_be_long=False), parameters)
     if not any(characters is not None and characters > MAX_CHARACTERS for *_, characters in rows):
-        yield _contents(collection, rows, offset)
+        yield _content_page(collection, rows, offset)
         return
-    if not LONG.acquire(blocking=False):
+    if not LONG_RESPONSES.acquire(blocking=False):
         raise Unavailable("Another long document is being returned. Try again shortly.")
     try:
-        yield _contents(collection, fetch_rows(STATEMENT.format(**parts, may_be_long=True), parameters), offset)
+        yield _content_page(collection, fetch_rows(LISTING_SQL.format(**parts, may_be_long=True), parameters), offset)
     finally:
-        LONG.release()
+        LONG_RESPONSES.release()
 
 
-def _contents(collection: Collection, rows: list[tuple[Any, ...]], offset: int) -> Contents:
-    documents = [document(collection, row[1:-1]) for row in rows if row[1] is not None]
+def _content_page(collection: Collection, rows: list[tuple[Any, ...]], offset: int) -> ContentPage:
+    documents = [document_body(collection, row[1:-1]) for row in rows if row[1] is not None]
     total, end = rows[0][0], offset + len(documents)
-    return Contents(total, documents, end if documents and end < total else None)
+    return ContentPage(total, documents, end if documents and end < total else None)
 
 
-def document(collection: Collection, row: tuple[Any, ...]) -> dict[str, Any]:
+def document_body(collection: Collection, row: tuple[Any, ...]) -> dict[str, Any]:
     doc_id, text, metadata, filename, chunks, created_at, updated_at = row
     return {
         "doc_id": doc_id,

@@ -10,13 +10,13 @@ from collections_app.lexical.term_statistics import QueryTerms
 from system.plain_sql import fetch_rows
 
 from .fusion import ScoredChunk
-from .highlights import Passage, highlights
+from .highlights import HighlightRequest, find_highlights
 
 # Words of a query that are marked in passages.
 MAX_LEXEMES = 64
 # Digits that are kept of a score: more would only tell of how it was added up.
-DIGITS = 6
-ROWS = """
+SCORE_DIGITS = 6
+CHUNKS_SQL = """
     SELECT chunk.id, collection.sys_id, collection.name, version.text_configuration, document.id, document.doc_id,
         version.metadata::text, version.filename, version.chunks_count, chunk.number, chunk.text, chunk.heading_path,
         chunk.page, chunk.page_end, chunk.char_start, chunk.char_end, version.generation
@@ -27,7 +27,7 @@ ROWS = """
     WHERE chunk.id = ANY(%s)
 """
 
-POSITIONS = """
+POSITIONS_SQL = """
     SELECT chunk.id, version.document_id, chunk.number
     FROM chunk JOIN document_version version ON version.id = chunk.version_id WHERE chunk.id = ANY(%s)
 """
@@ -64,47 +64,47 @@ class Hit:
         return str(uuid5(NAMESPACE_URL, f"{self.collection_name}\n{self.doc_id}\n{self.chunk_index}"))
 
 
-def passages(scored: Sequence[ScoredChunk], k: int, words: Mapping[str, QueryTerms]) -> list[Hit]:
+def read_passages(scored: Sequence[ScoredChunk], k: int, words: Mapping[str, QueryTerms]) -> list[Hit]:
     """The best k chunks as hits; equal ones in the order of their documents and positions."""
-    best = _best(scored, k)
-    rows = _rows([chunk.candidate.chunk_id for chunk in best])
+    best = _take_best(scored, k)
+    rows = _fetch_hits([chunk.candidate.chunk_id for chunk in best])
     best_rows = [(chunk, rows[chunk.candidate.chunk_id]) for chunk in best]
-    marked = highlights([_passage(row, words[row.collection_id]) for _, row in best_rows])
-    return [_hit(chunk, row, offsets) for (chunk, row), offsets in zip(best_rows, marked, strict=True)]
+    highlights = find_highlights([_highlight_request(row, words[row.collection_id]) for _, row in best_rows])
+    return [_complete_hit(chunk, row, offsets) for (chunk, row), offsets in zip(best_rows, highlights, strict=True)]
 
 
-def _best(scored: Sequence[ScoredChunk], k: int) -> list[ScoredChunk]:
+def _take_best(scored: Sequence[ScoredChunk], k: int) -> list[ScoredChunk]:
     """The first k. Thousands of equal texts may share the last rank, so only their positions are read."""
     tied = [chunk for chunk in scored if chunk.rank <= scored[k - 1].rank] if len(scored) > k else scored
-    rows = fetch_rows(POSITIONS, [[chunk.candidate.chunk_id for chunk in tied]])
+    rows = fetch_rows(POSITIONS_SQL, [[chunk.candidate.chunk_id for chunk in tied]])
     positions = {chunk_id: position for chunk_id, *position in rows}
     existing = [chunk for chunk in tied if chunk.candidate.chunk_id in positions]
     return sorted(existing, key=lambda chunk: (chunk.rank, positions[chunk.candidate.chunk_id]))[:k]
 
 
-def _rows(chunk_ids: Sequence[int]) -> dict[int, Hit]:
+def _fetch_hits(chunk_ids: Sequence[int]) -> dict[int, Hit]:
     if not chunk_ids:
         return {}
     names = [column.name for column in fields(Hit)]
-    rows = fetch_rows(ROWS, [list(chunk_ids)])
+    rows = fetch_rows(CHUNKS_SQL, [list(chunk_ids)])
     return {row[0]: Hit(**dict(zip(names, row[1:], strict=False))) for row in rows}
 
 
-def _passage(row: Hit, words: QueryTerms) -> Passage:
+def _highlight_request(row: Hit, words: QueryTerms) -> HighlightRequest:
     # The rarest words matter most, and each is compared with every word of every passage.
     lexemes = [word.lexeme for word in words.known if word.configuration == row.configuration]
-    return Passage(text=row.page_content, configuration=row.configuration, lexemes=lexemes[:MAX_LEXEMES])
+    return HighlightRequest(text=row.page_content, configuration=row.configuration, lexemes=lexemes[:MAX_LEXEMES])
 
 
-def _hit(scored: ScoredChunk, row: Hit, offsets: list[list[int]]) -> Hit:
+def _complete_hit(scored: ScoredChunk, row: Hit, offsets: list[list[int]]) -> Hit:
     return replace(
         row,
         metadata=json.loads(row.metadata),
-        score=round(scored.score, DIGITS),
+        score=round(scored.score, SCORE_DIGITS),
         scores={"vector": _rounded(scored.candidate.vector), "text": _rounded(scored.candidate.text)},
         highlights=offsets,
     )
 
 
 def _rounded(score: float | None) -> float | None:
-    return None if score is None else round(score, DIGITS)
+    return None if score is None else round(score, SCORE_DIGITS)

@@ -12,16 +12,16 @@ from system.errors import Unavailable
 
 from . import keyword_retrieval, vector_retrieval
 from .fusion import Candidate, fuse
-from .passages import Hit, passages
-from .scope import Scope, scopes, snapshot
+from .passages import Hit, read_passages
+from .scope import Scope, build_scopes, read_snapshot
 
 __all__ = ["Hit", "SearchRequest", "SearchResult", "search"]
 
 # The fusion takes this many candidates from each retrieval.
-LEAST_CANDIDATES = 100
+MIN_CANDIDATES = 100
 
 
-class WithoutVectors(Unavailable):
+class SemanticSearchUnavailable(Unavailable):
     code = "embedding_unavailable"
     message = "The query cannot be embedded at the moment. Try again shortly, or use mode=text."
 
@@ -38,9 +38,9 @@ class SearchRequest:
 
     @property
     def count(self) -> int:
-        return max(LEAST_CANDIDATES, 2 * self.k)
+        return max(MIN_CANDIDATES, 2 * self.k)
 
-    def alpha_in(self, collection: Collection) -> float:
+    def alpha_for(self, collection: Collection) -> float:
         fixed = {"text": 1.0, "vector": 0.0}
         return fixed.get(self.mode, collection.alpha if self.alpha is None else self.alpha)
 
@@ -54,19 +54,19 @@ class SearchResult:
 
 
 def search(collections: Sequence[Collection], request: SearchRequest) -> SearchResult:
-    vectors = _vectors(collections, request)
-    with snapshot():
-        moved = _moved(collections, request)
-        if not moved:
+    vectors = _query_vectors(collections, request)
+    with read_snapshot():
+        changed = _changed_collections(collections, request)
+        if not changed:
             return _search(collections, request, vectors)
     # Only once, because the vectors of a former space stay available for a while.
-    current = [moved.get(collection.pk, collection) for collection in collections]
-    vectors = _vectors(current, request)
-    with snapshot():
+    current = [changed.get(collection.pk, collection) for collection in collections]
+    vectors = _query_vectors(current, request)
+    with read_snapshot():
         return _search(current, request, vectors)
 
 
-def _moved(collections: Sequence[Collection], request: SearchRequest) -> Mapping[str, Collection]:
+def _changed_collections(collections: Sequence[Collection], request: SearchRequest) -> Mapping[str, Collection]:
     """Collections that switched to another embedding space while the query was embedded."""
     if request.mode == "text":
         return {}
@@ -78,15 +78,15 @@ def _moved(collections: Sequence[Collection], request: SearchRequest) -> Mapping
 def _search(
     collections: Sequence[Collection], request: SearchRequest, vectors: Mapping[int, str] | None
 ) -> SearchResult:
-    words = term_statistics.query_terms(request.query, collections)
+    words = term_statistics.find_query_terms(request.query, collections)
     candidates: list[Candidate] = []
-    for scope in scopes(collections, request.filter):
+    for scope in build_scopes(collections, request.filter):
         vector = (vectors or {}).get(scope.collection.space_id)
         candidates += _candidates(scope, request, words[scope.collection.pk], vector)
-    return SearchResult(hits=passages(fuse(candidates), request.k, words), is_without_vectors=vectors is None)
+    return SearchResult(hits=read_passages(fuse(candidates), request.k, words), is_without_vectors=vectors is None)
 
 
-def _vectors(collections: Sequence[Collection], request: SearchRequest) -> Mapping[int, str] | None:
+def _query_vectors(collections: Sequence[Collection], request: SearchRequest) -> Mapping[int, str] | None:
     """The query's vector in each space, or None if one of them is unavailable, because a partial result would mislead.
 
     Called before the snapshot: a provider may take seconds, and no transaction should wait for it.
@@ -101,25 +101,25 @@ def _vectors(collections: Sequence[Collection], request: SearchRequest) -> Mappi
         }
     except (embed.EmbeddingUnavailable, embed.EmbeddingRefused):
         if request.mode == "vector":
-            raise WithoutVectors from None
+            raise SemanticSearchUnavailable from None
         return None
 
 
 def _candidates(scope: Scope, request: SearchRequest, words: QueryTerms, vector: str | None) -> list[Candidate]:
     """The best chunks by words and by vectors, each with both scores."""
-    texts = {} if request.mode == "vector" else keyword_retrieval.best(scope, words, request.count)
+    texts = {} if request.mode == "vector" else keyword_retrieval.best_chunks(scope, words, request.count)
     cosines: dict[int, float] = {}
     if vector is not None:
-        cosines = vector_retrieval.nearest(scope, words.chunks, vector, request.count)
-        cosines |= vector_retrieval.cosines(texts.keys() - cosines.keys(), scope.collection.space, vector)
+        cosines = vector_retrieval.nearest_chunks(scope, words.chunks, vector, request.count)
+        cosines |= vector_retrieval.chunk_cosines(texts.keys() - cosines.keys(), scope.collection.space, vector)
     if request.mode != "vector":
-        texts |= keyword_retrieval.scores(cosines.keys() - texts.keys(), words)
+        texts |= keyword_retrieval.fetch_scores(cosines.keys() - texts.keys(), words)
     return [
         Candidate(
             chunk_id=chunk_id,
             collection_id=scope.collection.pk,
             space_id=scope.collection.space_id,
-            alpha=request.alpha_in(scope.collection),
+            alpha=request.alpha_for(scope.collection),
             text=None if request.mode == "vector" else texts.get(chunk_id, 0.0),
             vector=cosines.get(chunk_id),
         )

@@ -16,12 +16,12 @@ from collections_app.models import Collection
 from system.plain_sql import fetch_rows, run_statement
 
 # Only versions with stored chunks matter; queued ones have none.
-UNSEARCHED = """
+UNSEARCHED_SQL = """
     SELECT version.collection_id, array_agg(version.id) FROM document_version version
     WHERE version.collection_id = ANY(%s) AND NOT version.is_searched AND version.chunks_count > 0
     GROUP BY version.collection_id
 """
-MATCHING = """
+MATCHING_SQL = """
     SELECT version.collection_id, array_agg(version.id), sum(version.chunks_count)::bigint
     FROM document_version version
     WHERE version.collection_id = ANY(%s) AND version.is_searched AND {condition}
@@ -29,7 +29,7 @@ MATCHING = """
 """
 # One snapshot for all statements, so that a document that is replaced concurrently is found once. The cost of a search
 # depends only on what it reads: no scans of tables shared with other collections, and no parallel workers.
-SNAPSHOT = """
+SNAPSHOT_SQL = """
     SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
     SET LOCAL enable_seqscan = off;
     SET LOCAL max_parallel_workers_per_gather = 0
@@ -55,27 +55,27 @@ class Scope:
 
 
 @contextmanager
-def snapshot() -> Iterator[None]:
+def read_snapshot() -> Iterator[None]:
     """One transaction for all reads of a search; the caller's transaction if there is one."""
     if connection.in_atomic_block:
         yield
         return
     with transaction.atomic():
-        run_statement(SNAPSHOT)
+        run_statement(SNAPSHOT_SQL)
         yield
 
 
-def scopes(collections: Sequence[Collection], filter: Filter) -> list[Scope]:
+def build_scopes(collections: Sequence[Collection], filter: Filter) -> list[Scope]:
     """The scopes of the collections, without those where no version passes the filter."""
     ids = [collection.pk for collection in collections]
     if filter.is_empty:
-        unsearched = _rows(UNSEARCHED, [ids])
+        unsearched = _rows_by_collection(UNSEARCHED_SQL, [ids])
         return [
             Scope(collection=collection, unsearched=unsearched.get(collection.pk, ([],))[0])
             for collection in collections
         ]
     condition, values = filter.sql("version.metadata")
-    matching = _rows(MATCHING.format(condition=condition), [ids, *values])
+    matching = _rows_by_collection(MATCHING_SQL.format(condition=condition), [ids, *values])
     return [
         Scope(collection=collection, versions=matching[collection.pk][0], chunks=matching[collection.pk][1])
         for collection in collections
@@ -83,5 +83,5 @@ def scopes(collections: Sequence[Collection], filter: Filter) -> list[Scope]:
     ]
 
 
-def _rows(statement: str, values: Sequence[Any]) -> Mapping[str, tuple[Any, ...]]:
+def _rows_by_collection(statement: str, values: Sequence[Any]) -> Mapping[str, tuple[Any, ...]]:
     return {row[0]: row[1:] for row in fetch_rows(statement, values)}

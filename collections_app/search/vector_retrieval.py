@@ -10,25 +10,25 @@ from system.plain_sql import fetch_rows, run_statement
 
 from .scope import Scope
 
-SCAN = """
+SCAN_SQL = """
     SELECT chunk_id, embedding <=> %s::halfvec AS distance FROM chunk_vector
     WHERE collection_id = %s AND space_id = %s AND {condition} ORDER BY distance, chunk_id LIMIT %s
 """
-BY_INDEX = """
+INDEX_SEARCH_SQL = """
     SELECT chunk_id, embedding::halfvec({dimensions}) <=> %s::halfvec({dimensions}) AS distance FROM chunk_vector
     WHERE collection_id = %s AND space_id = %s AND {condition}
     ORDER BY embedding::halfvec({dimensions}) <=> %s::halfvec({dimensions}) LIMIT %s
 """
-SIMILARITIES = """
+COSINES_SQL = """
     SELECT chunk_id, embedding <=> %s::halfvec FROM chunk_vector WHERE space_id = %s AND chunk_id = ANY(%s::bigint[])
 """
 # The scan continues until enough candidates pass the filter, up to this number.
-MAX_VISITED = 40_000
+MAX_VISITED_VECTORS = 40_000
 # Without table statistics the planner would prefer to read and sort the whole collection.
-SETTINGS = f"""
+INDEX_SETTINGS_SQL = f"""
     SET LOCAL enable_sort = off;
     SET LOCAL hnsw.iterative_scan = strict_order;
-    SET LOCAL hnsw.max_scan_tuples = {MAX_VISITED};
+    SET LOCAL hnsw.max_scan_tuples = {MAX_VISITED_VECTORS};
     SET LOCAL hnsw.ef_search = {{ef}}
 """
 
@@ -41,28 +41,28 @@ def vector_literal(vector: Sequence[float]) -> str:
     return "[" + ",".join([f"{number:.7g}" for number in vector]) + "]"
 
 
-def nearest(scope: Scope, chunks: int, vector: str, count: int) -> dict[int, float]:
+def nearest_chunks(scope: Scope, chunks: int, vector: str, count: int) -> dict[int, float]:
     """Cosines of the nearest chunks; `chunks` is the size of the collection."""
     space = scope.collection.space
-    scanned = chunks if scope.chunks is None else scope.chunks
+    scanned_chunks = chunks if scope.chunks is None else scope.chunks
     condition, values = scope.condition("version_id")
     location = [scope.collection.pk, space.pk]
-    is_large = vector_indexes.is_wanted(scanned, space.dimensions)
-    if not is_large or not vector_indexes.is_usable(scope.collection.pk, space.pk):
-        return _cosines(SCAN.format(condition=condition), [vector, *location, *values, count])
-    run_statement(SETTINGS.format(ef=max(vector_indexes.ef_search(chunks), count)))
-    statement = BY_INDEX.format(condition=condition, dimensions=int(space.dimensions))
-    cosines_ = _cosines(statement, [vector, *location, *values, vector, count])
+    is_large = vector_indexes.needs_index(scanned_chunks, space.dimensions)
+    if not is_large or not vector_indexes.is_index_usable(scope.collection.pk, space.pk):
+        return _fetch_cosines(SCAN_SQL.format(condition=condition), [vector, *location, *values, count])
+    run_statement(INDEX_SETTINGS_SQL.format(ef=max(vector_indexes.ef_search(chunks), count)))
+    statement = INDEX_SEARCH_SQL.format(condition=condition, dimensions=int(space.dimensions))
+    cosines = _fetch_cosines(statement, [vector, *location, *values, vector, count])
     run_statement("SET LOCAL enable_sort = on")
-    return cosines_
+    return cosines
 
 
-def cosines(chunk_ids: Iterable[int], space: EmbeddingSpace, vector: str) -> dict[int, float]:
+def chunk_cosines(chunk_ids: Iterable[int], space: EmbeddingSpace, vector: str) -> dict[int, float]:
     """Cosines of chunks that were found by words; those without a vector are omitted."""
     ids = sorted(chunk_ids)
-    return _cosines(SIMILARITIES, [vector, space.pk, ids]) if ids else {}
+    return _fetch_cosines(COSINES_SQL, [vector, space.pk, ids]) if ids else {}
 
 
-def _cosines(statement: str, values: list[Any]) -> dict[int, float]:
+def _fetch_cosines(statement: str, values: list[Any]) -> dict[int, float]:
     rows = fetch_rows(statement, values)
     return {chunk: 1.0 - distance for chunk, distance in rows if not math.isnan(distance)}

@@ -1,7 +1,7 @@
 """Finds chunks that lack a vector in a space, and stores vectors.
 
 The search for them starts after the last stored one (`Version.embedded_to`), because otherwise each batch would scan
-all earlier chunks. This is only an optimisation: before a version is published, `lacks` checks all chunks.
+all earlier chunks. This is only an optimization: before a version is published, `has_missing_vectors` checks all.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ from system.database_cursor import bound_cursor
 from system.plain_sql import fetch_rows
 
 # Chunks embedded in one batch.
-AT_ONCE = 256
+CHUNK_BATCH_SIZE = 256
 
-LACKING = """
+CHUNKS_WITHOUT_VECTOR_SQL = """
     SELECT chunk.version_id, chunk.number, chunk.id, chunk.heading_path, chunk.text FROM chunk
     WHERE chunk.version_id = ANY(%s) AND (chunk.version_id, chunk.number) > (%s, %s) AND NOT EXISTS (
         SELECT 1 FROM chunk_vector WHERE chunk_vector.chunk_id = chunk.id AND chunk_vector.space_id = %s
@@ -30,14 +30,14 @@ LACKING = """
 """
 # Only for chunks that still exist, because their documents can be deleted while the provider works. In a fixed order,
 # so that concurrent writers do not deadlock.
-STORE = """
+STORE_VECTORS_SQL = """
     INSERT INTO chunk_vector (chunk_id, space_id, collection_id, version_id, dimensions, embedding)
     SELECT chunk.id, %s, chunk.collection_id, chunk.version_id, %s, made.vector
     FROM unnest(%b::bigint[], %b::halfvec[]) AS made (chunk_id, vector) JOIN chunk ON chunk.id = made.chunk_id
     ORDER BY chunk.id FOR KEY SHARE OF chunk
     ON CONFLICT DO NOTHING
 """
-BEFORE_ALL = (0, -1)  # a version id and a chunk number
+START_POSITION = (0, -1)  # a version id and a chunk number
 
 
 class ChunkWithoutVector(NamedTuple):
@@ -53,7 +53,7 @@ class ChunkWithoutVector(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewVectors:
+class VectorBatch:
     space: EmbeddingSpace
     rows: Sequence[ChunkWithoutVector]
     vectors: list[list[float]]
@@ -64,42 +64,52 @@ class NewVectors:
         return self.rows[-1].version_id, self.rows[-1].number
 
 
-def embed_next(version: Version, space: EmbeddingSpace, within_s: float) -> NewVectors | None:
+def embed_next_batch(version: Version, space: EmbeddingSpace, within_s: float) -> VectorBatch | None:
     """Vectors for the next chunks without one, or None. Called outside transactions, because it calls a provider."""
-    rows = lacking([version.pk], space.pk, most=AT_ONCE, after=(version.pk, embedded_to(version, space)))
+    rows = find_chunks_without_vector(
+        [version.pk],
+        space.pk,
+        limit=CHUNK_BATCH_SIZE,
+        after_position=(version.pk, last_embedded_number(version, space)),
+    )
     if not rows:
         return None
     vectors = embedder(space).embed_documents([row.indexed_text for row in rows], within_s=within_s)
-    return NewVectors(space=space, rows=rows, vectors=vectors)
+    return VectorBatch(space=space, rows=rows, vectors=vectors)
 
 
-def embedded_to(version: Version, space: EmbeddingSpace) -> int:
+def last_embedded_number(version: Version, space: EmbeddingSpace) -> int:
     """The number of the last chunk whose vector was stored, or -1."""
     number: int = version.embedded_to.get(str(space.pk), -1)
     return number
 
 
-def embedded_to_with(version: Version, made: NewVectors) -> dict[str, int]:
+def next_embedded_to(version: Version, batch: VectorBatch) -> dict[str, int]:
     """The same for all spaces, after these vectors have been stored."""
-    return {**version.embedded_to, str(made.space.pk): made.last[1]}
+    return {**version.embedded_to, str(batch.space.pk): batch.last[1]}
 
 
-def lacking(
-    version_ids: Sequence[int], space_id: int, *, most: int, after: tuple[int, int] = BEFORE_ALL
+def find_chunks_without_vector(
+    version_ids: Sequence[int], space_id: int, *, limit: int, after_position: tuple[int, int] = START_POSITION
 ) -> list[ChunkWithoutVector]:
     """The next chunks of these versions after that position without a vector in the space."""
-    return [ChunkWithoutVector(*row) for row in fetch_rows(LACKING, [list(version_ids), *after, space_id, most])]
+    return [
+        ChunkWithoutVector(*row)
+        for row in fetch_rows(CHUNKS_WITHOUT_VECTOR_SQL, [list(version_ids), *after_position, space_id, limit])
+    ]
 
 
-def lacks(version: Version, space_id: int) -> bool:
-    return bool(lacking([version.pk], space_id, most=1))
+def has_missing_vectors(version: Version, space_id: int) -> bool:
+    return bool(find_chunks_without_vector([version.pk], space_id, limit=1))
 
 
-def store(made: NewVectors) -> None:
+def store_vectors(batch: VectorBatch) -> None:
     """Store vectors in binary form, because text takes five times as long."""
     with bound_cursor() as cursor:
         halfvec = TypeInfo.fetch(cursor.connection, "halfvec")
         assert halfvec is not None  # the extension is checked at each start
         register_halfvec_info(cursor, halfvec)  # type: ignore[arg-type]  # whatever has adapters
-        chunk_ids = [row.chunk_id for row in made.rows]
-        cursor.execute(STORE, [made.space.pk, made.space.dimensions, chunk_ids, list(map(HalfVector, made.vectors))])
+        chunk_ids = [row.chunk_id for row in batch.rows]
+        cursor.execute(
+            STORE_VECTORS_SQL, [batch.space.pk, batch.space.dimensions, chunk_ids, list(map(HalfVector, batch.vectors))]
+        )

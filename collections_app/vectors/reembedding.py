@@ -23,7 +23,7 @@ from django.db.models.functions import Now
 
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, embedder
 from collections_app.models import ChunkVector, Collection, EmbeddingSpace, Version
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 from collections_app.queue import leases, worker_signals
 from collections_app.vectors import chunk_vectors, vector_indexes
 from system.error_details import describe_safely
@@ -32,28 +32,28 @@ from system.plain_sql import fetch_rows, run_statement
 
 logger = structlog.get_logger(__name__)
 
-LOCK = 7_301_042
+ADVISORY_LOCK_ID = 7_301_042
 # Versions checked together, and vectors removed together.
-VERSIONS_AT_ONCE = 200
-REMOVED_AT_ONCE = 5000
+VERSION_BATCH_SIZE = 200
+REMOVAL_BATCH_SIZE = 5000
 
-FIRST_WAIT_S = 10.0
-MAX_WAIT_S = 3600.0
-WAIT_FOR_INDEX_S = 15.0
+FIRST_BACKOFF_S = 10.0
+MAX_BACKOFF_S = 3600.0
+INDEX_CHECK_INTERVAL_S = 15.0
 # A search that began before the switch still needs the old vectors; none takes this long.
-OLD_VECTORS_KEPT_S = 60.0
+OLD_VECTOR_RETENTION_S = 60.0
 
-REMOVE = """
+REMOVE_VECTORS_SQL = """
     DELETE FROM chunk_vector WHERE ctid = ANY(ARRAY(
         SELECT ctid FROM chunk_vector WHERE collection_id = %s AND space_id = %s LIMIT %s
     ))
 """
 
 
-def start(collection: Collection, space: EmbeddingSpace) -> None:
+def start_reembedding(collection: Collection, space: EmbeddingSpace) -> None:
     """Start to move the collection to `space`. If it is in that space already, cancel a move."""
     with transaction.atomic():
-        locked = _locked(collection.pk)
+        locked = _lock_collection(collection.pk)
         if locked is None:
             raise NotFound
         target = None if space.pk == locked.space_id else space.pk
@@ -61,38 +61,38 @@ def start(collection: Collection, space: EmbeddingSpace) -> None:
             locked.has_old_vectors = True
         locked.next_space_id, locked.reembed_after = target, 0
         locked.reembed_error, locked.reembed_attempt = "", 0
-        locked.reembed_at = _in(0 if target else OLD_VECTORS_KEPT_S)
+        locked.reembed_at = _time_in(0 if target else OLD_VECTOR_RETENTION_S)
         locked.save()
     collection.refresh_from_db()
 
 
-def progress(collection: Collection) -> tuple[int, int]:
+def reembedding_progress(collection: Collection) -> tuple[int, int]:
     """How many searched passages have a vector in the next space, and how many there are."""
     filled = ChunkVector.objects.filter(
         collection=collection, space=collection.next_space_id, version__is_searched=True
     )
-    return filled.count(), _chunks(collection.pk)
+    return filled.count(), _count_chunks(collection.pk)
 
 
-def due() -> QuerySet[Collection]:
+def due_collections() -> QuerySet[Collection]:
     """Collections with work to do now, the longest waiting first."""
     unfinished = Q(next_space__isnull=False) | Q(has_old_vectors=True)
     # By the database's clock, because host clocks may differ. A longer wait is from before it was set back.
-    waiting = (Now(), Now() + timedelta(seconds=MAX_WAIT_S))
+    waiting = (Now(), Now() + timedelta(seconds=MAX_BACKOFF_S))
     due = Collection.objects.filter(unfinished, deleted_at=None).exclude(reembed_at__range=waiting)
     return due.order_by(F("reembed_at").asc(nulls_first=True))
 
 
-def work(collection: Collection, until: float) -> None:
+def continue_reembedding(collection: Collection, deadline: float) -> None:
     """Continue the move until `until`, a time of `time.monotonic`. Only one process works on a collection."""
-    with _alone(collection.pk) as is_alone:
-        if not is_alone:
+    with _exclusive_lock(collection.pk) as has_lock:
+        if not has_lock:
             return
         try:
-            if space := _target(collection.pk):
-                _move(collection.pk, space, until)
+            if space := _read_target(collection.pk):
+                _continue_move(collection.pk, space, deadline)
             else:
-                _remove_old(collection.pk, until)
+                _remove_old(collection.pk, deadline)
         except (EmbeddingUnavailable, EmbeddingRefused) as error:
             _postpone(collection.pk, error.code, error.message, error.retry_after_s or 0)
         except Exception as error:
@@ -100,87 +100,93 @@ def work(collection: Collection, until: float) -> None:
             _note_internal_error(collection.pk, error)
 
 
-def _move(collection_id: str, space: EmbeddingSpace, until: float) -> None:
-    if not _continue_filling(collection_id, space, until):
+def _continue_move(collection_id: str, space: EmbeddingSpace, deadline: float) -> None:
+    if not _continue_filling(collection_id, space, deadline):
         return
-    complete = _searched(collection_id)
-    if _fill(collection_id, space, sorted(complete), until) and _is_index_ready(collection_id, space):
-        _switch(collection_id, space, complete)
+    complete = _searched_version_ids(collection_id)
+    if _fill(collection_id, space, sorted(complete), deadline) and _is_index_ready(collection_id, space):
+        _switch_space(collection_id, space, complete)
 
 
-def _continue_filling(collection_id: str, space: EmbeddingSpace, until: float) -> bool:
+def _continue_filling(collection_id: str, space: EmbeddingSpace, deadline: float) -> bool:
     """Fill the versions after `reembed_after` that are searched, or will be soon. True if it reached the last one."""
     after = Collection.objects.filter(pk=collection_id).values_list("reembed_after", flat=True).first() or 0
-    is_used = Q(is_searched=True) | Q(state=State.EMBEDDING)
-    for ids in _slices(_versions(collection_id, is_used & Q(pk__gt=after))):
-        if not _fill(collection_id, space, ids, until):
+    is_used = Q(is_searched=True) | Q(state=VersionState.EMBEDDING)
+    for ids in _batches(_version_ids(collection_id, is_used & Q(pk__gt=after))):
+        if not _fill(collection_id, space, ids, deadline):
             return False
         Collection.objects.filter(pk=collection_id, next_space=space).update(reembed_after=ids[-1])
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             return False
     return True
 
 
-def _fill(collection_id: str, space: EmbeddingSpace, version_ids: list[int], until: float) -> bool:
+def _fill(collection_id: str, space: EmbeddingSpace, version_ids: list[int], deadline: float) -> bool:
     """True if every chunk of these versions has a vector; False if the time is over or the target changed.
 
     The time is checked after a batch is stored, so that every turn makes progress.
     A searched version keeps its chunks, so a complete one stays complete.
     """
     space_embedder = embedder(space)
-    after = chunk_vectors.BEFORE_ALL
-    for ids in _slices(version_ids):
-        while rows := chunk_vectors.lacking(ids, space.pk, most=chunk_vectors.AT_ONCE, after=after):
-            if _target(collection_id) != space:
+    after = chunk_vectors.START_POSITION
+    for ids in _batches(version_ids):
+        while rows := chunk_vectors.find_chunks_without_vector(
+            ids, space.pk, limit=chunk_vectors.CHUNK_BATCH_SIZE, after_position=after
+        ):
+            if _read_target(collection_id) != space:
                 return False
             vectors = space_embedder.embed_documents([row.indexed_text for row in rows])
-            batch = chunk_vectors.NewVectors(space=space, rows=rows, vectors=vectors)
-            chunk_vectors.store(batch)
-            failed = Collection.objects.filter(pk=collection_id, reembed_attempt__gt=0)
-            failed.update(reembed_attempt=0, reembed_error="")
+            batch = chunk_vectors.VectorBatch(space=space, rows=rows, vectors=vectors)
+            chunk_vectors.store_vectors(batch)
+            waiting = Collection.objects.filter(pk=collection_id, reembed_attempt__gt=0)
+            waiting.update(reembed_attempt=0, reembed_error="")
             after = batch.last
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 return False
     return True
 
 
-def _switch(collection_id: str, space: EmbeddingSpace, complete: set[int]) -> None:
+def _switch_space(collection_id: str, space: EmbeddingSpace, complete: set[int]) -> None:
     """Switch searches to the space, unless a document that became ready in the meantime lacks vectors."""
     with transaction.atomic():
-        collection = _locked(collection_id)
+        collection = _lock_collection(collection_id)
         if collection is None or collection.next_space_id != space.pk:
             return
-        if chunk_vectors.lacking(sorted(_searched(collection_id) - complete), space.pk, most=1):
+        if chunk_vectors.find_chunks_without_vector(
+            sorted(_searched_version_ids(collection_id) - complete), space.pk, limit=1
+        ):
             return
         collection.space_id, collection.next_space_id, collection.has_old_vectors = space.pk, None, True
         collection.reembed_error, collection.reembed_attempt, collection.reembed_after = "", 0, 0
-        collection.reembed_at = _in(OLD_VECTORS_KEPT_S)
+        collection.reembed_at = _time_in(OLD_VECTOR_RETENTION_S)
         collection.save()
     logger.info("collection_reembedded", collection=collection_id, space=space.pk)
     # After the commit, because the holder of a version may wait for the collection. Its new provider may be available.
-    if leases.end_pauses(collection_id):
-        worker_signals.work()
+    if leases.resume_postponed(collection_id):
+        worker_signals.request_processing()
 
 
 def _is_index_ready(collection_id: str, space: EmbeddingSpace) -> bool:
     """Without an index, searches of a large collection would be slow. `vector_indexes.maintain_indexes` builds it."""
-    chunks = _chunks(collection_id)
-    if not vector_indexes.is_wanted(chunks, space.dimensions) or vector_indexes.is_usable(collection_id, space.pk):
+    chunks = _count_chunks(collection_id)
+    if not vector_indexes.needs_index(chunks, space.dimensions) or vector_indexes.is_index_usable(
+        collection_id, space.pk
+    ):
         return True
-    _note(collection_id, "All vectors are stored. Their index is being built.", 0, WAIT_FOR_INDEX_S)
+    _record_status(collection_id, "All vectors are stored. Their index is being built.", 0, INDEX_CHECK_INTERVAL_S)
     return False
 
 
-def _remove_old(collection_id: str, until: float) -> None:
-    # Read again, because another process may have switched searches since `due`.
-    while collection := due().filter(pk=collection_id, has_old_vectors=True).first():
+def _remove_old(collection_id: str, deadline: float) -> None:
+    # Read again, because another process may have switched searches since `due_collections`.
+    while collection := due_collections().filter(pk=collection_id, has_old_vectors=True).first():
         used = _used_spaces(collection)
         for space_id in EmbeddingSpace.objects.exclude(pk__in=used).values_list("pk", flat=True):
-            while run_statement(REMOVE, [collection_id, space_id, REMOVED_AT_ONCE]):
-                if time.monotonic() > until:
+            while run_statement(REMOVE_VECTORS_SQL, [collection_id, space_id, REMOVAL_BATCH_SIZE]):
+                if time.monotonic() > deadline:
                     return
         with transaction.atomic():
-            locked = _locked(collection_id)
+            locked = _lock_collection(collection_id)
             if locked is not None and _used_spaces(locked) == used:
                 Collection.objects.filter(pk=collection_id).update(has_old_vectors=False, reembed_error="")
 
@@ -191,24 +197,24 @@ def _note_internal_error(collection_id: str, error: Exception) -> None:
     _postpone(collection_id, "internal", f"Internal error: {type(error).__name__}.")
 
 
-def _postpone(collection_id: str, code: str, reason: str, least_s: float = 0) -> None:
+def _postpone(collection_id: str, code: str, reason: str, min_wait_s: float = 0) -> None:
     attempt = Collection.objects.filter(pk=collection_id).values_list("reembed_attempt", flat=True).first() or 0
-    wait_s = min(MAX_WAIT_S, FIRST_WAIT_S * 2.0 ** min(attempt, 20)) * random.uniform(0.5, 1)  # noqa: S311
+    wait_s = min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(attempt, 20)) * random.uniform(0.5, 1)  # noqa: S311
     logger.warning("reembedding_waits", collection=collection_id, code=code)
-    _note(collection_id, reason, min(attempt + 1, 1000), max(wait_s, least_s))
+    _record_status(collection_id, reason, min(attempt + 1, 1000), max(wait_s, min_wait_s))
 
 
-def _note(collection_id: str, reason: str, attempt: int, wait_s: float) -> None:
+def _record_status(collection_id: str, reason: str, attempt: int, wait_s: float) -> None:
     Collection.objects.filter(pk=collection_id).update(
-        reembed_error=reason[:300], reembed_attempt=attempt, reembed_at=_in(wait_s)
+        reembed_error=reason[:300], reembed_attempt=attempt, reembed_at=_time_in(wait_s)
     )
 
 
-def _in(seconds: float) -> Any:
+def _time_in(seconds: float) -> Any:
     return Now() + timedelta(seconds=seconds)
 
 
-def _target(collection_id: str) -> EmbeddingSpace | None:
+def _read_target(collection_id: str) -> EmbeddingSpace | None:
     collection = Collection.objects.select_related("next_space").filter(pk=collection_id, deleted_at=None).first()
     return collection.next_space if collection else None
 
@@ -217,34 +223,34 @@ def _used_spaces(collection: Collection) -> set[int]:
     return {space_id for space_id in (collection.space_id, collection.next_space_id) if space_id is not None}
 
 
-def _locked(collection_id: str) -> Collection | None:
+def _lock_collection(collection_id: str) -> Collection | None:
     # Unordered; otherwise PostgreSQL would also lock the tables that it orders by.
     return Collection.objects.select_for_update().order_by().filter(pk=collection_id, deleted_at=None).first()
 
 
-def _versions(collection_id: str, condition: Q) -> list[int]:
+def _version_ids(collection_id: str, condition: Q) -> list[int]:
     return list(Version.objects.filter(condition, collection=collection_id).order_by("pk").values_list("pk", flat=True))
 
 
-def _searched(collection_id: str) -> set[int]:
-    return set(_versions(collection_id, Q(is_searched=True)))
+def _searched_version_ids(collection_id: str) -> set[int]:
+    return set(_version_ids(collection_id, Q(is_searched=True)))
 
 
-def _chunks(collection_id: str) -> int:
+def _count_chunks(collection_id: str) -> int:
     return sum(
         Version.objects.filter(collection=collection_id, is_searched=True).values_list("chunks_count", flat=True)
     )
 
 
-def _slices(version_ids: list[int]) -> list[list[int]]:
-    return [version_ids[at : at + VERSIONS_AT_ONCE] for at in range(0, len(version_ids), VERSIONS_AT_ONCE)]
+def _batches(version_ids: list[int]) -> list[list[int]]:
+    return [version_ids[at : at + VERSION_BATCH_SIZE] for at in range(0, len(version_ids), VERSION_BATCH_SIZE)]
 
 
 @contextmanager
-def _alone(collection_id: str) -> Iterator[bool]:
-    ((is_alone,),) = fetch_rows("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [LOCK, collection_id])
+def _exclusive_lock(collection_id: str) -> Iterator[bool]:
+    ((has_lock,),) = fetch_rows("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [ADVISORY_LOCK_ID, collection_id])
     try:
-        yield is_alone
+        yield has_lock
     finally:
-        if is_alone:
-            run_statement("SELECT pg_advisory_unlock(%s, hashtext(%s))", [LOCK, collection_id])
+        if has_lock:
+            run_statement("SELECT pg_advisory_unlock(%s, hashtext(%s))", [ADVISORY_LOCK_ID, collection_id])

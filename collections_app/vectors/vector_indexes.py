@@ -16,27 +16,27 @@ from system.background import index_builds
 from system.plain_sql import fetch_rows
 from system.process_cache import WeightedCache
 
-LOCK = 7_301_041
+ADVISORY_LOCK_ID = 7_301_041
 # Chunks times dimensions that an exact scan compares in 10 to 16 ms.
-THRESHOLD = 10_000_000
+INDEX_THRESHOLD = 10_000_000
 # An index is dropped only far below the threshold, so that it is not rebuilt again and again around it.
-KEPT_ABOVE = 0.5
+KEEP_INDEX_SHARE = 0.5
 
 M, EF_CONSTRUCTION = 16, 128
 # Up to this many chunks → candidates that a search visits. Recall of the ten nearest: .94 to .97.
 EF_SEARCH = ((100_000, 200), (250_000, 400))
-EF_SEARCH_OF_MORE = 800
+MAX_EF_SEARCH = 800
 
 # The graph is built in memory, and slowly if it does not fit. This is its size per chunk in addition to the vector.
-BYTES_OF_A_NODE = 400
-LEAST_MEMORY_MB, MAX_MEMORY_MB = 64, 1024
+NODE_BYTES = 400
+MIN_MEMORY_MB, MAX_MEMORY_MB = 64, 1024
 
-PREFIX = "chunk_vector_near_"
-CACHED_S = 10.0
+INDEX_NAME_PREFIX = "chunk_vector_near_"
+CACHE_TTL_S = 10.0
 CACHE_BYTES = 2 * 1024 * 1024
-PER_INDEX = 400
+CACHED_INDEX_BYTES = 400
 
-SIZES = """
+SPACE_SIZES_SQL = """
     SELECT collection.sys_id, space.id, space.dimensions, space.id = collection.space_id,
         (SELECT coalesce(sum(version.chunks_count), 0) FROM document_version version
          WHERE version.collection_id = collection.sys_id AND version.is_searched)::bigint
@@ -44,8 +44,8 @@ SIZES = """
     JOIN embedding_space space ON space.id IN (collection.space_id, collection.next_space_id)
     WHERE collection.deleted_at IS NULL
 """
-FILLED = "SELECT count(*) FROM chunk_vector WHERE collection_id = %s AND space_id = %s"
-EXISTING = """
+COUNT_VECTORS_SQL = "SELECT count(*) FROM chunk_vector WHERE collection_id = %s AND space_id = %s"
+EXISTING_INDEXES_SQL = """
     SELECT class.relname, index.indisvalid FROM pg_index index
     JOIN pg_class class ON class.oid = index.indexrelid
     WHERE index.indrelid = 'public.chunk_vector'::regclass AND starts_with(class.relname, %s)
@@ -75,7 +75,7 @@ def index_name(collection_id: str, space_id: int) -> str:
     >>> index_name("176000000000000001", 3)
     'chunk_vector_near_3_9199d7d66001aafc3b8b'
     """
-    return f"{PREFIX}{space_id}_{sha256(collection_id.encode()).hexdigest()[:20]}"
+    return f"{INDEX_NAME_PREFIX}{space_id}_{sha256(collection_id.encode()).hexdigest()[:20]}"
 
 
 def ef_search(chunks: int) -> int:
@@ -83,7 +83,7 @@ def ef_search(chunks: int) -> int:
     >>> ef_search(100_000), ef_search(100_001), ef_search(1_000_000)
     (200, 400, 800)
     """
-    return next((ef for most, ef in EF_SEARCH if chunks <= most), EF_SEARCH_OF_MORE)
+    return next((ef for max_chunks, ef in EF_SEARCH if chunks <= max_chunks), MAX_EF_SEARCH)
 
 
 def maintain_indexes() -> list[str]:
@@ -91,30 +91,36 @@ def maintain_indexes() -> list[str]:
 
     Only one process does this; others return immediately.
     """
-    with index_builds.builder(LOCK) as cursor:
+    with index_builds.builder(ADVISORY_LOCK_ID) as cursor:
         if cursor is None:
             return []
         # One process, because several need shared memory that containers lack.
         cursor.execute("SET max_parallel_maintenance_workers = 0")
-        parts, existing = _parts(cursor), _existing(cursor)
-        needed = {part.name for part in parts if part.size > THRESHOLD * KEPT_ABOVE}
-        dropped = [name for name in existing if name not in needed and index_builds.run(cursor, name, _drop(name))]
-        built = [part.name for part in _wanted(cursor, parts) if not existing.get(part.name) and _build(cursor, part)]
-    forget()
+        spaces, existing = _indexed_spaces(cursor), _existing_indexes(cursor)
+        needed = {space.name for space in spaces if space.size > INDEX_THRESHOLD * KEEP_INDEX_SHARE}
+        dropped = [
+            name for name in existing if name not in needed and index_builds.run(cursor, name, _drop_index_sql(name))
+        ]
+        built = [
+            space.name
+            for space in _spaces_to_index(cursor, spaces)
+            if not existing.get(space.name) and _build_index(cursor, space)
+        ]
+    clear_cache()
     return dropped + built
 
 
-def is_wanted(chunks: int, dimensions: int) -> bool:
+def needs_index(chunks: int, dimensions: int) -> bool:
     """Whether the collection is too large for an exact scan."""
-    return chunks * dimensions > THRESHOLD
+    return chunks * dimensions > INDEX_THRESHOLD
 
 
 _validity: WeightedCache[str, tuple[bool, float]] = WeightedCache(
-    "vector indexes", limit=CACHE_BYTES, weigh=lambda name, _: PER_INDEX
+    "vector indexes", limit=CACHE_BYTES, weigh=lambda name, _: CACHED_INDEX_BYTES
 )
 
 
-def is_usable(collection_id: str, space_id: int) -> bool:
+def is_index_usable(collection_id: str, space_id: int) -> bool:
     """Whether the index exists and is valid; cached for some seconds."""
     name = index_name(collection_id, space_id)
     entry = _validity.get(name)
@@ -122,65 +128,65 @@ def is_usable(collection_id: str, space_id: int) -> bool:
         return entry[0]
     query = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)"
     is_valid = (True,) in fetch_rows(query, [f"public.{name}"])
-    _validity.put(name, (is_valid, time.monotonic() + CACHED_S))
+    _validity.put(name, (is_valid, time.monotonic() + CACHE_TTL_S))
     return is_valid
 
 
-def forget() -> None:
-    """Let the next `is_usable` query the database."""
+def clear_cache() -> None:
+    """Let the next `is_index_usable` query the database."""
     _validity.clear()
 
 
-def _parts(cursor: Any) -> list[IndexedSpace]:
-    cursor.execute(SIZES)
+def _indexed_spaces(cursor: Any) -> list[IndexedSpace]:
+    cursor.execute(SPACE_SIZES_SQL)
     names = ("collection_id", "space_id", "dimensions", "is_searched", "chunks")
     return [IndexedSpace(**dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
 
 
-def _wanted(cursor: Any, parts: Iterable[IndexedSpace]) -> list[IndexedSpace]:
+def _spaces_to_index(cursor: Any, spaces: Iterable[IndexedSpace]) -> list[IndexedSpace]:
     """The spaces that need an index. A new space gets it when it is filled, because an index slows each insert."""
-    return [part for part in parts if is_wanted(part.chunks, part.dimensions) and _is_filled(cursor, part)]
+    return [space for space in spaces if needs_index(space.chunks, space.dimensions) and _is_filled(cursor, space)]
 
 
-def _is_filled(cursor: Any, part: IndexedSpace) -> bool:
-    if part.is_searched:
+def _is_filled(cursor: Any, space: IndexedSpace) -> bool:
+    if space.is_searched:
         return True
-    cursor.execute(FILLED, [part.collection_id, part.space_id])
+    cursor.execute(COUNT_VECTORS_SQL, [space.collection_id, space.space_id])
     filled: int = cursor.fetchone()[0]
-    return filled >= part.chunks
+    return filled >= space.chunks
 
 
-def _existing(cursor: Any) -> dict[str, bool]:
-    cursor.execute(EXISTING, [PREFIX])
+def _existing_indexes(cursor: Any) -> dict[str, bool]:
+    cursor.execute(EXISTING_INDEXES_SQL, [INDEX_NAME_PREFIX])
     return dict(cursor.fetchall())
 
 
-def _build(cursor: Any, part: IndexedSpace) -> bool:
-    memory_mb = part.chunks * (part.dimensions * 2 + BYTES_OF_A_NODE) // 2**20 + 1
-    memory_mb = min(max(memory_mb, LEAST_MEMORY_MB), MAX_MEMORY_MB)
+def _build_index(cursor: Any, space: IndexedSpace) -> bool:
+    memory_mb = space.chunks * (space.dimensions * 2 + NODE_BYTES) // 2**20 + 1
+    memory_mb = min(max(memory_mb, MIN_MEMORY_MB), MAX_MEMORY_MB)
     return index_builds.run(
         cursor,
-        part.name,
+        space.name,
         sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{memory_mb}MB")),
-        _drop(part.name),  # an invalid index of an interrupted build
-        _create(part),
+        _drop_index_sql(space.name),  # an invalid index of an interrupted build
+        _create_index_sql(space),
     )
 
 
-def _create(part: IndexedSpace) -> sql.Composed:
+def _create_index_sql(space: IndexedSpace) -> sql.Composed:
     return sql.SQL(
         "CREATE INDEX CONCURRENTLY {name} ON public.chunk_vector "
         "USING hnsw ((embedding::halfvec({dimensions})) halfvec_cosine_ops) "
         "WITH (m = {m}, ef_construction = {ef}) WHERE collection_id = {collection} AND space_id = {space}"
     ).format(
-        name=sql.Identifier(part.name),
-        dimensions=sql.Literal(part.dimensions),
+        name=sql.Identifier(space.name),
+        dimensions=sql.Literal(space.dimensions),
         m=sql.Literal(M),
         ef=sql.Literal(EF_CONSTRUCTION),
-        collection=sql.Literal(part.collection_id),
-        space=sql.Literal(part.space_id),
+        collection=sql.Literal(space.collection_id),
+        space=sql.Literal(space.space_id),
     )
 
 
-def _drop(name: str) -> sql.Composed:
+def _drop_index_sql(name: str) -> sql.Composed:
     return sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS public.{}").format(sql.Identifier(name))

@@ -19,7 +19,7 @@ from tests.support.users import make_user, signed_in
 @pytest.fixture
 def vector_indexes_go(transactional_db: Any) -> Iterator[None]:
     """Drops the vector indexes, which a rolled back transaction does not cover."""
-    vector_indexes.forget()
+    vector_indexes.clear_cache()
     yield
     for (name,) in run("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'chunk_vector_near_%'"):
         run(f"DROP INDEX {name}")
@@ -42,7 +42,7 @@ def loaded(collection: Collection, carl: User) -> Loaded:
         accepted = storage.store_document(
             collection=into or collection, data=text.encode(), user_id=carl.pk, takes_lease=True, **columns
         )
-        return worker.load_now(accepted)
+        return worker.process_in_request(accepted)
 
     return load
 

@@ -30,7 +30,7 @@ def add(collection: Collection, text: str = HANDBOOK, *, is_loaded: bool = True,
         collection=collection, data=text.encode(), on_duplicate="replace", user_id="", takes_lease=is_loaded, **columns
     )
     if is_loaded:
-        worker.load_now(accepted, within_s=30)
+        worker.process_in_request(accepted, within_s=30)
     return Document.objects.select_related("newest").get(pk=accepted.document.pk)
 
 

@@ -9,7 +9,7 @@ from accounts import demo as demo_people
 from accounts.models import Role, User
 from collections_app import access, demo_documents
 from collections_app.ingest import worker
-from collections_app.metadata.filter import read
+from collections_app.metadata.filter import parse_filter
 from collections_app.models import Collection, Document, Version
 from collections_app.queue import leases
 from collections_app.search import pipeline
@@ -36,9 +36,9 @@ def make() -> None:
 def load() -> Collection:
     """Processes the documents like the worker."""
     for version in Version.objects.order_by("pk"):
-        token = leases.take(version.pk)
+        token = leases.take_lease(version.pk)
         assert token is not None
-        worker.work_on(version.pk, token, until=float("inf"))
+        worker.process_version(version.pk, token, deadline=float("inf"))
     return Collection.objects.get()
 
 
@@ -56,7 +56,7 @@ def test_first_search_finds_the_right_page():
     collection = load()
 
     for query, page in QUESTIONS.items():
-        result = pipeline.search([collection], SearchRequest(query=query, k=3, filter=read("")))
+        result = pipeline.search([collection], SearchRequest(query=query, k=3, filter=parse_filter("")))
         assert page in [hit.doc_id for hit in result.hits], query
 
 

@@ -21,15 +21,15 @@ GIVEN = {
 def refused(given: Any) -> list[Any]:
     """The fields that the refusal names."""
     with pytest.raises(BadRequest) as caught:
-        validation.checked(given)
+        validation.validate_metadata(given)
     return [item.get("field") for item in caught.value.as_items()]
 
 
 def test_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
     values = GIVEN | {"tags": ["a", {"b": None}], "n": 1.5, "Größe": "XL", "docType": ""}
-    assert validation.checked(values) is values
-    assert validation.read(json.dumps(values)) == values
-    assert validation.checked({}) == {}
+    assert validation.validate_metadata(values) is values
+    assert validation.parse_metadata(json.dumps(values)) == values
+    assert validation.validate_metadata({}) == {}
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
 )
 def test_text_that_is_no_json_is_told_in_one_sentence(sent: str, said: str) -> None:
     with pytest.raises(validation.InvalidMetadata) as caught:
-        validation.read(sent)
+        validation.parse_metadata(sent)
     assert caught.value.message == said
 
 
 @pytest.mark.parametrize("field", sorted(GIVEN))
 def test_each_of_the_six_may_be_left_out_or_null(field: str) -> None:
-    validation.checked({name: value for name, value in GIVEN.items() if name != field})
-    validation.checked(GIVEN | {field: None})
+    validation.validate_metadata({name: value for name, value in GIVEN.items() if name != field})
+    validation.validate_metadata(GIVEN | {field: None})
 
 
 WRONG: dict[str, list[Any]] = {
@@ -77,12 +77,12 @@ def test_wrong_type_is_refused_and_names_the_field(field: str, value: Any) -> No
     ],
 )  # fmt: skip
 def test_time_has_a_zone_and_may_have_fractions(value: str) -> None:
-    assert validation.checked({"created": value})
+    assert validation.validate_metadata({"created": value})
 
 
 def test_integers_go_to_64_bits() -> None:
     for value in (0, -1, 2**63 - 1, -(2**63)):
-        assert validation.checked({"priority": value}) == {"priority": value}
+        assert validation.validate_metadata({"priority": value}) == {"priority": value}
 
 
 def test_all_wrong_fields_are_told_at_once() -> None:
@@ -98,7 +98,7 @@ def test_metadata_are_an_object(given: Any) -> None:
 # C09
 def test_five_levels_are_kept_and_six_refused() -> None:
     five: Any = {"a": {"b": [{"c": ["d"]}]}}
-    assert validation.checked(five) == five
+    assert validation.validate_metadata(five) == five
     assert refused({"a": {"b": [{"c": [["d"]]}]}}) == ["metadata"]
     deep: Any = "x"
     for _ in range(10_000):
@@ -110,7 +110,7 @@ def test_five_levels_are_kept_and_six_refused() -> None:
 def test_sixteen_kilobytes_are_kept_and_more_refused(settings: Any) -> None:
     limit = settings.COLLECTIONS["metadata_limit"]
     text = "é" * ((limit - len('{"a":""}')) // 2)
-    assert validation.checked({"a": text})
+    assert validation.validate_metadata({"a": text})
     assert refused({"a": text + "é"}) == ["metadata"]
     assert refused({"a": "x" * 1_000_000}) == ["metadata"]
 
@@ -138,16 +138,16 @@ def test_what_cannot_be_stored_is_refused_wherever_it_stands(value: Any) -> None
 )  # fmt: skip
 def test_text_of_a_form_follows_the_same_rules(text: str) -> None:
     with pytest.raises(BadRequest) as caught:
-        validation.read(text)
+        validation.parse_metadata(text)
     assert caught.value.as_items()[0]["field"] == "metadata"
     assert caught.value.code == "invalid_metadata"
 
 
 def test_number_that_would_come_back_changed_is_refused() -> None:
     with pytest.raises(BadRequest) as caught:
-        validation.read('{"amount": 99999999999999.99}')
+        validation.parse_metadata('{"amount": 99999999999999.99}')
     assert caught.value.field == "amount"
-    assert validation.read('{"amount": 99.90, "big": 123456789012345678901234567890}') == {
+    assert validation.parse_metadata('{"amount": 99.90, "big": 123456789012345678901234567890}') == {
         "amount": 99.9,
         "big": 123456789012345678901234567890,
     }
@@ -156,4 +156,4 @@ def test_number_that_would_come_back_changed_is_refused() -> None:
 def test_names_of_fields_have_one_to_two_hundred_characters() -> None:
     assert refused({"": 1}) == ["metadata"]
     assert refused({"x" * 201: 1}) == ["x" * 80]
-    assert validation.checked({"x" * 200: 1})
+    assert validation.validate_metadata({"x" * 200: 1})

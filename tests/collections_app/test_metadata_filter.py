@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from collections_app.metadata.filter import Filter, read
+from collections_app.metadata.filter import Filter, parse_filter
 from system.encoded_query import QueryError
 
 DOCUMENTS: dict[str, dict[str, Any]] = {
@@ -96,7 +96,7 @@ CASES = {
 
 
 def found(text: str) -> list[str]:
-    condition, values = read(text).sql("one.metadata")
+    condition, values = parse_filter(text).sql("one.metadata")
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT one.name FROM unnest(%s::text[], %s::jsonb[]) WITH ORDINALITY AS one (name, metadata, number)"
@@ -155,7 +155,7 @@ def test_filter_finds(text: str) -> None:
 )
 def test_what_cannot_be_meant_is_refused_and_says_so(text: str, says: str) -> None:
     with pytest.raises(QueryError) as caught:
-        read(text)
+        parse_filter(text)
     assert says in caught.value.message
     assert 0 <= caught.value.position <= len(text)
 
@@ -169,21 +169,21 @@ def test_what_the_server_knows_of_a_document_is_no_metadata(field: str) -> None:
 
 
 def test_names_and_values_are_parameters() -> None:
-    sql, values = read("{evil'name}={evil'value}^status=evil").sql("version.metadata")
+    sql, values = parse_filter("{evil'name}={evil'value}^status=evil").sql("version.metadata")
     assert "evil" not in sql
     assert any("evil'name" in str(value) for value in values)
     assert sql.count("%s") == len(values)
 
 
 def test_no_filter_is_no_condition() -> None:
-    assert Filter().is_empty and read("").is_empty
-    assert read("").sql("version.metadata") == ("TRUE", [])
+    assert Filter().is_empty and parse_filter("").is_empty
+    assert parse_filter("").sql("version.metadata") == ("TRUE", [])
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("text", ["priority=3", "number=2024-17", "number=7"])
 def test_equality_where_case_plays_no_part_can_use_the_index(text: str) -> None:
-    condition, values = read(text).sql("version.metadata")
+    condition, values = parse_filter(text).sql("version.metadata")
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(f"EXPLAIN SELECT id FROM document_version version WHERE {condition}", values)

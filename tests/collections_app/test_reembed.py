@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from collections_app import embed, tasks
 from collections_app.embed import EmbeddingUnavailable, local_model
 from collections_app.models import Chunk, ChunkVector, Collection, EmbeddingSpace, Version
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 from collections_app.vectors import chunk_vectors, reembedding, vector_indexes
 from system.errors import NotFound
 from tests.collections_app import vector_rows as rows
@@ -49,7 +49,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Model:
     for each in (new, rows.local_model("letters-a")):
         monkeypatch.setitem(local_model.LOCAL_MODELS, each.name, each)
     monkeypatch.setattr(local_model, "_loaded", {})
-    vector_indexes.forget()
+    vector_indexes.clear_cache()
     return model
 
 
@@ -72,7 +72,7 @@ def collection(old: EmbeddingSpace) -> Collection:
 
 
 def work(collection: Collection, seconds: float = 60) -> Collection:
-    reembedding.work(collection, time.monotonic() + seconds)
+    reembedding.continue_reembedding(collection, time.monotonic() + seconds)
     collection.refresh_from_db()
     return collection
 
@@ -92,9 +92,9 @@ def has_exactly_its_vectors(collection: Collection, space: EmbeddingSpace) -> bo
 
 
 def test_searches_change_to_complete_vectors_and_the_old_ones_are_deleted(collection: Collection, old: Any, new: Any):
-    reembedding.start(collection, new)
+    reembedding.start_reembedding(collection, new)
     assert (collection.space, collection.next_space) == (old, new)
-    assert list(reembedding.due()) == [collection]
+    assert list(reembedding.due_collections()) == [collection]
 
     work(collection)
 
@@ -102,18 +102,18 @@ def test_searches_change_to_complete_vectors_and_the_old_ones_are_deleted(collec
     assert has_exactly_its_vectors(collection, new)
     expire_running_searches(collection)
     assert rows.vectors_in(collection, old) == {}
-    assert not collection.has_old_vectors and list(reembedding.due()) == []
+    assert not collection.has_old_vectors and list(reembedding.due_collections()) == []
     assert collection.history.first().space_id == new.pk, "it is configuration"
 
 
 def test_old_vectors_stay_for_running_searches(collection: Collection, old: Any, new: Any):
-    reembedding.start(collection, new)
+    reembedding.start_reembedding(collection, new)
     work(collection)
     work(collection)  # another worker that had found it due before
 
     assert has_exactly_its_vectors(collection, old) and collection.has_old_vectors
-    assert list(reembedding.due()) == []
-    reembedding.start(collection, new)  # where it is already
+    assert list(reembedding.due_collections()) == []
+    reembedding.start_reembedding(collection, new)  # where it is already
     work(collection)
     assert has_exactly_its_vectors(collection, old)
     assert expire_running_searches(collection).space == new
@@ -121,10 +121,10 @@ def test_old_vectors_stay_for_running_searches(collection: Collection, old: Any,
 
 
 def test_each_turn_makes_progress_however_short(collection: Collection, old: Any, new: Any):
-    reembedding.start(collection, new)
+    reembedding.start_reembedding(collection, new)
     stored: list[int] = []
     while work(collection, -1).space == old and len(stored) < 9:
-        assert list(reembedding.due()) == [collection]
+        assert list(reembedding.due_collections()) == [collection]
         stored.append(len(rows.vectors_in(collection, new)))
 
     assert stored[:2] == [256, 303]
@@ -137,7 +137,7 @@ def searches_for_missing_vectors() -> Iterator[list[Any]]:
     results: list[Any] = []
 
     def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql == chunk_vectors.LACKING:
+        if sql == chunk_vectors.CHUNKS_WITHOUT_VECTOR_SQL:
             results.append(params)
         return execute(sql, params, many, context)
 
@@ -146,10 +146,10 @@ def searches_for_missing_vectors() -> Iterator[list[Any]]:
 
 
 def test_filled_versions_are_not_searched_in_each_turn(collection: Collection, old: Any, new: Any, monkeypatch: Any):
-    monkeypatch.setattr(reembedding, "VERSIONS_AT_ONCE", 1)
-    monkeypatch.setattr(chunk_vectors, "AT_ONCE", 100)
+    monkeypatch.setattr(reembedding, "VERSION_BATCH_SIZE", 1)
+    monkeypatch.setattr(chunk_vectors, "CHUNK_BATCH_SIZE", 100)
     second = Version.objects.get(document__doc_id="doc-2")
-    reembedding.start(collection, new)
+    reembedding.start_reembedding(collection, new)
     work(collection, -1)
     work(collection, -1)
     with searches_for_missing_vectors() as statements:
@@ -162,15 +162,15 @@ def test_filled_versions_are_not_searched_in_each_turn(collection: Collection, o
 def test_missing_vectors_are_searched_after_the_last_stored_one(
     collection: Collection, model: Model, new: Any, monkeypatch: Any
 ):
-    monkeypatch.setattr(chunk_vectors, "AT_ONCE", 100)
-    reembedding.start(collection, new)
+    monkeypatch.setattr(chunk_vectors, "CHUNK_BATCH_SIZE", 100)
+    reembedding.start_reembedding(collection, new)
     with searches_for_missing_vectors() as statements:
         work(collection)
     assert [after for _, _, after, *_ in statements][:5] == [-1, 96, 196, 296, 299]
 
 
 def test_interrupted_change_continues_where_it_stopped(collection: Collection, model: Model, new: Any):
-    reembedding.start(collection, new)
+    reembedding.start_reembedding(collection, new)
 
     def enough() -> None:
         if len(model.asked) > 256:
@@ -196,7 +196,7 @@ def test_searches_see_the_old_vectors_until_the_new_are_complete(
         seen_values.append(Collection.objects.get().space == old and has_exactly_its_vectors(collection, old))
 
     model.then = look
-    reembedding.start(collection, new)
+    reembedding.start_reembedding(collection, new)
     work(collection)
 
     assert len(seen_values) >= 3 and all(seen_values)
@@ -209,14 +209,14 @@ class TestUnavailableProvider:
             raise EmbeddingUnavailable("The embedding provider is on holiday.", retry_after_s=99)
 
         model.then = fail
-        reembedding.start(collection, new)
+        reembedding.start_reembedding(collection, new)
         return work(collection)
 
     def test_error_is_stored_and_it_is_retried_later(self, away: Collection, old: Any, new: Any):
         assert (away.space, away.next_space) == (old, new)
         assert away.reembed_error == "The embedding provider is on holiday."
         assert away.reembed_at is not None and away.reembed_at > timezone.now() + timedelta(seconds=90)
-        assert list(reembedding.due()) == []
+        assert list(reembedding.due_collections()) == []
 
     def test_pauses_grow(self, away: Collection):
         for _ in range(8):
@@ -227,15 +227,17 @@ class TestUnavailableProvider:
 
     def test_it_completes_when_the_provider_is_back(self, away: Collection, model: Model, new: Any):
         model.then = lambda: None
-        embed.forget()  # the pause of the provider is over
+        embed.reset_providers()  # the pause of the provider is over
         Collection.objects.update(reembed_at=timezone.now())
-        assert list(reembedding.due()) == [away]
+        assert list(reembedding.due_collections()) == [away]
 
         assert work(away).space == new
         assert (away.reembed_error, away.reembed_attempt) == ("", 0)
 
     def test_space_without_a_configured_provider_waits_too(self, collection: Collection, old: Any):
-        reembedding.start(collection, EmbeddingSpace.objects.create(provider="openai", model="gone", dimensions=8))
+        reembedding.start_reembedding(
+            collection, EmbeddingSpace.objects.create(provider="openai", model="gone", dimensions=8)
+        )
 
         assert work(collection).space == old
         assert "No provider is configured" in collection.reembed_error
@@ -246,7 +248,7 @@ class TestConcurrentChanges:
 
     @pytest.fixture
     def meanwhile(self, collection: Collection, model: Model, new: Any) -> Callable[[Callable[[], Any]], None]:
-        reembedding.start(collection, new)
+        reembedding.start_reembedding(collection, new)
 
         def once(happens: Callable[[], Any]) -> None:
             def then() -> None:
@@ -266,7 +268,7 @@ class TestConcurrentChanges:
     def test_document_ready_at_the_last_moment_delays_the_change(
         self, collection: Any, old: Any, new: Any, monkeypatch: Any
     ):
-        reembedding.start(collection, new)
+        reembedding.start_reembedding(collection, new)
         last_look = reembedding._is_index_ready
 
         def late(*args: Any) -> bool:
@@ -283,7 +285,7 @@ class TestConcurrentChanges:
     def test_document_ready_with_new_vectors_does_not_delay_the_change(
         self, collection: Any, old: Any, new: Any, monkeypatch: Any
     ):
-        reembedding.start(collection, new)
+        reembedding.start_reembedding(collection, new)
         last_look = reembedding._is_index_ready
 
         def late(*args: Any) -> bool:
@@ -315,36 +317,36 @@ class TestConcurrentChanges:
 
     def test_document_being_embedded_gets_vectors_too(self, collection: Any, new: Any):
         pending = rows.make_version(collection, "doc-3", 4, searched=False)
-        reembedding.start(collection, new)
+        reembedding.start_reembedding(collection, new)
 
         assert work(collection).space == new
-        assert not chunk_vectors.lacking([pending.pk], new.pk, most=1)
+        assert not chunk_vectors.find_chunks_without_vector([pending.pk], new.pk, limit=1)
 
     def test_deleted_collection_is_left_alone(self, collection: Collection, meanwhile: Any, old: Any, model: Any):
         meanwhile(lambda: Collection.objects.update(deleted_at=timezone.now()))
 
         assert work(collection).space == old
-        assert list(reembedding.due()) == []
+        assert list(reembedding.due_collections()) == []
         with pytest.raises(NotFound):
-            reembedding.start(collection, old)
+            reembedding.start_reembedding(collection, old)
 
     def test_another_change_of_model_takes_effect_with_the_next_batch(
         self, collection: Collection, meanwhile: Any, old: Any, new: Any
     ):
-        meanwhile(lambda: reembedding.start(Collection.objects.get(), old))
+        meanwhile(lambda: reembedding.start_reembedding(Collection.objects.get(), old))
         work(collection)
         assert (collection.space, collection.next_space) == (old, None)
         assert collection.has_old_vectors, "what was begun is to be taken away"
 
         expire_running_searches(collection)
         assert rows.vectors_in(collection, new) == {} and has_exactly_its_vectors(collection, old)
-        assert list(reembedding.due()) == []
+        assert list(reembedding.due_collections()) == []
 
 
 def test_changing_back_reuses_vectors_that_are_not_deleted_yet(collection: Collection, old: Any, new: Any):
-    reembedding.start(collection, new)
+    reembedding.start_reembedding(collection, new)
     work(collection)
-    reembedding.start(collection, old)
+    reembedding.start_reembedding(collection, old)
 
     assert len(rows.vectors_in(collection, old)) == 303
     assert collection.has_old_vectors
@@ -359,7 +361,7 @@ class TestErrors:
             raise MemoryError("-".join(["canary", "text"]))
 
         model.then = fail
-        reembedding.start(collection, new)
+        reembedding.start_reembedding(collection, new)
         return work(collection)
 
     def test_error_is_retried_later_and_its_text_is_not_shown(self, faulty: Collection, old: Any):
@@ -370,7 +372,7 @@ class TestErrors:
         assert (faulty.space, faulty.reembed_attempt) == (old, 1)
         assert faulty.reembed_error == "Internal error: MemoryError."
         assert logged[0]["event"] == "reembedding_failed" and "canary-text" not in str(logged)
-        assert list(reembedding.due()) == []
+        assert list(reembedding.due_collections()) == []
 
     def test_other_collections_get_their_turn(self, collection: Collection, model: Model, old: Any, new: Any):
         def fail_once() -> None:
@@ -380,7 +382,7 @@ class TestErrors:
         other = rows.make_collection(old, "other")
         rows.make_version(other, "doc-1", 5)
         for each in (collection, other):
-            reembedding.start(each, new)
+            reembedding.start_reembedding(each, new)
         model.then = fail_once
         tasks.fill_new_spaces()
 
@@ -393,7 +395,7 @@ class TestErrors:
             rows.run("SELECT pg_terminate_backend(pg_backend_pid())")
 
         model.then = end_it
-        reembedding.start(collection, new)
+        reembedding.start_reembedding(collection, new)
 
         assert work(collection).reembed_error == "Internal error: OperationalError."
         Collection.objects.update(reembed_at=timezone.now())
@@ -408,15 +410,15 @@ def test_only_one_process_works_on_a_collection(collection: Collection, model: M
         go.wait(10)
 
     def first() -> None:
-        reembedding.work(collection, time.monotonic() + 60)
+        reembedding.continue_reembedding(collection, time.monotonic() + 60)
         connection.close()
 
     model.then = wait
-    reembedding.start(collection, new)
+    reembedding.start_reembedding(collection, new)
     thread = threading.Thread(target=first)
     thread.start()
     assert working.wait(10)
-    reembedding.work(collection, time.monotonic() + 60)
+    reembedding.continue_reembedding(collection, time.monotonic() + 60)
     assert len(model.asked) == count
     go.set()
     thread.join()
@@ -427,20 +429,20 @@ def test_only_one_process_works_on_a_collection(collection: Collection, model: M
 
 @pytest.mark.usefixtures("vector_indexes_go")
 def test_large_collection_waits_for_its_index(collection: Collection, old: Any, new: Any, monkeypatch: Any):
-    monkeypatch.setattr(vector_indexes, "THRESHOLD", 1000)
-    reembedding.start(collection, new)
+    monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 1000)
+    reembedding.start_reembedding(collection, new)
 
     assert work(collection).space == old
-    assert "index is being built" in collection.reembed_error and list(reembedding.due()) == []
+    assert "index is being built" in collection.reembed_error and list(reembedding.due_collections()) == []
     assert vector_indexes.index_name(collection.pk, new.pk) in vector_indexes.maintain_indexes()
     assert work(collection).space == new
-    assert vector_indexes.is_usable(collection.pk, new.pk)
+    assert vector_indexes.is_index_usable(collection.pk, new.pk)
 
 
 def test_other_collections_keep_their_vectors(collection: Collection, old: Any, new: Any):
     other = rows.make_collection(old, "other")
     rows.make_version(other, "doc-1", 5)
-    reembedding.start(collection, new)
+    reembedding.start_reembedding(collection, new)
     work(collection)
 
     assert has_exactly_its_vectors(other, old) and len(rows.vectors_in(other, old)) == 5
@@ -448,7 +450,7 @@ def test_other_collections_keep_their_vectors(collection: Collection, old: Any, 
 
 def test_empty_collection_changes_immediately(old: Any, new: Any):
     empty = rows.make_collection(old)
-    reembedding.start(empty, new)
+    reembedding.start_reembedding(empty, new)
 
     assert work(empty).space == new
 
@@ -474,7 +476,7 @@ def test_every_searched_chunk_always_has_its_vector(examples: int, model: Model,
             apply_step(collection, step, number, {"start": new, "stop": old})
             collection.refresh_from_db()
             assert has_exactly_its_vectors(collection, collection.space)
-        reembedding.start(collection, new)
+        reembedding.start_reembedding(collection, new)
         assert work(collection).space == new and has_exactly_its_vectors(collection, new)
         expire_running_searches(collection)
         assert rows.vectors_in(collection, old) == {}
@@ -490,13 +492,13 @@ def apply_step(collection: Collection, step: str, number: int, spaces: dict[str,
     if step in ("work", "short"):
         work(collection, 60 if step == "work" else -1)
     if step in spaces:
-        reembedding.start(collection, spaces[step])
+        reembedding.start_reembedding(collection, spaces[step])
 
 
 def test_failed_version_does_not_delay_the_change(collection: Collection, new: Any):
     failed = rows.make_version(collection, "doc-3", 2, searched=False)
-    Version.objects.filter(pk=failed.pk).update(state=State.FAILED)
-    reembedding.start(collection, new)
+    Version.objects.filter(pk=failed.pk).update(state=VersionState.FAILED)
+    reembedding.start_reembedding(collection, new)
 
     assert work(collection).space == new
 
@@ -506,10 +508,10 @@ def test_documents_waiting_for_the_old_provider_are_processed_immediately(
 ):
     version = rows.make_version(collection, "doc-3", 2)
     later = timezone.now() + timedelta(seconds=100)
-    Version.objects.filter(pk=version.pk).update(state=State.EMBEDDING, is_searched=False, next_at=later)
+    Version.objects.filter(pk=version.pk).update(state=VersionState.EMBEDDING, is_searched=False, next_at=later)
     woken: list[str] = []
     monkeypatch.setattr("collections_app.queue.worker_signals.wake", woken.append)
-    reembedding.start(collection, new)
+    reembedding.start_reembedding(collection, new)
     work(collection)
 
     version.refresh_from_db()

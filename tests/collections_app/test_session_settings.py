@@ -36,7 +36,7 @@ def test_requests_leave_the_database_session_unchanged(  # X14
     version = loaded()
     collection = version.document.collection
     search_in_every_mode(collection)
-    monkeypatch.setattr(vector_indexes, "THRESHOLD", 0)
+    monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 0)
     assert vector_indexes.maintain_indexes()
     search_in_every_mode(collection)
     (device,) = data(api(alice).post("sys_db_table", {"name": "device", "label": "Device"}))

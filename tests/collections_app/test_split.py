@@ -11,8 +11,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from collections_app.chunk.sections import MARKS, SHORT_FRACTION
-from collections_app.chunk.splitter import MAX_PASSAGES, MAX_WORD, SEPARATORS, TooManyPassages, indexed_text, split
+from collections_app.chunk.sections import SHORT_SECTION_DIVISOR, TITLE_MARKUP
+from collections_app.chunk.splitter import (
+    MAX_PASSAGES,
+    MAX_WORD_LENGTH,
+    SEPARATORS,
+    TooManyPassages,
+    indexed_text,
+    split_into_passages,
+)
 from config.env import ROOT
 from tests.collections_app import library
 
@@ -49,9 +56,9 @@ SIZES = st.integers(2, 120).flatmap(lambda size: st.tuples(st.just(size), st.int
 @example("bb bb ", (2, 1))  # the second of the library's three passages lies within the third
 def test_laws_of_passages(whole: str, sizes: tuple[int, int]):
     size, overlap = sizes
-    passages = split(whole, size=size, overlap=overlap, page_starts=None, headings=())
+    passages = split_into_passages(whole, size=size, overlap=overlap, page_starts=None, headings=())
 
-    assert passages == split(whole, size=size, overlap=overlap, page_starts=None, headings=())
+    assert passages == split_into_passages(whole, size=size, overlap=overlap, page_starts=None, headings=())
     assert [passage.number for passage in passages] == list(range(len(passages)))
     covered: set[int] = set()
     for passage in passages:
@@ -70,12 +77,12 @@ def test_laws_of_passages(whole: str, sizes: tuple[int, int]):
 def test_passages_are_those_of_the_library(whole: str, sizes: tuple[int, int]):
     """Only their offsets are determined differently, and a passage within another is left out."""
     size, overlap = sizes
-    last = f"(?s:.{{1,{max(1, min(MAX_WORD, size // 4))}}})"
+    last = f"(?s:.{{1,{max(1, min(MAX_WORD_LENGTH, size // 4))}}})"
     library = RecursiveCharacterTextSplitter(
         separators=[*SEPARATORS, last], is_separator_regex=True, chunk_size=size, chunk_overlap=overlap
     )
 
-    remaining, before = deque(each.text for each in split(whole, size=size, overlap=overlap)), ""
+    remaining, before = deque(each.text for each in split_into_passages(whole, size=size, overlap=overlap)), ""
     for text in library.split_text(whole):
         if remaining and remaining[0] == text:
             before = remaining.popleft()
@@ -91,7 +98,7 @@ OFFSETS = st.lists(st.integers(0, 300), max_size=8).map(sorted)
 def test_laws_of_passages_under_headings(whole: str, offsets: list[int], sizes: tuple[int, int]):
     size, overlap = sizes
     headings = [HeadingAt(offset, ("A", f"H{number}")) for number, offset in enumerate(offsets)]
-    passages = split(whole, size=size, overlap=overlap, headings=headings)
+    passages = split_into_passages(whole, size=size, overlap=overlap, headings=headings)
 
     covered: set[int] = set()
     for passage in passages:
@@ -110,11 +117,11 @@ def test_passage_does_not_cross_into_the_next_section(whole: str, offsets: list[
     headings = [HeadingAt(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
     starts = {0, *offsets}
 
-    for each in split(whole, size=20, overlap=5, headings=headings):
+    for each in split_into_passages(whole, size=20, overlap=5, headings=headings):
         sections = [start for start in starts if start <= each.char_start]
         within = [start for start in starts if each.char_start < start < each.char_end]
         if within and whole[max(sections) : each.char_start].strip():
-            assert min(within) - max(sections) < 20 // SHORT_FRACTION
+            assert min(within) - max(sections) < 20 // SHORT_SECTION_DIVISOR
 
 
 @given(WHOLE, OFFSETS, OFFSETS)
@@ -122,12 +129,12 @@ def test_pages_and_headings_are_those_at_the_offsets(whole: str, starts: list[in
     page_starts = [0, *[min(each, len(whole)) for each in starts]]
     headings = [HeadingAt(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
 
-    for each in split(whole, size=20, overlap=5, page_starts=page_starts, headings=headings):
+    for each in split_into_passages(whole, size=20, overlap=5, page_starts=page_starts, headings=headings):
         page, page_end = each.page, each.page_end
         assert page is not None and page_end is not None
         assert page == max(n for n, start in enumerate(page_starts, 1) if start <= each.char_start)
         assert page_end == max(n for n, start in enumerate(page_starts, 1) if start < each.char_end)
-        says = [place for place in range(each.char_start, each.char_end) if whole[place] not in MARKS]
+        says = [place for place in range(each.char_start, each.char_end) if whole[place] not in TITLE_MARKUP]
         over = {last_of(headings, place) for place in says or [each.char_end - 1]}
         assert each.heading_path == (over.pop() if len(over) == 1 else ())
 
@@ -140,7 +147,7 @@ def last_of(headings: list[HeadingAt], place: int) -> tuple[str, ...]:
 def test_repetitive_text_is_covered_to_its_end():
     """The library searches for its passages in the text and leaves out the last 150 characters of this one."""
     whole = "-" * 5000
-    passages = split(whole, size=1000, overlap=190)
+    passages = split_into_passages(whole, size=1000, overlap=190)
 
     assert passages[-1].char_end == len(whole)
     assert all(next_one.char_start <= one.char_end + 1 for one, next_one in pairwise(passages))
@@ -148,14 +155,14 @@ def test_repetitive_text_is_covered_to_its_end():
 
 def test_text_without_spaces_is_split_at_sentences():
     sentence = "これは日本語の文章です。"
-    passages = split(sentence * 20, size=50, overlap=0)
+    passages = split_into_passages(sentence * 20, size=50, overlap=0)
 
     assert {passage.text for passage in passages} == {sentence * 4}
 
 
 @pytest.mark.parametrize("whole", ["漢" * 5000, "A" * 5000, "😀" * 5000, "นี่คือข้อความ" * 400])
 def test_text_without_separators_is_split_by_length(whole: str):
-    passages = split(whole, size=1000, overlap=200)
+    passages = split_into_passages(whole, size=1000, overlap=200)
 
     assert all(950 < len(passage.text) <= 1000 for passage in passages[:-1])
     assert all(one.char_end - next_one.char_start == 200 for one, next_one in pairwise(passages))
@@ -164,7 +171,7 @@ def test_text_without_separators_is_split_by_length(whole: str):
 def test_passage_knows_its_pages_and_headings():
     whole = "One.\n\nTwo.\n\nThree."
     headings = [HeadingAt(0, ("A",)), HeadingAt(12, ("A", "B"))]
-    passages = split(whole, size=11, overlap=0, page_starts=(0, 6, 12), headings=headings)
+    passages = split_into_passages(whole, size=11, overlap=0, page_starts=(0, 6, 12), headings=headings)
 
     assert [(passage.text, passage.page, passage.page_end, passage.heading_path) for passage in passages] == [
         ("One.\n\nTwo.", 1, 2, ("A",)),
@@ -181,7 +188,9 @@ def under(size: int, *sections: tuple[tuple[str, ...], str]) -> list[tuple[tuple
     for path, body in sections:
         headings.append(HeadingAt(len(whole), path))
         whole += f"{'#' * len(path)} {path[-1]}\n\n{body}\n\n"
-    return [(each.heading_path, each.text) for each in split(whole, size=size, overlap=20, headings=headings)]
+    return [
+        (each.heading_path, each.text) for each in split_into_passages(whole, size=size, overlap=20, headings=headings)
+    ]
 
 
 def test_section_does_not_get_the_heading_of_the_previous_one():
@@ -205,7 +214,7 @@ def test_no_passage_is_only_a_title_with_text_below_it(parts: list[tuple[int, in
     for number, (level, length) in enumerate(parts):
         headings.append(HeadingAt(len(whole), ("Top", f"T{number}")))
         whole += f"{'#' * level} T{number}\n\n{piece * length}\n\n"
-    passages = split(whole, size=60, overlap=10, headings=headings)
+    passages = split_into_passages(whole, size=60, overlap=10, headings=headings)
 
     covered = {place for each in passages for place in range(each.char_start, each.char_end)}
     assert all(place in covered or character.isspace() for place, character in enumerate(whole))
@@ -231,18 +240,18 @@ def test_title_without_text_is_joined_with_the_next_section():
 
 @pytest.mark.parametrize("whole", ["", " ", "\n\n\n", "\u3000\t" * 5000])
 def test_text_of_white_space_has_no_passages(whole: str):
-    assert split(whole, size=100, overlap=20) == []
+    assert split_into_passages(whole, size=100, overlap=20) == []
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (1, 0), (10, 10), (10, 11), (10, -1)])
 def test_invalid_sizes_are_refused(size: int, overlap: int):
     with pytest.raises(ValueError, match="at least 2"):
-        split("text", size=size, overlap=overlap)
+        split_into_passages("text", size=size, overlap=overlap)
 
 
 def test_number_of_passages_is_limited():
     with pytest.raises(TooManyPassages, match="more than 200,000 passages"):
-        split("a" * MAX_PASSAGES * 2 + "b", size=2, overlap=0)
+        split_into_passages("a" * MAX_PASSAGES * 2 + "b", size=2, overlap=0)
 
 
 @pytest.mark.django_db
@@ -262,7 +271,7 @@ def test_indexed_text_begins_with_the_headings():
 @given(st.sampled_from(["a ", "\n", "a", "漢", "ab\n\n"]), st.sampled_from([(8000, 7999), (8000, 4000), (2, 1)]))
 def test_no_text_takes_much_longer_to_split_than_others(piece: str, sizes: tuple[int, int]):
     """Counts the work instead of the time: it must not grow faster than the lengths."""
-    passages = split(piece * 20_000, size=sizes[0], overlap=sizes[1])
+    passages = split_into_passages(piece * 20_000, size=sizes[0], overlap=sizes[1])
 
     assert sum(len(passage.text) for passage in passages[:5]) <= 5 * sizes[0]
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def small_threshold(monkeypatch: pytest.MonkeyPatch, vector_indexes_go: None) -> None:
     """20 chunks of 8 dimensions are many here."""
-    monkeypatch.setattr(vector_indexes, "THRESHOLD", 160)
+    monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 160)
 
 
 @pytest.fixture
@@ -40,9 +40,9 @@ def test_large_collection_gets_an_index_and_a_small_one_none(large: Collection, 
     rows.make_version(small, "doc-1", 20)
 
     name = vector_indexes.index_name(large.pk, space.pk)
-    assert not vector_indexes.is_usable(large.pk, space.pk)
+    assert not vector_indexes.is_index_usable(large.pk, space.pk)
     assert vector_indexes.maintain_indexes() == [name]
-    assert vector_indexes.is_usable(large.pk, space.pk) and not vector_indexes.is_usable(small.pk, space.pk)
+    assert vector_indexes.is_index_usable(large.pk, space.pk) and not vector_indexes.is_index_usable(small.pk, space.pk)
     assert vector_indexes.maintain_indexes() == []
 
 
@@ -78,17 +78,17 @@ def test_it_is_dropped_when_its_collection_goes_or_becomes_small(large: Collecti
     )
     large.documents.get().versions.update(chunks_count=10)
     assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(large.pk, space.pk)]
-    assert not vector_indexes.is_usable(large.pk, space.pk)
+    assert not vector_indexes.is_index_usable(large.pk, space.pk)
 
 
 def test_what_an_interrupted_build_left_is_built_anew(large: Collection, space: EmbeddingSpace):
     (name,) = vector_indexes.maintain_indexes()
     rows.run(f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{name}'::regclass")
-    vector_indexes.forget()
-    assert not vector_indexes.is_usable(large.pk, space.pk)
+    vector_indexes.clear_cache()
+    assert not vector_indexes.is_index_usable(large.pk, space.pk)
 
     assert vector_indexes.maintain_indexes() == [name]
-    assert vector_indexes.is_usable(large.pk, space.pk)
+    assert vector_indexes.is_index_usable(large.pk, space.pk)
 
 
 def test_space_that_is_being_filled_gets_its_index_when_it_is_full(large: Collection, space: EmbeddingSpace):
@@ -104,7 +104,7 @@ def test_space_that_is_being_filled_gets_its_index_when_it_is_full(large: Collec
 
 def test_only_one_tends_at_a_time(large: Collection):
     with closing(connections.create_connection(connection.alias)) as other, other.cursor() as first:
-        first.execute("SELECT pg_advisory_lock(%s)", [vector_indexes.LOCK])
+        first.execute("SELECT pg_advisory_lock(%s)", [vector_indexes.ADVISORY_LOCK_ID])
         assert vector_indexes.maintain_indexes() == []
 
     assert len(vector_indexes.maintain_indexes()) == 1

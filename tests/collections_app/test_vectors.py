@@ -21,9 +21,9 @@ def version_in(space: EmbeddingSpace, chunks: int) -> Version:
 def stored(found: list[list[float]]) -> list[Any]:
     space = rows.make_space("letters-a", len(found[0]))
     version = version_in(space, len(found))
-    lacking = chunk_vectors.lacking([version.pk], space.pk, most=len(found))
+    lacking = chunk_vectors.find_chunks_without_vector([version.pk], space.pk, limit=len(found))
     for _ in range(2):  # the second time they are there
-        chunk_vectors.store(chunk_vectors.NewVectors(space=space, rows=lacking, vectors=found))
+        chunk_vectors.store_vectors(chunk_vectors.VectorBatch(space=space, rows=lacking, vectors=found))
     vectors = ChunkVector.objects.filter(space=space).order_by("chunk_id")
     assert [each.chunk_id for each in vectors] == [each.chunk_id for each in lacking]
     assert {each.dimensions for each in vectors} == {len(found[0])}
@@ -43,9 +43,9 @@ def test_longest_fit(db: Any):
 def test_chunks_that_are_gone_are_left_out(db: Any):
     space = rows.make_space("letters-a")
     version = version_in(space, 3)
-    lacking = chunk_vectors.lacking([version.pk], space.pk, most=3)
+    lacking = chunk_vectors.find_chunks_without_vector([version.pk], space.pk, limit=3)
     version.chunks.filter(number=1).delete()
-    chunk_vectors.store(
-        chunk_vectors.NewVectors(space=space, rows=lacking, vectors=[rows.vector("a", each.text) for each in lacking])
+    chunk_vectors.store_vectors(
+        chunk_vectors.VectorBatch(space=space, rows=lacking, vectors=[rows.vector("a", each.text) for each in lacking])
     )
     assert ChunkVector.objects.filter(space=space).count() == 2

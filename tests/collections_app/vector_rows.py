@@ -8,7 +8,7 @@ from django.db import connection
 
 from collections_app.embed.local_model import LocalModel
 from collections_app.models import Chunk, ChunkVector, Collection, Document, EmbeddingSpace, Version
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 
 DIMENSIONS = 8
 
@@ -56,7 +56,7 @@ def make_version(
         format="text",
         size=1,
         sha256="0" * 64,
-        state=State.READY if searched else State.EMBEDDING,
+        state=VersionState.READY if searched else VersionState.EMBEDDING,
         is_searched=searched,
         chunks_count=chunks,
     )

@@ -18,7 +18,7 @@ from collections_app.extract.file_formats import FORMATS
 from collections_app.http import parameters, uploads
 from collections_app.ingest import worker
 from collections_app.models import Version
-from collections_app.models.documents import UNFINISHED
+from collections_app.models.documents import UNFINISHED_STATES
 from collections_app.queue import leases
 from collections_app.search import metadata_listing
 from collections_app.urls import ENDPOINTS
@@ -44,10 +44,10 @@ class Typist(Reader):
 
 def work() -> None:
     """What the worker does a moment later."""
-    for version in Version.objects.filter(state__in=UNFINISHED):
-        token = leases.take(version.pk)
+    for version in Version.objects.filter(state__in=UNFINISHED_STATES):
+        token = leases.take_lease(version.pk)
         assert token is not None
-        worker.work_on(version.pk, token, until=time.monotonic() + 30)
+        worker.process_version(version.pk, token, deadline=time.monotonic() + 30)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_page_describes_the_demo_collection():
     """Its requests are made where there are the demo people and none of the demo's documents."""
     after = PAGE.partition("GET /get_list_of_collection")[2].partition("DELETE /")[0]
 
-    assert f"*{demo_documents.NAME}* in this list" in after
+    assert f"*{demo_documents.COLLECTION_NAME}* in this list" in after
 
 
 def test_readme_commands_work_as_printed(people: None):
@@ -109,7 +109,7 @@ def test_every_filter_can_be_parsed():
 
     assert len(rows) >= 5
     for row in rows:
-        assert parameters.filter_in(parameters.RequestParameters({"metadata": [row]}), "metadata")
+        assert parameters.read_filter(parameters.RequestParameters({"metadata": [row]}), "metadata")
 
 
 def test_endpoint_table_has_every_parameter():
@@ -124,7 +124,7 @@ def test_endpoint_table_has_every_parameter():
 def parameters_of_loads() -> tuple[str, ...]:
     from collections_app.http import load_requests
 
-    return load_requests.PARAMETERS
+    return load_requests.PARAMETER_NAMES
 
 
 def test_error_table_has_every_code():

@@ -63,5 +63,5 @@ def test_weight_is_correct_with_threads(texts: Texts):
 
 
 def test_weight_covers_wide_characters():
-    tokens.prepared("".join(map(chr, (*range(0x20, 0xD800), *range(0xE000, 0x30000)))))
-    assert len(tokens._SPACES) <= tokens.MAX_CHARACTERS
+    tokens.prepare_words("".join(map(chr, (*range(0x20, 0xD800), *range(0xE000, 0x30000)))))
+    assert len(tokens._SPACE_TABLE) <= tokens.MAX_CACHED_CHARACTERS

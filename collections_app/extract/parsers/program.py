@@ -13,30 +13,30 @@ from pathlib import Path
 from typing import Any
 
 # The name under which the modules of this folder are imported: the product's packages do not exist here.
-PACKAGE = "extract_parsers"
+PACKAGE_NAME = "extract_parsers"
 # Optional dependencies that a library imports if installed and does not need here: half of its start-up time.
 UNWANTED_PACKAGES = {"xlsx": ("numpy", "PIL", "defusedxml")}
 # Python opens the file of a codec at its first use. The libraries use these.
 CODECS = ("utf-8", "ascii", "latin-1", "cp437", "cp1252", "utf-16", "utf-16-le", "utf-16-be", "raw-unicode-escape")
 
 
-def load(name: str) -> Any:
+def load_module(name: str) -> Any:
     """Imports a module of this folder, which is never added to `sys.path`."""
-    if PACKAGE not in sys.modules:
+    if PACKAGE_NAME not in sys.modules:
         folder = Path(__file__).parent
         spec = importlib.util.spec_from_file_location(
-            PACKAGE, folder / "__init__.py", submodule_search_locations=[str(folder)]
+            PACKAGE_NAME, folder / "__init__.py", submodule_search_locations=[str(folder)]
         )
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        sys.modules[PACKAGE] = module
+        sys.modules[PACKAGE_NAME] = module
         spec.loader.exec_module(module)
-    return importlib.import_module(f"{PACKAGE}.{name}")
+    return importlib.import_module(f"{PACKAGE_NAME}.{name}")
 
 
-def answer(parser: Any, data: bytes, limits: dict[str, Any]) -> dict[str, Any]:
+def run_parser(parser: Any, data: bytes, limits: dict[str, Any]) -> dict[str, Any]:
     """The parser's result, or why there is none. A library's error text stays here because it may quote the file."""
-    failures, text_writer = load("common.failures"), load("common.text_writer")
+    failures, text_writer = load_module("common.failures"), load_module("common.text_writer")
     text = text_writer.TextWriter(limits["max_characters"])
     try:
         parser.parse(data, text, limits)
@@ -48,19 +48,19 @@ def answer(parser: Any, data: bytes, limits: dict[str, Any]) -> dict[str, Any]:
         return {"failed": "limit_memory", "message": "Reading the file needs too much memory."}
     except Exception as error:  # whatever a library raises for a file that it cannot read
         is_deep = isinstance(error, RecursionError) or "Excessive depth" in str(error)
-        return {"failed": "damaged", "message": failures.DEEP if is_deep else failures.DAMAGED}
+        return {"failed": "damaged", "message": failures.DEEP_MESSAGE if is_deep else failures.DAMAGED_MESSAGE}
 
 
 def prepare(arguments: list[str]) -> Callable[[bytes], bytes]:
     """Imports everything that the parser may need, because no file can be opened later."""
-    name, bounds, *packages = arguments
+    name, limits_json, *packages = arguments
     sys.path += packages
     for package in UNWANTED_PACKAGES.get(name, ()):
         sys.modules[package] = None  # type: ignore[assignment]  # so that importing it fails
-    parser = load(f"formats.{name}")
-    load("common.text_writer")
-    limits = json.loads(bounds)
+    parser = load_module(f"formats.{name}")
+    load_module("common.text_writer")
+    limits = json.loads(limits_json)
     parser.prepare()
     for encoding in CODECS:
         codecs.lookup(encoding)
-    return lambda data: json.dumps(answer(parser, data, limits), ensure_ascii=False).encode()
+    return lambda data: json.dumps(run_parser(parser, data, limits), ensure_ascii=False).encode()

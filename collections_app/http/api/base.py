@@ -17,7 +17,7 @@ from accounts.models import User
 from collections_app import access
 from collections_app.http import parameters
 from collections_app.models import Collection
-from collections_app.search.metadata_listing import DEEPEST
+from collections_app.search.metadata_listing import MAX_OFFSET
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound, PreconditionFailed, ServiceError, combined
 from system.http import etags
 from system.http.json_view import JsonView
@@ -25,8 +25,8 @@ from system.openapi import response_header
 
 DELETE_ERRORS = (NotFound, AccessDenied, PreconditionFailed, BadRequest)
 CHANGE_ERRORS = (*DELETE_ERRORS, Conflict)
-ETAG = response_header("ETag", {"type": "string"}, "The version of what is returned, for `If-Match`.")
-IF_MATCH = OpenApiParameter(
+ETAG_HEADER = response_header("ETag", {"type": "string"}, "The version of what is returned, for `If-Match`.")
+IF_MATCH_HEADER = OpenApiParameter(
     "If-Match",
     {"type": "string"},
     OpenApiParameter.HEADER,
@@ -35,7 +35,7 @@ IF_MATCH = OpenApiParameter(
 
 
 @extend_schema(tags=["Collection management"])
-class Management(JsonView):
+class ManagementView(JsonView):
     """Accepts a session as well, with CSRF protection for changes."""
 
     authentication_classes = (Bearer, Basic, Session)
@@ -45,10 +45,10 @@ class Management(JsonView):
         return access.caller(self.request)
 
     def open(self, sys_id: str, right: access.Right) -> Collection:
-        return access.open_by_id(self.caller(), sys_id, right)
+        return access.open_collection_by_id(self.caller(), sys_id, right)
 
 
-class Strict(serializers.Serializer[Any]):
+class StrictSerializer(serializers.Serializer[Any]):
     """Refuses unknown names: a misspelled setting would otherwise keep its old value without an error."""
 
     def to_internal_value(self, data: Any) -> Any:
@@ -61,19 +61,21 @@ class StrictFilters(DjangoFilterBackend):  # type: ignore[misc]  # has no types
 
     def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
         filters = self.get_filterset(request, queryset, view)
-        parameters.refuse_unknown(request.query_params, (*filters.filters, *Pages.names))
+        parameters.refuse_unknown(request.query_params, (*filters.filters, *OffsetPagination.names))
         if not filters.is_valid():
             fields = filters.form.fields
-            raise combined([_refusal(name, fields[name], errors) for name, errors in filters.errors.items()])
+            raise combined([_filter_error(name, fields[name], errors) for name, errors in filters.errors.items()])
         return filters.qs
 
 
-def _refusal(name: str, field: Any, errors: Sequence[str]) -> ServiceError:
+def _filter_error(name: str, field: Any, errors: Sequence[str]) -> ServiceError:
     choices = [str(value) for value, _ in getattr(field, "choices", ()) if value]
-    return parameters.refused(name, f"{name} must be one of {', '.join(choices)}." if choices else str(errors[0]))
+    return parameters.parameter_error(
+        name, f"{name} must be one of {', '.join(choices)}." if choices else str(errors[0])
+    )
 
 
-class Pages(LimitOffsetPagination):
+class OffsetPagination(LimitOffsetPagination):
     """The response is an array; headers have the total count and the next offset."""
 
     names = ("limit", "offset")
@@ -84,11 +86,11 @@ class Pages(LimitOffsetPagination):
         return self._number(request, "limit", 1, self.max_limit) or self.default_limit
 
     def get_offset(self, request: Request) -> int:
-        return self._number(request, "offset", 0, DEEPEST)
+        return self._number(request, "offset", 0, MAX_OFFSET)
 
-    def _number(self, request: Request, name: str, least: int, most: int) -> int:
+    def _number(self, request: Request, name: str, minimum: int, maximum: int) -> int:
         value = parameters.TextValue(tuple(request.query_params.getlist(name)))
-        return parameters.number(least, most)(name, value) if value.texts else 0
+        return parameters.number_reader(minimum, maximum)(name, value) if value.texts else 0
 
     def get_paginated_response(self, data: Any) -> Response:
         assert self.count is not None and self.offset is not None
@@ -102,7 +104,7 @@ class Pages(LimitOffsetPagination):
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         bounds = {
             "limit": {"minimum": 1, "maximum": self.max_limit, "default": self.default_limit},
-            "offset": {"minimum": 0, "maximum": DEEPEST, "default": 0},
+            "offset": {"minimum": 0, "maximum": MAX_OFFSET, "default": 0},
         }
         described = super().get_schema_operation_parameters(view)
         return [parameter | {"schema": parameter["schema"] | bounds[parameter["name"]]} for parameter in described]
@@ -111,16 +113,16 @@ class Pages(LimitOffsetPagination):
         return schema
 
 
-def etag(version: object) -> str:
+def compute_etag(version: object) -> str:
     """The ETag of a version; equal as long as the version is.
 
-    >>> etag({"a": 1}) == etag({"a": 1}), etag({"a": 1}) == etag({"a": True})
+    >>> compute_etag({"a": 1}) == compute_etag({"a": 1}), compute_etag({"a": 1}) == compute_etag({"a": True})
     (True, False)
     """
     return f'"{hashlib.sha256(json.dumps(version, sort_keys=True).encode()).hexdigest()[:16]}"'
 
 
-def refuse_stale(request: Request, current: str) -> None:
+def refuse_stale_etag(request: Request, current: str) -> None:
     """Without If-Match the last writer wins; with it nobody overwrites a change that they have not seen."""
     tags = etags.to_match(request)
     if tags is not None and {current, etags.ANY}.isdisjoint(tags):

@@ -16,9 +16,15 @@ from collections_app import access, embed
 from collections_app.documents import counts, deletion
 from collections_app.http import parameters, responses
 from collections_app.http.api import base
-from collections_app.http.api.serializers import CollectionSettingsSerializer, Managed, role_names
-from collections_app.http.endpoints import search_request_of
-from collections_app.http.serializers import PAGE_HEADERS, SEARCH_MODE, CollectionSearch, DeletedCollection, Passage
+from collections_app.http.api.serializers import CollectionSettingsSerializer, ManagedSerializer, role_names
+from collections_app.http.endpoints import build_search_request
+from collections_app.http.serializers import (
+    PAGE_HEADERS,
+    SEARCH_MODE_HEADER,
+    CollectionSearch,
+    DeletedCollectionSerializer,
+    PassageSerializer,
+)
 from collections_app.models import Collection
 from collections_app.search.pipeline import search
 from collections_app.vectors import reembedding
@@ -27,83 +33,85 @@ from system.openapi import describe
 
 
 class CollectionFilters(django_filters.FilterSet):  # type: ignore[misc]  # has no types
-    collection_name = django_filters.CharFilter(method="of_name")
+    collection_name = django_filters.CharFilter(method="filter_by_name")
     ordering = django_filters.OrderingFilter(
         fields={"name": "collection_name", "sys_created_at": "created_at", "sys_updated_at": "updated_at"}
     )
 
-    def of_name(self, collections: Any, name: str, value: str) -> Any:
+    def filter_by_name(self, collections: Any, name: str, value: str) -> Any:
         part = unicodedata.normalize("NFC", value)
         # Names have collation C, which ignores case for ASCII letters only; other letters match as written.
         return collections.filter(Q(name__icontains=part) | Q(name__contains=part))
 
 
-class CollectionList(base.Management, GenericAPIView[Collection]):
-    serializer_class = Managed
-    pagination_class = base.Pages
+class CollectionList(base.ManagementView, GenericAPIView[Collection]):
+    serializer_class = ManagedSerializer
+    pagination_class = base.OffsetPagination
     filter_backends = (base.StrictFilters,)
     filterset_class = CollectionFilters
 
     queryset = Collection.objects.none()  # for the OpenAPI document; `get_queryset` depends on the caller
 
     def get_queryset(self) -> Any:
-        return access.readable(self.caller())
+        return access.readable_collections(self.caller())
 
     @describe(
-        "collections_list", "List collections to manage", {200: Managed(many=True)}, NotFound, BadRequest,
+        "collections_list", "List collections to manage", {200: ManagedSerializer(many=True)}, NotFound, BadRequest,
         parameters=PAGE_HEADERS, filters=True,
     )  # fmt: skip
     def get(self, request: Request) -> Response:
         """The collections that you can read."""
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        return self.get_paginated_response(bodies(self.caller(), page))
+        return self.get_paginated_response(managed_bodies(self.caller(), page))
 
     @describe(
-        "collections_make", "Create a collection", {201: Managed}, NotFound, AccessDenied, Conflict,
-        parameters=[base.ETAG], request=CollectionSettingsSerializer,
+        "collections_make", "Create a collection", {201: ManagedSerializer}, NotFound, AccessDenied, Conflict,
+        parameters=[base.ETAG_HEADER], request=CollectionSettingsSerializer,
     )  # fmt: skip
     def post(self, request: Request) -> Response:
         # Checked before the body, whose errors reveal which roles exist.
-        if not access.may_make(self.caller()):
+        if not access.may_create_collections(self.caller()):
             raise AccessDenied("You are not allowed to create collections.")
-        settings = CollectionSettingsSerializer(data=parameters.body_of(request))
+        settings = CollectionSettingsSerializer(data=parameters.json_body(request))
         settings.is_valid(raise_exception=True)
         collection = access.create_collection(self.caller(), settings.create(settings.validated_data))
         return settings_response(self.caller(), collection, status=201)
 
 
-class CollectionDetail(base.Management):
-    @describe("collections_read", "Read a collection", {200: Managed}, NotFound, parameters=[base.ETAG])
+class CollectionDetail(base.ManagementView):
+    @describe(
+        "collections_read", "Read a collection", {200: ManagedSerializer}, NotFound, parameters=[base.ETAG_HEADER]
+    )
     def get(self, request: Request, sys_id: str) -> Response:
         return settings_response(self.caller(), self.open(sys_id, "read"))
 
     @describe(
-        "collections_change", "Update a collection", {200: Managed}, *base.CHANGE_ERRORS,
-        parameters=[base.ETAG, base.IF_MATCH], request=CollectionSettingsSerializer(partial=True),
+        "collections_change", "Update a collection", {200: ManagedSerializer}, *base.CHANGE_ERRORS,
+        parameters=[base.ETAG_HEADER, base.IF_MATCH_HEADER], request=CollectionSettingsSerializer(partial=True),
     )  # fmt: skip
     def patch(self, request: Request, sys_id: str) -> Response:
         self.open(sys_id, "manage")
-        return settings_response(self.caller(), update(sys_id, lambda stored: self._change(request, stored)))
+        return settings_response(self.caller(), update_collection(sys_id, lambda stored: self._change(request, stored)))
 
     def _change(self, request: Request, stored: Collection) -> None:
-        base.refuse_stale(request, base.etag(stored.sys_version))
-        settings = CollectionSettingsSerializer(stored, data=parameters.body_of(request), partial=True)
+        base.refuse_stale_etag(request, base.compute_etag(stored.sys_version))
+        settings = CollectionSettingsSerializer(stored, data=parameters.json_body(request), partial=True)
         settings.is_valid(raise_exception=True)
         settings.update(stored, settings.validated_data)
 
     @describe(
-        "collections_delete", "Delete a collection and its documents", {200: DeletedCollection}, *base.DELETE_ERRORS,
-        parameters=[base.IF_MATCH],
+        "collections_delete", "Delete a collection and its documents", {200: DeletedCollectionSerializer},
+        *base.DELETE_ERRORS, parameters=[base.IF_MATCH_HEADER],
     )  # fmt: skip
     def delete(self, request: Request, sys_id: str) -> Response:
         collection = self.open(sys_id, "manage")
         deleted = deletion.delete_collection(
-            collection, lambda stored: base.refuse_stale(request, base.etag(stored.sys_version))
+            collection, lambda stored: base.refuse_stale_etag(request, base.compute_etag(stored.sys_version))
         )
-        return Response(responses.deleted_collection(collection, *deleted))
+        return Response(responses.deleted_collection_body(collection, *deleted))
 
 
-def update(sys_id: str, change: Callable[[Collection], None]) -> Collection:
+def update_collection(sys_id: str, change: Callable[[Collection], None]) -> Collection:
     """Changes the stored collection under its lock, so that concurrent changes of other settings are kept."""
     try:
         with transaction.atomic():
@@ -117,37 +125,41 @@ def update(sys_id: str, change: Callable[[Collection], None]) -> Collection:
         raise Conflict("This name is already taken.", code="name_taken", field="collection_name") from None
 
 
-class Reembed(base.Management):
+class ReembedCollection(base.ManagementView):
     """Replaces the vectors by those of the default model. Searches use the old vectors until all new ones exist."""
 
     @describe(
-        "collections_reembed", "Re-embed a collection", {202: Managed}, NotFound, AccessDenied,
-        parameters=[base.ETAG], request=None,
+        "collections_reembed", "Re-embed a collection", {202: ManagedSerializer}, NotFound, AccessDenied,
+        parameters=[base.ETAG_HEADER], request=None,
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
         collection = self.open(sys_id, "manage")
-        reembedding.start(collection, embed.default_space())
+        reembedding.start_reembedding(collection, embed.default_space())
         return settings_response(self.caller(), self.open(sys_id, "read"), status=202)
 
 
-class Search(base.Management):
+class SearchCollection(base.ManagementView):
     @describe(
-        "collections_search", "Search a collection", {200: Passage(many=True)}, NotFound,
-        parameters=[CollectionSearch.as_post_query_parameters(), SEARCH_MODE], request=CollectionSearch,
+        "collections_search", "Search a collection", {200: PassageSerializer(many=True)}, NotFound,
+        parameters=[CollectionSearch.as_post_query_parameters(), SEARCH_MODE_HEADER], request=CollectionSearch,
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
-        search_request = search_request_of(parameters.of_request(request, CollectionSearch.names()))
-        return responses.passages(search([self.open(sys_id, "read")], search_request))
+        search_request = build_search_request(parameters.parse_request(request, CollectionSearch.names()))
+        return responses.passages_response(search([self.open(sys_id, "read")], search_request))
 
 
 def settings_response(caller: User, collection: Collection, status: int = 200) -> Response:
-    return Response(bodies(caller, [collection])[0], status=status, headers={"ETag": base.etag(collection.sys_version)})
+    return Response(
+        managed_bodies(caller, [collection])[0],
+        status=status,
+        headers={"ETag": base.compute_etag(collection.sys_version)},
+    )
 
 
-def bodies(caller: User, collections: Sequence[Collection]) -> list[dict[str, Any]]:
+def managed_bodies(caller: User, collections: Sequence[Collection]) -> list[dict[str, Any]]:
     """The collections with their settings, counts and the caller's rights."""
     roles = role_names(collections)
-    counts_by_id = counts.by_collection([collection.pk for collection in collections])
+    counts_by_id = counts.count_by_collection([collection.pk for collection in collections])
     return [
         {
             "sys_id": collection.pk,

@@ -17,24 +17,30 @@ from rest_framework.response import Response
 from collections_app.documents import deletion
 from collections_app.http import load_requests, parameters, responses, uploads
 from collections_app.http.api import base, downloads
-from collections_app.http.api.serializers import Change, DocumentSerializer
-from collections_app.http.serializers import PAGE_HEADERS, DeletedDocument, FileLoad, Loaded, LoadParameters
+from collections_app.http.api.serializers import ChangeSerializer, DocumentSerializer
+from collections_app.http.serializers import (
+    PAGE_HEADERS,
+    DeletedDocumentSerializer,
+    FileLoadSerializer,
+    LoadedSerializer,
+    LoadParameters,
+)
 from collections_app.ingest import loading, worker
 from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Chunk, ChunkVector, Collection, Document, Version
-from collections_app.models.collections import known_form
-from collections_app.models.documents import State
+from collections_app.models.collections import lookup_name
+from collections_app.models.documents import VersionState
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound
 from system.http import django_request
 from system.openapi import describe
 
-MISSING = "The document does not exist."
+NO_DOCUMENT_MESSAGE = "The document does not exist."
 
 
 class DocumentFilters(django_filters.FilterSet):  # type: ignore[misc]  # has no types
-    document_status = django_filters.ChoiceFilter(field_name="newest__state", choices=State.choices)
-    filename = django_filters.CharFilter(method="of_filename")
-    doc_id = django_filters.CharFilter(method="of_doc_id")
+    document_status = django_filters.ChoiceFilter(field_name="newest__state", choices=VersionState.choices)
+    filename = django_filters.CharFilter(method="filter_by_filename")
+    doc_id = django_filters.CharFilter(method="filter_by_doc_id")
     ordering = django_filters.OrderingFilter(
         fields={
             "id": "created_at",
@@ -45,24 +51,24 @@ class DocumentFilters(django_filters.FilterSet):  # type: ignore[misc]  # has no
         }
     )
 
-    def of_filename(self, documents: Any, name: str, value: str) -> Any:
+    def filter_by_filename(self, documents: Any, name: str, value: str) -> Any:
         # Names are stored composed; older ones may not be.
         composed, decomposed = (unicodedata.normalize(form, value) for form in ("NFC", "NFD"))
         return documents.filter(Q(newest__filename__icontains=composed) | Q(newest__filename__icontains=decomposed))
 
-    def of_doc_id(self, documents: Any, name: str, value: str) -> Any:
-        return documents.filter(doc_id=known_form(value))
+    def filter_by_doc_id(self, documents: Any, name: str, value: str) -> Any:
+        return documents.filter(doc_id=lookup_name(value))
 
 
-class DocumentList(base.Management, GenericAPIView[Document]):
+class DocumentList(base.ManagementView, GenericAPIView[Document]):
     serializer_class = DocumentSerializer
-    pagination_class = base.Pages
+    pagination_class = base.OffsetPagination
     filter_backends = (base.StrictFilters,)
     filterset_class = DocumentFilters
     # While the purge runs, a document may exist without its versions.
     existing = Document.objects.filter(deleted_at__isnull=True, newest__generation__gte=1)
     queryset = existing.select_related("newest").order_by("id")
-    body_limit = uploads.body_limit()
+    body_limit = uploads.max_body_bytes()
 
     @describe(
         "documents_list", "List documents", {200: DocumentSerializer(many=True)}, NotFound, BadRequest,
@@ -72,83 +78,89 @@ class DocumentList(base.Management, GenericAPIView[Document]):
         """The documents of a collection, in any status."""
         collection = self.open(sys_id, "read")
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset().filter(collection=collection)))
-        searched = Version.objects.filter(document__in=[document.pk for document in page], is_searched=True)
-        ids = set(searched.values_list("document_id", flat=True))
-        return self.get_paginated_response([body_of(collection, document, document.pk in ids) for document in page])
+        searched_versions = Version.objects.filter(document__in=[document.pk for document in page], is_searched=True)
+        searched_ids = set(searched_versions.values_list("document_id", flat=True))
+        return self.get_paginated_response(
+            [document_body(collection, document, document.pk in searched_ids) for document in page]
+        )
 
     @describe(
-        "documents_load", "Load a document into a collection", dict.fromkeys((200, 201, 202), Loaded), NotFound,
-        AccessDenied, Conflict,
-        parameters=[LoadParameters.as_post_query_parameters()], request={"multipart/form-data": FileLoad},
+        "documents_load", "Load a document into a collection", dict.fromkeys((200, 201, 202), LoadedSerializer),
+        NotFound, AccessDenied, Conflict,
+        parameters=[LoadParameters.as_post_query_parameters()], request={"multipart/form-data": FileLoadSerializer},
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
         collection = self.open(sys_id, "write")
-        with uploads.receive(django_request(request)) as upload:
-            values = parameters.parse_parameters(request.query_params, upload.fields, load_requests.OPTIONS)
+        with uploads.receive_upload(django_request(request)) as upload:
+            values = parameters.parse_parameters(request.query_params, upload.fields, load_requests.OPTION_NAMES)
             load_request = load_requests.from_upload(upload, values)
-            return responses.loaded(request, loading.load_document(self.caller(), collection, load_request))
+            return responses.load_response(request, loading.load_document(self.caller(), collection, load_request))
 
 
-class DocumentDetail(base.Management):
-    @describe("documents_read", "Read a document's status", {200: DocumentSerializer}, NotFound, parameters=[base.ETAG])
+class DocumentDetail(base.ManagementView):
+    @describe(
+        "documents_read", "Read a document's status", {200: DocumentSerializer}, NotFound, parameters=[base.ETAG_HEADER]
+    )
     def get(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "read")
-        return status_of(collection, find(collection, document))
+        return status_response(collection, find_document(collection, document))
 
     @describe(
         "documents_change", "Replace a document's metadata", {200: DocumentSerializer}, *base.CHANGE_ERRORS,
-        parameters=[base.ETAG, base.IF_MATCH], request=Change,
+        parameters=[base.ETAG_HEADER, base.IF_MATCH_HEADER], request=ChangeSerializer,
     )  # fmt: skip
     def patch(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "write")
-        change = Change(data=parameters.body_of(request))
+        change = ChangeSerializer(data=parameters.json_body(request))
         change.is_valid(raise_exception=True)
-        stored = find(collection, document)
+        stored = find_document(collection, document)
 
         def check(version: Version) -> None:
-            base.refuse_stale(request, etag_of(version))
+            base.refuse_stale_etag(request, content_etag(version))
 
-        return status_of(collection, with_metadata(stored, change.validated_data["metadata"], check))
+        return status_response(collection, replace_metadata(stored, change.validated_data["metadata"], check))
 
     @describe(
-        "documents_delete", "Delete a document by its id", {200: DeletedDocument}, *base.DELETE_ERRORS,
-        parameters=[base.IF_MATCH],
+        "documents_delete", "Delete a document by its id", {200: DeletedDocumentSerializer}, *base.DELETE_ERRORS,
+        parameters=[base.IF_MATCH_HEADER],
     )  # fmt: skip
     def delete(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "write")
-        doc_id = find(collection, document).doc_id
+        doc_id = find_document(collection, document).doc_id
 
         def check(locked: Document) -> None:
             if locked.pk != document:
-                raise NotFound(MISSING)  # deleted in between, and another document has the same doc_id
-            base.refuse_stale(request, etag_of(newest_locked(locked)))
+                raise NotFound(NO_DOCUMENT_MESSAGE)  # deleted in between, and another document has the same doc_id
+            base.refuse_stale_etag(request, content_etag(reread_newest_version(locked)))
 
         chunks = deletion.delete_document(collection, doc_id, check)
-        return Response(responses.deleted_document(collection, doc_id, chunks))
+        return Response(responses.deleted_document_body(collection, doc_id, chunks))
 
 
-class Content(base.Management):
+class DocumentContent(base.ManagementView):
     """Returns the original bytes."""
 
     @describe(
         "documents_content", "Download a document", {(200, "application/octet-stream"): OpenApiTypes.BINARY}, NotFound
     )
     def get(self, request: Request, sys_id: str, document: str) -> HttpResponse:
-        version = newest(find(self.open(sys_id, "read"), document))
+        version = newest_version(find_document(self.open(sys_id, "read"), document))
         filename = version.filename or f"{document}.txt"
-        return downloads.download(version, filename, has_body=request.method != "HEAD")
+        return downloads.download_response(version, filename, has_body=request.method != "HEAD")
 
 
-class Reload(base.Management):
+class ReloadDocument(base.ManagementView):
     """Extracts, splits and embeds the stored file again, for example after a change of the collection's settings."""
 
-    @describe("documents_reload", "Reprocess a document", {202: Loaded}, NotFound, AccessDenied, request=None)
+    @describe("documents_reload", "Reprocess a document", {202: LoadedSerializer}, NotFound, AccessDenied, request=None)
     def post(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "write")
-        return responses.loaded(request, loading.reprocess(self.caller(), collection, find(collection, document)))
+        return responses.load_response(
+            request, loading.reprocess(self.caller(), collection, find_document(collection, document))
+        )
 
 
-class Retry(base.Management):
+class RetryDocument(base.ManagementView):
     """Extracts, splits and embeds a failed document again with current settings. For other documents use `reload`.
 
     A damaged or protected file fails again: load a repaired one with the same `doc_id` and `on_duplicate=replace`.
@@ -156,41 +168,41 @@ class Retry(base.Management):
 
     @describe(
         "documents_retry", "Retry a failed document", {202: DocumentSerializer}, NotFound, AccessDenied, Conflict,
-        parameters=[base.ETAG], request=None,
+        parameters=[base.ETAG_HEADER], request=None,
     )  # fmt: skip
     def post(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "write")
-        worker.retry(find(collection, document))
-        return status_of(collection, find(collection, document), status=202)
+        worker.retry_document(find_document(collection, document))
+        return status_response(collection, find_document(collection, document), status=202)
 
 
-def find(collection: Collection, sys_id: str) -> Document:
+def find_document(collection: Collection, sys_id: str) -> Document:
     documents = Document.objects.select_related("newest").filter(collection=collection, deleted_at__isnull=True)
     document = documents.filter(pk=sys_id).first()
     if document is None or document.newest is None:
-        raise NotFound(MISSING)
+        raise NotFound(NO_DOCUMENT_MESSAGE)
     return document
 
 
-def newest(document: Document) -> Version:
-    assert document.newest is not None  # checked by `find`
+def newest_version(document: Document) -> Version:
+    assert document.newest is not None  # checked by `find_document`
     return document.newest
 
 
-def newest_locked(locked: Document) -> Version:
+def reread_newest_version(locked: Document) -> Version:
     """A separate query after the lock: a join in the statement that waits for the lock would return the old version."""
     version = Version.objects.filter(pk__in=Document.objects.filter(pk=locked.pk).values("newest")).first()
     if version is None:
-        raise NotFound(MISSING)
+        raise NotFound(NO_DOCUMENT_MESSAGE)
     return version
 
 
-def etag_of(version: Version) -> str:
+def content_etag(version: Version) -> str:
     """The ETag of what callers send, content and metadata; the progress of loading does not change it."""
-    return base.etag([version.generation, version.metadata])
+    return base.compute_etag([version.generation, version.metadata])
 
 
-def with_metadata(document: Document, metadata: dict[str, Any], check: Callable[[Version], None]) -> Document:
+def replace_metadata(document: Document, metadata: dict[str, Any], check: Callable[[Version], None]) -> Document:
     """Replaces the metadata of the version that searches use and of the one being loaded, so that both have the new.
 
     `check` can refuse the newest version; it is called under the lock.
@@ -199,32 +211,44 @@ def with_metadata(document: Document, metadata: dict[str, Any], check: Callable[
         documents = Document.objects.select_for_update(no_key=True)
         locked = documents.filter(pk=document.pk, deleted_at__isnull=True).first()
         if locked is None:
-            raise NotFound(MISSING)
-        version = newest_locked(locked)
+            raise NotFound(NO_DOCUMENT_MESSAGE)
+        version = reread_newest_version(locked)
         check(version)
         locked.versions.filter(is_searched=True).update(metadata=metadata)
         locked.versions.filter(pk=version.pk).update(metadata=metadata)
         Document.objects.filter(pk=locked.pk).update(updated_at=timezone.now())
-    return find(document.collection, document.pk)
+    return find_document(document.collection, document.pk)
 
 
-def status_of(collection: Collection, document: Document, status: int = 200) -> Response:
+def status_response(collection: Collection, document: Document, status: int = 200) -> Response:
     is_searched = Version.objects.filter(document=document, is_searched=True).exists()
-    body = body_of(collection, document, is_searched) | {"progress": progress(collection, newest(document))}
-    return Response(body, status=status, headers={"ETag": etag_of(newest(document))})
+    body = document_body(collection, document, is_searched) | {
+        "progress": embedding_progress(collection, newest_version(document))
+    }
+    return Response(body, status=status, headers={"ETag": content_etag(newest_version(document))})
 
 
-def progress(collection: Collection, version: Version) -> dict[str, int] | None:
+def embedding_progress(collection: Collection, version: Version) -> dict[str, int] | None:
     """How many passages have their vector, while the document is being embedded."""
-    if version.state != State.EMBEDDING:
+    if version.state != VersionState.EMBEDDING:
         return None
     embedded = ChunkVector.objects.filter(version=version, space=collection.space_id).count()
     return {"chunks": Chunk.objects.filter(version=version).count(), "embedded": embedded}
 
 
-def body_of(collection: Collection, document: Document, is_searched: bool) -> dict[str, Any]:
-    version = newest(document)
-    same = ("warnings", "filename", "format", "size", "sha256", "metadata", "pages", "characters", "chunks_count")
+def document_body(collection: Collection, document: Document, is_searched: bool) -> dict[str, Any]:
+    version = newest_version(document)
+    version_fields = (
+        "warnings",
+        "filename",
+        "format",
+        "size",
+        "sha256",
+        "metadata",
+        "pages",
+        "characters",
+        "chunks_count",
+    )
     return {
         "sys_id": document.pk,
         "doc_id": document.doc_id,
@@ -233,7 +257,7 @@ def body_of(collection: Collection, document: Document, is_searched: bool) -> di
         "is_searched": is_searched,
         "error": version.error or None,
         "error_code": version.error_code or None,
-        **{name: getattr(version, name) for name in same},
+        **{name: getattr(version, name) for name in version_fields},
         "generation": version.generation,
         "attempt": version.attempt,
         "created_at": iso_timestamp(document.created_at),

@@ -15,16 +15,16 @@ from system.database_cursor import bound_cursor
 from system.errors import NotFound
 
 
-def download(version: Version, filename: str, *, has_body: bool) -> HttpResponse:
+def download_response(version: Version, filename: str, *, has_body: bool) -> HttpResponse:
     """Never with the file's own media type: an uploaded file must not run as a page of this service."""
-    response = HttpResponse(content_of(version) if has_body else b"", content_type="application/octet-stream")
+    response = HttpResponse(read_pieces(version) if has_body else b"", content_type="application/octet-stream")
     response["Content-Length"] = str(version.size)
     response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=filename) or "attachment"
     response["Content-Security-Policy"] = "default-src 'none'; sandbox"
     return response
 
 
-def content_of(version: Version) -> bytes:
+def read_pieces(version: Version) -> bytes:
     """Reads piece by piece, so that memory holds them once. Pieces never change, but can be deleted concurrently."""
     content, numbers = BytesIO(), count()
     with bound_cursor() as cursor:

@@ -10,12 +10,12 @@ from rest_framework import serializers
 from accounts.models import Role
 from collections_app import access
 from collections_app.http import parameters
-from collections_app.http.api.base import Strict
+from collections_app.http.api.base import StrictSerializer
 from collections_app.http.serializers import CollectionSerializer
 from collections_app.metadata import validation as document_metadata
 from collections_app.models import Collection
-from collections_app.models.collections import LARGE_OVERLAP, default_overlap, is_overlap_too_large
-from collections_app.models.documents import State
+from collections_app.models.collections import OVERLAP_TOO_LARGE, default_overlap, is_overlap_too_large
+from collections_app.models.documents import VersionState
 from system.errors import BadRequest
 from system.plain_sql import fetch_rows
 
@@ -23,12 +23,12 @@ MAX_ROLES = 100
 
 
 @extend_schema_field({"type": "number", "minimum": 0, "maximum": 1})
-class Share(serializers.Field[float, Any, float, Any]):
+class ShareField(serializers.Field[float, Any, float, Any]):
     """A JSON number from 0 to 1; DRF's FloatField would accept "nan"."""
 
     def to_internal_value(self, data: Any) -> float:
         try:
-            return parameters.share(self.field_name or "", data)
+            return parameters.read_share(self.field_name or "", data)
         except BadRequest as error:
             raise serializers.ValidationError(error.message) from None
 
@@ -37,7 +37,7 @@ class Share(serializers.Field[float, Any, float, Any]):
 
 
 @extend_schema_field({"type": "array", "items": {"type": "string"}, "maxItems": MAX_ROLES})
-class Roles(serializers.Field[list[str], Any, list[str], Any]):
+class RolesField(serializers.Field[list[str], Any, list[str], Any]):
     """Names or ids of roles, returned as names. A role that was deleted is returned as its id and grants nothing."""
 
     def to_internal_value(self, data: Any) -> list[str]:
@@ -65,7 +65,7 @@ def role_names(collections: Iterable[Collection]) -> dict[str, str]:
     return dict(Role.objects.filter(sys_id__in=ids).values_list("sys_id", "name")) if ids else {}
 
 
-class CollectionSettingsSerializer(Strict):
+class CollectionSettingsSerializer(StrictSerializer):
     """The settings of a collection."""
 
     collection_name = serializers.CharField(source="name", trim_whitespace=False)
@@ -76,7 +76,7 @@ class CollectionSettingsSerializer(Strict):
         max_value=4000,
         help_text="At most half of chunk_size. The default is 200, or a fifth of chunk_size if that is below 400.",
     )
-    alpha = Share(required=False)
+    alpha = ShareField(required=False)
     language = serializers.CharField(
         source="text_configuration",
         required=False,
@@ -84,14 +84,14 @@ class CollectionSettingsSerializer(Strict):
         max_length=63,
         help_text="A text search configuration of PostgreSQL for new documents. If empty, detected for each document.",
     )
-    reader_roles = Roles(required=False)
-    writer_roles = Roles(required=False)
+    reader_roles = RolesField(required=False)
+    writer_roles = RolesField(required=False)
 
     def validate_collection_name(self, value: str) -> str:
         if not isinstance(self.instance, Collection) or value != self.instance.name:
             access.check_new_name(value)
         try:
-            return access.checked_name(value)
+            return access.validate_name(value)
         except BadRequest as error:
             raise serializers.ValidationError(error.message) from None
 
@@ -101,12 +101,12 @@ class CollectionSettingsSerializer(Strict):
         return value
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        before = self.instance if isinstance(self.instance, Collection) else Collection()
-        size = attrs.get("chunk_size", before.chunk_size)
-        if before.is_new:
+        existing = self.instance if isinstance(self.instance, Collection) else Collection()
+        size = attrs.get("chunk_size", existing.chunk_size)
+        if existing.is_new:
             attrs = {"chunk_overlap": default_overlap(size), **attrs}
-        if is_overlap_too_large(size, attrs.get("chunk_overlap", before.chunk_overlap)):
-            raise serializers.ValidationError(_too_large(attrs, before))
+        if is_overlap_too_large(size, attrs.get("chunk_overlap", existing.chunk_overlap)):
+            raise serializers.ValidationError(_overlap_error(attrs, existing))
         return attrs
 
     def create(self, validated_data: dict[str, Any]) -> Collection:
@@ -118,15 +118,17 @@ class CollectionSettingsSerializer(Strict):
         return instance
 
 
-def _too_large(values: dict[str, Any], before: Collection) -> dict[str, str]:
+def _overlap_error(values: dict[str, Any], existing: Collection) -> dict[str, str]:
     """The error on the field that was sent, with the stored value of the other one."""
     for one, other in (("chunk_size", "chunk_overlap"), ("chunk_overlap", "chunk_size")):
         if other not in values:
-            return {one: f"{LARGE_OVERLAP} The current {other} is {getattr(before, other)}; send both to change it."}
-    return {"chunk_overlap": LARGE_OVERLAP}
+            return {
+                one: f"{OVERLAP_TOO_LARGE} The current {other} is {getattr(existing, other)}; send both to change it."
+            }
+    return {"chunk_overlap": OVERLAP_TOO_LARGE}
 
 
-class Managed(CollectionSettingsSerializer, CollectionSerializer):
+class ManagedSerializer(CollectionSettingsSerializer, CollectionSerializer):
     """A collection with its settings, its counts and what the caller is allowed to do with it."""
 
     sys_id = serializers.CharField()
@@ -137,23 +139,23 @@ class Managed(CollectionSettingsSerializer, CollectionSerializer):
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
-class Metadata(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
+class MetadataField(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
     """Metadata as in the JSON body of a load, with the same error messages."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        return document_metadata.checked(data)
+        return document_metadata.validate_metadata(data)
 
     def to_representation(self, value: dict[str, Any]) -> dict[str, Any]:
         return value
 
 
-class Change(Strict):
+class ChangeSerializer(StrictSerializer):
     """A change of a document."""
 
-    metadata = Metadata(help_text="The new metadata; replaces the existing metadata.")
+    metadata = MetadataField(help_text="The new metadata; replaces the existing metadata.")
 
 
-class Progress(serializers.Serializer[Any]):
+class ProgressSerializer(serializers.Serializer[Any]):
     chunks = serializers.IntegerField(help_text="The number of passages.")
     embedded = serializers.IntegerField(help_text="The number of passages that have a vector.")
 
@@ -164,7 +166,7 @@ class DocumentSerializer(serializers.Serializer[Any]):
     sys_id = serializers.CharField()
     doc_id = serializers.CharField()
     collection_name = serializers.CharField()
-    document_status = serializers.ChoiceField(choices=State.choices)
+    document_status = serializers.ChoiceField(choices=VersionState.choices)
     is_searched = serializers.BooleanField(
         help_text="Whether searches find this document, in its newest or an earlier version."
     )
@@ -184,4 +186,4 @@ class DocumentSerializer(serializers.Serializer[Any]):
     created_at = serializers.CharField()
     updated_at = serializers.CharField()
     ready_at = serializers.CharField(allow_null=True)
-    progress = Progress(required=False, allow_null=True)
+    progress = ProgressSerializer(required=False, allow_null=True)

@@ -21,7 +21,7 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, **__: Any) -> None:
         try:
-            collections = reembed_changed()
+            collections = reembed_changed_collections()
         except ServiceError as error:
             raise CommandError(str(error)) from None
         if not collections:
@@ -32,38 +32,40 @@ class Command(BaseCommand):
         )
 
 
-def reembed_changed() -> list[Collection]:
+def reembed_changed_collections() -> list[Collection]:
     """Starts to re-embed the collections whose space no model fills any more.
 
     Spaces are retired first, so that the next call finds what an interrupted one has left.
     """
     with transaction.atomic():
         for space in list(_changed_spaces()):
-            embed.retire(space)
+            embed.retire_space(space)
     target = embed.default_space()
-    lost = Q(space__provider=embed.RETIRED, next_space=None) | Q(next_space__provider=embed.RETIRED)
-    collections = Collection.objects.filter(lost, deleted_at__isnull=True)
-    return [collection for collection in collections if _start(collection, target)]
+    is_stale = Q(space__provider=embed.RETIRED_PROVIDER, next_space=None) | Q(
+        next_space__provider=embed.RETIRED_PROVIDER
+    )
+    collections = Collection.objects.filter(is_stale, deleted_at__isnull=True)
+    return [collection for collection in collections if _start_reembedding(collection, target)]
 
 
 def _changed_spaces() -> Iterator[EmbeddingSpace]:
     """Of the default space and those in use. The provider of the default space must be reachable."""
     default = embed.default_space()
-    if embed.is_changed(default):
+    if embed.is_model_changed(default):
         yield default
-    live = Collection.objects.filter(deleted_at__isnull=True)
-    used = Q(pk__in=live.values("space")) | Q(pk__in=live.values("next_space"))
-    for space in EmbeddingSpace.objects.filter(used).exclude(pk=default.pk).exclude(provider=embed.RETIRED):
+    existing = Collection.objects.filter(deleted_at__isnull=True)
+    is_used = Q(pk__in=existing.values("space")) | Q(pk__in=existing.values("next_space"))
+    for space in EmbeddingSpace.objects.filter(is_used).exclude(pk=default.pk).exclude(provider=embed.RETIRED_PROVIDER):
         try:
-            if embed.is_changed(space):
+            if embed.is_model_changed(space):
                 yield space
         except ServiceError:  # a model that no provider offers any more has not changed
             continue
 
 
-def _start(collection: Collection, target: EmbeddingSpace) -> bool:
+def _start_reembedding(collection: Collection, target: EmbeddingSpace) -> bool:
     try:
-        reembedding.start(collection, target)
+        reembedding.start_reembedding(collection, target)
     except NotFound:  # deleted in between
         return False
     return True

@@ -24,7 +24,7 @@ QUICK = {
 def server() -> Iterator[EmbeddingServer]:
     with EmbeddingServer() as server:
         yield server
-        embed.forget()
+        embed.reset_providers()
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def configured(settings: Any, server: EmbeddingServer) -> Callable[..., None]:
     def configure(limits: dict[str, Any] | None = None, **changes: Any) -> None:
         chosen = {"provider": "openai", "model": "model-a", "base_url": server.url, "api_key": KEY}
         settings.EMBEDDING = {**settings.EMBEDDING, **chosen, "limits": {**QUICK, **(limits or {})}, **changes}
-        embed.forget()
+        embed.reset_providers()
 
     configure()
     return configure

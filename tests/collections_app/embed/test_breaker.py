@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from collections_app.embed.circuit_breaker import FAILED_SEARCHES, SEARCH_PAUSE_S, CircuitBreaker
+from collections_app.embed.circuit_breaker import MAX_FAILED_SEARCHES, SEARCH_PAUSE_S, CircuitBreaker
 from collections_app.embed.errors import EmbeddingUnavailable
 
 
@@ -27,7 +27,7 @@ def wait_s(check: Callable[[], None]) -> int | None:
     return 0
 
 
-def fail_searches(breaker: CircuitBreaker, times: int = FAILED_SEARCHES) -> None:
+def fail_searches(breaker: CircuitBreaker, times: int = MAX_FAILED_SEARCHES) -> None:
     for _ in range(times):
         breaker.search_failed()
 
@@ -73,7 +73,7 @@ class TestLoads:
 
 class TestSearches:
     def test_failures_in_a_row_stop_searches_and_no_loads(self, breaker: CircuitBreaker, clock: list[float]):
-        fail_searches(breaker, FAILED_SEARCHES - 1)
+        fail_searches(breaker, MAX_FAILED_SEARCHES - 1)
         assert wait_s(breaker.before_search) == 0
         breaker.search_failed()
         clock[0] += 5
@@ -82,7 +82,7 @@ class TestSearches:
         assert wait_s(breaker.before_load) == 0
 
     def test_success_between_failures_starts_the_count_again(self, breaker: CircuitBreaker):
-        fail_searches(breaker, FAILED_SEARCHES - 1)
+        fail_searches(breaker, MAX_FAILED_SEARCHES - 1)
         breaker.search_succeeded()
         breaker.search_failed()
 

@@ -7,7 +7,7 @@ import pytest
 
 from accounts.models import User
 from collections_app import embed
-from collections_app.embed.spaces import breaker
+from collections_app.embed.spaces import circuit_breaker
 from collections_app.ingest import worker
 from collections_app.models import Collection, Version
 from tests.collections_app.builders import make_collection
@@ -25,12 +25,12 @@ def remote(configured: Callable[..., None]) -> Collection:
 
 
 def load(collection: Collection, text: bytes = b"One text.") -> Version:
-    return worker.load_now(accept(collection, text, takes_lease=True))
+    return worker.process_in_request(accept(collection, text, takes_lease=True))
 
 
 def try_again() -> None:
     end_pauses()
-    embed.forget()
+    embed.reset_providers()
     work()
 
 
@@ -69,7 +69,7 @@ def test_provider_failure_fails_no_document_and_is_reported(
 def test_changed_model_fails_no_document(remote: Collection, server: EmbeddingServer):  # C31
     load(remote)
     server.model_turns = 1
-    embed.forget()
+    embed.reset_providers()
     version = load(remote, b"Another text.")
 
     assert (version.state, version.error_code, version.attempt) == ("embedding", "model_changed", 0)
@@ -78,7 +78,7 @@ def test_changed_model_fails_no_document(remote: Collection, server: EmbeddingSe
 def test_provider_is_paused_and_other_documents_show_the_reason(remote: Collection, server: EmbeddingServer):
     server.serve(server.but(without_vectors))
     load(remote)
-    assert 4 < breaker(remote.space_id).pause_left_s <= 5
+    assert 4 < circuit_breaker(remote.space_id).pause_left_s <= 5
     count = len(server.requests)
     other = load(remote, b"Another text.")
 
@@ -120,7 +120,7 @@ def test_load_into_a_new_collection_is_stored_or_503(
 
     server.behave()
     assert caller.post(LOAD_TEXT, {"text": "One text."}, collection_name="first").status_code == 201
-    embed.forget()
+    embed.reset_providers()
     server.serve(does.answers({}, 400))
     response = caller.post(LOAD_TEXT, {"text": "One text."}, collection_name="second")
     assert (response.status_code, response.json()["document_status"]) == (202, "embedding")

@@ -34,7 +34,7 @@ def model_changed() -> str:
 def test_collections_are_embedded_by_the_changed_model(filled: Collection, server: Any):  # C31
     former = filled.space
     server.model_turns = 1
-    embed.forget()
+    embed.reset_providers()
 
     message = model_changed()
 
@@ -42,7 +42,7 @@ def test_collections_are_embedded_by_the_changed_model(filled: Collection, serve
     filled.refresh_from_db()
     new = embed.default_space()
     assert filled.next_space == new != former
-    reembedding.work(filled, time.monotonic() + 60)
+    reembedding.continue_reembedding(filled, time.monotonic() + 60)
     filled.refresh_from_db()
     assert filled.space == new and filled.next_space is None
     assert ChunkVector.objects.filter(collection=filled, space=new).count() == 1
@@ -58,9 +58,9 @@ def test_unchanged_model_is_kept(filled: Collection):
 
 def test_interrupted_change_is_continued_by_the_next_call(filled: Collection, server: Any, monkeypatch: Any):
     server.model_turns = 1
-    embed.forget()
+    embed.reset_providers()
     with monkeypatch.context() as killed:
-        killed.setattr(reembedding, "start", Mock(side_effect=KeyboardInterrupt))
+        killed.setattr(reembedding, "start_reembedding", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             model_changed()
 
@@ -75,7 +75,7 @@ def test_running_reembedding_uses_the_changed_model(configured: Any, filled: Col
     Collection.objects.filter(pk=filled.pk).update(space=embed.default_space(), next_space=former)
     configured(model="model-a")
     server.model_turns = 1
-    embed.forget()
+    embed.reset_providers()
 
     model_changed()
 
@@ -85,7 +85,7 @@ def test_running_reembedding_uses_the_changed_model(configured: Any, filled: Col
 
 def test_unavailable_provider_changes_nothing(filled: Collection, server: Any):
     server.serve(fails(500))
-    embed.forget()
+    embed.reset_providers()
 
     with pytest.raises(CommandError):
         model_changed()

@@ -151,7 +151,7 @@ def test_dead_provider_is_unavailable(server: EmbeddingServer, space: EmbeddingS
 
 def test_retries_are_spread():  # X20
     chances = [number / 10 for number in range(11)]
-    waits = [{batches.wait_s(0.5, attempt, None, chance) for chance in chances} for attempt in range(4)]
+    waits = [{batches.backoff_s(0.5, attempt, None, chance) for chance in chances} for attempt in range(4)]
 
     assert [len(wait) for wait in waits] == [11] * 4
     assert [max(wait) for wait in waits] == [0.5, 1, 2, 4]
@@ -242,8 +242,8 @@ def test_concurrency_is_limited(server: EmbeddingServer, space: Any, configured:
     threads = [threading.Thread(target=embed.embedder(space).embed_documents, args=[TEXTS]) for _ in range(3)]
     for thread in threads:
         thread.start()
-    until = time.monotonic() + 5
-    while server.at_once < 2 and time.monotonic() < until:
+    deadline = time.monotonic() + 5
+    while server.at_once < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     go.set()
     for thread in threads:
@@ -259,7 +259,7 @@ def test_connections_stay_open_between_requests(settings: Any, configured: Any):
         embed.embedder(space).embed_documents(TEXTS)
         assert len(server.requests) == 5
         assert len(server.peers) <= 2, "one for documents; the question for dimensions may have had its own"
-        embed.forget()
+        embed.reset_providers()
 
 
 def test_closed_idle_connection_is_replaced(server: EmbeddingServer, space: Any):
@@ -325,8 +325,8 @@ class TestQueries:
         server.behave()
 
         results: list[float] = []
-        until = time.monotonic() + 5
-        while not results and time.monotonic() < until:
+        deadline = time.monotonic() + 5
+        while not results and time.monotonic() < deadline:
             with contextlib.suppress(EmbeddingUnavailable):
                 results = embeds.embed_query("one")
             time.sleep(0.02)
@@ -347,8 +347,8 @@ class TestQueries:
         go = server.hold()
         loading = threading.Thread(target=embeds.embed_documents, args=[TEXTS])
         loading.start()
-        until = time.monotonic() + 5
-        while not server.at_once and time.monotonic() < until:
+        deadline = time.monotonic() + 5
+        while not server.at_once and time.monotonic() < deadline:
             time.sleep(0.01)
         server.serve(server.answer_well)
 

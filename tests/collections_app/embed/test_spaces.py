@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """What the process believes of the model is too old."""
-    monkeypatch.setattr(spaces, "TRUSTED_S", -1.0)
-    return embed.forget
+    monkeypatch.setattr(spaces, "MODEL_TRUST_S", -1.0)
+    return embed.reset_providers
 
 
 def of_seven_numbers(answer: Any) -> Any:
@@ -67,7 +67,7 @@ class TestDefault:
             embed.default_space()
         server.behave()
         space = embed.default_space()
-        embed.forget()
+        embed.reset_providers()
         server.serve(does.fails(500))
 
         assert embed.default_space() == space
@@ -82,14 +82,14 @@ class TestDefault:
         assert [each["event"] for each in logged] == ["embedding_dimensions_unknown"]
         server.behave()
         space = embed.default_space()
-        embed.forget()
+        embed.reset_providers()
         server.serve(behaviour(server))
 
         assert embed.default_space() == space
 
     def test_single_different_number_creates_no_space(self, configured: Any, server: EmbeddingServer):
         space = embed.default_space()
-        embed.forget()
+        embed.reset_providers()
         server.serve(server.but(of_seven_numbers), times=1)
 
         assert embed.default_space() == space
@@ -97,7 +97,7 @@ class TestDefault:
 
     def test_repeated_number_is_accepted(self, configured: Any, server: EmbeddingServer):
         embed.default_space()
-        embed.forget()
+        embed.reset_providers()
         server.serve(server.but(of_seven_numbers))
 
         assert embed.default_space().dimensions == 7
@@ -175,14 +175,14 @@ class TestProbe:
         embed.embedder(space).embed_documents(["one"])
         space.refresh_from_db()
 
-        assert space.probe == pytest.approx(server.vector(spaces.PROBE))
+        assert space.probe == pytest.approx(server.vector(spaces.PROBE_TEXT))
 
     def test_probe_result_is_cached(self, configured: Any, server: EmbeddingServer):
         space = embed.default_space()
         for _ in range(3):
             embed.embedder(space).embed_documents(["one"])
 
-        assert len([request for request in server.requests if request["input"] == [spaces.PROBE]]) == 2, (
+        assert len([request for request in server.requests if request["input"] == [spaces.PROBE_TEXT]]) == 2, (
             "dimensions, probe"
         )
 
@@ -196,7 +196,7 @@ class TestProbe:
         with pytest.raises(EmbeddingRefused, match="model was changed") as error:
             embed.embedder(space).embed_documents(["canary"])
         assert error.value.code == "model_changed"
-        assert [request["input"] for request in server.requests] == [[spaces.PROBE]]
+        assert [request["input"] for request in server.requests] == [[spaces.PROBE_TEXT]]
 
     def test_tiny_difference_means_the_same_model(self, configured: Any, server: Any, later: Any):
         space = embed.default_space()
@@ -226,8 +226,8 @@ class TestProbe:
         embed.embedder(old).embed_documents(["one"])
         server.model_turns = 1
         later()
-        assert embed.is_changed(old)
-        embed.retire(old)
+        assert embed.is_model_changed(old)
+        embed.retire_space(old)
         new = embed.default_space()
 
         assert new != old and new.model == "model-a"
@@ -240,5 +240,5 @@ class TestProbe:
         embed.embedder(space).embed_documents(["one"])
         later()
 
-        assert not embed.is_changed(space)
+        assert not embed.is_model_changed(space)
         assert embed.default_space() == space

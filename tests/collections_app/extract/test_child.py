@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from collections_app.extract import Unreadable, child_process, extract
+from collections_app.extract import UnreadableFile, child_process, extract
 from collections_app.extract.parsers import program
 from tests.collections_app.extract.limits import limits
 from tests.collections_app.extract.samples import FILES, pdf
@@ -38,7 +38,7 @@ def test_parsers_import_nothing_of_the_product():
 
 def test_child_over_its_time_is_killed_with_its_group():  # C20
     began = time.monotonic()
-    with pytest.raises(Unreadable) as refused:
+    with pytest.raises(UnreadableFile) as refused:
         extract(FILES["html"], "html", limits(wall_s=0.05))
 
     assert refused.value.code == "limit_time"
@@ -47,7 +47,7 @@ def test_child_over_its_time_is_killed_with_its_group():  # C20
 
 
 def test_child_over_its_memory_ends():  # C20
-    with pytest.raises(Unreadable) as refused:
+    with pytest.raises(UnreadableFile) as refused:
         extract(("x" * 1000 + ",").encode("utf-16") * 20_000, "csv", limits(memory=150 * 1024 * 1024))
 
     assert refused.value.code == "limit_memory"
@@ -58,10 +58,10 @@ def test_output_is_not_read_beyond_its_limit(tmp_path: Path, monkeypatch: pytest
     liar = tmp_path / "liar.py"
     liar.write_text("import sys\nsys.stdout.buffer.write(b'\\n' + (2**50).to_bytes(8, 'big'))\n"
                     "while True: sys.stdout.buffer.write(b'x' * 2**20)\n")  # fmt: skip
-    monkeypatch.setattr(child_process, "PROGRAM", liar)
+    monkeypatch.setattr(child_process, "PARSER_PROGRAM", liar)
     before = psutil.Process().memory_info().rss
 
-    with pytest.raises(Unreadable) as refused:
+    with pytest.raises(UnreadableFile) as refused:
         extract(FILES["pdf"], "pdf", limits())
 
     assert refused.value.code == "limit_characters"
@@ -71,9 +71,9 @@ def test_output_is_not_read_beyond_its_limit(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("words", ["", "import sys; sys.exit(3)", "print('hello')", "import sys; sys.stdin.close()"])
 def test_invalid_output_counts_as_a_damaged_file(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "other.py").write_text(words)
-    monkeypatch.setattr(child_process, "PROGRAM", tmp_path / "other.py")
+    monkeypatch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "other.py")
 
-    with pytest.raises(Unreadable) as refused:
+    with pytest.raises(UnreadableFile) as refused:
         extract(FILES["docx"], "docx", limits())
     assert refused.value.code in ("damaged", "limit_characters")
 
@@ -103,9 +103,9 @@ def test_file_that_got_no_processor_time_may_be_retried(
     words: str, may_pass: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "other.py").write_text(words)
-    monkeypatch.setattr(child_process, "PROGRAM", tmp_path / "other.py")
+    monkeypatch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "other.py")
 
-    with pytest.raises(Unreadable) as refused:
+    with pytest.raises(UnreadableFile) as refused:
         extract(FILES["html"], "html", limits(wall_s=1.0))
     # Where the system does not tell what a process used, the file is taken for too slow.
-    assert (refused.value.code, refused.value.may_pass) == ("limit_time", may_pass and sys.platform == "linux")
+    assert (refused.value.code, refused.value.is_temporary) == ("limit_time", may_pass and sys.platform == "linux")

@@ -13,8 +13,8 @@ import pytest
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
-from collections_app.extract import Extracted, Heading, Unreadable, child_process, extract, recognise
-from collections_app.extract.child_output import read
+from collections_app.extract import ExtractionResult, Heading, UnreadableFile, child_process, extract, recognize_format
+from collections_app.extract.child_output import parse_output
 from collections_app.extract.file_formats import FORMATS
 from tests.collections_app.extract.limits import limits
 from tests.collections_app.extract.samples import CSV, FILES, LOREM, MARKDOWN, changed, entries_of, pdf, saved
@@ -45,12 +45,12 @@ HEADINGS = {
 }
 
 
-def extracted(data: bytes | str, format: str) -> Extracted:
+def extracted(data: bytes | str, format: str) -> ExtractionResult:
     return extract(data.encode() if isinstance(data, str) else data, format, limits())
 
 
 @cache
-def good(format: str) -> Extracted:
+def good(format: str) -> ExtractionResult:
     return extracted(FILES[format], format)
 
 
@@ -80,9 +80,9 @@ def test_headings_are_at_their_offsets(format: str):
 def test_each_parser_reads_its_format(format: str):
     """A fallback must not hide that the first parser cannot run in the sandbox."""
     for parser in FORMATS[format].parsers:
-        output = child_process.run(parser, FILES[format], limits(), deadline=time.monotonic() + 20)
+        output = child_process.run_parser(parser, FILES[format], limits(), deadline=time.monotonic() + 20)
 
-        assert read(output, 10**6).text.strip()
+        assert parse_output(output, 10**6).text.strip()
 
 
 def test_pages_begin_where_their_text_does():
@@ -95,7 +95,7 @@ def test_pages_begin_where_their_text_does():
 
 
 def test_file_without_text_is_empty_but_has_pages():  # C23
-    assert extracted(pdf(["", ""]), "pdf") == Extracted(text="", page_starts=(0, 0), headings=(), warnings=())
+    assert extracted(pdf(["", ""]), "pdf") == ExtractionResult(text="", page_starts=(0, 0), headings=(), warnings=())
     assert extracted(saved(docx.Document().save), "docx").text == ""
     assert extracted("\n \u200b\u2060 \ufeff\t", "text").text == ""
     assert extracted("<html><body><script>x()</script></body></html>", "html").text == ""
@@ -238,7 +238,7 @@ def test_messages_name_the_limits():
         ("csv", {"max_cells": 7}, "limit_cells"),
         *[(format, {"max_characters": 10}, "limit_characters") for format in ("pdf", "docx", "html", "text")],
     ):
-        with pytest.raises(Unreadable) as refused:
+        with pytest.raises(UnreadableFile) as refused:
             extract(FILES[format], format, limits(**changes))
         assert refused.value.code == code, format
         assert str(*changes.values()) in refused.value.message
@@ -248,15 +248,15 @@ def test_messages_name_the_limits():
 
 def test_output_of_the_child_is_validated():
     good = b'{"text": "abc", "page_starts": [0, 1], "headings": [[0, 1, "a"]], "warnings": []}'
-    assert read(good, 3).headings == (Heading(offset=0, path=("a",)),)
+    assert parse_output(good, 3).headings == (Heading(offset=0, path=("a",)),)
 
     for wrong in (
         b"", b"[]", b"{}", b"null", b'{"text": 5}',
         good.replace(b"[0, 1]", b"[1, 0]"), good.replace(b"[0, 1]", b"[0, 9]"),
         good.replace(b"[0, 1]", b'["0"]'), good.replace(b"[[0", b"[[-1"), good.replace(b'"abc"', b'"abcd"'), good[:-5],
     ):  # fmt: skip
-        with pytest.raises(Unreadable) as refused:
-            read(wrong, 3)
+        with pytest.raises(UnreadableFile) as refused:
+            parse_output(wrong, 3)
         assert refused.value.code == "damaged"
 
 
@@ -283,7 +283,7 @@ def test_unassigned_characters_are_valid_in_utf_8(name: str):
 
 
 def test_control_characters_are_not_text_in_utf_8():
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableFile):
         extracted("a\1\2\3b", "text")
 
 
@@ -341,7 +341,7 @@ def test_file_nested_too_deeply_is_refused_with_the_reason():
         (docx_of("".join(control)), "docx"),
         (changed(FILES["pptx"], {"ppt/slides/slide1.xml": deck.encode()}), "pptx"),
     ):
-        with pytest.raises(Unreadable, match="nested too deeply"):
+        with pytest.raises(UnreadableFile, match="nested too deeply"):
             extracted(data, format)
 
 
@@ -384,7 +384,7 @@ def test_headers_of_an_email_may_be_long(header: str, place: str, value: str):
     lines = [long, "From: ann@b.example", "Date: Mon, 1 Jan 2024 10:00:00 +0000"]
     data = "\n".join([*(lines if place == "first" else lines[::-1]), "", "The body."]).encode()
 
-    assert recognise(data, "a.eml") == "eml"
+    assert recognize_format(data, "a.eml") == "eml"
     result = extracted(data, "eml")
     assert result.text.endswith("The body.") and "From: ann@b.example" in result.text
     cut = f"Only the first 20,000 characters of the header {header} were kept."

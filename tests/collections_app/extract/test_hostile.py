@@ -13,7 +13,7 @@ from unittest.mock import patch
 import psutil
 import pytest
 
-from collections_app.extract import Unreadable, configured_limits, extract
+from collections_app.extract import UnreadableFile, configured_limits, extract
 from tests.collections_app.extract import hostile_archives, hostile_pdfs, hostile_texts  # noqa: F401  (they enter theirs)
 from tests.collections_app.extract.hostile import ARCHIVES, PDFS, TEXTS, Case
 from tests.collections_app.extract.limits import LEAKED, limits, outcome
@@ -92,7 +92,7 @@ def test_no_hostile_file_includes_a_local_file():  # C19
 def test_bombs_exceed_the_limits():  # C17
     """Without their limits they are read, so it is the limit that refuses them."""
     bomb = CASES["docx: bomb by ratio"]
-    with pytest.raises(Unreadable) as refused:
+    with pytest.raises(UnreadableFile) as refused:
         extract(bomb.make(), "docx", limits())
     assert refused.value.code == "limit_archive"
 

@@ -9,7 +9,7 @@ from io import BytesIO
 
 import pytest
 
-from collections_app.extract import recognise, recognition
+from collections_app.extract import recognition, recognize_format
 from collections_app.extract.file_formats import FORMATS
 from system.errors import UnsupportedMedia
 from tests.collections_app.extract.samples import FILES, NAMES, changed, entries_of
@@ -32,13 +32,13 @@ DECLARED = {
 
 def message(head: bytes, name: str, declared: str = "") -> str:
     with pytest.raises(UnsupportedMedia) as refused:
-        recognise(head, name, declared)
+        recognize_format(head, name, declared)
     assert refused.value.status == 415
     return refused.value.message
 
 
 # Formats that are text. Only their names tell them apart, except HTML, which is recognized.
-TEXTUAL = {name for name, format in FORMATS.items() if "text" in format.sniffed}
+TEXTUAL = {name for name, format in FORMATS.items() if "text" in format.content_kinds}
 
 
 def test_every_format_has_a_sample_and_a_media_type():
@@ -50,24 +50,24 @@ def test_valid_file_is_recognized(format: str):
     data, name = FILES[format], NAMES[format]
 
     for declared in (DECLARED[format], "", "application/octet-stream", "text/plain"):
-        assert recognise(data, name, declared) == format
-    assert recognise(data, name.upper()) == format
-    assert recognise(data[: 64 * 1024], name) == format
-    assert recognise(data, "", DECLARED[format]) == format
+        assert recognize_format(data, name, declared) == format
+    assert recognize_format(data, name.upper()) == format
+    assert recognize_format(data[: 64 * 1024], name) == format
+    assert recognize_format(data, "", DECLARED[format]) == format
 
 
 @pytest.mark.parametrize("format", sorted(set(FILES) - TEXTUAL | {"html", "text"}))
 def test_file_without_a_name_is_recognized_by_its_content(format: str):
-    assert recognise(FILES[format], "") == format
+    assert recognize_format(FILES[format], "") == format
 
 
 @pytest.mark.parametrize("format", FILES)
 @pytest.mark.parametrize("other", FILES)
 def test_file_named_like_another_format_is_refused(format: str, other: str):  # C16
     is_text = {format, other} <= TEXTUAL and format != "html"
-    is_mail_as_text = format == "eml" and "eml" in FORMATS[other].sniffed
+    is_mail_as_text = format == "eml" and "eml" in FORMATS[other].content_kinds
     if format == other or is_text or is_mail_as_text:
-        assert recognise(FILES[format], NAMES[other]) == other
+        assert recognize_format(FILES[format], NAMES[other]) == other
     else:
         assert f"named .{NAMES[other].partition('.')[2]}, but its content is" in message(FILES[format], NAMES[other])
 
@@ -94,7 +94,7 @@ POLYGLOTS = {
 def test_polyglot_file_has_the_format_it_begins_with(name: str):  # C16
     data, filename, format = POLYGLOTS[name]
 
-    assert recognise(data, filename) == format
+    assert recognize_format(data, filename) == format
     if format != "docx":
         message(data, "a.docx")
     if format != "pdf":
@@ -103,7 +103,7 @@ def test_polyglot_file_has_the_format_it_begins_with(name: str):  # C16
 
 def test_archives_are_distinguished_by_their_content():  # C16
     plain = changed(FILES["docx"], {})
-    assert recognise(plain, "a.docx", "application/zip") == "docx"
+    assert recognize_format(plain, "a.docx", "application/zip") == "docx"
     renamed = dict(entries_of(FILES["docx"]))
     both = changed(FILES["docx"], {}, added={"xl/workbook.xml": renamed["word/document.xml"]})
     for name in ("a.docx", "a.xlsx"):
@@ -136,13 +136,13 @@ def test_other_formats_are_refused(name: str):  # C16
 
 def test_text_is_recognized_in_other_encodings():
     for encoding in ("cp1251", "koi8_r", "utf-16", "utf-16-le", "utf-32"):
-        assert recognise("Это обычный русский текст о работе.\n".encode(encoding) * 3, "a.txt") == "text"
-    assert recognise("日本語の文章です。\n".encode("shift_jis") * 9000, "a.txt") == "text"
-    assert recognise("漢字".encode() * 20_000, "a.md") == "markdown"
+        assert recognize_format("Это обычный русский текст о работе.\n".encode(encoding) * 3, "a.txt") == "text"
+    assert recognize_format("日本語の文章です。\n".encode("shift_jis") * 9000, "a.txt") == "text"
+    assert recognize_format("漢字".encode() * 20_000, "a.md") == "markdown"
 
 
 def test_readme_may_begin_with_a_tag():
-    assert recognise(b'<h1 align="center">Tool</h1>\n\n# Use\n', "README.md") == "markdown"
+    assert recognize_format(b'<h1 align="center">Tool</h1>\n\n# Use\n', "README.md") == "markdown"
 
 
 COMMENTS = {
@@ -160,7 +160,7 @@ def test_comments_before_the_first_tag_are_read_in_linear_time(name: str):
     data, format = COMMENTS[name]
     began = time.process_time()
 
-    assert recognise(data, "") == format
+    assert recognize_format(data, "") == format
     assert time.process_time() - began < 1
 
 
@@ -200,4 +200,4 @@ def test_part_of_an_archive_is_read_once():
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
     finally:
         tracemalloc.stop()
-    assert len(recognition.names_in_part((b"PK\x03\x04" + b"a" * 22 + b"\1\0\0\0" + b"n") * 9_000)) == 2_000
+    assert len(recognition.partial_entry_names((b"PK\x03\x04" + b"a" * 22 + b"\1\0\0\0" + b"n") * 9_000)) == 2_000

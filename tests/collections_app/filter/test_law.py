@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from collections_app.metadata import validation
-from collections_app.metadata.filter import read
-from collections_app.metadata.operators import RECORDS_ONLY
+from collections_app.metadata.filter import parse_filter
+from collections_app.metadata.operators import RECORD_OPERATORS
 from system.encoded_query import METADATA, OPERATORS, QueryError, ValueKind, parse
 
 from .evaluator import MOMENT, holds
@@ -65,7 +65,7 @@ VALUES: dict[ValueKind, Any] = {
         st.sampled_from(["day@after@3", "month@before@1", "quarter@after@1"]),
     ).map("@".join),
 }
-NAMES = [name for name in OPERATORS if name not in RECORDS_ONLY]
+NAMES = [name for name in OPERATORS if name not in RECORD_OPERATORS]
 
 
 @st.composite
@@ -78,7 +78,7 @@ def conditions(draw: Any, name: str) -> str:
 def found(text: str, everything: list[Any]) -> list[int] | None:
     """The numbers of those that the SQL finds; None where the filter is refused."""
     try:
-        condition, values = read(text, MOMENT).sql("one.metadata")
+        condition, values = parse_filter(text, MOMENT).sql("one.metadata")
     except QueryError:
         return None
     with connection.cursor() as cursor:
@@ -109,7 +109,7 @@ def each_operator(draws: int, examples: int) -> None:
     @given(st.lists(objects, min_size=8, max_size=16), request)
     def law(everything: list[Any], drawn: Any) -> None:
         for each in everything:
-            validation.checked(each)
+            validation.validate_metadata(each)
         for texts, name in zip(drawn, NAMES, strict=True):
             for text in texts:
                 sql = agree(text, everything)

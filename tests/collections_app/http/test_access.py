@@ -53,7 +53,7 @@ def test_permissions_depend_on_roles(roles: Any, readers: Any, writers: Any, exp
     user = make_user("dora", *roles)
 
     assert access.rights(user, collection) == expected
-    result = access.readable(user).filter(pk=collection.pk).first()
+    result = access.readable_collections(user).filter(pk=collection.pk).first()
     assert (result is not None) == ("read" in expected)
     if result is not None:
         assert access.rights(user, result) == expected
@@ -94,7 +94,7 @@ def test_readable_collection_is_403_for_forbidden_actions():
         with pytest.raises(AccessDenied):
             access.open_collection(dora, "manuals", right)
         with pytest.raises(AccessDenied):
-            access.open_by_id(dora, collection.pk, right)
+            access.open_collection_by_id(dora, collection.pk, right)
 
 
 def test_deleted_collection_is_gone_for_everybody(alice: User):
@@ -102,7 +102,7 @@ def test_deleted_collection_is_gone_for_everybody(alice: User):
 
     with pytest.raises(NotFound):
         access.open_collection(alice, "manuals", "read")
-    assert not access.readable(alice).exists()
+    assert not access.readable_collections(alice).exists()
 
 
 @pytest.mark.parametrize("name", ["", " ", "a" * 201, "a\x00b", "..", "a/b", "Manuals", "\ud800"])
@@ -112,20 +112,20 @@ def test_no_name_finds_another_collection(alice: User, name: str):  # C11
     with pytest.raises(NotFound):
         access.open_collection(alice, name, "read")
     with pytest.raises(NotFound):
-        access.open_all(alice, ["manuals", name])
+        access.open_collections(alice, ["manuals", name])
 
 
 def test_name_is_the_same_however_it_is_composed(alice: User):  # C11
     collection = make_collection("Caf\u00e9")
 
     assert access.open_collection(alice, "Cafe\u0301", "read") == collection
-    assert access.open_all(alice, ["Cafe\u0301", "Caf\u00e9"]) == [collection]
+    assert access.open_collections(alice, ["Cafe\u0301", "Caf\u00e9"]) == [collection]
 
 
 def test_several_collections_are_returned_in_the_requested_order(alice: User):
     collections = [make_collection(name) for name in ("a", "b", "c")]
 
-    assert access.open_all(alice, ["c", "a", "c", "b"]) == [collections[2], collections[0], collections[1]]
+    assert access.open_collections(alice, ["c", "a", "c", "b"]) == [collections[2], collections[0], collections[1]]
 
 
 def test_missing_collection_is_named(bob: User):  # C03
@@ -134,7 +134,7 @@ def test_missing_collection_is_named(bob: User):  # C03
     dora = make_user("dora", "crew")
 
     with pytest.raises(NotFound) as refused:
-        access.open_all(dora, ["open", "hidden", "missing"])
+        access.open_collections(dora, ["open", "hidden", "missing"])
     result = [(item["message"], item["field"]) for item in refused.value.as_items()]
     assert result == [
         ("There is no collection hidden.", "collection_names"),
@@ -156,19 +156,19 @@ def test_hidden_and_missing_collections_run_the_same_queries(name: str):  # C02,
 
 def test_load_creates_a_missing_collection_if_permitted(carl: User, bob: User):
     with pytest.raises(NotFound) as refused:
-        access.open_or_make(bob, "new")
+        access.open_or_create_collection(bob, "new")
     assert refused.value.field == "collection_name"
-    created = access.open_or_make(carl, "Cafe\u0301")
+    created = access.open_or_create_collection(carl, "Cafe\u0301")
 
     assert created.name == "Caf\u00e9" and created.space_id and access.rights(carl, created) == ALL
-    assert access.open_or_make(carl, "Caf\u00e9") == created
+    assert access.open_or_create_collection(carl, "Caf\u00e9") == created
 
 
 def test_load_into_a_readable_collection_is_denied():
     with_roles(("crew",), ())
 
     with pytest.raises(AccessDenied):
-        access.open_or_make(make_user("dora", "crew"), "manuals")
+        access.open_or_create_collection(make_user("dora", "crew"), "manuals")
     assert Collection.objects.count() == 1
 
 
@@ -176,20 +176,20 @@ def test_collection_admin_learns_of_a_hidden_collection_with_the_name(carl: User
     with_roles((), ("crew",))
 
     with pytest.raises(Conflict) as refused:
-        access.open_or_make(carl, "manuals")
+        access.open_or_create_collection(carl, "manuals")
     assert refused.value.code == "name_taken"
 
 
 def test_name_of_a_deleted_collection_is_free(carl: User):
     make_collection("manuals").mark_deleted()
 
-    assert access.open_or_make(carl, "manuals").deleted_at is None
+    assert access.open_or_create_collection(carl, "manuals").deleted_at is None
 
 
 @pytest.mark.parametrize("name", ["", "   ", "a" * 201, "a\nb", "a\x00b"])
 def test_collection_cannot_be_called_anything(carl: User, name: str):  # C11
     with pytest.raises(BadRequest) as refused:
-        access.open_or_make(carl, name)
+        access.open_or_create_collection(carl, name)
     assert refused.value.field == "collection_name"
 
 

@@ -61,9 +61,9 @@ def check_nothing_remains() -> None:
     """Nor is there anything left to do."""
     work()
     tasks.sweep()
-    while deletion.purge(float("inf")):
+    while deletion.purge_deleted(float("inf")):
         pass
-    assert not deletion.is_due()
+    assert not deletion.is_purge_due()
 
 
 def load(manager: Caller, **more: Any) -> Any:

@@ -83,7 +83,7 @@ def test_changed_content_changes_the_etag(manager: Caller, place: Collection, do
 
 
 def test_recreated_document_is_not_deleted(manager: Caller, place: Collection, document: Document, monkeypatch: Any):
-    result = documents.find
+    result = documents.find_document
 
     def find_just_before(*asked: Any) -> Document:
         there = result(*asked)
@@ -91,7 +91,7 @@ def test_recreated_document_is_not_deleted(manager: Caller, place: Collection, d
         add(place, "Another.", doc_id="one", is_loaded=False)
         return there
 
-    monkeypatch.setattr(documents, "find", find_just_before)
+    monkeypatch.setattr(documents, "find_document", find_just_before)
     assert failed(manager.delete(of(document)))[:2] == (404, "not_found")
     assert Document.objects.filter(doc_id="one", deleted_at=None).exists()
 

@@ -32,7 +32,7 @@ def test_response_memory_is_released(manager: Caller):
     document = add(make("manuals"), is_loaded=False)
     ids = {"sys_id": document.collection_id, "document": document.pk}
     request: list[tuple[Any, str, dict[str, str]]] = [
-        (managed_documents.Content, "/", ids),
+        (managed_documents.DocumentContent, "/", ids),
         (managed_documents.DocumentDetail, "/", ids),
         (managed_collections.CollectionList, "/", {}),
         (endpoints.CollectionList, "/", {}),
@@ -66,7 +66,7 @@ def test_long_documents_are_returned_one_at_a_time(manager: Caller, monkeypatch:
     monkeypatch.setattr(metadata_listing, "MAX_CHARACTERS", 100)
     add(make("manuals"), "Long. " * 40, doc_id="long", metadata={"n": 1})
     add(Document.objects.get().collection, "Short.", doc_id="short", metadata={"n": 2})
-    with metadata_listing.LONG:
+    with metadata_listing.LONG_RESPONSES:
         busy = manager.get(BY_TAG, collection_name="manuals", tag_info="n=1")
         short = manager.get(BY_TAG, collection_name="manuals", tag_info="n=2")
 

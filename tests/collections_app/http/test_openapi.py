@@ -65,7 +65,9 @@ def test_every_parameter_of_a_view_is_described(schema: dict[str, Any]):
                 body = schema["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
                 assert body["additionalProperties"] is False
                 described |= set(body["properties"])
-            known = set(view.known) | ({"file", *load_requests.PARAMETERS} if view is endpoints.LoadDocument else set())
+            known = set(view.known) | (
+                {"file", *load_requests.PARAMETER_NAMES} if view is endpoints.LoadDocument else set()
+            )
             assert described == known, name
 
 
@@ -95,13 +97,16 @@ def conforms(answer: Any, serializer: type[Serializer[Any]]) -> None:
 def test_responses_match_the_description(manager: Caller):
     conforms(
         manager.post(LOAD_TEXT, {"text": "The toner is red.", "doc_id": "one"}, collection_name="manuals"),
-        serializers.Loaded,
+        serializers.LoadedSerializer,
     )
-    conforms(manager.get(RELEVANT, collection_names="manuals", query="toner"), serializers.Passage)
-    conforms(manager.get(BY_TAG, collection_name="manuals"), serializers.Content)
+    conforms(manager.get(RELEVANT, collection_names="manuals", query="toner"), serializers.PassageSerializer)
+    conforms(manager.get(BY_TAG, collection_name="manuals"), serializers.ContentSerializer)
     conforms(manager.get(LIST), serializers.CollectionSerializer)
-    conforms(manager.delete(DELETE_DOCUMENT, collection_name="manuals", id_value="one"), serializers.DeletedDocument)
-    conforms(manager.delete(DELETE, collection_name="manuals"), serializers.DeletedCollection)
+    conforms(
+        manager.delete(DELETE_DOCUMENT, collection_name="manuals", id_value="one"),
+        serializers.DeletedDocumentSerializer,
+    )
+    conforms(manager.delete(DELETE, collection_name="manuals"), serializers.DeletedCollectionSerializer)
 
 
 HEADERS = {"ETag", "X-Total-Count", "X-Next-Offset", "X-Search-Mode"}
@@ -196,7 +201,7 @@ def test_no_default_in_the_query_string_contradicts_a_body(schema: dict[str, Any
 
 
 def test_no_parameter_chooses_a_provider():  # C28
-    names = {name for view in ENDPOINTS.values() for name in view.known} | set(load_requests.PARAMETERS)
+    names = {name for view in ENDPOINTS.values() for name in view.known} | set(load_requests.PARAMETER_NAMES)
     assert {"query", "text", "doc_id"} <= names
     assert not [name for name in names if "model" in name or "url" in name or "provider" in name]
 

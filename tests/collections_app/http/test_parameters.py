@@ -23,32 +23,32 @@ def spoken(*texts: str) -> TextValue:
 @pytest.mark.parametrize(
     ("read", "value", "expected"),
     [
-        (parameters.text, spoken("a"), "a"),
-        (parameters.text, "a", "a"),
-        (parameters.text, "", ""),
-        (parameters.name_of, "Cafe\u0301", "Caf\u00e9"),
-        (parameters.number(1, 200), spoken("200"), 200),
-        (parameters.number(1, 200), 1, 1),
-        (parameters.number(0, 200), spoken("0"), 0),
-        (parameters.share, spoken("0.25"), 0.25),
-        (parameters.share, 0, 0.0),
-        (parameters.share, 1.0, 1.0),
-        (parameters.switch, spoken("TRUE"), True),
-        (parameters.switch, spoken("0"), False),
-        (parameters.switch, spoken(""), None),
-        (parameters.switch, False, False),
-        (parameters.choice(("a", "b")), spoken("b"), "b"),
-        (parameters.names, spoken("b", "a", "b"), ["b", "a"]),
-        (parameters.names, spoken("a,b"), ["a,b"]),
-        (parameters.names, spoken('["a", "b"]'), ["a", "b"]),
-        (parameters.names, "a", ["a"]),
-        (parameters.names, ["a", "a"], ["a"]),
-        (parameters.names, ["[a"], ["[a"]),
-        (parameters.query, "how?", "how?"),
-        (parameters.query, "ю" * 4096, "ю" * 4096),
-        (parameters.metadata, spoken('{"type": "x"}'), {"type": "x"}),
-        (parameters.metadata, spoken(""), {}),
-        (parameters.metadata, {"n": 1}, {"n": 1}),
+        (parameters.read_text, spoken("a"), "a"),
+        (parameters.read_text, "a", "a"),
+        (parameters.read_text, "", ""),
+        (parameters.read_name, "Cafe\u0301", "Caf\u00e9"),
+        (parameters.number_reader(1, 200), spoken("200"), 200),
+        (parameters.number_reader(1, 200), 1, 1),
+        (parameters.number_reader(0, 200), spoken("0"), 0),
+        (parameters.read_share, spoken("0.25"), 0.25),
+        (parameters.read_share, 0, 0.0),
+        (parameters.read_share, 1.0, 1.0),
+        (parameters.read_boolean, spoken("TRUE"), True),
+        (parameters.read_boolean, spoken("0"), False),
+        (parameters.read_boolean, spoken(""), None),
+        (parameters.read_boolean, False, False),
+        (parameters.choice_reader(("a", "b")), spoken("b"), "b"),
+        (parameters.read_names, spoken("b", "a", "b"), ["b", "a"]),
+        (parameters.read_names, spoken("a,b"), ["a,b"]),
+        (parameters.read_names, spoken('["a", "b"]'), ["a", "b"]),
+        (parameters.read_names, "a", ["a"]),
+        (parameters.read_names, ["a", "a"], ["a"]),
+        (parameters.read_names, ["[a"], ["[a"]),
+        (parameters.read_query, "how?", "how?"),
+        (parameters.read_query, "ю" * 4096, "ю" * 4096),
+        (parameters.read_metadata, spoken('{"type": "x"}'), {"type": "x"}),
+        (parameters.read_metadata, spoken(""), {}),
+        (parameters.read_metadata, {"n": 1}, {"n": 1}),
     ],
 )
 def test_valid_parameters(read: Read, value: Any, expected: Any):
@@ -58,41 +58,46 @@ def test_valid_parameters(read: Read, value: Any, expected: Any):
 @pytest.mark.parametrize(
     ("read", "value"),
     [
-        (parameters.text, 5),
-        (parameters.text, ["a"]),
-        (parameters.text, spoken("a", "b")),
-        (parameters.text, spoken("a\x00")),
-        (parameters.text, "\ud800"),
-        (parameters.name_of, ""),
-        (parameters.name_of, "a" * 201),
-        (parameters.name_of, "a\nb"),
-        *((parameters.number(1, 200), value) for value in (0, -1, 201, 10**9, True, 5.0, "5", [5], {"n": 5})),  # C32
+        (parameters.read_text, 5),
+        (parameters.read_text, ["a"]),
+        (parameters.read_text, spoken("a", "b")),
+        (parameters.read_text, spoken("a\x00")),
+        (parameters.read_text, "\ud800"),
+        (parameters.read_name, ""),
+        (parameters.read_name, "a" * 201),
+        (parameters.read_name, "a\nb"),
         *(
-            (parameters.number(1, 200), spoken(word))
+            (parameters.number_reader(1, 200), value) for value in (0, -1, 201, 10**9, True, 5.0, "5", [5], {"n": 5})
+        ),  # C32
+        *(
+            (parameters.number_reader(1, 200), spoken(word))
             for word in ("0", "-1", "10**9", "five", "", "1.0", " 5", "\u0663", "1" * 99)
         ),
-        *((parameters.share, value) for value in (-0.1, 1.1, True, "0.5", None, float("nan"), 10**400)),
-        *((parameters.share, spoken(word)) for word in ("nan", "inf", "-0.1", "1.1", "", "1e-3", "\u0660")),
-        *((parameters.switch, value) for value in (1, 0, "true", [True])),
-        *((parameters.switch, spoken(word)) for word in ("yes", "2")),
-        (parameters.choice(("a", "b")), "c"),
-        (parameters.choice(("a", "b")), True),
-        (parameters.names, []),
-        (parameters.names, {}),
-        (parameters.names, 5),
-        (parameters.names, ["a", 5]),
-        (parameters.names, ["a\x00"]),
-        (parameters.names, [str(number) for number in range(51)]),  # C03
-        (parameters.names, spoken(*(str(number) for number in range(10_000)))),  # C03
-        (parameters.names, spoken("[]")),
-        (parameters.names, spoken("[1]")),
-        (parameters.names, spoken("[a")),
-        (parameters.query, ""),  # C32
-        (parameters.query, " \n"),
-        (parameters.query, "a" * 8193),
-        (parameters.query, "ю" * 4097),
-        *((parameters.metadata, spoken(word)) for word in ("5", "[]", "{", '{"a": 1, "a": 2}', '{"a": NaN}', "null")),
-        *((parameters.metadata, value) for value in NO_METADATA),
+        *((parameters.read_share, value) for value in (-0.1, 1.1, True, "0.5", None, float("nan"), 10**400)),
+        *((parameters.read_share, spoken(word)) for word in ("nan", "inf", "-0.1", "1.1", "", "1e-3", "\u0660")),
+        *((parameters.read_boolean, value) for value in (1, 0, "true", [True])),
+        *((parameters.read_boolean, spoken(word)) for word in ("yes", "2")),
+        (parameters.choice_reader(("a", "b")), "c"),
+        (parameters.choice_reader(("a", "b")), True),
+        (parameters.read_names, []),
+        (parameters.read_names, {}),
+        (parameters.read_names, 5),
+        (parameters.read_names, ["a", 5]),
+        (parameters.read_names, ["a\x00"]),
+        (parameters.read_names, [str(number) for number in range(51)]),  # C03
+        (parameters.read_names, spoken(*(str(number) for number in range(10_000)))),  # C03
+        (parameters.read_names, spoken("[]")),
+        (parameters.read_names, spoken("[1]")),
+        (parameters.read_names, spoken("[a")),
+        (parameters.read_query, ""),  # C32
+        (parameters.read_query, " \n"),
+        (parameters.read_query, "a" * 8193),
+        (parameters.read_query, "ю" * 4097),
+        *(
+            (parameters.read_metadata, spoken(word))
+            for word in ("5", "[]", "{", '{"a": 1, "a": 2}', '{"a": NaN}', "null")
+        ),
+        *((parameters.read_metadata, value) for value in NO_METADATA),
     ],
 )
 def test_invalid_parameters_are_named(read: Read, value: Any):
@@ -102,7 +107,7 @@ def test_invalid_parameters_are_named(read: Read, value: Any):
 
 
 def test_too_long_text_is_reported():
-    read = parameters.long_text(10)
+    read = parameters.long_text_reader(10)
 
     assert read("text", "ю" * 5) == "ю" * 5
     with pytest.raises(TooLarge):
@@ -118,20 +123,20 @@ def test_equal_values_in_query_and_body_are_accepted():
         ("k", "collection_names", "flag"),
     )
 
-    assert result.get("k", parameters.number(1, 9)) == 3
-    assert result.get("collection_names", parameters.names) == ["a"]
-    assert result.get("flag", parameters.switch) is True
+    assert result.get("k", parameters.number_reader(1, 9)) == 3
+    assert result.get("collection_names", parameters.read_names) == ["a"]
+    assert result.get("flag", parameters.read_boolean) is True
 
 
 @pytest.mark.parametrize(
     ("name", "read", "query", "body"),
     [
-        ("k", parameters.number(1, 9), "k=3", 4),
-        ("query", parameters.query, "query=a", "b"),
-        ("wait", parameters.switch, "wait=1", False),
-        ("metadata", parameters.metadata, "metadata={}", {"n": 1}),
+        ("k", parameters.number_reader(1, 9), "k=3", 4),
+        ("query", parameters.read_query, "query=a", "b"),
+        ("wait", parameters.read_boolean, "wait=1", False),
+        ("metadata", parameters.read_metadata, "metadata={}", {"n": 1}),
         # Equal to Python, not to JSON.
-        ("metadata", parameters.metadata, 'metadata={"n": 1}', {"n": True}),
+        ("metadata", parameters.read_metadata, 'metadata={"n": 1}', {"n": True}),
     ],
 )
 def test_two_different_values_are_refused_by_name(name: str, read: Read, query: str, body: Any):
@@ -142,18 +147,18 @@ def test_two_different_values_are_refused_by_name(name: str, read: Read, query: 
 
 def test_invalid_value_in_one_place_is_refused():
     with pytest.raises(BadRequest) as refused:
-        parse_parameters(QueryDict("k=3"), {"k": "3"}, ("k",)).get("k", parameters.number(1, 9))
+        parse_parameters(QueryDict("k=3"), {"k": "3"}, ("k",)).get("k", parameters.number_reader(1, 9))
     assert refused.value.code == "invalid_parameter"
 
 
 def test_null_means_omitted():
-    assert parse_parameters(QueryDict(""), {"k": None}, ("k",)).get("k", parameters.number(1, 9)) is None
-    assert parse_parameters(QueryDict("k=3"), {"k": None}, ("k",)).get("k", parameters.number(1, 9)) == 3
+    assert parse_parameters(QueryDict(""), {"k": None}, ("k",)).get("k", parameters.number_reader(1, 9)) is None
+    assert parse_parameters(QueryDict("k=3"), {"k": None}, ("k",)).get("k", parameters.number_reader(1, 9)) == 3
 
 
 def test_required_parameters():
     with pytest.raises(BadRequest) as refused:
-        parse_parameters(QueryDict(""), {}, ("query",)).require("query", parameters.query)
+        parse_parameters(QueryDict(""), {}, ("query",)).require("query", parameters.read_query)
     assert (refused.value.code, refused.value.field) == ("mandatory", "query")
 
 
@@ -169,13 +174,13 @@ def test_invalid_filter_names_the_position():
     values = parse_parameters(QueryDict("metadata=priority%3Dhigh"), {}, ("metadata",))
 
     with pytest.raises(BadRequest) as refused:
-        parameters.filter_in(values, "metadata")
+        parameters.read_filter(values, "metadata")
     assert (refused.value.code, refused.value.field, refused.value.position) == ("invalid_query", "metadata", 9)
 
 
 def test_no_filter_and_an_empty_one_are_none():
     for query in ("", "metadata="):
-        assert parameters.filter_in(parse_parameters(QueryDict(query), {}, ("metadata",)), "metadata").is_empty
+        assert parameters.read_filter(parse_parameters(QueryDict(query), {}, ("metadata",)), "metadata").is_empty
 
 
 JSON: Any = some.recursive(
@@ -184,8 +189,9 @@ JSON: Any = some.recursive(
     max_leaves=6,
 )
 READERS = [
-    parameters.text, parameters.name_of, parameters.number(1, 200), parameters.share, parameters.switch,
-    parameters.choice(("a", "b")), parameters.names, parameters.query, parameters.metadata, parameters.long_text(100),
+    parameters.read_text, parameters.read_name, parameters.number_reader(1, 200), parameters.read_share,
+    parameters.read_boolean, parameters.choice_reader(("a", "b")), parameters.read_names, parameters.read_query,
+    parameters.read_metadata, parameters.long_text_reader(100),
 ]  # fmt: skip
 
 

@@ -41,7 +41,7 @@ def request_of(body: bytes, content_type: str = FORM, length: int | None = None)
 
 
 def received(body: bytes, **more: Any) -> tuple[bytes, uploads.Upload]:
-    with uploads.receive(request_of(body, **more)) as upload:
+    with uploads.receive_upload(request_of(body, **more)) as upload:
         assert upload.content() == b"".join(upload.parts())
         return upload.content(), upload
 
@@ -67,7 +67,9 @@ def test_file_and_its_fields_arrive():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [1, uploads.IN_MEMORY_BYTES, uploads.IN_MEMORY_BYTES + 1, 2_999_999, 3_000_000])
+@pytest.mark.parametrize(
+    "size", [1, uploads.MAX_IN_MEMORY_BYTES, uploads.MAX_IN_MEMORY_BYTES + 1, 2_999_999, 3_000_000]
+)
 def test_file_of_any_size_is_whole(size: int, small_files: None):
     content = os.urandom(size)
 
@@ -171,9 +173,9 @@ def test_file_name_is_a_label(filename: str):  # C13
 
 def test_upload_leaves_no_temporary_file(tmp_path: Path, monkeypatch: Any):  # C14, C15
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    large = part("file", os.urandom(2 * uploads.IN_MEMORY_BYTES), "a.bin")
-    with uploads.receive(request_of(large + END)) as upload:
-        assert upload.size > uploads.IN_MEMORY_BYTES
+    large = part("file", os.urandom(2 * uploads.MAX_IN_MEMORY_BYTES), "a.bin")
+    with uploads.receive_upload(request_of(large + END)) as upload:
+        assert upload.size > uploads.MAX_IN_MEMORY_BYTES
         # It lies in a file without a name: also when the process is killed here, nothing stays.
         assert list(tmp_path.iterdir()) == []
     assert upload.file.closed
@@ -190,12 +192,12 @@ def test_many_files_without_a_name_are_refused(manager: Caller):  # C14
     assert failed(answer)[:2] == (413, "too_large")
 
 
-@pytest.mark.parametrize("size", [2 * uploads.IN_MEMORY_BYTES, uploads.IN_MEMORY_BYTES + 1])
+@pytest.mark.parametrize("size", [2 * uploads.MAX_IN_MEMORY_BYTES, uploads.MAX_IN_MEMORY_BYTES + 1])
 def test_full_disk_is_503(size: int):
     """No file may grow over what fits into memory, nearly as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     body = part("file", os.urandom(size), "a.bin") + END
-    resource.setrlimit(resource.RLIMIT_FSIZE, (uploads.IN_MEMORY_BYTES, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (uploads.MAX_IN_MEMORY_BYTES, hard))
     try:
         result = refused(body)
     finally:

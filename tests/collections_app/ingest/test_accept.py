@@ -9,7 +9,7 @@ from django.db import connections, transaction
 
 from collections_app.documents import deletion, storage
 from collections_app.models import Collection, Document, Version
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 from system.errors import BadRequest, Conflict, NotFound
 from tests.collections_app.builders import Loaded, make_collection
 from tests.collections_app.ingest.world import accept, counted, rows, work
@@ -24,7 +24,7 @@ def test_load_is_queued_with_its_bytes_size_and_hash(collection: Collection):
     stored = accept(collection, iter([data[:7], data[7:2_000_000], data[2_000_000:]]), **ASKED)
 
     version = Version.objects.get(pk=stored.version.pk)
-    assert storage.content(version) == data
+    assert storage.read_content(version) == data
     assert (version.size, version.sha256) == (len(data), sha256(data).hexdigest())
     assert (version.state, version.generation, version.metadata, version.created_by) == (
         "queued",
@@ -135,7 +135,7 @@ class TestDuplicates:
 
     def test_failed_document_is_retried(self, collection: Collection):
         first = accept(collection, b"The same.")
-        Version.objects.update(state=State.FAILED, error_code="damaged", error="x", attempt=5)
+        Version.objects.update(state=VersionState.FAILED, error_code="damaged", error="x", attempt=5)
         again = accept(collection, b"The same.", takes_lease=True)
         assert (again.version.pk, again.is_duplicate, again.lease_token is not None) == (first.version.pk, False, True)
         assert (again.version.state, again.version.attempt, again.version.error) == ("queued", 1, "")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from collections_app.documents.storage import StoredLoad
+from collections_app.documents.storage import StoreResult
 from collections_app.models import Collection, Version
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 from collections_app.queue import leases
 from collections_app.vectors import reembedding
 from tests.collections_app.ingest.world import accept, work
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 BOTH = pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 
 
-def version_of(stored: StoredLoad) -> Version:
+def version_of(stored: StoreResult) -> Version:
     assert stored.lease_token is not None
     return leases.leased_version(stored.version.pk, stored.lease_token)
 
@@ -27,36 +27,36 @@ def state() -> str:
 def test_document_is_loaded_at_once_whatever_the_host_says_that_accepted_it(collection: Collection, hours: int):
     with host_clock_off_by(hours):
         accept(collection)
-    assert (leases.due().count(), work(), state()) == (1, 1, State.READY)
+    assert (leases.due_versions().count(), work(), state()) == (1, 1, VersionState.READY)
 
 
 @BOTH
 def test_lease_is_respected_by_a_worker_whose_clock_is_wrong(collection: Collection, hours: int):
     accept(collection, takes_lease=True)
     with host_clock_off_by(hours):
-        assert (leases.due().count(), leases.take_next()) == (0, None)
+        assert (leases.due_versions().count(), leases.take_next_lease()) == (0, None)
 
 
 @BOTH
 def test_pause_is_respected_by_a_worker_whose_clock_is_wrong(collection: Collection, hours: int):
     accepted = accept(collection, takes_lease=True)
     with host_clock_off_by(hours):
-        leases.postpone(version_of(accepted), 10, "provider", "away")
-        assert (leases.due().count(), leases.take_next()) == (0, None)
+        leases.postpone_version(version_of(accepted), 10, "provider", "away")
+        assert (leases.due_versions().count(), leases.take_next_lease()) == (0, None)
     time_passes(Version.objects.all(), "next_at", seconds=13)
-    assert (leases.due().count(), work(), state()) == (1, 1, State.READY)
+    assert (leases.due_versions().count(), work(), state()) == (1, 1, VersionState.READY)
 
 
 def test_document_does_not_wait_after_the_clock_was_set_back(collection: Collection):
     accept(collection)
     database_clock_goes_back(Version.objects.all(), "next_at")
-    assert (leases.due().count(), work(), state()) == (1, 1, State.READY)
+    assert (leases.due_versions().count(), work(), state()) == (1, 1, VersionState.READY)
 
 
 def test_lease_of_a_killed_worker_ends_after_the_clock_was_set_back(collection: Collection):
     killed = accept(collection, takes_lease=True)
     database_clock_goes_back(Version.objects.all(), "next_at", "lease_until")
-    assert (leases.due().count(), work(), state()) == (1, 1, State.READY)
+    assert (leases.due_versions().count(), work(), state()) == (1, 1, VersionState.READY)
     with pytest.raises(leases.LeaseLost):
         version_of(killed)
 
@@ -65,16 +65,16 @@ def test_lease_of_a_killed_worker_ends_after_the_clock_was_set_back(collection: 
 def test_reembedding_waits_by_the_clock_of_the_database(collection: Collection, hours: int):
     Collection.objects.update(has_old_vectors=True)
     with host_clock_off_by(hours):
-        reembedding._note(collection.pk, "away", 1, 60)
-        assert not reembedding.due().exists()
-    assert not reembedding.due().exists()
+        reembedding._record_status(collection.pk, "away", 1, 60)
+        assert not reembedding.due_collections().exists()
+    assert not reembedding.due_collections().exists()
     time_passes(Collection.objects.all(), "reembed_at", seconds=61)
     with host_clock_off_by(hours):
-        assert reembedding.due().exists()
+        assert reembedding.due_collections().exists()
 
 
 def test_reembedding_goes_on_after_the_clock_was_set_back(collection: Collection):
     Collection.objects.update(has_old_vectors=True)
-    reembedding._note(collection.pk, "away", 1, 60)
+    reembedding._record_status(collection.pk, "away", 1, 60)
     database_clock_goes_back(Collection.objects.all(), "reembed_at")
-    assert reembedding.due().exists()
+    assert reembedding.due_collections().exists()

@@ -16,7 +16,7 @@ from collections_app.http import responses
 from collections_app.ingest import worker
 from collections_app.ingest.loading import LoadResult as Load
 from collections_app.models import Chunk, Collection, Document, EmbeddingSpace, Version
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 from collections_app.queue import leases
 from system.errors import Conflict
 from tests.collections_app.builders import Loaded, make_collection
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 
 def purge() -> bool:
-    return deletion.purge(time.monotonic() + 60)
+    return deletion.purge_deleted(time.monotonic() + 60)
 
 
 class TestRepeatedLoad:
@@ -38,10 +38,10 @@ class TestRepeatedLoad:
     def test_version_leased_in_between_stays_with_the_worker(self):
         collection = make_collection("manuals")
         version = accept(collection).version
-        Version.objects.update(state=State.FAILED)
+        Version.objects.update(state=VersionState.FAILED)
         token = uuid4()
 
-        def again() -> storage.StoredLoad:
+        def again() -> storage.StoreResult:
             try:
                 return accept(collection, takes_lease=True)
             finally:
@@ -59,10 +59,10 @@ class TestRepeatedLoad:
 
     def test_finished_version_is_not_leased(self, collection: Collection, loaded: Loaded):
         version = loaded()
-        assert leases.take(version.pk) is None
+        assert leases.take_lease(version.pk) is None
         token = uuid4()
         Version.objects.update(lease_token=token)
-        assert worker.work_on(version.pk, token, until=1e12) == "ready"
+        assert worker.process_version(version.pk, token, deadline=1e12) == "ready"
         version = Version.objects.get()
         assert (version.state, version.is_searched, version.lease_token) == ("ready", True, None)
 
@@ -78,12 +78,14 @@ def test_document_replaced_or_deleted_during_its_load_is_not_reported_as_failed(
     else:
         deletion.delete_document(collection, "x")
     if is_purged:
-        Version.objects.filter(pk=accepted.version.pk).update(state=State.FAILED, error_code=deletion.SUPERSEDED)
+        Version.objects.filter(pk=accepted.version.pk).update(
+            state=VersionState.FAILED, error_code=deletion.SUPERSEDED_CODE
+        )
         purge()
-    version = worker.load_now(accepted)
+    version = worker.process_in_request(accepted)
     load = Load(collection=collection, document=accepted.document, version=version, is_duplicate=False)
     with pytest.raises(Conflict) as refused:
-        responses.loaded(Request(RequestFactory().get("/")), load)
+        responses.load_response(Request(RequestFactory().get("/")), load)
     assert refused.value.as_item() == {
         "message": "The document was replaced or deleted during the request.",
         "code": "superseded",
@@ -112,7 +114,7 @@ class TestPurge:
             cursor.execute("RESET lock_timeout")
         assert Version.objects.get() == stuck
         assert not purge() and Version.objects.exists()  # it has its rest
-        deletion._retry_at.clear()
+        deletion._retry_times.clear()
         assert not purge() and not Version.objects.exists()
 
     @pytest.mark.django_db(transaction=True)
@@ -130,7 +132,7 @@ class TestPurge:
 
     def test_document_of_few_large_chunks_counts_as_long(self, collection: Collection, loaded: Loaded):
         loaded("The same words.", doc_id="x")
-        Version.objects.update(characters=deletion.CHARACTERS_AT_ONCE + 1)
+        Version.objects.update(characters=deletion.MAX_IMMEDIATE_CHARACTERS + 1)
         loaded("Newer words.", doc_id="x", on_duplicate="replace")
         work()
         assert counted()["document_version"] == 2
@@ -148,7 +150,7 @@ def test_while_a_provider_is_unavailable_only_one_document_tries_it(collection: 
     work()
     for again in range(3):
         end_pauses()
-        embed.forget()
+        embed.reset_providers()
         only = accept(elsewhere, b"%d" % again).version
         assert work() == 2
         assert Version.objects.get(pk=only.pk).state == "ready"
@@ -193,6 +195,6 @@ def test_lookup_of_equal_content_uses_its_index(collection: Collection):
     accept(collection)
     with connection.cursor() as cursor:
         cursor.execute(MANY)
-    plan = storage.of_same_content(Document.objects.all(), collection, "0" * 64, {}).explain()
+    plan = storage.filter_same_content(Document.objects.all(), collection, "0" * 64, {}).explain()
     line = plan.partition("document_version_same")[2].partition("Index Cond:")[2].partition("\n")[0]
     assert "collection_id" in line and "sha256" in line, plan

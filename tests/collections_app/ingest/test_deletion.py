@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 
 def purge() -> None:
-    while deletion.purge(time.monotonic() + 60):
+    while deletion.purge_deleted(time.monotonic() + 60):
         pass
 
 
@@ -40,9 +40,9 @@ class TestDocument:
         assert deletion.delete_document(collection, "x") == version.chunks_count > 1
         assert list(Version.objects.filter(is_searched=True)) == [other]
         assert wrong_counts(collection) == []
-        assert deletion.is_due()
+        assert deletion.is_purge_due()
         tasks.purge()
-        assert not deletion.is_due()
+        assert not deletion.is_purge_due()
         assert counted() == dict.fromkeys(counted(), 1)
         assert wrong_counts(collection) == []
 
@@ -69,7 +69,7 @@ class TestDocument:
         Collection.objects.update(chunk_size=100, chunk_overlap=50)
         collection.refresh_from_db()
         loaded("Another document.", doc_id="kept")
-        assert loaded(text(2500), doc_id="x").chunks_count > deletion.CHUNKS_AT_ONCE
+        assert loaded(text(2500), doc_id="x").chunks_count > deletion.CHUNK_BATCH_SIZE
         deletion.delete_document(collection, "x")
         assert Version.objects.filter(is_searched=True).count() == 1
         assert wrong_counts(collection)
@@ -82,7 +82,7 @@ class TestDocument:
             loaded(text(20, start=number * 20), doc_id=str(number))
             deletion.delete_document(collection, str(number))
         rounds = 1
-        while deletion.purge(time.monotonic() - 1):
+        while deletion.purge_deleted(time.monotonic() - 1):
             rounds += 1
         assert rounds > 5
         assert counted() == no_rows()
@@ -139,7 +139,7 @@ class TestCollection:
     def test_processing_of_a_deleted_document_ends_quietly(self, collection: Collection):  # C42
         accepted = accept(collection, text(20).encode(), takes_lease=True)
         deletion.delete_collection(collection)
-        assert worker.load_now(accepted).state in ("queued", "failed")
+        assert worker.process_in_request(accepted).state in ("queued", "failed")
         purge()
         assert (counted(), Collection.objects.count()) == (no_rows(), 0)
 
@@ -175,7 +175,7 @@ class TestConcurrency:
 
             def load(number: int, into: Collection = collection) -> Any:
                 options: dict[str, Any] = {"doc_id": str(number), "on_duplicate": "replace", "takes_lease": True}
-                return worker.load_now(accept(into, b"new %d" % number, **options)).state
+                return worker.process_in_request(accept(into, b"new %d" % number, **options)).state
 
             result = self.run(
                 *[lambda number=each: load(number) for each in range(6)],
@@ -206,7 +206,7 @@ class TestConcurrency:
                 "on_duplicate": "replace",
                 "takes_lease": number % 2 == 0,
             }
-            return worker.load_now(accept(collection, text(8, start=number).encode(), **options)).state
+            return worker.process_in_request(accept(collection, text(8, start=number).encode(), **options)).state
 
         def delete(number: int) -> Any:
             return deletion.delete_document(collection, str(number % 3))

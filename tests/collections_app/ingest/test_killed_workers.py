@@ -81,7 +81,7 @@ def test_another_worker_resumes_after_a_kill_at_any_step(
     wait_until_gone(waiting)
     version.refresh_from_db()
     assert (version.state, version.is_searched) == (state, False)
-    assert leases.take_next() is None  # its lease has not run out
+    assert leases.take_next_lease() is None  # its lease has not run out
     expire_leases()
     assert work() == 1
     assert_same_as_without_interruption(version, expected_rows, 2)
@@ -129,7 +129,7 @@ def test_worker_paused_within_a_transaction_continues(collection: Collection, ex
         with block_writes("chunk"):
             wait_for_blocked_connection()
             paused.send(signal.SIGSTOP)
-        assert leases.take_next() is None
+        assert leases.take_next_lease() is None
         paused.send(signal.SIGCONT)
         paused.wait()
     assert_same_as_without_interruption(version, expected_rows, 1)
@@ -144,7 +144,7 @@ def test_document_deleted_during_processing_leaves_nothing(collection: Collectio
             assert deletion.delete_document(collection, "x") == 0
         working.wait()
         assert (working.process.returncode, "Traceback" in working.output) == (0, False)
-    while deletion.purge(1e12):
+    while deletion.purge_deleted(1e12):
         pass
     assert counted() == before
     assert rows("SELECT 1 FROM term_count WHERE collection_id = %s", collection.pk) == []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from collections_app.documents import deletion
-from collections_app.extract import Unreadable
+from collections_app.extract import UnreadableFile
 from collections_app.ingest import steps, worker
 from collections_app.models import Collection, Version
 from collections_app.queue import leases
@@ -85,7 +85,7 @@ class LoadMachine(RuleBasedStateMachine):
         else:
             assert stored.is_duplicate
         if stored.lease_token is not None:
-            worker.load_now(stored)
+            worker.process_in_request(stored)
             self.documents[name].done()
 
     @rule(name=NAMES)
@@ -101,14 +101,14 @@ class LoadMachine(RuleBasedStateMachine):
     @rule(steps_done=st.integers(0, 3))
     def process_some_steps_and_stop(self, steps_done: int) -> None:
         """Without any step, so many times that it counts as poison, would be another law."""
-        lease = leases.take_next()
+        lease = leases.take_next_lease()
         if lease is None:
             return
         for _ in range(steps_done):
             try:
                 version = leases.leased_version(lease.version_id, lease.token)
                 steps.STEPS[version.state](version, 60.0)
-            except (leases.LeaseLost, Unreadable):
+            except (leases.LeaseLost, UnreadableFile):
                 break
         expire_leases()
         Version.objects.update(attempt=0)
@@ -121,7 +121,7 @@ class LoadMachine(RuleBasedStateMachine):
 
     @rule()
     def purge(self) -> None:
-        deletion.purge(time.monotonic() + 60)
+        deletion.purge_deleted(time.monotonic() + 60)
 
     @precondition(lambda self: self.documents)
     @rule(name=NAMES)
@@ -131,7 +131,7 @@ class LoadMachine(RuleBasedStateMachine):
             return
         newest = Version.objects.get(document__doc_id=name, document__deleted_at=None, document__newest=F("pk"))
         try:
-            worker.retry(newest.document)
+            worker.retry_document(newest.document)
         except Conflict:
             assert not response.has_failed
         else:

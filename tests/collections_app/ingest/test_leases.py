@@ -9,7 +9,7 @@ from django.db import connections
 from collections_app import tasks
 from collections_app.ingest import worker
 from collections_app.models import Collection, Version
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 from collections_app.queue import leases
 from collections_app.queue.leases import LeaseLost
 from tests.collections_app.builders import make_collection
@@ -23,7 +23,7 @@ def leased_ids(most: int = 1000) -> list[int]:
     """The versions in the order in which one worker leases them."""
     owner = ""
     results: list[int] = []
-    while len(results) < most and (lease := leases.take_next(owner)):
+    while len(results) < most and (lease := leases.take_next_lease(owner)):
         owner = lease.owner
         results.append(lease.version_id)
     return results
@@ -47,7 +47,7 @@ class TestTurns:
             accept(collection, repr((owner, Version.objects.count())).encode(), user_id=owner)
         served = [after]
         for _ in range(3):
-            lease = leases.take_next(served[-1])
+            lease = leases.take_next_lease(served[-1])
             assert lease is not None
             served.append(lease.owner)
         assert sorted(served[1:]) == ["", "flooder", "x"]
@@ -55,18 +55,18 @@ class TestTurns:
     def test_leased_finished_failed_and_postponed_versions_are_skipped(self, collection: Collection):
         accept(collection, b"held", takes_lease=True)
         done = accept(collection, b"done", takes_lease=True)
-        worker.load_now(done)
+        worker.process_in_request(done)
         failed = accept(collection, b"broken", format="pdf", takes_lease=True)
-        worker.load_now(failed)
+        worker.process_in_request(failed)
         later = accept(collection, b"later").version
         Version.objects.filter(pk=later.pk).update(next_at="2999-01-01T00:00Z", error_code="provider_unavailable")
-        assert (leased_ids(), leases.due().count()) == ([], 0)
+        assert (leased_ids(), leases.due_versions().count()) == ([], 0)
 
     def test_expired_lease_can_be_taken(self, collection: Collection):  # C33
         held_values = accept(collection, takes_lease=True)
         assert leased_ids() == []
         expire_leases()
-        lease = leases.take_next()
+        lease = leases.take_next_lease()
         assert lease is not None
         assert (lease.version_id, lease.attempt, lease.token != held_values.lease_token) == (
             held_values.version.pk,
@@ -130,13 +130,13 @@ class TestFence:
     """A worker that lost its lease, for example because it was paused, stores nothing and ends quietly."""
 
     WRITES = (
-        lambda zombie: leases.advance(zombie, state=State.SPLITTING),
-        lambda zombie: leases.finish(zombie, State.READY),
-        lambda zombie: leases.fail(zombie, "x", "x"),
+        lambda zombie: leases.record_progress(zombie, state=VersionState.SPLITTING),
+        lambda zombie: leases.finish_version(zombie, VersionState.READY),
+        lambda zombie: leases.fail_version(zombie, "x", "x"),
         lambda zombie: leases.fail_attempt(zombie, "x", "x"),
-        lambda zombie: leases.postpone(zombie, 5, "x", "x"),
-        lambda zombie: leases.return_lease(zombie),
-        lambda zombie: leases.fence(zombie).__enter__(),
+        lambda zombie: leases.postpone_version(zombie, 5, "x", "x"),
+        lambda zombie: leases.release_lease(zombie),
+        lambda zombie: leases.lock_version(zombie).__enter__(),
     )
 
     @pytest.mark.parametrize("write", WRITES)
@@ -155,13 +155,13 @@ class TestFence:
         expire_leases()
         assert work() == 1
         before = Version.objects.values().get()
-        assert worker.work_on(accepted.version.pk, accepted.lease_token, until=1e12) == "ready"  # type: ignore[arg-type]
+        assert worker.process_version(accepted.version.pk, accepted.lease_token, deadline=1e12) == "ready"  # type: ignore[arg-type]
         assert Version.objects.values().get() == before
 
     def test_unknown_id_or_token_holds_no_lease(self, collection: Collection):  # C37
-        assert worker.work_on(999_999, uuid4(), until=1e12) == "deleting"
+        assert worker.process_version(999_999, uuid4(), deadline=1e12) == "deleting"
         version = accept(collection).version
-        assert worker.work_on(version.pk, uuid4(), until=1e12) == "queued"
+        assert worker.process_version(version.pk, uuid4(), deadline=1e12) == "queued"
 
 
 class TestAttempts:
@@ -169,7 +169,7 @@ class TestAttempts:
         poison = accept(collection, b"poison").version
         other = accept(collection, b"other").version
         for attempt in range(1, 6):
-            lease = leases.take_next()
+            lease = leases.take_next_lease()
             assert lease is not None and (lease.version_id, lease.attempt) == (poison.pk, attempt)
             expire_leases()  # killed
         assert work() == 2
@@ -182,15 +182,15 @@ class TestAttempts:
         accepted = accept(collection, takes_lease=True)
         Version.objects.update(attempt=5)
         version = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
-        leases.advance(version, state=State.SPLITTING)
+        leases.record_progress(version, state=VersionState.SPLITTING)
         assert Version.objects.get().attempt == 1
 
     def test_returned_lease_is_not_counted(self, collection: Collection):
         accept(collection)
         for _ in range(20):
-            lease = leases.take_next()
+            lease = leases.take_next_lease()
             assert lease is not None
-            leases.return_lease(leases.leased_version(lease.version_id, lease.token))
+            leases.release_lease(leases.leased_version(lease.version_id, lease.token))
         assert work() == 1
         assert Version.objects.get().state == "ready"
 
@@ -198,7 +198,7 @@ class TestAttempts:
         accept(collection)
         waits = []
         for _ in range(5):
-            lease = leases.take_next()
+            lease = leases.take_next_lease()
             assert lease is not None
             leases.fail_attempt(leases.leased_version(lease.version_id, lease.token), "internal", "x" * 2000)
             waits += rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")

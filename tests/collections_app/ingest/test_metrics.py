@@ -13,8 +13,8 @@ pytestmark = pytest.mark.django_db
 
 def test_metrics_count_unfinished_and_failed_documents(collection: Collection, client: Client):
     accept(collection, b"waiting")
-    worker.load_now(accept(collection, b"done", takes_lease=True))
-    worker.load_now(accept(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True))
+    worker.process_in_request(accept(collection, b"done", takes_lease=True))
+    worker.process_in_request(accept(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True))
     rows("UPDATE document_version SET next_at = clock_timestamp() - interval '90 s' RETURNING 1")
     make_user("scraper", "monitoring")
     answer = client.get("/metrics", headers={"Authorization": basic("scraper")})

@@ -33,7 +33,7 @@ LONG = text(500).encode()  # over 150 chunks
 @pytest.fixture
 def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
     """A collection that changes to another space, so that two spaces are filled."""
-    monkeypatch.setattr(chunk_vectors, "AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(chunk_vectors, "CHUNK_BATCH_SIZE", AT_ONCE)
     with connection.cursor() as cursor:
         cursor.execute(FORGET_STATISTICS)
     for name in ("letters-a", "letters-b"):
@@ -49,7 +49,7 @@ def rows_read() -> Iterator[list[int]]:
     results: list[int] = []
 
     def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql == chunk_vectors.LACKING:
+        if sql == chunk_vectors.CHUNKS_WITHOUT_VECTOR_SQL:
             ((plan,),) = execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params, many, context).fetchall()
             results.append(read_by(plan[0]["Plan"]))
         return execute(sql, params, many, context)
@@ -72,7 +72,7 @@ def process_with_alternating_workers() -> None:
 
 
 def one_step() -> str:
-    lease = leases.take_next()
+    lease = leases.take_next_lease()
     assert lease is not None
     held_values = leases.leased_version(lease.version_id, lease.token)
     steps.STEPS[held_values.state](held_values, 60.0)

@@ -10,11 +10,11 @@ from django.db import connection
 
 from collections_app import embed, extract
 from collections_app.documents import deletion
-from collections_app.embed.spaces import breaker
+from collections_app.embed.spaces import circuit_breaker
 from collections_app.extract import child_process
 from collections_app.ingest import publishing, steps, time_budget, worker
 from collections_app.models import Chunk, Collection, Document, EmbeddingSpace, ExtractedText, Version
-from collections_app.models.documents import State
+from collections_app.models.documents import VersionState
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
 from system.errors import Conflict
@@ -65,12 +65,16 @@ class TestSteps:
         undisturbed = chunks(loaded(text(MANY), into=make_collection("undisturbed")))
         version = accept(collection, text(MANY).encode()).version
         states = []
-        while (lease := leases.take_next()) is not None:
+        while (lease := leases.take_next_lease()) is not None:
             held_values = leases.leased_version(lease.version_id, lease.token)
             states.append(held_values.state)
             steps.STEPS[held_values.state](held_values, 60.0)
             expire_leases()  # killed after what it stored
-        assert states == ["queued", "splitting", *["embedding"] * (len(undisturbed) // chunk_vectors.AT_ONCE + 2)]
+        assert states == [
+            "queued",
+            "splitting",
+            *["embedding"] * (len(undisturbed) // chunk_vectors.CHUNK_BATCH_SIZE + 2),
+        ]
         assert chunks(version) == undisturbed
         assert wrong_counts(collection) == []
 
@@ -92,7 +96,7 @@ class TestSteps:
 
     def test_request_stops_in_time_and_the_worker_continues(self, collection: Collection):
         accepted = accept(collection, text(MANY).encode(), takes_lease=True)
-        version = worker.load_now(accepted, within_s=-1)
+        version = worker.process_in_request(accepted, within_s=-1)
         assert (version.state, version.lease_token, version.attempt) == ("queued", None, 0)
         assert work() == 1
         assert Version.objects.get().state == "ready"
@@ -103,8 +107,8 @@ class TestSteps:
         (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
         accepted = accept(collection, b"<p>Hi", format="html", filename="a.html", takes_lease=True)
         with monkeypatch.context() as patched:
-            patched.setattr(child_process, "PROGRAM", tmp_path / "slow.py")
-            version = worker.load_now(accepted, within_s=1)
+            patched.setattr(child_process, "PARSER_PROGRAM", tmp_path / "slow.py")
+            version = worker.process_in_request(accepted, within_s=1)
         assert (version.state, version.lease_token, version.error) == ("extracting", None, "")
         assert work() == 1
         assert Version.objects.get().state == "ready"
@@ -112,21 +116,21 @@ class TestSteps:
     def test_long_text_is_split_by_the_worker(
         self, collection: Collection, loaded: Loaded, monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.setattr(time_budget, "LONG_TEXT", 1000)
+        monkeypatch.setattr(time_budget, "LONG_TEXT_CHARACTERS", 1000)
         version = loaded(text(40))
         assert (version.state, version.lease_token, version.attempt, version.error) == ("splitting", None, 0, "")
         assert work() == 1
         assert Version.objects.get().state == "ready"
         # Whoever has more time, such as a command, does it.
         accepted = accept(collection, text(41).encode(), takes_lease=True)
-        assert worker.load_now(accepted, within_s=600).state == "ready"
+        assert worker.process_in_request(accepted, within_s=600).state == "ready"
 
     @pytest.mark.parametrize("new", ["Short.", " "])
     def test_long_text_is_replaced_by_the_worker(
         self, collection: Collection, loaded: Loaded, monkeypatch: pytest.MonkeyPatch, new: str
     ):
         old = loaded(text(40), doc_id="x")
-        monkeypatch.setattr(time_budget, "LONG_TEXT", 1000)
+        monkeypatch.setattr(time_budget, "LONG_TEXT_CHARACTERS", 1000)
         version = loaded(new, doc_id="x", on_duplicate="replace")
         assert (version.lease_token, version.attempt, version.error) == (None, 0, "")
         assert Version.objects.get(is_searched=True) == old
@@ -138,24 +142,24 @@ class TestSteps:
 class TestFinalStates:
     @pytest.mark.parametrize("data", [b"   \n\t ", b"\xef\xbb\xbf"])
     def test_document_without_text_is_empty(self, collection: Collection, data: bytes):
-        version = worker.load_now(accept(collection, data, takes_lease=True))
+        version = worker.process_in_request(accept(collection, data, takes_lease=True))
         assert (version.state, version.is_searched, version.chunks_count) == ("empty", True, 0)
-        assert version.warnings == [publishing.NO_TEXT]
+        assert version.warnings == [publishing.NO_TEXT_WARNING]
 
     def test_unreadable_file_fails_permanently(self, collection: Collection):
-        version = worker.load_now(accept(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True))
+        version = worker.process_in_request(accept(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True))
         assert (version.state, version.error_code, version.is_searched) == ("failed", "damaged", False)
         assert version.error and work() == 0
 
     def test_failed_document_can_be_retried(self, collection: Collection):
         failed = accept(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True)
-        worker.load_now(failed)
+        worker.process_in_request(failed)
         Version.objects.update(format="text")  # as if a parser had been mended
-        worker.retry(failed.document)
+        worker.retry_document(failed.document)
         assert work() == 1
         assert Version.objects.get().state == "ready"
         with pytest.raises(Conflict) as refused:
-            worker.retry(Document.objects.get())
+            worker.retry_document(Document.objects.get())
         assert refused.value.code == "not_failed"
 
     def test_internal_error_is_retried_and_reveals_nothing_of_the_document(
@@ -192,7 +196,7 @@ class TestFinalStates:
         self, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         (tmp_path / "stopped.py").write_text("import time; time.sleep(60)")
-        monkeypatch.setattr(child_process, "PROGRAM", tmp_path / "stopped.py")
+        monkeypatch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "stopped.py")
         monkeypatch.setattr(extract, "configured_limits", partial(limits, wall_s=0.2))
         version = accept(collection, b"<p>Hi", format="html", filename="a.html").version
         for attempt in range(1, leases.MAX_ATTEMPTS + 1):
@@ -224,7 +228,7 @@ class TestReplacing:
 
         accept(collection, b"Better.", **options)
         work()
-        deletion.purge(time.monotonic() + 10)
+        deletion.purge_deleted(time.monotonic() + 10)
         assert Version.objects.get().generation == 3
 
     def test_replacement_without_text_is_empty(self, collection: Collection, loaded: Loaded):
@@ -237,7 +241,7 @@ class TestReplacing:
         for number in range(5):
             accept(collection, b"%d" % number, doc_id="x", on_duplicate="replace", user_id=str(9 - number))
         work()
-        deletion.purge(time.monotonic() + 10)
+        deletion.purge_deleted(time.monotonic() + 10)
         version = Version.objects.get()
         assert (version.generation, version.state, version.is_searched) == (5, "ready", True)
         assert wrong_counts(collection) == []
@@ -246,11 +250,11 @@ class TestReplacing:
         Collection.objects.update(chunk_size=100, chunk_overlap=50)
         collection.refresh_from_db()
         old = loaded(text(2500), doc_id="x")
-        assert old.chunks_count > deletion.CHUNKS_AT_ONCE
+        assert old.chunks_count > deletion.CHUNK_BATCH_SIZE
         new = loaded("Short.", doc_id="x", on_duplicate="replace")
         assert Version.objects.filter(is_searched=True).get() == new
         assert counted()["document_version"] == 2
-        assert not deletion.purge(time.monotonic() + 60)
+        assert not deletion.purge_deleted(time.monotonic() + 60)
         assert Version.objects.get() == new
         assert wrong_counts(collection) == []
 
@@ -264,7 +268,7 @@ class TestProvider:
             assert (version.state, version.error_code, version.attempt) == ("embedding", "embedding_misconfigured", 0)
             assert version.error
             end_pauses()
-            embed.forget()
+            embed.reset_providers()
             assert work() == 1
             version.refresh_from_db()
         Collection.objects.update(space=embed.default_space())  # as a change of the model would
@@ -277,10 +281,10 @@ class TestProvider:
         Collection.objects.update(space=gone)
         collection.refresh_from_db()
         loaded("One.")
-        left = breaker(gone.pk).pause_left_s
+        left = circuit_breaker(gone.pk).pause_left_s
         assert 4 < left <= 5
         loaded("Two.")
-        assert breaker(gone.pk).pause_left_s < left  # the pause of the first, no longer one of its own
+        assert circuit_breaker(gone.pk).pause_left_s < left  # the pause of the first, no longer one of its own
         waits = rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
         assert all(3 < wait < 7 for (wait,) in waits)
 
@@ -300,7 +304,7 @@ class TestProvider:
         steps.STEPS[version.state](version, 60)
         Collection.objects.update(space=space_without_provider())
         version = leases.leased_version(version.pk, version.lease_token)  # type: ignore[arg-type]
-        assert not publishing.publish(version, State.READY)
+        assert not publishing.publish_version(version, VersionState.READY)
         assert not Version.objects.get().is_searched
 
 
@@ -311,7 +315,7 @@ def test_document_deleted_during_its_load_leaves_nothing(collection: Collection)
             version = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
             steps.STEPS[version.state](version, 60)
         deletion.delete_document(collection, "x")
-        version = worker.load_now(accepted)
-        deletion.purge(time.monotonic() + 10)
+        version = worker.process_in_request(accepted)
+        deletion.purge_deleted(time.monotonic() + 10)
         assert set(counted().values()) == {0}
         assert Chunk.objects.count() == 0 and rows("SELECT * FROM term_count") == []

@@ -7,7 +7,7 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from collections_app.documents import storage
-from collections_app.documents.storage import StoredLoad
+from collections_app.documents.storage import StoreResult
 from collections_app.ingest import worker
 from collections_app.models import Collection, Version
 from collections_app.queue import leases
@@ -21,7 +21,7 @@ def text(sentences: int, start: int = 0) -> str:
     return "\n\n".join("".join(lines[at : at + 5]) for at in range(0, sentences, 5))
 
 
-def accept(collection: Collection, data: bytes | Iterable[bytes] = b"One text.", **options: Any) -> StoredLoad:
+def accept(collection: Collection, data: bytes | Iterable[bytes] = b"One text.", **options: Any) -> StoreResult:
     columns: dict[str, Any] = {
         "filename": "a.txt", "format": "text", "metadata": {}, "doc_id": None, "on_duplicate": "skip",
         "user_id": "owner", "takes_lease": False, **options,
@@ -32,9 +32,9 @@ def accept(collection: Collection, data: bytes | Iterable[bytes] = b"One text.",
 def work(most: int = 1000) -> int:
     """Processes documents like a worker until nothing is due; returns the number of leases."""
     owner, count = "", 0
-    while count < most and (lease := leases.take_next(owner)):
+    while count < most and (lease := leases.take_next_lease(owner)):
         owner, count = lease.owner, count + 1
-        worker.work_on(lease.version_id, lease.token, until=float("inf"))
+        worker.process_version(lease.version_id, lease.token, deadline=float("inf"))
     return count
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from collections_app import embed
 from collections_app.documents import storage
 from collections_app.ingest import worker
-from collections_app.metadata.filter import read
+from collections_app.metadata.filter import parse_filter
 from collections_app.models import Collection, Version
 from collections_app.search.pipeline import SearchRequest, SearchResult, search
 
@@ -32,14 +32,14 @@ def put(collection: Collection, doc_id: str, text: str, **metadata: Any) -> Vers
         collection=collection, data=text.encode(), filename=f"{doc_id}.txt", format="text", metadata=metadata,
         doc_id=doc_id, on_duplicate="replace", user_id="", takes_lease=True,
     )  # fmt: skip
-    version = worker.load_now(accepted)
+    version = worker.process_in_request(accepted)
     assert version.state in ("ready", "empty"), version.error
     return version
 
 
 def ask(collections: Collection | Sequence[Collection], query: str, k: int = 10, **more: Any) -> SearchResult:
     many = [collections] if isinstance(collections, Collection) else list(collections)
-    text = read(more.pop("filter", ""))
+    text = parse_filter(more.pop("filter", ""))
     return search(many, SearchRequest(query=query, k=k, filter=text, **more))
 
 

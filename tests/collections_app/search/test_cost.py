@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from collections_app.lexical.term_statistics import QueryTerms, QueryWord
 from collections_app.models import Collection
 from collections_app.search import keyword_retrieval, passages, scope
-from collections_app.search.highlights import MAX_CHARACTERS, Passage, highlights
+from collections_app.search.highlights import MAX_HIGHLIGHTED_CHARACTERS, HighlightRequest, find_highlights
 
 from .searches import ask, make, names, put
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 def test_queued_documents_are_not_scanned(printers: Collection) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute(f"EXPLAIN {scope.UNSEARCHED}", [[printers.pk]])
+        cursor.execute(f"EXPLAIN {scope.UNSEARCHED_SQL}", [[printers.pk]])
         plan = "\n".join([line for (line,) in cursor.fetchall()])
     assert "document_version_hidden" in plan and "chunk_" not in plan.replace("chunks_count", "")
 
@@ -31,9 +31,9 @@ def test_one_character_is_looked_for_in_the_index_and_in_so_many_passages_at_mos
     for number in range(3):
         put(collection, f"d{number}", f"三楼有饮水机{number}。")
     monkeypatch.setattr(keyword_retrieval, "MAX_CANDIDATES", 1)
-    monkeypatch.setattr(keyword_retrieval, "MAX_AT_ONCE", 2)
+    monkeypatch.setattr(keyword_retrieval, "MAX_SCORED_CHUNKS", 2)
     monkeypatch.setattr(
-        keyword_retrieval, "BEST_OF_MANY", keyword_retrieval.BEST_OF_MANY.replace("LIMIT 10000", "LIMIT 2")
+        keyword_retrieval, "BEST_OF_MANY_SQL", keyword_retrieval.BEST_OF_MANY_SQL.replace("LIMIT 10000", "LIMIT 2")
     )
     with CaptureQueriesContext(connection) as queries:
         assert names(ask(collection, "水", mode="text")) == ["d0", "d1"]
@@ -73,10 +73,16 @@ def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
         filename="", chunks_count=1, chunk_index=0, page_content="x", heading_path=[], page=None, page_end=None,
         char_start=0, char_end=1, generation=1,
     )  # fmt: skip
-    assert list(passages._passage(row, query_terms).lexemes) == [f"w{n}" for n in range(1, passages.MAX_LEXEMES + 1)]
+    assert list(passages._highlight_request(row, query_terms).lexemes) == [
+        f"w{n}" for n in range(1, passages.MAX_LEXEMES + 1)
+    ]
 
 
 def test_long_passages_are_marked_as_far_as_there_is_time() -> None:
-    long = Passage(text=("fox " * MAX_CHARACTERS)[: MAX_CHARACTERS // 2], configuration="english", lexemes=["fox"])
-    one, two, three = highlights([long] * 3)
+    long = HighlightRequest(
+        text=("fox " * MAX_HIGHLIGHTED_CHARACTERS)[: MAX_HIGHLIGHTED_CHARACTERS // 2],
+        configuration="english",
+        lexemes=["fox"],
+    )
+    one, two, three = find_highlights([long] * 3)
     assert one and one == two and three == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from collections_app.documents import deletion
 from collections_app.lexical import term_statistics
-from collections_app.search.highlights import Passage, highlights
+from collections_app.search.highlights import HighlightRequest, find_highlights
 
 from .searches import make, put
 
@@ -35,14 +35,14 @@ CASES = [
 def lexemes(configuration: str, text: str) -> list[str]:
     collection = make(configuration, text_configuration=configuration)
     put(collection, "one", "A document of this language.")
-    result = term_statistics.query_terms(text, [collection])[collection.pk].words
+    result = term_statistics.find_query_terms(text, [collection])[collection.pk].words
     deletion.delete_collection(collection)
     return [each.lexeme for each in result]
 
 
 def found(configuration: str, text: str, query: str) -> list[list[int]]:
     request = lexemes(configuration, query)
-    return highlights([Passage(text=text, configuration=configuration, lexemes=request)])[0]
+    return find_highlights([HighlightRequest(text=text, configuration=configuration, lexemes=request)])[0]
 
 
 @pytest.mark.django_db
@@ -54,11 +54,11 @@ def test_highlights(configuration: str, text: str, query: str, expected: list[st
 @pytest.mark.django_db
 def test_many_passages_are_marked_at_once_each_in_its_language(db: Any) -> None:
     values = [
-        Passage(text="the houses", configuration="english", lexemes=["hous"]),
-        Passage(text="no words asked", configuration="english", lexemes=[]),
-        Passage(text="die Häuser", configuration="german", lexemes=["haus"]),
+        HighlightRequest(text="the houses", configuration="english", lexemes=["hous"]),
+        HighlightRequest(text="no words asked", configuration="english", lexemes=[]),
+        HighlightRequest(text="die Häuser", configuration="german", lexemes=["haus"]),
     ]
-    assert highlights(values) == [[[4, 10]], [], [[4, 10]]]
+    assert find_highlights(values) == [[[4, 10]], [], [[4, 10]]]
 
 
 TEXT = st.text(alphabet="ab fox-FOX ﬁé\u0301東京。“”<>&'\\\ue000\ue001\u00ad1.2\n", max_size=80)

@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from collections_app.lexical.language_detection import guess
+from collections_app.lexical.language_detection import guess_language
 from collections_app.models import Version
 from tests.collections_app.search.searches import ask, make, names, put
 
@@ -61,17 +61,17 @@ WITHOUT = {
 
 @pytest.mark.parametrize("language", SENTENCES)
 def test_language_with_a_configuration_is_known(language: str) -> None:
-    assert guess(SENTENCES[language]) == language
+    assert guess_language(SENTENCES[language]) == language
 
 
 @pytest.mark.parametrize("language", ["english", "german", "russian"])
 def test_capitals_make_no_difference(language: str) -> None:
-    assert guess(SENTENCES[language].upper()) == language
+    assert guess_language(SENTENCES[language].upper()) == language
 
 
 @pytest.mark.parametrize("what", WITHOUT)
 def test_unknown_languages_are_simple(what: str) -> None:
-    assert guess(WITHOUT[what]) == "simple"
+    assert guess_language(WITHOUT[what]) == "simple"
 
 
 @pytest.mark.django_db
@@ -84,8 +84,8 @@ def test_every_configuration_of_the_database_is_tried_and_no_other_is_guessed() 
 
 def test_few_foreign_words_do_not_decide() -> None:
     quoted = "The words „der, die, das“ and „und“ are the most frequent ones in German, as it was said before."
-    assert guess(quoted) == "english"
-    assert guess(SENTENCES["english"] * 3 + SENTENCES["russian"]) == "english"
+    assert guess_language(quoted) == "english"
+    assert guess_language(SENTENCES["english"] * 3 + SENTENCES["russian"]) == "english"
 
 
 @pytest.mark.django_db

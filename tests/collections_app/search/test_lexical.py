@@ -99,7 +99,7 @@ def test_headings_are_words_of_their_chunk() -> None:
     Chunk.objects.filter(version=version).update(heading_path=["Toner", "Replacing it"])
     store(version)
     term_statistics.add_to_counts(version.pk, version.collection_id)
-    words = term_statistics.query_terms("toner replaced", [version.collection])[version.collection_id]
+    words = term_statistics.find_query_terms("toner replaced", [version.collection])[version.collection_id]
     assert [word.chunks for word in words.words] == [1, 1]
 
 
@@ -128,7 +128,7 @@ def test_any_text_can_be_indexed() -> None:
 
 def test_two_words_at_one_position_share_it() -> None:
     """Of sixty thousand words some have the same 28 bits."""
-    position = term_statistics.POSITION.format(lexeme="'simple:' || word")
+    position = term_statistics.SPARSE_INDEX_SQL.format(lexeme="'simple:' || word")
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT array_agg(word) FROM (SELECT 'w' || n AS word FROM generate_series(1, 60000) n) AS words"
@@ -146,11 +146,11 @@ def test_word_weights_are_per_collection() -> None:
     for number in range(4):
         put(rare, f"d{number}", "fox hound" if number == 0 else "hound only")
         put(common, f"d{number}", "fox hound")
-    words = term_statistics.query_terms("fox hound", [rare, common])
+    words = term_statistics.find_query_terms("fox hound", [rare, common])
     assert [word.chunks for word in words[rare.pk].words] == [1, 4]
     assert [word.chunks for word in words[common.pk].words] == [4, 4]
     assert words[rare.pk].chunks == words[common.pk].chunks == 4
-    assert term_statistics.rarity(1, 4) > term_statistics.rarity(4, 4) > 0
+    assert term_statistics.inverse_document_frequency(1, 4) > term_statistics.inverse_document_frequency(4, 4) > 0
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ from django.db import connection
 
 from collections_app.models import Chunk, ChunkVector, Collection, Document, EmbeddingSpace, Version
 from collections_app.search import vector_retrieval
-from collections_app.search.scope import Scope, snapshot
+from collections_app.search.scope import Scope, read_snapshot
 from collections_app.vectors import vector_indexes
 
 from .searches import make
@@ -24,13 +24,13 @@ def vector() -> list[float]:
 @pytest.fixture
 def large(vector_indexes_go: None, monkeypatch: pytest.MonkeyPatch) -> Collection:
     """Large by a low threshold; beside it another with the same vectors, whose index must not be taken."""
-    monkeypatch.setattr(vector_indexes, "THRESHOLD", 1)
+    monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 1)
     space = EmbeddingSpace.objects.create(provider="test", model="random", dimensions=DIMENSIONS)
     for name in ("theirs", "large"):
         result = make(name, space=space)
         fill(result)
     vector_indexes.maintain_indexes()
-    vector_indexes.forget()
+    vector_indexes.clear_cache()
     return result
 
 
@@ -62,11 +62,11 @@ def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
     available = CHUNKS if scope.versions is None else PER_VERSION * len(scope.versions)
     for _ in range(20):
         request = vector_retrieval.vector_literal(vector())
-        with snapshot():
-            result = vector_retrieval.nearest(scope, CHUNKS, request, WANTED)
-        with monkeypatch.context() as exact, snapshot():
-            exact.setattr(vector_indexes, "THRESHOLD", 10**15)
-            true = vector_retrieval.nearest(scope, CHUNKS, request, 10)
+        with read_snapshot():
+            result = vector_retrieval.nearest_chunks(scope, CHUNKS, request, WANTED)
+        with monkeypatch.context() as exact, read_snapshot():
+            exact.setattr(vector_indexes, "INDEX_THRESHOLD", 10**15)
+            true = vector_retrieval.nearest_chunks(scope, CHUNKS, request, 10)
         assert len(result) == min(WANTED, available)
         same += len(true.keys() & result.keys())
         total += len(true)
@@ -89,9 +89,11 @@ def plan_of_a_search(large: Collection) -> str:
         statements.append((sql, params))
         return execute(sql, params, many, context)
 
-    with snapshot(), connection.cursor() as cursor:
+    with read_snapshot(), connection.cursor() as cursor:
         with connection.execute_wrapper(noting):
-            vector_retrieval.nearest(Scope(collection=large), CHUNKS, vector_retrieval.vector_literal(vector()), WANTED)
+            vector_retrieval.nearest_chunks(
+                Scope(collection=large), CHUNKS, vector_retrieval.vector_literal(vector()), WANTED
+            )
         sql, params = statements[-2]
         cursor.execute("SET LOCAL enable_sort = off")
         cursor.execute("EXPLAIN " + sql, params)
@@ -114,5 +116,5 @@ def test_zero_vector_is_omitted(db: Any) -> None:
         ChunkVector.objects.create(
             chunk=chunk, space=space, collection=collection, version=version, dimensions=3, embedding=embedding
         )
-    result = vector_retrieval.nearest(Scope(collection=collection), 2, "[1,0,0]", 5)
+    result = vector_retrieval.nearest_chunks(Scope(collection=collection), 2, "[1,0,0]", 5)
     assert list(result.values()) == [1.0]

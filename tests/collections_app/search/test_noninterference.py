@@ -103,7 +103,7 @@ def test_hash_collision_with_another_collection_is_not_found(printers: Collectio
     """Who knows the id of a collection could look for such words."""
     other = make("theirs")
     theirs = put(other, "secret", "printer paper lamp")
-    terms = [word.term for word in term_statistics.query_terms("printer paper", [printers])[printers.pk].words]
+    terms = [word.term for word in term_statistics.find_query_terms("printer paper", [printers])[printers.pk].words]
     ChunkWords.objects.filter(version=theirs).update(terms=terms)
     before = told(ask(printers, "printer paper", mode="text"))
     assert "secret" not in [word["doc_id"] for word in before]
@@ -121,7 +121,7 @@ def test_no_statement_scans_rows_of_others(printers: Collection) -> None:
         ask(printers, "printer paper lamp", filter="statusISEMPTY")
     plans = []
     with connection.cursor() as cursor:
-        cursor.execute(scope.SNAPSHOT.partition(";")[2])
+        cursor.execute(scope.SNAPSHOT_SQL.partition(";")[2])
         for query in queries.captured_queries:
             if "SELECT" in query["sql"]:
                 cursor.execute("EXPLAIN " + query["sql"])

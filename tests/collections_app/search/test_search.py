@@ -185,7 +185,7 @@ def test_pairs_weigh_as_if_characters_were_not_indexed(db: Any) -> None:
     put(collection, "水道", WATER["水道"])
     (hit,) = ask(collection, "水管", mode="text").hits
     assert [hit.page_content[start:end] for start, end in hit.highlights] == ["水管"]
-    words = term_statistics.query_terms("水管", [collection])[collection.pk]
+    words = term_statistics.find_query_terms("水管", [collection])[collection.pk]
     assert [(word.lexeme, word.chunks) for word in words.words] == [("水管", 1)]
 
 

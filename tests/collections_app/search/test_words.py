@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from collections_app.lexical.tokens import (
     MAX_TEXT_LENGTH,
     MAX_WORD_LENGTH,
-    indexed,
-    prepared,
-    prepared_with_spans,
-    stands_alone,
+    is_single_character,
+    prepare_index_words,
+    prepare_words,
+    prepare_words_with_spans,
 )
 
 CASES = {
@@ -33,14 +33,14 @@ ODD = "ab Z-1.9,_“”é\u0301ﬁ①Ａ！가각\u1100\u1161\u11a8ｶﾞ東京�
 
 @pytest.mark.parametrize("text", CASES)
 def test_words(text: str) -> None:
-    assert prepared(text).split() == CASES[text]
+    assert prepare_words(text).split() == CASES[text]
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(alphabet=ODD, max_size=60), st.text(max_size=60)))
 def test_places_belong_to_the_same_words(text: str) -> None:
-    result = prepared_with_spans(text)
-    assert result.text == prepared(text)
+    result = prepare_words_with_spans(text)
+    assert result.text == prepare_words(text)
     assert len(result.text) == len(result.starts) == len(result.ends)
     assert all(0 <= start < end <= len(text) for start, end in zip(result.starts, result.ends, strict=True))
 
@@ -48,18 +48,18 @@ def test_places_belong_to_the_same_words(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(alphabet=ODD, max_size=60), st.text(max_size=60)))
 def test_each_character_that_is_a_word_is_indexed_and_marked_wherever_it_stands(text: str) -> None:
-    alone = frozenset(filter(stands_alone, ODD))
-    words = prepared(text).split()
-    result = prepared_with_spans(text, alone)
-    assert indexed(text).split()[: len(words)] == result.text.split()[: len(words)] == words
+    alone = frozenset(filter(is_single_character, ODD))
+    words = prepare_words(text).split()
+    result = prepare_words_with_spans(text, alone)
+    assert prepare_index_words(text).split()[: len(words)] == result.text.split()[: len(words)] == words
     assert len(result.text) == len(result.starts) == len(result.ends)
     assert all(0 <= start < end <= len(text) for start, end in zip(result.starts, result.ends, strict=True))
     for each in alone:
-        assert indexed(text).split().count(each) == result.text.split()[len(words) :].count(each)
+        assert prepare_index_words(text).split().count(each) == result.text.split()[len(words) :].count(each)
 
 
 # C24
 def test_long_words_and_texts_are_cut() -> None:
-    assert prepared("x" * 5_000) == "x" * MAX_WORD_LENGTH
-    assert prepared_with_spans("x" * 5_000).text == "x" * MAX_WORD_LENGTH
-    assert len(prepared("ab " * 10_000)) <= MAX_TEXT_LENGTH
+    assert prepare_words("x" * 5_000) == "x" * MAX_WORD_LENGTH
+    assert prepare_words_with_spans("x" * 5_000).text == "x" * MAX_WORD_LENGTH
+    assert len(prepare_words("ab " * 10_000)) <= MAX_TEXT_LENGTH

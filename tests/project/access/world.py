@@ -57,7 +57,7 @@ def make() -> dict[str, str]:
         collection=collection, data=b"The printer is out of paper.", user_id=somebody.pk, takes_lease=True,
         filename="", format="text", metadata={}, doc_id="first", on_duplicate="skip",
     )  # fmt: skip
-    version = worker.load_now(accepted)
+    version = worker.process_in_request(accepted)
     return {"task": insert("task"), "collection": collection.pk, "document": str(version.document_id)}
 
 

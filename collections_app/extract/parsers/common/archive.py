@@ -5,27 +5,36 @@ import zlib
 from io import BytesIO
 from typing import Any
 
-from .failures import ParserRefused, damaged, encrypted
+from .failures import ParserRefused, damaged_error, encrypted_error
 
-BLOCK = 256 * 1024
+BLOCK_BYTES = 256 * 1024
 # Chosen: below this size a high ratio is harmless, and small repetitive files have one.
-RATIO_COUNTS_FROM = 10 * 1024 * 1024
-IS_ENCRYPTED = 0x1
-METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+RATIO_CHECK_FROM_BYTES = 10 * 1024 * 1024
+ENCRYPTED_FLAG = 0x1
+COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # The errors that reading an archive raises.
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, OSError, KeyError, RuntimeError)
+ARCHIVE_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    OSError,
+    KeyError,
+    RuntimeError,
+)
 
 
-def check(data: bytes, limits: dict[str, Any]) -> None:
+def check_archive(data: bytes, limits: dict[str, Any]) -> None:
     """Reads all entries once without keeping them, so that libraries can open the archive safely afterwards."""
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
-            count(archive, len(data), limits)
-    except BROKEN:
-        raise damaged("The file is damaged: it cannot be opened as an archive.") from None
+            check_entries(archive, len(data), limits)
+    except ARCHIVE_ERRORS:
+        raise damaged_error("The file is damaged: it cannot be opened as an archive.") from None
 
 
-def count(archive: zipfile.ZipFile, size: int, limits: dict[str, Any]) -> None:
+def check_entries(archive: zipfile.ZipFile, size: int, limits: dict[str, Any]) -> None:
     entries = archive.infolist()
     if len(entries) > limits["archive_entries"]:
         raise ParserRefused(
@@ -33,12 +42,12 @@ def count(archive: zipfile.ZipFile, size: int, limits: dict[str, Any]) -> None:
         )
     total = 0
     for entry in entries:
-        if entry.flag_bits & IS_ENCRYPTED:
-            raise encrypted()
-        if entry.compress_type not in METHODS:
-            raise damaged("The archive uses a compression method that is not supported.")
+        if entry.flag_bits & ENCRYPTED_FLAG:
+            raise encrypted_error()
+        if entry.compress_type not in COMPRESSION_METHODS:
+            raise damaged_error("The archive uses a compression method that is not supported.")
         with archive.open(entry) as content:
-            while block := content.read(BLOCK):
+            while block := content.read(BLOCK_BYTES):
                 total += len(block)
                 check_total(total, size, limits)
 
@@ -46,5 +55,5 @@ def count(archive: zipfile.ZipFile, size: int, limits: dict[str, Any]) -> None:
 def check_total(total: int, size: int, limits: dict[str, Any]) -> None:
     if total > limits["archive_bytes"]:
         raise ParserRefused("limit_archive", f"The file unpacks to more than {limits['archive_bytes'] // 1024**2} MB.")
-    if total > RATIO_COUNTS_FROM and total > size * limits["archive_ratio"]:
+    if total > RATIO_CHECK_FROM_BYTES and total > size * limits["archive_ratio"]:
         raise ParserRefused("limit_archive", f"The file unpacks to more than {limits['archive_ratio']} times its size.")

@@ -9,7 +9,7 @@ from encodings.aliases import aliases
 from charset_normalizer import CharsetMatch, from_bytes
 
 # UTF-32 first: its byte order mark begins with that of UTF-16.
-MARKS = (
+BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -18,20 +18,20 @@ MARKS = (
 )
 # Encodings in common use, the likelier first where a text is valid in several. With all encodings of the library, short
 # texts were mistaken for rare ones: French for Baltic (cp1257). cp1252 contains latin-1.
-ENCODINGS = (
+COMMON_ENCODINGS = (
     "cp1252", "cp1251", "koi8_r", "cp866", "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1250", "cp1253", "cp1254",
     "cp1255", "cp1256", "iso8859_2", "iso8859_5",
 )  # fmt: skip
 # Valid UTF-8 is hardly anything else, even with characters newer than our tables or icons of private fonts.
 UTF_8 = ("utf-8", "utf-8-sig")
-UNICODE = ("utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+UNICODE_ENCODINGS = ("utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 # Enough to detect the encoding; the rest only has to decode.
-SAMPLE = 256 * 1024
-CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffe\uffff]")
-MAX_CONTROLS = 0.02
+SAMPLE_LENGTH = 256 * 1024
+CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffe\uffff]")
+MAX_CONTROL_SHARE = 0.02
 MAX_CHARACTER_BYTES = 4
 # Share of unassigned code points: binary data read as UTF-16 has many of them.
-MAX_UNASSIGNED = 0.02
+MAX_UNASSIGNED_SHARE = 0.02
 # Share of zeros in the third bytes of UTF-32: characters beyond the first plane are rare.
 MIN_ZERO_SHARE = 0.9
 
@@ -48,31 +48,31 @@ def decode(data: bytes, *, declared: str = "", is_cut: bool = False) -> str:
     >>> decode("Привет, как дела?".encode("cp1251"))
     'Привет, как дела?'
     """
-    for encoding in (marked(data), "utf-8", *unmarked(data), declared):
-        text = decoded(data, encoding, is_cut) if encoding else None
+    for encoding in (encoding_by_mark(data), "utf-8", *encodings_by_zeros(data), declared):
+        text = try_decode(data, encoding, is_cut) if encoding else None
         if text is not None and is_text(text, may_be_unknown=encoding in UTF_8):
             return text
-        if encoding and encoding == marked(data):
+        if encoding and encoding == encoding_by_mark(data):
             raise NotText
     if b"\0" in data:
         raise NotText
-    return guessed(data, is_cut)
+    return guess_and_decode(data, is_cut)
 
 
-def marked(data: bytes) -> str:
+def encoding_by_mark(data: bytes) -> str:
     """The encoding that a byte order mark names."""
-    return next((encoding for mark, encoding in MARKS if data.startswith(mark)), "")
+    return next((encoding for mark, encoding in BYTE_ORDER_MARKS if data.startswith(mark)), "")
 
 
-def unmarked(data: bytes) -> list[str]:
+def encodings_by_zeros(data: bytes) -> list[str]:
     """Candidates without a byte order mark: UTF-32 by the position of its zero bytes, or UTF-16.
 
     The byte order with more ASCII characters comes first: texts of any script have spaces, line ends or digits.
 
-    >>> unmarked("日本語 1".encode("utf-16-be"))[0], unmarked("a".encode("utf-32-le")), unmarked(b"a")
-    ('utf-16-be', ['utf-32-le'], [])
+    >>> encodings_by_zeros("日本語 1".encode("utf-16-be"))[0], encodings_by_zeros("a".encode("utf-32-le"))
+    ('utf-16-be', ['utf-32-le'])
     """
-    sample = data[: SAMPLE // 4 * 4]
+    sample = data[: SAMPLE_LENGTH // 4 * 4]
     if b"\0" not in sample:
         return []
     zeros = [sample[offset::4].count(0) for offset in range(4)]
@@ -82,14 +82,14 @@ def unmarked(data: bytes) -> list[str]:
             return ["utf-32-le"]
         if zeros[0] == quarter and zeros[1] >= MIN_ZERO_SHARE * quarter:
             return ["utf-32-be"]
-    return sorted(("utf-16-le", "utf-16-be"), key=lambda encoding: -ascii_in(sample, encoding))
+    return sorted(("utf-16-le", "utf-16-be"), key=lambda encoding: -count_ascii(sample, encoding))
 
 
-def ascii_in(sample: bytes, encoding: str) -> int:
+def count_ascii(sample: bytes, encoding: str) -> int:
     return sum(character < "\x7f" for character in sample.decode(encoding, "ignore"))
 
 
-def decoded(data: bytes, encoding: str, is_cut: bool) -> str | None:
+def try_decode(data: bytes, encoding: str, is_cut: bool) -> str | None:
     try:
         # Unpaired surrogates are removed later, with a warning.
         decoder = codecs.getincrementaldecoder(encoding)("surrogatepass" if "16" in encoding else "strict")
@@ -104,22 +104,22 @@ def is_text(text: str, *, may_be_unknown: bool = False) -> bool:
     >>> is_text("\ue000"), is_text("\ue000", may_be_unknown=True), is_text("\1\2", may_be_unknown=True)
     (False, True, False)
     """
-    sample = text[:SAMPLE]
+    sample = text[:SAMPLE_LENGTH]
     counts = Counter(sample).items()
-    controls = sum(count for character, count in counts if CONTROLS.match(character))
-    if controls > max(1, MAX_CONTROLS * len(sample)):
+    controls = sum(count for character, count in counts if CONTROL_CHARACTERS.match(character))
+    if controls > max(1, MAX_CONTROL_SHARE * len(sample)):
         return False
     if may_be_unknown:
         return True
     unassigned = sum(count for character, count in counts if unicodedata.category(character) in ("Cn", "Co", "Cs"))
-    return unassigned <= MAX_UNASSIGNED * len(sample)
+    return unassigned <= MAX_UNASSIGNED_SHARE * len(sample)
 
 
-def guessed(data: bytes, is_cut: bool) -> str:
+def guess_and_decode(data: bytes, is_cut: bool) -> str:
     """Detects the encoding with the library; our order decides between equally good matches."""
-    sample = cut_at_line(data)
+    sample = cut_sample(data)
     for end in range(len(sample), max(0, len(sample) - MAX_CHARACTER_BYTES), -1):
-        if matches := list(from_bytes(sample[:end], cp_isolation=list(ENCODINGS))):
+        if matches := list(from_bytes(sample[:end], cp_isolation=list(COMMON_ENCODINGS))):
             break
         if len(sample) == len(data) and not is_cut:  # the sample does not end within a character
             raise NotText
@@ -127,31 +127,33 @@ def guessed(data: bytes, is_cut: bool) -> str:
         raise NotText
     best = matches[0]
     equal = [match for match in matches if (match.chaos, match.coherence) == (best.chaos, best.coherence)]
-    for encoding in sorted({name for match in equal for name in readings(match)}, key=ENCODINGS.index):
-        text = decoded(data, encoding, is_cut)
+    for encoding in sorted(
+        {name for match in equal for name in equivalent_encodings(match)}, key=COMMON_ENCODINGS.index
+    ):
+        text = try_decode(data, encoding, is_cut)
         if text is not None and is_text(text):
             return text
     raise NotText
 
 
-def readings(match: CharsetMatch) -> list[str]:
+def equivalent_encodings(match: CharsetMatch) -> list[str]:
     """The encodings in which the sample is the same text."""
-    return [name for name in {match.encoding, *match.could_be_from_charset} if name in ENCODINGS]
+    return [name for name in {match.encoding, *match.could_be_from_charset} if name in COMMON_ENCODINGS]
 
 
-def cut_at_line(data: bytes) -> bytes:
-    if len(data) <= SAMPLE:
+def cut_sample(data: bytes) -> bytes:
+    if len(data) <= SAMPLE_LENGTH:
         return data
-    end = data.rfind(b"\n", 0, SAMPLE)
-    return data[: end + 1] if end > SAMPLE // 2 else data[:SAMPLE]
+    end = data.rfind(b"\n", 0, SAMPLE_LENGTH)
+    return data[: end + 1] if end > SAMPLE_LENGTH // 2 else data[:SAMPLE_LENGTH]
 
 
 def prepare(*, is_declared: bool = False) -> None:
     """Loads the codecs, which Python opens at their first use; with `is_declared` all, since a file may name any."""
-    encodings = {*ENCODINGS, *UNICODE, *(aliases.values() if is_declared else ())}
+    encodings = {*COMMON_ENCODINGS, *UNICODE_ENCODINGS, *(aliases.values() if is_declared else ())}
     for encoding in sorted(encodings):
         try:
             codecs.lookup(encoding)
         except LookupError:
             pass  # a codec of another platform
-    from_bytes("Как дела? Größe, déjà.".encode("cp1251", "replace"), cp_isolation=list(ENCODINGS))
+    from_bytes("Как дела? Größe, déjà.".encode("cp1251", "replace"), cp_isolation=list(COMMON_ENCODINGS))

@@ -1,8 +1,8 @@
 """The reasons for which a parser refuses a file."""
 
-ENCRYPTED = "The file is protected by a password. Send it without a password."
-DAMAGED = "The file is damaged, or its content does not match its name."
-DEEP = "The file is nested too deeply to be read."
+ENCRYPTED_MESSAGE = "The file is protected by a password. Send it without a password."
+DAMAGED_MESSAGE = "The file is damaged, or its content does not match its name."
+DEEP_MESSAGE = "The file is nested too deeply to be read."
 
 
 class ParserRefused(Exception):
@@ -14,9 +14,9 @@ class ParserRefused(Exception):
         self.message = message
 
 
-def damaged(message: str = DAMAGED) -> ParserRefused:
+def damaged_error(message: str = DAMAGED_MESSAGE) -> ParserRefused:
     return ParserRefused("damaged", message)
 
 
-def encrypted() -> ParserRefused:
-    return ParserRefused("encrypted", ENCRYPTED)
+def encrypted_error() -> ParserRefused:
+    return ParserRefused("encrypted", ENCRYPTED_MESSAGE)

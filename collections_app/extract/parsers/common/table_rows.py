@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from .failures import ParserRefused
-from .text_writer import LINE, PARAGRAPH, TextWriter
+from .text_writer import LINE_GAP, PARAGRAPH_GAP, TextWriter
 
 # The limit of a worksheet.
 MAX_ROWS = 1_048_576
 
 
-class TableRows:
+class TableWriter:
     def __init__(self, text: TextWriter, max_cells: int) -> None:
         self.text = text
         self.max_cells = max_cells
@@ -18,18 +18,18 @@ class TableRows:
     def add(self, rows: Iterable[Sequence[str]]) -> None:
         """Writes one sheet. Its first row gives the column names if it looks like a header."""
         names: list[str] | None = None
-        gap = PARAGRAPH
+        gap = PARAGRAPH_GAP
         for number, row in enumerate(rows):
             self.count(row, number)
             cells = [" ".join(cell.split()) for cell in row]
             if not any(cells):
                 continue
             if names is None:
-                names = cells if are_names(cells) else []
+                names = cells if is_header(cells) else []
                 self.text.add(" | ".join(cells), gap)
             else:
-                self.text.add(line(names, cells), gap)
-            gap = LINE
+                self.text.add(format_row(names, cells), gap)
+            gap = LINE_GAP
 
     def count(self, row: Sequence[str], number: int) -> None:
         self.cells += sum(1 for cell in row if cell)
@@ -39,10 +39,10 @@ class TableRows:
             raise ParserRefused("limit_cells", f"The file has more than {MAX_ROWS} rows.")
 
 
-def are_names(cells: Sequence[str]) -> bool:
+def is_header(cells: Sequence[str]) -> bool:
     """Whether a row looks like a header: several different cells without numbers.
 
-    >>> are_names(["Name", "Age"]), are_names(["Ann", "42"]), are_names(["Name", "Name"]), are_names(["A title", ""])
+    >>> is_header(["Name", "Age"]), is_header(["Ann", "42"]), is_header(["Name", "Name"]), is_header(["A title", ""])
     (True, False, False, False)
     """
     filled = [cell for cell in cells if cell]
@@ -57,10 +57,10 @@ def is_number(cell: str) -> bool:
     return any(character.isdigit() for character in cell) and not any(character.isalpha() for character in cell)
 
 
-def line(names: Sequence[str], cells: Sequence[str]) -> str:
+def format_row(names: Sequence[str], cells: Sequence[str]) -> str:
     """
-    >>> line(["Name", "Age"], ["Ann", "42"]), line(["Name", "Age"], ["Ann", "", "tall"]), line([], ["Ann", "", "42"])
-    ('Name: Ann; Age: 42', 'Name: Ann; tall', 'Ann | 42')
+    >>> format_row(["Name", "Age"], ["Ann", "42", "tall"]), format_row([], ["Ann", "", "42"])
+    ('Name: Ann; Age: 42; tall', 'Ann | 42')
     """
     if not names:
         return " | ".join(cell for cell in cells if cell)

@@ -6,15 +6,15 @@ from typing import Any
 
 from .failures import ParserRefused
 
-PARAGRAPH = "\n\n"
-LINE = "\n"
+PARAGRAPH_GAP = "\n\n"
+LINE_GAP = "\n"
 # Chosen: with longer headings, the passage itself would be the smaller part of the indexed text.
 MAX_HEADING_LENGTH = 200
 MAX_HEADINGS = 20_000
 
-SURROGATE = re.compile("[\ud800-\udfff]")
+SURROGATES = re.compile("[\ud800-\udfff]")
 # Invisible characters, some of which `strip` does not remove.
-INVISIBLE = re.compile("[\\s\u200b-\u200f\u2060\ufeff\u00ad]+")
+INVISIBLE_CHARACTERS = re.compile("[\\s\u200b-\u200f\u2060\ufeff\u00ad]+")
 
 
 class TextWriter:
@@ -30,25 +30,25 @@ class TextWriter:
         self.warnings: list[str] = []
         self.pending_pages = 0
 
-    def add(self, block: str, gap: str = PARAGRAPH) -> None:
+    def add(self, block: str, gap: str = PARAGRAPH_GAP) -> None:
         """Write a block after `gap`. White space alone is left out."""
-        block = self.cleaned(block)
-        if not INVISIBLE.fullmatch(block) and block:
+        block = self.clean_text(block)
+        if not INVISIBLE_CHARACTERS.fullmatch(block) and block:
             self.write(gap if self.length else "")
-            self.place_pages()
+            self.record_page_starts()
             self.write(block)
 
     def add_table(self, rows: Iterable[Iterable[str]]) -> None:
         """Write each row as a line, its cells separated by bars; rows without text are left out."""
-        gap = PARAGRAPH
+        gap = PARAGRAPH_GAP
         for row in rows:
             cells = [" ".join(cell.split()) for cell in row]
             if any(cells):
                 self.add(" | ".join(cells), gap)
-                gap = LINE
+                gap = LINE_GAP
 
     def add_verbatim(self, text: str) -> None:
-        self.write(self.cleaned(text))
+        self.write(self.clean_text(text))
 
     def page(self) -> None:
         if self.page_starts is None:
@@ -56,15 +56,17 @@ class TextWriter:
         self.pending_pages += 1
 
     def heading(self, level: int, title: str, *, is_written: bool = True) -> None:
-        plain_title = " ".join(self.cleaned(title).split())
+        plain_title = " ".join(self.clean_text(title).split())
         if not plain_title:
             return
         if is_written:
-            self.write(PARAGRAPH if self.length else "")
-            self.place_pages()
-        self.mark(self.length if is_written or not self.length else self.length + len(PARAGRAPH), level, plain_title)
+            self.write(PARAGRAPH_GAP if self.length else "")
+            self.record_page_starts()
+        self.mark(
+            self.length if is_written or not self.length else self.length + len(PARAGRAPH_GAP), level, plain_title
+        )
         if is_written:
-            self.write(self.cleaned(title.strip()))
+            self.write(self.clean_text(title.strip()))
 
     def mark(self, offset: int, level: int, title: str) -> None:
         if len(self.headings) < MAX_HEADINGS:
@@ -76,7 +78,7 @@ class TextWriter:
         if warning not in self.warnings:
             self.warnings.append(warning)
 
-    def place_pages(self) -> None:
+    def record_page_starts(self) -> None:
         if self.page_starts is not None:
             self.page_starts += [self.length] * self.pending_pages
             self.pending_pages = 0
@@ -87,23 +89,23 @@ class TextWriter:
             raise ParserRefused("limit_characters", f"The file holds more than {self.max_characters} characters.")
         self.parts.append(text)
 
-    def cleaned(self, text: str) -> str:
+    def clean_text(self, text: str) -> str:
         """The text without characters that PostgreSQL cannot store."""
         if "\0" in text:
             text = text.replace("\0", "")
             self.warn("NUL characters were removed.")
-        if SURROGATE.search(text):
+        if SURROGATES.search(text):
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-        if SURROGATE.search(text):  # unpaired surrogates, after the pairs were joined
-            text = SURROGATE.sub("", text)
+        if SURROGATES.search(text):  # unpaired surrogates, after the pairs were joined
+            text = SURROGATES.sub("", text)
             self.warn("Unpaired surrogates were removed.")
         return text
 
     def answer(self) -> dict[str, Any]:
         """The result, as the child process sends it. White space alone counts as no text."""
-        self.place_pages()
+        self.record_page_starts()
         text = "".join(self.parts)
-        if INVISIBLE.fullmatch(text):
+        if INVISIBLE_CHARACTERS.fullmatch(text):
             text = ""
         starts = self.page_starts if text or self.page_starts is None else [0] * len(self.page_starts)
         return {

@@ -7,36 +7,48 @@ import lxml.html
 
 from .text_writer import TextWriter
 
-INVISIBLE = {"script", "style", "noscript", "template", "head", "title", "svg", "math", "iframe", "object", "select"}
-BLOCKS = {
+INVISIBLE_ELEMENTS = {
+    "script",
+    "style",
+    "noscript",
+    "template",
+    "head",
+    "title",
+    "svg",
+    "math",
+    "iframe",
+    "object",
+    "select",
+}
+BLOCK_ELEMENTS = {
     "address", "article", "aside", "blockquote", "body", "center", "dd", "details", "div", "dl", "dt", "fieldset",
     "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "html", "li", "main",
     "nav", "ol", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul",
 }  # fmt: skip
-HEADINGS = {f"h{level}": level for level in range(1, 7)}
+HEADING_LEVELS = {f"h{level}": level for level in range(1, 7)}
 
 
 # The error when a tree holds only part of the page: 256 levels deep, or a text of 10 MB.
-TOO_LARGE = "XML_PARSE_HUGE"
+TOO_LARGE_ERROR = "XML_PARSE_HUGE"
 
 
-def write(page: str, text: TextWriter) -> None:
-    reader = parser(target=VisibleText(text))
+def write_visible_text(page: str, text: TextWriter) -> None:
+    reader = html_parser(target=VisibleText(text))
     reader.feed(page.encode("utf-8", "replace"))
     reader.close()
 
 
 def fits_tree(page: str) -> bool:
     """Whether a tree holds the whole page. Libraries that work on trees silently lose the rest."""
-    reader = parser()
+    reader = html_parser()
     try:
         lxml.html.document_fromstring(page.encode("utf-8", "replace"), parser=reader)
     except lxml.etree.ParserError:
         return True  # the page is empty
-    return not any(TOO_LARGE in error.message for error in reader.error_log)
+    return not any(TOO_LARGE_ERROR in error.message for error in reader.error_log)
 
 
-def parser(**options: Any) -> lxml.html.HTMLParser:
+def html_parser(**options: Any) -> lxml.html.HTMLParser:
     return lxml.html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, **options)
 
 
@@ -50,10 +62,10 @@ class VisibleText:
         self.invisible_depth = 0
 
     def start(self, kind: str, attributes: Any) -> None:
-        if self.invisible_depth or kind in INVISIBLE:
+        if self.invisible_depth or kind in INVISIBLE_ELEMENTS:
             self.invisible_depth += 1
             return
-        if kind in BLOCKS:
+        if kind in BLOCK_ELEMENTS:
             self.flush()
         if kind == "br":
             self.block.append("\n")
@@ -65,12 +77,12 @@ class VisibleText:
     def end(self, kind: str) -> None:
         if self.invisible_depth:
             self.invisible_depth -= 1
-        elif kind in HEADINGS:
+        elif kind in HEADING_LEVELS:
             title, self.block = "".join(self.block), []
-            self.text.heading(HEADINGS[kind], " ".join(title.split()))
+            self.text.heading(HEADING_LEVELS[kind], " ".join(title.split()))
         elif kind in ("td", "th"):
             self.block.append(" ")
-        elif kind in BLOCKS:
+        elif kind in BLOCK_ELEMENTS:
             self.flush()
 
     def close(self) -> None:

@@ -4,27 +4,27 @@ import csv
 import io
 from typing import Any
 
-from ..common.table_rows import TableRows
+from ..common.table_rows import TableWriter
 from ..common.text_writer import TextWriter
+from .plain import decode_text
 from .plain import prepare as prepare
-from .plain import read
 
 DELIMITERS = ",;\t|"
 # Few lines, because the sniffer's patterns are slow.
-SAMPLE = 8 * 1024
+SAMPLE_LENGTH = 8 * 1024
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    content = read(data)
+    content = decode_text(data)
     csv.field_size_limit(len(content) + 1)
-    reader = csv.reader(io.StringIO(content, newline=""), dialect(content[:SAMPLE]), strict=False)
-    TableRows(text, limits["max_cells"]).add(reader)
+    reader = csv.reader(io.StringIO(content, newline=""), detect_dialect(content[:SAMPLE_LENGTH]), strict=False)
+    TableWriter(text, limits["max_cells"]).add(reader)
 
 
-def dialect(sample: str) -> type[csv.Dialect]:
+def detect_dialect(sample: str) -> type[csv.Dialect]:
     """The detected delimiter and quoting; the usual ones if detection fails.
 
-    >>> dialect("a;b;c\\n1;2;3\\n").delimiter, dialect("one\\ntwo\\n").delimiter
+    >>> detect_dialect("a;b;c\\n1;2;3\\n").delimiter, detect_dialect("one\\ntwo\\n").delimiter
     (';', ',')
     """
     end = sample.rfind("\n")

@@ -10,7 +10,7 @@ from typing import Any
 from lxml import etree
 
 from ..common import archive
-from ..common.failures import damaged
+from ..common.failures import damaged_error
 from ..common.text_writer import TextWriter
 
 NAMESPACE = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -24,38 +24,38 @@ PARAGRAPH, TABLE, ROW, CELL = qn("p"), qn("tbl"), qn("tr"), qn("tc")
 SUBSTITUTES = {qn("tab"): "\t", qn("br"): "\n", qn("cr"): "\n", qn("noBreakHyphen"): "-"}
 # Deleted and moved text, properties, and fallbacks for older programs.
 FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-IGNORED = {qn("del"), qn("moveFrom"), qn("pPr"), qn("rPr"), qn("sectPr"), FALLBACK}
+IGNORED_TAGS = {qn("del"), qn("moveFrom"), qn("pPr"), qn("rPr"), qn("sectPr"), FALLBACK}
 TEXT, TEXT_BOX = qn("t"), qn("txbxContent")
 HEADING_STYLE = re.compile(r"heading (\d)", re.IGNORECASE)
 TITLE_LEVEL = 1
 # The default name of the document part.
-MAIN = "word/document.xml"
+MAIN_PART = "word/document.xml"
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
     """Only the document part is required; a file without styles has no headings."""
-    archive.check(data, limits)
+    archive.check_archive(data, limits)
     with zipfile.ZipFile(BytesIO(data)) as file:
-        main = target(file, "", "officeDocument") or MAIN
-        document = tree(file, main)
+        main = relationship_target(file, "", "officeDocument") or MAIN_PART
+        document = parse_part(file, main)
         body = None if document is None else document.find(qn("body"))
         if body is None:
-            raise damaged()
-        styles = tree(file, target(file, main, "styles"))
-    walk(body, text, {} if styles is None else heading_levels(styles))
+            raise damaged_error()
+        styles = parse_part(file, relationship_target(file, main, "styles"))
+    write_blocks(body, text, {} if styles is None else heading_levels(styles))
 
 
-def target(file: zipfile.ZipFile, source: str, kind: str) -> str:
+def relationship_target(file: zipfile.ZipFile, source: str, kind: str) -> str:
     """The name of the part that `source` ("" for the file itself) refers to with this relationship, or ""."""
     folder, name = posixpath.split(source)
-    relations = tree(file, posixpath.join(folder, "_rels", f"{name}.rels"))
+    relations = parse_part(file, posixpath.join(folder, "_rels", f"{name}.rels"))
     for relation in () if relations is None else relations:
         if isinstance(relation.tag, str) and relation.get("Type", "").endswith(f"/relationships/{kind}"):
             return posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).lstrip("/")
     return ""
 
 
-def tree(file: zipfile.ZipFile, name: str) -> Any:
+def parse_part(file: zipfile.ZipFile, name: str) -> Any:
     """Parses a part; None if it does not exist."""
     if name not in file.namelist():
         return None
@@ -65,71 +65,71 @@ def tree(file: zipfile.ZipFile, name: str) -> Any:
 
 
 def heading_levels(styles: Any) -> dict[str, int]:
-    levels = {style.get(qn("styleId"), ""): level_of(style) for style in styles.iter(qn("style"))}
+    levels = {style.get(qn("styleId"), ""): style_level(style) for style in styles.iter(qn("style"))}
     return {name: level for name, level in levels.items() if level}
 
 
-def level_of(style: Any) -> int:
+def style_level(style: Any) -> int:
     """The heading level of a style, from its name (English in every language) or its outline level; 0 if none."""
     named = style.find(qn("name"))
     name = "" if named is None else named.get(qn("val"), "").lower()
     if match := HEADING_STYLE.fullmatch(name):
         return int(match[1])
-    return TITLE_LEVEL if name == "title" else outline(style)
+    return TITLE_LEVEL if name == "title" else outline_level(style)
 
 
-def outline(element: Any) -> int:
+def outline_level(element: Any) -> int:
     level = element.find(f"{qn('pPr')}/{qn('outlineLvl')}")
     value = "" if level is None else level.get(qn("val"), "")
     return int(value) + 1 if value.isdecimal() and int(value) < 9 else 0
 
 
-def walk(element: Any, text: TextWriter, levels: dict[str, int]) -> None:
+def write_blocks(element: Any, text: TextWriter, levels: dict[str, int]) -> None:
     """Write the blocks of an element, also those in content controls and tracked changes."""
     for child in element:
         if child.tag == PARAGRAPH:
             add_paragraph(child, text, levels)
         elif child.tag == TABLE:
-            text.add_table(map(content_of, within(row, CELL)) for row in within(child, ROW))
-        elif child.tag not in IGNORED:
-            walk(child, text, levels)
+            text.add_table(map(cell_text, find_within(row, CELL)) for row in find_within(child, ROW))
+        elif child.tag not in IGNORED_TAGS:
+            write_blocks(child, text, levels)
 
 
 def add_paragraph(paragraph: Any, text: TextWriter, levels: dict[str, int]) -> None:
-    content = "".join(pieces(paragraph))
+    content = "".join(text_pieces(paragraph))
     style = paragraph.find(f"{qn('pPr')}/{qn('pStyle')}")
-    level = outline(paragraph) or levels.get("" if style is None else style.get(qn("val"), ""), 0)
+    level = outline_level(paragraph) or levels.get("" if style is None else style.get(qn("val"), ""), 0)
     if level and content.strip():
         text.heading(level, content)
     else:
         text.add(content)
     for box in paragraph.iter(TEXT_BOX):
-        if not any(ancestor.tag in IGNORED for ancestor in box.iterancestors()):
-            walk(box, text, levels)
+        if not any(ancestor.tag in IGNORED_TAGS for ancestor in box.iterancestors()):
+            write_blocks(box, text, levels)
 
 
-def pieces(element: Any) -> Iterator[str]:
+def text_pieces(element: Any) -> Iterator[str]:
     """The text of runs, hyperlinks, insertions and content controls; text boxes follow their paragraph."""
     for child in element:
         if child.tag == TEXT:
             yield child.text or ""
         elif child.tag in SUBSTITUTES:
             yield SUBSTITUTES[child.tag]
-        elif child.tag not in IGNORED and child.tag != TEXT_BOX:
-            yield from pieces(child)
+        elif child.tag not in IGNORED_TAGS and child.tag != TEXT_BOX:
+            yield from text_pieces(child)
 
 
-def within(element: Any, tag: str) -> Iterator[Any]:
+def find_within(element: Any, tag: str) -> Iterator[Any]:
     """Rows or cells, also inside content controls, but not those of nested tables."""
     for child in element:
         if child.tag == tag:
             yield child
-        elif child.tag not in IGNORED and child.tag not in (TABLE, PARAGRAPH):
-            yield from within(child, tag)
+        elif child.tag not in IGNORED_TAGS and child.tag not in (TABLE, PARAGRAPH):
+            yield from find_within(child, tag)
 
 
-def content_of(cell: Any) -> str:
-    return " ".join("".join(pieces(paragraph)) for paragraph in cell.iter(PARAGRAPH))
+def cell_text(cell: Any) -> str:
+    return " ".join("".join(text_pieces(paragraph)) for paragraph in cell.iter(PARAGRAPH))
 
 
 def prepare() -> None:

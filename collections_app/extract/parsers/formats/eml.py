@@ -10,13 +10,13 @@ from typing import Any
 
 from ..common import decoding, visible_html
 from ..common.decoding import NotText, decode
-from ..common.text_writer import LINE, TextWriter
+from ..common.text_writer import LINE_GAP, TextWriter
 
-HEADERS = ("Subject", "From", "To", "Cc", "Date")
+KEPT_HEADERS = ("Subject", "From", "To", "Cc", "Date")
 # Of one raw header; the rest, such as more recipients, is left out.
 MAX_HEADER_LENGTH = 20_000
 MAX_ATTACHMENTS = 200
-SAMPLE = (
+SAMPLE_MESSAGE = (
     b"Subject: =?koi8-r?B?8NLJ18XU?=\nFrom: a@b.example\nDate: Mon, 1 Jan 2024 10:00:00 +0000\n"
     b'Content-Type: multipart/mixed; boundary="x"\n\n--x\nContent-Type: text/html; charset=utf-8\n'
     b"Content-Transfer-Encoding: base64\n\nPGI+aGk8L2I+\n--x\nContent-Type: text/plain\n"
@@ -25,7 +25,7 @@ SAMPLE = (
 )
 
 
-class ShortHeaders(policy.EmailPolicy):
+class TruncatingPolicy(policy.EmailPolicy):
     """Truncates headers, since the library's parsing takes quadratic time."""
 
     def header_fetch_parse(self, name: str, value: str) -> Any:
@@ -33,29 +33,29 @@ class ShortHeaders(policy.EmailPolicy):
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    message: Any = BytesParser(_class=EmailMessage, policy=ShortHeaders()).parsebytes(data)
+    message: Any = BytesParser(_class=EmailMessage, policy=TruncatingPolicy()).parsebytes(data)
     # Mail programs show the first header of each name.
     headers = {name.title(): raw for name, raw in reversed(list(message.raw_items()))}
-    headers = {name: str(raw) for name, raw in headers.items() if name in HEADERS}
-    for name in HEADERS:
+    headers = {name: str(raw) for name, raw in headers.items() if name in KEPT_HEADERS}
+    for name in KEPT_HEADERS:
         if len(headers.get(name, "")) > MAX_HEADER_LENGTH:
             text.warn(f"Only the first {MAX_HEADER_LENGTH:,} characters of the header {name} were kept.")
-    headers = {name: decoded_header(raw) for name, raw in headers.items()}
+    headers = {name: decode_raw_header(raw) for name, raw in headers.items()}
     text.heading(1, headers.get("Subject", ""), is_written=False)
-    for name in HEADERS:
+    for name in KEPT_HEADERS:
         if value := headers.get(name):
-            text.add(f"{name}: {value}", LINE)
+            text.add(f"{name}: {value}", LINE_GAP)
     body = message.get_body(preferencelist=("plain", "html"))
     if body is not None:
         add_body(body, text)
-    if names := list(attachments(message, body)):
+    if names := list(attachment_names(message, body)):
         text.add("Attachments: " + ", ".join(names))
 
 
-def decoded_header(raw: str) -> str:
+def decode_raw_header(raw: str) -> str:
     """Decodes a raw header. The library's parsing of addresses took seconds for thousands of them.
 
-    >>> decoded_header("=?utf-8?q?Gr=C3=B6=C3=9Fe?=\\n of it")
+    >>> decode_raw_header("=?utf-8?q?Gr=C3=B6=C3=9Fe?=\\n of it")
     'Größe of it'
     """
     raw = raw[:MAX_HEADER_LENGTH]
@@ -78,12 +78,12 @@ def add_body(body: Any, text: TextWriter) -> None:
         text.warn("The body of the email was skipped because its encoding is not a common one.")
         return
     if body.get_content_subtype() == "html":
-        visible_html.write(words, text)
+        visible_html.write_visible_text(words, text)
     else:
-        text.add(words.replace("\r\n", LINE).strip())
+        text.add(words.replace("\r\n", LINE_GAP).strip())
 
 
-def attachments(message: Any, body: Any) -> Iterator[str]:
+def attachment_names(message: Any, body: Any) -> Iterator[str]:
     """The names of the attachments; their content is not part of the document."""
     count = 0
     for part in message.walk():
@@ -95,5 +95,5 @@ def attachments(message: Any, body: Any) -> Iterator[str]:
 
 def prepare() -> None:
     """Parses a sample, since the library imports decoders when it first needs them."""
-    parse(SAMPLE, TextWriter(len(SAMPLE) * 2), {})
+    parse(SAMPLE_MESSAGE, TextWriter(len(SAMPLE_MESSAGE) * 2), {})
     decoding.prepare(is_declared=True)

@@ -7,8 +7,8 @@ import trafilatura
 
 from ..common import decoding, visible_html
 from ..common.decoding import NotText, decode
-from ..common.failures import damaged
-from ..common.text_writer import LINE, PARAGRAPH, TextWriter
+from ..common.failures import damaged_error
+from ..common.text_writer import LINE_GAP, PARAGRAPH_GAP, TextWriter
 
 DECLARED_ENCODING = re.compile(
     rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})|<\?xml[^>]*encoding=[\"']([A-Za-z0-9_.:-]{1,40})"
@@ -24,20 +24,20 @@ def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
     try:
         page = decode(data, declared=declared)
     except NotText:
-        raise damaged("The file is not text in any common encoding.") from None
+        raise damaged_error("The file is not text in any common encoding.") from None
     write_page(page, text)
 
 
 def write_page(page: str, text: TextWriter) -> None:
     if not visible_html.fits_tree(page):
-        visible_html.write(page, text)
+        visible_html.write_visible_text(page, text)
         return
     article = trafilatura.bare_extraction(page, include_comments=False, favor_recall=True, with_metadata=False)
     body = getattr(article, "body", None)
     if body is not None and "".join(body.itertext()).strip():
         write_article(body, text)
     if not text.length:
-        visible_html.write(page, text)
+        visible_html.write_visible_text(page, text)
 
 
 def write_article(element: Any, text: TextWriter) -> None:
@@ -45,18 +45,20 @@ def write_article(element: Any, text: TextWriter) -> None:
     for child in element:
         kind = str(child.tag)
         if kind == "head":
-            text.heading(visible_html.HEADINGS.get(child.get("rend", ""), 2), inline(child))
+            text.heading(visible_html.HEADING_LEVELS.get(child.get("rend", ""), 2), inline_text(child))
         elif kind == "table":
             text.add_table(["".join(cell.itertext()) for cell in row.iter("cell")] for row in child.iter("row"))
         elif any(element.tag in ARTICLE_BLOCKS for element in child.iterdescendants()):
             text.add(" ".join((child.text or "").split()))
             write_article(child, text)
         else:
-            text.add(inline(child), LINE if kind == "item" and child.getprevious() is not None else PARAGRAPH)
+            text.add(
+                inline_text(child), LINE_GAP if kind == "item" and child.getprevious() is not None else PARAGRAPH_GAP
+            )
         text.add(" ".join((child.tail or "").split()))
 
 
-def inline(element: Any) -> str:
+def inline_text(element: Any) -> str:
     for line_break in element.iter("lb"):
         line_break.text = "\n"
     content = "".join(element.itertext())

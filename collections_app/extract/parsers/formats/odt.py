@@ -9,57 +9,60 @@ from odf.namespaces import OFFICENS, TABLENS, TEXTNS
 from odf.opendocument import OpenDocumentText, load
 
 from ..common import archive
-from ..common.failures import damaged, encrypted
+from ..common.failures import damaged_error, encrypted_error
 from ..common.text_writer import TextWriter
 
-HEADING, BLOCK, ROW = (TEXTNS, "h"), (TEXTNS, "p"), (TABLENS, "table-row")
+HEADING, PARAGRAPH, ROW = (TEXTNS, "h"), (TEXTNS, "p"), (TABLENS, "table-row")
 TABLE, CELLS = (TABLENS, "table"), ((TABLENS, "table-cell"), (TABLENS, "covered-table-cell"))
 # Deleted text, comments, and notes, which would interrupt the sentence.
-IGNORED = {(TEXTNS, "tracked-changes"), (OFFICENS, "annotation"), (TEXTNS, "note")}
+IGNORED_ELEMENTS = {(TEXTNS, "tracked-changes"), (OFFICENS, "annotation"), (TEXTNS, "note")}
 MAX_SPACES = 100
-TEXT_NODES = (3, 4)
+TEXT_NODE_TYPES = (3, 4)
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    archive.check(data, limits)
+    archive.check_archive(data, limits)
     with zipfile.ZipFile(BytesIO(data)) as file:
         if b"encryption-data" in file.read("META-INF/manifest.xml"):
-            raise encrypted()
+            raise encrypted_error()
     body = getattr(load(BytesIO(data)), "text", None)
     if body is None:
-        raise damaged()
-    walk(body, text)
+        raise damaged_error()
+    write_blocks(body, text)
 
 
-def walk(element: Any, text: TextWriter) -> None:
+def write_blocks(element: Any, text: TextWriter) -> None:
     for child in element.childNodes:
         name = getattr(child, "qname", None)
         if name == HEADING:
             level = str(child.attributes.get((TEXTNS, "outline-level"), "1"))
-            text.heading(int(level) if level.isdecimal() else 1, content(child))
-        elif name == BLOCK:
-            text.add(content(child))
-            frames(child, text)
+            text.heading(int(level) if level.isdecimal() else 1, element_text(child))
+        elif name == PARAGRAPH:
+            text.add(element_text(child))
+            write_text_boxes(child, text)
         elif name == TABLE:
-            text.add_table([" ".join(paragraphs(cell)) for cell in within(row, CELLS)] for row in within(child, (ROW,)))
-        elif name and name not in IGNORED:
-            walk(child, text)
+            text.add_table(
+                [" ".join(paragraph_texts(cell)) for cell in find_within(row, CELLS)]
+                for row in find_within(child, (ROW,))
+            )
+        elif name and name not in IGNORED_ELEMENTS:
+            write_blocks(child, text)
 
 
-def frames(paragraph: Any, text: TextWriter) -> None:
+def write_text_boxes(paragraph: Any, text: TextWriter) -> None:
     """Write the text boxes of a paragraph, which are not part of its text."""
     for child in paragraph.childNodes:
         if getattr(child, "qname", ("", ""))[1] in ("frame", "text-box", "span", "a"):
-            walk(child, text) if child.qname[1] == "text-box" else frames(child, text)
+            write_blocks(child, text) if child.qname[1] == "text-box" else write_text_boxes(child, text)
 
 
-def content(element: Any) -> str:
-    return "".join(pieces(element)).strip()
+def element_text(element: Any) -> str:
+    return "".join(text_pieces(element)).strip()
 
 
-def pieces(element: Any) -> Iterator[str]:
+def text_pieces(element: Any) -> Iterator[str]:
     for child in element.childNodes:
-        if child.nodeType in TEXT_NODES:
+        if child.nodeType in TEXT_NODE_TYPES:
             yield child.data
             continue
         name = child.qname
@@ -69,26 +72,26 @@ def pieces(element: Any) -> Iterator[str]:
             yield "\t"
         elif name == (TEXTNS, "line-break"):
             yield "\n"
-        elif name not in IGNORED and name[1] != "text-box":
-            yield from pieces(child)
+        elif name not in IGNORED_ELEMENTS and name[1] != "text-box":
+            yield from text_pieces(child)
 
 
-def within(element: Any, names: tuple[Any, ...]) -> Iterator[Any]:
+def find_within(element: Any, names: tuple[Any, ...]) -> Iterator[Any]:
     for child in element.childNodes:
         name = getattr(child, "qname", None)
         if name in names:
             yield child
-        elif name and name not in IGNORED:
-            yield from within(child, names)
+        elif name and name not in IGNORED_ELEMENTS:
+            yield from find_within(child, names)
 
 
-def paragraphs(cell: Any) -> Iterator[str]:
+def paragraph_texts(cell: Any) -> Iterator[str]:
     for child in cell.childNodes:
         name = getattr(child, "qname", None)
-        if name in (BLOCK, HEADING):
-            yield content(child)
-        elif name and name not in IGNORED:
-            yield from paragraphs(child)
+        if name in (PARAGRAPH, HEADING):
+            yield element_text(child)
+        elif name and name not in IGNORED_ELEMENTS:
+            yield from paragraph_texts(child)
 
 
 def prepare() -> None:

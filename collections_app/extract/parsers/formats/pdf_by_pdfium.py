@@ -6,46 +6,46 @@ from typing import Any
 import pypdfium2
 from pypdfium2 import raw
 
-from ..common.failures import ParserRefused, damaged, encrypted
+from ..common.failures import ParserRefused, damaged_error, encrypted_error
 from ..common.text_writer import TextWriter
 
 # The library's characters for a hyphen at the end of a line.
-BROKEN_WORD = re.compile("[\x02\ufffe]\n?")
-PROTECTED = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
+LINE_END_HYPHEN = re.compile("[\x02\ufffe]\n?")
+PROTECTION_ERRORS = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
-        if getattr(error, "err_code", None) in PROTECTED:
-            raise encrypted() from None
-        raise damaged() from None
-    pages = len(document)
-    if pages > limits["max_pages"]:
+        if getattr(error, "err_code", None) in PROTECTION_ERRORS:
+            raise encrypted_error() from None
+        raise damaged_error() from None
+    page_count = len(document)
+    if page_count > limits["max_pages"]:
         raise ParserRefused("limit_pages", f"The file has more than {limits['max_pages']} pages.")
-    if not pages:
-        raise damaged()
-    unread = 0
-    for number in range(pages):
+    if not page_count:
+        raise damaged_error()
+    unreadable_pages = 0
+    for number in range(page_count):
         text.page()
         try:
-            text.add(text_of(document, number))
+            text.add(page_text(document, number))
         except pypdfium2.PdfiumError:
-            unread += 1
-    if unread == pages:
-        raise damaged()
-    if unread:
-        text.warn(f"{unread} of {pages} pages could not be read.")
+            unreadable_pages += 1
+    if unreadable_pages == page_count:
+        raise damaged_error()
+    if unreadable_pages:
+        text.warn(f"{unreadable_pages} of {page_count} pages could not be read.")
 
 
-def text_of(document: Any, number: int) -> str:
+def page_text(document: Any, number: int) -> str:
     page = document[number]
     try:
         lines: str = page.get_textpage().get_text_range()
     finally:
         page.close()
-    return BROKEN_WORD.sub("", lines.replace("\r\n", "\n")).strip()
+    return LINE_END_HYPHEN.sub("", lines.replace("\r\n", "\n")).strip()
 
 
 def prepare() -> None:

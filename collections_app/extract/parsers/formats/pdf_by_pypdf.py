@@ -7,7 +7,7 @@ import pypdf
 from pypdf import filters
 from pypdf.errors import PyPdfError
 
-from ..common.failures import ParserRefused, damaged, encrypted
+from ..common.failures import ParserRefused, damaged_error, encrypted_error
 from ..common.text_writer import TextWriter
 
 # Images are not read, so no other program must be started for them.
@@ -17,21 +17,21 @@ filters.JBIG2DEC_BINARY = None
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
     reader = pypdf.PdfReader(BytesIO(data), strict=False)
     if reader.is_encrypted and not reader.decrypt(""):
-        raise encrypted()
-    pages = len(reader.pages)
-    if pages > limits["max_pages"]:
+        raise encrypted_error()
+    page_count = len(reader.pages)
+    if page_count > limits["max_pages"]:
         raise ParserRefused("limit_pages", f"The file has more than {limits['max_pages']} pages.")
-    unread = 0
+    unreadable_pages = 0
     for page in reader.pages:
         text.page()
         try:
             text.add(page.extract_text().strip())
         except (PyPdfError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
-            unread += 1
-    if unread == pages:
-        raise damaged()
-    if unread:
-        text.warn(f"{unread} of {pages} pages could not be read.")
+            unreadable_pages += 1
+    if unreadable_pages == page_count:
+        raise damaged_error()
+    if unreadable_pages:
+        text.warn(f"{unreadable_pages} of {page_count} pages could not be read.")
 
 
 def prepare() -> None:

@@ -4,19 +4,19 @@ from typing import Any
 
 from ..common import decoding
 from ..common.decoding import NotText, decode
-from ..common.failures import damaged
+from ..common.failures import damaged_error
 from ..common.text_writer import TextWriter
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    text.add_verbatim(read(data))
+    text.add_verbatim(decode_text(data))
 
 
-def read(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     try:
         return decode(data)
     except NotText:
-        raise damaged("The file is not text in any common encoding.") from None
+        raise damaged_error("The file is not text in any common encoding.") from None
 
 
 prepare = decoding.prepare

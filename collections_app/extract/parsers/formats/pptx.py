@@ -13,7 +13,7 @@ from ..common.text_writer import TextWriter
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    archive.check(data, limits)
+    archive.check_archive(data, limits)
     slides = pptx.Presentation(BytesIO(data)).slides
     if len(slides) > limits["max_pages"]:
         raise ParserRefused("limit_pages", f"The file has more than {limits['max_pages']} slides.")
@@ -26,7 +26,7 @@ def add_slide(slide: Any, text: TextWriter) -> None:
     title = slide.shapes.title
     if title is not None and title.has_text_frame:
         text.heading(1, with_line_breaks(title.text_frame.text))
-    for shape in leaves(slide.shapes):
+    for shape in leaf_shapes(slide.shapes):
         if title is not None and shape.shape_id == title.shape_id:
             continue
         if getattr(shape, "has_table", False):
@@ -37,10 +37,10 @@ def add_slide(slide: Any, text: TextWriter) -> None:
         text.add(with_line_breaks(notes.text))
 
 
-def leaves(shapes: Any) -> Iterator[Any]:
+def leaf_shapes(shapes: Any) -> Iterator[Any]:
     for shape in shapes:
         if isinstance(shape, GroupShape):  # `shape_type` raises for unknown shapes
-            yield from leaves(shape.shapes)
+            yield from leaf_shapes(shape.shapes)
         else:
             yield shape
 

@@ -6,22 +6,22 @@ from typing import Any
 from striprtf.striprtf import rtf_to_text
 
 from ..common import decoding
-from ..common.decoding import decoded
+from ..common.decoding import try_decode
 from ..common.text_writer import TextWriter
 
 CODE_PAGE = re.compile(rb"\\ansicpg(\d{1,9})")
-NO_CHARACTER = re.compile(r"\\u-?\d{6,}")
-WESTERN = "cp1252"
+INVALID_ESCAPE = re.compile(r"\\u-?\d{6,}")
+WESTERN_CODE_PAGE = "cp1252"
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
     declared = CODE_PAGE.search(data)
-    encoding = f"cp{declared[1].decode()}" if declared else WESTERN
-    if decoded(b"", encoding, False) is None:
-        data, encoding = CODE_PAGE.sub(rb"\\ansicpg1252", data), WESTERN
+    encoding = f"cp{declared[1].decode()}" if declared else WESTERN_CODE_PAGE
+    if try_decode(b"", encoding, False) is None:
+        data, encoding = CODE_PAGE.sub(rb"\\ansicpg1252", data), WESTERN_CODE_PAGE
     # Nearly always ASCII; other bytes are in the declared code page.
-    content = decoded(data, encoding, False)
-    content = NO_CHARACTER.sub("", data.decode("latin-1") if content is None else content)
+    content = try_decode(data, encoding, False)
+    content = INVALID_ESCAPE.sub("", data.decode("latin-1") if content is None else content)
     text.add(plain_text(content))
 
 
@@ -30,7 +30,7 @@ def plain_text(content: str) -> str:
     >>> plain_text("{\\\\rtf1 Hello \\\\b you}")
     'Hello you'
     """
-    text: str = rtf_to_text(content, encoding=WESTERN, errors="replace")  # type: ignore[no-untyped-call]
+    text: str = rtf_to_text(content, encoding=WESTERN_CODE_PAGE, errors="replace")  # type: ignore[no-untyped-call]
     return text.strip()
 
 

@@ -8,25 +8,25 @@ from typing import Any
 import openpyxl
 
 from ..common import archive
-from ..common.table_rows import TableRows
+from ..common.table_rows import TableWriter
 from ..common.text_writer import TextWriter
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    archive.check(data, limits)
+    archive.check_archive(data, limits)
     warnings.simplefilter("ignore")  # unknown parts of a workbook
-    book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
-    rows = TableRows(text, limits["max_cells"])
-    for sheet in book.worksheets:
+    workbook = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
+    rows = TableWriter(text, limits["max_cells"])
+    for sheet in workbook.worksheets:
         text.heading(1, sheet.title)
         # Otherwise the library trusts the size declared in the sheet, and read 4 of a million rows.
         sheet.reset_dimensions()
-        rows.add([formatted(value) for value in row] for row in sheet.iter_rows(values_only=True))
+        rows.add([format_cell(value) for value in row] for row in sheet.iter_rows(values_only=True))
 
 
-def formatted(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """
-    >>> formatted(2.0), formatted(True), formatted(datetime.datetime(2024, 5, 1)), formatted(None)
+    >>> format_cell(2.0), format_cell(True), format_cell(datetime.datetime(2024, 5, 1)), format_cell(None)
     ('2', 'TRUE', '2024-05-01', '')
     """
     if value is None:
@@ -44,8 +44,8 @@ def formatted(value: Any) -> str:
 def prepare() -> None:
     """Reads a workbook, since the library imports some modules when it first reads one."""
     file = BytesIO()
-    book = openpyxl.Workbook()
-    book.active.append(["a", 1, datetime.date(2024, 5, 1)])
-    book.save(file)
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["a", 1, datetime.date(2024, 5, 1)])
+    workbook.save(file)
     for sheet in openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets:
         list(sheet.iter_rows(values_only=True))

@@ -25,7 +25,7 @@ FORGED: tuple[tuple[str, list[Any]], ...] = (
     ("collections_app.tasks.work", [999_999]),
     ("collections_app.tasks.work", ["'; DROP TABLE document", {"a": None}]),
     ("collections_app.tasks.purge", [[]]),
-    ("collections_app.ingest.worker.work_on", [1, "x"]),
+    ("collections_app.ingest.worker.process_version", [1, "x"]),
     ("collections_app.tasks.sweep", []),
 )
 
