@@ -18,7 +18,7 @@ TEXT_CONFIGURATIONS = (
     "indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish tamil "
     "turkish yiddish"
 )
-LANGUAGE_HELP = "Language for keyword search in newly added documents. Leave empty to detect it for each document."
+LANGUAGE_HELP = "Keyword search language of new and reprocessed documents. Leave empty to detect it for each document."
 NAME_TAKEN = "A collection with this name already exists."
 
 
@@ -46,7 +46,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
         }  # fmt: skip
         help_texts = {
             "text_configuration": LANGUAGE_HELP,
-            "chunk_size": "Characters per passage. Applies to newly added documents.",
+            "chunk_size": "Maximum characters per passage in new and reprocessed documents.",
             "chunk_overlap": "Characters repeated from the previous passage; at most half of the chunk size.",
         }
 

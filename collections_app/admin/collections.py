@@ -39,7 +39,10 @@ def collections_with_role(role: Role) -> Iterator[str]:
         has_role = {f"{role_kind.removesuffix('s')}_roles__contains": [role.pk]}
         collections = Collection.objects.filter(deleted_at__isnull=True, **has_role)
         yield from named(
-            [f"Not deleted: the collection “{name}”, which loses it from its {role_kind}" for name in collections]
+            [
+                f"Not deleted: the collection “{name}”, which will lose this role from its {role_kind}"
+                for name in collections
+            ]
         )
 
 
@@ -154,7 +157,11 @@ class CollectionAdmin(TrackedAdmin):
             messages.warning(request, LOST_ACCESS_WARNING)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        protected = [f"{obj}, which others manage" for obj in objs if not self.has_delete_permission(request, obj)]
+        protected = [
+            f"{obj}, which you are not allowed to delete"
+            for obj in objs
+            if not self.has_delete_permission(request, obj)
+        ]
         counts_by_id = counts.count_by_collection([obj.pk for obj in objs])
         deleted = []
         for obj in objs:

@@ -45,7 +45,7 @@ class CollectionFilter(admin.SimpleListFilter):
         choices = list(readable[: MAX_NAMED + 1])
         if len(choices) <= MAX_NAMED:
             return choices
-        self.title = f"collection, the first {MAX_NAMED}"
+        self.title = f"collection (first {MAX_NAMED})"
         selected = readable.filter(pk=request.GET.get(self.parameter_name, ""))
         return list(dict.fromkeys([*choices[:MAX_NAMED], *selected]))
 
@@ -71,7 +71,7 @@ def newest_version_column(description: str, value: Callable[[Version], Any], def
 class DocumentAdmin(ReadOnlyAdmin):
     """Documents of collections that the user can read, without their text."""
 
-    holds = "Documents of the collections that you can search. Add and change them on the page of their collection."
+    holds = "Documents of the collections that you can search. To add or change one, open its collection."
 
     list_display = ("display_title", "collection", "state", "chunks", "loaded_at", "error")
     list_filter = [DocumentStateFilter, CollectionFilter]

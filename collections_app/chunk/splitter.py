@@ -94,7 +94,9 @@ def passage_spans(
             result.pop()
         result.append((start, end))
     if len(result) > MAX_PASSAGES:
-        raise TooManyPassages(f"The text has more than {MAX_PASSAGES:,} passages.")
+        raise TooManyPassages(
+            f"The text would be split into more than {MAX_PASSAGES:,} passages. Send it as several documents."
+        )
     return result
 
 

@@ -19,15 +19,15 @@ from .request import EmbeddingRequest, ProviderEndpoint
 DISCONNECT_ERRORS = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
 # Statuses that say that the texts are the problem. Other errors may be temporary.
 TEXT_ERROR_MESSAGES = {
-    400: "The embedding provider refused the texts (400). A text may be too long for the model, or the number of "
+    400: "The embedding provider refused the texts (HTTP 400). A text may be too long for the model, or the number of "
     "dimensions may not be supported.",
-    413: "The embedding provider refused the texts as too large (413).",
-    422: "The embedding provider refused the texts (422).",
+    413: "The embedding provider refused the texts because they are too large (HTTP 413).",
+    422: "The embedding provider refused the texts (HTTP 422).",
 }
 CONFIGURATION_ERROR_MESSAGES = {
-    401: "The embedding provider does not accept the key in OPENAI_API_KEY (401).",
-    403: "The embedding provider does not allow this key to use the model (403).",
-    404: "The embedding provider does not know this address or model (404). Check OPENAI_BASE_URL and "
+    401: "The embedding provider does not accept the key in OPENAI_API_KEY (HTTP 401).",
+    403: "The embedding provider does not allow this key to use the model (HTTP 403).",
+    404: "The embedding provider does not know this URL or model (HTTP 404). Check OPENAI_BASE_URL and "
     "SVC_EMBEDDING_MODEL.",
 }
 
@@ -45,10 +45,12 @@ class _ErrorStatus(Exception):
         if message := CONFIGURATION_ERROR_MESSAGES.get(self.status):
             return EmbeddingMisconfigured(message)
         if 300 <= self.status < 400:
-            return EmbeddingMisconfigured(f"The embedding provider redirects ({self.status}). Set its final address.")
+            return EmbeddingMisconfigured(
+                f"The embedding provider redirects requests (HTTP {self.status}). Set OPENAI_BASE_URL to the final URL."
+            )
         after_s = parse_retry_after(self.retry_after)
         return EmbeddingUnavailable(
-            f"The embedding provider is unavailable ({self.status}).",
+            f"The embedding provider is unavailable (HTTP {self.status}).",
             retry_after_s=None if after_s is None else math.ceil(after_s),
         )
 
@@ -121,7 +123,7 @@ class EmbeddingClient:
         ) as response:
             if response.headers.get("content-encoding", "identity").lower() != "identity":
                 raise EmbeddingUnavailable(
-                    "The embedding provider compressed its response, although this was not accepted."
+                    "The embedding provider sent a compressed response, which was not requested."
                 )
             body = bytearray()
             for piece in response.iter_bytes():

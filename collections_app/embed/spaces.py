@@ -208,8 +208,8 @@ class Embedder:
         if len(stored) != len(vector) or cosine(stored, vector) < MIN_SAME_MODEL_COSINE:
             raise EmbeddingRefused(
                 MODEL_CHANGED,
-                f"The embedding provider returns other vectors for {self._space.model} than before: the model was "
-                "changed. Restore the former model, or run: manage.py collections model-changed",
+                f"The embedding provider now returns different vectors for {self._space.model}, so the model has "
+                "changed. Restore the previous model, or run: manage.py collections model-changed",
             )
         _state.unchanged_until[self._space.pk] = time.monotonic() + MODEL_TRUST_S
 

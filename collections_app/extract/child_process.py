@@ -30,11 +30,11 @@ def run_parser(parser: str, data: bytes, limits: ExtractionLimits, *, deadline: 
         case sandbox.Ending.DONE:
             return result.output
         case sandbox.Ending.TIMED_OUT:
-            raise UnreadableFile("limit_time", "Reading the file takes too long.", is_temporary=result.was_starved)
+            raise UnreadableFile("limit_time", "Reading the file took too long.", is_temporary=result.was_starved)
         case sandbox.Ending.OUT_OF_MEMORY:
-            raise UnreadableFile("limit_memory", "Reading the file needs too much memory.")
+            raise UnreadableFile("limit_memory", "Reading the file required too much memory.")
         case sandbox.Ending.TOO_LARGE:
-            raise UnreadableFile("limit_characters", "The file contains more text than is accepted.")
+            raise UnreadableFile("limit_characters", "The file contains too much text.")
     raise UnreadableFile("damaged", DAMAGED_MESSAGE)
 
 

@@ -48,9 +48,9 @@ ENTRY_HEADER = re.compile(rb"PK\x03\x04.{22}(?P<length>.{2}).{2}", re.DOTALL)
 OTHER_KIND_LABELS = {
     "ole": "an older Office file or one that is protected by a password",
     "binary": "neither text nor one of the accepted formats",
-    "zip": "an archive of which only the beginning was examined",
+    "zip": "an archive that could not be examined completely",
     "archive": "an archive, and not one of the accepted formats",
-    "eml": "an e-mail",
+    "eml": "an email",
 }
 
 
@@ -63,7 +63,7 @@ def recognize_format(head: bytes, filename: str, declared_type: str = "") -> str
     'pdf'
     >>> recognize_format(b"<!DOCTYPE html><p>Hi", "report.pdf")
     Traceback (most recent call last):
-    system.errors.UnsupportedMedia: The file is named .pdf, but its content is HTML.
+    system.errors.UnsupportedMedia: The file has the extension .pdf, but its content is HTML.
     """
     kind = sniff_kind(head)
     by_type = format_by_type(declared_type)
@@ -71,15 +71,14 @@ def recognize_format(head: bytes, filename: str, declared_type: str = "") -> str
     if extension:
         format = FORMAT_BY_EXTENSION.get(extension)
         if format is None:
-            raise unsupported_file(
-                f"Files named .{extension[:MAX_QUOTED_LENGTH]} are not accepted. Send {ACCEPTED_FORMAT_LABELS}."
-            )
+            quoted = extension[:MAX_QUOTED_LENGTH]
+            raise unsupported_file(f"The extension .{quoted} is not accepted. Send one of: {ACCEPTED_FORMAT_LABELS}.")
     else:
         format = by_type if by_type in FORMATS else require_format(kind)
     if kind not in FORMATS[format].content_kinds:
-        subject = f"named .{extension}" if extension else f"declared as {FORMATS[format].label}"
+        subject = f"has the extension .{extension}" if extension else f"is declared as {FORMATS[format].label}"
         hint = f" Accepted formats: {ACCEPTED_FORMAT_LABELS}." if kind in OTHER_KIND_LABELS else ""
-        raise unsupported_file(f"The file is {subject}, but its content is {kind_label(kind)}.{hint}")
+        raise unsupported_file(f"The file {subject}, but its content is {kind_label(kind)}.{hint}")
     if by_type == "archive" and format in ARCHIVE_FORMATS:
         by_type = format
     if by_type is not None and by_type != format:
@@ -121,7 +120,7 @@ def format_by_type(declared_type: str) -> str | None:
 
 def require_format(kind: str) -> str:
     if kind not in FORMATS:
-        raise unsupported_file(f"The content is {kind_label(kind)}. Send {ACCEPTED_FORMAT_LABELS}.")
+        raise unsupported_file(f"The content is {kind_label(kind)}. Send one of: {ACCEPTED_FORMAT_LABELS}.")
     return kind
 
 

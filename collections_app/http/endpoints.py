@@ -41,10 +41,12 @@ READ_WITH_BODY_ERRORS = (*READ_ERRORS, *BODY_ERRORS)
 LOAD_ERRORS = (*READ_WITH_BODY_ERRORS, *WRITE_ERRORS, Invalid)
 LOAD_PARAMETERS = [OneCollectionParameters, serializers.LoadParameters.as_post_query_parameters()]
 LOAD_RESPONSES = {
-    200: OpenApiResponse(LoadedSerializer, "The document exists already."),
-    201: OpenApiResponse(LoadedSerializer, "The document can be found; if it is `empty`, it contains no text."),
+    200: OpenApiResponse(LoadedSerializer, "The document already exists."),
+    201: OpenApiResponse(
+        LoadedSerializer, "The document is searchable, or has the status `empty` if it contains no text."
+    ),
     202: OpenApiResponse(
-        LoadedSerializer, "The document is stored and is loaded in the background; poll `status_url`."
+        LoadedSerializer, "The document is stored and will be processed in the background. Poll `status_url`."
     ),
 }
 PASSAGE_RESPONSES = {200: OpenApiResponse(serializers.PassageSerializer(many=True), "The passages, best first.")}
@@ -59,9 +61,9 @@ class CollectionEndpoint(JsonView):
 
 
 class LoadDocument(CollectionEndpoint):
-    """Loads a file and makes it searchable. Creates the collection if it does not exist and you are allowed to.
+    """Loads a file and makes it searchable. Creates the collection if it does not exist and you have permission.
 
-    Every parameter can be given in the query string or in the form.
+    You can send each parameter in the query string or in the form.
     """
 
     http_method_names = ["post"]
@@ -80,9 +82,9 @@ class LoadDocument(CollectionEndpoint):
 
 
 class LoadText(CollectionEndpoint):
-    """Loads a text and makes it searchable. Creates the collection if it does not exist and you are allowed to.
+    """Loads text and makes it searchable. Creates the collection if it does not exist and you have permission.
 
-    Every parameter can be given in the query string or in a JSON body.
+    You can send each parameter in the query string or in a JSON body.
     """
 
     http_method_names = ["post"]
@@ -90,7 +92,7 @@ class LoadText(CollectionEndpoint):
     known = (*load_requests.PARAMETER_NAMES, "text")
 
     @describe(
-        "load_a_text", "Load a text", LOAD_RESPONSES, *LOAD_ERRORS,
+        "load_a_text", "Load text", LOAD_RESPONSES, *LOAD_ERRORS,
         parameters=LOAD_PARAMETERS, request=serializers.TextLoadSerializer,
     )  # fmt: skip
     def post(self, request: Request) -> Response:
@@ -104,7 +106,7 @@ def respond_to_load(request: Request, load_request: loading.LoadRequest, name: s
 
 
 class RelevantDocuments(CollectionEndpoint):
-    """Every parameter can be given in the query string or in a JSON body."""
+    """You can send each parameter in the query string or in a JSON body."""
 
     http_method_names = ["get", "head", "post"]
     known = SearchParameters.names()
@@ -145,7 +147,7 @@ def build_search_request(values: RequestParameters) -> SearchRequest:
 
 
 class ContentByTag(CollectionEndpoint):
-    """Every parameter can be given in the query string or in a JSON body."""
+    """You can send each parameter in the query string or in a JSON body."""
 
     http_method_names = ["get", "head", "post"]
     known = serializers.ContentByTagParameters.names()
@@ -205,7 +207,7 @@ class CollectionList(CollectionEndpoint):
 
 
 class DeleteDocument(CollectionEndpoint):
-    """Every parameter can be given in the query string or in a JSON body."""
+    """You can send each parameter in the query string or in a JSON body."""
 
     http_method_names = ["delete"]
     known = serializers.DeleteDocumentParameters.names()
@@ -228,7 +230,7 @@ class DeleteDocument(CollectionEndpoint):
 
 
 class DeleteCollection(CollectionEndpoint):
-    """Every parameter can be given in the query string or in a JSON body."""
+    """You can send each parameter in the query string or in a JSON body."""
 
     http_method_names = ["delete"]
     known = OneCollectionParameters.names()

@@ -62,7 +62,7 @@ class RequestParameters:
         values = [value for raw in self.values.get(name, ()) if (value := reader(name, raw)) is not None]
         # Compared as JSON, because 1 == True in Python.
         if len({json.dumps(value, sort_keys=True, default=str) for value in values}) > 1:
-            raise parameter_error(name, f"{name} was given twice with different values.", code="contradiction")
+            raise parameter_error(name, f"{name} was given more than once with different values.", code="contradiction")
         return values[0] if values else None
 
     def require(self, name: str, reader: Callable[[str, Any], ParameterValue]) -> ParameterValue:
@@ -105,7 +105,7 @@ def parse_parameters(query: Any, body: Mapping[str, Any], known_names: Sequence[
 def refuse_unknown(
     names: Iterable[str], known_names: Sequence[str], message: str = "The parameter {} does not exist"
 ) -> None:
-    hint = f"; known are {', '.join(known_names)}." if known_names else "."
+    hint = f". Expected one of: {', '.join(known_names)}." if known_names else "."
     unknown = [name[:80] for name in dict.fromkeys(names) if name not in known_names]
     if unknown:
         raise combined(
@@ -125,14 +125,16 @@ def read_text(name: str, value: Any) -> str:
 
 def require_storable(name: str, value: str) -> str:
     if "\x00" in value or has_lone_surrogate(value):
-        raise parameter_error(name, f"{name} contains a character that cannot be stored.")
+        raise parameter_error(
+            name, f"{name} contains a NUL character or an unpaired surrogate, which cannot be stored."
+        )
     return value
 
 
 def read_nonempty_text(name: str, value: Any) -> str:
     content = read_text(name, value)
     if not content:
-        raise parameter_error(name, f"{name} is empty.")
+        raise parameter_error(name, f"{name} must not be empty.")
     return content
 
 
@@ -190,7 +192,7 @@ def choice_reader(allowed: Collection[str]) -> Callable[[str, Any], str]:
     def read(name: str, value: Any) -> str:
         value_text = read_text(name, value)
         if value_text not in allowed:
-            raise parameter_error(name, f"{name} must be one of {', '.join(allowed)}.")
+            raise parameter_error(name, f"{name} must be one of: {', '.join(allowed)}.")
         return value_text
 
     return read
@@ -211,22 +213,22 @@ def read_names(name: str, value: Any) -> list[str]:
         raise parameter_error(name, f"{name} must be an array of strings.")
     unique = list(dict.fromkeys(read_nonempty_text(name, item) for item in value))
     if not 1 <= len(unique) <= MAX_COLLECTIONS:
-        raise parameter_error(name, f"{name} must have 1 to {MAX_COLLECTIONS} names.")
+        raise parameter_error(name, f"{name} must contain 1 to {MAX_COLLECTIONS} names.")
     return unique
 
 
 def read_query(name: str, value: Any) -> str:
     query = read_text(name, value)
     if not query.strip():
-        raise parameter_error(name, f"{name} is empty.")
+        raise parameter_error(name, f"{name} must not be empty.")
     if len(query.encode()) > MAX_QUERY_BYTES:
-        raise parameter_error(name, f"{name} must have at most {MAX_QUERY_BYTES:,} bytes.")
+        raise parameter_error(name, f"{name} must not exceed {MAX_QUERY_BYTES:,} bytes.")
     return query
 
 
 def read_filter_text(name: str, value: Any) -> str:
     if not isinstance(value, TextValue | str):
-        raise parameter_error(name, f"{name} must be a filter, for example type=manual^priority<3.")
+        raise parameter_error(name, f"{name} must be a filter string, such as type=manual^priority<3.")
     return read_text(name, value)
 
 
@@ -234,12 +236,12 @@ def read_filter(values: RequestParameters, name: str) -> Filter:
     """The conditions on metadata; an empty text means no condition."""
     encoded_query = values.get(name, read_filter_text) or ""
     if len(encoded_query.encode()) > MAX_FILTER_BYTES:
-        raise parameter_error(name, f"{name} must have at most {MAX_FILTER_BYTES:,} bytes.")
+        raise parameter_error(name, f"{name} must not exceed {MAX_FILTER_BYTES:,} bytes.")
     try:
         return filter.parse_filter(encoded_query)
     except QueryError as error:
         raise BadRequest(
-            f"The filter cannot be understood: {error}.", code="invalid_query", field=name, position=error.position
+            f"Invalid filter: {error}.", code="invalid_query", field=name, position=error.position
         ) from None
 
 
@@ -256,10 +258,10 @@ def long_text_reader(limit: int) -> Callable[[str, Any], str]:
     def read(name: str, value: Any) -> str:
         content = read_nonempty_text(name, value)
         if len(content.encode()) > limit:
-            raise TooLarge(f"{name} must have at most {limit:,} bytes.", field=name)
+            raise TooLarge(f"{name} must not exceed {limit:,} bytes.", field=name)
         # Refused here, or the document would be stored but never be readable.
         if not is_text(content, may_be_unknown=True):
-            raise parameter_error(name, f"{name} is not text: it contains too many control characters.")
+            raise parameter_error(name, f"{name} must be text, but it contains too many control characters.")
         return content
 
     return read

@@ -18,21 +18,23 @@ from collections_app.models.documents import VersionState
 from collections_app.search.metadata_listing import DEFAULT_LIMIT, MAX_DOCUMENTS
 from system.openapi import Object, response_header
 
-FILTER_HELP = "Conditions on metadata as an encoded query, such as `status=active^priority>2`. Empty for no condition."
+FILTER_HELP = "An encoded query on metadata, such as `status=active^priority>2`. If empty, all documents match."
 METADATA_HELP = (
     "`sys_id`, `status` and `type` are strings, `priority` is an integer, `flag` a boolean and `created` an ISO 8601 "
-    "time in UTC. Other fields are free."
+    "time in UTC. Other fields can hold any JSON value."
 )
 FREE_OBJECT: Object = {"type": "object", "additionalProperties": True}
 
 SEARCH_MODE_HEADER = response_header(
     "X-Search-Mode",
     {"const": "text"},
-    "`text` if the search used keywords only, because the embedding provider did not answer.",
+    "`text` if the search used keywords only, because the embedding provider was unavailable.",
 )
 PAGE_HEADERS = [
     response_header("X-Total-Count", {"type": "integer", "minimum": 0}, "The total number of entries."),
-    response_header("X-Next-Offset", {"type": "integer", "minimum": 1}, "The next page's offset, if there is one."),
+    response_header(
+        "X-Next-Offset", {"type": "integer", "minimum": 1}, "The offset of the next page; omitted on the last page."
+    ),
 ]
 
 count_field = partial(drf.IntegerField, min_value=0)
@@ -99,12 +101,16 @@ class LoadParameters(Parameters):
         required=False,
         min_length=1,
         max_length=MAX_NAME_LENGTH,
-        help_text="The id of the document; generated if left out.",
+        help_text="The ID of the document. Generated if omitted.",
     )
     on_duplicate = drf.ChoiceField(
-        choices=list(ON_DUPLICATE_CHOICES.items()), default="skip", help_text="The action if the document exists."
+        choices=list(ON_DUPLICATE_CHOICES.items()),
+        default="skip",
+        help_text="What to do if the document already exists.",
     )
-    wait = drf.BooleanField(default=True, help_text="`false`: respond with 202 and load in the background.")
+    wait = drf.BooleanField(
+        default=True, help_text="If `false`, respond with 202 and process the document in the background."
+    )
 
 
 class FileLoadSerializer(LoadParameters):
@@ -123,14 +129,14 @@ class SearchParameters(Parameters):
     collection_names = drf.ListField(
         child=drf.CharField(), min_length=1, max_length=MAX_COLLECTIONS, help_text="The collections to search."
     )
-    query = drf.CharField(min_length=1, help_text="What to search for, in words; at most 8 KB.")
+    query = drf.CharField(min_length=1, help_text="The search query, at most 8 KB.")
     k = drf.IntegerField(min_value=1, max_value=MAX_K, default=DEFAULT_K, help_text="The maximum number of passages.")
     metadata = drf.CharField(required=False, allow_blank=True, help_text=FILTER_HELP)
     mode = drf.ChoiceField(choices=list(SEARCH_MODES.items()), default="hybrid", help_text="The retrieval method.")
     alpha = schema_field(
         {"type": "number", "minimum": 0, "maximum": 1},
         required=False,
-        help_text="The keyword weight in a hybrid search; by default that of the collection.",
+        help_text="The keyword weight in a hybrid search. Defaults to `alpha` of the collection.",
     )
 
 
@@ -147,7 +153,7 @@ class ContentByTagParameters(OneCollectionParameters):
 
 
 class DeleteDocumentParameters(OneCollectionParameters):
-    id_value = drf.CharField(min_length=1, help_text="The `doc_id` of a document.")
+    id_value = drf.CharField(min_length=1, help_text="The `doc_id` of the document to delete.")
 
 
 class LoadedSerializer(drf.Serializer[Any]):

@@ -22,8 +22,10 @@ from system.errors import BadRequest, TooLarge, Unavailable, UnsupportedMedia
 logger = structlog.get_logger(__name__)
 
 FILE_FIELD = "file"
-NO_FILE_MESSAGE = f"Send one file, with a file name, in the field {FILE_FIELD}."
-NO_FILE_NAME_MESSAGE = f"The part {FILE_FIELD} has no file name. Send one, as curl -F {FILE_FIELD}=@name does."
+NO_FILE_MESSAGE = f"Send one file, including its file name, in the form field {FILE_FIELD}."
+NO_FILE_NAME_MESSAGE = (
+    f"The form field {FILE_FIELD} has no file name. Send a file, for example with curl -F {FILE_FIELD}=@report.pdf."
+)
 MAX_FIELDS = 10
 # 16 KB of metadata with every character written as \uXXXX.
 MAX_FIELD_LENGTH = 128 * 1024
@@ -66,7 +68,7 @@ def max_body_bytes() -> int:
 def receive_upload(request: HttpRequest) -> Iterator[Upload]:
     """The upload of a request; its content is deleted at the end of the `with` block."""
     if request.content_type != "multipart/form-data":
-        raise UnsupportedMedia(f"Send multipart/form-data with a file called {FILE_FIELD}.", field=FILE_FIELD)
+        raise UnsupportedMedia(f"Send multipart/form-data with the file in the field {FILE_FIELD}.", field=FILE_FIELD)
     handler = OneFileHandler(request)
     try:
         yield _read_upload(request, handler)
@@ -99,10 +101,10 @@ def _read_upload(request: HttpRequest, handler: "OneFileHandler") -> Upload:
 
 def check_fields(fields: Any) -> dict[str, TextValue]:
     if sum(len(values) for _, values in fields.lists()) > MAX_FIELDS:
-        raise InvalidForm(f"A form can have at most {MAX_FIELDS} fields in addition to the file.")
+        raise InvalidForm(f"A form must not have more than {MAX_FIELDS} fields in addition to the file.")
     for name, values in fields.lists():
         if any(len(value.encode()) > MAX_FIELD_LENGTH for value in values):
-            raise TooLarge(f"A field can have at most {MAX_FIELD_LENGTH:,} bytes.", field=name[:80])
+            raise TooLarge(f"A form field must not exceed {MAX_FIELD_LENGTH:,} bytes.", field=name[:80])
     return {name: TextValue(tuple(values)) for name, values in fields.lists()}
 
 
@@ -162,7 +164,7 @@ class OneFileHandler(FileUploadHandler):
         limit = settings.COLLECTIONS["file_limit"]
         self.size += len(raw_data)
         if self.size > limit:
-            raise TooLarge(f"A file can have at most {limit:,} bytes.", field=FILE_FIELD)
+            raise TooLarge(f"A file must not exceed {limit:,} bytes.", field=FILE_FIELD)
         assert self.file is not None
         with disk_errors_as_unavailable():
             self.file.write(raw_data)

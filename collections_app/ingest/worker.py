@@ -49,7 +49,7 @@ def process_version(version_id: int, lease_token: UUID, *, deadline: float, is_a
                 worker_signals.request_purge()
                 return DELETING_STATE
             if version.attempt > leases.MAX_ATTEMPTS:
-                leases.fail_version(version, "attempts", "The worker stopped at each attempt to process this document.")
+                leases.fail_version(version, "attempts", "Processing was interrupted at every attempt.")
                 return VersionState.FAILED
             if time.monotonic() > deadline or worker_signals.is_shutting_down():
                 leases.release_lease(version)

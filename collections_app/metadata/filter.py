@@ -52,7 +52,7 @@ def parse_filter(text: str, moment: Moment | None = None) -> Filter:
     query = parse(text, METADATA)
     if query.order:
         # Chosen: refused rather than ignored, so that nobody relies on an order that does not exist.
-        raise QueryError("a filter cannot sort", query.order[0].position, "ORDERBY")
+        raise QueryError("sorting is not supported in a filter", query.order[0].position, "ORDERBY")
     filter_ = Filter(query, moment) if moment else Filter(query)
     filter_.sql("metadata")
     return filter_

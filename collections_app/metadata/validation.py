@@ -38,7 +38,7 @@ def validate_metadata(metadata: Any) -> dict[str, Any]:
         raise combined(errors)
     limit = settings.COLLECTIONS["metadata_limit"]
     if len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode()) > limit:
-        raise InvalidMetadata(f"The metadata exceeds {limit:,} bytes.", field="metadata")
+        raise InvalidMetadata(f"Metadata must not exceed {limit:,} bytes.", field="metadata")
     return metadata
 
 
@@ -60,7 +60,7 @@ def parse_metadata(text: str) -> dict[str, Any]:
 def refuse_unstorable_metadata(metadata: Mapping[str, Any]) -> None:
     """Refuse values that cannot be stored and returned unchanged."""
     if depth(metadata) > MAX_DEPTH:
-        raise InvalidMetadata(f"The metadata is nested deeper than {MAX_DEPTH} levels.", field="metadata")
+        raise InvalidMetadata(f"Metadata must not be nested deeper than {MAX_DEPTH} levels.", field="metadata")
     try:
         refuse_unstorable(metadata)
     except InvalidJson as error:
@@ -116,7 +116,7 @@ def _invalid_names(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
     for field in metadata:
         if not 1 <= len(field) <= MAX_FIELD_NAME_LENGTH:
             yield InvalidMetadata(
-                f"Field names must have 1 to {MAX_FIELD_NAME_LENGTH} characters.", field=field[:80] or "metadata"
+                f"Field names must be 1 to {MAX_FIELD_NAME_LENGTH} characters long.", field=field[:80] or "metadata"
             )
 
 

@@ -35,16 +35,16 @@ def normalize_name(name: str) -> str:
     """
     stored = _stored_form(name)
     if "\ufffd" in stored:
-        raise ValueError("A name must be valid UTF-8 and cannot contain U+FFFD.")
+        raise ValueError("A name must be valid UTF-8 without U+FFFD.")
     return stored
 
 
 def _stored_form(name: str) -> str:
     stored = unicodedata.normalize("NFC", name)
     if not 1 <= len(stored) <= MAX_NAME_LENGTH:
-        raise ValueError(f"A name must have 1 to {MAX_NAME_LENGTH} characters.")
+        raise ValueError(f"A name must consist of 1 to {MAX_NAME_LENGTH} characters.")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in stored) or not stored.strip():
-        raise ValueError("A name cannot contain control characters or consist of spaces only.")
+        raise ValueError("A name must not contain control characters or consist only of spaces.")
     return stored
 
 
@@ -65,13 +65,13 @@ def check_visible_characters(name: str) -> None:
 
     >>> check_visible_characters("a\\u200bb")
     Traceback (most recent call last):
-    ValueError: A collection name cannot contain control, bidirectional or zero-width characters: it has U+200B.
+    ValueError: A collection name must not contain control, bidirectional or zero-width characters: found U+200B.
     """
     if name != name.strip():
-        raise ValueError("A collection name cannot begin or end with white space.")
+        raise ValueError("A collection name must not begin or end with whitespace.")
     if match := INVISIBLE_CHARACTERS.search(name):
-        rule = "A collection name cannot contain control, bidirectional or zero-width characters"
-        raise ValueError(f"{rule}: it has U+{ord(match[0]):04X}.")
+        rule = "A collection name must not contain control, bidirectional or zero-width characters"
+        raise ValueError(f"{rule}: found U+{ord(match[0]):04X}.")
 
 
 def check_name(name: str) -> None:

@@ -144,4 +144,4 @@ class RetryDocuments(RetryAction, ChangeDocuments):
 class ReprocessDocuments(ReprocessAction, ChangeDocuments):
     verb = "Reprocess"
     message = "queued with the current settings."
-    hint = "Searches use the present versions until the new ones are ready."
+    hint = "Searches use the current versions until the new ones are ready."

@@ -12,7 +12,7 @@ from collections_app.models.collections import MAX_NAME_LENGTH
 from collections_app.search.pipeline import SearchRequest, SearchResult, search
 from system.errors import AccessDenied, Conflict, ServiceError
 
-MODE_LABELS = (("hybrid", "words and meaning"), ("text", "words"), ("vector", "meaning"))
+MODE_LABELS = (("hybrid", "keywords and meaning"), ("text", "keywords"), ("vector", "meaning"))
 FIRST_RESULT_COUNT = 5
 EMPTY_QUERY_MESSAGE = "Enter a search query."
 

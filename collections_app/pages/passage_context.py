@@ -23,7 +23,7 @@ def read_context(document: Document, generation: int, number: int, count: int) -
     nearby = list(version.chunks.filter(number__gte=number - count, number__lte=number + count).order_by("number"))
     passage = next((chunk for chunk in nearby if chunk.number == number), None)
     if passage is None:
-        raise NotFound("The document has no such passage.")
+        raise NotFound("The document does not contain this passage.")
     first, last = nearby[0], nearby[-1]
     before = Substr("text", first.char_start + 1, passage.char_start - first.char_start)
     after = Substr("text", passage.char_end + 1, last.char_end - passage.char_end)

@@ -1,4 +1,4 @@
-"""Addresses of the collection pages."""
+"""URLs of the collection pages."""
 
 from django.urls import path
 

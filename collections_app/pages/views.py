@@ -25,7 +25,7 @@ from collections_app.pages.forms import MODE_LABELS, NewCollectionForm, SearchIn
 from system.errors import NotFound, ServiceError
 
 PAGE_SIZE = 20
-# Address and verb of each action on all listed documents.
+# URL name and verb of each action on all listed documents.
 BULK_ACTIONS = (("documents-retry", "Retry"), ("documents-reprocess", "Reprocess"), ("documents-delete", "Delete"))
 
 
@@ -115,9 +115,9 @@ class CollectionDetailPage(CollectionPage):
             return render(request, "collections/results.html", context, status=status)
         context |= self._documents(collection) | {
             "may_manage": "manage" in access.rights(self.user(), collection),
-            "settings_address": reverse("admin:collections_app_collection_change", args=[collection.pk]),
+            "settings_url": reverse("admin:collections_app_collection_change", args=[collection.pk]),
             "states": [state.value for state in counts.STATE_ORDER],
-            "upload_address": reverse("collection-documents", args=[collection.pk]) + "?wait=false",
+            "upload_url": reverse("collection-documents", args=[collection.pk]) + "?wait=false",
             "modes": MODE_LABELS,
             "formats": ACCEPTED_FORMAT_LABELS,
             "extensions": ",".join(f".{extension}" for extension in FORMAT_BY_EXTENSION),
@@ -196,7 +196,7 @@ class PassagePage(CollectionPage):
             "document_id": document,
             "context": context,
             "place": f"{document}-{number}",
-            "more_address": f"{request.path}?around={min(count * 2, passage_context.MAX_CONTEXT_COUNT)}"
+            "more_url": f"{request.path}?around={min(count * 2, passage_context.MAX_CONTEXT_COUNT)}"
             if has_more
             else "",
         }

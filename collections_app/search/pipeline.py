@@ -23,7 +23,7 @@ MIN_CANDIDATES = 100
 
 class SemanticSearchUnavailable(Unavailable):
     code = "embedding_unavailable"
-    message = "The query cannot be embedded at the moment. Try again shortly, or use mode=text."
+    message = "Semantic search is unavailable. Try again shortly, or use mode=text."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

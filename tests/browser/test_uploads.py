@@ -62,11 +62,11 @@ def test_retry_sends_the_current_metadata(at_manuals: Visitor):
     expect(sent.first).to_contain_text("Change the metadata above and try again.")
     assert at_manuals.overflow() <= 0
 
-    page.get_by_role("button", name="Try again: a.txt").press("Enter")
+    page.get_by_role("button", name="Retry a.txt").press("Enter")
     expect(sent.first).to_be_focused()  # the button is gone
     expect(sent.locator(".bad")).to_have_count(3)  # nothing was mended yet
     metadata.fill('{"type": "note"}')
-    page.get_by_role("button", name="Try again: a.txt").press("Enter")
+    page.get_by_role("button", name="Retry a.txt").press("Enter")
     wait_until_ready(page)
     expect(documents(page)).to_contain_text("type: note")
     page.get_by_role("button", name="Retry all").click()
@@ -150,12 +150,12 @@ def test_second_document_with_the_name_is_reported(at_manuals: Visitor):
     page.get_by_label(IN_PLACE).check()
     sent = send(page, file("b.md", b"The newest lamp"))
     expect(sent).to_contain_text("Several documents have this name")
-    expect(sent.get_by_role("button", name="Try again: b.md")).to_be_visible()
+    expect(sent.get_by_role("button", name="Retry b.md")).to_be_visible()
     assert at_manuals.overflow() <= 0
     page.get_by_role("button", name="Delete b.md").first.click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     wait_until_ready(page, 1)
-    page.get_by_role("button", name="Try again: b.md").click()
+    page.get_by_role("button", name="Retry b.md").click()
     expect(page.locator("#uploads .done")).to_have_count(1)
     wait_until_ready(page, 1)
 

@@ -185,7 +185,7 @@ class TestSearching:
             self.ask(as_carl, collection, query="toner", mode="vector"),
             as_carl.get(page_of(collection), {"query": "toner", "mode": "vector"}),
         ):
-            assert answer.status_code == 503 and "cannot be embedded at the moment" in text_of(answer)
+            assert answer.status_code == 503 and "Semantic search is unavailable" in text_of(answer)
 
     def test_filter_and_mode_count(self, as_carl: Client):
         collection = library.make()
@@ -416,7 +416,7 @@ class TestMetadata:
         assert as_carl.post(place, {"metadata": '{"type": "theirs"}', "tag": tag}).status_code == 302
         answer = as_carl.post(place, {"metadata": '{"type": "mine"}', "tag": tag})
         page_text = text_of(answer)
-        assert answer.status_code == 412 and "the metadata was changed since you opened this page" in page_text
+        assert answer.status_code == 412 and "the metadata has changed since you opened this page" in page_text
         assert "&quot;theirs&quot;" in page_text and "&quot;mine&quot;" in page_text
         assert as_carl.post(place, {"metadata": '{"type": "mine"}'}).status_code == 400
         assert Document.objects.get().newest.metadata == {"type": "theirs"}  # type: ignore[union-attr]
@@ -516,7 +516,7 @@ class TestAllDocuments:
             library.add(collection, f"Text {number}.")
         path = all_of(collection, "reprocess")
         page_text = text_of(as_carl.post(path, self.CONFIRMED, headers={**HTMX, "HX-Target": "documents"}))
-        assert page_text.count("1 of your documents are queued.") == 2
+        assert page_text.count("You have reached the limit of 1 queued") == 2
         assert list(Document.objects.values_list("newest__state", flat=True)).count("queued") == 1
 
     def test_refusals_name_the_first_of_them(self, as_carl: Client, monkeypatch: pytest.MonkeyPatch):

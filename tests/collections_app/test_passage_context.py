@@ -97,7 +97,7 @@ def test_who_may_not_read_the_collection_finds_nothing(as_bob: Client, as_rita: 
 def test_one_that_is_gone_is_told_in_a_sentence(as_rita: Client, long: Document):
     for number in (12, 10**30):
         answer = as_rita.get(around(long, number))
-        assert answer.status_code == 404 and "The document has no such passage." in text_of(answer)
+        assert answer.status_code == 404 and "The document does not contain this passage." in text_of(answer)
     library.add(long.collection, "Something else.", doc_id=long.doc_id, format="text")
     answer = as_rita.get(around(long, 0))
     assert answer.status_code == 404 and "This document has changed." in text_of(answer)

@@ -45,7 +45,7 @@ def run_parser(parser: Any, data: bytes, limits: dict[str, Any]) -> dict[str, An
     except failures.ParserRefused as error:
         return {"failed": error.code, "message": error.message}
     except MemoryError:
-        return {"failed": "limit_memory", "message": "Reading the file needs too much memory."}
+        return {"failed": "limit_memory", "message": "Reading the file required too much memory."}
     except Exception as error:  # whatever a library raises for a file that it cannot read
         is_deep = isinstance(error, RecursionError) or "Excessive depth" in str(error)
         return {"failed": "damaged", "message": failures.DEEP_MESSAGE if is_deep else failures.DAMAGED_MESSAGE}

@@ -25,12 +25,16 @@ from system.openapi import response_header
 
 DELETE_ERRORS = (NotFound, AccessDenied, PreconditionFailed, BadRequest)
 CHANGE_ERRORS = (*DELETE_ERRORS, Conflict)
-ETAG_HEADER = response_header("ETag", {"type": "string"}, "The version of what is returned, for `If-Match`.")
+ETAG_HEADER = response_header(
+    "ETag",
+    {"type": "string"},
+    "The version of the returned resource. Send it in `If-Match` to change or delete this version.",
+)
 IF_MATCH_HEADER = OpenApiParameter(
     "If-Match",
     {"type": "string"},
     OpenApiParameter.HEADER,
-    description="The ETag that was read. If there has been a change since, the response is 412.",
+    description="The ETag of the version that you read. If the resource has changed since, the response is 412.",
 )
 
 
@@ -71,7 +75,7 @@ class StrictFilters(DjangoFilterBackend):  # type: ignore[misc]  # has no types
 def _filter_error(name: str, field: Any, errors: Sequence[str]) -> ServiceError:
     choices = [str(value) for value, _ in getattr(field, "choices", ()) if value]
     return parameters.parameter_error(
-        name, f"{name} must be one of {', '.join(choices)}." if choices else str(errors[0])
+        name, f"{name} must be one of: {', '.join(choices)}." if choices else str(errors[0])
     )
 
 
@@ -126,4 +130,4 @@ def refuse_stale_etag(request: Request, current: str) -> None:
     """Without If-Match the last writer wins; with it nobody overwrites a change that they have not seen."""
     tags = etags.to_match(request)
     if tags is not None and {current, etags.ANY}.isdisjoint(tags):
-        raise PreconditionFailed("It has changed since it was read. Read it again.")
+        raise PreconditionFailed("The resource has changed since you read it. Read it again before you change it.")

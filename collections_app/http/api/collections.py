@@ -56,8 +56,8 @@ class CollectionList(base.ManagementView, GenericAPIView[Collection]):
         return access.readable_collections(self.caller())
 
     @describe(
-        "collections_list", "List collections to manage", {200: ManagedSerializer(many=True)}, NotFound, BadRequest,
-        parameters=PAGE_HEADERS, filters=True,
+        "collections_list", "List collections with their settings", {200: ManagedSerializer(many=True)}, NotFound,
+        BadRequest, parameters=PAGE_HEADERS, filters=True,
     )  # fmt: skip
     def get(self, request: Request) -> Response:
         """The collections that you can read."""

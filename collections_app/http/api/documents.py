@@ -163,7 +163,7 @@ class ReloadDocument(base.ManagementView):
 class RetryDocument(base.ManagementView):
     """Extracts, splits and embeds a failed document again with current settings. For other documents use `reload`.
 
-    A damaged or protected file fails again: load a repaired one with the same `doc_id` and `on_duplicate=replace`.
+    A damaged or password-protected file fails again. Load a repaired file with `doc_id` and `on_duplicate=replace`.
     """
 
     @describe(

@@ -74,7 +74,7 @@ class CollectionSettingsSerializer(StrictSerializer):
         required=False,
         min_value=0,
         max_value=4000,
-        help_text="At most half of chunk_size. The default is 200, or a fifth of chunk_size if that is below 400.",
+        help_text="At most half of chunk_size. Default: 200, or a fifth of chunk_size if chunk_size is below 400.",
     )
     alpha = ShareField(required=False)
     language = serializers.CharField(
@@ -82,7 +82,7 @@ class CollectionSettingsSerializer(StrictSerializer):
         required=False,
         allow_blank=True,
         max_length=63,
-        help_text="A text search configuration of PostgreSQL for new documents. If empty, detected for each document.",
+        help_text="The PostgreSQL text search configuration for new documents. If empty, it is detected.",
     )
     reader_roles = RolesField(required=False)
     writer_roles = RolesField(required=False)
@@ -97,7 +97,7 @@ class CollectionSettingsSerializer(StrictSerializer):
 
     def validate_language(self, value: str) -> str:
         if value and not fetch_rows("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", [value]):
-            raise serializers.ValidationError("The language does not exist.")
+            raise serializers.ValidationError("This PostgreSQL server has no text search configuration with that name.")
         return value
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _overlap_error(values: dict[str, Any], existing: Collection) -> dict[str, st
     for one, other in (("chunk_size", "chunk_overlap"), ("chunk_overlap", "chunk_size")):
         if other not in values:
             return {
-                one: f"{OVERLAP_TOO_LARGE} The current {other} is {getattr(existing, other)}; send both to change it."
+                one: f"{OVERLAP_TOO_LARGE} The current {other} is {getattr(existing, other)}. Send both to change them."
             }
     return {"chunk_overlap": OVERLAP_TOO_LARGE}
 
@@ -133,7 +133,8 @@ class ManagedSerializer(CollectionSettingsSerializer, CollectionSerializer):
 
     sys_id = serializers.CharField()
     next_embedding_model = serializers.CharField(
-        allow_null=True, help_text="The model of the vectors being created. Searches use them once all exist."
+        allow_null=True,
+        help_text="The model that the collection changes to. Searches use it once all its vectors exist.",
     )
     rights = serializers.ListField(child=serializers.ChoiceField(choices=("read", "write", "manage")))
 

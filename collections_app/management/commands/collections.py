@@ -14,7 +14,7 @@ from system.errors import NotFound, ServiceError
 
 
 class Command(BaseCommand):
-    help = "Re-embed the collections whose model no longer gives the same vectors."
+    help = "Re-embed the collections whose embedding model now returns different vectors."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("action", choices=["model-changed"])
@@ -28,7 +28,7 @@ class Command(BaseCommand):
             raise CommandError("No model has changed, so there is nothing to re-embed.")
         names = ", ".join(collection.name for collection in collections)
         self.stdout.write(
-            f"Re-embedding {len(collections)} collections: {names}. Until it is done, searches use keywords only."
+            f"Re-embedding {len(collections)} collections: {names}. Searches use only keywords until this is complete."
         )
 
 

@@ -54,7 +54,7 @@
         const [again, away] = shown.querySelectorAll("button");
         shown.querySelector(".what").textContent = file.name;
         shown.querySelector("progress").setAttribute("aria-label", `Sending ${file.name}`);
-        again.setAttribute("aria-label", `Try again: ${file.name}`);
+        again.setAttribute("aria-label", `Retry ${file.name}`);
         away.setAttribute("aria-label", `Remove ${file.name} from this list`);
         this.list.hidden = false;
         this.list.append(shown);

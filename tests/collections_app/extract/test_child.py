@@ -24,7 +24,7 @@ def children() -> list[psutil.Process]:
 def test_parsers_import_nothing_of_the_product():
     loading = (
         f"import sys, runpy; sys.path += {child_process.package_folders()!r}\n"
-        f"load = runpy.run_path({str(PARSERS / 'program.py')!r}, run_name='program')['load']\n"
+        f"load = runpy.run_path({str(PARSERS / 'program.py')!r}, run_name='program')['load_module']\n"
         "for name in ('pdf_by_pdfium', 'pdf_by_pypdf', 'docx', 'pptx', 'xlsx', 'odt', 'html', 'csv', 'eml', 'rtf'):\n"
         "    load(f'formats.{name}')\n"
         "print([name for name in sys.modules if name.partition('.')[0] in ('django', 'system', 'collections_app')])\n"

@@ -69,7 +69,9 @@ def test_file_named_like_another_format_is_refused(format: str, other: str):  # 
     if format == other or is_text or is_mail_as_text:
         assert recognize_format(FILES[format], NAMES[other]) == other
     else:
-        assert f"named .{NAMES[other].partition('.')[2]}, but its content is" in message(FILES[format], NAMES[other])
+        assert f"has the extension .{NAMES[other].partition('.')[2]}, but its content is" in message(
+            FILES[format], NAMES[other]
+        )
 
 
 @pytest.mark.parametrize("format", FILES)
@@ -79,7 +81,7 @@ def test_declared_type_that_disagrees_is_refused(format: str):  # C16
 
 
 def test_html_named_pdf_is_refused():  # C16
-    assert message(b"<!DOCTYPE html><p>Hi", "report.pdf") == "The file is named .pdf, but its content is HTML."
+    assert message(b"<!DOCTYPE html><p>Hi", "report.pdf") == "The file has the extension .pdf, but its content is HTML."
 
 
 POLYGLOTS = {

@@ -35,7 +35,7 @@ def test_names_cannot_begin_or_end_with_white_space(manager: Caller, name: str):
         manager.post(MANAGED, {"collection_name": name}),
         manager.patch(f"{MANAGED}/{place.pk}", {"collection_name": name}),
     ):
-        assert failed(answer) == REFUSED and "white space" in answer.json()["errors"][0]["message"]
+        assert failed(answer) == REFUSED and "whitespace" in answer.json()["errors"][0]["message"]
     assert names() == {"walk"}
 
 
@@ -87,7 +87,7 @@ def test_empty_name_is_refused_everywhere(manager: Caller, stranger: Caller):
             caller.delete(DELETE_DOCUMENT, collection_name="", id_value="a"),
         ):
             assert failed(answer) == REFUSED
-            assert answer.json()["errors"][0]["message"] == "collection_name is empty."
+            assert answer.json()["errors"][0]["message"] == "collection_name must not be empty."
         for empty in ("", ["manuals", ""], '["manuals", ""]'):
             answer = caller.get(RELEVANT, collection_names=empty, query="a")
             assert failed(answer) == (400, "invalid_parameter", "collection_names")

@@ -1,6 +1,6 @@
 """The reasons for which a parser refuses a file."""
 
-ENCRYPTED_MESSAGE = "The file is protected by a password. Send it without a password."
+ENCRYPTED_MESSAGE = "The file is password-protected. Remove the password and send the file again."
 DAMAGED_MESSAGE = "The file is damaged, or its content does not match its name."
 DEEP_MESSAGE = "The file is nested too deeply to be read."
 

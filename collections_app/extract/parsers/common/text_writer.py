@@ -72,7 +72,7 @@ class TextWriter:
         if len(self.headings) < MAX_HEADINGS:
             self.headings.append((offset, level, title[:MAX_HEADING_LENGTH]))
         else:
-            self.warn(f"Only the first {MAX_HEADINGS} headings were kept as headings.")
+            self.warn(f"Only the first {MAX_HEADINGS:,} headings were recognized.")
 
     def warn(self, warning: str) -> None:
         if warning not in self.warnings:
@@ -86,7 +86,9 @@ class TextWriter:
     def write(self, text: str) -> None:
         self.length += len(text)
         if self.length > self.max_characters:
-            raise ParserRefused("limit_characters", f"The file holds more than {self.max_characters} characters.")
+            raise ParserRefused(
+                "limit_characters", f"The file contains more than {self.max_characters:,} characters of text."
+            )
         self.parts.append(text)
 
     def clean_text(self, text: str) -> str:

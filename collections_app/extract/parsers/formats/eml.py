@@ -75,7 +75,7 @@ def add_body(body: Any, text: TextWriter) -> None:
     try:
         words = decode(content, declared=str(body.get_content_charset() or ""))
     except NotText:
-        text.warn("The body of the email was skipped because its encoding is not a common one.")
+        text.warn("The body of the email was skipped because its text encoding was not recognized.")
         return
     if body.get_content_subtype() == "html":
         visible_html.write_visible_text(words, text)

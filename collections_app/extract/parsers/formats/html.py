@@ -24,7 +24,7 @@ def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
     try:
         page = decode(data, declared=declared)
     except NotText:
-        raise damaged_error("The file is not text in any common encoding.") from None
+        raise damaged_error("The text encoding of the file was not recognized. Save the file as UTF-8.") from None
     write_page(page, text)
 
 

@@ -16,7 +16,7 @@ def decode_text(data: bytes) -> str:
     try:
         return decode(data)
     except NotText:
-        raise damaged_error("The file is not text in any common encoding.") from None
+        raise damaged_error("The text encoding of the file was not recognized. Save the file as UTF-8.") from None
 
 
 prepare = decoding.prepare
