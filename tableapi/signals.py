@@ -26,12 +26,12 @@ def release_references(sender: type[Record], instance: Record, origin: Any = Non
     catalogue = catalogue_loader.reload_if_changed()
     table = catalogue.tables.get(sender.table_name())
     if table is not None and table.is_system:
-        references.release(catalogue, table, instance.sys_id)
+        references.release_references(catalogue, table, instance.sys_id)
 
 
 def drop_table(sender: Any, instance: Table, **_: Any) -> None:
     """Drop the stored table, also in bulk deletions, whatever was changed in the instance."""
-    with schema_editor.locked():
+    with schema_editor.design_lock():
         stored = Table.objects.get(pk=instance.pk)
         validation.check_table_deletion(stored)
         if not stored.is_system:
@@ -41,7 +41,7 @@ def drop_table(sender: Any, instance: Table, **_: Any) -> None:
 def drop_column(sender: Any, instance: Column, origin: Any = None, **_: Any) -> None:
     if is_origin(Table, origin):
         return  # deleted with its table
-    with schema_editor.locked():
+    with schema_editor.design_lock():
         stored = Column.objects.select_related("table").get(pk=instance.pk)
         validation.check_column_deletion(stored)
         Rule.for_column(stored).delete()

@@ -13,7 +13,7 @@ MAX_BUILD_S = 3600
 @shared_task(time_limit=MAX_BUILD_S, soft_time_limit=MAX_BUILD_S - 60)
 def build_indexes() -> None:
     """Build the indexes that the catalogue requires and drop those that it no longer requires."""
-    index_builder.build()
+    index_builder.build_indexes()
 
 
 @shared_task

@@ -29,7 +29,7 @@ TYPES_BY_FIELD = {
 }
 
 
-class Choices(TabularInline):  # type: ignore[misc]  # the theme has no types
+class ChoiceInline(TabularInline):  # type: ignore[misc]  # the theme has no types
     model = Choice
     formset = DesignFormSet
     fields = ("value", "label", "position")
@@ -43,9 +43,9 @@ class Choices(TabularInline):  # type: ignore[misc]  # the theme has no types
 
 
 USAGE_TEXTS = {
-    column_usages.ColumnUsage.ABOUT: "which applies to this column",
-    column_usages.ColumnUsage.ASKS: "whose condition uses this column and will match no record",
-    column_usages.ColumnUsage.SEARCHES: "which searches the words of this column",
+    column_usages.ColumnUsage.SUBJECT: "which applies to this column",
+    column_usages.ColumnUsage.CONDITION: "whose condition uses this column and will match no record",
+    column_usages.ColumnUsage.SEARCH: "which searches the words of this column",
 }
 
 
@@ -54,11 +54,11 @@ def _remaining_usages(column: Column) -> Iterator[str]:
     closed."""
     catalogue = catalogue_loader.reload_if_changed()
     definition = catalogue.tables[column.table.name].columns[column.name]
-    usages = {rule.id: usage for rule, usage in column_usages.by_rules(catalogue, definition)}
+    usages = {rule.id: usage for rule, usage in column_usages.rules_using(catalogue, definition)}
     deleted = Rule.for_column(column).values("pk")
     for rule in Rule.objects.filter(pk__in=usages).exclude(pk__in=deleted).select_related("table"):
         yield f"Not deleted: the access rule “{rule}”, {USAGE_TEXTS[usages[rule.pk]]}"
-    for table, name in column_usages.by_views(catalogue, definition):
+    for table, name in column_usages.views_using(catalogue, definition):
         yield f"Not deleted: the view “{name}” of {table}, which will omit this column"
 
 
@@ -71,7 +71,7 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
     search_fields = ("name", "label", "table__name")
     list_per_page = 25
     ordering = ("table__is_system", "table__name", "sys_id")
-    inlines = (Choices,)
+    inlines = (ChoiceInline,)
     history_parts = (RelatedRecords(Choice, "column", "Choice", "value"),)
     fields = (
         "table", "name", "label", "type", "reference_table", "mandatory", "read_only", "is_unique",

@@ -12,7 +12,7 @@ from system.admin_site.site import TrackedAdmin
 from system.records import savers
 from tableapi.models import Column, Table
 
-BY_TABLE = "table__sys_id__exact"
+TABLE_FILTER = "table__sys_id__exact"
 
 
 class PerTableAdmin(TrackedAdmin):
@@ -21,14 +21,14 @@ class PerTableAdmin(TrackedAdmin):
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         initial: dict[str, Any] = super().get_changeform_initial_data(request)
-        table_id = QueryDict(request.GET.get("_changelist_filters", "")).get(BY_TABLE)
+        table_id = QueryDict(request.GET.get("_changelist_filters", "")).get(TABLE_FILTER)
         return {"table": table_id, **initial} if table_id else initial
 
     def response_post_save_add(self, request: HttpRequest, obj: Any) -> Any:
         if obj.table_id is None:
             return super().response_post_save_add(request, obj)
         url = reverse(f"admin:tableapi_{self.opts.model_name}_changelist")
-        return redirect(f"{url}?{urlencode({BY_TABLE: obj.table_id})}")
+        return redirect(f"{url}?{urlencode({TABLE_FILTER: obj.table_id})}")
 
 
 class DesignAdmin(TrackedAdmin):
@@ -42,8 +42,8 @@ class DesignAdmin(TrackedAdmin):
         return (*names, *(name for name in fixed if name in self.fields and name not in names))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = obj is None or not _is_in_system_table(obj)
-        return may and bool(super().has_delete_permission(request, obj))
+        is_deletable = obj is None or not _is_in_system_table(obj)
+        return is_deletable and bool(super().has_delete_permission(request, obj))
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if db_field.name in ("parent", "table"):

@@ -16,7 +16,7 @@ from tableapi.database import catalogue_loader
 from tableapi.read import pipeline
 from tableapi.read.context import Caller
 
-PER_PAGE = 50
+PAGE_SIZE = 50
 # Empty columns are left out of the list; the page of one record has all columns.
 MAX_COLUMNS = 20
 MAX_VALUE_LENGTH = 200
@@ -24,7 +24,7 @@ OUTPUT_OPTIONS = {"sysparm_display_value": "all", "sysparm_exclude_reference_lin
 
 
 @dataclass(frozen=True)
-class Row:
+class RecordRow:
     sys_id: str
     values: list[tuple[str, str]]
 
@@ -32,7 +32,7 @@ class Row:
 @dataclass(frozen=True)
 class RecordList:
     columns: list[str] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[RecordRow] = field(default_factory=list)
     next_page: int | None = None
     # Why the query was refused.
     error: str = ""
@@ -40,9 +40,9 @@ class RecordList:
 
 
 def read_list(user: User, name: str, query: str, page: str) -> RecordList:
-    parameters = {"sysparm_query": query, "sysparm_page": page or "1", "sysparm_limit": str(PER_PAGE), **OUTPUT_OPTIONS}
+    values = {"sysparm_query": query, "sysparm_page": page or "1", "sysparm_limit": str(PAGE_SIZE), **OUTPUT_OPTIONS}
     try:
-        answer = pipeline.read_list(_caller(user), name, _parameters(parameters))
+        answer = pipeline.read_list(_caller(user), name, _query_parameters(values))
     except (ServiceError, OperationalError) as error:
         refusal = to_service_error(error, user)
         assert refusal is not None
@@ -57,7 +57,7 @@ def read_list(user: User, name: str, query: str, page: str) -> RecordList:
     filled = [name for name in designed if any(record.get(name) for record in records)]
     names = [*filled[:MAX_COLUMNS], "sys_updated_at"]
     rows = [
-        Row(record.get("sys_id", ""), [(name, record.get(name, "")[:MAX_VALUE_LENGTH]) for name in names])
+        RecordRow(record.get("sys_id", ""), [(name, record.get(name, "")[:MAX_VALUE_LENGTH]) for name in names])
         for record in records
     ]
     number = int(page or 1)
@@ -70,13 +70,13 @@ def hidden_columns(table: models.Table) -> list[str]:
     return [column.name for column in catalogue.tables[table.name].columns.values() if not column.is_readable]
 
 
-def read_one(user: User, name: str, sys_id: str) -> list[tuple[str, str]]:
+def read_values(user: User, name: str, sys_id: str) -> list[tuple[str, str]]:
     """The columns of a record and their values; raises NotFound."""
-    answer = pipeline.read_record(_caller(user), name, sys_id, _parameters(OUTPUT_OPTIONS))
+    answer = pipeline.read_record(_caller(user), name, sys_id, _query_parameters(OUTPUT_OPTIONS))
     return [(column, as_text(value)) for column, value in json.loads(answer.body).items()]
 
 
-def _parameters(values: dict[str, str]) -> QueryDict:
+def _query_parameters(values: dict[str, str]) -> QueryDict:
     parameters = QueryDict(mutable=True)
     parameters.update(values)
     return parameters

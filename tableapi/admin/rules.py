@@ -21,7 +21,7 @@ from tableapi.database import catalogue_loader
 from tableapi.design import catalogue_checks, rule_hints, saving
 from tableapi.models import Rule
 
-CONDITION = (
+CONDITION_HELP = (
     "An encoded query, such as assigned_userDYNAMICme^active=true. Leave empty to match every record. "
     "Sorting by a column whose rule has a condition cannot use the index of the column."
 )
@@ -37,7 +37,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Rule
         fields = Rule.table_columns
-        help_texts = {"table": "Leave empty for any designed table.", "condition": CONDITION}
+        help_texts = {"table": "Leave empty for any designed table.", "condition": CONDITION_HELP}
         widgets = {"condition": UnfoldAdminTextareaWidget(attrs={"rows": 3})}
 
     def _post_clean(self) -> None:
@@ -80,7 +80,7 @@ class RuleAdmin(PerTableAdmin):
         for hint in rule_hints.rule_hints(obj):
             messages.warning(request, hint)
         if obj.table is not None and obj.condition:
-            for hint in rule_hints.of_condition(catalogue_loader.read(), obj.table.name, obj.condition):
+            for hint in rule_hints.condition_hints(catalogue_loader.load(), obj.table.name, obj.condition):
                 messages.warning(request, hint)
 
     @admin.display(description="Subject", ordering=Concat("table__name", "column_name", "operation"))

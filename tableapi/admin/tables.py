@@ -15,14 +15,14 @@ from django.views.decorators.http import require_safe
 
 from system.errors import NotFound
 from tableapi.admin import record_list
-from tableapi.admin.design_base import BY_TABLE, DesignAdmin
+from tableapi.admin.design_base import TABLE_FILTER, DesignAdmin
 from tableapi.ddl import schema_editor
 from tableapi.design import saving
 from tableapi.models import Rule, Table
 from tableapi.models.validation import check_table_deletion
 
-ONLY_ADMIN = "No rule allows anybody except administrators to read the records."
-DELETE_RECORDS_BY_API = "Records are deleted through the Table API."
+NO_READ_RULE = "No rule allows anybody except administrators to read the records."
+DELETE_RECORDS_HINT = "Records are deleted through the Table API."
 
 
 @admin.register(Table)
@@ -87,10 +87,10 @@ class TableAdmin(DesignAdmin):
     def rule_links(self, table: Table) -> str:
         count = table.rules.count()
         links = self._links("rule", table, count)
-        return links if _is_read_by_rules(table) else format_html("{} · {}", links, ONLY_ADMIN)
+        return links if _is_read_by_rules(table) else format_html("{} · {}", links, NO_READ_RULE)
 
     def _links(self, kind: str, table: Table, count: int, *, may_add: bool = True) -> str:
-        list_url = f"{reverse(f'admin:tableapi_{kind}_changelist')}?{urlencode({BY_TABLE: table.pk})}"
+        list_url = f"{reverse(f'admin:tableapi_{kind}_changelist')}?{urlencode({TABLE_FILTER: table.pk})}"
         add_url = f"{reverse(f'admin:tableapi_{kind}_add')}?{urlencode({'table': table.pk})}"
         all_link = format_html('<a class="sb-link" href="{}">Show all {}</a>', list_url, count) if count else "None"
         return format_html('{} · <a class="sb-link" href="{}">Add</a>', all_link, add_url) if may_add else all_link
@@ -111,7 +111,7 @@ class TableAdmin(DesignAdmin):
         context = {**self.admin_site.each_context(request), "title": f"Records of {table.name}", "table": table}
         context["hidden_columns"] = record_list.hidden_columns(table)
         if sys_id:
-            context["record"] = record_list.read_one(user, table.name, sys_id)
+            context["record"] = record_list.read_values(user, table.name, sys_id)
         else:
             records = record_list.read_list(user, table.name, query, request.GET.get("page", ""))
             context |= {"record_list": records, "query": query}
@@ -124,7 +124,7 @@ class TableAdmin(DesignAdmin):
             if table is not None and self.has_delete_permission(request, table):
                 check_table_deletion(table)
         except ValidationError as error:
-            hint = f" {DELETE_RECORDS_BY_API}" if table is not None and schema_editor.has_records(table) else ""
+            hint = f" {DELETE_RECORDS_HINT}" if table is not None and schema_editor.has_records(table) else ""
             messages.error(request, " ".join(error.messages) + hint)
             return redirect("admin:tableapi_table_change", object_id)
         return super().delete_view(request, object_id, *positional, **named)

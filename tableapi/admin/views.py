@@ -50,7 +50,7 @@ class PathFormSet(DesignFormSet):
             form.add_error(None, error)
 
 
-class ViewColumns(TabularInline):  # type: ignore[misc]  # the theme has no types
+class ViewColumnInline(TabularInline):  # type: ignore[misc]  # the theme has no types
     model = ViewColumn
     form = PathForm
     formset = PathFormSet
@@ -70,7 +70,7 @@ class ViewAdmin(PerTableAdmin):
     list_filter = ()
     search_fields = ("name", "table__name")
     fields = ("table", "name")
-    inlines = (ViewColumns,)
+    inlines = (ViewColumnInline,)
     history_parts = (RelatedRecords(ViewColumn, "view", "Column", "path"),)
 
     def save_model(self, request: HttpRequest, obj: View, form: Any, change: bool) -> None:

@@ -14,7 +14,7 @@ from system.encoded_query import QueryError
 from tableapi import models
 from tableapi.catalogue.definitions import OWN_TABLE, SYS_COLUMNS, TABLE_TABLE, Catalogue, Column, Rule, Table
 
-TRIES = 5
+MAX_ATTEMPTS = 5
 
 
 class _Cache:
@@ -36,35 +36,35 @@ def cached_catalogue() -> Catalogue:
 
 def reload_if_changed() -> Catalogue:
     """The catalogue as it is in the database now."""
-    version = _version()
+    version = _stored_version()
     cached = _cache.catalogue
     if cached is not None and cached.version == version:
         return cached
     with _cache.lock:
         if _cache.catalogue is None or _cache.catalogue.version != version:
-            _cache.catalogue = read()
+            _cache.catalogue = load()
         return _cache.catalogue
 
 
-def forget() -> None:
+def clear_cache() -> None:
     _cache.catalogue = None
 
 
 # With everything that was derived from it.
-process_cache.register("catalogue", forget)
+process_cache.register("catalogue", clear_cache)
 
 
-def _version() -> int:
+def _stored_version() -> int:
     return models.State.objects.values_list("version", flat=True).get(pk=models.State.ROW_ID)
 
 
-def read() -> Catalogue:
+def load() -> Catalogue:
     """The catalogue as this connection sees it. Read again until the version is the same before and after, so that it
     never holds half of a change."""
-    for _ in range(TRIES):
-        version = _version()
+    for _ in range(MAX_ATTEMPTS):
+        version = _stored_version()
         catalogue = Catalogue(version, dict(_tables()), tuple(_rules()), _views())
-        if _version() == version:
+        if _stored_version() == version:
             return catalogue
     return catalogue
 

@@ -12,10 +12,10 @@ from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import Inputs
 
 Row = tuple[Any, ...]
-Bytes = tuple[bytes | None, ...]
+ByteRow = tuple[bytes | None, ...]
 
 REPLICA = "replica"
-VERSION = Statement("SELECT version FROM public.tableapi_state", ())
+VERSION_STATEMENT = Statement("SELECT version FROM public.tableapi_state", ())
 
 
 class CatalogueChanged(Exception):
@@ -26,11 +26,11 @@ def fetch(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -
     return database_statements.run_sql(statement.encoded(inputs.version), statement.values(inputs), alias).rows()
 
 
-def fetch_bytes(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[Bytes]:
+def fetch_bytes(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[ByteRow]:
     return database_statements.run_sql(statement.encoded(inputs.version), statement.values(inputs), alias).byte_rows()
 
 
-def without_version(rows: list[Row], catalogue: Catalogue) -> list[Row]:
+def strip_version(rows: list[Row], catalogue: Catalogue) -> list[Row]:
     """The rows without their first column, the catalogue's version; raises CatalogueChanged if it is another one."""
     version = rows[0][0]
     if version is None or int(version) != catalogue.version:
@@ -39,7 +39,7 @@ def without_version(rows: list[Row], catalogue: Catalogue) -> list[Row]:
 
 
 def catalogue_version(inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> int:
-    ((version,),) = fetch(VERSION, inputs, alias)
+    ((version,),) = fetch(VERSION_STATEMENT, inputs, alias)
     return int(version)
 
 

@@ -13,8 +13,8 @@ from tableapi.catalogue.column_type import ColumnType
 from tableapi.catalogue.definitions import plain_text_column_name
 from tableapi.sql import operators
 
-SCHEMA = "records"
-ID = sql.SQL('varchar(32) COLLATE "C"')
+RECORDS_SCHEMA = "records"
+ID_TYPE = sql.SQL('varchar(32) COLLATE "C"')
 
 
 class IndexableColumn(Protocol):
@@ -46,7 +46,7 @@ class Index:
     body: sql.Composable
     is_unique: bool = False
 
-    def create(self, concurrently: bool = False) -> sql.Composed:
+    def create_sql(self, concurrently: bool = False) -> sql.Composed:
         return sql.SQL("CREATE {unique} INDEX {concurrently} IF NOT EXISTS {name} ON {table} {body}").format(
             unique=sql.SQL("UNIQUE" if self.is_unique else ""),
             concurrently=sql.SQL("CONCURRENTLY" if concurrently else ""),
@@ -55,43 +55,43 @@ class Index:
             body=self.body,
         )
 
-    def drop(self, concurrently: bool = False) -> sql.Composed:
-        return drop_index(self.schema, self.name, concurrently)
+    def drop_sql(self, concurrently: bool = False) -> sql.Composed:
+        return drop_index_sql(self.schema, self.name, concurrently)
 
 
-def drop_index(schema: str, name: str, concurrently: bool = False) -> sql.Composed:
+def drop_index_sql(schema: str, name: str, concurrently: bool = False) -> sql.Composed:
     word = sql.SQL("CONCURRENTLY" if concurrently else "")
     return sql.SQL("DROP INDEX {} IF EXISTS {}").format(word, sql.Identifier(schema, name))
 
 
-def searched_column(column: IndexableColumn) -> sql.Identifier:
+def searchable_column(column: IndexableColumn) -> sql.Identifier:
     """The database column for filters and sorting."""
     return sql.Identifier(plain_text_column_name(column.id) if column.column_type.is_html else column.physical)
 
 
-def key(column: IndexableColumn) -> sql.Composable:
+def comparison_key(column: IndexableColumn) -> sql.Composable:
     """The expression for comparing and sorting. Text is compared without case, and empty text like NULL.
 
     `pg_c_utf8` is part of PostgreSQL, so every installation sorts in the same order and no update of the operating
     system invalidates an index.
     """
     if not column.column_type.is_text:
-        return searched_column(column)
+        return searchable_column(column)
     # The same expression as in queries; otherwise they would not use the index.
-    return sql.SQL(operators.comparison_key(ComparisonKind.TEXT, "{}")).format(searched_column(column))
+    return sql.SQL(operators.comparison_key(ComparisonKind.TEXT, "{}")).format(searchable_column(column))
 
 
-def unique_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Index:
-    return Index(f"U{column.id}", schema, table, sql.SQL("(({}))").format(key(column)), is_unique=True)
+def unique_index(column: IndexableColumn, table: str, schema: str = RECORDS_SCHEMA) -> Index:
+    return Index(f"U{column.id}", schema, table, sql.SQL("(({}))").format(comparison_key(column)), is_unique=True)
 
 
-def main_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Index:
+def main_index(column: IndexableColumn, table: str, schema: str = RECORDS_SCHEMA) -> Index:
     shape = sql.SQL("USING gin ({})") if column.column_type.is_list else sql.SQL("(({}), sys_id)")
-    return Index(f"I{column.id}", schema, table, shape.format(key(column)))
+    return Index(f"I{column.id}", schema, table, shape.format(comparison_key(column)))
 
 
-def word_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Index:
-    words: sql.Composable = searched_column(column)
+def word_index(column: IndexableColumn, table: str, schema: str = RECORDS_SCHEMA) -> Index:
+    words: sql.Composable = searchable_column(column)
     if not column.converted_from_text:
         return Index(f"W{column.id}", schema, table, sql.SQL("USING gin (to_tsvector('simple', {}))").format(words))
     # Values from before the conversion have no plain text, so the query and the index fall back to the text itself.
@@ -101,21 +101,21 @@ def word_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Ind
 
 def family_index(table_id: str, table: str) -> Index:
     """Finds the records of one table in the table of its parent."""
-    return Index(f"I{table_id}", SCHEMA, table, sql.SQL("(sys_db_table_id, sys_id)"))
+    return Index(f"I{table_id}", RECORDS_SCHEMA, table, sql.SQL("(sys_db_table_id, sys_id)"))
 
 
-def column_indexes(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Iterator[Index]:
+def column_indexes(column: IndexableColumn, table: str, schema: str = RECORDS_SCHEMA) -> Iterator[Index]:
     """The indexes that the worker builds for a column. A unique index is created immediately instead, and records are
     found and sorted by it too. (Those of system tables distinguish case.)"""
     column_type = column.column_type
     is_sought = column_type.has_target or column.is_display or column.is_unique
-    has_unique_index = column.is_unique and schema == SCHEMA
+    has_unique_index = column.is_unique and schema == RECORDS_SCHEMA
     if (column.is_indexed or (is_sought and not has_unique_index)) and column_type.has_main_index:
         yield main_index(column, table, schema)
     if column.is_indexed and column_type.is_text:
         yield word_index(column, table, schema)
 
 
-def sequence(table_id: str) -> str:
+def sequence_name(table_id: str) -> str:
     """The sequence of a table's record numbers."""
     return f"N{table_id}"

@@ -21,23 +21,23 @@ from tableapi.ddl import physical_names
 if TYPE_CHECKING:
     from tableapi.models import Column, Table
 
-LOCK = 7_301_010
+DESIGN_LOCK_ID = 7_301_010
 # Per cent of a page that new records fill, in a table whose records often change.
-FILLFACTOR = 85
+FILLFACTOR_PERCENT = 85
 # Every later SELECT waits behind a waiting ALTER (measured: 5.1 s), so an attempt times out early and is repeated.
 LOCK_TIMEOUT_MS = 2_000
-TRIES = 4
-PAUSE_S = 0.1
+MAX_ATTEMPTS = 4
+RETRY_PAUSE_S = 0.1
 
 # In one message, because each one costs a round trip to the database.
-GUARDED = sql.SQL("""
+WITH_LOCK_TIMEOUT = sql.SQL("""
     SELECT set_config('servicebase.lock_timeout', current_setting('lock_timeout'), true);
     SET LOCAL lock_timeout = {};
     {};
     SELECT set_config('lock_timeout', current_setting('servicebase.lock_timeout'), true)
 """)
 
-_locked: ContextVar[bool] = ContextVar("locked", default=False)
+_is_locked: ContextVar[bool] = ContextVar("locked", default=False)
 _is_product: ContextVar[bool] = ContextVar("is_product", default=False)
 
 
@@ -55,38 +55,38 @@ def is_product() -> bool:
     return _is_product.get()
 
 
-def lock() -> None:
+def lock_designs() -> None:
     """Until the transaction ends, nobody else changes tables. Taken before any record of the catalogue is locked."""
-    if not _locked.get():
-        _run_with_retries(sql.SQL("SELECT pg_advisory_xact_lock({})").format(LOCK))
+    if not _is_locked.get():
+        _run_with_retries(sql.SQL("SELECT pg_advisory_xact_lock({})").format(DESIGN_LOCK_ID))
 
 
 @contextmanager
-def locked() -> Iterator[None]:
+def design_lock() -> Iterator[None]:
     """A transaction in which nobody else changes tables; the lock is held until it ends."""
-    if _locked.get():
+    if _is_locked.get():
         yield
         return
     with transaction.atomic():
-        lock()
-        token = _locked.set(True)
+        lock_designs()
+        token = _is_locked.set(True)
         try:
             yield
         finally:
-            _locked.reset(token)
+            _is_locked.reset(token)
 
 
 def run(*statements: sql.Composable) -> None:
-    with locked():
+    with design_lock():
         for statement in statements:
             _run_with_retries(statement)
 
 
 def _run_with_retries(statement: sql.Composable) -> None:
-    for attempt in range(1, TRIES + 1):
+    for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             with transaction.atomic(), connection.cursor() as cursor:
-                cursor.execute(GUARDED.format(LOCK_TIMEOUT_MS, statement))
+                cursor.execute(WITH_LOCK_TIMEOUT.format(LOCK_TIMEOUT_MS, statement))
             return
         except Error as error:
             cause = error.__cause__
@@ -102,9 +102,9 @@ def _run_with_retries(statement: sql.Composable) -> None:
                 raise Unavailable("This took too long. Try again when the load is lower.") from error
             if not isinstance(cause, errors.LockNotAvailable | errors.DeadlockDetected):
                 raise
-            if attempt == TRIES:
+            if attempt == MAX_ATTEMPTS:
                 raise Unavailable("The table is in use, so nothing was changed. Try again shortly.") from error
-        time.sleep(PAUSE_S * attempt)
+        time.sleep(RETRY_PAUSE_S * attempt)
 
 
 def has_records(table: Table) -> bool:
@@ -121,7 +121,7 @@ def count_values(column: Column) -> int:
         return int(cursor.fetchone()[0])
 
 
-def has_longer_text(column: Column, most: int) -> bool:
+def has_longer_text(column: Column, maximum: int) -> bool:
     """Whether a record has a longer text; of formatted text, its plain text counts. The length in bytes is compared
     first, because it is known without decompression. A table that is too large to scan in a request counts as having
     none."""
@@ -131,7 +131,7 @@ def has_longer_text(column: Column, most: int) -> bool:
     query = sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE octet_length({words}) > %s AND length({words}) > %s)")
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(query.format(qualified_name(column.table), words=words), [most, most])
+            cursor.execute(query.format(qualified_name(column.table), words=words), [maximum, maximum])
             return bool(cursor.fetchone()[0])
     except OperationalError as error:
         if not isinstance(error.__cause__, errors.QueryCanceled):
@@ -140,10 +140,10 @@ def has_longer_text(column: Column, most: int) -> bool:
 
 
 def qualified_name(table: Table) -> sql.Identifier:
-    return sql.Identifier("public" if table.is_system else physical_names.SCHEMA, table.name)
+    return sql.Identifier("public" if table.is_system else physical_names.RECORDS_SCHEMA, table.name)
 
 
-ROOT = sql.SQL("""
+ROOT_DDL = sql.SQL("""
     CREATE TABLE {table} (
         sys_id {id} PRIMARY KEY DEFAULT public.svc_new_sys_id() CHECK (sys_id ~ '^[0-9a-z]{{1,32}}$'),
         sys_created_at timestamptz NOT NULL DEFAULT now(),
@@ -154,34 +154,37 @@ ROOT = sql.SQL("""
         sys_db_table_id {id} NOT NULL DEFAULT {table_id}
     )
 """)
-CHILD = sql.SQL("CREATE TABLE {table} (sys_id {id} PRIMARY KEY REFERENCES {parent} (sys_id) ON DELETE CASCADE)")
+CHILD_DDL = sql.SQL("CREATE TABLE {table} (sys_id {id} PRIMARY KEY REFERENCES {parent} (sys_id) ON DELETE CASCADE)")
 
 
 def create_table(table: Table) -> None:
     if table.parent is None:
-        run(ROOT.format(table=qualified_name(table), id=physical_names.ID, table_id=table.pk), *_index_by_time(table))
+        run(
+            ROOT_DDL.format(table=qualified_name(table), id=physical_names.ID_TYPE, table_id=table.pk),
+            *_time_index(table),
+        )
         return
-    run(CHILD.format(table=qualified_name(table), id=physical_names.ID, parent=qualified_name(table.parent)))
+    run(CHILD_DDL.format(table=qualified_name(table), id=physical_names.ID_TYPE, parent=qualified_name(table.parent)))
     root = table.root
     create_or_queue_indexes([physical_names.family_index(root.pk, root.name)], root)
 
 
-def ease_changes(table: Table) -> None:
+def enable_hot_updates(table: Table) -> None:
     """Let PostgreSQL write a change beside the record's old version and to no other index (HOT): it may if the page has
     space and no column of a B-tree index changes. The time of the last change always does, so it gets a BRIN index, by
     which records are found but not sorted.
     """
-    name, place = sql.Identifier(f"D{table.pk}"), qualified_name(table)
+    name, table_name = sql.Identifier(f"D{table.pk}"), qualified_name(table)
     run(
-        sql.SQL("ALTER TABLE {} SET (fillfactor = {})").format(place, FILLFACTOR),
-        physical_names.drop_index(physical_names.SCHEMA, f"D{table.pk}"),
+        sql.SQL("ALTER TABLE {} SET (fillfactor = {})").format(table_name, FILLFACTOR_PERCENT),
+        physical_names.drop_index_sql(physical_names.RECORDS_SCHEMA, f"D{table.pk}"),
         sql.SQL("CREATE INDEX {} ON {} USING brin (sys_updated_at) WITH (pages_per_range = 32, autosummarize)").format(
-            name, place
+            name, table_name
         ),
     )
 
 
-def _index_by_time(table: Table) -> Iterator[sql.Composable]:
+def _time_index(table: Table) -> Iterator[sql.Composable]:
     for letter, column in (("C", "sys_created_at"), ("D", "sys_updated_at")):
         yield sql.SQL("CREATE INDEX {} ON {} ({}, sys_id)").format(
             sql.Identifier(f"{letter}{table.pk}"), qualified_name(table), sql.Identifier(column)
@@ -193,7 +196,7 @@ def create_sequence(table: Table) -> None:
 
 
 def _sequence(table: Table) -> sql.Identifier:
-    return sql.Identifier(physical_names.SCHEMA, physical_names.sequence(table.pk))
+    return sql.Identifier(physical_names.RECORDS_SCHEMA, physical_names.sequence_name(table.pk))
 
 
 def drop_table(table: Table) -> None:
@@ -234,21 +237,21 @@ def _add_clauses(column: Column) -> Iterator[sql.Composable]:
 def change_column(column: Column, before: Column) -> None:
     """Apply the differences. Types change only in ways that rewrite no record."""
     table = column.table
-    required = list(physical_names.column_indexes(column, table.name))
-    previous = [] if column.type != before.type else list(physical_names.column_indexes(before, table.name))
+    required_indexes = list(physical_names.column_indexes(column, table.name))
+    previous_indexes = [] if column.type != before.type else list(physical_names.column_indexes(before, table.name))
     if column.type != before.type:
         if column.column_type.is_html:
             text = sql.SQL("ALTER TABLE {} ADD COLUMN {} text")
             run(text.format(qualified_name(table), sql.Identifier(plain_text_column_name(column.pk))))
         # New indexes have the same names and other expressions, and an old one would reject long texts.
-        run(*(index.drop() for index in physical_names.column_indexes(before, table.name)))
+        run(*(index.drop_sql() for index in physical_names.column_indexes(before, table.name)))
     if column.is_unique and not before.is_unique:
         create_unique_index(column)
     if before.is_unique and not column.is_unique:
-        run(physical_names.unique_index(before, table.name).drop())
-    old_names, new_names = {index.name for index in previous}, {index.name for index in required}
-    missing = [index for index in required if index.name not in old_names]
-    create_or_queue_indexes(missing, table, has_surplus=bool(old_names - new_names))
+        run(physical_names.unique_index(before, table.name).drop_sql())
+    old_names, new_names = {index.name for index in previous_indexes}, {index.name for index in required_indexes}
+    missing_indexes = [index for index in required_indexes if index.name not in old_names]
+    create_or_queue_indexes(missing_indexes, table, has_surplus=bool(old_names - new_names))
 
 
 def drop_column(column: Column) -> None:
@@ -259,7 +262,7 @@ def drop_column(column: Column) -> None:
 
 def create_unique_index(column: Column) -> None:
     try:
-        run(physical_names.unique_index(column, column.table.name).create())
+        run(physical_names.unique_index(column, column.table.name).create_sql())
     except IntegrityError as error:
         if not isinstance(error.__cause__, errors.UniqueViolation):
             raise
@@ -269,6 +272,6 @@ def create_unique_index(column: Column) -> None:
 def create_or_queue_indexes(indexes: list[physical_names.Index], table: Table, has_surplus: bool = False) -> None:
     """Create indexes of an empty table immediately. Of others, the worker builds them while records are written."""
     if indexes and not has_records(table):
-        run(*(index.create() for index in indexes))
+        run(*(index.create_sql() for index in indexes))
     elif indexes or has_surplus:
         transaction.on_commit(lambda: wake("tableapi.tasks.build_indexes"), robust=True)

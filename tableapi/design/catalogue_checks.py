@@ -38,14 +38,14 @@ def check_path_in_view(column: ViewColumn, path: str) -> None:
 
 def check_condition(table: Table | None, condition: str) -> None:
     try:
-        permissions.check_condition(catalogue_loader.read(), table.name if table else None, condition)
+        permissions.check_condition(catalogue_loader.load(), table.name if table else None, condition)
     except QueryError as error:
         message = str(error)
         raise ValidationError({"condition": f"{message[0].upper()}{message[1:]}."}) from None
 
 
 def check_path(table: Table, path: str) -> None:
-    catalogue = catalogue_loader.read()
+    catalogue = catalogue_loader.load()
     steps = tuple(path.split("."))
     if path_resolver.resolve_path(RuleScope(catalogue), catalogue.tables[table.name], steps) is None:
         raise ValidationError({"path": f"{path} is not a valid path from {table.name}."})
@@ -53,7 +53,7 @@ def check_path(table: Table, path: str) -> None:
 
 def check_joins(table: Table, paths: tuple[str, ...]) -> None:
     """Refuse a view that needs too many joins, because every request with it would be refused."""
-    catalogue = catalogue_loader.read()
+    catalogue = catalogue_loader.load()
     try:
         read_plan.plan_read(RuleScope(catalogue), catalogue.tables[table.name], fields=paths)
     except BadRequest as error:

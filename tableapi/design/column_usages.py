@@ -16,28 +16,26 @@ TableView = tuple[str, str]
 
 
 class ColumnUsage(Enum):
-    """How a rule uses a column: as its subject, in its condition, or in a word search."""
+    """How a rule uses a column, with the most important usage first."""
 
-    ABOUT = "about"
-    ASKS = "asks"
-    SEARCHES = "searches"
+    CONDITION = "condition"
+    SEARCH = "word search"
+    SUBJECT = "subject"
 
 
-def by_rules(catalogue: Catalogue, column: Column) -> Iterator[tuple[Rule, ColumnUsage]]:
+def rules_using(catalogue: Catalogue, column: Column) -> Iterator[tuple[Rule, ColumnUsage]]:
     """Each rule once, with its most important usage: a rule whose condition loses a column matches no record."""
     places = (*catalogue.tables[column.owner].family, ANY_TABLE)
     for rule in catalogue.rules:
         usages = set() if rule.is_broken else set(_usages(catalogue, rule, column))
         if rule.column == column.name and rule.table in places:
-            usages.add(ColumnUsage.ABOUT)
-        first = next(
-            (usage for usage in (ColumnUsage.ASKS, ColumnUsage.SEARCHES, ColumnUsage.ABOUT) if usage in usages), None
-        )
+            usages.add(ColumnUsage.SUBJECT)
+        first = next((usage for usage in ColumnUsage if usage in usages), None)
         if first is not None:
             yield rule, first
 
 
-def by_views(catalogue: Catalogue, column: Column) -> Iterator[TableView]:
+def views_using(catalogue: Catalogue, column: Column) -> Iterator[TableView]:
     scope = RuleScope(catalogue)
     for (table, name), paths in catalogue.views.items():
         candidates = (path.split(".") for path in paths if column.name in path)
@@ -59,9 +57,9 @@ def _usages_in(table: Table, catalogue: Catalogue, query: Query, column: Column)
     try:
         for predicate in permissions.predicates_in(RuleScope(catalogue), table, query):
             if column.id in _columns(predicate.path) | (_columns(predicate.other) if predicate.other else set()):
-                yield ColumnUsage.ASKS
+                yield ColumnUsage.CONDITION
             if any(column.id in _columns(path) for path in predicate.searched_paths):
-                yield ColumnUsage.SEARCHES
+                yield ColumnUsage.SEARCH
     except (QueryError, BadRequest):
         return  # the condition is invalid for this table
 

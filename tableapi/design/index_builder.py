@@ -13,10 +13,10 @@ from tableapi.ddl import physical_names
 from tableapi.ddl.physical_names import Index
 from tableapi.models import Column, Table
 
-LOCK = 7_301_011
-OWN_NAME = re.compile(r"[IW][0-9a-z]+")
+INDEX_BUILD_LOCK_ID = 7_301_011
+INDEX_NAME = re.compile(r"[IW][0-9a-z]+")
 
-EXISTING = """
+EXISTING_INDEXES = """
     SELECT namespace.nspname, class.relname, index.indisvalid
     FROM pg_index index
     JOIN pg_class class ON class.oid = index.indexrelid
@@ -25,37 +25,37 @@ EXISTING = """
 """
 
 
-def missing() -> list[Index]:
+def missing_indexes() -> list[Index]:
     """Indexes that the catalogue requires and the database lacks, or has only as invalid ones."""
-    existing = _existing()
-    return [index for index in _required() if not existing.get((index.schema, index.name))]
+    existing = _indexes()
+    return [index for index in _required_indexes() if not existing.get((index.schema, index.name))]
 
 
-def surplus() -> list[tuple[str, str]]:
+def surplus_indexes() -> list[tuple[str, str]]:
     """Schema and name of our indexes that are no longer needed."""
-    required = {(index.schema, index.name) for index in _required()}
-    return [(schema, name) for schema, name in sorted(_existing().keys() - required) if OWN_NAME.fullmatch(name)]
+    required = {(index.schema, index.name) for index in _required_indexes()}
+    return [(schema, name) for schema, name in sorted(_indexes().keys() - required) if INDEX_NAME.fullmatch(name)]
 
 
-def build() -> list[str]:
+def build_indexes() -> list[str]:
     """Build and drop indexes, one at a time; return their names. Only one process does this at a time."""
-    with index_builds.builder(LOCK) as cursor:
+    with index_builds.builder(INDEX_BUILD_LOCK_ID) as cursor:
         if cursor is None:
             return []
-        built = [index.name for index in missing() if index_builds.run(cursor, index.name, *_rebuild(index))]
-        surplus_indexes = [(name, physical_names.drop_index(schema, name, True)) for schema, name in surplus()]
-        return built + [name for name, statement in surplus_indexes if index_builds.run(cursor, name, statement)]
+        built = [index.name for index in missing_indexes() if index_builds.run(cursor, index.name, *_rebuild(index))]
+        drops = [(name, physical_names.drop_index_sql(schema, name, True)) for schema, name in surplus_indexes()]
+        return built + [name for name, statement in drops if index_builds.run(cursor, name, statement)]
 
 
 def _rebuild(index: Index) -> tuple[sql.Composed, ...]:
-    return index.drop(concurrently=True), index.create(concurrently=True)
+    return index.drop_sql(concurrently=True), index.create_sql(concurrently=True)
 
 
-def _existing() -> dict[tuple[str, str], bool]:
-    return {(schema, name): is_valid for schema, name, is_valid in fetch_rows(EXISTING)}
+def _indexes() -> dict[tuple[str, str], bool]:
+    return {(schema, name): is_valid for schema, name, is_valid in fetch_rows(EXISTING_INDEXES)}
 
 
-def _required() -> Iterator[Index]:
+def _required_indexes() -> Iterator[Index]:
     for table in Table.objects.filter(is_system=False, parent=None, children__isnull=False).distinct():
         yield physical_names.family_index(table.pk, table.name)
     has_option = Q(is_indexed=True) | Q(is_display=True) | Q(is_unique=True)

@@ -15,7 +15,7 @@ from tableapi.catalogue.definitions import Catalogue, Column, Table
 from tableapi.models import Rule
 from tableapi.query.path_resolver import RuleScope
 
-WITH_VALUES = frozenset({"=", "!=", "IN", "NOT IN", "HAS", "HASNOT"})
+VALUE_OPERATORS = frozenset({"=", "!=", "IN", "NOT IN", "HAS", "HASNOT"})
 
 
 def rule_hints(rule: Rule) -> Iterator[str]:
@@ -33,12 +33,12 @@ def rule_hints(rule: Rule) -> Iterator[str]:
             return
 
 
-def of_condition(catalogue: Catalogue, table_name: str, text: str) -> Iterator[str]:
+def condition_hints(catalogue: Catalogue, table_name: str, text: str) -> Iterator[str]:
     """A warning for each value that no record can have."""
     for predicate in permissions.predicates_in(RuleScope(catalogue), catalogue.tables[table_name], parse(text)):
         column, path = predicate.path.column, ".".join(predicate.condition.path)
         values = _values(predicate.condition)
-        yield from (f"{value} is not a choice of {path}." for value in _labels(column, values))
+        yield from (f"{value} is not a choice of {path}." for value in _missing_choices(column, values))
         target = catalogue.tables.get(column.reference or "")
         if target is not None:
             existing = _existing_ids(target, values)
@@ -47,7 +47,7 @@ def of_condition(catalogue: Catalogue, table_name: str, text: str) -> Iterator[s
             )
 
 
-def _labels(column: Column, values: Iterable[str]) -> list[str]:
+def _missing_choices(column: Column, values: Iterable[str]) -> list[str]:
     """The values that are not choices of the column."""
     if not column.choices:
         return []
@@ -57,7 +57,7 @@ def _labels(column: Column, values: Iterable[str]) -> list[str]:
 
 def _values(condition: Condition) -> list[str]:
     """The literal values; the result of a function depends on the caller."""
-    if condition.operator not in WITH_VALUES:
+    if condition.operator not in VALUE_OPERATORS:
         return []
     operand = read(condition)
     operands = operand if isinstance(operand, tuple) else (operand,)

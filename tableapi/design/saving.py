@@ -21,9 +21,9 @@ from tableapi.design import catalogue_checks
 from tableapi.models import Choice, Column, Rule, Table, View, ViewColumn
 from tableapi.models.catalogue_version import CatalogueRecord
 
-Stored = TypeVar("Stored", bound=CatalogueRecord)
-NUMBER_LENGTH = 40
-NOT_VALIDATED = frozenset({"sys_id"})
+RecordType = TypeVar("RecordType", bound=CatalogueRecord)
+MAX_NUMBER_LENGTH = 40
+ID_FIELDS = frozenset({"sys_id"})
 
 
 def save_table(table: Table) -> None:
@@ -43,7 +43,7 @@ def _add_number_column(table: Table) -> None:
     if Column.objects.filter(table__in=relatives, name=NUMBER_COLUMN).exists():
         return
     options = {"read_only": True, "is_unique": True, "is_display": True}
-    save_column(Column(table=table, name=NUMBER_COLUMN, label="Number", max_length=NUMBER_LENGTH, **options))
+    save_column(Column(table=table, name=NUMBER_COLUMN, label="Number", max_length=MAX_NUMBER_LENGTH, **options))
 
 
 def save_column(column: Column) -> None:
@@ -70,9 +70,9 @@ save_choice = save_view = save_view_column = save_rule = _save_row
 
 
 @contextmanager
-def _row_saved(record: Stored) -> Iterator[Stored | None]:
+def _row_saved(record: RecordType) -> Iterator[RecordType | None]:
     """Save the row under the design lock; the block changes the database. Yields the record as it was before."""
-    with schema_editor.locked():
+    with schema_editor.design_lock():
         before = record.stored()
         validate(record)
         record.save_row()
@@ -87,10 +87,10 @@ def validate(record: CatalogueRecord) -> None:
     """
     record.check_characters()
     errors: dict[str, Any] = {}
-    for step in (partial(record.clean_fields, exclude=NOT_VALIDATED), record.clean, partial(_check_catalogue, record)):
+    for step in (partial(record.clean_fields, exclude=ID_FIELDS), record.clean, partial(_check_catalogue, record)):
         errors = _errors_of(step, errors)
     for validate_rows in (record.validate_unique, record.validate_constraints):
-        errors = _errors_of(partial(validate_rows, exclude=NOT_VALIDATED | errors.keys()), errors)
+        errors = _errors_of(partial(validate_rows, exclude=ID_FIELDS | errors.keys()), errors)
     if errors:
         raise ValidationError(errors)
 

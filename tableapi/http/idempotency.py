@@ -27,7 +27,7 @@ class IdempotencyKeyReused(Conflict):
     code = "idempotency_mismatch"
 
 
-IDEMPOTENCY_KEY_HEADER = "HTTP_IDEMPOTENCY_KEY"
+IDEMPOTENCY_HEADER = "HTTP_IDEMPOTENCY_KEY"
 
 
 class RequestInProgress(Conflict):
@@ -38,7 +38,7 @@ class RequestInProgress(Conflict):
 def respond_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpResponse:
     """The response of `respond`, or the one that the same request got before. It is stored in one transaction with the
     write, so that a crash leaves neither."""
-    key = request.META.get(IDEMPOTENCY_KEY_HEADER)
+    key = request.META.get(IDEMPOTENCY_HEADER)
     if key is None:
         return respond()
     if not 0 < len(key) <= MAX_KEY_LENGTH or not key.isprintable():

@@ -14,7 +14,7 @@ from tableapi.read.list_page import ListResult
 from tableapi.read.pipeline import RecordResult
 from tableapi.write.change_request import WriteResult
 
-BASE = "/rest/v1/table/"
+API_PATH = "/rest/v1/table/"
 
 
 def list_response(request: Request, result: ListResult) -> HttpResponse:
@@ -33,7 +33,7 @@ def list_response(request: Request, result: ListResult) -> HttpResponse:
 def record_response(request: Request, result: RecordResult, status: int = 200) -> HttpResponse:
     """One record with its ETag; 304 if the client has it already."""
     tag = _etag(result)
-    if tag is not None and status == 200 and _is_known(request, tag):
+    if tag is not None and status == 200 and _is_not_modified(request, tag):
         response = HttpResponse(status=304)
     else:
         response = _envelope([result.body], status)
@@ -45,12 +45,12 @@ def record_response(request: Request, result: RecordResult, status: int = 200) -
 
 def created_response(request: Request, table_name: str, result: WriteResult) -> HttpResponse:
     response = written_response(request, result, status=201)
-    response["Location"] = own_url(django_request(request), f"{BASE}{table_name}/{result.sys_id}")
+    response["Location"] = own_url(django_request(request), f"{API_PATH}{table_name}/{result.sys_id}")
     return response
 
 
 def written_response(request: Request, result: WriteResult, status: int = 200) -> HttpResponse:
-    return _envelope([b"{}"], status) if result.answer is None else record_response(request, result.answer, status)
+    return _envelope([b"{}"], status) if result.record is None else record_response(request, result.record, status)
 
 
 def deleted_response(table_name: str, sys_id: str) -> HttpResponse:
@@ -65,7 +65,7 @@ def _envelope(blocks: Sequence[bytes], status: int = 200) -> HttpResponse:
     return HttpResponse(body, status=status, content_type="application/json")
 
 
-def _is_known(request: Request, tag: str) -> bool:
+def _is_not_modified(request: Request, tag: str) -> bool:
     is_read = request.method in ("GET", "HEAD")
     return is_read and not {tag, etags.ANY}.isdisjoint(etags.in_header(request, etags.IF_NONE_MATCH))
 

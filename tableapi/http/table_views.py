@@ -24,8 +24,8 @@ from tableapi.read.context import Caller
 from tableapi.write import create, delete, update
 from tableapi.write.change_request import RequestedChange, WriteRequest
 
-from .idempotency import IDEMPOTENCY_KEY_HEADER, respond_once
-from .responses import BASE, created_response, deleted_response, list_response, record_response, written_response
+from .idempotency import IDEMPOTENCY_HEADER, respond_once
+from .responses import API_PATH, created_response, deleted_response, list_response, record_response, written_response
 
 Result = TypeVar("Result")
 
@@ -70,7 +70,7 @@ class TableViewSet(JsonView, ViewSet):
         delete_record = partial(delete.delete, sys_id=sys_id)
 
         def respond() -> HttpResponse:
-            change = RequestedChange({}, OutputOptions(), is_current=current_tag(request))
+            change = RequestedChange({}, OutputOptions(), is_current=version_check(request))
             write(caller_of(request), table, change, delete_record)
             return deleted_response(table, sys_id)
 
@@ -82,7 +82,7 @@ def write(
 ) -> Result:
     """Open the table for the caller and write to it. Designers wait for each other, before they load the catalogue."""
     is_designer = table_name in CATALOGUE_TABLES and ADMIN in caller.role_names
-    with schema_editor.locked() if is_designer else nullcontext():
+    with schema_editor.design_lock() if is_designer else nullcontext():
         return _write(caller, table_name, change, operation)
 
 
@@ -101,7 +101,7 @@ def _write(
 def caller_of(request: Request) -> Caller:
     user: Any = request.user
     # As it is written inside JSON.
-    link = json.dumps(own_origin(django_request(request)) + BASE)[1:-1]
+    link = json.dumps(own_origin(django_request(request)) + API_PATH)[1:-1]
     return Caller(user.pk, frozenset(user.role_names), link)
 
 
@@ -109,8 +109,8 @@ def parse_change(request: Request) -> RequestedChange:
     """The body and parameters of a write; what is wrong with them is reported before the database is used."""
     body = _json_object(request)
     output = parse_output(request.query_params)
-    by_display = parse_input_display(request.query_params)
-    return RequestedChange(body, output, by_display, current_tag(request), IDEMPOTENCY_KEY_HEADER in request.META)
+    display_input = parse_input_display(request.query_params)
+    return RequestedChange(body, output, display_input, version_check(request), IDEMPOTENCY_HEADER in request.META)
 
 
 def _json_object(request: Request) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _json_object(request: Request) -> dict[str, Any]:
     return body
 
 
-def current_tag(request: Request) -> Callable[[int | None], bool] | None:
+def version_check(request: Request) -> Callable[[int | None], bool] | None:
     """Whether If-Match names this version of the record, which a hidden version never does; None without the header."""
     tags = etags.to_match(request)
     if tags is None:

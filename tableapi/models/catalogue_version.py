@@ -43,7 +43,7 @@ class State(models.Model):
     @classmethod
     def increment_version(cls) -> None:
         # Always in this order, or two designers could deadlock with the row and the lock.
-        with schema_editor.locked():
+        with schema_editor.design_lock():
             if not cls.objects.filter(pk=cls.ROW_ID).update(version=NextVersion()):
                 cls.objects.create(pk=cls.ROW_ID, version=NextVersion())
 
@@ -63,7 +63,7 @@ class CatalogueRecord(Record):
 
     @classmethod
     def lock_for_change(cls) -> None:
-        schema_editor.lock()
+        schema_editor.lock_designs()
 
     # Attributes that cannot be changed after creation.
     fixed: ClassVar[tuple[str, ...]] = ()

@@ -166,7 +166,7 @@ def _check_default(column: Column) -> None:
         max_length=column.max_length,
         choices=choices,
     )
-    if problem := defaults.problem(definition):
+    if problem := defaults.find_problem(definition):
         raise ValidationError({"default_value": problem})
 
 

@@ -5,32 +5,32 @@ from collections.abc import Mapping
 from system.openapi import Object
 from tableapi.catalogue.definitions import Column
 
-DATE = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
-TIME = DATE[:-1] + " ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]$"
-ID: Object = {"type": "string", "pattern": "^[0-9a-z]{1,32}$"}
-NULL: Object = {"type": "null"}
-IMPORTED_ID: Object = {
-    "anyOf": [ID, NULL],
+DATE_PATTERN = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
+TIME_PATTERN = DATE_PATTERN[:-1] + " ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]$"
+ID_SCHEMA: Object = {"type": "string", "pattern": "^[0-9a-z]{1,32}$"}
+NULL_SCHEMA: Object = {"type": "null"}
+IMPORTED_ID_SCHEMA: Object = {
+    "anyOf": [ID_SCHEMA, NULL_SCHEMA],
     "description": "The id of the record in another system; without it the service generates one.",
 }
 
 # Schemas that hundreds of columns refer to, which makes the document a third as long.
-TYPES: Mapping[str, Object] = {
-    "Time": {"type": "string", "pattern": TIME, "description": "In UTC.", "examples": ["2024-05-19 13:45:00"]},
+VALUE_SCHEMAS: Mapping[str, Object] = {
+    "Time": {"type": "string", "pattern": TIME_PATTERN, "description": "In UTC.", "examples": ["2024-05-19 13:45:00"]},
     "SentTime": {
-        "anyOf": [{"type": "string", "pattern": TIME}, {"type": "string", "format": "date-time"}],
+        "anyOf": [{"type": "string", "pattern": TIME_PATTERN}, {"type": "string", "format": "date-time"}],
         "description": "In UTC, or with its zone.",
         "examples": ["2024-05-19 13:45:00", "2024-05-19T15:45:00+02:00"],
     },
-    "SentDate": {"type": "string", "pattern": DATE, "examples": ["2024-05-19"]},
+    "SentDate": {"type": "string", "pattern": DATE_PATTERN, "examples": ["2024-05-19"]},
     "Reference": {
         "anyOf": [
             {
                 "type": "object",
                 "required": ["value"],
-                "properties": {"value": ID, "link": {"type": "string", "format": "uri"}},
+                "properties": {"value": ID_SCHEMA, "link": {"type": "string", "format": "uri"}},
             },
-            ID,
+            ID_SCHEMA,
         ]
     },
 }
@@ -61,7 +61,7 @@ def _not_null(schema: Object) -> Object:
     {'type': 'string'}
     """
     if "anyOf" in schema:
-        return schema | {"anyOf": [part for part in schema["anyOf"] if part != NULL]}
+        return schema | {"anyOf": [part for part in schema["anyOf"] if part != NULL_SCHEMA]}
     return schema | ({"type": schema["type"][0]} if "type" in schema else {})
 
 

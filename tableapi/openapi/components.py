@@ -3,15 +3,15 @@
 from system.openapi import Object, reference
 from tableapi.query.parameters import DEFAULT_LIMIT, MAX_PAGED_RECORDS, MAX_RECORDS
 
-from .column_schemas import TYPES
+from .column_schemas import VALUE_SCHEMAS
 
 
-def parameter(name: str, schema: Object, about: str, location: str = "query") -> Object:
-    described = {"name": name, "in": location, "schema": schema, "description": about}
+def parameter(name: str, schema: Object, description: str, location: str = "query") -> Object:
+    described = {"name": name, "in": location, "schema": schema, "description": description}
     return described | ({"required": True} if location == "path" else {})
 
 
-SWITCH: Object = {"type": "string", "enum": ["0", "1", "false", "true"], "default": "0"}
+SWITCH_SCHEMA: Object = {"type": "string", "enum": ["0", "1", "false", "true"], "default": "0"}
 PARAMETERS: dict[str, Object] = {
     "tableName": parameter("tableName", {"type": "string"}, "The name of a table.", "path"),
     "sysId": parameter("sys_id", {"type": "string", "pattern": "^[0-9a-z]{1,32}$"}, "The id of a record.", "path"),
@@ -37,16 +37,16 @@ PARAMETERS: dict[str, Object] = {
     "category": parameter("sysparm_query_category", {"type": "string"}, "`replica`: this read may go to a replica."),
     "display": parameter(
         "sysparm_display_value",
-        SWITCH | {"enum": [*SWITCH["enum"], "all"]},
+        SWITCH_SCHEMA | {"enum": [*SWITCH_SCHEMA["enum"], "all"]},
         "`0`: stored values; `1`: display values; `all`: both.",
     ),
-    "links": parameter("sysparm_exclude_reference_link", SWITCH, "`1`: references without their links."),
+    "links": parameter("sysparm_exclude_reference_link", SWITCH_SCHEMA, "`1`: references without their links."),
     "fields": parameter(
         "sysparm_fields", {"type": "string"}, "Field names, separated by commas; dots follow references."
     ),
     "view": parameter("sysparm_view", {"type": "string"}, "The name of a form view: the response has its fields."),
     "input": parameter(
-        "sysparm_input_display_value", SWITCH, "`1`: references and choices in the body are display values."
+        "sysparm_input_display_value", SWITCH_SCHEMA, "`1`: references and choices in the body are display values."
     ),
     "ifMatch": parameter(
         "If-Match", {"type": "string"}, "The ETag that was read; a record that has changed since is a 412.", "header"
@@ -66,7 +66,7 @@ LIST_PARAMETERS = ("query", "limit", "page", "cursor", *OUTPUT_PARAMETERS, "coun
 WRITE_PARAMETERS = (*OUTPUT_PARAMETERS, "input", "idempotencyKey")
 
 SCHEMAS: dict[str, Object] = {
-    **TYPES,
+    **VALUE_SCHEMAS,
     "Record": {
         "type": "object",
         "description": "A record: a value for each field. With `sysparm_display_value`, values are display values "
@@ -94,9 +94,9 @@ SCHEMAS: dict[str, Object] = {
 }
 RECORD_HEADERS = ("X-Ignored-Fields",)
 LIST_HEADERS = ("Link", "X-Total-Count", *RECORD_HEADERS)
-HEADERS: dict[str, Object] = {
-    name: {"description": about, "schema": {"type": "string"}}
-    for name, about in {
+RESPONSE_HEADERS: dict[str, Object] = {
+    name: {"description": description, "schema": {"type": "string"}}
+    for name, description in {
         "Link": 'The next page, with `rel="next"`; absent on the last page.',
         "X-Total-Count": "The number of records, if `sysparm_count` asks for it.",
         "X-Ignored-Fields": "Names in `sysparm_fields` that do not exist.",

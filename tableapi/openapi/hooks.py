@@ -13,27 +13,27 @@ from tableapi.query.expressions import NEVER
 from tableapi.write import system_records
 from tableapi.write.current_record import may_import_ids
 
-from .column_schemas import IMPORTED_ID, read_schema, written_schema
-from .components import HEADERS, PARAMETERS, SCHEMAS
-from .paths import ANY, BASE, TableDescription, envelope_of, table_paths
+from .column_schemas import IMPORTED_ID_SCHEMA, read_schema, written_schema
+from .components import PARAMETERS, RESPONSE_HEADERS, SCHEMAS
+from .paths import ANY_TABLE_NAME, API_PATH, TableDescription, envelope_of, table_paths
 
 
 def without_table_view(endpoints: list[Any]) -> list[Any]:
     """PREPROCESSING_HOOKS: leaves out the view, which knows its tables only when it is called."""
-    return [endpoint for endpoint in endpoints if not endpoint[0].startswith(BASE)]
+    return [endpoint for endpoint in endpoints if not endpoint[0].startswith(API_PATH)]
 
 
 def with_tables(result: Object, request: Request | None = None, **_: Any) -> Object:
     """POSTPROCESSING_HOOKS: adds the Table API as this caller sees it."""
-    paths = any_table()
+    paths = any_table_paths()
     components = result.setdefault("components", {})
     components["parameters"] = PARAMETERS
-    components["headers"] = HEADERS
+    components["headers"] = RESPONSE_HEADERS
     schemas = dict(SCHEMAS)
     user: Any = getattr(request, "user", None)
     if user is not None and user.is_authenticated:
         view = view_for(catalogue_loader.reload_if_changed(), frozenset(user.role_names))
-        own_paths, own_schemas = view.cached("openapi", lambda: own_tables(view))
+        own_paths, own_schemas = view.cached("openapi", lambda: visible_tables(view))
         paths |= own_paths
         schemas |= own_schemas
     result["paths"] = {**result["paths"], **paths}
@@ -41,14 +41,14 @@ def with_tables(result: Object, request: Request | None = None, **_: Any) -> Obj
     return result
 
 
-def any_table() -> Object:
+def any_table_paths() -> Object:
     """The paths with the table name as a parameter; they reveal no table."""
     bodies = dict.fromkeys(("post", "put", "patch"), "NewValues")
     methods = {"get", "delete", *bodies}
-    return table_paths(TableDescription(ANY, "record", reference("schemas", "Records"), bodies), methods)
+    return table_paths(TableDescription(ANY_TABLE_NAME, "record", reference("schemas", "Records"), bodies), methods)
 
 
-def own_tables(view: CallerView) -> tuple[Object, Object]:
+def visible_tables(view: CallerView) -> tuple[Object, Object]:
     """Paths and schemas of every table that the caller can see, with the columns that they can see."""
     paths: Object = {}
     schemas: Object = {}
@@ -77,7 +77,7 @@ def body_schemas(view: CallerView, table: Table, methods: set[str]) -> Object:
     if "post" in methods:
         schemas["create"] = body_schema(view, table, CREATE)
         if may_import_ids(view, table):
-            schemas["create"]["properties"]["sys_id"] = IMPORTED_ID
+            schemas["create"]["properties"]["sys_id"] = IMPORTED_ID_SCHEMA
         if required := required_columns(table, schemas["create"]):
             schemas["create"]["required"] = required
     if "put" in methods:

@@ -17,9 +17,9 @@ from system.openapi import (
 
 from .components import LIST_HEADERS, LIST_PARAMETERS, OUTPUT_PARAMETERS, RECORD_HEADERS, WRITE_PARAMETERS
 
-BASE = "/rest/v1/table/"
-ANY = "{tableName}"
-TAG = "Table API"
+API_PATH = "/rest/v1/table/"
+ANY_TABLE_NAME = "{tableName}"
+TABLE_API_TAG = "Table API"
 
 CREATE_ERRORS: Errors = (*READ_ERRORS, *WRITE_ERRORS, *BODY_ERRORS, errors.Invalid)
 DELETE_ERRORS: Errors = (*READ_ERRORS, *WRITE_ERRORS, errors.PreconditionFailed)
@@ -37,7 +37,7 @@ class TableDescription:
 
     @property
     def is_any(self) -> bool:
-        return self.name == ANY
+        return self.name == ANY_TABLE_NAME
 
 
 def table_paths(table: TableDescription, methods: set[str]) -> Object:
@@ -46,7 +46,7 @@ def table_paths(table: TableDescription, methods: set[str]) -> Object:
     on_record = {"get": _read, "put": _replace, "patch": _update, "delete": _delete}
     operations = {
         path: {method: describe(table) for method, describe in described.items() if method in methods}
-        for path, described in ((f"{BASE}{table.name}", on_list), (f"{BASE}{table.name}/{{sys_id}}", on_record))
+        for path, described in ((f"{API_PATH}{table.name}", on_list), (f"{API_PATH}{table.name}/{{sys_id}}", on_record))
     }
     return {path: by_method for path, by_method in operations.items() if by_method}
 
@@ -66,8 +66,8 @@ def _read(table: TableDescription) -> Object:
 
 
 def _create(table: TableDescription) -> Object:
-    about = "The new record, with the fields that the caller can read."
-    success = {"201": _records(table, about, "Location", "ETag", *RECORD_HEADERS)}
+    description = "The new record, with the fields that the caller can read."
+    success = {"201": _records(table, description, "Location", "ETag", *RECORD_HEADERS)}
     created = _operation(table, "create", "Create a record", WRITE_PARAMETERS, CREATE_ERRORS, success)
     return _with_body(table, "post", created)
 
@@ -101,7 +101,7 @@ def _operation(
 ) -> Object:
     if table.is_any:
         names = ("tableName", *parameters)
-        operation_id, summary, tag = f"records_{verb}", f"{title} · any table", TAG
+        operation_id, summary, tag = f"records_{verb}", f"{title} · any table", TABLE_API_TAG
         failures = error_responses(possible)
     else:
         names = parameters
@@ -112,8 +112,8 @@ def _operation(
     return operation(operation_id, summary, tag, failures | success, parameters=references)
 
 
-def _records(table: TableDescription, about: str, *headers: str) -> Object:
-    return json_response(table.response, about, {name: reference("headers", name) for name in headers})
+def _records(table: TableDescription, description: str, *headers: str) -> Object:
+    return json_response(table.response, description, {name: reference("headers", name) for name in headers})
 
 
 def envelope_of(records: list[Object]) -> Object:

@@ -14,7 +14,7 @@ from tableapi.catalogue.definitions import Catalogue
 from tableapi.database import catalogue_loader
 from tableapi.database.statement_runner import CatalogueChanged
 
-TRIES = 3
+MAX_ATTEMPTS = 3
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -30,9 +30,9 @@ def on_current_catalogue(
     """
 
     @wraps(function)
-    def retrying(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+    def call_with_retries(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         catalogue = catalogue_loader.cached_catalogue()
-        for _ in range(TRIES):
+        for _ in range(MAX_ATTEMPTS):
             try:
                 return function(catalogue, *args, **kwargs)
             except CatalogueChanged:
@@ -46,7 +46,7 @@ def on_current_catalogue(
                 catalogue = newest
         raise Unavailable
 
-    return retrying
+    return call_with_retries
 
 
 def _may_be_outdated(error: Exception) -> bool:

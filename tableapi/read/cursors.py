@@ -18,15 +18,15 @@ from django.conf import settings
 
 from system.errors import BadRequest
 
-MAX_LENGTH = 4096
+MAX_CURSOR_LENGTH = 4096
 # Reserved for the number of records to skip: a cursor without one can be issued again with one.
-ROOM_FOR_SKIP = 32
+SKIP_LENGTH = 32
 # The format of cursors; one of another format is not valid for any list.
-FORMAT = "2"
+CURSOR_FORMAT = "2"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CursorPosition:
     """The sort values of a record, and the number of records behind it to skip."""
 
     keys: tuple[str | None, ...]
@@ -38,29 +38,29 @@ def _cipher(secret: str) -> AESSIV:
     return AESSIV(hashlib.sha512(b"sysparm_cursor" + secret.encode()).digest())
 
 
-def encode(place: Place, bound_to: list[str]) -> str:
+def encode(position: CursorPosition, list_identity: list[str]) -> str:
     """Encrypted, since the keys hold values that the field list may not include; the same place gives the same cursor.
     Empty if a sort value is too long for a URL."""
-    data = json.dumps([place.keys, place.skip], ensure_ascii=False).encode()
-    encrypted = _cipher(settings.SECRET_KEY).encrypt(data, [_digest(bound_to)])
+    data = json.dumps([position.keys, position.skip], ensure_ascii=False).encode()
+    encrypted = _cipher(settings.SECRET_KEY).encrypt(data, [_digest(list_identity)])
     cursor = base64.urlsafe_b64encode(encrypted).decode().rstrip("=")
-    return cursor if len(cursor) <= (MAX_LENGTH if place.skip else MAX_LENGTH - ROOM_FOR_SKIP) else ""
+    return cursor if len(cursor) <= (MAX_CURSOR_LENGTH if position.skip else MAX_CURSOR_LENGTH - SKIP_LENGTH) else ""
 
 
-def decode(cursor: str, bound_to: list[str]) -> Place:
+def decode(cursor: str, list_identity: list[str]) -> CursorPosition:
     try:
-        if len(cursor) > MAX_LENGTH:
+        if len(cursor) > MAX_CURSOR_LENGTH:
             raise ValueError
         encrypted = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        keys, skip = json.loads(_cipher(settings.SECRET_KEY).decrypt(encrypted, [_digest(bound_to)]))
+        keys, skip = json.loads(_cipher(settings.SECRET_KEY).decrypt(encrypted, [_digest(list_identity)]))
     except (ValueError, binascii.Error, InvalidTag):
         raise BadRequest(
             "The cursor is not valid for this list. Start again without it.",
             code="invalid_parameter",
             field="sysparm_cursor",
         ) from None
-    return Place(tuple(keys), skip)
+    return CursorPosition(tuple(keys), skip)
 
 
-def _digest(bound_to: list[str]) -> bytes:
-    return hashlib.sha256(json.dumps([FORMAT, *bound_to]).encode()).digest()
+def _digest(list_identity: list[str]) -> bytes:
+    return hashlib.sha256(json.dumps([CURSOR_FORMAT, *list_identity]).encode()).digest()

@@ -11,7 +11,7 @@ from tableapi.query.read_plan import ReadPlan
 from tableapi.sql.select import Page
 
 from . import cursors
-from .cursors import Place
+from .cursors import CursorPosition
 
 # The database joins the JSON of so many records into one value, if a page has more. A value for each costs the CPU of
 # fetching it. One for all costs more than it saves: megabytes are copied from one new piece of memory to the next.
@@ -34,28 +34,28 @@ class ListResult:
 class PageStart:
     """Where a page starts: behind the record of the cursor, if there is one, and behind `skip` further records."""
 
-    after: Place | None
+    position: CursorPosition | None
     skip: int
     # The list that its cursors are valid for.
-    bound_to: list[str]
+    list_identity: list[str]
 
     def page(self, limit: int) -> Page:
-        after = tuple(key is not None for key in self.after.keys) if self.after else None
-        return Page(limit, BLOCK_SIZE if limit > BLOCK_SIZE else 1, self.skip > 0, after)
+        position = tuple(key is not None for key in self.position.keys) if self.position else None
+        return Page(limit, BLOCK_SIZE if limit > BLOCK_SIZE else 1, self.skip > 0, position)
 
     def values(self) -> dict[str, object]:
         """What the statement of the page binds."""
-        keys = self.after.keys if self.after else ()
+        keys = self.position.keys if self.position else ()
         return {"offset": self.skip} | {f"after{index}": key for index, key in enumerate(keys) if key is not None}
 
 
 def page_start(request: ListRequest, table: Table, user_id: str) -> PageStart:
     output = request.output
-    bound_to = [table.name, request.query.text, ",".join(output.fields), output.view, user_id]
+    list_identity = [table.name, request.query.text, ",".join(output.fields), output.view, user_id]
     if not request.cursor:
-        return PageStart(None, (request.page - 1) * request.limit, bound_to)
-    after = cursors.decode(request.cursor, bound_to)
-    return PageStart(after, after.skip, bound_to)
+        return PageStart(None, (request.page - 1) * request.limit, list_identity)
+    position = cursors.decode(request.cursor, list_identity)
+    return PageStart(position, position.skip, list_identity)
 
 
 def list_result(
@@ -66,18 +66,18 @@ def list_result(
     blocks = [row[0] for row in rows[:block_count] if row[0] is not None]
     if len(rows) <= block_count:
         return ListResult(blocks, {}, plan.ignored, total)
-    last = Place(tuple([key.decode() if key is not None else None for key in rows[block_count - 1][1:]]))
+    last = CursorPosition(tuple([key.decode() if key is not None else None for key in rows[block_count - 1][1:]]))
     return ListResult(blocks, _next_page(request, start, last), plan.ignored, total)
 
 
-def _next_page(request: ListRequest, start: PageStart, last: Place) -> dict[str, str]:
+def _next_page(request: ListRequest, start: PageStart, last: CursorPosition) -> dict[str, str]:
     """A cursor behind the last record; if its sort values are too long for a URL, the cursor of this page with more
     records to skip, or the number of the next page."""
-    if cursor := cursors.encode(last, start.bound_to):
+    if cursor := cursors.encode(last, start.list_identity):
         return {"sysparm_cursor": cursor}
     skip = start.skip + request.limit
     if skip + request.limit > MAX_PAGED_RECORDS:
         return {}
-    if start.after is None:
+    if start.position is None:
         return {"sysparm_page": str(request.page + 1)}
-    return {"sysparm_cursor": cursors.encode(replace(start.after, skip=skip), start.bound_to)}
+    return {"sysparm_cursor": cursors.encode(replace(start.position, skip=skip), start.list_identity)}

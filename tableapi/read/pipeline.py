@@ -36,7 +36,7 @@ from .list_page import ListResult, list_result, page_start
 
 RECORD_ID = re.compile(r"[0-9a-z]{1,32}")
 # An estimate counts up to this number. PostgreSQL's own estimate would include records that the caller cannot read.
-COUNTED_UP_TO = 10_000
+MAX_ESTIMATED_COUNT = 10_000
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _read_list(catalogue: Catalogue, caller: Caller, table_name: str, request: L
     inputs = context.inputs(request.query.conditions, **start.values())
 
     def run(database: str) -> ListResult:
-        rows = statement_runner.without_version(statement_runner.fetch_bytes(statement, inputs, database), catalogue)
+        rows = statement_runner.strip_version(statement_runner.fetch_bytes(statement, inputs, database), catalogue)
         total = _count(context, plan, request, inputs, database) if request.count else None
         return list_result(request, start, plan, rows, total)
 
@@ -89,7 +89,7 @@ def _read_record(
         raise record_not_found()
     plan, statement = compile_record(context, table, output)
     rows = statement_runner.fetch_bytes(statement, context.inputs(sys_id=sys_id))
-    ((version, body),) = statement_runner.without_version(rows, catalogue)
+    ((version, body),) = statement_runner.strip_version(rows, catalogue)
     if body is None:
         raise record_not_found()
     return record_result(version, body, plan)
@@ -129,7 +129,7 @@ def style_of(output: OutputOptions) -> OutputStyle:
 
 
 def _count(context: ReadContext, plan: ReadPlan, request: ListRequest, inputs: Inputs, database: str) -> int:
-    limit = COUNTED_UP_TO if request.count == "estimated" else None
+    limit = MAX_ESTIMATED_COUNT if request.count == "estimated" else None
     key = ("count", plan.table.name, request.output, request.query.shape, limit)
     statement = context.view.cached(key, lambda: select.count_statement(plan, limit))
     ((count,),) = statement_runner.fetch(statement, inputs, database)

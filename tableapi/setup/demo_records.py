@@ -21,10 +21,10 @@ from tableapi.models import Rule, Table, View, ViewColumn
 from tableapi.values import column_values, defaults
 from tableapi.write import designed_records
 
-VIEW = "list"
+VIEW_NAME = "list"
 VIEW_PATHS = ("number", "short_description", "state", "priority", "caller.login", "assigned_user.login")
-OWN = "callerDYNAMICme"
-SERVICES = ("E-mail", "Network", "Printing", "Workplace")
+IS_CALLER = "callerDYNAMICme"
+SERVICE_NAMES = ("E-mail", "Network", "Printing", "Workplace")
 
 
 class Demo(NamedTuple):
@@ -38,7 +38,7 @@ class Demo(NamedTuple):
     opened: int
     due: int
     caller: str = "user"
-    assigned: bool = True
+    is_assigned: bool = True
 
 
 TASKS = (
@@ -52,18 +52,18 @@ TASKS = (
     Demo("Monitor flickers", "Worse when it is warm.", "Workplace", "2", "3", 6, 3),
     Demo("Forward a former colleague's mail", "To her team's mailbox, for three months.", "E-mail", "5", "4", 20, 0),
     Demo("Guest Wi-Fi for Thursday", "About thirty visitors, one day.", "Network", "1", "3", 1, 2),
-    Demo("Keyboard with a Cyrillic layout", "", "Workplace", "1", "4", 2, 10, assigned=False),
+    Demo("Keyboard with a Cyrillic layout", "", "Workplace", "1", "4", 2, 10, is_assigned=False),
     Demo("Mail to a customer comes back", "The bounce mentions a missing SPF record.", "E-mail", "2", "1", 1, 0),
     Demo("Scanner produces blank pages", "Only from the feeder, not from the glass.", "Printing", "3", "3", 8, 5),
     Demo("Move four desks to room 220", "Network sockets there are labelled.", "Workplace", "1", "4", 4, 20, "agent"),
     Demo("Intranet certificate expires soon", "In two weeks.", "Network", "1", "2", 1, 12, "agent"),
     Demo("Spam filter is too strict", "Invoices from one supplier end up there.", "E-mail", "4", "3", 15, 0),
     Demo("Print queue is stuck", "Nothing has been printed since noon.", "Printing", "5", "2", 12, 0, "agent"),
-    Demo("Docking station has no sound", "", "Workplace", "2", "4", 7, 6, assigned=False),
+    Demo("Docking station has no sound", "", "Workplace", "2", "4", 7, 6, is_assigned=False),
     Demo("Slow connection to the branch", "Copies of large files take an hour.", "Network", "3", "2", 10, 2, "agent"),
     Demo("Signature with the new logo", "For all mailboxes of the company.", "E-mail", "1", "4", 3, 30),
 )  # fmt: skip
-CLOSED = "5"
+CLOSED_STATE = "5"
 WORK_NOTES = "Investigated; see the knowledge base."
 
 
@@ -89,7 +89,7 @@ def _create_rules(task: Table) -> None:
         saving.save_rule(Rule(table=task, operation=operation, roles=itil, description=description))
     for operation in (Rule.Operation.READ, Rule.Operation.CREATE):
         description = f"Demo: users may {operation} tasks of which they are the caller."
-        saving.save_rule(Rule(table=task, operation=operation, condition=OWN, description=description))
+        saving.save_rule(Rule(table=task, operation=operation, condition=IS_CALLER, description=description))
     description = "Demo: only users with the role itil may read work notes."
     saving.save_rule(
         Rule(table=task, operation=Rule.Operation.READ, column_name="work_notes", roles=itil, description=description)
@@ -97,7 +97,7 @@ def _create_rules(task: Table) -> None:
 
 
 def _create_view(task: Table) -> None:
-    view = View(table=task, name=VIEW)
+    view = View(table=task, name=VIEW_NAME)
     saving.save_view(view)
     for position, path in enumerate(VIEW_PATHS, 1):
         saving.save_view_column(ViewColumn(view=view, path=path, position=position))
@@ -107,7 +107,7 @@ def _create_tasks(catalogue: Catalogue, users: dict[str, User]) -> None:
     service = catalogue.tables["service"]
     task = catalogue.tables["task"]
     services = {
-        name: designed_records.insert(catalogue, service, _values(service, {"name": name})) for name in SERVICES
+        name: designed_records.insert(catalogue, service, _values(service, {"name": name})) for name in SERVICE_NAMES
     }
     group = Group.objects.filter(name="Service Desk").values_list("sys_id", flat=True).first()
     company = Company.objects.filter(name="Example Company").values_list("sys_id", flat=True).first()
@@ -124,7 +124,7 @@ def _task_values(users: dict[str, User], services: dict[str, str]) -> Iterator[d
     agent = users["agent"].pk
     for demo in TASKS:
         caller = users[demo.caller].pk
-        is_closed = demo.state == CLOSED
+        is_closed = demo.state == CLOSED_STATE
         yield {
             "short_description": demo.short_description,
             "description": demo.description or None,
@@ -134,7 +134,7 @@ def _task_values(users: dict[str, User], services: dict[str, str]) -> Iterator[d
             "priority": demo.priority,
             "caller": caller,
             "contact": caller,
-            "assigned_user": agent if demo.assigned else None,
+            "assigned_user": agent if demo.is_assigned else None,
             "followers_list": [agent, caller] if demo.priority == "1" and caller != agent else None,
             "work_notes": WORK_NOTES if demo.state != "1" else None,
             "active": not is_closed,
@@ -150,13 +150,13 @@ def _instant(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _values(table: CataloguedTable, values: dict[str, Any]) -> dict[Column, Any]:
+def _values(table: CataloguedTable, row: dict[str, Any]) -> dict[Column, Any]:
     """The values that the API would store: these, and the defaults of the other columns."""
     stored = {}
     for column in table.columns.values():
         if column.is_sys:
             continue
-        value = column_values.read(column, values[column.name]) if column.name in values else defaults.default(column)
+        value = column_values.parse(column, row[column.name]) if column.name in row else defaults.default_value(column)
         if value is not None:
             stored[column] = value
     return stored

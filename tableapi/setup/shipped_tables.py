@@ -12,14 +12,14 @@ from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, State, Table
 
 # What a level creates is never created again: "what an administrator deletes stays deleted".
-LEVEL = 3
+SHIPPED_LEVEL = 3
 # With more records, the indexes of a shipped table stay as they are: somebody may depend on one.
-FEW_RECORDS = 10_000
+MAX_RECORDS_TO_CHANGE = 10_000
 
-STATES = {"1": "New", "2": "In progress", "3": "On hold", "4": "Resolved", "5": "Closed"}
-PRIORITIES = {"1": "Critical", "2": "High", "3": "Moderate", "4": "Low"}
-DEGREES = {"1": "High", "2": "Medium", "3": "Low"}
-APPROVALS = {
+TASK_STATES = {"1": "New", "2": "In progress", "3": "On hold", "4": "Resolved", "5": "Closed"}
+TASK_PRIORITIES = {"1": "Critical", "2": "High", "3": "Moderate", "4": "Low"}
+TASK_DEGREES = {"1": "High", "2": "Medium", "3": "Low"}
+APPROVAL_STATES = {
     "not_requested": "Not requested",
     "requested": "Requested",
     "approved": "Approved",
@@ -28,11 +28,11 @@ APPROVALS = {
 
 # For each column: its attributes, the referenced table (`to`) and the choices. `state` changes often and has no index:
 # a change of an indexed column writes to all indexes of the table.
-TASK: dict[str, dict[str, Any]] = {
-    "state": {"choices": STATES, "default_value": "1"},
-    "priority": {"choices": PRIORITIES, "default_value": "4", "is_indexed": True},
-    "urgency": {"choices": DEGREES, "default_value": "3"},
-    "impact": {"choices": DEGREES, "default_value": "3"},
+TASK_COLUMNS: dict[str, dict[str, Any]] = {
+    "state": {"choices": TASK_STATES, "default_value": "1"},
+    "priority": {"choices": TASK_PRIORITIES, "default_value": "4", "is_indexed": True},
+    "urgency": {"choices": TASK_DEGREES, "default_value": "3"},
+    "impact": {"choices": TASK_DEGREES, "default_value": "3"},
     "assigned_user": {"to": "user"},
     "assignment_group": {"to": "sys_group"},
     "wf_executing_activity": {},
@@ -57,22 +57,22 @@ TASK: dict[str, dict[str, Any]] = {
     "due_date": {"type": "datetime"},
     "attention_required": {"type": "boolean", "default_value": "false"},
     "company": {"to": "company"},
-    "approval_state": {"choices": APPROVALS, "default_value": "not_requested"},
+    "approval_state": {"choices": APPROVAL_STATES, "default_value": "not_requested"},
     "display_name": {},
     "state_changed_at": {"type": "datetime"},
 }
-NAME: dict[str, dict[str, Any]] = {"name": {"mandatory": True, "is_display": True, "max_length": 255}}
+NAME_COLUMN: dict[str, dict[str, Any]] = {"name": {"mandatory": True, "is_display": True, "max_length": 255}}
 
-TABLES: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] = {
-    "service": ({"label": "Service"}, NAME),
-    "sys_schedule": ({"label": "Schedule", "deferred_create": True}, NAME),
-    "sys_indication": ({"label": "Indication", "deferred_create": True}, NAME),
-    "task": ({"label": "Task", "number_prefix": "TSK"}, TASK),
+SHIPPED_TABLES: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] = {
+    "service": ({"label": "Service"}, NAME_COLUMN),
+    "sys_schedule": ({"label": "Schedule", "deferred_create": True}, NAME_COLUMN),
+    "sys_indication": ({"label": "Indication", "deferred_create": True}, NAME_COLUMN),
+    "task": ({"label": "Task", "number_prefix": "TSK"}, TASK_COLUMNS),
 }
 
 # "any signed-in user reads login, first_name, last_name, active of user and the name of sys_group, company, service;
 # nothing else"
-READABLE = {
+READABLE_COLUMNS = {
     "user": ("sys_id", "login", "first_name", "last_name", "active"),
     "sys_group": ("sys_id", "name"),
     "company": ("sys_id", "name"),
@@ -87,35 +87,35 @@ MANAGED_TABLES = {
 
 def create_shipped_tables() -> None:
     """Create what this database has not received yet."""
-    with schema_editor.locked(), schema_editor.as_product():
+    with schema_editor.design_lock(), schema_editor.as_product():
         state = State.row()
-        if state.shipped_level >= LEVEL:
+        if state.shipped_level >= SHIPPED_LEVEL:
             return
         if state.shipped_level < 1:
-            for name, (attributes, columns) in TABLES.items():
+            for name, (attributes, columns) in SHIPPED_TABLES.items():
                 _create_table(name, attributes, columns)
-            for name, readable in READABLE.items():
+            for name, readable in READABLE_COLUMNS.items():
                 _create_rules(Table.objects.get(name=name), readable)
         if state.shipped_level < 2:
             for table in Table.objects.filter(is_system=True, name__in=MANAGED_TABLES):
                 _create_rules_for_role(table, *MANAGED_TABLES[table.name])
         if state.shipped_level < 3:
-            _ease_changes_of_tasks()
-        State.objects.filter(pk=state.pk).update(shipped_level=LEVEL)
+            _enable_hot_updates()
+        State.objects.filter(pk=state.pk).update(shipped_level=SHIPPED_LEVEL)
         State.increment_version()
 
 
-def _ease_changes_of_tasks() -> None:
+def _enable_hot_updates() -> None:
     """Also in databases that received the table before, if its administrator has not changed `state`."""
     column = Column.objects.select_related("table").filter(table__name="task", name="state").first()
     if column is None or Column.history.filter(sys_id=column.pk).exists():
         return
-    if schema_editor.count_values(column) > FEW_RECORDS:
+    if schema_editor.count_values(column) > MAX_RECORDS_TO_CHANGE:
         return
     if column.is_indexed:
         column.is_indexed = False
         saving.save_column(column)
-    schema_editor.ease_changes(column.table)
+    schema_editor.enable_hot_updates(column.table)
 
 
 def _create_table(name: str, attributes: dict[str, Any], columns: dict[str, dict[str, Any]]) -> None:

@@ -19,13 +19,13 @@ from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, State, Table
 
 # Column types by the class name of a field or of its nearest parent.
-TYPES = {field: row.name for row in COLUMN_TYPES.values() for field in row.model_fields}
-WRITE_ONLY = {"password": "password"}  # hashed; every other secret is encrypted
+TYPE_BY_FIELD_CLASS = {field: row.name for row in COLUMN_TYPES.values() for field in row.model_fields}
+HASHED_FIELD_TYPES = {"password": "password"}  # hashed; every other secret is encrypted
 
 
 def update_system_tables() -> None:
     """Update the catalogue to match the models. Nothing is written if nothing differs."""
-    with schema_editor.locked(), schema_editor.as_product():
+    with schema_editor.design_lock(), schema_editor.as_product():
         State.row()
         models_by_table = {model.table_name(): model for model in _models()}
         changed = _create_tables(models_by_table)
@@ -136,7 +136,7 @@ def _capitalised(name: Any) -> str:
 def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:
     """The column type and the name of the referenced table."""
     if field.name in model.secret_columns:
-        return WRITE_ONLY.get(field.name, "secret"), None
+        return HASHED_FIELD_TYPES.get(field.name, "secret"), None
     if field.name in model.references:
         return "list" if isinstance(field, ArrayField) else "reference", model.references[field.name]
     if isinstance(field, models.ForeignKey):
@@ -144,8 +144,8 @@ def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:
     if field.choices:
         return "choice", None
     for field_class in type(field).__mro__:
-        if field_class.__name__ in TYPES:
-            return TYPES[field_class.__name__], None
+        if field_class.__name__ in TYPE_BY_FIELD_CLASS:
+            return TYPE_BY_FIELD_CLASS[field_class.__name__], None
     raise TypeError(f"No column type fits the field {model.__name__}.{field.name}. Remove it from `table_columns`.")
 
 

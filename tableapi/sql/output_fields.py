@@ -20,28 +20,28 @@ class OutputStyle:
     display: DisplayMode = DisplayMode.VALUE
     with_links: bool = True
     # Ids of converted columns that are returned as HTML.
-    as_html: tuple[str, ...] = ()
+    html_column_ids: tuple[str, ...] = ()
 
 
-def field(builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias) -> str:
+def field_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias) -> str:
     """The JSON of one field; `alias` is the record at the end of its path."""
     column = output.path.column
     if column.column_type.is_reference:
         stored = predicates.guarded_value(builder, output.path.guard, alias, alias.column(column))
-        return _reference(builder, style, output, stored)
+        return _reference_sql(builder, style, output, stored)
     if column.column_type.is_list:
         stored = predicates.guarded_value(builder, output.path.guard, alias, alias.column(column))
-        return _list(builder, style, output, stored)
-    value = predicates.guarded_value(builder, output.path.guard, alias, _stored(style, column, alias))
+        return _list_sql(builder, style, output, stored)
+    value = predicates.guarded_value(builder, output.path.guard, alias, _stored_sql(style, column, alias))
     if style.display == DisplayMode.VALUE:
         return _value(column, value)
     if style.display == DisplayMode.DISPLAY:
-        return display_value(column, value)
-    return f"json_build_object('value', {_value(column, value)}, 'display_value', {display_value(column, value)})"
+        return display_value_sql(column, value)
+    return f"json_build_object('value', {_value(column, value)}, 'display_value', {display_value_sql(column, value)})"
 
 
-def _stored(style: OutputStyle, column: Column, alias: TableAlias) -> str:
-    if not column.column_type.is_html or (column.converted_from_text and column.id not in style.as_html):
+def _stored_sql(style: OutputStyle, column: Column, alias: TableAlias) -> str:
+    if not column.column_type.is_html or (column.converted_from_text and column.id not in style.html_column_ids):
         return alias.column(column)
     html = alias.column(column, plain=False)
     if not column.converted_from_text:
@@ -54,7 +54,7 @@ def _value(column: Column, sql: str) -> str:
     return column.column_type.value_sql.format(sql)
 
 
-def display_value(column: Column, sql: str) -> str:
+def display_value_sql(column: Column, sql: str) -> str:
     if column.choices:
         labels = " ".join(f"WHEN {literal(value)} THEN {literal(label)}" for value, label in column.choices)
         return f"CASE {sql} {labels} ELSE {_value(column, sql)} END"
@@ -62,7 +62,7 @@ def display_value(column: Column, sql: str) -> str:
     return display.sql.format(sql) if display else _value(column, sql)
 
 
-def _display_value_of(builder: StatementBuilder, display: ResolvedPath | None, reference: str) -> str:
+def _referenced_name_sql(builder: StatementBuilder, display: ResolvedPath | None, reference: str) -> str:
     """The display value of the record that a reference refers to; NULL where the caller may not read it."""
     if display is None:
         # With the reference: its guard may have bound parameters, and PostgreSQL refuses those that the text lacks.
@@ -70,57 +70,57 @@ def _display_value_of(builder: StatementBuilder, display: ResolvedPath | None, r
     step = display.steps[0]
     target = TableAlias(builder, step.target)
     value = predicates.guarded_value(
-        builder, display.guard, target, display_value(display.column, target.column(display.column))
+        builder, display.guard, target, display_value_sql(display.column, target.column(display.column))
     )
     readable = predicates.decision_sql(builder, step.records, target)
     condition = f" AND {readable}" if readable else ""
-    return f"(SELECT ({value})::text FROM {target.joined()} WHERE {target.sys_id()} = {reference}{condition})"
+    return f"(SELECT ({value})::text FROM {target.from_sql()} WHERE {target.sys_id()} = {reference}{condition})"
 
 
-def _reference(builder: StatementBuilder, style: OutputStyle, output: OutputField, stored: str) -> str:
+def _reference_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, stored: str) -> str:
     column = output.path.column
     if style.display == DisplayMode.VALUE and not style.with_links:
         return f"nullif({stored}, '')"
     if style.display == DisplayMode.DISPLAY and not style.with_links:
-        return _display_value_of(builder, output.display, stored)
+        return _referenced_name_sql(builder, output.display, stored)
     if style.display == DisplayMode.VALUE:
-        return f"CASE WHEN {stored} <> '' THEN {_linked(builder, column, stored)} END"
-    json_object = f"json_build_object({_pairs(builder, style, column, output.display, stored)})"
+        return f"CASE WHEN {stored} <> '' THEN {_linked_sql(builder, column, stored)} END"
+    json_object = f"json_build_object({_json_members(builder, style, column, output.display, stored)})"
     return json_object if style.display == DisplayMode.BOTH else f"CASE WHEN {stored} <> '' THEN {json_object} END"
 
 
-def _linked(builder: StatementBuilder, column: Column, stored: str) -> str:
+def _linked_sql(builder: StatementBuilder, column: Column, stored: str) -> str:
     """Id and link as JSON text: an id has only digits and letters. Measured: json_build_object takes twice as long."""
     start, middle = literal('{"value":"'), literal('","link":"')
     link = f"{builder.link()} || {literal(f'{column.reference}/')}"
     return f"({start} || {stored} || {middle} || {link} || {stored} || '\"}}')::json"
 
 
-def _list(builder: StatementBuilder, style: OutputStyle, output: OutputField, stored: str) -> str:
+def _list_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, stored: str) -> str:
     column = output.path.column
     # With its alias: a column of the records that it refers to may have any of these names.
     items_alias = builder.alias()
     item, place = f"{items_alias}.item", f"{items_alias}.place"
     if style.display == DisplayMode.VALUE and style.with_links:
-        json = _linked(builder, column, item)
+        json = _linked_sql(builder, column, item)
     elif style.with_links or style.display == DisplayMode.BOTH:
-        json = f"json_build_object({_pairs(builder, style, column, output.display, item)})"
+        json = f"json_build_object({_json_members(builder, style, column, output.display, item)})"
     else:
-        json = item if style.display == DisplayMode.VALUE else _display_value_of(builder, output.display, item)
+        json = item if style.display == DisplayMode.VALUE else _referenced_name_sql(builder, output.display, item)
     source = f"unnest({stored}) WITH ORDINALITY AS {items_alias}(item, place)"
     items = f"(SELECT json_agg({json} ORDER BY {place}) FROM {source})"
     # Most lists are empty; checking that first saves a sub-select for each.
     return f"CASE WHEN cardinality({stored}) > 0 THEN {items} END"
 
 
-def _pairs(
+def _json_members(
     builder: StatementBuilder, style: OutputStyle, column: Column, display: ResolvedPath | None, stored: str
 ) -> str:
     pairs = []
     if style.display != DisplayMode.DISPLAY:
         pairs += ["'value'", stored]
     if style.display != DisplayMode.VALUE:
-        pairs += ["'display_value'", _display_value_of(builder, display, stored)]
+        pairs += ["'display_value'", _referenced_name_sql(builder, display, stored)]
     if style.with_links:
         pairs += ["'link'", f"{builder.link()} || {literal(f'{column.reference}/')} || {stored}"]
     return ", ".join(pairs)

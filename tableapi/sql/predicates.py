@@ -39,7 +39,7 @@ def _case_sql(builder: StatementBuilder, case: DecisionCase, alias: TableAlias) 
     parts = []
     if case.tables is not None:
         ids = ", ".join(map(literal, case.tables))
-        parts.append(f"{alias.own_table()} IN ({ids})")
+        parts.append(f"{alias.own_table_id()} IN ({ids})")
     if case.conditions is not None:
         parts.append(_joined_conditions(" OR ", [rule_sql(builder, condition, alias) for condition in case.conditions]))
     return _joined_conditions(" AND ", parts) if parts else "TRUE"
@@ -63,7 +63,7 @@ def _followed_path_sql(builder: StatementBuilder, path: ResolvedPath, alias: Tab
     reference = alias.column(step.column)
     target = TableAlias(builder, step.target)
     value = _followed_path_sql(builder, ResolvedPath(path.steps[1:], path.column), target)
-    return f"(SELECT {value} FROM {target.joined()} WHERE {target.sys_id()} = {reference})"
+    return f"(SELECT {value} FROM {target.from_sql()} WHERE {target.sys_id()} = {reference})"
 
 
 def expression_sql(builder: StatementBuilder, condition: Expression, alias: TableAlias, value_of: ValueOf) -> str:
@@ -82,7 +82,7 @@ def expression_sql(builder: StatementBuilder, condition: Expression, alias: Tabl
 def _child_predicate_sql(builder: StatementBuilder, table: Table, part: Expression, alias: TableAlias) -> str:
     child = TableAlias(builder, table)
     condition = rule_sql(builder, part, child)
-    return f"EXISTS (SELECT FROM {child.joined()} WHERE {child.sys_id()} = {alias.sys_id()} AND {condition})"
+    return f"EXISTS (SELECT FROM {child.from_sql()} WHERE {child.sys_id()} = {alias.sys_id()} AND {condition})"
 
 
 def _predicate_sql(builder: StatementBuilder, predicate: Predicate, alias: TableAlias, value_of: ValueOf) -> str:

@@ -13,7 +13,7 @@ from tableapi.values.comparison import SQL_TYPES
 from . import output_fields, predicates
 from .operators import comparison_key
 from .output_fields import OutputStyle
-from .statement_builder import Inputs, Parameter, StatementBuilder, TableAlias, literal, quoted
+from .statement_builder import Inputs, Parameter, StatementBuilder, TableAlias, literal, quote
 
 INDEXED_SYS_COLUMNS = frozenset({"sys_id", "sys_created_at", "sys_updated_at"})
 BYTES_PER_PARAMETER = 250
@@ -99,10 +99,10 @@ class FromClause:
         return [condition] if condition else []
 
     def sql(self) -> str:
-        return self.alias.joined() + self.joins()
+        return self.alias.from_sql() + self.joins()
 
     def joins(self) -> str:
-        return "".join(f" LEFT JOIN {target.enclosed()} ON {on}" for target, on in self._joins.values())
+        return "".join(f" LEFT JOIN {target.join_sql()} ON {on}" for target, on in self._joins.values())
 
 
 def record_statement(plan: ReadPlan, style: OutputStyle) -> Statement:
@@ -127,7 +127,7 @@ def written_record_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputS
     version = from_clause.value(plan.version) if plan.version else "NULL"
     if builder.table_count > tables:
         return None
-    return f"SELECT {from_clause.alias.sys_id()}, {version}, {body} FROM {from_clause.alias.joined('written')}"
+    return f"SELECT {from_clause.alias.sys_id()}, {version}, {body} FROM {from_clause.alias.from_sql('written')}"
 
 
 def page_statement(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
@@ -141,7 +141,7 @@ def page_statement(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
     json = _json_sql(builder, style, plan.fields, from_clause)
     own_key = f"p.{keys[-1]} = {from_clause.alias.sys_id()}"
     texts = ", ".join(f"p.{name}::text AS {name}" for name in keys)
-    source = f"(SELECT *{place} FROM ({ids}) p) p JOIN {from_clause.alias.enclosed()} ON {own_key}{from_clause.joins()}"
+    source = f"(SELECT *{place} FROM ({ids}) p) p JOIN {from_clause.alias.join_sql()} ON {own_key}{from_clause.joins()}"
     if page.block_size > 1:
         body = _blocks_sql(f"SELECT {json}::text AS body, {texts}, p.place FROM {source}", keys, page)
     else:
@@ -251,9 +251,9 @@ def _json_sql(
     """The record as JSON. A row is fastest; fields whose names are too long for its columns are appended."""
     short, long = [], []
     for output in fields:
-        sql = output_fields.field(builder, style, output, from_clause.alias_at(output.path.steps))
+        sql = output_fields.field_sql(builder, style, output, from_clause.alias_at(output.path.steps))
         if len(output.key.encode()) <= MAX_NAME_BYTES:
-            short.append(f"{sql} AS {quoted(output.key)}")
+            short.append(f"{sql} AS {quote(output.key)}")
         else:
             long += [literal(output.key), sql]
     if not fields:

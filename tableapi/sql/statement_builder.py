@@ -26,9 +26,9 @@ class Inputs:
 Parameter = Callable[[Inputs], Any]
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """
-    >>> quoted('a"b')
+    >>> quote('a"b')
     '"a""b"'
     """
     return '"' + name.replace('"', '""') + '"'
@@ -39,8 +39,8 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def physical(table: Table) -> str:
-    return f"{table.schema}.{quoted(table.name)}"
+def table_identifier(table: Table) -> str:
+    return f"{table.schema}.{quote(table.name)}"
 
 
 class StatementBuilder:
@@ -99,17 +99,17 @@ class TableAlias:
         if column.name == "sys_id":
             return self.sys_id()
         alias = self._alias(column.owner)
-        stored = f"{alias}.{quoted(column.physical)}"
+        stored = f"{alias}.{quote(column.physical)}"
         if not column.column_type.is_html or not plain:
             return stored
-        plain_text = f"{alias}.{quoted(column.plain)}"
+        plain_text = f"{alias}.{quote(column.plain)}"
         # A column that was converted from text has its old values unchanged.
         return f"coalesce({plain_text}, {stored})" if column.converted_from_text else plain_text
 
     def is_html(self, column: Column) -> str:
-        return f"{self._alias(column.owner)}.{quoted(column.plain)} IS NOT NULL"
+        return f"{self._alias(column.owner)}.{quote(column.plain)} IS NOT NULL"
 
-    def own_table(self) -> str:
+    def own_table_id(self) -> str:
         return self.column(self.table.columns[OWN_TABLE])
 
     def _alias(self, owner: str) -> str:
@@ -117,20 +117,20 @@ class TableAlias:
             self._aliases[owner] = self._builder.table_alias()
         return self._aliases[owner]
 
-    def whole(self) -> list[str]:
+    def row_aliases(self) -> list[str]:
         """The aliases of all rows of the record, in this table and its parents."""
         return [self._alias(name) for name in self.table.lineage]
 
-    def joined(self, source: str = "") -> str:
+    def from_sql(self, source: str = "") -> str:
         """For FROM; call it after every column. The records come from the table or from another source."""
         own = self._aliases[self.table.name]
-        sql = f"{source or physical(self.table)} {own}"
+        sql = f"{source or table_identifier(self.table)} {own}"
         for owner, alias in self._aliases.items():
             if owner != self.table.name:
-                sql += f" JOIN records.{quoted(owner)} {alias} ON {alias}.sys_id = {own}.sys_id"
+                sql += f" JOIN records.{quote(owner)} {alias} ON {alias}.sys_id = {own}.sys_id"
         return sql
 
-    def enclosed(self) -> str:
+    def join_sql(self) -> str:
         """For JOIN: PostgreSQL allows parentheses around a join, but not around a single table."""
-        joined = self.joined()
-        return f"({joined})" if len(self._aliases) > 1 else joined
+        from_sql = self.from_sql()
+        return f"({from_sql})" if len(self._aliases) > 1 else from_sql

@@ -23,7 +23,7 @@ _STORED: Mapping[Storage, Callable[[Any], Any]] = MappingProxyType(
 )
 
 
-def read(column: Column, value: Any) -> Any:
+def parse(column: Column, value: Any) -> Any:
     """The value, as psycopg takes it, that a JSON body gives for a column."""
     column_type = column.column_type
     if value is None or (value == "" and column_type.empty_text_clears):
@@ -37,7 +37,7 @@ def read(column: Column, value: Any) -> Any:
     return to_stored(read_value) if to_stored else read_value
 
 
-def stored_json(column: Column, value: Any) -> Any:
+def stored_value(column: Column, value: Any) -> Any:
     """The value, as psycopg takes it, of one that was kept as JSON after it was read."""
     return Jsonb(value) if column.column_type.is_json else value
 
@@ -58,10 +58,10 @@ def _without_adapter(value: Any) -> Any:
     return value.obj if isinstance(value, Jsonb) else value
 
 
-def merged(stored: Any, patch: Any) -> Any:
+def merge_patch(stored: Any, patch: Any) -> Any:
     """RFC 7396: an object changes the members that it names, null removes one, anything else replaces the value.
 
-    >>> merged({"a": 1, "b": {"c": 2, "d": 3}}, {"a": None, "b": {"c": 4}})
+    >>> merge_patch({"a": 1, "b": {"c": 2, "d": 3}}, {"a": None, "b": {"c": 4}})
     {'b': {'c': 4, 'd': 3}}
     """
     if not isinstance(patch, dict):
@@ -71,11 +71,11 @@ def merged(stored: Any, patch: Any) -> Any:
         if value is None:
             members.pop(key, None)
         else:
-            members[key] = merged(members.get(key), value)
+            members[key] = merge_patch(members.get(key), value)
     return members
 
 
-def for_log(column: Column, value: Any) -> Any:
+def log_value(column: Column, value: Any) -> Any:
     """The value as JSON takes it, for the deletion log; never a secret."""
     if value is None or column.column_type.is_write_only:
         return None

@@ -9,7 +9,7 @@ from tableapi.catalogue.definitions import Column
 from . import column_values
 
 
-def default(column: Column) -> Any:
+def default_value(column: Column) -> Any:
     """The value of a column that a new record does not name."""
     if not column.default or column.column_type.is_write_only:
         return None
@@ -20,10 +20,10 @@ def default(column: Column) -> Any:
         return None
 
 
-def problem(column: Column) -> str:
+def find_problem(column: Column) -> str:
     """What is wrong with a default, or an empty text.
 
-    >>> [problem(Column("it", "integer", "", "it", default=text)) for text in ("12", "1_000")]
+    >>> [find_problem(Column("it", "integer", "", "it", default=text)) for text in ("12", "1_000")]
     ['', 'A whole number is expected.']
     """
     if not column.column_type.has_default:
@@ -37,7 +37,7 @@ def problem(column: Column) -> str:
 
 def _read(column: Column) -> Any:
     is_json = column.column_type.is_json
-    return column_values.read(column, parse_json(column.default.encode()) if is_json else column.default)
+    return column_values.parse(column, parse_json(column.default.encode()) if is_json else column.default)
 
 
 def check_mandatory(column: Column, value: Any) -> None:

@@ -8,7 +8,7 @@ from tableapi.catalogue.display_formats import value_with_label
 from tableapi.catalogue.value_readers import invalid_choice_message
 
 
-def from_display(column: Column, value: Any) -> Any:
+def parse_display_value(column: Column, value: Any) -> Any:
     """What `column_values.read` takes, for a display value. The names of references are resolved in `write.payload`."""
     if value is None or value == "":
         return value

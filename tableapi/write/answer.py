@@ -10,7 +10,7 @@ from tableapi.read.pipeline import RecordResult
 from .change_request import WriteRequest
 
 
-def prepare(change: WriteRequest) -> Callable[[str], RecordResult | None]:
+def prepare_reader(change: WriteRequest) -> Callable[[str], RecordResult | None]:
     """A function that reads the record. The field list is checked now, so that an invalid one writes nothing."""
     context, table, output = change.context, change.table, change.output
     if not context.view.can_read(table):
@@ -22,7 +22,7 @@ def prepare(change: WriteRequest) -> Callable[[str], RecordResult | None]:
     def read(sys_id: str) -> RecordResult | None:
         rows = statement_runner.fetch_bytes(statement, context.inputs(sys_id=sys_id))
         if not table.is_system:
-            statement_runner.without_version(rows, context.view.catalogue)
+            statement_runner.strip_version(rows, context.view.catalogue)
         ((_, version, body),) = rows
         return pipeline.record_result(version, body, plan) if body is not None else None
 

@@ -18,7 +18,7 @@ class RequestedChange:
 
     body: Body
     output: OutputOptions
-    by_display: bool = False
+    uses_display_values: bool = False
     # Tells whether If-Match names this version; None without the header.
     is_current: Callable[[int | None], bool] | None = None
     # Whether the response is stored together with the write.
@@ -39,4 +39,4 @@ class WriteResult:
     """`answer` is None if the caller may not read the record after the write."""
 
     sys_id: str
-    answer: RecordResult | None
+    record: RecordResult | None

@@ -24,7 +24,7 @@ def changed_value(change: WriteRequest, column: Column, value: Any, stored: Curr
             return UNCHANGED
         raise current_record.read_only_error(column)
     if column.column_type.is_json and not replaces and isinstance(value, dict):
-        value = column_values.merged(stored.value, value)
+        value = column_values.merge_patch(stored.value, value)
     if stored.is_readable and _is_shown_value(column, stored, value):
         return UNCHANGED
     try:
@@ -40,7 +40,7 @@ def changed_value(change: WriteRequest, column: Column, value: Any, stored: Curr
 def _is_unchanged_read_only(change: WriteRequest, column: Column, stored: CurrentValue, value: Any) -> bool:
     if _is_shown_value(column, stored, value):
         return True
-    if value is None and change.by_display and column.is_sys and column.column_type.is_reference:
+    if value is None and change.uses_display_values and column.is_sys and column.column_type.is_reference:
         return True  # shown like this if the caller cannot read its name; null never empties a system column
     try:
         return column_values.is_same(column, stored.value, payload.value(change, column, value))
@@ -77,7 +77,7 @@ def defaults_of_omitted(table: Table, sent: Iterable[Column], current: CurrentRe
     for column, stored in current.columns.items():
         if column in sent or not column.is_readable or not can_read_and_write(table, column, stored):
             continue
-        value = defaults.default(column)
+        value = defaults.default_value(column)
         if value is None and designed_records.defaults_to_number(table, column):
             number = current.columns[table.columns[NUMBER_COLUMN]]
             # Otherwise the display name would reveal a number that the caller cannot read.

@@ -31,7 +31,7 @@ def create(change: WriteRequest) -> WriteResult:
     context, table = change.context, change.table
     if context.view.permissions.records(CREATE, table) == NEVER:
         raise current_record.create_denied(context, table)
-    read_answer = answer.prepare(change)
+    read_answer = answer.prepare_reader(change)
     sent, sys_id = payload.new_record_columns(change)
     sent_values: dict[Column, Any] = {}
     errors: list[Invalid] = []
@@ -84,7 +84,7 @@ def _add_defaults(
     for column in columns:
         if column in sent and column not in values:
             continue  # its value is invalid, which is reported already
-        if column not in values and (value := defaults.default(column)) is not None:
+        if column not in values and (value := defaults.default_value(column)) is not None:
             values[column] = value
         if not current_record.is_generated(table, column) and not table.is_system:
             with column_errors.collecting(errors):
@@ -109,10 +109,10 @@ def _defer(change: WriteRequest, values: dict[Column, Any], insert: Callable[[],
     for name in (NUMBER_COLUMN, DISPLAY_NAME_COLUMN):  # the answer shows them, so they are taken
         if name in table.columns and inserted.get(name) is not None:
             values[table.columns[name]] = inserted[name]
-    deferred_records.accept(table, result.sys_id, values)
-    if result.answer is None:
+    deferred_records.enqueue(table, result.sys_id, values)
+    if result.record is None:
         return result
     # "dot-walking yields `null`": there is no record yet that a path could start from.
-    fields = {name: None if "." in name else value for name, value in json.loads(result.answer.body).items()}
+    fields = {name: None if "." in name else value for name, value in json.loads(result.record.body).items()}
     body = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    return replace(result, answer=replace(result.answer, body=body.encode()))
+    return replace(result, record=replace(result.record, body=body.encode()))

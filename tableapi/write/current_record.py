@@ -44,12 +44,12 @@ def lock_current_record(
     statement, column_permissions = context.view.cached(
         ("standing", table.name, operation, tuple(column.name for column in columns)),
         lambda: (
-            permission_queries.current_record(permissions, table, operation, columns),
+            permission_queries.locking_statement(permissions, table, operation, columns),
             [permission_queries.column_permission(permissions, table, operation, column) for column in columns],
         ),
     )
     rows = statement_runner.fetch(statement, context.inputs(sys_id=sys_id))
-    (row,) = statement_runner.without_version(rows, context.view.catalogue)
+    (row,) = statement_runner.strip_version(rows, context.view.catalogue)
     stored_id, version, is_allowed, *values, conditions = row
     if stored_id is None:
         raise record_not_found()
@@ -58,17 +58,17 @@ def lock_current_record(
     stored = {}
     results = iter(conditions)
     for column, permission, raw in zip(columns, column_permissions, values, strict=True):
-        value, plain = _loaded(table, column, raw)
+        value, plain = _split_value(table, column, raw)
         is_readable = next(results) if permission.is_readable is None else permission.is_readable
         is_writable = next(results) if permission.is_allowed is None else permission.is_allowed
         stored[column] = CurrentValue(value, is_readable, is_writable, plain)
     return CurrentRecord(is_allowed, stored)
 
 
-def _loaded(table: Table, column: Column, value: Any) -> tuple[Any, str | None]:
+def _split_value(table: Table, column: Column, value: Any) -> tuple[Any, str | None]:
     if column.converted_from_text and value is not None:
         return value[0], value[1]
-    return empty_as_null(table, designed_records.decoded(column, value)), None
+    return empty_as_null(table, designed_records.decode_value(column, value)), None
 
 
 def empty_as_null(table: Table, value: Any) -> Any:
@@ -84,7 +84,7 @@ def check_allowed(change: WriteRequest, operation: str, sys_id: str, columns: tu
         return
     statement = context.view.cached(
         ("allowed", table.name, operation, tuple(column.name for column in columns)),
-        lambda: permission_queries.allowed(permissions, table, operation, columns),
+        lambda: permission_queries.allowed_statement(permissions, table, operation, columns),
     )
     ((is_allowed, *columns_allowed),) = statement_runner.fetch(statement, context.inputs(sys_id=sys_id))
     if not is_allowed:

@@ -21,13 +21,13 @@ from . import designed_records
 
 logger = structlog.get_logger(__name__)
 
-MAX_TRIES = 5
-FIRST_PAUSE = timedelta(seconds=10)
-MAX_PAUSE_LENGTH = FIRST_PAUSE * 2 ** (MAX_TRIES - 1)
-BATCH = 100
+MAX_ATTEMPTS = 5
+FIRST_RETRY_DELAY = timedelta(seconds=10)
+MAX_RETRY_DELAY = FIRST_RETRY_DELAY * 2 ** (MAX_ATTEMPTS - 1)
+BATCH_SIZE = 100
 
 
-def accept(table: Table, sys_id: str, values: Mapping[Column, Any]) -> None:
+def enqueue(table: Table, sys_id: str, values: Mapping[Column, Any]) -> None:
     """Store the values to insert, in the transaction of the request."""
     queued = {column.name: _as_json(value) for column, value in values.items() if value is not None}
     try:
@@ -49,8 +49,8 @@ def create_due() -> int:
     """Create the records that are due, each in its own transaction; return how many were processed."""
     queued = DeferredRecord.objects.filter(state=DeferredRecord.State.QUEUED)
     # By the database's clock, because host clocks may differ. A longer pause is from before it was set back.
-    due = queued.exclude(next_at__range=(Now(), Now() + MAX_PAUSE_LENGTH)).order_by("id")
-    ids = list(due.values_list("id", flat=True)[:BATCH])
+    due = queued.exclude(next_at__range=(Now(), Now() + MAX_RETRY_DELAY)).order_by("id")
+    ids = list(due.values_list("id", flat=True)[:BATCH_SIZE])
     for row_id in ids:
         _create(row_id)
     return len(ids)
@@ -85,7 +85,7 @@ def _insert(row: DeferredRecord) -> None:
         column = table.columns.get(name)
         if column is None:
             raise ServiceError(f"The column {name} no longer exists.")
-        values[column] = column_values.stored_json(column, value)
+        values[column] = column_values.stored_value(column, value)
     with acting_user.acting_as(row.caller):
         designed_records.insert(catalogue, table, values, row.record_id)
 
@@ -95,8 +95,8 @@ def _record_failure(row: DeferredRecord, error: Exception) -> None:
     # Not the database's message, which could contain values that the reader may not see.
     row.error = error.message if isinstance(error, ServiceError) else type(error).__name__
     is_final = isinstance(error, ServiceError) and error.status < 500
-    if is_final or row.attempts >= MAX_TRIES:
+    if is_final or row.attempts >= MAX_ATTEMPTS:
         row.state = DeferredRecord.State.FAILED
         logger.error("deferred_record_failed", table=row.table, record_id=row.record_id, attempts=row.attempts)
-    row.next_at = Now() + FIRST_PAUSE * 2 ** (row.attempts - 1)
+    row.next_at = Now() + FIRST_RETRY_DELAY * 2 ** (row.attempts - 1)
     row.save()

@@ -16,7 +16,7 @@ def delete(change: WriteRequest, sys_id: str) -> None:
         with transaction.atomic():
             _delete(change, sys_id)
     except references.StillReferenced as error:
-        raise references.visible_to_caller(change.context, error, sys_id) from None
+        raise references.error_for_caller(change.context, error, sys_id) from None
 
 
 def _delete(change: WriteRequest, sys_id: str) -> None:
@@ -31,7 +31,7 @@ def _delete(change: WriteRequest, sys_id: str) -> None:
     record_table = catalogue.tables_by_id.get(current.columns[own_table].value, table)
     if record_table is not table:
         designed_records.lock(record_table, sys_id)
-    references.release(catalogue, record_table, sys_id)
+    references.release_references(catalogue, record_table, sys_id)
     values = designed_records.stored_values(record_table, sys_id)
     display = record_table.display_column
     name = values.get(display.name) if display else None

@@ -12,10 +12,10 @@ from system.database_statements import run_named_sql
 from system.errors import Conflict, Invalid
 from system.records import acting_user
 from tableapi.catalogue.definitions import DISPLAY_NAME_COLUMN, NUMBER_COLUMN, Catalogue, Column, Table
-from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, quoted
+from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, quote
 from tableapi.values import column_values
 
-NUMBER_DIGITS = 7
+MIN_NUMBER_DIGITS = 7
 
 Values = Mapping[Column, Any]
 
@@ -38,7 +38,7 @@ def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | Non
             number = add_number(table, columns, placeholders) if name == number_owner(table) else ""
             source = f" FROM (SELECT {number}) s" if number else ""
             sql = (
-                f"INSERT INTO records.{quoted(name)} ({', '.join(map(quoted, columns))}) "
+                f"INSERT INTO records.{quote(name)} ({', '.join(map(quote, columns))}) "
                 f"SELECT {', '.join(placeholders)}{source} RETURNING sys_id"
             )
             ((sys_id,),) = run_named_sql(sql, parameters).rows()
@@ -59,7 +59,7 @@ def defaults_to_number(table: Table, column: Column) -> bool:
 def add_number(table: Table, columns: list[str], placeholders: list[str]) -> str:
     """Add the number, and the display name derived from it if none was sent. Returns what takes it from the table's
     sequence."""
-    digits = f"lpad(n, greatest(length(n), {NUMBER_DIGITS}), '0')"
+    digits = f"lpad(n, greatest(length(n), {MIN_NUMBER_DIGITS}), '0')"
     number = f"{literal(table.number_prefix)} || {digits}"
     if NUMBER_COLUMN in columns:
         return ""  # a deferred record has its number already
@@ -81,7 +81,7 @@ def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> N
     with _as_service_errors(table):
         for name in table.lineage:
             columns, placeholders, parameters = _assignments(name, values)
-            assignments = [f"{quoted(column)} = {value}" for column, value in zip(columns, placeholders, strict=True)]
+            assignments = [f"{quote(column)} = {value}" for column, value in zip(columns, placeholders, strict=True)]
             if catalogue.tables[name].parent is None:
                 assignments += [
                     "sys_version = sys_version + 1",
@@ -92,21 +92,21 @@ def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> N
             if assignments:
                 parameters["sys_id"] = sys_id
                 run_named_sql(
-                    f"UPDATE records.{quoted(name)} SET {', '.join(assignments)} WHERE sys_id = %(sys_id)s", parameters
+                    f"UPDATE records.{quote(name)} SET {', '.join(assignments)} WHERE sys_id = %(sys_id)s", parameters
                 )
 
 
 def delete(table: Table, sys_id: str) -> None:
     """Delete the record; its rows in the extending tables are deleted by foreign keys."""
-    run_named_sql(f"DELETE FROM records.{quoted(table.lineage[-1])} WHERE sys_id = %(sys_id)s", {"sys_id": sys_id})
+    run_named_sql(f"DELETE FROM records.{quote(table.lineage[-1])} WHERE sys_id = %(sys_id)s", {"sys_id": sys_id})
 
 
 def lock(table: Table, sys_id: str) -> None:
     """Lock every row of the record against new references."""
-    anchor = TableAlias(StatementBuilder(), table)
-    rows = ", ".join(anchor.whole())
+    alias = TableAlias(StatementBuilder(), table)
+    rows = ", ".join(alias.row_aliases())
     run_named_sql(
-        f"SELECT 1 FROM {anchor.joined()} WHERE {anchor.sys_id()} = %(sys_id)s FOR UPDATE OF {rows}",
+        f"SELECT 1 FROM {alias.from_sql()} WHERE {alias.sys_id()} = %(sys_id)s FOR UPDATE OF {rows}",
         {"sys_id": sys_id},
     )
 
@@ -114,17 +114,17 @@ def lock(table: Table, sys_id: str) -> None:
 def stored_values(table: Table, sys_id: str) -> dict[str, Any]:
     """All values of a record as the deletion log keeps them, without secrets."""
     columns = [column for column in table.columns.values() if column.is_readable]
-    anchor = TableAlias(StatementBuilder(), table)
-    outputs = ", ".join(anchor.column(column, plain=False) for column in columns)
-    sql = f"SELECT {outputs} FROM {anchor.joined()} WHERE {anchor.sys_id()} = %(sys_id)s"
+    alias = TableAlias(StatementBuilder(), table)
+    outputs = ", ".join(alias.column(column, plain=False) for column in columns)
+    sql = f"SELECT {outputs} FROM {alias.from_sql()} WHERE {alias.sys_id()} = %(sys_id)s"
     row = next(iter(run_named_sql(sql, {"sys_id": sys_id}).rows()), ())
     return {
-        column.name: column_values.for_log(column, decoded(column, value))
+        column.name: column_values.log_value(column, decode_value(column, value))
         for column, value in zip(columns, row, strict=False)
     }
 
 
-def decoded(column: Column, value: Any) -> Any:
+def decode_value(column: Column, value: Any) -> Any:
     """A value as read from the database, where Django's connections return JSON as text."""
     return json.loads(value) if column.column_type.is_json and isinstance(value, str) else value
 

@@ -22,12 +22,12 @@ from .current_record import create_denied, empty_as_null, is_generated, may_impo
 GENERATED_ID = re.compile(r"([0-9]{10})[0-9]{8}")
 CLOCK_SKEW_S = 60
 
-BOTH = {"value", "display_value"}
-BOTH_LINKED = BOTH | {"link"}
+VALUE_KEYS = {"value", "display_value"}
+LINKED_KEYS = VALUE_KEYS | {"link"}
 
 # The same message for a missing record and one that the caller cannot read, so that it reveals neither.
-NO_SUCH_RECORD = "No record that you can read has this id. To send a name instead, set sysparm_input_display_value=1."
-NO_UNIQUE_NAME = 'Expected the name of exactly one record that you can read. To send an id, use {"value": …}.'
+RECORD_NOT_FOUND = "No record that you can read has this id. To send a name instead, set sysparm_input_display_value=1."
+NAME_NOT_UNIQUE = 'Expected the name of exactly one record that you can read. To send an id, use {"value": …}.'
 
 
 def payload_columns(change: WriteRequest) -> dict[Column, Any]:
@@ -53,7 +53,7 @@ def has_value_and_display(column: Column, value: Any) -> bool:
     [True, False]
     """
     # In a JSON column an object is the value itself.
-    return not column.column_type.is_json and isinstance(value, dict) and BOTH <= value.keys() <= BOTH_LINKED
+    return not column.column_type.is_json and isinstance(value, dict) and VALUE_KEYS <= value.keys() <= LINKED_KEYS
 
 
 def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | None]:
@@ -89,16 +89,16 @@ def _imported_id(change: WriteRequest, sent: dict[Column, Any]) -> str | None:
 
 
 def value(change: WriteRequest, column: Column, sent: Any) -> Any:
-    if change.by_display and not has_value_and_display(column, change.body.get(column.name)):
+    if change.uses_display_values and not has_value_and_display(column, change.body.get(column.name)):
         sent = _from_display(change, column, sent)
     if change.table.is_system and column.column_type.storage in (Storage.HASHED, Storage.JSON):
         return sent  # the model converts it
-    return empty_as_null(change.table, column_values.read(column, sent))
+    return empty_as_null(change.table, column_values.parse(column, sent))
 
 
 def _from_display(change: WriteRequest, column: Column, sent: Any) -> Any:
     if not column.column_type.has_target:
-        return display_values.from_display(column, sent)
+        return display_values.parse_display_value(column, sent)
     if column.column_type.is_reference:
         sent = _shown_reference(sent)
     elif sent is not None:
@@ -128,10 +128,10 @@ def _ids_by_display_value(change: WriteRequest, column: Column, names: list[str]
     if len(names) > MAX_REFERENCES:
         raise Invalid(f"At most {MAX_REFERENCES} references are expected.", field=column.name)
     if target is None or path is None:
-        raise Invalid(NO_UNIQUE_NAME, field=column.name)
+        raise Invalid(NAME_NOT_UNIQUE, field=column.name)
     statement = view.cached(
         ("called", target.name),
-        lambda: permission_queries.find_by_display_value(view.permissions, target, path.column.name, path.guard),
+        lambda: permission_queries.display_value_statement(view.permissions, target, path.column.name, path.guard),
     )
     texts = {name: display_values.stored_texts(path.column, name) for name in names}
     lookups = list(dict.fromkeys(text for alternatives in texts.values() for text in alternatives))
@@ -141,7 +141,7 @@ def _ids_by_display_value(change: WriteRequest, column: Column, names: list[str]
     }
     matches = {name: set().union(*(ids.get(text, set()) for text in stored)) for name, stored in texts.items()}
     if any(len(candidates) != 1 for candidates in matches.values()):
-        raise Invalid(NO_UNIQUE_NAME, field=column.name)
+        raise Invalid(NAME_NOT_UNIQUE, field=column.name)
     return {name: next(iter(candidates)) for name, candidates in matches.items()}
 
 
@@ -168,7 +168,7 @@ def check_references(change: WriteRequest, values: Mapping[Column, Any]) -> bool
         if _target(column) in missing and _missing(change, {_target(column): ids})[0]
     ]
     if invalid:
-        raise combined([Invalid(NO_SUCH_RECORD, field=column.name) for column in invalid])
+        raise combined([Invalid(RECORD_NOT_FOUND, field=column.name) for column in invalid])
     return was_queried
 
 
@@ -186,10 +186,10 @@ def _missing(change: WriteRequest, ids_by_target: Mapping[Target, Collection[str
         targets = tuple(target for target, _ in readable)
         tables_and_kinds = tuple((table, is_list) for (_, is_list), table in readable)
         statement = view.cached(
-            ("there", targets), lambda: permission_queries.count_readable(view.permissions, tables_and_kinds)
+            ("there", targets), lambda: permission_queries.count_readable_statement(view.permissions, tables_and_kinds)
         )
         ids: dict[str, Any] = {f"ids{number}": list(ids_by_target[target]) for number, target in enumerate(targets)}
-        (row,) = statement_runner.without_version(
+        (row,) = statement_runner.strip_version(
             statement_runner.fetch(statement, change.context.inputs(**ids)), view.catalogue
         )
         counts = dict(zip(targets, row, strict=True))

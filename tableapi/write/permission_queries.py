@@ -12,11 +12,11 @@ from tableapi.sql.operators import comparison_key
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
 
-VERSION = "sys_version"
+VERSION_COLUMN = "sys_version"
 
 
-def _condition(text: StatementBuilder, decision: Decision, anchor: TableAlias) -> str:
-    condition = predicates.decision_sql(text, decision, anchor)
+def _condition_sql(builder: StatementBuilder, decision: Decision, alias: TableAlias) -> str:
+    condition = predicates.decision_sql(builder, decision, alias)
     return "TRUE" if condition is None else f"(({condition}) IS TRUE)"
 
 
@@ -30,54 +30,54 @@ class ColumnPermission:
 
 def column_permission(permissions: Permissions, table: Table, operation: str, column: Column) -> ColumnPermission:
     # Nobody may learn whether a password is set, not even from a value that counts as unchanged.
-    is_readable = _known(permissions.column(READ, table, column)) if column.is_readable else False
-    return ColumnPermission(is_readable, _known(permissions.column(operation, table, column)))
+    is_readable = _certain_result(permissions.column(READ, table, column)) if column.is_readable else False
+    return ColumnPermission(is_readable, _certain_result(permissions.column(operation, table, column)))
 
 
-def _known(decision: Decision) -> bool | None:
+def _certain_result(decision: Decision) -> bool | None:
     return True if decision == ALWAYS else False if decision == NEVER else None
 
 
-def current_record(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
+def locking_statement(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
     """The stored record, locked: catalogue version, id, its version if the caller can read it, whether the operation is
     allowed; then the value of each column, and one list of all conditions that `column_permission` leaves open."""
-    text = StatementBuilder()
-    anchor = TableAlias(text, table)
-    version_column = table.columns[VERSION]
+    builder = StatementBuilder()
+    alias = TableAlias(builder, table)
+    version_column = table.columns[VERSION_COLUMN]
     is_visible = permissions.column(READ, table, version_column)
-    version = predicates.guarded_value(text, is_visible, anchor, anchor.column(version_column))
-    outputs = [anchor.sys_id(), version, _condition(text, permissions.records(operation, table), anchor)]
-    outputs += [_stored(anchor, column) for column in columns]
+    version = predicates.guarded_value(builder, is_visible, alias, alias.column(version_column))
+    outputs = [alias.sys_id(), version, _condition_sql(builder, permissions.records(operation, table), alias)]
+    outputs += [_stored_sql(alias, column) for column in columns]
     conditions: list[str] = []
     for column in columns:
         permission = column_permission(permissions, table, operation, column)
         if permission.is_readable is None:
-            conditions.append(_condition(text, permissions.column(READ, table, column), anchor))
+            conditions.append(_condition_sql(builder, permissions.column(READ, table, column), alias))
         if permission.is_allowed is None:
-            conditions.append(_condition(text, permissions.column(operation, table, column), anchor))
+            conditions.append(_condition_sql(builder, permissions.column(operation, table, column), alias))
     # One output for all: a PostgreSQL query has at most 1,664, and a table nearly as many columns.
     outputs.append(f"ARRAY[{', '.join(conditions)}]::boolean[]")
-    where = [f"{anchor.sys_id()} = {text.input('sys_id', 'varchar')}"]
-    readable = predicates.decision_sql(text, permissions.records(READ, table), anchor)
+    where = [f"{alias.sys_id()} = {builder.input('sys_id', 'varchar')}"]
+    readable = predicates.decision_sql(builder, permissions.records(READ, table), alias)
     if readable:
         where.append(readable)
     # A deletion also blocks new references, which would otherwise be emptied even in mandatory columns.
     lock = "UPDATE" if operation == DELETE else "NO KEY UPDATE"
     # Every row of the record, because PostgreSQL re-reads only locked rows after waiting.
-    rows = ", ".join(anchor.whole())
+    rows = ", ".join(alias.row_aliases())
     listed = ", ".join(f"{output} AS o{number}" for number, output in enumerate(outputs))
-    record = f"SELECT {listed} FROM {anchor.joined()} WHERE {' AND '.join(where)} FOR {lock} OF {rows}"
+    record = f"SELECT {listed} FROM {alias.from_sql()} WHERE {' AND '.join(where)} FOR {lock} OF {rows}"
     return Statement(
-        f"SELECT s.version, r.* FROM public.tableapi_state s LEFT JOIN ({record}) r ON TRUE", text.parameters
+        f"SELECT s.version, r.* FROM public.tableapi_state s LEFT JOIN ({record}) r ON TRUE", builder.parameters
     )
 
 
-def _stored(anchor: TableAlias, column: Column) -> str:
+def _stored_sql(alias: TableAlias, column: Column) -> str:
     """The stored value; for a converted text with its plain text, which old values do not have."""
-    stored = anchor.column(column, plain=False)
+    stored = alias.column(column, plain=False)
     if not column.converted_from_text:
         return stored
-    return f"CASE WHEN {stored} IS NOT NULL THEN ARRAY[{stored}, {anchor.column(column)}] END"
+    return f"CASE WHEN {stored} IS NOT NULL THEN ARRAY[{stored}, {alias.column(column)}] END"
 
 
 def is_conditional(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> bool:
@@ -87,57 +87,57 @@ def is_conditional(permissions: Permissions, table: Table, operation: str, colum
     )
 
 
-def allowed(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
+def allowed_statement(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
     """Whether the operation is allowed on the record after the write, and on each of these columns."""
-    text = StatementBuilder()
-    anchor = TableAlias(text, table)
-    outputs = [_condition(text, permissions.records(operation, table), anchor)]
-    outputs += [_condition(text, permissions.column(operation, table, column), anchor) for column in columns]
-    where = f"{anchor.sys_id()} = {text.input('sys_id', 'varchar')}"
-    return Statement(f"SELECT {', '.join(outputs)} FROM {anchor.joined()} WHERE {where}", text.parameters)
+    builder = StatementBuilder()
+    alias = TableAlias(builder, table)
+    outputs = [_condition_sql(builder, permissions.records(operation, table), alias)]
+    outputs += [_condition_sql(builder, permissions.column(operation, table, column), alias) for column in columns]
+    where = f"{alias.sys_id()} = {builder.input('sys_id', 'varchar')}"
+    return Statement(f"SELECT {', '.join(outputs)} FROM {alias.from_sql()} WHERE {where}", builder.parameters)
 
 
-def count_readable(permissions: Permissions, targets: tuple[tuple[Table, bool], ...]) -> Statement:
+def count_readable_statement(permissions: Permissions, targets: tuple[tuple[Table, bool], ...]) -> Statement:
     """The catalogue's version; then for each table (and whether a list refers to it) how many of the ids belong to
     records that the caller can read."""
-    text = StatementBuilder()
+    builder = StatementBuilder()
     counts = [
-        count_of_readable(text, permissions, target, f"ids{number}", for_lists)
+        readable_count(builder, permissions, target, f"ids{number}", for_lists)
         for number, (target, for_lists) in enumerate(targets)
     ]
     version = "(SELECT version FROM public.tableapi_state)"
-    return Statement(f"SELECT {', '.join([version, *counts])}", text.parameters)
+    return Statement(f"SELECT {', '.join([version, *counts])}", builder.parameters)
 
 
-def count_of_readable(
-    text: StatementBuilder, permissions: Permissions, target: Table, ids: str, for_lists: bool = False
+def readable_count(
+    builder: StatementBuilder, permissions: Permissions, target: Table, ids: str, for_lists: bool = False
 ) -> str:
     """How many records with these ids the caller can read."""
-    anchor = TableAlias(text, target)
-    where = [f"{anchor.sys_id()} = ANY ({text.input(ids, 'varchar[]')})"]
-    readable = predicates.decision_sql(text, permissions.records(READ, target), anchor)
+    alias = TableAlias(builder, target)
+    where = [f"{alias.sys_id()} = ANY ({builder.input(ids, 'varchar[]')})"]
+    readable = predicates.decision_sql(builder, permissions.records(READ, target), alias)
     if readable:
         where.append(readable)
     # Lists have no foreign key, so the records are locked until the end of the transaction.
-    lock = f" FOR KEY SHARE OF {', '.join(anchor.whole())}" if for_lists else ""
-    records = f"SELECT 1 FROM {anchor.joined()} WHERE {' AND '.join(where)}{lock}"
+    lock = f" FOR KEY SHARE OF {', '.join(alias.row_aliases())}" if for_lists else ""
+    records = f"SELECT 1 FROM {alias.from_sql()} WHERE {' AND '.join(where)}{lock}"
     return f"(SELECT count(*) FROM ({records}) c)"
 
 
-def find_by_display_value(permissions: Permissions, target: Table, display_column: str, guard: Decision) -> Statement:
+def display_value_statement(permissions: Permissions, target: Table, display_column: str, guard: Decision) -> Statement:
     """Display values, each with the first and the last id of the readable records that have it."""
-    text = StatementBuilder()
-    anchor = TableAlias(text, target)
+    builder = StatementBuilder()
+    alias = TableAlias(builder, target)
     column = target.columns[display_column]
-    value = predicates.guarded_value(text, guard, anchor, anchor.column(column))
-    names = text.input("names", "text[]")
+    value = predicates.guarded_value(builder, guard, alias, alias.column(column))
+    names = builder.input("names", "text[]")
     where = [f"({value})::text = ANY ({names})"]
     if column.compare_as is ComparisonKind.TEXT:
         # The index is on the folded text.
         where.append(f"{comparison_key(ComparisonKind.TEXT, value)} = ANY ({FOLDED_ARRAY.format(names)})")
-    readable = predicates.decision_sql(text, permissions.records(READ, target), anchor)
+    readable = predicates.decision_sql(builder, permissions.records(READ, target), alias)
     if readable:
         where.append(readable)
-    ids = f"min({anchor.sys_id()}), max({anchor.sys_id()})"
-    sql = f"SELECT ({value})::text, {ids} FROM {anchor.joined()} WHERE {' AND '.join(where)} GROUP BY 1"
-    return Statement(sql, text.parameters)
+    ids = f"min({alias.sys_id()}), max({alias.sys_id()})"
+    sql = f"SELECT ({value})::text, {ids} FROM {alias.from_sql()} WHERE {' AND '.join(where)} GROUP BY 1"
+    return Statement(sql, builder.parameters)

@@ -12,10 +12,10 @@ from tableapi.query import read_plan
 from tableapi.query.parsed_query import parse_query_text
 from tableapi.read.context import ReadContext
 from tableapi.sql import select
-from tableapi.sql.statement_builder import physical, quoted
+from tableapi.sql.statement_builder import quote, table_identifier
 
 # Table and column names.
-Location = tuple[str, str]
+ColumnLocation = tuple[str, str]
 
 
 class StillReferenced(Conflict):
@@ -24,12 +24,12 @@ class StillReferenced(Conflict):
     code = "referenced"
     message = "Other records require this record."
 
-    def __init__(self, locations: Iterable[Location] = ()) -> None:
+    def __init__(self, locations: Iterable[ColumnLocation] = ()) -> None:
         super().__init__()
         self.locations = tuple(dict.fromkeys(locations))
 
 
-def release(catalogue: Catalogue, table: Table, sys_id: str) -> None:
+def release_references(catalogue: Catalogue, table: Table, sys_id: str) -> None:
     """Clear the references to a record before it is deleted."""
     # The models of the product's own tables have their own rules.
     columns = [column for column in catalogue.referring_columns(table) if not catalogue.tables[column.owner].is_system]
@@ -42,11 +42,11 @@ def release(catalogue: Catalogue, table: Table, sys_id: str) -> None:
 
 
 def _blocks_deletion(catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> bool:
-    name = quoted(column.physical)
+    name = quote(column.physical)
     # A record that only refers to itself can be deleted.
     others = "sys_id <> %(id)s AND " if column.owner in table.lineage else ""
     refers = f"{name} = ARRAY[%(id)s]::varchar[]" if column.column_type.is_list else f"{name} = %(id)s"
-    owner = physical(catalogue.tables[column.owner])
+    owner = table_identifier(catalogue.tables[column.owner])
     sql = f"SELECT EXISTS (SELECT FROM {owner} WHERE {others}{refers})"
     ((is_referenced,),) = run_named_sql(sql, {"id": sys_id}).rows()
     return bool(is_referenced)
@@ -59,16 +59,16 @@ def _remove_from_lists(owner: Table, column: Column, sys_id: str) -> bool:
     it would reveal the reference to those who can read the record but not this column."""
     if not column.column_type.is_list:
         return False
-    name = quoted(column.physical)
+    name = quote(column.physical)
     emptied = run_named_sql(
-        f"UPDATE {physical(owner)} SET {name} = array_remove({name}, %(id)s::varchar) "
+        f"UPDATE {table_identifier(owner)} SET {name} = array_remove({name}, %(id)s::varchar) "
         f"WHERE {name} && ARRAY[%(id)s]::varchar[] RETURNING sys_id <> %(id)s AND cardinality({name}) = 0",
         {"id": sys_id},
     )
     return column.mandatory and any(is_empty for (is_empty,) in emptied.rows())
 
 
-def visible_to_caller(context: ReadContext, error: StillReferenced, sys_id: str) -> StillReferenced:
+def error_for_caller(context: ReadContext, error: StillReferenced, sys_id: str) -> StillReferenced:
     """The error for this caller: it names only columns where the caller can find such a record, because a name alone
     would reveal records that they cannot read."""
     locations = (

@@ -23,34 +23,34 @@ from tableapi.query.expressions import ALWAYS, NEVER, Decision
 from tableapi.read import pipeline
 from tableapi.sql import predicates, select
 from tableapi.sql.select import Statement
-from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, physical, quoted
+from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, quote, table_identifier
 
 from . import designed_records, payload, permission_queries
 from .change_request import WriteRequest, WriteResult
 from .current_record import is_generated
 
 Values = Mapping[Column, Any]
-IMPOSSIBLE = "no such statement"
+NO_STATEMENT = "no such statement"
 
 
 def create(change: WriteRequest, values: Values, sent: Iterable[Column]) -> WriteResult | None:
     """None if nothing was written."""
     if change.is_idempotent or change.table.deferred_create:
         return None
-    if not _is_suitable(change.table) or not all(map(_is_plain, values)):
+    if not _is_suitable(change.table) or not all(map(_is_stored_unchanged, values)):
         return None
     return _run(change, CREATE, values, sent)
 
 
 def update(change: WriteRequest, sys_id: str) -> WriteResult | None:
     """PATCH; None if nothing was written."""
-    needs_transaction = change.is_idempotent or change.by_display or change.is_current is not None
+    needs_transaction = change.is_idempotent or change.uses_display_values or change.is_current is not None
     if needs_transaction or not pipeline.RECORD_ID.fullmatch(sys_id):
         return None
     columns = tuple(column for name in change.body if (column := change.table.columns.get(name)) is not None)
     if len(columns) != len(change.body) or not columns or not _is_suitable(change.table):
         return None
-    if not all(_is_plain(column) and _compares_plainly(change.table, column) for column in columns):
+    if not all(_is_stored_unchanged(column) and _is_compared_by_value(change.table, column) for column in columns):
         return None
     try:
         values = {column: payload.value(change, column, change.body[column.name]) for column in columns}
@@ -66,16 +66,16 @@ def _is_suitable(table: Table) -> bool:
     return not table.is_system and len(table.family) == len(table.lineage) == 1
 
 
-def _in_order(columns: Iterable[Column]) -> tuple[Column, ...]:
+def _sorted_by_name(columns: Iterable[Column]) -> tuple[Column, ...]:
     """By name, so that there is one statement for every order of a body."""
     return tuple(sorted(columns, key=lambda column: column.name))
 
 
-def _is_plain(column: Column) -> bool:
+def _is_stored_unchanged(column: Column) -> bool:
     return column.column_type.storage is Storage.PLAIN and not column.column_type.is_list
 
 
-def _compares_plainly(table: Table, column: Column) -> bool:
+def _is_compared_by_value(table: Table, column: Column) -> bool:
     is_server_column = column.is_sys or column.read_only or is_generated(table, column)
     return not is_server_column and not column.converted_from_text and column.column_type.is_same is operator.eq
 
@@ -84,14 +84,14 @@ def _run(
     change: WriteRequest, operation: str, values: Values, sent: Iterable[Column], **inputs: str
 ) -> WriteResult | None:
     context, table = change.context, change.table
-    columns = _in_order(values)
+    columns = _sorted_by_name(values)
     referring = tuple(column for column in columns if column.column_type.is_reference and values[column])
-    groups = (columns, referring, _in_order(sent))
+    groups = (columns, referring, _sorted_by_name(sent))
     plan, _ = pipeline.compile_record(context, table, change.output)
     names = tuple(tuple(column.name for column in group) for group in groups)
     statement: Statement | str = context.view.cached(
         ("written", operation, table.name, change.output, pipeline.style_of(change.output), names),
-        lambda: _statement(change, operation, *groups) or IMPOSSIBLE,
+        lambda: _statement(change, operation, *groups) or NO_STATEMENT,
     )
     if isinstance(statement, str):
         return None
@@ -120,32 +120,32 @@ def _statement(
 ) -> Statement | None:
     """None if rules or the answer need other records, which are read as they were before the write."""
     view, table = change.context.view, change.table
-    text = StatementBuilder()
-    conditions = [f"c.version = {text.input('version', 'bigint')}"]
+    builder = StatementBuilder()
+    conditions = [f"c.version = {builder.input('version', 'bigint')}"]
     for number, column in enumerate(referring):
         target = view.catalogue.tables.get(column.reference or "")
         if target is None or not view.can_read(target):
             return None
-        conditions.append(f"{permission_queries.count_of_readable(text, view.permissions, target, f'ids{number}')} = 1")
-    new = {column: text.input(f"v{number}", column.column_type.sql_type) for number, column in enumerate(columns)}
+        conditions.append(f"{permission_queries.readable_count(builder, view.permissions, target, f'ids{number}')} = 1")
+    new = {column: builder.input(f"v{number}", column.column_type.sql_type) for number, column in enumerate(columns)}
     write = _insert if operation == CREATE else _update
-    written = write(text, view.permissions, table, new, sent, conditions)
+    written = write(builder, view.permissions, table, new, sent, conditions)
     plan, _ = pipeline.compile_record(change.context, table, change.output)
-    answer = select.written_record_sql(text, plan, pipeline.style_of(change.output))
+    answer = select.written_record_sql(builder, plan, pipeline.style_of(change.output))
     if written is None or answer is None:
         return None
-    return Statement(f"WITH written AS ({written}) {answer}", text.parameters)
+    return Statement(f"WITH written AS ({written}) {answer}", builder.parameters)
 
 
 def _insert(
-    text: StatementBuilder,
+    builder: StatementBuilder,
     permissions: Permissions,
     table: Table,
     new: Mapping[Column, str],
     sent: tuple[Column, ...],
     conditions: list[str],
 ) -> str | None:
-    who = text.input("who", "varchar")
+    who = builder.input("who", "varchar")
     row = {column.physical: value for column, value in new.items()}
     row |= {"sys_created_by": who, "sys_updated_by": who, "sys_db_table_id": literal(table.id)}
     columns, values = list(row), list(row.values())
@@ -158,25 +158,25 @@ def _insert(
     }
     decisions = [permissions.records(READ, table), permissions.records(CREATE, table)]
     decisions += [permissions.column(CREATE, table, column) for column in sent]
-    allowed = _conditions(text, decisions, WrittenRecord(table, empty | row))
+    allowed = _conditions(builder, decisions, WrittenRecord(table, empty | row))
     if allowed is None:
         return None
     source = f"SELECT {number} FROM public.tableapi_state c WHERE {' AND '.join([*conditions, *allowed])}"
-    names = ", ".join(map(quoted, columns))
-    return f"INSERT INTO {physical(table)} ({names}) SELECT {', '.join(values)} FROM ({source}) s RETURNING *"
+    names = ", ".join(map(quote, columns))
+    return f"INSERT INTO {table_identifier(table)} ({names}) SELECT {', '.join(values)} FROM ({source}) s RETURNING *"
 
 
 def _update(
-    text: StatementBuilder,
+    builder: StatementBuilder,
     permissions: Permissions,
     table: Table,
     new: Mapping[Column, str],
     sent: tuple[Column, ...],
     conditions: list[str],
 ) -> str | None:
-    stored = TableAlias(text, table)
-    (alias,) = stored.whole()
-    who = text.input("who", "varchar")
+    stored = TableAlias(builder, table)
+    (alias,) = stored.row_aliases()
+    who = builder.input("who", "varchar")
     row = {column.physical: value for column, value in new.items()} | {"sys_updated_by": who}
     current = {
         column.physical: stored.column(column)
@@ -185,20 +185,20 @@ def _update(
     }
     decisions = [permissions.records(WRITE, table), *(permissions.column(WRITE, table, column) for column in sent)]
     readable = [permissions.column(READ, table, column) for column in sent]
-    before = _conditions(text, [permissions.records(READ, table), *decisions, *readable], stored)
-    after = _conditions(text, [permissions.records(READ, table), *decisions], WrittenRecord(table, current | row))
+    before = _conditions(builder, [permissions.records(READ, table), *decisions, *readable], stored)
+    after = _conditions(builder, [permissions.records(READ, table), *decisions], WrittenRecord(table, current | row))
     if before is None or after is None:
         return None
     differs = " OR ".join(f"{stored.column(column)} IS DISTINCT FROM {value}" for column, value in new.items())
     assignments = [
-        *(f"{quoted(name)} = {value}" for name, value in row.items()),
+        *(f"{quote(name)} = {value}" for name, value in row.items()),
         f"sys_version = {stored.column(table.columns['sys_version'])} + 1",
         "sys_updated_at = clock_timestamp()",
     ]
-    id_condition = f"{stored.sys_id()} = {text.input('sys_id', 'varchar')}"
+    id_condition = f"{stored.sys_id()} = {builder.input('sys_id', 'varchar')}"
     where = [*conditions, id_condition, f"({differs})", *before, *after]
     return (
-        f"UPDATE {stored.joined()} SET {', '.join(assignments)} FROM public.tableapi_state c "
+        f"UPDATE {stored.from_sql()} SET {', '.join(assignments)} FROM public.tableapi_state c "
         f"WHERE {' AND '.join(where)} RETURNING {alias}.*"
     )
 
@@ -223,14 +223,14 @@ class WrittenRecord(TableAlias):
         return self.values[column.physical]
 
 
-def _conditions(text: StatementBuilder, decisions: list[Decision], record: TableAlias) -> list[str] | None:
+def _conditions(builder: StatementBuilder, decisions: list[Decision], record: TableAlias) -> list[str] | None:
     """None if they can never hold, or need more than the record."""
-    tables = text.table_count
+    tables = builder.table_count
     different = [decision for decision in dict.fromkeys(decisions) if decision != ALWAYS]
     try:
-        conditions = [predicates.decision_sql(text, decision, record) for decision in different]
+        conditions = [predicates.decision_sql(builder, decision, record) for decision in different]
     except UnknownBeforeWrite:
         return None
-    if NEVER in different or text.table_count > tables:
+    if NEVER in different or builder.table_count > tables:
         return None
     return [condition for condition in conditions if condition is not None]

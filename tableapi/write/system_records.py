@@ -31,7 +31,7 @@ from .references import StillReferenced
 # A change of these tables could remove the last administrator.
 ADMIN_TABLES = frozenset({"user", "sys_role", "sys_user_role"})
 # Columns that decide who can sign in.
-IDENTITY = frozenset({"login", "email", "password", "active"})
+SIGN_IN_COLUMNS = frozenset({"login", "email", "password", "active"})
 UNIQUE_CODES = frozenset({"unique", "unique_together"})
 # The password was not sent.
 UNCHANGED_PASSWORD = object()
@@ -105,7 +105,7 @@ def _save(table: Table, record: Record, values: Mapping[Column, Any], prepared: 
             else:
                 setattr(record, field.attname, _empty(field) if value is None else value)
         # Also if the value stays the same, which the result must not reveal.
-        if not IDENTITY.isdisjoint(column.name for column in values):
+        if not SIGN_IN_COLUMNS.isdisjoint(column.name for column in values):
             _check_account(record)
         saver = savers.saver_of(type(record))
         saver.clean(record, prepared)

@@ -38,7 +38,7 @@ def update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult:
 
 def _update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult:
     table = change.table
-    read_answer = answer.prepare(change)
+    read_answer = answer.prepare_reader(change)
     sent = payload.payload_columns(change)
     prepared = _prepare_save(change, sys_id, sent)
     columns = tuple(table.columns.values()) if replaces else tuple(sent)

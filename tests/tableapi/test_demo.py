@@ -80,7 +80,7 @@ def test_only_administrators_delete(alice: Any):
 def test_view_shows_caller_and_assignee():
     make()
 
-    first = listed("demo.user", sysparm_view=demo_records.VIEW)[0]
+    first = listed("demo.user", sysparm_view=demo_records.VIEW_NAME)[0]
     assert tuple(first) == demo_records.VIEW_PATHS
     assert first["number"].startswith("TSK") and first["assigned_user.login"] == "demo.agent"
 
@@ -98,13 +98,13 @@ def test_removed_demo_data_is_not_created_again():
     for rule in Rule.objects.filter(table__name="task"):
         rule.delete()
     ask("DELETE FROM records.task")
-    View.objects.filter(name=demo_records.VIEW).delete()
-    catalogue_loader.forget()
+    View.objects.filter(name=demo_records.VIEW_NAME).delete()
+    catalogue_loader.clear_cache()
     make()
 
     assert (
         not Rule.objects.filter(table__name="task").exists()
-        and not View.objects.filter(name=demo_records.VIEW).exists()
+        and not View.objects.filter(name=demo_records.VIEW_NAME).exists()
     )
     assert ask("SELECT count(*) FROM records.task") == [(0,)]
 

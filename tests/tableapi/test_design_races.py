@@ -54,9 +54,9 @@ def check_database() -> None:
         expected |= {plain_text_column_name(column.pk) for column in columns if column.column_type.is_html}
         assert types_of(name).keys() == expected
     sequences = {name for (name,) in ask("SELECT sequencename FROM pg_sequences WHERE schemaname = 'records'")}
-    assert sequences == {physical_names.sequence(row.pk) for row in tables.values() if row.number_prefix}
-    index_builder.build()
-    assert (index_builder.missing(), index_builder.surplus()) == ([], [])
+    assert sequences == {physical_names.sequence_name(row.pk) for row in tables.values() if row.number_prefix}
+    index_builder.build_indexes()
+    assert (index_builder.missing_indexes(), index_builder.surplus_indexes()) == ([], [])
 
 
 def column_of(owner: Table, name: str, **about: Any) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class Designs:
         return partial(self.designer.delete, f"sys_db_table/{self.any_table().pk}")
 
     def build(self) -> Callable[[], Any]:
-        return lambda: (index_builder.build(), None)[1]
+        return lambda: (index_builder.build_indexes(), None)[1]
 
     def write(self) -> Callable[[], Any]:
         body = {name: self.random.choice([None, "1", "22"]) for name in self.random.sample("abcdef", 2)} | {"name": "x"}

@@ -555,7 +555,7 @@ class TestAtOnce:
             reader.execute("SELECT FROM records.device")  # its transaction keeps a lock
             with pytest.raises(Unavailable):
                 make_column(device, "colour")
-            assert pauses == sorted(pauses) and len(pauses) == schema_editor.TRIES - 1
+            assert pauses == sorted(pauses) and len(pauses) == schema_editor.MAX_ATTEMPTS - 1
             assert not Column.objects.filter(name="colour").exists() and "colour" not in types_of("device")
 
             monkeypatch.setattr(time, "sleep", lambda _: reader.rollback())
@@ -588,7 +588,7 @@ class TestAtOnce:
             writer.execute("INSERT INTO records.device DEFAULT VALUES")
             with pytest.raises(Unavailable):
                 make_column(device, "colour")
-        assert len(waited) == schema_editor.TRIES - 1
+        assert len(waited) == schema_editor.MAX_ATTEMPTS - 1
 
 
 def other() -> Any:

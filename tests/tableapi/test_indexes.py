@@ -28,7 +28,7 @@ def sent(monkeypatch: Any) -> list[bool]:
 @pytest.fixture
 def colour(sent: list[bool]) -> Column:
     """A column of a table with records, marked after these came."""
-    index_builder.build()
+    index_builder.build_indexes()
     table = make_table("device")
     column = make_column(table, "colour")
     insert("device", colour="red")
@@ -41,42 +41,42 @@ def test_table_with_records_gets_its_indexes_from_the_worker(colour: Column, sen
     names = [f"I{colour.pk}", f"W{colour.pk}"]
     assert not set(names) & indexes_of("device").keys()
     assert sent == [True]
-    assert [index.name for index in index_builder.missing()] == names
+    assert [index.name for index in index_builder.missing_indexes()] == names
 
     tasks.build_indexes()
     assert set(names) <= indexes_of("device").keys()
-    assert index_builder.missing() == [] and index_builder.build() == []
+    assert index_builder.missing_indexes() == [] and index_builder.build_indexes() == []
 
 
 def test_unneeded_index_is_dropped(colour: Column, sent: list[bool]):
-    index_builder.build()
+    index_builder.build_indexes()
     colour.is_indexed = False
     saving.save_column(colour)
     assert sent == [True, True]
 
-    assert sorted(index_builder.build()) == [f"I{colour.pk}", f"W{colour.pk}"]
+    assert sorted(index_builder.build_indexes()) == [f"I{colour.pk}", f"W{colour.pk}"]
     assert not {f"I{colour.pk}", f"W{colour.pk}"} & indexes_of("device").keys()
     assert f"C{colour.table_id}" in indexes_of("device"), "those of the table itself stay"
 
 
 def test_invalid_index_is_rebuilt(colour: Column):
-    index_builder.build()
+    index_builder.build_indexes()
     name = f"I{colour.pk}"
     ask("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", f'records."{name}"')
-    assert [index.name for index in index_builder.missing()] == [name]
+    assert [index.name for index in index_builder.missing_indexes()] == [name]
 
-    assert index_builder.build() == [name]
+    assert index_builder.build_indexes() == [name]
     assert ask("SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", f'records."{name}"') == [(True,)]
 
 
 def test_system_tables_have_indexes():
     login = Column.objects.get(table__name="user", name="login")
-    index_builder.build()
+    index_builder.build_indexes()
 
     result = ask("SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname = %s", f"I{login.pk}")
     assert "lower(((login)::text COLLATE pg_c_utf8))" in result[0][0]
     Column.objects.filter(pk=login.pk).update(is_unique=False, is_display=False)
-    assert index_builder.build() == [f"I{login.pk}"]
+    assert index_builder.build_indexes() == [f"I{login.pk}"]
 
 
 def test_table_family_has_an_index(sent: list[bool]):
@@ -85,7 +85,7 @@ def test_table_family_has_an_index(sent: list[bool]):
     make_table("laptop", parent=device)
     assert f"I{device.pk}" not in indexes_of("device") and sent == [True]
 
-    assert f"I{device.pk}" in index_builder.build()
+    assert f"I{device.pk}" in index_builder.build_indexes()
 
 
 def test_only_one_worker_builds_indexes(colour: Column):
@@ -93,18 +93,18 @@ def test_only_one_worker_builds_indexes(colour: Column):
     for name in ("cursor_factory", "context"):
         parameters.pop(name, None)
     with psycopg.connect(**parameters, autocommit=True) as first:
-        first.execute("SELECT pg_advisory_lock(%s)", [index_builder.LOCK])
-        assert index_builder.build() == []
+        first.execute("SELECT pg_advisory_lock(%s)", [index_builder.INDEX_BUILD_LOCK_ID])
+        assert index_builder.build_indexes() == []
         # A closed connection keeps its locks until its backend has ended.
-        first.execute("SELECT pg_advisory_unlock(%s)", [index_builder.LOCK])
-    assert index_builder.build() != []
+        first.execute("SELECT pg_advisory_unlock(%s)", [index_builder.INDEX_BUILD_LOCK_ID])
+    assert index_builder.build_indexes() != []
 
 
 def test_failed_index_does_not_block_others(colour: Column):
     shape = make_column(colour.table, "shape", is_indexed=True)
     ask("ALTER TABLE records.device DROP COLUMN colour")  # as if it were dropped just now
 
-    assert {f"I{shape.pk}", f"W{shape.pk}"} <= set(index_builder.build())
+    assert {f"I{shape.pk}", f"W{shape.pk}"} <= set(index_builder.build_indexes())
 
 
 def test_design_works_without_the_broker(no_broker: list[str]):

@@ -137,7 +137,7 @@ class TestWhatIsKept:
 
     @pytest.mark.parametrize(
         ("headers", "module", "name"),
-        [({}, single_statement, "_statement"), ({"If-Match": "*"}, permission_queries, "current_record")],
+        [({}, single_statement, "_statement"), ({"If-Match": "*"}, permission_queries, "locking_statement")],
     )
     def test_order_of_a_body_does_not_change_the_statement(
         self, note: Any, bob: User, monkeypatch: Any, headers: dict[str, str], module: Any, name: str

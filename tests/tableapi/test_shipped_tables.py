@@ -97,7 +97,7 @@ def test_upgrade_keeps_the_indexes_of_a_changed_column(earlier_task: Column):
 
 
 def test_upgrade_keeps_the_indexes_of_a_large_table(earlier_task: Column, monkeypatch: Any):
-    monkeypatch.setattr(shipped_tables, "FEW_RECORDS", 1)
+    monkeypatch.setattr(shipped_tables, "MAX_RECORDS_TO_CHANGE", 1)
     for state in "12":
         insert("task", state=state)
     assert not is_easy_to_change(earlier_task)
@@ -105,7 +105,7 @@ def test_upgrade_keeps_the_indexes_of_a_large_table(earlier_task: Column, monkey
 
 def test_everybody_reads_names_and_nothing_else():
     admin = Role.objects.get(name="admin").pk
-    for table, open_ones in shipped_tables.READABLE.items():
+    for table, open_ones in shipped_tables.READABLE_COLUMNS.items():
         rules = Rule.objects.filter(table__name=table)
         assert set(rules.values_list("operation", flat=True)) == {"read"}
         assert set(rules.filter(roles=[]).values_list("column_name", flat=True)) == {"", *open_ones}
@@ -149,4 +149,4 @@ def test_shipped_design_passes_validation():
     for record in [*Table.objects.filter(is_system=False), *Rule.objects.all(), *records]:
         with schema_editor.as_product():
             saving.validate(record)
-    assert [index for index in index_builder.missing() if index.schema == "records"] == []
+    assert [index for index in index_builder.missing_indexes() if index.schema == "records"] == []

@@ -90,7 +90,7 @@ TAKEN: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("type", "given", "stored"), TAKEN)
 def test_valid_values_are_accepted(type: str, given: Any, stored: Any):
-    text = column_values.read(column(type), given)
+    text = column_values.parse(column(type), given)
 
     assert text == stored and text.__class__ is stored.__class__
 
@@ -133,7 +133,7 @@ REFUSED = [(type, given) for type, refused in REFUSED_BY_TYPE.items() for given 
 @pytest.mark.parametrize(("type", "given"), REFUSED, ids=lambda it: repr(it)[:40])
 def test_invalid_values_are_refused(type: str, given: Any):
     with pytest.raises(Invalid) as refused:
-        column_values.read(column(type), given)
+        column_values.parse(column(type), given)
 
     error = refused.value
     assert (error.status, error.code, error.field) == (422, "invalid_value", "it")
@@ -142,29 +142,29 @@ def test_invalid_values_are_refused(type: str, given: Any):
 
 @pytest.mark.parametrize("type", sorted(COLUMN_TYPES))
 def test_null_clears_a_value(type: str):
-    assert column_values.read(column(type), None) is None
+    assert column_values.parse(column(type), None) is None
 
 
 @pytest.mark.parametrize("type", ["string", "text", "wysiwyg", "password", "secret"])
 def test_text_length_is_limited_by_the_column(type: str):
     short = column(type, max_length=3)
-    assert column_values.read(short, "ééé")
+    assert column_values.parse(short, "ééé")
     with pytest.raises(Invalid, match="At most 3 characters"):
-        column_values.read(short, "éééé")
+        column_values.parse(short, "éééé")
 
 
 def test_html_length_is_that_of_its_plain_text():
-    assert column_values.read(column("wysiwyg", max_length=3), "<p><b>a &amp; </b></p>") == "<p><b>a &amp; </b></p>"
+    assert column_values.parse(column("wysiwyg", max_length=3), "<p><b>a &amp; </b></p>") == "<p><b>a &amp; </b></p>"
 
 
 @pytest.mark.parametrize("given", [{"a": [1, None, True]}, [], {}, "", "text", 0, False, 1.5])
 def test_any_json_is_accepted(given: Any):
-    text = column_values.read(column("json"), given)
+    text = column_values.parse(column("json"), given)
     assert isinstance(text, Jsonb) and text.obj == given
 
 
 def test_password_is_hashed_and_a_secret_encrypted():  # B28
-    hashed, encrypted = (column_values.read(column(type), "top secret") for type in ("password", "secret"))
+    hashed, encrypted = (column_values.parse(column(type), "top secret") for type in ("password", "secret"))
 
     assert "top secret" not in hashed + encrypted
     assert check_password("top secret", hashed) and encryption.decrypt(encrypted) == "top secret"
@@ -184,28 +184,28 @@ JSON = st.recursive(
 def test_json_value_is_accepted_or_invalid(type: str, given: Any, is_displayed: bool):
     it = column(type)
     try:
-        stored = column_values.read(it, display_values.from_display(it, given) if is_displayed else given)
+        stored = column_values.parse(it, display_values.parse_display_value(it, given) if is_displayed else given)
     except Invalid:
         return
     assert column_values.is_same(it, stored, stored) == (it.is_readable or stored is None)
-    json.dumps(column_values.for_log(it, stored))
+    json.dumps(column_values.log_value(it, stored))
 
 
 @settings(database=None)
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_instant_round_trips(instant: datetime):  # B71
     it = column("datetime")
-    output = column_values.for_log(it, instant)
+    output = column_values.log_value(it, instant)
 
     assert len(output) == len("2024-05-19 13:45:00")
-    assert column_values.is_same(it, instant, column_values.read(it, output))
+    assert column_values.is_same(it, instant, column_values.parse(it, output))
 
 
 @settings(database=None)
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6) | st.integers() | st.floats(-1e300, 1e300))
 def test_number_round_trips(number: Any):
     it = column("decimal")
-    assert column_values.read(it, str(column_values.read(it, number))) == Decimal(str(number))
+    assert column_values.parse(it, str(column_values.parse(it, number))) == Decimal(str(number))
 
 
 SAME: list[tuple[str, Any, Any, bool]] = [
@@ -260,7 +260,7 @@ RFC_7396 = [  # the cases of its appendix A
 @pytest.mark.parametrize(("stored", "patch", "result"), RFC_7396)
 def test_json_is_merged(stored: Any, patch: Any, result: Any):
     before = json.dumps(stored)
-    assert column_values.merged(stored, patch) == result
+    assert column_values.merge_patch(stored, patch) == result
     assert json.dumps(stored) == before, "what was read stays as it is"
 
 
@@ -288,13 +288,13 @@ DISPLAYED: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("type", "given", "found"), DISPLAYED)
 def test_display_values_are_parsed(type: str, given: Any, found: Any):
-    assert display_values.from_display(column(type), given) == found
+    assert display_values.parse_display_value(column(type), given) == found
 
 
 @pytest.mark.parametrize("given", ["2", "TWICE", "Nothing", True, [], {}, 1.0])
 def test_choice_label_must_be_unambiguous(given: Any):
     with pytest.raises(Invalid) as refused:
-        display_values.from_display(column("choice"), given)
+        display_values.parse_display_value(column("choice"), given)
     assert refused.value.field == "it"
 
 
@@ -316,11 +316,11 @@ def test_choice_label_must_be_unambiguous(given: Any):
     ],
 )
 def test_defaults(type: str, text: str, value: Any):
-    assert defaults.default(column(type, default=text)) == value
+    assert defaults.default_value(column(type, default=text)) == value
 
 
 def test_default_of_json_is_json():
-    result = defaults.default(column("json", default='{"a": [1]}'))
+    result = defaults.default_value(column("json", default='{"a": [1]}'))
     assert isinstance(result, Jsonb) and result.obj == {"a": [1]}
 
 
@@ -352,7 +352,7 @@ def test_false_is_a_value(value: Any):
     ],
 )
 def test_values_for_the_deletion_log_are_json(type: str, value: Any, logged: Any):
-    assert column_values.for_log(column(type), value) == logged
+    assert column_values.log_value(column(type), value) == logged
     json.dumps(logged)
 
 

@@ -164,7 +164,7 @@ class TestCreating:
         data(api(bob).post("plan", {"name": "a"}))
         with monkeypatch.context() as patched:
             patched.setattr(designed_records, "insert", fail)
-            for attempt in range(1, deferred_records.MAX_TRIES + 1):
+            for attempt in range(1, deferred_records.MAX_ATTEMPTS + 1):
                 before = timezone.now()
                 later()
                 waiting = DeferredRecord.objects.get()

@@ -116,7 +116,7 @@ def ids_seen() -> Iterator[list[list[str]]]:
     results: list[list[str]] = []
     fetch = statement_runner.fetch_bytes
 
-    def spying(*positional: Any, **named: Any) -> list[statement_runner.Bytes]:
+    def spying(*positional: Any, **named: Any) -> list[statement_runner.ByteRow]:
         rows = fetch(*positional, **named)
         if rows and len(rows[0]) > 2:
             results.append([row[-1].decode() for row in rows if row[1] is not None and row[-1] is not None])

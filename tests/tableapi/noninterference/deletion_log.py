@@ -38,11 +38,11 @@ def violation(seed: int) -> tuple[Step, Any, Any] | None:
     with rolled_back(), patch.object(context, "now", lambda: NOW), acting_user.acting_as(CALLER.id):
         saving.save_rule(Rule(operation="read", table=Table.objects.get(name=LOG), condition=condition))
         # Known before, so that the first of the two does not load more.
-        catalogue_loader.forget()
+        catalogue_loader.clear_cache()
         catalogue_loader.reload_if_changed()
         one = answers([{}, {"a": 1}], steps)
         other = answers([{"name": "secret"}, None], steps, has_hidden=bool(condition))
-    catalogue_loader.forget()
+    catalogue_loader.clear_cache()
     return next(
         ((step, left, right) for (step, *left), (_, *right) in zip(one, other, strict=True) if left != right), None
     )

@@ -72,4 +72,4 @@ def with_unique(pair: Pair, table: str, name: str) -> Pair:
 def make_unique(catalogue: Catalogue, table: str, name: str) -> None:
     index = physical_names.unique_index(catalogue.tables[table].columns[name], table)
     with connection.cursor() as cursor:
-        cursor.execute(index.create())
+        cursor.execute(index.create_sql())

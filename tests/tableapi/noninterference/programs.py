@@ -80,7 +80,7 @@ class Author:
     def sending(self, table: Table) -> Step:
         """A write with what its client says of it."""
         step = replace(self.writing(table), headers=self.headers("If-Match", "Idempotency-Key"))
-        return self.by_display(table, step) if step.body and self.random.random() < 0.15 else step
+        return self.uses_display_values(table, step) if step.body and self.random.random() < 0.15 else step
 
     def headers(self, *names: str) -> dict[str, str]:
         keys = {"Idempotency-Key": ["k", "k", "l"]}
@@ -90,7 +90,7 @@ class Author:
             if self.random.random() < 0.12
         }
 
-    def by_display(self, table: Table, step: Step) -> Step:
+    def uses_display_values(self, table: Table, step: Step) -> Step:
         """The same with names in the place of ids."""
         body = dict(step.body or {})
         for name in body:

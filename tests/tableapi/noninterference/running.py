@@ -19,7 +19,7 @@ from rest_framework.test import APIRequestFactory
 from accounts.models import User
 from system.http.json_view import JsonRequest
 from system.records import acting_user
-from tableapi.http.responses import BASE
+from tableapi.http.responses import API_PATH
 from tableapi.read import context
 from tableapi.urls import LIST_VIEW, RECORD_VIEW
 from tests.tableapi.database_statements import statements
@@ -185,7 +185,7 @@ def conversation(pair: Pair) -> Iterator[Conversation]:
 
 
 def send(step: Step, caller: Caller) -> HttpResponse:
-    path = f"{BASE}{step.table}" + (f"/{step.sys_id}" if step.sys_id else "")
+    path = f"{API_PATH}{step.table}" + (f"/{step.sys_id}" if step.sys_id else "")
     text = "" if step.body is None else json.dumps(step.body)
     kind = "application/json" if step.body is not None else ""
     request = FACTORY.generic(

@@ -23,7 +23,7 @@ from tests.tableapi.noninterference.leaks.switch import instead, leak, unguarded
 
 @leak("B01", "B04")
 def a_filter_accepts_every_column(stack: ExitStack) -> None:
-    instead(stack, read_plan, "expression", with_open_eyes)
+    instead(stack, read_plan, "resolve_query", with_open_eyes)
 
 
 @leak("B01")
@@ -69,7 +69,7 @@ def responses_show_every_column(stack: ExitStack) -> None:
 
 @leak("B07")
 def responses_ignore_the_guard_of_a_column(stack: ExitStack) -> None:
-    instead(stack, output_fields, "field", lambda right, text, style, output, anchor: right(
+    instead(stack, output_fields, "field_sql", lambda right, text, style, output, anchor: right(
         text, style, replace(output, path=unguarded(output.path)), anchor))  # fmt: skip
 
 

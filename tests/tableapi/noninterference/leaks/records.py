@@ -72,7 +72,7 @@ def hidden_records_have_a_display_value(stack: ExitStack) -> None:
         open_ = display and replace(display, steps=tuple(replace(hop, records=ALWAYS) for hop in display.steps))
         return right(text, open_, reference)
 
-    instead(stack, output_fields, "_display_value_of", called)
+    instead(stack, output_fields, "_referenced_name_sql", called)
 
 
 @leak("B11")
@@ -83,7 +83,7 @@ def a_link_is_shown_only_for_an_existing_record(stack: ExitStack) -> None:
             return link
         return f"CASE WHEN EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored}) THEN {link} END"
 
-    instead(stack, output_fields, "_linked", linked)
+    instead(stack, output_fields, "_linked_sql", linked)
 
 
 @leak("B13")

@@ -70,7 +70,7 @@ def a_write_returns_every_column(stack: ExitStack) -> None:
         with patch.object(read_plan, "_output_field", partial(with_open_eyes, read_plan._output_field)):
             return right(change)
 
-    instead(stack, answer, "prepare", prepare)
+    instead(stack, answer, "prepare_reader", prepare)
 
 
 @leak("B30")
@@ -87,7 +87,7 @@ def a_deletion_reveals_hidden_references(stack: ExitStack) -> None:
                     raise Conflict(f"{count} records of {column.owner} need this one.", code="referenced")
         right(catalogue, table, sys_id)
 
-    instead(stack, references, "release", release)
+    instead(stack, references, "release_references", release)
 
 
 @leak("B17", by="name_leaks")
