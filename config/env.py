@@ -33,14 +33,14 @@ class Environment:
 
     env: str = variable("SVC_ENV", parsers.environment_name, "development", "`development` or `production`.")
     host: str = variable(
-        "SVC_HOST", parsers.text, "127.0.0.1", "Address the web server listens on; 0.0.0.0 for all interfaces."
+        "SVC_HOST", parsers.text, "127.0.0.1", "IP address the web server listens on; 0.0.0.0 for all interfaces."
     )
     port: int = variable("SVC_PORT", parsers.integer(1, 65535), 8000, "Port the web server listens on.")
     base_url: str | None = variable(
         "SVC_BASE_URL",
         parsers.base_url,
         None,
-        "Public address of the service, such as https://service.example.com. Used for links and `Location`; with "
+        "Public URL of the service, such as https://service.example.com. Used for links and `Location`; with "
         "https, cookies are Secure. Default: the host of the request.",
     )
     tls_cert: Path | None = variable(
@@ -51,7 +51,7 @@ class Environment:
         "SVC_TRUSTED_PROXIES",
         parsers.networks,
         (),
-        "Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted.",
+        "IP addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted.",
     )
     data_dir: Path = variable(
         "SVC_DATA_DIR", parsers.folder, ROOT / "var", "Data folder, with all data of the embedded servers."
@@ -112,28 +112,36 @@ class Environment:
         "ALLOWED_HOSTS",
         parsers.word_list,
         (),
-        "Host names the service answers to, separated by commas. Default: the host of SVC_BASE_URL, SVC_HOST and, in "
+        "Host names under which the service accepts requests, separated by commas. Default: the host of SVC_BASE_URL, SVC_HOST and, in "
         "development, this machine's own names.",
     )
     database_url: str | None = variable(
         "DATABASE_URL",
         parsers.postgres_url,
         None,
-        "PostgreSQL 17 or newer with pgvector, instead of the embedded one.",
+        "URL of a PostgreSQL server, version 17 or newer with pgvector, to use instead of the embedded one.",
         secret=True,
     )
     postgres_sizes: tuple[str, ...] = variable(
         "SVC_POSTGRES_SIZES",
         parsers.postgres_sizes,
         (),
-        "Sizes of the embedded PostgreSQL, such as shared_buffers=2GB,work_mem=64MB. Default: chosen for the memory "
+        "Memory and disk settings of the embedded PostgreSQL, such as shared_buffers=2GB,work_mem=64MB. Default: chosen for the memory "
         "and the disk of the machine.",
     )
     database_replica_url: str | None = variable(
-        "DATABASE_REPLICA_URL", parsers.postgres_url, None, "A replica for reads that request it.", secret=True
+        "DATABASE_REPLICA_URL",
+        parsers.postgres_url,
+        None,
+        "URL of a read replica, used for reads that request it.",
+        secret=True,
     )
     redis_url: str | None = variable(
-        "REDIS_URL", parsers.redis_url, None, "Valkey or Redis, instead of the embedded one.", secret=True
+        "REDIS_URL",
+        parsers.redis_url,
+        None,
+        "URL of a Valkey or Redis server to use instead of the embedded one.",
+        secret=True,
     )
     file_limit_mb: int = variable("SVC_FILE_LIMIT_MB", parsers.integer(1, 1024), 32, "Maximum size of a file, in MB.")
     text_limit_mb: int = variable(
@@ -180,7 +188,7 @@ class Environment:
         "OPENAI_BASE_URL",
         parsers.provider_url,
         None,
-        "Address of that provider, such as http://127.0.0.1:11434/v1.",
+        "Base URL of that provider, such as http://127.0.0.1:11434/v1.",
     )
     embedding_provider: str = variable(
         "SVC_EMBEDDING_PROVIDER",
@@ -250,7 +258,7 @@ def read_value(environ: Mapping[str, str], name: str, *, secret: bool) -> str | 
         try:
             return Path(path).read_text(encoding="utf-8").strip() or None
         except (OSError, UnicodeDecodeError):
-            raise ConfigurationError(f"{name}_FILE names a file that cannot be read: {path}") from None
+            raise ConfigurationError(f"The file set in {name}_FILE cannot be read: {path}") from None
     return value or None
 
 

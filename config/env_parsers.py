@@ -54,7 +54,7 @@ def embedding_provider(value: str) -> str:
 def provider_url(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("must be an address such as http://127.0.0.1:11434/v1")
+        raise ValueError("must be a URL such as http://127.0.0.1:11434/v1")
     return value.rstrip("/")
 
 
@@ -65,7 +65,7 @@ def folder(value: str) -> Path:
 def existing_file(value: str) -> Path:
     path = folder(value)
     if not path.is_file():
-        raise ValueError("must name a file that exists")
+        raise ValueError("must be the path of an existing file")
     return path
 
 
@@ -84,7 +84,9 @@ def postgres_sizes(value: str) -> tuple[str, ...]:
     """
     words = word_list(value)
     if not all(POSTGRES_SIZE.fullmatch(word) for word in words):
-        raise ValueError(f"must be sizes such as work_mem=64MB, separated by commas; the names are {', '.join(SIZED)}")
+        raise ValueError(
+            f"must be sizes such as work_mem=64MB, separated by commas, for the settings {', '.join(SIZED)}"
+        )
     return words
 
 
@@ -92,7 +94,7 @@ def networks(value: str) -> tuple[Network, ...]:
     try:
         return tuple(ipaddress.ip_network(word, strict=False) for word in word_list(value))
     except ValueError:
-        raise ValueError("must be addresses or networks such as 10.0.0.0/8, separated by commas") from None
+        raise ValueError("must be IP addresses or networks such as 10.0.0.0/8, separated by commas") from None
 
 
 def environment_name(value: str) -> str:
@@ -104,7 +106,7 @@ def environment_name(value: str) -> str:
 def base_url(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or parts.query:
-        raise ValueError("must be an address without a path, such as https://service.example.com")
+        raise ValueError("must be a URL without a path, such as https://service.example.com")
     return value.rstrip("/")
 
 

@@ -21,8 +21,10 @@ def refuse_unsafe_production(environment: Environment) -> None:
     reasons = {
         "DEBUG must be 0 in production.": environment.debug,
         "SVC_ALLOW_HTTP_IDP is for development; remove it in production.": bool(environment.allow_http_idp),
-        "ALLOWED_HOSTS must name hosts in production, not *.": any("*" in host for host in environment.allowed_hosts),
-        "SVC_BASE_URL (or ALLOWED_HOSTS) must be set in production; without it the service would answer no request.": (
+        "ALLOWED_HOSTS must list host names in production; * is not allowed.": any(
+            "*" in host for host in environment.allowed_hosts
+        ),
+        "SVC_BASE_URL (or ALLOWED_HOSTS) must be set in production; without it the service refuses every request.": (
             not (environment.base_url or environment.allowed_hosts) and environment.host in ("0.0.0.0", "::")
         ),
         "SECRET_KEY must be set to at least 32 random characters in production.": environment.secret_key is None
@@ -31,10 +33,10 @@ def refuse_unsafe_production(environment: Environment) -> None:
         "python -c 'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'": (
             not environment.secret_keys
         ),
-        "SVC_ADMIN_PASSWORD is too short; choose another or remove it.": (
+        "SVC_ADMIN_PASSWORD must have at least 10 characters; set a longer one or remove it.": (
             environment.admin_password is not None and len(environment.admin_password) < 10
         ),
-        "DATABASE_URL and REDIS_URL must be set in production, or SVC_ALLOW_EMBEDDED=1.": not environment.allow_embedded
+        "Set DATABASE_URL and REDIS_URL in production, or set SVC_ALLOW_EMBEDDED=1.": not environment.allow_embedded
         and (environment.database_url is None or environment.redis_url is None),
     }
     for message, applies in reasons.items():

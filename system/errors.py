@@ -162,8 +162,8 @@ class QueryTooSlow(ServiceError):
     status = 422
     code = "query_too_slow"
     message = (
-        "The query took too long. Narrow the filter, filter and sort by columns with an index, and follow the cursor "
-        "of each page instead of page numbers."
+        "The query took too long. Narrow the filter, filter and sort by indexed columns, and use cursors instead of "
+        "page numbers."
     )
 
 

@@ -45,9 +45,13 @@ ERROR: Object = {
                 "required": ["message", "code"],
                 "properties": {
                     "message": {"type": "string", "description": "A human-readable message. The wording may change."},
-                    "code": {"type": "string", "description": "A code for programs; it does not change."},
-                    "field": {"type": "string", "description": "The parameter, field or column that is wrong."},
-                    "position": {"type": "integer", "minimum": 0, "description": "The position in a query, from 0."},
+                    "code": {"type": "string", "description": "A stable error code for programs."},
+                    "field": {"type": "string", "description": "The parameter, field or column that caused the error."},
+                    "position": {
+                        "type": "integer",
+                        "minimum": 0,
+                        "description": "The position of the error in the query, starting at 0.",
+                    },
                 },
             },
         },
@@ -124,7 +128,12 @@ def error_component(error: type[ServiceError]) -> Object:
     if error is errors.Unauthenticated:
         response["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}, "example": CHALLENGE}}
     if error in (errors.TooMany, errors.Unavailable):
-        response["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}}
+        response["headers"] = {
+            "Retry-After": {
+                "description": "The number of seconds to wait before a retry.",
+                "schema": {"type": "integer", "minimum": 1},
+            }
+        }
     return response
 
 
@@ -136,7 +145,7 @@ def with_errors(result: Object, **_: Any) -> Object:
     components.setdefault("schemas", {})["Error"] = ERROR
     components["responses"] = {error.__name__: error_component(error) for error in own}
     components["responses"]["AnyError"] = json_response(
-        reference("schemas", "Error"), "An error; the status says which one."
+        reference("schemas", "Error"), "An error. The HTTP status identifies its kind."
     )
     for described in (operation for path in result["paths"].values() for operation in path.values()):
         if "default" not in described["responses"]:

@@ -51,7 +51,7 @@ def own_address(value: str) -> None:
     if not url_has_allowed_host_and_scheme(value, allowed_hosts=allowed_hosts, require_https=base.scheme == "https"):
         raise ValueError("Enter a path such as /account/, or a URL of this service.")
     if not parts.netloc and not value.startswith("/"):
-        raise ValueError("A path must begin with a slash.")
+        raise ValueError("The path must begin with a slash.")
 
 
 def welcome_page(value: str) -> None:
@@ -91,7 +91,7 @@ WELCOME_PAGE = Definition(
     "svc.welcome_page.url",
     "string",
     "",
-    "Where anonymous visitors of / are redirected. Empty: to the sign-in page. An active single sign-on connection "
+    "URL to which anonymous visitors of / are redirected. If empty, they are redirected to the sign-in page. An active single sign-on connection "
     "sets it to its Redirect URI.",
     welcome_page,
 )
@@ -105,7 +105,7 @@ WYSIWYG_COLUMNS = Definition(
     "wysiwyg.columns.rest_api_json_mode",
     "list",
     "",
-    "Ids of converted text columns that the Table API returns as HTML, separated by commas.",
+    "IDs of converted text columns that the Table API returns as HTML, separated by commas.",
 )
 # The row of each is created after the next migration.
 KNOWN = {known.name: known for known in (WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS)}

@@ -35,7 +35,9 @@ def people(request: HttpRequest) -> dashboard.Tile | None:
 def administration(request: HttpRequest) -> start_page.Entry | None:
     if not getattr(request.user, "is_staff", False):
         return None
-    return start_page.Entry("Administration", "Manage users, sign-on, tables and collections.", reverse("admin:index"))
+    return start_page.Entry(
+        "Administration", "Manage users, single sign-on, tables and collections.", reverse("admin:index")
+    )
 
 
 @start_page.register_entry
@@ -47,4 +49,4 @@ def own_account(request: HttpRequest) -> start_page.Entry | None:
 
 @start_page.register_entry
 def api_docs(request: HttpRequest) -> start_page.Entry | None:
-    return start_page.Entry("API", "API reference with examples to try.", reverse("docs"))
+    return start_page.Entry("API", "Read the API reference and try out requests.", reverse("docs"))

@@ -53,7 +53,7 @@ def _in_order(items: list[Any]) -> list[Any]:
     if all(index is None for index in indexes):
         return items
     if any(type(index) is not int for index in indexes) or sorted(indexes) != list(range(len(items))):
-        message = "The embedding provider's response does not say which vector belongs to which text."
+        message = "The indexes in the embedding provider's response do not match the texts."
         raise EmbeddingRefused("wrong_order", message)
     return [item for _, item in sorted(zip(indexes, items, strict=True), key=lambda pair: pair[0])]
 
@@ -77,7 +77,9 @@ def unit(raw: Sequence[Any], dimensions: int | None) -> Vectors:
 
 def _check_form(vector: Any, dimensions: int) -> None:
     if not isinstance(vector, list) or not vector or not set(map(type, vector)) <= NUMBERS:
-        raise EmbeddingRefused("not_numbers", "The embedding provider returned something that is not a vector.")
+        raise EmbeddingRefused(
+            "not_numbers", "The embedding provider returned an item that is not a vector of numbers."
+        )
     if len(vector) != dimensions:
         message = f"The embedding provider returned {len(vector)} dimensions instead of {dimensions}."
         raise EmbeddingRefused("wrong_dimensions", message)

@@ -107,7 +107,7 @@ def restore(source: Path) -> str:
                 execute(link, "DROP DATABASE IF EXISTS {} WITH (FORCE)", new)
                 raise
     except psycopg.Error as error:
-        raise CommandError(f"The database server refused: {last_line(str(error))}") from None
+        raise CommandError(f"The database server reported an error: {last_line(str(error))}") from None
     return former
 
 

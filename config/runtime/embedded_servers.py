@@ -91,7 +91,7 @@ class Postgres:
         if major != POSTGRES_MAJOR:
             raise ConfigurationError(
                 f"The data in {self.folder.postgres} was created by PostgreSQL {major}; this is {POSTGRES_MAJOR}. "
-                "Restore a backup made by the older version into a new SVC_DATA_DIR."
+                "Set SVC_DATA_DIR to a new folder and restore a backup from the older version."
             )
 
     def command(self) -> list[str]:
@@ -160,7 +160,7 @@ class Valkey:
     def did_not_start(self) -> str:
         return (
             f"Valkey did not start with the data in {self.folder.valkey}. Move that folder elsewhere and start again. "
-            "No work is lost: pending background jobs are in the database."
+            "No work is lost, because pending background jobs are stored in the database."
         )
 
     def initialise(self) -> None:

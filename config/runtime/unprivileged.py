@@ -31,5 +31,5 @@ if __name__ == "__main__":
     try:
         become_ordinary()
     except (OSError, AttributeError) as error:
-        sys.exit(f"PostgreSQL does not run as root, and this machine has no user namespaces for root ({error}).")
+        sys.exit(f"PostgreSQL cannot run as root, and no user namespace could be created on this machine ({error}).")
     os.execv(sys.argv[1], sys.argv[1:])

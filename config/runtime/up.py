@@ -37,7 +37,9 @@ BEAT_COMMAND = [*CELERY, "beat", "--loglevel", "INFO", "--pidfile="]
 
 def main(words: list[str], environment: Environment) -> int:
     parser = argparse.ArgumentParser(prog="./run up", description="Start Servicebase.")
-    parser.add_argument("--only", choices=PARTS, help="run one part against DATABASE_URL and REDIS_URL")
+    parser.add_argument(
+        "--only", choices=PARTS, help="run only this part, with the servers of DATABASE_URL and REDIS_URL"
+    )
     only: str | None = parser.parse_args(words).only
     refuse_unsafe_production(environment)
     if only:
@@ -73,8 +75,8 @@ def refuse_unshared_settings(environment: Environment) -> None:
         raise ConfigurationError("--only requires DATABASE_URL and REDIS_URL, which the parts on all hosts share.")
     if environment.secret_key is None or not environment.secret_keys:
         raise ConfigurationError(
-            "--only requires SECRET_KEY and SVC_SECRET_KEYS with the same values on every host. With keys of its own, "
-            "a host could read neither the sessions nor the secrets of the others."
+            "--only requires SECRET_KEY and SVC_SECRET_KEYS with the same values on every host. Otherwise a host "
+            "cannot read the sessions and secrets of the others."
         )
 
 

@@ -31,7 +31,7 @@ class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if request.user.is_authenticated:
-            raise AccessDenied("Your roles do not give you access to the administration.")
+            raise AccessDenied("None of your roles gives access to the administration site.")
         next_url = request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index")
         return redirect(f"{reverse('login')}?{urlencode({'next': next_url})}")
 
@@ -139,7 +139,7 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
         except (Conflict, Invalid, Unavailable) as error:
             reason = error.message
         except (models.ProtectedError, models.RestrictedError):
-            reason = "Other records refer to it."
+            reason = "Other records reference this record."
         messages.error(request, f"Nothing was changed. {reason}")
         return redirect(request.get_full_path())
 
@@ -148,7 +148,7 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
     ) -> Any:
         # Even without its button, the page would save posted data and skip all other checks.
         if request.method not in ("GET", "HEAD"):
-            raise AccessDenied("Previous versions cannot be restored.")
+            raise AccessDenied("Former versions cannot be restored.")
         if not version_id.isascii() or not version_id.isdigit():
             raise NotFound
         return super().history_form_view(request, object_id, version_id, extra_context)

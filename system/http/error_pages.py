@@ -42,7 +42,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 class ServerFault(errors.ServiceError):
     status = 500
     code = "internal"
-    message = "Something went wrong on our side. The error was logged with the request ID."
+    message = "An internal error occurred. It was logged with the ID of this request."
 
 
 def fault(request: HttpRequest, *_: Any) -> HttpResponse:

@@ -160,13 +160,13 @@ class RequestBody(IOBase):
 
 class InvalidJson(errors.BadRequest):
     code = "invalid_json"
-    message = "The body is not valid JSON."
+    message = "The request body is not valid JSON."
 
 
 def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise InvalidJson("An object has the same name more than once.")
+        raise InvalidJson("A JSON object contains the same name more than once.")
     return members
 
 
@@ -210,7 +210,7 @@ def refuse_too_deep(text: str) -> None:
         for bracket in match[1]:
             depth += 1 if bracket in "[{" else -1
             if depth > MAX_DEPTH:
-                raise InvalidJson(f"The body is nested deeper than {MAX_DEPTH} levels.")
+                raise InvalidJson(f"The request body is nested more than {MAX_DEPTH} levels deep.")
 
 
 def has_lone_surrogate(text: str) -> bool:
@@ -262,7 +262,7 @@ def parse_json(raw: bytes) -> Any:
             parse_int=parse_int,
         )
     except UnicodeDecodeError:
-        raise InvalidJson("The body is not UTF-8.") from None
+        raise InvalidJson("The request body is not valid UTF-8.") from None
     except ValueError:
         raise InvalidJson from None
     refuse_unstorable(value)

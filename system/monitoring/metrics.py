@@ -24,7 +24,7 @@ class Metrics(APIView):
     def get(self, request: Request) -> HttpResponse:
         caller: Any = request.user
         if not caller.has_role(ROLE):
-            raise AccessDenied("Metrics require the role monitoring.")
+            raise AccessDenied("The role monitoring is required to read metrics.")
         metric_files.writer.write()  # those of this process; other processes are a moment behind
         exported: HttpResponse = ExportToDjangoView(request)
         exported.content += generate_latest(DATABASE_REGISTRY)

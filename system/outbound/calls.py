@@ -99,7 +99,7 @@ def _check_head(status: int, headers: Mapping[str, str], policy: Policy) -> None
         raise redirect
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         # Nothing is decompressed, so a decompression bomb is harmless.
-        raise OutboundFailed("encoded", "The provider compressed its response, although this was not accepted.")
+        raise OutboundFailed("encoded", "The provider sent a compressed response, which is not supported.")
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length) > policy.max_body_bytes:
         raise _too_large(policy)

@@ -61,6 +61,8 @@ def describe(error: ssl.SSLError, host: str) -> str:
         fault = _CERTIFICATE_FAULTS.get(error.verify_code) or f"is not accepted ({error.verify_message})."
         return f"The certificate of {host} {fault}"
     if error.reason == "WRONG_VERSION_NUMBER":
-        return f"{host} responds without encryption. The URL may have to begin with http:// or use another port."
+        return (
+            f"{host} responded without encryption. Check whether the URL must begin with http:// or use another port."
+        )
     reason = f" ({error.reason.replace('_', ' ').lower()})" if error.reason else ""
     return f"The TLS handshake with {host} failed{reason}."

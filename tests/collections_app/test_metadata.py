@@ -36,7 +36,7 @@ def test_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
     ("sent", "said"),
     [
         ('{"type": ', 'Metadata must be a JSON object, such as {"type": "manual", "priority": 2}.'),
-        ('{"a": 1, "a": 2}', "An object has the same name more than once."),
+        ('{"a": 1, "a": 2}', "A JSON object contains the same name more than once."),
         ("[" * 70 + "]" * 70, "The metadata is nested deeper than 32 levels."),
     ],
 )

@@ -37,7 +37,7 @@ def test_filtered_list_offers_to_show_all(as_alice: Client, asked: str):
     Group.objects.create(name="Desk")
     box = empty(as_alice.get(f"/admin/accounts/group/{asked}"))
 
-    assert "No group fits the search or the filters that are set." in box
+    assert "No group matches the search and filters." in box
     assert 'href="/admin/accounts/group/"' in box and "yet" not in box and "the first" not in box
 
 

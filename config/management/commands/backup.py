@@ -16,4 +16,4 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, file: Path, **__: Any) -> None:
         backup.write(file)
-        self.stdout.write(f"The whole database was written to {file} ({file.stat().st_size:,} bytes).")
+        self.stdout.write(f"The database was backed up to {file} ({file.stat().st_size:,} bytes).")

@@ -39,10 +39,12 @@ DATABASE_PROPERTIES = """
 
 
 class Command(BaseCommand):
-    help = "Check and migrate the database, and create what every installation has."
+    help = "Check and migrate the database, and create the built-in records."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--if-changed", action="store_true", help="only if the code or the database has changed")
+        parser.add_argument(
+            "--if-changed", action="store_true", help="skip this if neither the code nor the database has changed"
+        )
 
     def handle(self, *_: Any, if_changed: bool = False, **__: Any) -> None:
         connections.become("command", settings.PROCESS, connection.settings_dict)  # in a fork of the web server
@@ -146,7 +148,7 @@ def refuse_unsuitable_database() -> None:
             "CREATE DATABASE servicebase TEMPLATE template0 ENCODING 'UTF8'"
         )
     if is_replica:
-        raise ConfigurationError("DATABASE_URL names a replica, which is read-only. Set it to the primary.")
+        raise ConfigurationError("DATABASE_URL points to a replica, which is read-only. Set it to the primary server.")
     refuse_unsuitable_vector(installed, available)
 
 
@@ -155,13 +157,14 @@ def refuse_unsuitable_vector(installed: str | None, available: str | None) -> No
     pgvector = installed or available
     if pgvector is None:
         raise ConfigurationError(
-            f"The database has no extension vector. Install pgvector {required} or newer on its server."
+            f"The pgvector extension is not available in this database. Install pgvector {required} or newer on the "
+            "database server."
         )
     if version(pgvector) >= OLDEST_VECTOR:
         return
     if available and version(available) >= OLDEST_VECTOR:
         raise ConfigurationError(
-            f"The database still uses pgvector {pgvector}. Let its owner run: ALTER EXTENSION vector UPDATE"
+            f"The database still uses pgvector {pgvector}. As the owner of the database, run: ALTER EXTENSION vector UPDATE"
         )
     raise ConfigurationError(f"The database has pgvector {pgvector}, but {required} or newer is required.")
 

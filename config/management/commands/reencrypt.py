@@ -16,8 +16,10 @@ class Command(BaseCommand):
             if outcome.count:
                 self.stdout.write(f"{outcome.name}: {outcome.reencrypted} of {outcome.count} re-encrypted.")
             if outcome.unreadable:
-                self.stderr.write(f"{outcome.name}: no key decrypts {', '.join(outcome.unreadable)}.")
+                self.stderr.write(f"{outcome.name}: cannot be decrypted with any key: {', '.join(outcome.unreadable)}.")
             unreadable += len(outcome.unreadable)
         if unreadable:
-            raise CommandError(f"{unreadable} secrets could not be decrypted. Add their key, or enter them again.")
+            raise CommandError(
+                f"{unreadable} secrets could not be decrypted. Add the missing key to SVC_SECRET_KEYS, or enter the secrets again."
+            )
         self.stdout.write("All stored secrets are encrypted with the first key of SVC_SECRET_KEYS.")

@@ -10,7 +10,7 @@ from config.maintenance import backup
 
 
 class Command(BaseCommand):
-    help = "Replace the database by a backup. The former database is kept under a dated name."
+    help = "Replace the database with a backup. The former database is kept under a dated name."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)

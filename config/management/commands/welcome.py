@@ -24,7 +24,7 @@ def current_password(name: str, login: str) -> str | None:
 
 
 class Command(BaseCommand):
-    help = "Print the address of the service and how to sign in."
+    help = "Print the URL of the service and how to sign in."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("address")
