@@ -94,10 +94,10 @@ def own_columns(table: Table) -> list[Column]:
 def making(catalogue: Catalogue, table: Table) -> Iterator[sql.Composable]:
     """The tables as the designer makes them, without what only makes them quick."""
     if table.parent is None:
-        yield schema_editor.ROOT_SQL.format(table=place(table), id=physical_names.ID_TYPE, table_id=table.id)
+        yield schema_editor.ROOT_DDL.format(table=place(table), id=physical_names.ID_TYPE, table_id=table.id)
     else:
         parent = place(catalogue.tables[table.parent])
-        yield schema_editor.CHILD_SQL.format(table=place(table), id=physical_names.ID_TYPE, parent=parent)
+        yield schema_editor.CHILD_DDL.format(table=place(table), id=physical_names.ID_TYPE, parent=parent)
     parts = [(column.physical, sql.SQL(column.column_type.definition)) for column in own_columns(table)]
     parts += [(column.plain, sql.SQL("text")) for column in own_columns(table) if column.type == "wysiwyg"]
     if parts:
