@@ -210,7 +210,7 @@ def check_condition(catalogue: Catalogue, table_name: str | None, text: str) -> 
     query = parse(text)
     if query.order:
         first = query.order[0]
-        raise QueryError("the condition of a rule cannot have an order", first.position, ".".join(first.path))
+        raise QueryError("the condition of a rule cannot contain ORDERBY", first.position, ".".join(first.path))
     if not query.groups:
         raise QueryError("a condition is expected", 0, text)
     table = catalogue.tables.get(table_name) if table_name else None

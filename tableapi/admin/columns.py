@@ -44,8 +44,8 @@ class ChoiceInline(TabularInline):  # type: ignore[misc]  # the theme has no typ
 
 USAGE_TEXTS = {
     column_usages.ColumnUsage.SUBJECT: "which applies to this column",
-    column_usages.ColumnUsage.CONDITION: "whose condition uses this column and will match no record",
-    column_usages.ColumnUsage.SEARCH: "which searches the words of this column",
+    column_usages.ColumnUsage.CONDITION: "whose condition uses this column and will no longer match any record",
+    column_usages.ColumnUsage.SEARCH: "whose word search includes this column",
 }
 
 
@@ -59,12 +59,12 @@ def _remaining_usages(column: Column) -> Iterator[str]:
     for rule in Rule.objects.filter(pk__in=usages).exclude(pk__in=deleted).select_related("table"):
         yield f"Not deleted: the access rule “{rule}”, {USAGE_TEXTS[usages[rule.pk]]}"
     for table, name in column_usages.views_using(catalogue, definition):
-        yield f"Not deleted: the view “{name}” of {table}, which will omit this column"
+        yield f"Not deleted: the view “{name}” of {table}, which will no longer show this column"
 
 
 @admin.register(Column)
 class ColumnAdmin(PerTableAdmin, DesignAdmin):
-    holds = "Columns define the values that the records of a table have."
+    holds = "Columns define the values that the records of a table can have."
     list_display = ("name", "table", "label", "kind", "options")
     list_filter = ["table__is_system", "type"]
     list_select_related = ("table", "reference_table")
@@ -109,12 +109,12 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
             messages.warning(request, f"{column} has no choices yet. Until you add one, the column stays empty.")
         elif column.default_value and column.default_value not in values:
             messages.warning(
-                request, f"The default {column.default_value} is not a choice, so new records will have no value."
+                request, f"The default value {column.default_value} is not a choice, so new records will have no value."
             )
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         objects, *rest = super().get_deleted_objects(objs, request)
-        deleted = [f"The values of {schema_editor.count_values(column)} records in {column}" for column in objs]
+        deleted = [f"The values of {column} in {schema_editor.count_values(column)} record(s)" for column in objs]
         deleted += [f"The access rule “{rule}”" for column in objs for rule in Rule.for_column(column)]
         remaining = [text for column in objs for text in _remaining_usages(column)]
         return [*objects, *deleted, *remaining], *rest
@@ -139,14 +139,14 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
         }
         options["help_texts"] = {
             "name": "Lowercase letters, digits and underscores. Cannot be changed later.",
-            "type": "Can later be changed only between string and text, or to formatted text.",
-            "reference_table": "The referenced table of a reference or a list. Cannot be changed later.",
+            "type": "After creation, only string and text can be changed: to each other, or to formatted text.",
+            "reference_table": "The table that the values refer to. Cannot be changed later.",
             "read_only": "Callers cannot write this column.",
             "is_unique": "No two records can have the same value. Case is ignored.",
-            "is_indexed": "Makes filtering, sorting and word search fast.",
-            "is_display": "The column whose value names a record. A table can have one.",
-            "default_value": "Used for new records without a value.",
+            "is_indexed": "Speeds up filtering and sorting, and adds text to word search.",
+            "is_display": "The column whose values represent records. Only one column of a table can have this option.",
+            "default_value": "The value of new records for which none is sent.",
             "max_length": "In characters, for text only. Leave empty for no limit.",
-            "converted_from_text": "Callers read this formatted text as plain text, as before the conversion.",
+            "converted_from_text": "Callers keep receiving plain text, as before the conversion to formatted text.",
         }
         return super().get_form(request, obj, change, **options)

@@ -31,7 +31,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
     roles = RoleChoices(
         queryset=Role.objects.all(),
         required=False,
-        help_text="The caller needs one of these roles. Leave empty for any authenticated caller.",
+        help_text="The rule applies to callers with at least one of these roles. Leave empty for any signed-in user.",
     )
 
     class Meta:
@@ -58,7 +58,7 @@ def rules_of(role: Role) -> Iterator[str]:
 
 @admin.register(Rule)
 class RuleAdmin(PerTableAdmin):
-    holds = "Rules define who may create, read, write or delete records. Without rules, only administrators may."
+    holds = "Rules define who can create, read, write or delete records. Without rules, only administrators can."
     form = RuleForm
     list_display = ("subject", "role_list", "checked_condition", "admin_overrides", "active")
     list_filter = ["operation", "active"]
@@ -97,11 +97,11 @@ class RuleAdmin(PerTableAdmin):
                 catalogue_loader.cached_catalogue(), rule.table.name if rule.table else None, rule.condition
             )
         except QueryError as error:
-            return f"{rule.condition} (matches nothing: {error})"
+            return f"{rule.condition} (matches no records: {error})"
         return rule.condition
 
     @admin.display(description="Roles")
     def role_list(self, rule: Any) -> str:
         if rule.roles and not rule.role_names:
-            return "nobody: its roles were deleted"
+            return "nobody (all roles were deleted)"
         return ", ".join(rule.role_names) or "any signed-in user"

@@ -21,8 +21,8 @@ from tableapi.design import saving
 from tableapi.models import Rule, Table
 from tableapi.models.validation import check_table_deletion
 
-NO_READ_RULE = "No rule allows anybody except administrators to read the records."
-DELETE_RECORDS_HINT = "Records are deleted through the Table API."
+NO_READ_RULE = "Only administrators can read the records, because no active read rule applies."
+DELETE_RECORDS_HINT = "To delete records, use the Table API."
 
 
 @admin.register(Table)
@@ -50,13 +50,13 @@ class TableAdmin(DesignAdmin):
         if other := others.first():
             messages.warning(
                 request,
-                f"{other.name} also has the number prefix {obj.number_prefix}: two records can have the same number.",
+                f"{other.name} has the same number prefix, {obj.number_prefix}, so numbers may occur in both tables.",
             )
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         options["help_texts"] = {
             "name": "Lowercase letters, digits and underscores. Cannot be changed later.",
-            "parent": "Records of this table also belong to the parent and have its columns. Cannot be changed later.",
+            "parent": "The table to extend. Its columns and rules also apply to this table. Cannot be changed later.",
             "number_prefix": "Uppercase letters, such as TSK. Every new record gets a number with this prefix.",
             "deferred_create": "New records are validated immediately and created in the background.",
         }

@@ -21,7 +21,7 @@ MAX_REFERENCES = 1_000
 MAX_CHOICES_LISTED = 20
 MAX_EMAIL_LENGTH = 254
 MAX_LOCAL_PART_LENGTH = 64
-ID_EXPECTED = "The id of a record is expected; to send display values instead, use sysparm_input_display_value=1."
+ID_EXPECTED = "Expected the id of a record. To send display values instead, set sysparm_input_display_value=1."
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
@@ -55,13 +55,13 @@ def _as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
-        raise InvalidValue("A string is expected.")
+        raise InvalidValue("Expected a string.")
     return str(value)
 
 
 def _check_length(column: ColumnLimits, value: str) -> str:
     if column.max_length is not None and len(value) > column.max_length:
-        raise InvalidValue(f"At most {column.max_length} characters are expected.")
+        raise InvalidValue(f"Expected at most {column.max_length} characters.")
     return value
 
 
@@ -87,7 +87,7 @@ def url(column: ColumnLimits, value: Any) -> str:
     except ValueError:
         is_url = False
     if not is_url:
-        raise InvalidValue("An address that begins with http:// or https:// is expected.")
+        raise InvalidValue("Expected a URL that starts with http:// or https://.")
     return _check_length(column, value)
 
 
@@ -101,7 +101,7 @@ def email(column: ColumnLimits, value: Any) -> str:
     is_short = len(local_part) <= MAX_LOCAL_PART_LENGTH and len(local_part) + 1 + len(domain) <= MAX_EMAIL_LENGTH
     is_email = is_short and _LOCAL_PART.fullmatch(local_part) and all(map(_DOMAIN_LABEL.fullmatch, domain.split(".")))
     if not is_email:
-        raise InvalidValue("An email address like name@example.com is expected.")
+        raise InvalidValue("Expected an email address such as name@example.com.")
     return _check_length(column, value)
 
 
@@ -115,26 +115,26 @@ def choice(column: ColumnLimits, value: Any) -> str:
 def invalid_choice_message(choices: Sequence[str]) -> str:
     """The message lists the first choices."""
     more = ", …" if len(choices) > MAX_CHOICES_LISTED else ""
-    names = ", ".join(choices[:MAX_CHOICES_LISTED]) or "it has none"
-    return f"This is not one of the column's choices: {names}{more}."
+    names = ", ".join(choices[:MAX_CHOICES_LISTED])
+    return f"Not a valid choice. Expected one of: {names}{more}." if choices else "The column has no choices."
 
 
 def integer(column: ColumnLimits, value: Any) -> int:
     is_number = isinstance(value, int | Decimal) or (isinstance(value, float) and math.isfinite(value))
     if isinstance(value, bool) or not (is_number or (isinstance(value, str) and _INTEGER.fullmatch(value))):
-        raise InvalidValue("A whole number is expected.")
+        raise InvalidValue("Expected a whole number.")
     number = int(value)
     if not isinstance(value, str) and number != value:
-        raise InvalidValue("A whole number is expected.")
+        raise InvalidValue("Expected a whole number.")
     if not -MAX_INTEGER - 1 <= number <= MAX_INTEGER:
-        raise InvalidValue(f"A whole number from {-MAX_INTEGER - 1} to {MAX_INTEGER} is expected.")
+        raise InvalidValue(f"Expected a whole number from {-MAX_INTEGER - 1} to {MAX_INTEGER}.")
     return number
 
 
 def duration(column: ColumnLimits, value: Any) -> int:
     seconds = integer(column, value)
     if seconds < 0:
-        raise InvalidValue("A number of seconds that is not negative is expected.")
+        raise InvalidValue("Expected a number of seconds, 0 or more.")
     return seconds
 
 
@@ -143,10 +143,10 @@ def decimal(column: ColumnLimits, value: Any) -> Decimal:
     text = value if isinstance(value, str) else str(value)
     is_number = isinstance(value, str | int | float | Decimal) and not isinstance(value, bool)
     if not is_number or not _DECIMAL.fullmatch(text):
-        raise InvalidValue("A number is expected.")
+        raise InvalidValue("Expected a number.")
     number = Decimal(text) if len(text) <= 2 * MAX_DIGITS else None
     if number is None or _digit_count(number) > MAX_DIGITS:
-        raise InvalidValue(f"A number of at most {MAX_DIGITS} digits is expected.")
+        raise InvalidValue(f"Expected a number with at most {MAX_DIGITS} digits.")
     return number
 
 
@@ -160,7 +160,7 @@ def _digit_count(number: Decimal) -> int:
 def percent(column: ColumnLimits, value: Any) -> Decimal:
     number = decimal(column, value)
     if not 0 <= number <= 100:
-        raise InvalidValue("A number from 0 to 100 is expected.")
+        raise InvalidValue("Expected a number from 0 to 100.")
     return number
 
 
@@ -169,7 +169,7 @@ def boolean(column: ColumnLimits, value: Any) -> bool:
         return value
     text = str(value) if isinstance(value, int) else value
     if not isinstance(text, str) or text not in _BOOLEANS:
-        raise InvalidValue("true or false is expected.")
+        raise InvalidValue("Expected true or false.")
     return _BOOLEANS[text]
 
 
@@ -180,21 +180,21 @@ def instant(column: ColumnLimits, value: Any) -> datetime:
             return read_instant(value).replace(microsecond=0)
     except QueryError:
         pass
-    raise InvalidValue("A date and time like 2024-05-19 13:45:00 is expected.")
+    raise InvalidValue("Expected a date and time such as 2024-05-19 13:45:00.")
 
 
 def day(column: ColumnLimits, value: Any) -> date:
     try:
         return instant(column, value).date()
     except InvalidValue:
-        raise InvalidValue("A date like 2024-05-19 is expected.") from None
+        raise InvalidValue("Expected a date such as 2024-05-19.") from None
 
 
 def reference(column: ColumnLimits, value: Any) -> str | None:
     """An id, or a reference as responses show it: `{value, link}`."""
     if isinstance(value, dict):
         if "value" not in value or not value.keys() <= {"value", "link", "display_value"}:
-            raise InvalidValue("A reference is an id or an object with value.")
+            raise InvalidValue("Expected an id, or an object with the member value.")
         value = value["value"]
         if value is None or value == "":
             return None
@@ -208,10 +208,10 @@ def references(column: ColumnLimits, value: Any) -> list[str]:
     """References in their order, without duplicates."""
     items = [item.strip(" ") for item in value.split(",")] if isinstance(value, str) else value
     if not isinstance(items, list):
-        raise InvalidValue("A list of ids is expected.")
+        raise InvalidValue("Expected a list of ids.")
     ids = dict.fromkeys(reference(column, item) for item in items)
     if len(ids) > MAX_REFERENCES:
-        raise InvalidValue(f"At most {MAX_REFERENCES} references are expected.")
+        raise InvalidValue(f"Expected at most {MAX_REFERENCES} references.")
     if None in ids:
         raise InvalidValue(ID_EXPECTED)
     return [sys_id for sys_id in ids if sys_id is not None]
@@ -221,14 +221,14 @@ def json_value(column: ColumnLimits, value: Any) -> Any:
     try:
         json.dumps(value, allow_nan=False)
     except TypeError:  # the body parser returns a decimal where a float would lose digits
-        raise InvalidValue("A number has more digits than a JSON column stores; send it as text.") from None
+        raise InvalidValue("A number has more digits than a JSON column can store. Send it as a string.") from None
     except ValueError:
-        raise InvalidValue("JSON has no NaN and no infinite numbers.") from None
+        raise InvalidValue("JSON does not allow NaN or infinite numbers.") from None
     return value
 
 
 def secret(column: ColumnLimits, value: Any) -> str:
     # An empty text is refused: a form that was left empty must not remove a password unnoticed.
     if not isinstance(value, str) or not value:
-        raise InvalidValue("A string that is not empty is expected, or null to clear the value.")
+        raise InvalidValue("Expected a non-empty string, or null to clear the value.")
     return _check_length(column, value)

@@ -92,14 +92,14 @@ def _run_with_retries(statement: sql.Composable) -> None:
             cause = error.__cause__
             if isinstance(cause, errors.ProgramLimitExceeded | errors.TooManyColumns):
                 raise ValidationError(
-                    "The database cannot store this: too many columns, or values that are too long."
+                    "The table has too many columns, or values that are too long to index."
                 ) from error
             if isinstance(cause, errors.InsufficientPrivilege):
                 raise ValidationError(
-                    "The service's role in the database is not allowed to change this table. Its owner is."
+                    "The service cannot change this table, because its database role is not the table's owner."
                 ) from error
             if isinstance(cause, errors.QueryCanceled):
-                raise Unavailable("This took too long. Try again when the load is lower.") from error
+                raise Unavailable("The change took too long. Try again when the load is lower.") from error
             if not isinstance(cause, errors.LockNotAvailable | errors.DeadlockDetected):
                 raise
             if attempt == MAX_ATTEMPTS:
@@ -203,7 +203,7 @@ def drop_table(table: Table) -> None:
     """Drop an empty table. It is kept if a concurrent request has created a record."""
     run(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(qualified_name(table)))
     if has_records(table):
-        raise ValidationError(f"{table.name} has records. Delete those first.")
+        raise ValidationError(f"{table.name} has records. Delete those records first.")
     run(
         sql.SQL("DROP TABLE {}").format(qualified_name(table)),
         sql.SQL("DROP SEQUENCE IF EXISTS {}").format(_sequence(table)),
@@ -266,7 +266,7 @@ def create_unique_index(column: Column) -> None:
     except IntegrityError as error:
         if not isinstance(error.__cause__, errors.UniqueViolation):
             raise
-        raise ValidationError({"is_unique": "Some records have the same value. Change those values first."}) from None
+        raise ValidationError({"is_unique": "Some records share a value. Make the values unique first."}) from None
 
 
 def create_or_queue_indexes(indexes: list[physical_names.Index], table: Table, has_surplus: bool = False) -> None:

@@ -32,7 +32,7 @@ IDEMPOTENCY_HEADER = "HTTP_IDEMPOTENCY_KEY"
 
 class RequestInProgress(Conflict):
     code = "idempotency_in_progress"
-    message = "A request with this Idempotency-Key is in progress. Send it again shortly."
+    message = "A request with this Idempotency-Key is still in progress. Retry shortly."
 
 
 def respond_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpResponse:
@@ -42,7 +42,7 @@ def respond_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpR
     if key is None:
         return respond()
     if not 0 < len(key) <= MAX_KEY_LENGTH or not key.isprintable():
-        message = f"An Idempotency-Key must have 1 to {MAX_KEY_LENGTH} visible characters."
+        message = f"An Idempotency-Key must consist of 1 to {MAX_KEY_LENGTH} printable characters."
         raise BadRequest(message, code="invalid_parameter", field="Idempotency-Key")
     identity = _identity(request, key)
     request_hash = _request_hash(request)
@@ -88,7 +88,7 @@ def _first_response(respond: Callable[[], HttpResponse]) -> HttpResponse:
 
 def _replay(stored: IdempotentAnswer, request_hash: str) -> HttpResponse:
     if stored.body_hash != request_hash:
-        raise IdempotencyKeyReused("This Idempotency-Key was used for another request; send a new one.")
+        raise IdempotencyKeyReused("This Idempotency-Key was used for a different request. Use a new key.")
     response = HttpResponse(stored.body, status=stored.status, content_type="application/json")
     for name, value in stored.headers.items():
         response[name] = value

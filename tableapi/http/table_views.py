@@ -119,9 +119,7 @@ def _json_object(request: Request) -> dict[str, Any]:
         raise InvalidJson("The body must be one JSON object of column names and values.")
     body = request.data
     if not isinstance(body, dict):
-        raise InvalidJson(
-            "The body must be one JSON object of column names and values; several records are not supported."
-        )
+        raise InvalidJson("The body must be one JSON object of column names and values. Send one request per record.")
     return body
 
 

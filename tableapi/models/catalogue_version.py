@@ -88,7 +88,7 @@ class CatalogueRecord(Record):
         """Called before the other checks, because they query the database with these values."""
         for field in self._meta.concrete_fields:
             if not is_storable(getattr(self, field.attname)):
-                raise ValidationError({field.name: "This contains a character that cannot be stored."})
+                raise ValidationError({field.name: "Remove the characters that cannot be stored, such as NUL."})
 
     def clean(self) -> None:
         super().clean()
@@ -96,5 +96,5 @@ class CatalogueRecord(Record):
         for name in self.fixed if before is not None else ():
             field: Any = self._meta.get_field(name)
             if getattr(self, field.attname) != getattr(before, field.attname):
-                message = f"{str(field.verbose_name).capitalize()} cannot be changed later."
+                message = f"{str(field.verbose_name).capitalize()} cannot be changed after creation."
                 raise ValidationError({name: message})

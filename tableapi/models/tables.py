@@ -15,9 +15,11 @@ from tableapi.models.catalogue_version import CatalogueRecord
 MAX_NAME_LENGTH = 63
 validate_name = RegexValidator(
     r"\A[a-z][a-z0-9_]{0,62}\Z",
-    "A name has at most 63 lowercase letters, digits and underscores, and begins with a letter.",
+    "A name must consist of at most 63 lowercase letters, digits and underscores, and start with a letter.",
 )
-validate_number_prefix = RegexValidator(r"\A[A-Z]{1,10}\Z", "A prefix has 1 to 10 uppercase letters A to Z.")
+validate_number_prefix = RegexValidator(
+    r"\A[A-Z]{1,10}\Z", "A prefix must consist of 1 to 10 uppercase letters (A to Z)."
+)
 
 
 class Table(CatalogueRecord):
@@ -145,7 +147,7 @@ class Choice(CatalogueRecord):
             models.UniqueConstraint(
                 fields=["column", "value"],
                 name="choice_once",
-                violation_error_message="This value was given more than once.",
+                violation_error_message="Each value must be unique within the column.",
             )
         ]
 

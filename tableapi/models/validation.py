@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 RESERVED_PREFIXES = ("sys_", "svc_")
 # Names of PostgreSQL's system columns.
 POSTGRESQL_SYSTEM_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
-SYSTEM_TABLE_UNCHANGEABLE = "This is a system table. Its columns cannot be changed."
-MAX_LENGTH_NEEDS_TEXT = "Only text can have a maximum length, of at least 1."
+SYSTEM_TABLE_UNCHANGEABLE = "The columns of a system table cannot be changed."
+MAX_LENGTH_NEEDS_TEXT = "Only text can have a maximum length. It must be at least 1."
 
 
 def check_table(table: Table) -> None:
@@ -38,7 +38,7 @@ def check_table(table: Table) -> None:
             raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
         return
     if before is None and table.name.startswith(RESERVED_PREFIXES):
-        raise ValidationError({"name": "Names that begin with sys_ or svc_ are reserved."})
+        raise ValidationError({"name": "Names that start with sys_ or svc_ are reserved."})
     parent = type(table).objects.filter(pk=table.parent_id).first()
     if parent is not None and parent.is_system:
         raise ValidationError({"parent": "System tables cannot be extended."})
@@ -48,12 +48,12 @@ def check_table_deletion(table: Table) -> None:
     if table.is_system and not schema_editor.is_product():
         raise ValidationError("System tables cannot be deleted.")
     if table.children.exists():
-        raise ValidationError(f"{table.name} is extended by other tables. Delete those first.")
+        raise ValidationError(f"{table.name} is the parent of other tables. Delete those tables first.")
     referring = table.referring_columns.exclude(table=table).select_related("table").first()
     if referring is not None:
         raise ValidationError(f"{referring} refers to {table.name}. Delete that column first.")
     if not table.is_system and schema_editor.has_records(table):
-        raise ValidationError(f"{table.name} has records. Delete those first.")
+        raise ValidationError(f"{table.name} has records. Delete those records first.")
 
 
 def check_column(column: Column) -> None:
@@ -86,7 +86,7 @@ def _check_name(column: Column, table: Table) -> None:
     name = column.name
     is_reserved = name.startswith(RESERVED_PREFIXES) and not schema_editor.is_product()
     if is_reserved or name in SYS_COLUMNS or name == OWN_TABLE:
-        raise ValidationError({"name": "Names that begin with sys_ or svc_ are reserved."})
+        raise ValidationError({"name": "Names that start with sys_ or svc_ are reserved."})
     if name in POSTGRESQL_SYSTEM_COLUMNS:
         raise ValidationError({"name": "This name is reserved by the database. Choose another name."})
     relatives = [*table.lineage, *table.descendants]
@@ -112,7 +112,7 @@ def _check_reference_table(column: Column) -> None:
     if column.column_type.has_target and column.reference_table_id is None:
         raise ValidationError({"reference_table": "Select the referenced table."})
     if not column.column_type.has_target and column.reference_table_id is not None:
-        raise ValidationError({"reference_table": "Only references and lists of references have a referenced table."})
+        raise ValidationError({"reference_table": "Only a reference or list can have a referenced table."})
 
 
 def _check_options(column: Column) -> None:
@@ -138,7 +138,7 @@ def _check_max_length(column: Column) -> None:
         return
     column.max_length = column.max_length or limit.default
     if column.max_length > limit.longest:
-        raise ValidationError({"max_length": f"An indexed text has at most {limit.longest:,} characters."})
+        raise ValidationError({"max_length": f"An indexed text can have at most {limit.longest:,} characters."})
 
 
 def _check_stored_lengths(column: Column, before: Column) -> None:
@@ -147,7 +147,7 @@ def _check_stored_lengths(column: Column, before: Column) -> None:
     is_new_type = column.type != before.type
     is_newly_marked = any(getattr(column, mark) and (is_new_type or not getattr(before, mark)) for mark in marks)
     if is_newly_marked and column.max_length and schema_editor.has_longer_text(before, column.max_length):
-        problem = f"A record has a text of more than {column.max_length:,} characters. Shorten such texts first."
+        problem = f"Some records have a text of more than {column.max_length:,} characters. Shorten those texts first."
         raise ValidationError({"max_length": problem})
 
 
@@ -193,7 +193,7 @@ def check_choice(choice: Choice) -> None:
     before = None if choice.is_new else type(choice).objects.select_related("column").filter(pk=choice.pk).first()
     if "," in choice.value and (before is None or before.value != choice.value):
         raise ValidationError(
-            {"value": "A value must not contain a comma, because queries with IN separate values by commas."}
+            {"value": "A value must not contain a comma, because the IN operator uses commas to separate values."}
         )
     if before is not None and (before.value, before.column_id) != (choice.value, choice.column_id):
         _check_is_not_default(before)
@@ -211,7 +211,7 @@ def check_choice_deletion(choice: Choice, *, with_column: bool) -> None:
 def _check_is_not_default(choice: Choice) -> None:
     """Chosen: refused rather than warned about, because new records would silently have no value."""
     if choice.column.default_value == choice.value:
-        raise ValidationError(f"{choice.value} is the default of {choice.column}. Set another default first.")
+        raise ValidationError(f"{choice.value} is the default value of {choice.column}. Change the default first.")
 
 
 def check_rule(rule: Rule) -> None:

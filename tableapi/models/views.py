@@ -53,7 +53,7 @@ class ViewColumn(CatalogueRecord):
             models.UniqueConstraint(
                 fields=["view", "path"],
                 name="view_column_once",
-                violation_error_message="This path was given more than once.",
+                violation_error_message="Each path can occur only once in a view.",
             )
         ]
 

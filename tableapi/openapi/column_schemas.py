@@ -11,7 +11,7 @@ ID_SCHEMA: Object = {"type": "string", "pattern": "^[0-9a-z]{1,32}$"}
 NULL_SCHEMA: Object = {"type": "null"}
 IMPORTED_ID_SCHEMA: Object = {
     "anyOf": [ID_SCHEMA, NULL_SCHEMA],
-    "description": "The id of the record in another system; without it the service generates one.",
+    "description": "The id to import the record with. If it is omitted, the service generates one.",
 }
 
 # Schemas that hundreds of columns refer to, which makes the document a third as long.
@@ -19,7 +19,7 @@ VALUE_SCHEMAS: Mapping[str, Object] = {
     "Time": {"type": "string", "pattern": TIME_PATTERN, "description": "In UTC.", "examples": ["2024-05-19 13:45:00"]},
     "SentTime": {
         "anyOf": [{"type": "string", "pattern": TIME_PATTERN}, {"type": "string", "format": "date-time"}],
-        "description": "In UTC, or with its zone.",
+        "description": "In UTC, or with a time zone offset.",
         "examples": ["2024-05-19 13:45:00", "2024-05-19T15:45:00+02:00"],
     },
     "SentDate": {"type": "string", "pattern": DATE_PATTERN, "examples": ["2024-05-19"]},

@@ -15,7 +15,7 @@ SWITCH_SCHEMA: Object = {"type": "string", "enum": ["0", "1", "false", "true"], 
 PARAMETERS: dict[str, Object] = {
     "tableName": parameter("tableName", {"type": "string"}, "The name of a table.", "path"),
     "sysId": parameter("sys_id", {"type": "string", "pattern": "^[0-9a-z]{1,32}$"}, "The id of a record.", "path"),
-    "query": parameter("sysparm_query", {"type": "string"}, "An encoded query: which records, in which order."),
+    "query": parameter("sysparm_query", {"type": "string"}, "An encoded query that filters and sorts the records."),
     "limit": parameter(
         "sysparm_limit",
         {"type": "integer", "minimum": 1, "maximum": MAX_RECORDS, "default": DEFAULT_LIMIT},
@@ -24,40 +24,41 @@ PARAMETERS: dict[str, Object] = {
     "page": parameter(
         "sysparm_page",
         {"type": "integer", "minimum": 1, "maximum": MAX_PAGED_RECORDS, "default": 1},
-        "The number of the page; limit times page is at most 1,000,000. Follow the cursor for more.",
+        "The page number. Limit times page must not exceed 1,000,000; use the cursor beyond that.",
     ),
     "cursor": parameter(
-        "sysparm_cursor", {"type": "string"}, 'The next page, from `Link` with `rel="next"`; replaces the page number.'
+        "sysparm_cursor", {"type": "string"}, 'The cursor from `Link` with `rel="next"`, instead of a page number.'
     ),
     "count": parameter(
         "sysparm_count",
         {"type": "string", "enum": ["exact", "estimated"]},
-        "Adds `X-Total-Count`; `estimated` counts up to 10,000.",
+        "Returns the number of matching records in `X-Total-Count`. `estimated` stops counting at 10,000.",
     ),
-    "category": parameter("sysparm_query_category", {"type": "string"}, "`replica`: this read may go to a replica."),
+    "category": parameter("sysparm_query_category", {"type": "string"}, "`replica` allows reading from a replica."),
     "display": parameter(
         "sysparm_display_value",
         SWITCH_SCHEMA | {"enum": [*SWITCH_SCHEMA["enum"], "all"]},
-        "`0`: stored values; `1`: display values; `all`: both.",
+        "`0` returns stored values, `1` display values, `all` both.",
     ),
-    "links": parameter("sysparm_exclude_reference_link", SWITCH_SCHEMA, "`1`: references without their links."),
+    "links": parameter("sysparm_exclude_reference_link", SWITCH_SCHEMA, "`1` returns references without links."),
     "fields": parameter(
-        "sysparm_fields", {"type": "string"}, "Field names, separated by commas; dots follow references."
+        "sysparm_fields", {"type": "string"}, "Fields to return, separated by commas. Use dots to follow references."
     ),
-    "view": parameter("sysparm_view", {"type": "string"}, "The name of a form view: the response has its fields."),
-    "input": parameter(
-        "sysparm_input_display_value", SWITCH_SCHEMA, "`1`: references and choices in the body are display values."
-    ),
+    "view": parameter("sysparm_view", {"type": "string"}, "The form view whose fields are returned."),
+    "input": parameter("sysparm_input_display_value", SWITCH_SCHEMA, "`1` if the body contains display values."),
     "ifMatch": parameter(
-        "If-Match", {"type": "string"}, "The ETag that was read; a record that has changed since is a 412.", "header"
+        "If-Match",
+        {"type": "string"},
+        "The ETag that you read; if it no longer matches, the response is 412.",
+        "header",
     ),
     "ifNoneMatch": parameter(
-        "If-None-Match", {"type": "string"}, "An ETag. If it still matches, the response is 304.", "header"
+        "If-None-Match", {"type": "string"}, "The ETag you read. If it still matches, the response is 304.", "header"
     ),
     "idempotencyKey": parameter(
         "Idempotency-Key",
         {"type": "string", "maxLength": 255},
-        "The same request with the same key within 24 hours gets the first response.",
+        "A unique key for safe retries: within 24 hours, the same request returns the first response.",
         "header",
     ),
 }
@@ -97,10 +98,10 @@ LIST_HEADERS = ("Link", "X-Total-Count", *RECORD_HEADERS)
 RESPONSE_HEADERS: dict[str, Object] = {
     name: {"description": description, "schema": {"type": "string"}}
     for name, description in {
-        "Link": 'The next page, with `rel="next"`; absent on the last page.',
-        "X-Total-Count": "The number of records, if `sysparm_count` asks for it.",
-        "X-Ignored-Fields": "Names in `sysparm_fields` that do not exist.",
-        "ETag": "The record's version and a hash of the response.",
+        "Link": 'The URL of the next page, with `rel="next"`. Absent on the last page.',
+        "X-Total-Count": "The number of matching records. Only returned if `sysparm_count` is set.",
+        "X-Ignored-Fields": "Names in `sysparm_fields` that were ignored because they do not exist.",
+        "ETag": "Identifies the version of the returned record. Send it in `If-Match` or `If-None-Match`.",
         "Location": "The URL of the new record.",
     }.items()
 }

@@ -63,7 +63,7 @@ def parse_list(raw: RawParameters) -> ListRequest:
     page = _parse_number(raw, "sysparm_page", 1, maximum=MAX_PAGED_RECORDS)
     cursor = _parameter(raw, "sysparm_cursor")
     if limit * page > MAX_PAGED_RECORDS:
-        message = f"Pages end at record {MAX_PAGED_RECORDS}; follow sysparm_cursor from Link instead."
+        message = f"Pages end at record {MAX_PAGED_RECORDS:,}. Use the cursor from the Link header instead."
         raise _invalid("sysparm_page", message)
     if cursor and page != 1:
         raise _invalid("sysparm_cursor", "Send sysparm_cursor or sysparm_page, not both.")

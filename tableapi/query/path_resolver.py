@@ -153,7 +153,7 @@ def resolve_condition(scope: ReadScope, table: Table, condition: Condition, slot
     if path is None:
         raise unknown_column_error(condition.path, condition.position)
     if not condition.row.fits(path.column.compare_as, condition.path):
-        raise QueryError(f"{condition.operator} does not fit a column of type {path.column.type}", condition.position)
+        raise QueryError(f"{condition.operator} cannot be used with type {path.column.type}", condition.position)
     kind = condition.row.kind
     if kind in (ValueKind.PATH, ValueKind.DISTANCE):
         return Predicate(condition, path, other=_resolve_other_path(scope, table, condition, path), slot=slot)
@@ -191,7 +191,7 @@ def _family_ids(scope: ReadScope, condition: Condition) -> tuple[str, ...]:
 def _searched_paths(scope: ReadScope, table: Table, condition: Condition) -> tuple[ResolvedPath, ...]:
     paths = tuple(_searchable_paths(scope, table))
     if not paths:
-        raise QueryError("the table has no column that is searched for words", condition.position)
+        raise QueryError("the table has no column with word search", condition.position)
     return paths
 
 

@@ -72,7 +72,7 @@ def _order(scope: ReadScope, table: Table, query: Query) -> tuple[SortKey, ...]:
         if path is None:
             raise unknown_column_error(by.path, by.position)
         if not path.column.column_type.is_sortable:
-            raise QueryError(f"a column of type {path.column.type} has no order", by.position, ".".join(by.path))
+            raise QueryError(f"a column of type {path.column.type} cannot be sorted", by.position, ".".join(by.path))
         sorts.append(SortKey(path, by.descending))
     return tuple(sorts)
 
@@ -84,7 +84,7 @@ def _view_paths(scope: ReadScope, table: Table, view: str) -> tuple[str, ...] | 
     views = (scope.catalogue.view(table, name) for name in names)
     paths = next((paths for paths in views if paths is not None), None)
     if paths is None and not is_default:
-        raise BadRequest("There is no view of this name.", code="invalid_parameter", field="sysparm_view")
+        raise BadRequest("There is no view with this name.", code="invalid_parameter", field="sysparm_view")
     return paths
 
 
@@ -111,7 +111,7 @@ def _output_fields(
 
 def no_fields_error() -> BadRequest:
     """The same for fields that do not exist and fields of a record that the caller may not read."""
-    return BadRequest("None of the requested fields exists.", code="no_fields", field="sysparm_fields")
+    return BadRequest("None of the requested fields exist.", code="no_fields", field="sysparm_fields")
 
 
 def _output_field(scope: ReadScope, table: Table, name: str) -> OutputField | None:
@@ -133,7 +133,7 @@ def _refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) 
     """Names the parameter that leads too far: the query, or the one that chooses the fields."""
     joins = _joins(sort.path for sort in plan.order)
     joins |= {path[: length + 1] for path in _query_paths(query) for length in range(len(path) - 1)}
-    message = f"The paths lead through more than {MAX_JOINS} references."
+    message = f"The paths follow more than {MAX_JOINS} references. Request fewer paths."
     if len(joins) > MAX_JOINS:
         raise BadRequest(message, code="invalid_query", field="sysparm_query")
     if len(joins | _joins(output.path for output in plan.fields)) > MAX_JOINS:

@@ -24,10 +24,10 @@ def find_problem(column: Column) -> str:
     """What is wrong with a default, or an empty text.
 
     >>> [find_problem(Column("it", "integer", "", "it", default=text)) for text in ("12", "1_000")]
-    ['', 'A whole number is expected.']
+    ['', 'Expected a whole number.']
     """
     if not column.column_type.has_default:
-        return "A column of this type has no default."
+        return "A column of this type cannot have a default value."
     try:
         _read(column)
     except (Invalid, InvalidJson) as error:

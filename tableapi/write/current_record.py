@@ -120,4 +120,4 @@ def write_denied(names: list[str]) -> AccessDenied:
 
 
 def read_only_error(column: Column) -> BadRequest:
-    return BadRequest("Only the server writes this column.", code="read_only", field=column.name)
+    return BadRequest("This column is read-only: only the server writes it.", code="read_only", field=column.name)

@@ -26,8 +26,8 @@ VALUE_KEYS = {"value", "display_value"}
 LINKED_KEYS = VALUE_KEYS | {"link"}
 
 # The same message for a missing record and one that the caller cannot read, so that it reveals neither.
-RECORD_NOT_FOUND = "No record that you can read has this id. To send a name instead, set sysparm_input_display_value=1."
-NAME_NOT_UNIQUE = 'Expected the name of exactly one record that you can read. To send an id, use {"value": …}.'
+RECORD_NOT_FOUND = "No record that you can read has this id. To send display values, set sysparm_input_display_value=1."
+NAME_NOT_UNIQUE = 'Expected the display value of exactly one record that you can read. To send an id, use {"value": …}.'
 
 
 def payload_columns(change: WriteRequest) -> dict[Column, Any]:
@@ -83,7 +83,7 @@ def _imported_id(change: WriteRequest, sent: dict[Column, Any]) -> str | None:
     if generated is not None and int(generated[1]) > time.time() - CLOCK_SKEW_S:
         # A record created at that time would find its id in use.
         raise Invalid(
-            "The service may still generate this id: its first ten digits are a time in the future.", field="sys_id"
+            "The service could still generate this id, because its first ten digits are a future time.", field="sys_id"
         )
     return sys_id
 
@@ -126,7 +126,7 @@ def _ids_by_display_value(change: WriteRequest, column: Column, names: list[str]
     target = view.catalogue.tables.get(column.reference or "")
     path = read_plan.display_path(view, column)
     if len(names) > MAX_REFERENCES:
-        raise Invalid(f"At most {MAX_REFERENCES} references are expected.", field=column.name)
+        raise Invalid(f"Expected at most {MAX_REFERENCES} references.", field=column.name)
     if target is None or path is None:
         raise Invalid(NAME_NOT_UNIQUE, field=column.name)
     statement = view.cached(

@@ -144,7 +144,7 @@ def _set_password(record: AbstractBaseUser, password: Any) -> None:
         record.set_unusable_password()
         return
     if not isinstance(password, str):
-        raise Invalid("Expected text.", field="password")
+        raise Invalid("Expected a string.", field="password")
     try:
         validate_password(password, record)  # type: ignore[arg-type]  # our user model
     except ValidationError as error:

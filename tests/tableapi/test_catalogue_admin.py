@@ -87,7 +87,7 @@ def test_table_page_links_to_its_columns(as_alice: Client, device: Table):
 @pytest.mark.parametrize(
     ("sent", "sentence"),
     [
-        ({"name": "Device"}, "A name has at most 63 lowercase letters"),
+        ({"name": "Device"}, "A name must consist of at most 63 lowercase letters"),
         ({"name": "sys_device"}, "are reserved"),
         ({"name": "user"}, "already exists"),
         ({"name": "device", "number_prefix": "dev"}, "uppercase letters"),
@@ -108,7 +108,7 @@ def test_table_with_records_cannot_be_deleted(as_alice: Client, device: Table):
         answer = as_alice.post(address, sent, follow=True)
         assert "Nothing was changed. device has records" in said(answer)
     response = as_alice.get(page("table", device, "delete"), follow=True)
-    assert "device has records. Delete those first." in said(response) and "Are you sure" not in said(response)
+    assert "device has records. Delete those records first." in said(response) and "Are you sure" not in said(response)
     assert types_of("device")
 
 
@@ -216,7 +216,7 @@ def test_default_choice_cannot_be_deleted(as_alice: Client, device: Table):
     gone = rows("choices", row, stored=1)
     sent = column_form(device, "colour", type="choice", default_value="r") | gone
     answer = as_alice.post(page("column", column), sent, follow=True)
-    assert "Nothing was changed. r is the default of device.colour" in said(answer)
+    assert "Nothing was changed. r is the default value of device.colour" in said(answer)
     assert column.choices.count() == 1
 
 
@@ -225,11 +225,11 @@ def test_default_choice_cannot_be_deleted(as_alice: Client, device: Table):
     [
         ({"type": "reference"}, "Select the referenced table."),
         ({"name": "xmin"}, "This name is reserved by the database"),
-        ({"name": "a;--"}, "A name has at most 63 lowercase letters"),
+        ({"name": "a;--"}, "A name must consist of at most 63 lowercase letters"),
         ({"type": "json", "is_unique": "on"}, "cannot have this option"),
-        ({"type": "integer", "default_value": "1_000"}, "A whole number is expected"),
-        ({"max_length": "-5"}, "Only text can have a maximum length, of at least 1."),
-        ({"max_length": "0"}, "Only text can have a maximum length, of at least 1."),
+        ({"type": "integer", "default_value": "1_000"}, "Expected a whole number"),
+        ({"max_length": "-5"}, "Only text can have a maximum length. It must be at least 1."),
+        ({"max_length": "0"}, "Only text can have a maximum length. It must be at least 1."),
         (
             {"type": "integer"} | rows("choices", {"value": "1", "label": "One", "position": 1}),
             "columns of type choice can have choices",
@@ -254,7 +254,7 @@ def test_database_error_on_saving_is_reported(as_alice: Client, device: Table, m
     insert("device", serial="a")
     sent = column_form(device, "serial", is_unique="on", max_length="")
     answer = as_alice.post(page("column", column), sent, follow=True)
-    assert "Nothing was changed. Some records have the same value" in said(answer)
+    assert "Nothing was changed. Some records share a value" in said(answer)
 
     def busy(*_: Any) -> None:
         raise Unavailable("The table is in use, so nothing was changed. Try again shortly.")

@@ -72,7 +72,7 @@ def test_query_filters_and_paginates(as_alice: Client, page: str):
     [
         ({"query": "nothing=1"}, "There is no column nothing."),
         ({"query": "name="}, "No records match the query."),
-        ({"page": "9"}, "This page is empty. Go to the first page"),
+        ({"page": "9"}, "There are no records on this page. Go to the first page"),
         ({"query": "name\x00"}, "contains a character that cannot be stored"),
         ({"query": "name=a", "page": "x"}, "sysparm_page must be a whole number from 1 to 1,000,000."),
     ],

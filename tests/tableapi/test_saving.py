@@ -83,4 +83,4 @@ class TestPathThatBecameInvalid:
     def test_administration_reports_the_path(self, view: View, as_alice: Client):
         columns = rows("columns", {"path": "colour", "position": 2})
         text = said(as_alice.post(page("view", view), {"name": "short"} | columns))
-        assert "colour is not a valid path from device." in text and "given more than once" not in text
+        assert "colour is not a valid path from device." in text and "only once" not in text

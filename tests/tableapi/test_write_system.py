@@ -342,7 +342,7 @@ class TestDesigning:
         base = {"table": table("device").pk, "name": "it", "label": "x"}
         answer = api(alice).post("sys_db_column", base | {"type": kind, "max_length": length})
         assert failed(answer) == (422, "invalid_value", "max_length")
-        assert answer.json()["errors"][0]["message"] == "Only text can have a maximum length, of at least 1."
+        assert answer.json()["errors"][0]["message"] == "Only text can have a maximum length. It must be at least 1."
 
     def test_last_sent_column_of_a_unique_set_is_named(self, alice: User, bob: User):
         state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
@@ -377,9 +377,9 @@ class TestDesigning:
         state = field(ticket, "state", choices={"1": "New"})
         assert api(alice).patch(path_of(state), {"default_value": "1"}).status_code == 200
         for kept, said in (
-            (ticket, "extended by other tables"),
+            (ticket, "the parent of other tables"),
             (Column.objects.get(table=ticket, name="number"), "holds the record numbers"),
-            (state.choices.get(), "is the default of"),
+            (state.choices.get(), "is the default value of"),
             (Property.objects.first(), "Clear the value instead"),
         ):
             answer = api(alice).delete(path_of(kept))

@@ -152,7 +152,7 @@ class TestDisplayValues:
             answers = [self.send(bob, {field_name: wrap(name)}) for name in names]
             assert {failed(answer) for answer in answers} == {(422, "invalid_value", field_name)}
             assert len({answer.content for answer in answers}) == 1
-            assert "Expected the name of exactly one record" in answers[0].json()["errors"][0]["message"]
+            assert "Expected the display value of exactly one record" in answers[0].json()["errors"][0]["message"]
 
     def test_name_without_the_parameter_names_the_parameter(self, maker: Table, bob: User):
         record("maker", name="acme3")
