@@ -20,7 +20,7 @@ from accounts.roles import ADMIN, COLLECTION_ADMIN
 from collections_app import embed
 from collections_app.models import Collection
 from collections_app.models.collections import MAX_NAME_LENGTH, check_visible, known_form, well_named
-from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, combined
+from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, combine_errors
 
 Right = Literal["read", "write", "manage"]
 REFUSALS = {
@@ -83,7 +83,7 @@ def open_all(user: User, names: Sequence[str]) -> list[Collection]:
     collections = {collection.name: collection for collection in rows}
     missing = [name for name, stored in stored_names.items() if stored not in collections]
     if missing:
-        raise combined([_missing(name, "collection_names") for name in missing])
+        raise combine_errors([_missing(name, "collection_names") for name in missing])
     return [collections[stored] for stored in dict.fromkeys(stored_names.values())]
 
 

@@ -29,8 +29,8 @@ dashboard.group(
 
 
 @start_page.register_entry
-def collections_of_documents(request: HttpRequest) -> start_page.Entry | None:
-    return start_page.Entry("Collections", "Search documents and add your own.", reverse("collections"))
+def collections_of_documents(request: HttpRequest) -> start_page.StartPageEntry | None:
+    return start_page.StartPageEntry("Collections", "Search documents and add your own.", reverse("collections"))
 
 
 @dashboard.tile(order=30)
@@ -50,5 +50,5 @@ def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     warnings = [f"{totals.failed} failed."] if totals.failed else []
     if is_late:
         warnings.append(f"The oldest has waited for {timesince(oldest)}.")
-    address = dashboard.Link("", "", "collections_app.Document").address + ("?state=failed" if totals.failed else "")
-    return dashboard.Tile("Documents", str(ready), caption, address, "folder_open", worries=" ".join(warnings))
+    address = dashboard.Link("", "", "collections_app.Document").url + ("?state=failed" if totals.failed else "")
+    return dashboard.Tile("Documents", str(ready), caption, address, "folder_open", warnings=" ".join(warnings))

@@ -18,7 +18,7 @@ OVERHEAD = 16 * MEGABYTE
 
 def run(parser: str, data: bytes, limits: Limits, *, deadline: float) -> bytes:
     """Returns what the parser wrote; raises Unreadable if it wrote nothing usable."""
-    bounds = sandbox.Limits(
+    bounds = sandbox.RunLimits(
         memory=limits.memory,
         cpu_s=limits.cpu_s,
         run_s=limits.wall_s,

@@ -4,7 +4,7 @@ import re
 import zipfile
 from io import BytesIO
 
-from system.errors import UnsupportedMedia
+from system.errors import UnsupportedMediaType
 
 from .file_formats import ACCEPTED, ARCHIVE_TYPES, ARCHIVES, EXTENSIONS, FORMATS, GENERIC_TYPES, TYPES
 from .parsers.common.decoding import NotText, decode
@@ -47,7 +47,7 @@ OTHER_KINDS = {
 
 
 def recognise(head: bytes, filename: str, declared: str = "") -> str:
-    """Returns the format's name; raises UnsupportedMedia if content, name and type contradict each other.
+    """Returns the format's name; raises UnsupportedMediaType if content, name and type contradict each other.
 
     `head` is the whole file or at least its first 64 KB.
 
@@ -55,7 +55,7 @@ def recognise(head: bytes, filename: str, declared: str = "") -> str:
     'pdf'
     >>> recognise(b"<!DOCTYPE html><p>Hi", "report.pdf")
     Traceback (most recent call last):
-    system.errors.UnsupportedMedia: The file is named .pdf, but its content is HTML.
+    system.errors.UnsupportedMediaType: The file is named .pdf, but its content is HTML.
     """
     sniffed = sniff(head)
     by_type = format_of_type(declared)
@@ -80,8 +80,8 @@ def recognise(head: bytes, filename: str, declared: str = "") -> str:
     return format
 
 
-def refused(message: str) -> UnsupportedMedia:
-    return UnsupportedMedia(message)
+def refused(message: str) -> UnsupportedMediaType:
+    return UnsupportedMediaType(message)
 
 
 def extension_of(filename: str) -> str:
@@ -170,7 +170,7 @@ class LimitedReader(BytesIO):
         return super().read(size)
 
 
-def too_many_entries() -> UnsupportedMedia:
+def too_many_entries() -> UnsupportedMediaType:
     return refused(f"The file is an archive of more than {MAX_ENTRIES:,} entries, or their names are too long.")
 
 

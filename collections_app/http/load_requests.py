@@ -11,7 +11,7 @@ from collections_app.http.parameters import RequestParameters
 from collections_app.http.serializers import LoadParameters, OneCollectionParameters
 from collections_app.http.uploads import FILE, Upload
 from collections_app.ingest.loading import LoadRequest
-from system.errors import UnsupportedMedia
+from system.errors import UnsupportedMediaType
 
 OPTIONS = LoadParameters.names()
 PARAMETERS = (*OneCollectionParameters.names(), *OPTIONS)
@@ -27,7 +27,7 @@ def from_upload(upload: Upload, values: RequestParameters, check: Callable[[], o
         check()
     try:
         format = extract.recognise(upload.content(), upload.filename, upload.declared)
-    except UnsupportedMedia as error:
+    except UnsupportedMediaType as error:
         error.field = FILE
         raise
     return LoadRequest(data=upload.parts(), size=upload.size, filename=upload.filename, format=format, **options)

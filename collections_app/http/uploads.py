@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
 from collections_app.http.parameters import TextValue, refused
-from system.errors import BadRequest, TooLarge, Unavailable, UnsupportedMedia
+from system.errors import BadRequest, TooLarge, Unavailable, UnsupportedMediaType
 
 logger = structlog.get_logger(__name__)
 
@@ -66,7 +66,7 @@ def body_limit() -> int:
 def receive(request: HttpRequest) -> Iterator[Upload]:
     """The upload of a request; its content is deleted at the end of the `with` block."""
     if request.content_type != "multipart/form-data":
-        raise UnsupportedMedia(f"Send multipart/form-data with a file called {FILE}.", field=FILE)
+        raise UnsupportedMediaType(f"Send multipart/form-data with a file called {FILE}.", field=FILE)
     handler = OneFileHandler(request)
     try:
         yield read(request, handler)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from system.encoded_query import Path
-from system.encoded_query.sql import FOLD
+from system.encoded_query.sql import FOLD_SQL
 
 # Checked before conversion, because one invalid date would fail the whole search.
 INSTANT = (
@@ -137,7 +137,7 @@ def _typed(field: Field) -> Subject:
     number = f"CASE WHEN jsonb_typeof({field.column} -> '{name}') = 'number' THEN {text}::numeric END"
     boolean = f"CASE WHEN jsonb_typeof({field.column} -> '{name}') = 'boolean' THEN {text}::boolean END"
     instant = AS_INSTANT.format(text)
-    folded = f"nullif({FOLD.format(text)}, '')"
+    folded = f"nullif({FOLD_SQL.format(text)}, '')"
     key = {Kind.TEXT: folded, Kind.INTEGER: number, Kind.BOOLEAN: boolean, Kind.INSTANT: instant}[kind]
     same = f"trim_scale({number})::text" if kind is Kind.INTEGER else folded
     return Subject(kind, text, key, number, boolean, f"({instant})", same)
@@ -150,11 +150,11 @@ def _any(value: str) -> Subject:
         f"CASE jsonb_typeof({value}) WHEN 'number' THEN {plain}::numeric WHEN 'string' THEN "
         f"CASE WHEN {plain} ~ {NUMBER_AS_TEXT.format()} THEN {plain}::numeric END END"
     )
-    key = f"CASE jsonb_typeof({value}) WHEN 'string' THEN nullif({FOLD.format(plain)}, '') END"
+    key = f"CASE jsonb_typeof({value}) WHEN 'string' THEN nullif({FOLD_SQL.format(plain)}, '') END"
     boolean = f"CASE jsonb_typeof({value}) WHEN 'boolean' THEN {plain}::boolean END"
     instant = f"CASE jsonb_typeof({value}) WHEN 'string' THEN {AS_INSTANT.format(plain)} END"
     same = (
         f"CASE jsonb_typeof({value}) WHEN 'number' THEN trim_scale({plain}::numeric)::text "
-        f"WHEN 'string' THEN nullif({FOLD.format(plain)}, '') WHEN 'boolean' THEN {plain} END"
+        f"WHEN 'string' THEN nullif({FOLD_SQL.format(plain)}, '') WHEN 'boolean' THEN {plain} END"
     )
     return Subject(Kind.ANY, text, key, number, boolean, f"({instant})", same)

@@ -21,13 +21,13 @@ from system.encoded_query import (
     ValueKind,
     read,
 )
-from system.encoded_query.sql import FOLD, FOLDED_ARRAY, ROWS, ConditionCompiler, ValueReader
+from system.encoded_query.sql import COMPARISONS, FOLD_ARRAY_SQL, FOLD_SQL, ConditionCompiler, ValueReader
 
 from .fields import Field, Kind, Parameters, Subject, joined
 from .operands import Reader, instant, number
 
 # Operators for features that metadata does not have: groups and roles, word search, tables.
-RECORDS_ONLY = frozenset(name for name, row in OPERATORS.items() if (row.negates or name) not in ROWS)
+RECORDS_ONLY = frozenset(name for name, row in OPERATORS.items() if (row.negates or name) not in COMPARISONS)
 SECOND = timedelta(seconds=1)
 LAST = datetime.max.replace(microsecond=0)
 COMPARED_AS: Mapping[Kind, ComparisonKind] = {
@@ -42,7 +42,7 @@ class FieldCondition(ConditionCompiler[Subject]):
     """Binds the values themselves: a filter is compiled for one request."""
 
     dialect = METADATA
-    rows = ROWS
+    rows = COMPARISONS
 
     def __init__(self, parameters: Parameters, column: str, condition: Condition, moment: Moment) -> None:
         if condition.operator in RECORDS_ONLY:
@@ -104,7 +104,7 @@ class FieldCondition(ConditionCompiler[Subject]):
         return self.holds(f"{self.subject.key} = ANY ({self.parameters.add(values, f'{sql_type}[]')})")
 
     def _is_text(self, texts: list[str]) -> str:
-        return f"{self.subject.key} = ANY ({FOLDED_ARRAY.format(self.parameters.add(texts, 'text[]'))})"
+        return f"{self.subject.key} = ANY ({FOLD_ARRAY_SQL.format(self.parameters.add(texts, 'text[]'))})"
 
     def _is_instant(self, instants: list[datetime]) -> str:
         return f"{self.subject.second} = ANY ({self.parameters.add(instants, 'timestamptz[]')})"
@@ -146,7 +146,7 @@ class FieldCondition(ConditionCompiler[Subject]):
         if kind is Kind.INTEGER:
             operand = self.reader.typed(value) if self.field.kind is kind else Decimal(value)
             return f"{self.subject.number} {operator} {self.parameters.add(operand, 'numeric')}"
-        return f"{self.subject.key} {operator} {FOLD.format(self.parameters.add(value, 'text'))}"
+        return f"{self.subject.key} {operator} {FOLD_SQL.format(self.parameters.add(value, 'text'))}"
 
     def _ordered_instants(self, operator: str, value: datetime) -> str:
         """A time means its whole second."""

@@ -91,14 +91,14 @@ def maintain_indexes() -> list[str]:
 
     Only one process does this; others return immediately.
     """
-    with index_builds.builder(LOCK) as cursor:
+    with index_builds.build_cursor(LOCK) as cursor:
         if cursor is None:
             return []
         # One process, because several need shared memory that containers lack.
         cursor.execute("SET max_parallel_maintenance_workers = 0")
         parts, existing = _parts(cursor), _existing(cursor)
         needed = {part.name for part in parts if part.size > THRESHOLD * KEPT_ABOVE}
-        dropped = [name for name in existing if name not in needed and index_builds.run(cursor, name, _drop(name))]
+        dropped = [name for name in existing if name not in needed and index_builds.execute(cursor, name, _drop(name))]
         built = [part.name for part in _wanted(cursor, parts) if not existing.get(part.name) and _build(cursor, part)]
     forget()
     return dropped + built
@@ -158,7 +158,7 @@ def _existing(cursor: Any) -> dict[str, bool]:
 def _build(cursor: Any, part: IndexedSpace) -> bool:
     memory_mb = part.chunks * (part.dimensions * 2 + BYTES_OF_A_NODE) // 2**20 + 1
     memory_mb = min(max(memory_mb, LEAST_MEMORY_MB), MAX_MEMORY_MB)
-    return index_builds.run(
+    return index_builds.execute(
         cursor,
         part.name,
         sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{memory_mb}MB")),

@@ -39,12 +39,12 @@ def surplus() -> list[tuple[str, str]]:
 
 def build() -> list[str]:
     """Build and drop indexes, one at a time; return their names. Only one process does this at a time."""
-    with index_builds.builder(LOCK) as cursor:
+    with index_builds.build_cursor(LOCK) as cursor:
         if cursor is None:
             return []
-        built = [index.name for index in missing() if index_builds.run(cursor, index.name, *_rebuild(index))]
+        built = [index.name for index in missing() if index_builds.execute(cursor, index.name, *_rebuild(index))]
         surplus_indexes = [(name, physical_names.drop_index(schema, name, True)) for schema, name in surplus()]
-        return built + [name for name, statement in surplus_indexes if index_builds.run(cursor, name, statement)]
+        return built + [name for name, statement in surplus_indexes if index_builds.execute(cursor, name, statement)]
 
 
 def _rebuild(index: Index) -> tuple[sql.Composed, ...]:
