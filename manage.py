@@ -21,7 +21,7 @@ def main(words: list[str]) -> int:
             return up.main(words[1:], environment)
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
         needs_database = bool(words) and words[0] not in WITHOUT_DATABASE and environment.database_url is None
-        with embedded_servers.borrowed(environment) if needs_database else contextlib.nullcontext():
+        with embedded_servers.database_for_command(environment) if needs_database else contextlib.nullcontext():
             from django.core.management import execute_from_command_line
 
             execute_from_command_line([sys.argv[0], *words])

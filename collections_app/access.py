@@ -20,7 +20,7 @@ from accounts.roles import ADMIN, COLLECTION_ADMIN
 from collections_app import embed
 from collections_app.models import Collection
 from collections_app.models.collections import MAX_NAME_LENGTH, check_visible_characters, lookup_name, normalize_name
-from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, combined
+from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, combine_errors
 
 Right = Literal["read", "write", "manage"]
 REFUSAL_MESSAGES = {
@@ -83,7 +83,7 @@ def open_collections(user: User, names: Sequence[str]) -> list[Collection]:
     collections = {collection.name: collection for collection in readable}
     missing_names = [name for name, stored in stored_names.items() if stored not in collections]
     if missing_names:
-        raise combined([_not_found(name, "collection_names") for name in missing_names])
+        raise combine_errors([_not_found(name, "collection_names") for name in missing_names])
     return [collections[stored] for stored in dict.fromkeys(stored_names.values())]
 
 

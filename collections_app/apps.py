@@ -9,7 +9,7 @@ class CollectionsConfig(AppConfig):
     verbose_name = "Document collections"
 
     def ready(self) -> None:
-        if settings.PROCESS not in ("worker", "beat"):  # these processes are not scraped
+        if settings.PROCESS_TYPE not in ("worker", "beat"):  # these processes are not scraped
             from collections_app import metrics
             from system.monitoring.metrics import DATABASE_REGISTRY
 

@@ -15,16 +15,16 @@ from drf_spectacular.views import SpectacularJSONAPIView
 from system.http.middleware import policy_with_nonce
 
 
-class Compact(OpenApiJsonRenderer):
+class CompactRenderer(OpenApiJsonRenderer):
     def get_indent(self, *_: Any) -> None:
         """None: programs read it, and indented it is more than three times as long."""
 
 
-class Schema(SpectacularJSONAPIView):
-    renderer_classes = [Compact]
+class SchemaView(SpectacularJSONAPIView):
+    renderer_classes = [CompactRenderer]
 
 
-class WithNonce(View):
+class NonceView(View):
     template = ""
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
@@ -35,23 +35,23 @@ class WithNonce(View):
         return response
 
 
-class Swagger(WithNonce):
+class SwaggerView(NonceView):
     template = "pages/swagger.html"
 
 
-class Redoc(WithNonce):
+class RedocView(NonceView):
     template = "pages/redoc.html"
 
 
-REDOC = "drf_spectacular_sidecar/redoc/bundles/redoc.standalone.js"
+REDOC_BUNDLE = "drf_spectacular_sidecar/redoc/bundles/redoc.standalone.js"
 # The bundle shows its maker's logo from the maker's host; nothing here is loaded from outside.
-FOREIGN_LOGO = "https://cdn.redoc.ly/redoc/logo-mini.svg"
+EXTERNAL_LOGO_URL = "https://cdn.redoc.ly/redoc/logo-mini.svg"
 
 
 @cache
 def redoc_bundle() -> str:
-    path = finders.find(REDOC)
-    return Path(str(path)).read_text(encoding="utf-8").replace(FOREIGN_LOGO, static("servicebase/logo.svg"))
+    path = finders.find(REDOC_BUNDLE)
+    return Path(str(path)).read_text(encoding="utf-8").replace(EXTERNAL_LOGO_URL, static("servicebase/logo.svg"))
 
 
 class RedocBundle(View):

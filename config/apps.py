@@ -20,5 +20,5 @@ class AdminConfig(DjangoAdminConfig):
 
     def ready(self) -> None:
         # Background processes show no pages; loading the admin would cost each of them memory.
-        if settings.PROCESS not in ("worker", "beat"):
+        if settings.PROCESS_TYPE not in ("worker", "beat"):
             super().ready()

@@ -54,5 +54,5 @@ def share_memory(**_: Any) -> None:
 
 
 @setup_logging.connect
-def keep_our_logging(**_: Any) -> None:
+def keep_django_logging(**_: Any) -> None:
     """Django's LOGGING is in force; Celery must not install its own."""

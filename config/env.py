@@ -112,8 +112,8 @@ class Environment:
         "ALLOWED_HOSTS",
         parsers.word_list,
         (),
-        "Host names under which the service accepts requests, separated by commas. Default: the host of SVC_BASE_URL, SVC_HOST and, in "
-        "development, this machine's own names.",
+        "Host names under which the service accepts requests, separated by commas. Default: the host of "
+        "SVC_BASE_URL, SVC_HOST and, in development, this machine's own names.",
     )
     database_url: str | None = variable(
         "DATABASE_URL",
@@ -126,8 +126,8 @@ class Environment:
         "SVC_POSTGRES_SIZES",
         parsers.postgres_sizes,
         (),
-        "Memory and disk settings of the embedded PostgreSQL, such as shared_buffers=2GB,work_mem=64MB. Default: chosen for the memory "
-        "and the disk of the machine.",
+        "Memory and disk settings of the embedded PostgreSQL, such as shared_buffers=2GB,work_mem=64MB. Default: "
+        "chosen for the memory and the disk of the machine.",
     )
     database_replica_url: str | None = variable(
         "DATABASE_REPLICA_URL",
@@ -225,10 +225,10 @@ class Environment:
         return not self.is_production if self.demo is None else self.demo
 
     @property
-    def lets_http_idp(self) -> bool:
+    def allows_http_idp(self) -> bool:
         """By default only on this machine, so that `./run demo-idp` needs no setting.
 
-        >>> [Environment(**values).lets_http_idp for values in ({}, {"host": "0.0.0.0"}, {"env": "production"})]
+        >>> [Environment(**values).allows_http_idp for values in ({}, {"host": "0.0.0.0"}, {"env": "production"})]
         [True, False, False]
         """
         if self.allow_http_idp is not None:

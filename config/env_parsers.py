@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 # The settings of the embedded PostgreSQL that an administrator can choose.
-SIZED = ("shared_buffers", "effective_cache_size", "work_mem", "maintenance_work_mem", "max_wal_size", "min_wal_size")
-POSTGRES_SIZE = re.compile(rf"({'|'.join(SIZED)})=[1-9][0-9]{{0,8}}(kB|MB|GB)")
+SIZES = ("shared_buffers", "effective_cache_size", "work_mem", "maintenance_work_mem", "max_wal_size", "min_wal_size")
+POSTGRES_SIZE_PATTERN = re.compile(rf"({'|'.join(SIZES)})=[1-9][0-9]{{0,8}}(kB|MB|GB)")
 
 
 def text(value: str) -> str:
@@ -83,9 +83,9 @@ def postgres_sizes(value: str) -> tuple[str, ...]:
     ('shared_buffers=2GB', 'work_mem=64MB')
     """
     words = word_list(value)
-    if not all(POSTGRES_SIZE.fullmatch(word) for word in words):
+    if not all(POSTGRES_SIZE_PATTERN.fullmatch(word) for word in words):
         raise ValueError(
-            f"must be sizes such as work_mem=64MB, separated by commas, for the settings {', '.join(SIZED)}"
+            f"must be sizes such as work_mem=64MB, separated by commas, for the settings {', '.join(SIZES)}"
         )
     return words
 

@@ -24,7 +24,7 @@ DATA_FOLDER = DataFolder(ENVIRONMENT.data_dir)
 if not (ENVIRONMENT.database_url and ENVIRONMENT.redis_url and ENVIRONMENT.secret_key and ENVIRONMENT.secret_keys):
     DATA_FOLDER.prepare()
 
-PROCESS = os.environ.get("SVC_PROCESS", "command")  # set by the supervisor: web, worker or beat
+PROCESS_TYPE = os.environ.get("SVC_PROCESS", "command")  # set by the supervisor: web, worker or beat
 BASE_DIR = env.ROOT
 VERSION = "0.1.0"
 
@@ -32,7 +32,7 @@ DEBUG = ENVIRONMENT.debug
 SECRET_KEY = ENVIRONMENT.secret_key or DATA_FOLDER.secret("secret_key", get_random_secret_key)
 # The words of system.outbound.Policy, for calls to addresses that an administrator typed; loaded by who calls.
 OUTBOUND_POLICY = {
-    "allow_http": ENVIRONMENT.lets_http_idp,
+    "allow_http": ENVIRONMENT.allows_http_idp,
     "allow_private": ENVIRONMENT.private_idp,
     "ca_bundle": ENVIRONMENT.ca_bundle,
 }
@@ -63,7 +63,7 @@ BASE_URL = ENVIRONMENT.base_url
 TRUSTED_PROXIES = ENVIRONMENT.trusted_proxies
 
 
-def host_names() -> list[str]:
+def default_allowed_hosts() -> list[str]:
     """Names this service answers to when ALLOWED_HOSTS is not set."""
     names = [urlsplit(BASE_URL).hostname or ""] if BASE_URL else []
     if ENVIRONMENT.host not in ("0.0.0.0", "::"):
@@ -73,7 +73,7 @@ def host_names() -> list[str]:
     return names
 
 
-ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts) or host_names()
+ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts) or default_allowed_hosts()
 CSRF_TRUSTED_ORIGINS = [BASE_URL] if BASE_URL else []
 
 INSTALLED_APPS = [
@@ -137,9 +137,11 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": connections.database(ENVIRONMENT.database_url or Postgres(DATA_FOLDER).url, PROCESS)}
+DATABASES = {"default": connections.database_entry(ENVIRONMENT.database_url or Postgres(DATA_FOLDER).url, PROCESS_TYPE)}
 if ENVIRONMENT.database_replica_url:
-    DATABASES["replica"] = connections.database(ENVIRONMENT.database_replica_url, PROCESS, "DATABASE_REPLICA_URL")
+    DATABASES["replica"] = connections.database_entry(
+        ENVIRONMENT.database_replica_url, PROCESS_TYPE, "DATABASE_REPLICA_URL"
+    )
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = ENVIRONMENT.redis_url or Valkey(DATA_FOLDER).url
@@ -221,7 +223,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_SCHEMA_CLASS": "system.openapi.ServiceSchema",
     "EXCEPTION_HANDLER": "system.http.error_responses.exception_handler",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "system.http.error_responses.AlwaysJSON",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "system.http.error_responses.JsonOnlyNegotiation",
     "NON_FIELD_ERRORS_KEY": "",
 }
 SPECTACULAR_SETTINGS = {

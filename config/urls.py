@@ -6,7 +6,7 @@ from django.views.generic import RedirectView
 
 import tableapi.urls
 from accounts.http.pages import SignOut
-from config.api_docs import Redoc, RedocBundle, Schema, Swagger
+from config.api_docs import RedocBundle, RedocView, SchemaView, SwaggerView
 from system.monitoring import health, metrics
 
 urlpatterns = [
@@ -18,9 +18,9 @@ urlpatterns = [
     path("admin/logout/", SignOut.as_view()),
     path("admin/password_change/", RedirectView.as_view(pattern_name="account")),
     path("admin/", admin.site.urls),
-    path("api/schema", Schema.as_view(), name="schema"),
-    path("api/docs", Swagger.as_view(), name="docs"),
-    path("api/docs/reference", Redoc.as_view(), name="reference"),
+    path("api/schema", SchemaView.as_view(), name="schema"),
+    path("api/docs", SwaggerView.as_view(), name="docs"),
+    path("api/docs/reference", RedocView.as_view(), name="reference"),
     path("api/docs/redoc.js", RedocBundle.as_view(), name="redoc-bundle"),
     path("sso/", include("sso.urls")),
     path("", include("collections_app.urls")),
@@ -29,6 +29,6 @@ urlpatterns = [
 ]
 
 handler400 = "system.http.error_pages.bad_request"
-handler403 = "system.http.error_pages.denied"
+handler403 = "system.http.error_pages.access_denied"
 handler404 = "system.http.error_pages.not_found"
-handler500 = "system.http.error_pages.fault"
+handler500 = "system.http.error_pages.server_error"

@@ -8,10 +8,10 @@ from billiard.pool import EX_RECYCLE
 from celery.concurrency import asynpool, prefork
 
 # Short tasks import a few modules, the libraries and the model that load a document more than a hundred.
-MAX_IMPORTED = 50
+MAX_NEW_MODULES = 50
 IDLE_S = 7.0
 # Periodic tasks take less. They do not keep a child that is otherwise idle.
-SHORT_TASK_S = 0.1
+SHORT_TASK_CPU_S = 0.1
 
 
 class Child(asynpool.Worker):
@@ -26,10 +26,10 @@ class Child(asynpool.Worker):
 
         def wait_for_job() -> Any:
             nonlocal used_s, ends_at
-            if process_time() - used_s > SHORT_TASK_S:
+            if process_time() - used_s > SHORT_TASK_CPU_S:
                 ends_at = monotonic() + IDLE_S
             # The child has read no task, so none is lost. What the parent sends now, it sends again to another child.
-            if len(sys.modules) - imported_before > MAX_IMPORTED:
+            if len(sys.modules) - imported_before > MAX_NEW_MODULES:
                 left_s = ends_at - monotonic()
                 if left_s <= 0 or not child.inq._reader.poll(left_s):
                     sys.exit(EX_RECYCLE)

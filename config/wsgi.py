@@ -23,7 +23,7 @@ from config.env import secret_names
 from system.http.gateway import Gateway
 
 # No view accepts this type, so the response is 415.
-UNREADABLE = "application/octet-stream"
+UNSUPPORTED_TYPE = "application/octet-stream"
 
 django.setup()
 
@@ -79,8 +79,8 @@ def readable_type(header: str) -> str:
         _, parameters = parse_header_parameters(header)
         is_utf8 = codecs.lookup(parameters.get("charset", "utf-8")).name == "utf-8"
     except (ValueError, LookupError, TypeError):
-        return UNREADABLE
-    return header if is_utf8 else UNREADABLE
+        return UNSUPPORTED_TYPE
+    return header if is_utf8 else UNSUPPORTED_TYPE
 
 
 def warm_up() -> None:

@@ -77,10 +77,10 @@ def background(request: HttpRequest) -> dashboard.Tile | None:
     return dashboard.Tile(
         title="Background work",
         figure="Running" if not silent else "Needs attention",
-        about="All background services are running." if not silent else f"Not responding: {', '.join(silent)}.",
-        address=dashboard.Link("", "", "django_celery_beat.PeriodicTask").address,
+        description="All background services are running." if not silent else f"Not responding: {', '.join(silent)}.",
+        url=dashboard.Link("", "", "django_celery_beat.PeriodicTask").url,
         icon="settings_heart",
-        is_worrying=bool(silent),
+        needs_attention=bool(silent),
     )
 
 
@@ -91,5 +91,5 @@ def deletions(request: HttpRequest) -> dashboard.Tile | None:
     count = DeletionLogEntry.objects.count()
     link = dashboard.Link("", "", "system.DeletionLogEntry")
     return dashboard.Tile(
-        "Deleted records", str(count), "View what was deleted and by whom", link.address, "delete_history"
+        "Deleted records", str(count), "View what was deleted and by whom", link.url, "delete_history"
     )

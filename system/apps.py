@@ -9,7 +9,7 @@ from django.db.models.signals import post_delete, post_migrate
 def after_migrate(**_: Any) -> None:
     from system import properties
 
-    properties.make_rows()
+    properties.create_rows()
 
 
 class SystemConfig(AppConfig):

@@ -23,14 +23,14 @@ PREPARED_AFTER = 5
 MAX_PREPARED = 100
 
 # Classes of SQLSTATE after which a statement is prepared again: its table has changed, or it is not prepared any more.
-PLAN_ERRORS = ("0A", "26", "42")
+STALE_PLAN_SQLSTATES = ("0A", "26", "42")
 
-PLACEHOLDER = re.compile(r"%\((\w+)\)s")
+PLACEHOLDER_PATTERN = re.compile(r"%\((\w+)\)s")
 # The text of a statement and the types of its values.
-Key = tuple[bytes, Any]
+StatementKey = tuple[bytes, Any]
 
 
-class Result:
+class StatementResult:
     def __init__(self, result: pq.abc.PGresult, transformer: Any) -> None:
         self._result = result
         self._transformer = transformer
@@ -52,20 +52,20 @@ class ConnectionStatements:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
         self.prepared_after: int | None = PREPARED_AFTER
-        self._counts: OrderedDict[Key, int] = OrderedDict()
-        self._names: OrderedDict[Key, bytes] = OrderedDict()
-        self._unused: list[bytes] = []
+        self._run_counts: OrderedDict[StatementKey, int] = OrderedDict()
+        self._names: OrderedDict[StatementKey, bytes] = OrderedDict()
+        self._names_to_close: list[bytes] = []
         self._numbers = count()
 
-    def run(self, text: bytes, values: Sequence[Any]) -> Result:
+    def run(self, text: bytes, values: Sequence[Any]) -> StatementResult:
         """With PostgreSQL's own placeholders, so that the text is not parsed here."""
         connection: Any = self.connection.pgconn
         transformer = Transformer(self.connection)
         parameters = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
         if not self.connection.autocommit and connection.transaction_status == pq.TransactionStatus.IDLE:
             self._check(connection.exec_(b"BEGIN"))
-        if self._unused and connection.transaction_status != pq.TransactionStatus.INERROR:
-            self._check(connection.close_prepared(self._unused.pop()))
+        if self._names_to_close and connection.transaction_status != pq.TransactionStatus.INERROR:
+            self._check(connection.close_prepared(self._names_to_close.pop()))
         key = (text, transformer.types)
         name = self._prepared(key)
         if name is None:
@@ -75,29 +75,29 @@ class ConnectionStatements:
         try:
             self._check(result)
         except psycopg.Error as error:
-            if name is not None and (error.sqlstate or "")[:2] in PLAN_ERRORS:
-                self._unused.append(self._names.pop(key))
+            if name is not None and (error.sqlstate or "")[:2] in STALE_PLAN_SQLSTATES:
+                self._names_to_close.append(self._names.pop(key))
             raise
-        return Result(result, transformer)
+        return StatementResult(result, transformer)
 
-    def _prepared(self, key: Key) -> bytes | None:
+    def _prepared(self, key: StatementKey) -> bytes | None:
         name = self._names.get(key)
         if name is not None:
             self._names.move_to_end(key)
             return name
         if self.prepared_after is None:
             return None
-        times = self._counts.pop(key, 0) + 1
+        times = self._run_counts.pop(key, 0) + 1
         if times <= self.prepared_after:
-            self._counts[key] = times
-            if len(self._counts) > MAX_PREPARED:
-                self._counts.popitem(last=False)
+            self._run_counts[key] = times
+            if len(self._run_counts) > MAX_PREPARED:
+                self._run_counts.popitem(last=False)
             return None
         name = f"statement_{next(self._numbers)}".encode()
         self._check(self.connection.pgconn.prepare(name, *key))
         self._names[key] = name
         if len(self._names) > MAX_PREPARED:
-            self._unused.append(self._names.popitem(last=False)[1])
+            self._names_to_close.append(self._names.popitem(last=False)[1])
         return name
 
     def _check(self, result: pq.abc.PGresult) -> None:
@@ -109,7 +109,7 @@ class ConnectionStatements:
         raise error
 
 
-def run_sql(text: bytes, values: Sequence[Any], alias: str = DEFAULT_DB_ALIAS) -> Result:
+def run_sql(text: bytes, values: Sequence[Any], alias: str = DEFAULT_DB_ALIAS) -> StatementResult:
     connection: Any = connections[alias]
     connection.close_if_health_check_failed()
     connection.ensure_connection()
@@ -117,7 +117,7 @@ def run_sql(text: bytes, values: Sequence[Any], alias: str = DEFAULT_DB_ALIAS) -
         return connection.statements.run(text, values)  # type: ignore[no-any-return]
 
 
-def run_named_sql(sql: str, values: Mapping[str, Any]) -> Result:
+def run_named_sql(sql: str, values: Mapping[str, Any]) -> StatementResult:
     """With placeholders such as `%(name)s`."""
     text, names = with_numbered_placeholders(sql)
     return run_sql(text, [values[name] for name in names])
@@ -130,5 +130,5 @@ def with_numbered_placeholders(sql: str) -> tuple[bytes, tuple[str, ...]]:
     (b'SELECT $1, $2, $1', ('a', 'b'))
     """
     names: dict[str, int] = {}
-    text = PLACEHOLDER.sub(lambda match: f"${names.setdefault(match[1], len(names) + 1)}", sql)
+    text = PLACEHOLDER_PATTERN.sub(lambda match: f"${names.setdefault(match[1], len(names) + 1)}", sql)
     return text.encode(), tuple(names)

@@ -6,7 +6,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
 
-class Undecipherable(Exception):
+class DecryptionFailed(Exception):
     """A stored secret was encrypted with a key that is not among SVC_SECRET_KEYS."""
 
 
@@ -23,10 +23,10 @@ def decrypt(stored: str) -> str:
     try:
         return _keys(tuple(settings.SECRET_ENCRYPTION_KEYS)).decrypt(stored.encode()).decode()
     except InvalidToken:
-        raise Undecipherable("A stored secret cannot be read with the keys of SVC_SECRET_KEYS.") from None
+        raise DecryptionFailed("A stored secret cannot be read with the keys of SVC_SECRET_KEYS.") from None
 
 
-def is_newest(stored: str) -> bool:
+def uses_newest_key(stored: str) -> bool:
     try:
         Fernet(settings.SECRET_ENCRYPTION_KEYS[0]).decrypt(stored.encode())
     except InvalidToken:
@@ -39,4 +39,4 @@ def rotate(stored: str) -> str:
     try:
         return _keys(tuple(settings.SECRET_ENCRYPTION_KEYS)).rotate(stored.encode()).decode()
     except InvalidToken:
-        raise Undecipherable("A stored secret cannot be read with the keys of SVC_SECRET_KEYS.") from None
+        raise DecryptionFailed("A stored secret cannot be read with the keys of SVC_SECRET_KEYS.") from None

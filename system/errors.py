@@ -11,10 +11,10 @@
     ├── PreconditionFailed   412  changed since the caller read it
     ├── TooLarge             413  a body over its limit
     ├── QueryTooLong         414  a query string over its limit
-    ├── UnsupportedMedia     415  a body of another type
+    ├── UnsupportedMediaType 415  a body of another type
     ├── Invalid              422  understood, but the values are wrong
     ├── QueryTooSlow         422  a statement hit its time limit
-    ├── TooMany              429  too many requests or failed attempts
+    ├── TooManyRequests      429  too many requests or failed attempts
     └── Unavailable          503  try again later
 
 `system.http.error_responses.error_response` turns them into responses. Messages never contain SQL, names of hidden
@@ -71,13 +71,13 @@ class ServiceError(Exception):
         return item
 
 
-Kind = TypeVar("Kind", bound=ServiceError)
+ErrorT = TypeVar("ErrorT", bound=ServiceError)
 
 
-def combined(errors: Sequence[Kind]) -> Kind:
+def combine_errors(errors: Sequence[ErrorT]) -> ErrorT:
     """The first error with up to MAX_ERRORS - 1 others of the same status, because a response has one status.
 
-    >>> [item["field"] for item in combined([Invalid(field="a"), Conflict(field="b"), Invalid(field="c")]).as_items()]
+    >>> [item["field"] for item in combine_errors([Invalid(field="a"), Conflict(), Invalid(field="c")]).as_items()]
     ['a', 'c']
     """
     first = errors[0]
@@ -146,7 +146,7 @@ class QueryTooLong(ServiceError):
     message = "The query string is too long."
 
 
-class UnsupportedMedia(ServiceError):
+class UnsupportedMediaType(ServiceError):
     status = 415
     code = "unsupported_media_type"
     message = "Send application/json."
@@ -167,7 +167,7 @@ class QueryTooSlow(ServiceError):
     )
 
 
-class TooMany(ServiceError):
+class TooManyRequests(ServiceError):
     status = 429
     code = "too_many_requests"
     message = "Too many requests. Try again later."

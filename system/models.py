@@ -30,7 +30,7 @@ class Property(Record):
         return self.name
 
     def clean(self) -> None:
-        definition = property_definitions.KNOWN.get(self.name)
+        definition = property_definitions.DEFINITIONS.get(self.name)
         if definition is None:
             message = "There is no property with this name."
             # The form of a property that is no longer defined has no field for its name.
@@ -42,10 +42,10 @@ class Property(Record):
 
     def save(self, *positional: object, **options: object) -> None:
         super().save(*positional, **options)
-        property_definitions.VALUES.clear()
+        property_definitions.VALUE_CACHE.clear()
 
     def delete(self, *positional: object, **options: object) -> tuple[int, dict[str, int]]:
-        if self.name in property_definitions.KNOWN:
+        if self.name in property_definitions.DEFINITIONS:
             raise ValidationError("System properties cannot be deleted. Clear the value instead.")
         return super().delete(*positional, **options)
 

@@ -22,14 +22,14 @@ SECURITY: list[Object] = [{"access_key": []}, {"password": []}]
 
 READ_ERRORS: Errors = (
     errors.BadRequest, errors.Unauthenticated, errors.NotFound, errors.QueryTooLong, errors.QueryTooSlow,
-    errors.TooMany, errors.Unavailable,
+    errors.TooManyRequests, errors.Unavailable,
 )  # fmt: skip
 WRITE_ERRORS: Errors = (errors.AccessDenied, errors.Conflict)
-BODY_ERRORS: Errors = (errors.TimedOut, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMedia)
+BODY_ERRORS: Errors = (errors.TimedOut, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMediaType)
 # Errors that `with_errors` adds to every operation, and to every operation with a body.
-COMMON_ERRORS: Errors = (errors.Unauthenticated, errors.QueryTooSlow, errors.TooMany, errors.Unavailable)
+COMMON_ERRORS: Errors = (errors.Unauthenticated, errors.QueryTooSlow, errors.TooManyRequests, errors.Unavailable)
 COMMON_BODY_ERRORS: Errors = (
-    errors.BadRequest, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMedia, errors.Invalid,
+    errors.BadRequest, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMediaType, errors.Invalid,
 )  # fmt: skip
 
 ERROR: Object = {
@@ -127,7 +127,7 @@ def error_component(error: type[ServiceError]) -> Object:
     response["content"]["application/json"]["example"] = example
     if error is errors.Unauthenticated:
         response["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}, "example": CHALLENGE}}
-    if error in (errors.TooMany, errors.Unavailable):
+    if error in (errors.TooManyRequests, errors.Unavailable):
         response["headers"] = {
             "Retry-After": {
                 "description": "The number of seconds to wait before a retry.",

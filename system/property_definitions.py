@@ -10,8 +10,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from system.process_cache import WeightedCache
 
-CACHE_BYTES = 4 * 1024 * 1024
-PER_PROPERTY = 400
+CACHE_LIMIT_BYTES = 4 * 1024 * 1024
+PROPERTY_OVERHEAD_BYTES = 400
 
 
 def as_boolean(value: str) -> bool:
@@ -39,7 +39,7 @@ READERS: dict[str, Callable[[str], Any]] = {
 }  # fmt: skip
 
 
-def own_address(value: str) -> None:
+def check_own_url(value: str) -> None:
     """Refuse addresses that are neither a path nor a URL of this service.
 
     An administrator of the sign-in connection must not be able to redirect visitors to another site.
@@ -54,14 +54,14 @@ def own_address(value: str) -> None:
         raise ValueError("The path must begin with a slash.")
 
 
-def welcome_page(value: str) -> None:
+def check_welcome_page(value: str) -> None:
     if any(character.isspace() or not character.isprintable() for character in value):
         raise ValueError("A URL cannot contain spaces; use %20.")
-    own_address(value)
+    check_own_url(value)
 
 
 @dataclass(frozen=True)
-class Definition:
+class PropertyDefinition:
     """A property; `check` raises ValueError with a message for the administrator."""
 
     name: str
@@ -87,30 +87,30 @@ class Definition:
         return text
 
 
-WELCOME_PAGE = Definition(
+WELCOME_PAGE = PropertyDefinition(
     "svc.welcome_page.url",
     "string",
     "",
-    "URL to which anonymous visitors of / are redirected. If empty, they are redirected to the sign-in page. An active single sign-on connection "
-    "sets it to its Redirect URI.",
-    welcome_page,
+    "URL to which anonymous visitors of / are redirected. If empty, they are redirected to the "
+    "sign-in page. An active single sign-on connection sets it to its Redirect URI.",
+    check_welcome_page,
 )
-CASE_SENSITIVE = Definition(
+CASE_SENSITIVE = PropertyDefinition(
     "svc.login.username.sensitivity.enabled",
     "boolean",
     "true",
     "Whether logins are case-sensitive at sign-in: by password, by API and by single sign-on.",
 )
-WYSIWYG_COLUMNS = Definition(
+WYSIWYG_COLUMNS = PropertyDefinition(
     "wysiwyg.columns.rest_api_json_mode",
     "list",
     "",
     "IDs of converted text columns that the Table API returns as HTML, separated by commas.",
 )
 # The row of each is created after the next migration.
-KNOWN = {known.name: known for known in (WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS)}
+DEFINITIONS = {known.name: known for known in (WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS)}
 
 # The stored text of each property, with the time when it was read.
-VALUES: WeightedCache[str, tuple[float, str]] = WeightedCache(
-    "properties", limit=CACHE_BYTES, weigh=lambda name, entry: PER_PROPERTY + len(entry[1])
+VALUE_CACHE: WeightedCache[str, tuple[float, str]] = WeightedCache(
+    "properties", limit=CACHE_LIMIT_BYTES, weigh=lambda name, entry: PROPERTY_OVERHEAD_BYTES + len(entry[1])
 )

@@ -28,7 +28,7 @@ def boot() -> Path:
         process = supervisor.start(Child(name, command, stop_signal=server.stop_signal))
         if not wait_until_ready(server, process):
             raise RuntimeError(f"{name} did not start")
-    Postgres(folder).make_database()
+    Postgres(folder).create_database()
     atexit.register(shut_down, supervisor, root)
     return root
 

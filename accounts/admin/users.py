@@ -20,7 +20,7 @@ from unfold.forms import AdminPasswordChangeForm, UserCreationForm
 from accounts.admin.last_admin_guard import LastAdminGuard
 from accounts.models import Company, Group, User, UserGroup, UserRole
 from system.admin_site.history_page import RelatedRecords
-from system.admin_site.name_lists import first_of
+from system.admin_site.name_lists import summarize_names
 from system.admin_site.site import RecordAdmin, TrackedAdmin
 from system.registry import Registry
 
@@ -158,7 +158,7 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         if others := [str(other) for other in User.objects.similar_to(obj)[: MAX_NAMED + 1]]:
-            names = first_of(others, MAX_NAMED)
+            names = summarize_names(others, MAX_NAMED)
             messages.warning(request, f"{obj} may be a duplicate of {names}.")
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
@@ -179,7 +179,7 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
     def _warn(self, request: HttpRequest, user: User) -> None:
         others = User.objects.with_email(user.email).exclude(pk=user.pk).order_by("login")
         if logins := [other.login for other in others[: MAX_NAMED + 1]]:
-            messages.warning(request, f"{SHARED_EMAIL} Also: {first_of(logins, MAX_NAMED)}.")
+            messages.warning(request, f"{SHARED_EMAIL} Also: {summarize_names(logins, MAX_NAMED)}.")
 
     @admin.display(description="Password")
     def password_state(self, obj: User) -> str:

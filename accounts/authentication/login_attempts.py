@@ -20,7 +20,7 @@ from django.db.models.functions import Now
 
 from accounts.models.failed_attempts import FailedAttempts
 from system.error_details import is_disk_full
-from system.errors import TooMany
+from system.errors import TooManyRequests
 from system.plain_sql import fetch_rows
 
 WINDOW = timedelta(minutes=15)
@@ -70,7 +70,7 @@ def locked_logins() -> int:
 
 
 def count_one(what: str, address: str, most: int) -> None:
-    """Counts an action that needs no account; raises TooMany when one address exceeds the limit within the window."""
+    """Counts an action that needs no account; raises TooManyRequests when one address exceeds the limit."""
     with transaction.atomic():
         _count_attempt(hashlib.sha256(f"\n{what}\n{network(address)}".encode()).hexdigest(), most, "Too many requests.")
 
@@ -78,7 +78,7 @@ def count_one(what: str, address: str, most: int) -> None:
 def _count_attempt(key: str, most: int, message: str) -> None:
     ((count, wait_s),) = fetch_rows(RESERVE, {"key": key, "window": f"{WINDOW.total_seconds()} seconds"})
     if count > most:
-        raise TooMany(f"{message} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
+        raise TooManyRequests(f"{message} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
 
 
 class MemoryCounters:
@@ -99,7 +99,7 @@ class MemoryCounters:
             self.counters[key] = started_at, min(count + 1, most + 1)
         if count >= most:
             wait_s = math.ceil(started_at + window_s - time.monotonic())
-            raise TooMany(f"{FAILED_ATTEMPTS} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
+            raise TooManyRequests(f"{FAILED_ATTEMPTS} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
 
     def clear(self, key: str) -> None:
         with self.lock:
@@ -133,7 +133,7 @@ class PasswordAttempt:
         return hashlib.sha256(network(self.address).encode()).hexdigest()
 
     def reserve(self) -> None:
-        """Counts this attempt as failed until it succeeds; raises TooMany when a limit is reached.
+        """Counts this attempt as failed until it succeeds; raises TooManyRequests when a limit is reached.
 
         Refused attempts are not counted: a script that repeats an old password must not lock out its address.
         """

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 
 from accounts.authentication import access_keys, passwords
 from accounts.models import User
-from system.errors import CHALLENGE, TooMany, Unauthenticated
+from system.errors import CHALLENGE, TooManyRequests, Unauthenticated
 from system.http import django_request
 from system.records import acting_user
 
@@ -49,7 +49,7 @@ class Basic(BaseAuthentication):
             user = passwords.verify(login, password, request.META.get("REMOTE_ADDR", ""))
         except Unauthenticated:
             raise AuthenticationFailed from None
-        except TooMany as error:
+        except TooManyRequests as error:
             raise Throttled(wait=error.retry_after_s) from None
         acting_user.become(user.pk)
         return user, "basic"

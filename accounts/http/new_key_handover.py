@@ -19,5 +19,5 @@ def take(session: Any, page: str) -> tuple[str, str] | None:
     _, name, stored = session.pop(SLOT)
     try:
         return name, encryption.decrypt(stored)
-    except encryption.Undecipherable:  # the encryption key was removed in between
+    except encryption.DecryptionFailed:  # the encryption key was removed in between
         return None

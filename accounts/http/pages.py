@@ -20,7 +20,7 @@ from accounts.http.forms import KeyForm, OwnPasswordForm, ProfileForm, SignInFor
 from accounts.models import AccessKey, Session, User
 from accounts.models.sessions import own_row
 from system import properties
-from system.errors import NotFound, TooMany
+from system.errors import NotFound, TooManyRequests
 from system.http import start_page
 
 # The page on which a key that is created here is shown.
@@ -60,7 +60,7 @@ class SignIn(View):
             return self._show(request, form, next_url, status=400)
         try:
             user = authenticate(request, username=form.cleaned_data["login"], password=form.cleaned_data["password"])
-        except TooMany as error:
+        except TooManyRequests as error:
             form.add_error(None, error.message)
             response = self._show(request, form, next_url, status=429)
             response["Retry-After"] = str(error.retry_after_s)

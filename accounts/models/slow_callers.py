@@ -14,7 +14,7 @@ from django.db.models import Case, F, Q, When
 from django.db.models.functions import Least, Now
 from django.utils import timezone
 
-from system.errors import TooMany
+from system.errors import TooManyRequests
 
 MAX_SLOW = 2
 LIMITED_FOR = timedelta(seconds=60)
@@ -46,14 +46,14 @@ class SlowCaller(models.Model):
             self.slow_statements, self.slow_at = rows.values_list("slow_statements", "slow_at").get()
 
     def one_at_a_time(self) -> AbstractContextManager[None]:
-        """Around a request of this user; raises TooMany if the user is limited and another one is running."""
+        """Around a request of this user; raises TooManyRequests if the user is limited and another one is running."""
         return self._turn() if self.is_limited else nullcontext()
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
         # A lock of the session, because a request can have several transactions; it ends with a lost connection.
         if not self._call("pg_try_advisory_lock"):
-            raise TooMany(
+            raise TooManyRequests(
                 "Your last queries took too long, so your requests run one at a time for a minute. Another one is "
                 "running; try again when it has ended."
             )

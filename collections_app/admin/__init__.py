@@ -29,8 +29,8 @@ dashboard.group(
 
 
 @start_page.register_entry
-def collections_entry(request: HttpRequest) -> start_page.Entry | None:
-    return start_page.Entry("Collections", "Search documents and add your own.", reverse("collections"))
+def collections_entry(request: HttpRequest) -> start_page.StartPageEntry | None:
+    return start_page.StartPageEntry("Collections", "Search documents and add your own.", reverse("collections"))
 
 
 @dashboard.tile(order=30)
@@ -52,5 +52,5 @@ def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     warnings = [f"{totals.failed} failed."] if totals.failed else []
     if is_late:
         warnings.append(f"The oldest queued document has waited for {timesince(oldest)}.")
-    url = dashboard.Link("", "", "collections_app.Document").address + ("?state=failed" if totals.failed else "")
-    return dashboard.Tile("Documents", str(ready), caption, url, "folder_open", worries=" ".join(warnings))
+    url = dashboard.Link("", "", "collections_app.Document").url + ("?state=failed" if totals.failed else "")
+    return dashboard.Tile("Documents", str(ready), caption, url, "folder_open", warnings=" ".join(warnings))

@@ -21,7 +21,7 @@ from collections_app.admin.collection_form import NAME_TAKEN, CollectionForm
 from collections_app.documents import counts, deletion
 from collections_app.models import Collection, Document, Version
 from collections_app.vectors import reembedding as reembed
-from system.admin_site.name_lists import named
+from system.admin_site.name_lists import shorten_names
 from system.admin_site.site import TrackedAdmin
 from system.errors import Conflict, NotFound, ServiceError
 
@@ -38,7 +38,7 @@ def collections_with_role(role: Role) -> Iterator[str]:
     for role_kind in ("readers", "writers"):
         has_role = {f"{role_kind.removesuffix('s')}_roles__contains": [role.pk]}
         collections = Collection.objects.filter(deleted_at__isnull=True, **has_role)
-        yield from named(
+        yield from shorten_names(
             [
                 f"Not deleted: the collection “{name}”, which will lose this role from its {role_kind}"
                 for name in collections
@@ -167,7 +167,7 @@ class CollectionAdmin(TrackedAdmin):
         for obj in objs:
             count = counts_by_id[obj.pk].documents
             deleted.append(f"{obj}, with {count} document{pluralize(count)}")
-        return named(deleted), {"collections": len(objs)}, set(), named(protected)
+        return shorten_names(deleted), {"collections": len(objs)}, set(), shorten_names(protected)
 
     def delete_model(self, request: HttpRequest, obj: Collection) -> None:
         try:

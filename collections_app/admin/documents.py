@@ -16,7 +16,7 @@ from collections_app import access
 from collections_app.documents import counts
 from collections_app.models import Document, Version
 from collections_app.models.documents import VersionState
-from system.admin_site.name_lists import MAX_NAMED
+from system.admin_site.name_lists import MAX_NAMES_SHOWN
 from system.admin_site.site import ReadOnlyAdmin
 from system.records.history import name_of
 
@@ -42,12 +42,12 @@ class CollectionFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         readable = access.readable_collections(request.user).values_list("pk", "name")  # type: ignore[arg-type]
-        choices = list(readable[: MAX_NAMED + 1])
-        if len(choices) <= MAX_NAMED:
+        choices = list(readable[: MAX_NAMES_SHOWN + 1])
+        if len(choices) <= MAX_NAMES_SHOWN:
             return choices
-        self.title = f"collection (first {MAX_NAMED})"
+        self.title = f"collection (first {MAX_NAMES_SHOWN})"
         selected = readable.filter(pk=request.GET.get(self.parameter_name, ""))
-        return list(dict.fromkeys([*choices[:MAX_NAMED], *selected]))
+        return list(dict.fromkeys([*choices[:MAX_NAMES_SHOWN], *selected]))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> QuerySet[Document]:
         return queryset.filter(collection=self.value()) if self.value() else queryset

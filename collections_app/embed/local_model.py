@@ -21,7 +21,7 @@ Encode = Callable[[list[str]], Any]
 
 # A model holds a vector for each token of a batch, padded to the longest text. Four times as many bytes need 1.2 times
 # the CPU, because they do not fit into the processor's cache.
-BYTES_AT_ONCE = 8_000
+MAX_BATCH_BYTES = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ LOCAL_MODELS = {
 }  # fmt: skip
 
 
-def row(name: str | None) -> LocalModel:
+def local_model(name: str | None) -> LocalModel:
     """The model of this name, or the default."""
     model = next(iter(LOCAL_MODELS.values())) if name is None else LOCAL_MODELS.get(name)
     if model is None:
@@ -118,35 +118,35 @@ def _encode(model: LocalModel) -> Encode:
         return _loaded[model.name]
 
 
-class Local:
+class LocalProvider:
     """A provider that embeds in this process."""
 
     provider = "local"
 
     def __init__(self, model: LocalModel) -> None:
-        self._row = model
+        self._model = model
         self.model = model.name
         self.dimensions = model.dimensions
 
     def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
         """Always finishes before any deadline, so `within_s` is ignored."""
-        return self._embed([self._row.before_documents + vector_checks.readable(text) for text in texts])
+        return self._embed([self._model.before_documents + vector_checks.sendable_text(text) for text in texts])
 
     def embed_query(self, text: str) -> list[float]:
-        return self._embed([self._row.before_queries + vector_checks.readable(text)])[0]
+        return self._embed([self._model.before_queries + vector_checks.sendable_text(text)])[0]
 
     def _embed(self, texts: list[str]) -> Vectors:
         import numpy  # noqa: PLC0415
 
-        encode = _encode(self._row)
+        encode = _encode(self._model)
         vectors = numpy.empty((len(texts), self.dimensions), dtype=numpy.float64)
-        for places in _groups([len(text.encode()) for text in texts]):
-            vectors[places] = encode([texts[place] for place in places])
+        for indexes in _groups([len(text.encode()) for text in texts]):
+            vectors[indexes] = encode([texts[index] for index in indexes])
         # Chosen: a text that is meaningless to the model gets the vector of a full stop, so that each chunk has one.
         is_meaningless = ~numpy.isfinite(vectors).all(axis=1) | ~vectors.any(axis=1)
         if is_meaningless.any():
-            vectors[is_meaningless] = encode([vector_checks.BLANK])[0]
-        return vector_checks.at_length_1(vectors)
+            vectors[is_meaningless] = encode([vector_checks.BLANK_TEXT])[0]
+        return vector_checks.scale_to_unit_length(vectors)
 
 
 def _groups(sizes: list[int]) -> Iterator[list[int]]:
@@ -156,10 +156,10 @@ def _groups(sizes: list[int]) -> Iterator[list[int]]:
     [[0, 2], [1], [3]]
     """
     group: list[int] = []
-    for place in sorted(range(len(sizes)), key=sizes.__getitem__):
-        if group and (len(group) + 1) * sizes[place] > BYTES_AT_ONCE:
+    for index in sorted(range(len(sizes)), key=sizes.__getitem__):
+        if group and (len(group) + 1) * sizes[index] > MAX_BATCH_BYTES:
             yield group
             group = []
-        group.append(place)
+        group.append(index)
     if group:
         yield group

@@ -62,7 +62,7 @@ class ProviderConnection:
 
     def embed(self, request: EmbeddingRequest, deadline: float) -> Vectors:
         body = self._connection.send(request, deadline)
-        return vector_checks.unit(vector_checks.read_answer(body, len(request.texts)), request.dimensions)
+        return vector_checks.unit_vectors(vector_checks.read_response(body, len(request.texts)), request.dimensions)
 
     def renew(self) -> None:
         """Replace the connections after a request exceeded its deadline, for example by a slow trickle of bytes."""
@@ -93,7 +93,7 @@ class OpenAICompatible:
         provider = self._connect()
         limits = provider.limits
         deadline = time.monotonic() + min(within_s or limits.total_s, limits.total_s)
-        batches = split_batches([vector_checks.readable(text) for text in texts], limits.batch)
+        batches = split_batches([vector_checks.sendable_text(text) for text in texts], limits.batch)
         cancelled = threading.Event()
         futures = [
             provider.documents.submit(self._with_retries, provider, batch, deadline, cancelled) for batch in batches
@@ -109,7 +109,7 @@ class OpenAICompatible:
     def embed_query(self, text: str) -> list[float]:
         provider = self._connect()
         deadline = time.monotonic() + provider.limits.query_s
-        future = provider.queries.submit(self._embed_once, provider, [vector_checks.readable(text)], deadline)
+        future = provider.queries.submit(self._embed_once, provider, [vector_checks.sendable_text(text)], deadline)
         (vector,) = _wait_for(provider, future, deadline)
         return vector
 

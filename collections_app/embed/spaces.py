@@ -18,7 +18,7 @@ from system import process_cache
 from . import local_model
 from .circuit_breaker import CircuitBreaker
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .local_model import Local
+from .local_model import LocalProvider
 from .openai_compatible import (
     TOO_MANY_DIMENSIONS,
     OpenAICompatible,
@@ -100,9 +100,9 @@ process_cache.register("embedding providers", reset_providers)
 def default_space() -> EmbeddingSpace:
     """The space that the operator chose for new collections."""
     configured: dict[str, Any] = settings.EMBEDDING
-    if configured["provider"] == Local.provider:
-        row = local_model.row(configured["model"])
-        return _get_or_create_space(Local.provider, row.name, row.dimensions)
+    if configured["provider"] == LocalProvider.provider:
+        row = local_model.local_model(configured["model"])
+        return _get_or_create_space(LocalProvider.provider, row.name, row.dimensions)
     model = configured["model"]
     requested: int | None = configured["dimensions"]
     dimensions = requested or _native_dimensions(model)
@@ -112,11 +112,11 @@ def default_space() -> EmbeddingSpace:
 def is_default(space: EmbeddingSpace) -> bool:
     """Whether new collections would get this space, as far as that is known without a request to the provider."""
     configured: dict[str, Any] = settings.EMBEDDING
-    is_local = configured["provider"] == Local.provider
-    model = local_model.row(configured["model"]).name if is_local else configured["model"]
+    is_local = configured["provider"] == LocalProvider.provider
+    model = local_model.local_model(configured["model"]).name if is_local else configured["model"]
     # Without the setting, the model decides how many dimensions there are.
     dimensions = None if is_local else configured["dimensions"]
-    provider = Local.provider if is_local else OpenAICompatible.provider
+    provider = LocalProvider.provider if is_local else OpenAICompatible.provider
     return (space.provider, space.model) == (provider, model) and dimensions in (None, space.dimensions)
 
 
@@ -215,8 +215,8 @@ class Embedder:
 
 
 def _provider(space: EmbeddingSpace) -> Provider:
-    if space.provider == Local.provider and space.model in local_model.LOCAL_MODELS:
-        return Local(local_model.LOCAL_MODELS[space.model])
+    if space.provider == LocalProvider.provider and space.model in local_model.LOCAL_MODELS:
+        return LocalProvider(local_model.LOCAL_MODELS[space.model])
     if space.provider == OpenAICompatible.provider and _is_reachable():
         return OpenAICompatible(
             model=space.model,
@@ -238,7 +238,7 @@ def _provider_connection() -> ProviderConnection:
             endpoint = ProviderEndpoint(
                 base_url=configured["base_url"], api_key=configured["api_key"], ca_bundle=configured["ca_bundle"]
             )
-            timeouts = REQUEST_TIMEOUTS_S if settings.PROCESS == "web" else {}
+            timeouts = REQUEST_TIMEOUTS_S if settings.PROCESS_TYPE == "web" else {}
             sizes = {"batch": configured["batch"], "concurrency": configured["concurrency"]}
             # Tests set shorter timeouts.
             overrides: dict[str, Any] = configured.get("limits", {})

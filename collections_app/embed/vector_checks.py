@@ -13,24 +13,24 @@ from .errors import EmbeddingRefused, EmbeddingUnavailable
 Vectors = list[list[float]]
 
 # Replaces a text without characters: models give an empty text no meaning, and some refuse it.
-BLANK = "."
-NUMBERS = {int, float}
+BLANK_TEXT = "."
+NUMBER_TYPES = {int, float}
 NOT_FINITE = "The embedding provider returned a number that is not finite."
 
 
-def readable(text: str) -> str:
+def sendable_text(text: str) -> str:
     """The text as it can be sent: half of a surrogate pair is not valid UTF-8.
 
-    >>> readable("a\\ud800"), readable("  ")
+    >>> sendable_text("a\\ud800"), sendable_text("  ")
     ('a?', '.')
     """
-    return text.encode("utf-8", "replace").decode() if text.strip() else BLANK
+    return text.encode("utf-8", "replace").decode() if text.strip() else BLANK_TEXT
 
 
-def read_answer(body: bytes, count: int) -> list[Any]:
+def read_response(body: bytes, count: int) -> list[Any]:
     """The raw vectors of a response of `/v1/embeddings`, in the order of the texts.
 
-    >>> read_answer(b'{"data": [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]}]}', 2)
+    >>> read_response(b'{"data": [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]}]}', 2)
     [[1], [2]]
     """
     try:
@@ -44,10 +44,10 @@ def read_answer(body: bytes, count: int) -> list[Any]:
     if len(items) != count:
         message = f"The embedding provider returned {len(items)} vectors for {count} texts."
         raise EmbeddingRefused("wrong_count", message)
-    return [item.get("embedding") if isinstance(item, dict) else None for item in _in_order(items)]
+    return [item.get("embedding") if isinstance(item, dict) else None for item in _sorted_by_index(items)]
 
 
-def _in_order(items: list[Any]) -> list[Any]:
+def _sorted_by_index(items: list[Any]) -> list[Any]:
     """By `index`; in the order of the response if no item has one."""
     indexes: list[Any] = [item.get("index") if isinstance(item, dict) else None for item in items]
     if all(index is None for index in indexes):
@@ -58,25 +58,25 @@ def _in_order(items: list[Any]) -> list[Any]:
     return [item for _, item in sorted(zip(indexes, items, strict=True), key=lambda pair: pair[0])]
 
 
-def unit(raw: Sequence[Any], dimensions: int | None) -> Vectors:
+def unit_vectors(raw: Sequence[Any], dimensions: int | None) -> Vectors:
     """The vectors scaled to length 1, so that they fit half precision. Cosines stay the same.
 
     Without `dimensions`, all must have as many as the first.
 
-    >>> unit([[3, 4.0]], 2)
+    >>> unit_vectors([[3, 4.0]], 2)
     [[0.6, 0.8]]
-    >>> unit([[0, 0]], 2)
+    >>> unit_vectors([[0, 0]], 2)
     Traceback (most recent call last):
     collections_app.embed.errors.EmbeddingRefused: The embedding provider returned a vector of zeros.
     """
-    length = dimensions or (len(raw[0]) if raw and isinstance(raw[0], list) else 0)
+    dimension_count = dimensions or (len(raw[0]) if raw and isinstance(raw[0], list) else 0)
     for vector in raw:
-        _check_form(vector, length)
-    return at_length_1(raw) if raw else []
+        _check_form(vector, dimension_count)
+    return scale_to_unit_length(raw) if raw else []
 
 
 def _check_form(vector: Any, dimensions: int) -> None:
-    if not isinstance(vector, list) or not vector or not set(map(type, vector)) <= NUMBERS:
+    if not isinstance(vector, list) or not vector or not set(map(type, vector)) <= NUMBER_TYPES:
         raise EmbeddingRefused(
             "not_numbers", "The embedding provider returned an item that is not a vector of numbers."
         )
@@ -85,7 +85,7 @@ def _check_form(vector: Any, dimensions: int) -> None:
         raise EmbeddingRefused("wrong_dimensions", message)
 
 
-def at_length_1(rows: Any) -> Vectors:
+def scale_to_unit_length(rows: Any) -> Vectors:
     """The rows of a matrix, each scaled to length 1."""
     # Imported late, because it takes 6 MB.
     import numpy  # noqa: PLC0415

@@ -4,7 +4,7 @@ import re
 import zipfile
 from io import BytesIO
 
-from system.errors import UnsupportedMedia
+from system.errors import UnsupportedMediaType
 
 from .file_formats import (
     ACCEPTED_FORMAT_LABELS,
@@ -55,7 +55,7 @@ OTHER_KIND_LABELS = {
 
 
 def recognize_format(head: bytes, filename: str, declared_type: str = "") -> str:
-    """Returns the format's name; raises UnsupportedMedia if content, name and type contradict each other.
+    """Returns the format's name; raises UnsupportedMediaType if content, name and type contradict each other.
 
     `head` is the whole file or at least its first 64 KB.
 
@@ -63,7 +63,7 @@ def recognize_format(head: bytes, filename: str, declared_type: str = "") -> str
     'pdf'
     >>> recognize_format(b"<!DOCTYPE html><p>Hi", "report.pdf")
     Traceback (most recent call last):
-    system.errors.UnsupportedMedia: The file has the extension .pdf, but its content is HTML.
+    system.errors.UnsupportedMediaType: The file has the extension .pdf, but its content is HTML.
     """
     kind = sniff_kind(head)
     by_type = format_by_type(declared_type)
@@ -89,8 +89,8 @@ def recognize_format(head: bytes, filename: str, declared_type: str = "") -> str
     return format
 
 
-def unsupported_file(message: str) -> UnsupportedMedia:
-    return UnsupportedMedia(message)
+def unsupported_file(message: str) -> UnsupportedMediaType:
+    return UnsupportedMediaType(message)
 
 
 def file_extension(filename: str) -> str:
@@ -179,7 +179,7 @@ class LimitedReader(BytesIO):
         return super().read(size)
 
 
-def too_many_entries() -> UnsupportedMedia:
+def too_many_entries() -> UnsupportedMediaType:
     return unsupported_file(
         f"The file is an archive of more than {MAX_ENTRIES:,} entries, or their names are too long."
     )

@@ -11,7 +11,7 @@ from collections_app.http.parameters import RequestParameters
 from collections_app.http.serializers import LoadParameters, OneCollectionParameters
 from collections_app.http.uploads import FILE_FIELD, Upload
 from collections_app.ingest.loading import LoadRequest
-from system.errors import UnsupportedMedia
+from system.errors import UnsupportedMediaType
 
 OPTION_NAMES = LoadParameters.names()
 PARAMETER_NAMES = (*OneCollectionParameters.names(), *OPTION_NAMES)
@@ -29,7 +29,7 @@ def from_upload(
         check_permission()
     try:
         format = extract.recognize_format(upload.content(), upload.filename, upload.declared)
-    except UnsupportedMedia as error:
+    except UnsupportedMediaType as error:
         error.field = FILE_FIELD
         raise
     return LoadRequest(data=upload.parts(), size=upload.size, filename=upload.filename, format=format, **options)

@@ -17,7 +17,7 @@ from collections_app.metadata import validation as document_metadata
 from collections_app.metadata.filter import Filter
 from collections_app.models.collections import normalize_name
 from system.encoded_query import QueryError
-from system.errors import BadRequest, TooLarge, combined
+from system.errors import BadRequest, TooLarge, combine_errors
 from system.http.request_body import InvalidJson, has_lone_surrogate, parse_json
 
 MAX_COLLECTIONS = 50
@@ -108,7 +108,7 @@ def refuse_unknown(
     hint = f". Expected one of: {', '.join(known_names)}." if known_names else "."
     unknown = [name[:80] for name in dict.fromkeys(names) if name not in known_names]
     if unknown:
-        raise combined(
+        raise combine_errors(
             [BadRequest(message.format(name or '""') + hint, code="unknown_field", field=name) for name in unknown]
         )
 

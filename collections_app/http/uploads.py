@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
 from collections_app.http.parameters import TextValue, parameter_error
-from system.errors import BadRequest, TooLarge, Unavailable, UnsupportedMedia
+from system.errors import BadRequest, TooLarge, Unavailable, UnsupportedMediaType
 
 logger = structlog.get_logger(__name__)
 
@@ -68,7 +68,9 @@ def max_body_bytes() -> int:
 def receive_upload(request: HttpRequest) -> Iterator[Upload]:
     """The upload of a request; its content is deleted at the end of the `with` block."""
     if request.content_type != "multipart/form-data":
-        raise UnsupportedMedia(f"Send multipart/form-data with the file in the field {FILE_FIELD}.", field=FILE_FIELD)
+        raise UnsupportedMediaType(
+            f"Send multipart/form-data with the file in the field {FILE_FIELD}.", field=FILE_FIELD
+        )
     handler = OneFileHandler(request)
     try:
         yield _read_upload(request, handler)

@@ -13,7 +13,7 @@ from collections_app.documents import storage
 from collections_app.ingest import worker
 from collections_app.models import Collection, Document, Version
 from collections_app.queue import leases
-from system.errors import NotFound, TooMany
+from system.errors import NotFound, TooManyRequests
 
 # Chosen: below the half minute that proxies usually wait for a response.
 REQUEST_WAIT_S = 20.0
@@ -80,7 +80,7 @@ def _check_queue_length(user: User) -> None:
     """The worker takes turns between owners, but the disk does not."""
     limit = settings.COLLECTIONS["waiting_limit"]
     if leases.is_queue_full(user.pk, limit):
-        raise TooMany(
+        raise TooManyRequests(
             f"You have reached the limit of {limit} queued documents. Try again when some of them are processed.",
             code="too_many_waiting",
             retry_after_s=QUEUE_RETRY_AFTER_S,

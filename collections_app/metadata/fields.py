@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from system.encoded_query import Path
-from system.encoded_query.sql import FOLD
+from system.encoded_query.sql import FOLD_SQL
 
 # Checked before conversion, because one invalid date would fail the whole search.
 INSTANT_PATTERN_SQL = (
@@ -137,7 +137,7 @@ def _typed_expressions(field: FilterField) -> ValueExpressions:
     number = f"CASE WHEN jsonb_typeof({field.column} -> '{name}') = 'number' THEN {text}::numeric END"
     boolean = f"CASE WHEN jsonb_typeof({field.column} -> '{name}') = 'boolean' THEN {text}::boolean END"
     instant = INSTANT_SQL.format(text)
-    folded = f"nullif({FOLD.format(text)}, '')"
+    folded = f"nullif({FOLD_SQL.format(text)}, '')"
     key = {FieldKind.TEXT: folded, FieldKind.INTEGER: number, FieldKind.BOOLEAN: boolean, FieldKind.INSTANT: instant}[
         kind
     ]
@@ -152,11 +152,11 @@ def _untyped_expressions(value: str) -> ValueExpressions:
         f"CASE jsonb_typeof({value}) WHEN 'number' THEN {plain}::numeric WHEN 'string' THEN "
         f"CASE WHEN {plain} ~ {NUMBER_PATTERN_SQL.format()} THEN {plain}::numeric END END"
     )
-    key = f"CASE jsonb_typeof({value}) WHEN 'string' THEN nullif({FOLD.format(plain)}, '') END"
+    key = f"CASE jsonb_typeof({value}) WHEN 'string' THEN nullif({FOLD_SQL.format(plain)}, '') END"
     boolean = f"CASE jsonb_typeof({value}) WHEN 'boolean' THEN {plain}::boolean END"
     instant = f"CASE jsonb_typeof({value}) WHEN 'string' THEN {INSTANT_SQL.format(plain)} END"
     same = (
         f"CASE jsonb_typeof({value}) WHEN 'number' THEN trim_scale({plain}::numeric)::text "
-        f"WHEN 'string' THEN nullif({FOLD.format(plain)}, '') WHEN 'boolean' THEN {plain} END"
+        f"WHEN 'string' THEN nullif({FOLD_SQL.format(plain)}, '') WHEN 'boolean' THEN {plain} END"
     )
     return ValueExpressions(FieldKind.ANY, text, key, number, boolean, f"({instant})", same)

@@ -21,13 +21,13 @@ from system.encoded_query import (
     ValueKind,
     read,
 )
-from system.encoded_query.sql import FOLD, FOLDED_ARRAY, ROWS, ConditionCompiler, ValueReader
+from system.encoded_query.sql import COMPARISONS, FOLD_ARRAY_SQL, FOLD_SQL, ConditionCompiler, ValueReader
 
 from .fields import FieldKind, FilterField, SqlParameters, ValueExpressions, join_conditions
 from .operands import OperandReader, parse_instant, parse_number
 
 # Operators for features that metadata does not have: groups and roles, word search, tables.
-RECORD_OPERATORS = frozenset(name for name, row in OPERATORS.items() if (row.negates or name) not in ROWS)
+RECORD_OPERATORS = frozenset(name for name, row in OPERATORS.items() if (row.negates or name) not in COMPARISONS)
 ONE_SECOND = timedelta(seconds=1)
 LAST_INSTANT = datetime.max.replace(microsecond=0)
 COMPARISON_KINDS: Mapping[FieldKind, ComparisonKind] = {
@@ -42,7 +42,7 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
     """Binds the values themselves: a filter is compiled for one request."""
 
     dialect = METADATA
-    rows = ROWS
+    rows = COMPARISONS
 
     def __init__(self, parameters: SqlParameters, column: str, condition: Condition, moment: Moment) -> None:
         if condition.operator in RECORD_OPERATORS:
@@ -104,7 +104,7 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
         return self.holds(f"{self.subject.key} = ANY ({self.parameters.add(values, f'{sql_type}[]')})")
 
     def _is_text(self, texts: list[str]) -> str:
-        return f"{self.subject.key} = ANY ({FOLDED_ARRAY.format(self.parameters.add(texts, 'text[]'))})"
+        return f"{self.subject.key} = ANY ({FOLD_ARRAY_SQL.format(self.parameters.add(texts, 'text[]'))})"
 
     def _is_instant(self, instants: list[datetime]) -> str:
         return f"{self.subject.second} = ANY ({self.parameters.add(instants, 'timestamptz[]')})"
@@ -146,7 +146,7 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
         if kind is FieldKind.INTEGER:
             operand = self.reader.typed(value) if self.field.kind is kind else Decimal(value)
             return f"{self.subject.number} {operator} {self.parameters.add(operand, 'numeric')}"
-        return f"{self.subject.key} {operator} {FOLD.format(self.parameters.add(value, 'text'))}"
+        return f"{self.subject.key} {operator} {FOLD_SQL.format(self.parameters.add(value, 'text'))}"
 
     def _ordered_instants(self, operator: str, value: datetime) -> str:
         """A time means its whole second."""

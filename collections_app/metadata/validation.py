@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
-from system.errors import BadRequest, combined
+from system.errors import BadRequest, combine_errors
 from system.http.request_body import InvalidJson, parse_json, refuse_unstorable
 
 MAX_DEPTH = 5
@@ -35,7 +35,7 @@ def validate_metadata(metadata: Any) -> dict[str, Any]:
     refuse_unstorable_metadata(metadata)
     errors = [*_invalid_types(metadata), *_invalid_names(metadata)]
     if errors:
-        raise combined(errors)
+        raise combine_errors(errors)
     limit = settings.COLLECTIONS["metadata_limit"]
     if len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode()) > limit:
         raise InvalidMetadata(f"Metadata must not exceed {limit:,} bytes.", field="metadata")

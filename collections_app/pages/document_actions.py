@@ -10,7 +10,7 @@ from collections_app.ingest import loading, worker
 from collections_app.models import Collection, Document
 from collections_app.models.documents import VersionState
 from collections_app.pages.views import CollectionDetailPage, DocumentFilter, confirmation_page, open_document
-from system.admin_site.name_lists import named
+from system.admin_site.name_lists import shorten_names
 from system.errors import ServiceError
 
 # More documents need another request.
@@ -107,7 +107,7 @@ class ChangeDocuments(DocumentActionView):
         if len(documents) > MAX_DOCUMENTS:
             problems.append(f"Only the first {MAX_DOCUMENTS} documents were changed. Repeat the action for the rest.")
         message = f"{_document_count(documents[:changed])} {self.message}" if changed else ""
-        return self.done(collection, message, named(problems))
+        return self.done(collection, message, shorten_names(problems))
 
     def _change(self, documents: list[Document]) -> list[str]:
         """The refusals, one for each document that was not changed."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from celery.signals import worker_shutting_down
 
-from system.background.task_dispatch import wake
+from system.background.task_dispatch import wake_worker
 
 # Shared with the worker's children, which are forked after this module was imported.
 _shutdown_flag = mmap.mmap(-1, 1)
@@ -13,12 +13,12 @@ _shutdown_flag = mmap.mmap(-1, 1)
 
 def request_processing() -> None:
     """A document waits to be processed."""
-    wake("collections_app.tasks.work")
+    wake_worker("collections_app.tasks.work")
 
 
 def request_purge() -> None:
     """Something deleted or replaced waits to be purged."""
-    wake("collections_app.tasks.purge")
+    wake_worker("collections_app.tasks.purge")
 
 
 @worker_shutting_down.connect

@@ -91,7 +91,7 @@ def maintain_indexes() -> list[str]:
 
     Only one process does this; others return immediately.
     """
-    with index_builds.builder(ADVISORY_LOCK_ID) as cursor:
+    with index_builds.build_cursor(ADVISORY_LOCK_ID) as cursor:
         if cursor is None:
             return []
         # One process, because several need shared memory that containers lack.
@@ -99,7 +99,9 @@ def maintain_indexes() -> list[str]:
         spaces, existing = _indexed_spaces(cursor), _existing_indexes(cursor)
         needed = {space.name for space in spaces if space.size > INDEX_THRESHOLD * KEEP_INDEX_SHARE}
         dropped = [
-            name for name in existing if name not in needed and index_builds.run(cursor, name, _drop_index_sql(name))
+            name
+            for name in existing
+            if name not in needed and index_builds.execute(cursor, name, _drop_index_sql(name))
         ]
         built = [
             space.name
@@ -164,7 +166,7 @@ def _existing_indexes(cursor: Any) -> dict[str, bool]:
 def _build_index(cursor: Any, space: IndexedSpace) -> bool:
     memory_mb = space.chunks * (space.dimensions * 2 + NODE_BYTES) // 2**20 + 1
     memory_mb = min(max(memory_mb, MIN_MEMORY_MB), MAX_MEMORY_MB)
-    return index_builds.run(
+    return index_builds.execute(
         cursor,
         space.name,
         sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{memory_mb}MB")),

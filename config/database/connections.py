@@ -9,7 +9,7 @@ from config.env import ConfigurationError
 # Milliseconds. Web requests must not wait long, background work may. Commands have no timeout.
 STATEMENT_TIMEOUT_MS = {"web": 5_000, "worker": 60_000, "beat": 60_000}
 LOCK_TIMEOUT_MS = {"web": 2_000, "worker": 10_000, "beat": 10_000}
-IDLE_IN_TRANSACTION_MS = {"web": 10_000, "worker": 300_000, "beat": 60_000}
+IDLE_IN_TRANSACTION_TIMEOUT_MS = {"web": 10_000, "worker": 300_000, "beat": 60_000}
 
 # Seconds to connect. A request then returns 503, because a queue would only grow.
 CONNECT_TIMEOUT_S = {"web": 2}
@@ -28,7 +28,7 @@ def session_settings(process: str) -> dict[str, str]:
     if process in STATEMENT_TIMEOUT_MS:
         settings["statement_timeout"] = str(STATEMENT_TIMEOUT_MS[process])
         settings["lock_timeout"] = str(LOCK_TIMEOUT_MS[process])
-        settings["idle_in_transaction_session_timeout"] = str(IDLE_IN_TRANSACTION_MS[process])
+        settings["idle_in_transaction_session_timeout"] = str(IDLE_IN_TRANSACTION_TIMEOUT_MS[process])
     return settings
 
 
@@ -40,7 +40,7 @@ def application_name(process: str) -> str:
     return f"servicebase {process}"  # shown in pg_stat_activity
 
 
-def become(process: str, former: str, entry: dict[str, Any]) -> None:
+def reconfigure(process: str, former: str, entry: dict[str, Any]) -> None:
     """Give a fork of another kind of process its own settings, before it connects."""
     options = entry["OPTIONS"]
     options["options"] = options["options"].replace(session_options(former), session_options(process))
@@ -49,10 +49,10 @@ def become(process: str, former: str, entry: dict[str, Any]) -> None:
     )
 
 
-def database(url: str, process: str, name: str = "DATABASE_URL") -> dict[str, Any]:
+def database_entry(url: str, process: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     """One entry of Django's DATABASES.
 
-    >>> entry = database("postgresql://me@db.example.com/records?sslmode=require", "web")
+    >>> entry = database_entry("postgresql://me@db.example.com/records?sslmode=require", "web")
     >>> entry["HOST"], entry["NAME"], entry["OPTIONS"]["sslmode"]
     ('db.example.com', 'records', 'require')
     """

@@ -19,9 +19,9 @@ from psycopg import conninfo, sql
 
 from config.runtime.embedded_servers import last_line, postgres_tool
 
-MAINTENANCE = "postgres"
+MAINTENANCE_DATABASE = "postgres"
 CHECKSUM_PREFIX = b"\nservicebase sha256 "
-CHECKSUM_LENGTH = len(CHECKSUM_PREFIX) + 64
+CHECKSUM_BYTES = len(CHECKSUM_PREFIX) + 64
 LOCALE_PROVIDERS = {"b": ("builtin", "BUILTIN_LOCALE"), "i": ("icu", "ICU_LOCALE"), "c": ("libc", "LOCALE")}
 
 
@@ -38,7 +38,7 @@ def connection_info(database: str | None = None) -> tuple[str, dict[str, str]]:
     return conninfo.make_conninfo(**chosen), environ
 
 
-def run(tool: str, *arguments: str, database: str | None = None) -> None:
+def run_tool(tool: str, *arguments: str, database: str | None = None) -> None:
     dsn, environ = connection_info(database)
     process = subprocess.run(
         [postgres_tool(tool), "--dbname", dsn, "--no-password", *arguments],
@@ -51,12 +51,12 @@ def run(tool: str, *arguments: str, database: str | None = None) -> None:
         raise CommandError(f"{tool} failed: {last_line(process.stderr)}")
 
 
-def write(target: Path) -> None:
+def write_backup(target: Path) -> None:
     """Write a backup; it gets its final name when it is complete."""
     unfinished = target.with_name(target.name + ".unfinished")
     try:
         unfinished.touch(mode=0o600)
-        run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--file", str(unfinished))
+        run_tool("pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--file", str(unfinished))
         with unfinished.open("ab") as archive:
             archive.write(checksum_line(unfinished, unfinished.stat().st_size))
         unfinished.replace(target)
@@ -78,7 +78,7 @@ def checksum_line(archive: Path, length: int) -> bytes:
 
 
 def is_complete(archive: Path) -> bool:
-    length = archive.stat().st_size - CHECKSUM_LENGTH
+    length = archive.stat().st_size - CHECKSUM_BYTES
     if length < 0:
         return False
     with archive.open("rb") as file:
@@ -86,7 +86,7 @@ def is_complete(archive: Path) -> bool:
         return file.read() == checksum_line(archive, length)
 
 
-def restore(source: Path) -> str:
+def restore_backup(source: Path) -> str:
     """Replace the database by the backup; returns the name under which the old database is kept."""
     if not source.is_file():
         raise CommandError(f"The file {source} does not exist.")
@@ -95,14 +95,14 @@ def restore(source: Path) -> str:
     name = str(connection.get_connection_params()["dbname"])
     new, former = f"{name}_restoring", f"{name}_until_{timezone.now():%Y%m%d_%H%M%S}"
     connection.close()
-    dsn, environ = connection_info(MAINTENANCE)
+    dsn, environ = connection_info(MAINTENANCE_DATABASE)
     try:
         with psycopg.connect(dsn, password=environ.get("PGPASSWORD"), autocommit=True) as link:
             execute(link, "DROP DATABASE IF EXISTS {} WITH (FORCE)", new)
             create_like(link, name, new)
             try:
-                run("pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", str(source), database=new)
-                exchange(link, name, new, former)
+                run_tool("pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", str(source), database=new)
+                swap_databases(link, name, new, former)
             except (CommandError, psycopg.Error):
                 execute(link, "DROP DATABASE IF EXISTS {} WITH (FORCE)", new)
                 raise
@@ -130,7 +130,7 @@ def create_like(link: "psycopg.Connection[Any]", name: str, new: str) -> None:
     )  # fmt: skip
 
 
-def exchange(link: "psycopg.Connection[Any]", name: str, new: str, former: str) -> None:
+def swap_databases(link: "psycopg.Connection[Any]", name: str, new: str, former: str) -> None:
     with link.transaction():  # both or none, so that there is always a database of this name
         # A database with connections cannot be renamed. Clients connect again to the new one.
         link.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])

@@ -15,31 +15,31 @@ from django.db.migrations.recorder import MigrationRecorder
 from system.models import Preparation
 from system.monitoring.health import vector_version
 
-CODE = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
+CODE_FOLDERS = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
 
 
 def is_current() -> bool:
     try:
-        return Preparation.objects.filter(stamp=stamp()).exists()
+        return Preparation.objects.filter(stamp=current_stamp()).exists()
     except DatabaseError:  # not even the table exists
         return False
 
 
-def forget() -> None:
+def delete_stamp() -> None:
     if Preparation._meta.db_table in connection.introspection.table_names():
         Preparation.objects.all().delete()
 
 
 @transaction.atomic
-def remember() -> None:
+def save_stamp() -> None:
     Preparation.objects.all().delete()
-    Preparation.objects.create(stamp=stamp())
+    Preparation.objects.create(stamp=current_stamp())
 
 
-def stamp() -> str:
+def current_stamp() -> str:
     sha256 = hashlib.sha256()
     # By content, because the times of files differ between hosts.
-    for path in sorted(path for folder in CODE for path in (settings.BASE_DIR / folder).rglob("*.py")):
+    for path in sorted(path for folder in CODE_FOLDERS for path in (settings.BASE_DIR / folder).rglob("*.py")):
         sha256.update(str(path.relative_to(settings.BASE_DIR)).encode() + path.read_bytes())
     packages = sorted(path.name for path in Path(sysconfig.get_path("purelib")).glob("*.dist-info"))
     environment = settings.ENVIRONMENT

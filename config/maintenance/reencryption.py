@@ -20,12 +20,12 @@ from tableapi.catalogue.column_type import Storage
 from tableapi.catalogue.column_types import names_where
 from tableapi.models import Column, DeferredRecord
 
-AT_ONCE = 500
+BATCH_SIZE = 500
 ENCRYPTED_TYPES = names_where(lambda row: row.storage is Storage.ENCRYPTED)
-NEXT = sql.SQL(
+NEXT_SECRETS_SQL = sql.SQL(
     "SELECT sys_id, {column} FROM records.{table} WHERE {column} <> '' AND sys_id > %s ORDER BY sys_id LIMIT %s"
 )
-REPLACE = sql.SQL("UPDATE records.{table} SET {column} = %s WHERE sys_id = %s AND {column} = %s")
+REPLACE_SECRET_SQL = sql.SQL("UPDATE records.{table} SET {column} = %s WHERE sys_id = %s AND {column} = %s")
 
 Rows = list[tuple[Any, str]]
 
@@ -41,7 +41,7 @@ class SecretLocation:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReencryptionResult:
     """How many secrets a location has, how many were encrypted again, and which could not be decrypted."""
 
     name: str
@@ -50,39 +50,39 @@ class Outcome:
     unreadable: tuple[str, ...]
 
 
-def reencrypt_all() -> Iterator[Outcome]:
+def reencrypt_all() -> Iterator[ReencryptionResult]:
     # In this order: deferred records that are created in the meantime are found in their table.
-    for locations in (of_models, of_deferred, of_designed):
+    for locations in (model_locations, deferred_locations, designed_locations):
         for location in locations():
             yield reencrypt(location)
 
 
-def reencrypt(location: SecretLocation) -> Outcome:
+def reencrypt(location: SecretLocation) -> ReencryptionResult:
     count, reencrypted, unreadable, last = 0, 0, [], location.first
     while rows := location.after(last):
         for key, stored in rows:
             try:
-                if not encryption.is_newest(stored):
+                if not encryption.uses_newest_key(stored):
                     location.replace(key, stored, encryption.rotate(stored))
                     reencrypted += 1
-            except encryption.Undecipherable:
+            except encryption.DecryptionFailed:
                 unreadable.append(str(key))
         count, last = count + len(rows), rows[-1][0]
-    return Outcome(location.name, count, reencrypted, tuple(unreadable))
+    return ReencryptionResult(location.name, count, reencrypted, tuple(unreadable))
 
 
-def of_models() -> Iterator[SecretLocation]:
+def model_locations() -> Iterator[SecretLocation]:
     for model in apps.get_models():
         for column in sorted(getattr(model, "encrypted_columns", ())):
-            yield _of_model(model, column)
+            yield _model_location(model, column)
 
 
-def _of_model(model: type[models.Model], column: str) -> SecretLocation:
+def _model_location(model: type[models.Model], column: str) -> SecretLocation:
     """Without hooks, versions and history, because the secret itself does not change."""
     stored = model._base_manager.exclude(**{column: ""}).order_by("pk")
 
     def after(last: Any) -> Rows:
-        return list(stored.filter(pk__gt=last).values_list("pk", column)[:AT_ONCE])
+        return list(stored.filter(pk__gt=last).values_list("pk", column)[:BATCH_SIZE])
 
     def replace(key: Any, old: str, new: str) -> None:
         model._base_manager.filter(pk=key, **{column: old}).update(**{column: new})
@@ -90,42 +90,42 @@ def _of_model(model: type[models.Model], column: str) -> SecretLocation:
     return SecretLocation(f"{model._meta.db_table}.{column}", "", after, replace)
 
 
-def of_designed() -> Iterator[SecretLocation]:
+def designed_locations() -> Iterator[SecretLocation]:
     secret = Column.objects.filter(type__in=ENCRYPTED_TYPES, table__is_system=False)
     for column in secret.select_related("table").order_by("table__name", "name"):
-        yield _of_designed(column.table.name, column.name)
+        yield _designed_location(column.table.name, column.name)
 
 
-def _of_designed(table: str, column: str) -> SecretLocation:
+def _designed_location(table: str, column: str) -> SecretLocation:
     names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
 
     def after(last: Any) -> Rows:
         with connection.cursor() as cursor:
-            cursor.execute(NEXT.format(**names), [last, AT_ONCE])
+            cursor.execute(NEXT_SECRETS_SQL.format(**names), [last, BATCH_SIZE])
             return list(cursor.fetchall())
 
     def replace(key: Any, old: str, new: str) -> None:
         with connection.cursor() as cursor:
-            cursor.execute(REPLACE.format(**names), [new, key, old])
+            cursor.execute(REPLACE_SECRET_SQL.format(**names), [new, key, old])
 
     return SecretLocation(f"{table}.{column}", "", after, replace)
 
 
-def of_deferred() -> Iterator[SecretLocation]:
+def deferred_locations() -> Iterator[SecretLocation]:
     """Deferred records hold their values in the form in which they will be stored."""
     tables: dict[str, set[str]] = {}
     for column in Column.objects.filter(type__in=ENCRYPTED_TYPES, table__is_system=False).select_related("table"):
         tables_with_column = (column.table, *column.table.descendants)
         tables.setdefault(column.name, set()).update(table.name for table in tables_with_column)
     for name, table_names in sorted(tables.items()):
-        yield _of_deferred(name, table_names)
+        yield _deferred_location(name, table_names)
 
 
-def _of_deferred(column: str, tables: set[str]) -> SecretLocation:
+def _deferred_location(column: str, tables: set[str]) -> SecretLocation:
     deferred = DeferredRecord.objects.filter(table__in=tables, values__has_key=column).order_by("pk")
 
     def after(last: Any) -> Rows:
-        return [(row.pk, row.values[column]) for row in deferred.filter(pk__gt=last)[:AT_ONCE]]
+        return [(row.pk, row.values[column]) for row in deferred.filter(pk__gt=last)[:BATCH_SIZE]]
 
     def replace(key: Any, old: str, new: str) -> None:
         for row in DeferredRecord.objects.filter(pk=key):

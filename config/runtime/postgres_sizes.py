@@ -8,7 +8,7 @@ from pathlib import Path
 CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
-def for_machine(data: Path) -> dict[str, str]:
+def sizes_for_machine(data: Path) -> dict[str, str]:
     """The settings for this machine's memory and the disk of the data folder."""
     return sizes(memory_bytes(), shutil.disk_usage(data).total)
 

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 
-STOP_WITHIN_S = 8.0
+STOP_TIMEOUT_S = 8.0
 
 
 def is_alive(group: int) -> bool:
@@ -26,7 +26,7 @@ def stop(groups: dict[int, int]) -> None:
     for group, stop_signal in reversed(groups.items()):
         if is_alive(group):
             os.killpg(group, stop_signal)
-    until = time.monotonic() + STOP_WITHIN_S
+    until = time.monotonic() + STOP_TIMEOUT_S
     running = list(groups)
     while running and time.monotonic() < until:
         running = [group for group in running if is_alive(group)]

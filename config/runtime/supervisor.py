@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import IO
 
 MAX_BACKOFF_S = 30.0
-STEADY_AFTER_S = 60.0  # a child that ran this long starts again with the shortest delay
+BACKOFF_RESET_AFTER_S = 60.0  # a child that ran this long starts again with the shortest delay
 # Output is copied in blocks this far apart, because waking up for every line costs more than copying it.
-BLOCK_EVERY_S = 0.02
+COPY_INTERVAL_S = 0.02
 BLOCK_BYTES = 64 * 1024
 MAX_LINE_BYTES = 1024 * 1024
 COLOURS = ("36", "33", "35", "32", "34", "31")
@@ -42,7 +42,7 @@ class Child:
 
 
 @dataclass(frozen=True)
-class Ended:
+class ChildExit:
     child: Child
     process: subprocess.Popen[bytes]
     code: int
@@ -63,7 +63,7 @@ class Supervisor:
         self.restarts: dict[str, float] = {}
         self.is_stopping = False
         # SimpleQueue.put may be called from a signal handler.
-        self.events: queue.SimpleQueue[Ended | SignalReceived] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[ChildExit | SignalReceived] = queue.SimpleQueue()
         self.has_colour = out.isatty()
         self.writing = threading.Lock()
         # Held here and by the reaper: the data folder stays locked until both have ended.
@@ -87,7 +87,7 @@ class Supervisor:
         )
         for child in self.children:
             if child.process is not None:
-                self._announce(child, child.process)
+                self._register_with_reaper(child, child.process)
 
     def _keep_reaper(self) -> None:
         """Start the reaper again whenever it ends, also while the parts are still starting."""
@@ -121,7 +121,7 @@ class Supervisor:
         except (OSError, ValueError):
             pass  # nobody reads the output; the children matter more than their logs
 
-    def listen(self) -> None:
+    def install_signal_handlers(self) -> None:
         """Turn signals into events."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda received, _frame: self.events.put(SignalReceived(received)))
@@ -139,12 +139,12 @@ class Supervisor:
             start_new_session=True,  # Ctrl-C reaches only this process, and the group can be killed as a whole
         )
         child.started_at = time.monotonic()
-        self._announce(child, child.process)
+        self._register_with_reaper(child, child.process)
         child.relay = threading.Thread(target=self._relay, args=(child, child.process), daemon=True)
         child.relay.start()
         return child.process
 
-    def _announce(self, child: Child, process: subprocess.Popen[bytes]) -> None:
+    def _register_with_reaper(self, child: Child, process: subprocess.Popen[bytes]) -> None:
         self._tell_reaper(f"+ {process.pid} {int(child.stop_signal)}")
 
     def _tell_reaper(self, line: str) -> None:
@@ -157,7 +157,9 @@ class Supervisor:
 
     def _relay(self, child: Child, process: subprocess.Popen[bytes]) -> None:
         """Copy a child's output lines until all processes that hold it have ended, and report the child's end."""
-        waiter = threading.Thread(target=lambda: self.events.put(Ended(child, process, process.wait())), daemon=True)
+        waiter = threading.Thread(
+            target=lambda: self.events.put(ChildExit(child, process, process.wait())), daemon=True
+        )
         waiter.start()
         assert process.stdout is not None
         rest = b""
@@ -167,7 +169,7 @@ class Supervisor:
                 if len(rest) > MAX_LINE_BYTES:
                     lines, rest = [*lines, rest], b""
                 self._write([line.decode(errors="replace") for line in lines], child.name)
-                time.sleep(BLOCK_EVERY_S)
+                time.sleep(COPY_INTERVAL_S)
         if rest:
             self.say(rest.decode(errors="replace"), child.name)
 
@@ -197,11 +199,11 @@ class Supervisor:
                 self.say("SIGHUP: replacing the web processes one after another")
                 child.process.send_signal(signal.SIGHUP)
 
-    def _plan_restart(self, event: Ended) -> None:
+    def _plan_restart(self, event: ChildExit) -> None:
         """Plan the restart of a child that ended by itself."""
         child = event.child
         self.sweep(event.process.pid)
-        if time.monotonic() - child.started_at > STEADY_AFTER_S:
+        if time.monotonic() - child.started_at > BACKOFF_RESET_AFTER_S:
             child.backoff_s = 1.0
         self.say(f"{child.name} ended ({describe(event.code)}); it restarts in {child.backoff_s:.0f} s")
         self.restarts[child.name] = time.monotonic() + child.backoff_s

@@ -9,27 +9,27 @@ import os
 import sys
 
 CLONE_NEWUSER = 0x10000000
-ORDINARY = 1000
+USER_ID = 1000
 
 
-def prefix() -> list[str]:
+def command_prefix() -> list[str]:
     """What to put in front of a command: nothing, unless we are root."""
     return [sys.executable, "-I", "-S", __file__] if os.geteuid() == 0 else []
 
 
-def become_ordinary() -> None:
+def become_ordinary_user() -> None:
     """Enter a user namespace in which this process is an ordinary user."""
     uid, gid = os.geteuid(), os.getegid()
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUSER) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    for name, line in (("setgroups", "deny"), ("uid_map", f"{ORDINARY} {uid} 1"), ("gid_map", f"{ORDINARY} {gid} 1")):
+    for name, line in (("setgroups", "deny"), ("uid_map", f"{USER_ID} {uid} 1"), ("gid_map", f"{USER_ID} {gid} 1")):
         with open(f"/proc/self/{name}", "w", encoding="ascii") as target:
             target.write(line)
 
 
 if __name__ == "__main__":
     try:
-        become_ordinary()
+        become_ordinary_user()
     except (OSError, AttributeError) as error:
         sys.exit(f"PostgreSQL cannot run as root, and no user namespace could be created on this machine ({error}).")
     os.execv(sys.argv[1], sys.argv[1:])

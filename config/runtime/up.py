@@ -24,9 +24,9 @@ PARTS = ("web", "worker", "beat")
 # Requests finish first, then background work, then the servers that both need.
 STOP_ORDER = (("web",), ("beat", "worker"), ("valkey",), ("postgres",))
 DRAIN_S = 30.0
-HEADERS_BYTES = 64 * 1024
+MAX_HEADER_BYTES = 64 * 1024
 # With one memory pool per thread, each would keep the memory of its largest response. Two pools are shared.
-MEMORY = {"MALLOC_ARENA_MAX": "2"}
+MALLOC_ENVIRON = {"MALLOC_ARENA_MAX": "2"}
 WEB_COMMAND = [sys.executable, "-m", "config.runtime.web_server", "parent"]
 CELERY = [sys.executable, "-m", "celery", "--app", "config", "--quiet"]
 WORKER_COMMAND = [
@@ -53,14 +53,14 @@ def main(words: list[str], environment: Environment) -> int:
         prepare_web(environment, folder)
     # A single part has no prefix, so that its lines stay JSON for log collectors.
     supervisor = Supervisor(claim, has_prefix=only is None)
-    supervisor.listen()
+    supervisor.install_signal_handlers()
     code, reason = 0, "interrupt"
     try:
         start(supervisor, environment, folder, parts)
         reason = supervisor.watch()
-    except Stopped:
+    except StartInterrupted:
         pass
-    except Unprepared:
+    except PreparationFailed:
         code = 1
     except ConfigurationError:
         stop(supervisor, folder, reason)
@@ -87,7 +87,7 @@ def prepare_web(environment: Environment, folder: DataFolder) -> None:
     shutil.rmtree(folder.metrics, ignore_errors=True)
     with folder.writing():
         folder.metrics.mkdir(mode=0o700)
-        folder.runs_at(environment.base_url or environment.local_url)
+        folder.record_url(environment.base_url or environment.local_url)
 
 
 def start(supervisor: Supervisor, environment: Environment, folder: DataFolder, parts: tuple[str, ...]) -> None:
@@ -121,14 +121,14 @@ def start_web(supervisor: Supervisor, folder: DataFolder) -> None:
     report.close()
     if state:
         raise ConfigurationError(state)
-    raise Unprepared
+    raise PreparationFailed
 
 
-class Stopped(Exception):
+class StartInterrupted(Exception):
     """A signal arrived while parts were still starting."""
 
 
-class Unprepared(Exception):
+class PreparationFailed(Exception):
     """The database cannot be used, and the reason was printed."""
 
 
@@ -166,7 +166,7 @@ def start_servers(supervisor: Supervisor, environment: Environment, folder: Data
         postgres = Postgres(folder, environment.postgres_sizes)
         postgres.initialise()
         launch(supervisor, Child("postgres", postgres.command(), stop_signal=postgres.stop_signal), postgres)
-        postgres.make_database()
+        postgres.create_database()
     if environment.redis_url is None:
         valkey = Valkey(folder)
         valkey.initialise()
@@ -175,7 +175,7 @@ def start_servers(supervisor: Supervisor, environment: Environment, folder: Data
 
 def launch(supervisor: Supervisor, child: Child, server: Postgres | Valkey) -> None:
     if not wait_until_ready(server, supervisor.start(child)):
-        raise ConfigurationError(server.did_not_start)
+        raise ConfigurationError(server.start_failure)
 
 
 def prepare() -> None:
@@ -184,13 +184,13 @@ def prepare() -> None:
     # In its own session, so that Ctrl-C does not interrupt a migration.
     result = subprocess.run(command, check=False, start_new_session=True)
     if result.returncode < 0:
-        raise Stopped
+        raise StartInterrupted
     if result.returncode != 0:
-        raise Unprepared
+        raise PreparationFailed
 
 
 def part_child(part: str, folder: DataFolder, *, has_beat: bool = False) -> Child:
-    environ = {"SVC_PROCESS": part, "PYTHONUNBUFFERED": "1", **MEMORY}
+    environ = {"SVC_PROCESS": part, "PYTHONUNBUFFERED": "1", **MALLOC_ENVIRON}
     if part == "worker" and os.geteuid() == 0:
         # Celery warns about root because of pickle; this worker accepts only JSON.
         environ["PYTHONWARNINGS"] = "ignore:You're running the worker with superuser"
@@ -200,7 +200,7 @@ def part_child(part: str, folder: DataFolder, *, has_beat: bool = False) -> Chil
     return Child(part, commands[part], environ)
 
 
-def is_answering(environment: Environment) -> bool:
+def is_responding(environment: Environment) -> bool:
     """Whether the web server answers. No data is sent, so its certificate is not verified."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # a default context would load all authorities, 13 MB
     context.check_hostname = False

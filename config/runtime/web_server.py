@@ -30,7 +30,7 @@ from granian.net import SocketSpec  # type: ignore[attr-defined]
 from config import env
 from config.env import ConfigurationError, Environment
 from config.runtime.supervisor import describe
-from config.runtime.up import DRAIN_S, HEADERS_BYTES, refuse_wrong_certificate
+from config.runtime.up import DRAIN_S, MAX_HEADER_BYTES, refuse_wrong_certificate
 
 # granian declares parts of these without types, or with fewer parameters.
 native: Any = _granian
@@ -38,10 +38,10 @@ signals: Any = _signals
 
 # The system libraries of macOS do not survive a fork. There, each process loads the application by itself.
 HAS_FORK = sys.platform != "darwin"
-HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
-BACKLOG = 1024
+HANDLED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+LISTEN_BACKLOG = 1024
 # A process that ended sooner is replaced only then.
-SHORTEST_LIFE_S = 1.0
+MIN_LIFETIME_S = 1.0
 # The application removes its secrets from the environment, and the new code needs them.
 ENVIRON = dict(os.environ)
 
@@ -80,9 +80,9 @@ class Parent:
 
     def run(self) -> None:
         signal.set_wakeup_fd(self.signal_pipe[1], warn_on_full_buffer=False)
-        for number in HANDLED:
+        for number in HANDLED_SIGNALS:
             signal.signal(number, lambda received, _frame: self.received.add(received))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
         while not self.is_stopping or self.started_at or self.former or self.killed_at:
             self._note_serving()
             self._handle_signals()
@@ -113,7 +113,7 @@ class Parent:
             self.former.remove(pid)
         self.serving.discard(pid)
         if pid in self.started_at:
-            self.retry_at = self.started_at.pop(pid) + SHORTEST_LIFE_S
+            self.retry_at = self.started_at.pop(pid) + MIN_LIFETIME_S
         if is_ours and not is_expected and code > 0 and not (self.serving or self.former):
             sys.exit(1)  # none can start; the supervisor tries again, with growing delays
 
@@ -164,31 +164,31 @@ class Parent:
             self.started_at[self._start("serve", self.listener, self.serving_pipe[1])] = time.monotonic()
         except OSError as error:
             logger.error("No web process could be started (%s).", error.strerror)
-            self.retry_at = time.monotonic() + SHORTEST_LIFE_S
+            self.retry_at = time.monotonic() + MIN_LIFETIME_S
 
     def _start(self, role: str, *descriptors: int) -> int:
         """Start a process that keeps these descriptors; returns its id."""
         if not HAS_FORK:
             return spawn(role, *descriptors)
-        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
         try:
             pid = os.fork()
             if pid == 0:
                 signal.set_wakeup_fd(-1)
-                for number in HANDLED:
+                for number in HANDLED_SIGNALS:
                     signal.signal(number, signal.SIG_DFL)
                 own = {*self.signal_pipe, *self.serving_pipe, self.listener, self.report} - {0}
                 for descriptor in own.difference(descriptors):
                     os.close(descriptor)
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
         if pid == 0:
             raise Forked(role, *descriptors)
         return pid
 
     def _become_new_code(self) -> None:
         """Replace this program. Signals wait until the new one handles them."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
         os.set_inheritable(self.listener, True)
         os.execve(sys.executable, command("parent", 0, self.listener, *self.former, *self.started_at), ENVIRON)
 
@@ -248,7 +248,7 @@ def parent(environment: Environment, report: int = 0, listener: int = 0, *former
     if report:
         server.prepare()
     if not listener:
-        specification = SocketSpec(environment.host, environment.port, BACKLOG)
+        specification = SocketSpec(environment.host, environment.port, LISTEN_BACKLOG)
         server.listener = specification.build().get_fd()  # nobody else closes it
     server.run()
 
@@ -289,13 +289,13 @@ def serve(environment: Environment, listener: int, serving_pipe: int) -> None:
     has_stopped = threading.Event()
     shutdown = signals.set_sync_signals()
     shutdown.add_cb(has_stopped.set)
-    threads = (1, 512, 1, 30, max(1, BACKLOG // environment.web_processes))
+    threads = (1, 512, 1, 30, max(1, LISTEN_BACKLOG // environment.web_processes))
     cert, key = environment.tls_cert, environment.tls_key
     tls: tuple[Any, ...] = (cert is not None, cert and str(cert), key and str(key), None, "tls1.3", None, [], False)
-    http1 = HTTP1Settings(max_buffer_size=HEADERS_BYTES)
+    http1 = HTTP1Settings(max_buffer_size=MAX_HEADER_BYTES)
     worker = native.RSGIWorker(
         1,
-        (None, native.SocketHolder(listener, False, BACKLOG)),
+        (None, native.SocketHolder(listener, False, LISTEN_BACKLOG)),
         None,
         *threads,
         "1",

@@ -15,11 +15,11 @@ from django.utils import timezone
 from django_celery_beat.schedulers import DatabaseScheduler
 
 from config.database import connections
-from system.monitoring.heartbeats import write_beat
+from system.monitoring.heartbeats import record_beat_heartbeat
 
 logger = structlog.get_logger(__name__)
 
-LOCK = 7_301_001  # any number, the same on every host
+LEADER_LOCK_ID = 7_301_001  # any number, the same on every host
 RETRY_INTERVAL_S = 2.0
 HEARTBEAT_INTERVAL_S = 10.0
 
@@ -42,7 +42,7 @@ class Leadership:
             if self.holds:
                 self.link.execute("SELECT 1")
             else:
-                row = self.link.execute("SELECT pg_try_advisory_lock(%s)", [LOCK]).fetchone()
+                row = self.link.execute("SELECT pg_try_advisory_lock(%s)", [LEADER_LOCK_ID]).fetchone()
                 self.holds = bool(row and row[0])
         except psycopg.Error as error:
             logger.warning("beat_cannot_lead", kind=type(error).__name__, sqlstate=error.sqlstate)
@@ -57,7 +57,7 @@ class Leadership:
 
 class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package has no types
     def __init__(self, *positional: Any, **named: Any) -> None:
-        connections.become("beat", settings.PROCESS, connection.settings_dict)  # in a fork of the worker
+        connections.reconfigure("beat", settings.PROCESS_TYPE, connection.settings_dict)  # in a fork of the worker
         self.leadership = Leadership()
         self.was_leading: bool | None = None
         self.heartbeat_at = 0.0
@@ -84,7 +84,7 @@ class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package h
             return RETRY_INTERVAL_S
 
     def _write_heartbeat(self) -> None:
-        if time.monotonic() - self.heartbeat_at >= HEARTBEAT_INTERVAL_S and write_beat():
+        if time.monotonic() - self.heartbeat_at >= HEARTBEAT_INTERVAL_S and record_beat_heartbeat():
             self.heartbeat_at = time.monotonic()
 
     def _correct_last_runs(self) -> None:

@@ -12,7 +12,7 @@ from accounts.privileges import privilege_guard
 from sso.models import CertificatePair, OidcSetting
 from sso.provider.discovery import SIGNING_ALGORITHMS
 from system import encryption, properties
-from system.admin_site.name_lists import first_of
+from system.admin_site.name_lists import summarize_names
 
 APPROVAL = (
     "This connection was changed by a user without the role admin. Until an administrator approves it, users with "
@@ -106,7 +106,7 @@ def _about_logins(setting: OidcSetting) -> Iterator[str]:
     holders = User.objects.filter(active=True, grants__role__in=giving)
     unlinked = holders.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
     if names := [user.login for user in unlinked[: MAX_NAMES + 1]]:
-        yield OPEN_LOGINS.format(names=first_of(names, MAX_NAMES))
+        yield OPEN_LOGINS.format(names=summarize_names(names, MAX_NAMES))
 
 
 def _about_secret(setting: OidcSetting) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _about_secret(setting: OidcSetting) -> Iterator[str]:
         yield "Most providers require a client secret for the Authorization Code Flow. Enter one, or choose PKCE."
     try:
         _ = setting.secret
-    except encryption.Undecipherable:
+    except encryption.DecryptionFailed:
         yield "The client secret cannot be decrypted with the keys in SVC_SECRET_KEYS. Enter it again."
 
 
@@ -129,7 +129,7 @@ def _about_duplicates(setting: OidcSetting) -> Iterator[str]:
         is_same_provider |= Q(issuer=setting.issuer)
     duplicates = others.filter(is_same_provider, client_id=setting.client_id)
     if names := [other.name for other in duplicates[: MAX_NAMES + 1]]:
-        yield SAME_CLIENT.format(names=first_of(names, MAX_NAMES))
+        yield SAME_CLIENT.format(names=summarize_names(names, MAX_NAMES))
 
 
 def _about_certificates(setting: OidcSetting) -> Iterator[str]:

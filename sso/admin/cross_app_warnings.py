@@ -6,7 +6,7 @@ from accounts.admin import users as user_pages
 from accounts.models import User
 from sso.models import IdentityLink, OidcSetting
 from system import admin, properties
-from system.admin_site.name_lists import first_of
+from system.admin_site.name_lists import summarize_names
 from system.models import Property
 
 CREATED_AGAIN = (
@@ -27,7 +27,7 @@ def created_again(users: Iterable[User]) -> Iterable[str]:
     links = IdentityLink.objects.filter(user__in=[user.pk for user in users], issuer=setting.issuer)
     logins = list(links.order_by("user__login").values_list("user__login", flat=True)[: user_pages.MAX_NAMED + 1])
     if logins:
-        yield CREATED_AGAIN.format(name=setting.name, who=first_of(logins, user_pages.MAX_NAMED))
+        yield CREATED_AGAIN.format(name=setting.name, who=summarize_names(logins, user_pages.MAX_NAMED))
 
 
 @admin.PROPERTY_WARNINGS.register

@@ -259,7 +259,7 @@ def requested_path(request: HttpRequest) -> str:
     target = request.GET.get("target_link_uri", "")
     if not path and target:
         try:
-            properties.own_address(target)
+            properties.check_own_url(target)
         except ValueError:
             return ""
         path = urlsplit(target)._replace(scheme="", netloc="").geturl()

@@ -28,7 +28,7 @@ def redirect_uri(value: str) -> str:
     if not FULL_ADDRESS.fullmatch(value):
         raise ValueError(f"Enter a full address, with a scheme and without a fragment (#). {USUAL}")
     try:
-        properties.own_address(value)
+        properties.check_own_url(value)
     except ValueError:
         raise ValueError(f"This is not an address of this service. {USUAL}") from None
     return value
@@ -45,7 +45,7 @@ def scope(value: str) -> str:
 def client_secret(value: str) -> str:
     try:
         secret = encryption.decrypt(value) if value else ""
-    except encryption.Undecipherable:
+    except encryption.DecryptionFailed:
         # Otherwise it would be stored in plain text.
         raise ValueError("The client secret is not encrypted with a key in SVC_SECRET_KEYS. Enter it again.") from None
     if len(secret) > MAX_SECRET_LENGTH or not secret.isprintable():

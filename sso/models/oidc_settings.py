@@ -85,7 +85,7 @@ class OidcSetting(ProviderRecord):
 
     @property
     def secret(self) -> str:
-        """The decrypted client secret; raises `encryption.Undecipherable` when its key is missing."""
+        """The decrypted client secret; raises `encryption.DecryptionFailed` when its key is missing."""
         return encryption.decrypt(self.client_secret) if self.client_secret else ""
 
     def set_secret(self, text: str) -> None:

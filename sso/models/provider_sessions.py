@@ -74,7 +74,7 @@ class ProviderSession(models.Model):
         """The decrypted ID token, or an empty string if its encryption key is missing."""
         try:
             return encryption.decrypt(self.id_token)
-        except encryption.Undecipherable:
+        except encryption.DecryptionFailed:
             return ""
 
     @classmethod

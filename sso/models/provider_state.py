@@ -84,7 +84,7 @@ class ProviderRecord(Record):
         """The claims of the last sign-in, to try the script with."""
         try:
             claims = json.loads(encryption.decrypt(self.last_claims)) if self.last_claims else None
-        except encryption.Undecipherable:
+        except encryption.DecryptionFailed:
             return None
         return claims if isinstance(claims, dict) else None
 

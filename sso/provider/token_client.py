@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from sso.provider.discovery import Endpoints, policy
 from sso.refusals import Refusal, SignInRefused
 from system import encryption, outbound
-from system.outbound import Answer, OutboundError
+from system.outbound import OutboundError, OutboundResponse
 from system.outbound.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def redeem(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline)
     return Tokens(id_token=id_token, access_token=access_token)
 
 
-def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> Answer:
+def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> OutboundResponse:
     if not endpoints.token:
         raise SignInRefused(Refusal.PROVIDER_UNRESOLVED, "The provider has no token endpoint.")
     form = {name: value for name, value in payload.items() if value}
@@ -69,7 +69,7 @@ def client_secret(setting: "OidcSetting") -> str:
         return ""
     try:
         return setting.secret
-    except encryption.Undecipherable as error:
+    except encryption.DecryptionFailed as error:
         raise SignInRefused(Refusal.NOT_AVAILABLE, str(error)) from None
 
 
@@ -119,7 +119,7 @@ def provider_call(deadline: Deadline, *, too_large: Refusal) -> Iterator[None]:
         raise SignInRefused(refusal, error.message) from None
 
 
-def rejected(answer: Answer) -> SignInRefused:
+def rejected(answer: OutboundResponse) -> SignInRefused:
     """Why the token endpoint returned no tokens."""
     if answer.status >= 500 or answer.status == 429:
         return SignInRefused(Refusal.PROVIDER_UNAVAILABLE, f"The token endpoint answered {answer.status}.")
@@ -128,7 +128,7 @@ def rejected(answer: Answer) -> SignInRefused:
     return SignInRefused(refusal, f"The token endpoint answered {answer.status}, {error or 'without a reason'}.")
 
 
-def error_of(answer: Answer) -> str:
+def error_of(answer: OutboundResponse) -> str:
     """The token endpoint's error code; its free text is never kept."""
     try:
         document = answer.json()
@@ -138,7 +138,7 @@ def error_of(answer: Answer) -> str:
     return error if isinstance(error, str) and ERROR_CODE.fullmatch(error) else ""
 
 
-def json_object(answer: Answer, refusal: Refusal) -> Mapping[str, Any]:
+def json_object(answer: OutboundResponse, refusal: Refusal) -> Mapping[str, Any]:
     try:
         document = answer.json()
     except OutboundError as error:

@@ -36,7 +36,7 @@ START_S = 5.0
 MEMORY = 256 * 1024 * 1024
 CPU_S = 2
 PROGRAM = Path(__file__).with_name("program.py")
-LIMITS = sandbox.Limits(memory=MEMORY, cpu_s=CPU_S, run_s=TIME_S, output=MAX_OUTPUT_LENGTH)
+LIMITS = sandbox.RunLimits(memory=MEMORY, cpu_s=CPU_S, run_s=TIME_S, output=MAX_OUTPUT_LENGTH)
 
 # Claims as most providers send them, for a first run when a script is saved.
 SAMPLE = {

@@ -12,13 +12,13 @@ from django.urls import reverse
 class Tile:
     title: str
     figure: str
-    about: str
-    address: str
+    description: str
+    url: str
     icon: str
     # Whether the figure needs attention.
-    is_worrying: bool = False
+    needs_attention: bool = False
     # Further things that need attention.
-    worries: str = ""
+    warnings: str = ""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Link:
     model: str  # app_label.ModelName
 
     @property
-    def address(self) -> str:
+    def url(self) -> str:
         app, name = self.model.lower().split(".")
         return reverse(f"admin:{app}_{name}_changelist")
 
@@ -71,7 +71,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     ]
     for group in sorted(GROUPS.values(), key=lambda group: group.order):
         links = [
-            {"title": link.title, "icon": link.icon, "link": link.address}
+            {"title": link.title, "icon": link.icon, "link": link.url}
             for link in group.links
             if link.is_for(request.user)
         ]

@@ -9,12 +9,12 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
 
-from system.admin_site.history_page import Entries, RelatedRecords
+from system.admin_site.history_page import HistoryEntries, RelatedRecords
 from system.records.history import name_of
 from system.records.record import Record
 
-NAME = "seen_change"
-CHANGED = (
+SEEN_CHANGE_FIELD = "seen_change"
+REFUSAL = (
     "{} changed this record at {}, after you opened the page. Nothing was saved. "
     '<a class="sb-link" href="{}" target="_blank">Open the current version</a> and make your change there. '
     "Your input is below."
@@ -42,7 +42,7 @@ class EditConflictMixin:
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         form = super().get_form(request, obj, change=change, **options)  # type: ignore[misc]
-        seen_change = request.POST.get(NAME)
+        seen_change = request.POST.get(SEEN_CHANGE_FIELD)
         if change and seen_change and self.refuses_later_changes:
             form_clean = form.clean
 
@@ -54,7 +54,7 @@ class EditConflictMixin:
         return form
 
     def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
-        context[NAME] = request.POST.get(NAME, "") or getattr(request, NAME, "")
+        context[SEEN_CHANGE_FIELD] = request.POST.get(SEEN_CHANGE_FIELD, "") or getattr(request, SEEN_CHANGE_FIELD, "")
         return super().render_change_form(request, context, *positional, **named)  # type: ignore[misc]
 
     def _refuse_later_change(self, request: HttpRequest, record: Record, seen_change: str) -> None:
@@ -62,24 +62,25 @@ class EditConflictMixin:
         type(record).lock_for_change()
         type(record)._base_manager.select_for_update().order_by().filter(pk=record.pk).first()
         if self._last_change(record.pk) != seen_change:
-            user_id, changed_at = self._last_of(record.pk)
+            user_id, changed_at = self._last_editor(record.pk)
             time = changed_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-            raise ValidationError(format_html(CHANGED, name_of(user_id) or "The system", time, request.get_full_path()))
+            raise ValidationError(format_html(REFUSAL, name_of(user_id) or "The system", time, request.get_full_path()))
 
     def _last_change(self, sys_id: str) -> str:
         if not hasattr(self.model, "history"):
             return str(self.model._base_manager.filter(pk=sys_id).values_list("sys_version", flat=True).first() or 0)
         numbers = [
-            entries.order_by().aggregate(last=Max("history_id"))["last"] or 0 for entries in self._sources(sys_id)
+            entries.order_by().aggregate(last=Max("history_id"))["last"] or 0
+            for entries in self._history_entries(sys_id)
         ]
         return ".".join(map(str, numbers))
 
-    def _sources(self, sys_id: str) -> list[Any]:
+    def _history_entries(self, sys_id: str) -> list[Any]:
         return [self.model.history.filter(sys_id=sys_id), *(part.entries_of(sys_id) for part in self.history_parts)]
 
-    def _last_of(self, sys_id: str) -> tuple[str | None, datetime]:
+    def _last_editor(self, sys_id: str) -> tuple[str | None, datetime]:
         if not hasattr(self.model, "history"):
             record = self.model._base_manager.filter(pk=sys_id).first()
             return (record.sys_updated_by, record.sys_updated_at) if record else (None, timezone.now())
-        (entry,) = Entries(self.model.history.filter(sys_id=sys_id), self.history_parts, sys_id)[:1]
+        (entry,) = HistoryEntries(self.model.history.filter(sys_id=sys_id), self.history_parts, sys_id)[:1]
         return entry.history_user_id, entry.history_date

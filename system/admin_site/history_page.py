@@ -32,12 +32,12 @@ class RelatedRecords:
         """Add a description to each entry, such as: Role itil added."""
         field: Any = self.model._meta.get_field(self.named)
         values = [getattr(entry, field.attname) for entry in entries]
-        names = Names(field.related_model).of(values) if field.is_relation else values
+        names = DisplayNames(field.related_model).of(values) if field.is_relation else values
         for entry, name in zip(entries, names, strict=True):
             entry.part_description = f"{self.kind} {name} {VERBS[entry.history_type]}"
 
 
-class Names:
+class DisplayNames:
     """The display names of a model's records, including those of deleted ones."""
 
     def __init__(self, model: Any) -> None:
@@ -64,7 +64,7 @@ class Names:
         }
 
 
-class Entries:
+class HistoryEntries:
     """The history entries of a record and its parts, newest first, for a paginator."""
 
     def __init__(self, own: QuerySet[Any], parts: tuple[RelatedRecords, ...], sys_id: str) -> None:
@@ -96,10 +96,10 @@ class Entries:
         return [by_key[number, history_id] for _, number, history_id in page]
 
 
-class NamedChanges(HistoricalRecordContextHelper):  # type: ignore[misc]  # has no types
+class ChangesWithNames(HistoricalRecordContextHelper):  # type: ignore[misc]  # has no types
     """Shows lists of ids as the names of the records."""
 
-    def __init__(self, entry: Any, names: dict[str, Names]) -> None:
+    def __init__(self, entry: Any, names: dict[str, DisplayNames]) -> None:
         super().__init__(entry.instance_type, entry)
         self.names = names
 
@@ -109,24 +109,26 @@ class NamedChanges(HistoricalRecordContextHelper):  # type: ignore[misc]  # has 
         if table is None or not isinstance(prepared, list):
             return prepared
         if table not in self.names:
-            self.names[table] = Names(next(model for model in apps.get_models() if model._meta.db_table == table))
+            self.names[table] = DisplayNames(
+                next(model for model in apps.get_models() if model._meta.db_table == table)
+            )
         return self.names[table].of(prepared)
 
 
 def describe_changes(page: Sequence[Any]) -> None:
     """Add its changes to each entry that has a former one."""
-    names: dict[str, Names] = {}
+    names: dict[str, DisplayNames] = {}
     former: dict[tuple[type, str], Any] = {}
     for entry in reversed(page):
         key = (type(entry), entry.sys_id)
         # The former entry is on the same page, except for the oldest ones.
         older = former.get(key) or (entry.prev_record if entry.history_type == "~" else None)
         if older is not None and entry.history_type == "~":
-            entry.changes = list(_changes(older, entry, NamedChanges(entry, names)))
+            entry.changes = list(_changes(older, entry, ChangesWithNames(entry, names)))
         former[key] = entry
 
 
-def _changes(older: Any, entry: Any, context: NamedChanges) -> Iterator[dict[str, Any]]:
+def _changes(older: Any, entry: Any, context: ChangesWithNames) -> Iterator[dict[str, Any]]:
     yield from context.context_for_delta_changes(entry.diff_against(older, foreign_keys_are_objs=True))
     # The library omits columns that no form changes, so an entry about them would be empty.
     internal = entry.instance_type.internal_columns

@@ -19,7 +19,7 @@ from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
 from system.admin_site.edit_conflicts import EditConflictMixin
-from system.admin_site.history_page import Entries, describe_changes
+from system.admin_site.history_page import HistoryEntries, describe_changes
 from system.errors import AccessDenied, Conflict, Invalid, NotFound, Unavailable
 from system.records.record import Record
 
@@ -110,7 +110,7 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
 
     def get_history_queryset(self, request: HttpRequest, history_manager: Any, pk_name: str, object_id: str) -> Any:
         own = super().get_history_queryset(request, history_manager, pk_name, object_id)
-        return Entries(own, self.history_parts, object_id)
+        return HistoryEntries(own, self.history_parts, object_id)
 
     def set_history_delta_changes(self, request: HttpRequest, historical_records: Any, **_: Any) -> None:
         describe_changes(historical_records)

@@ -14,7 +14,7 @@ logger = structlog.get_logger(__name__)
 
 
 @contextmanager
-def builder(lock: int) -> Iterator[Any]:
+def build_cursor(lock: int) -> Iterator[Any]:
     """A cursor outside transactions, as concurrent builds require; None while another builder has the lock."""
     with closing(connections.create_connection(connection.alias)) as separate, separate.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock])
@@ -26,7 +26,7 @@ def builder(lock: int) -> Iterator[Any]:
         yield cursor
 
 
-def run(cursor: Any, name: str, *statements: sql.Composed) -> bool:
+def execute(cursor: Any, name: str, *statements: sql.Composed) -> bool:
     """Returns False on failure, for example of a dropped column, so that other indexes are still built."""
     started_at = time.monotonic()
     try:

@@ -8,12 +8,12 @@ logger = structlog.get_logger(__name__)
 
 # Wake-ups expire, because the schedule sends more. Otherwise a hundred uploads would leave a hundred messages in front
 # of other work.
-STALE_AFTER_S = 10
+MESSAGE_EXPIRY_S = 10
 
 
-def wake(task: str) -> None:
+def wake_worker(task: str) -> None:
     """Without a broker the schedule starts the work within seconds, or a minute for indexes."""
     try:
-        current_app.send_task(task, retry=False, expires=STALE_AFTER_S)
+        current_app.send_task(task, retry=False, expires=MESSAGE_EXPIRY_S)
     except OperationalError as error:
         logger.warning("wake_up_not_sent", task=task, kind=type(error.__cause__ or error).__name__)

@@ -14,12 +14,12 @@ from .periods import Unit, end_of, shift, start_of
 from .printer import to_text
 from .time_values import Distance, Period, Relative, read_instant
 from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
-from .values import Range, Value, read, read_boolean, read_list, read_words
+from .values import ConditionValue, Range, read, read_boolean, read_list, read_words
 
 __all__ = [
-    "ALIASES", "FUNCTIONS", "METADATA", "OPERATORS", "RECORDS", "REFUSED", "ComparisonKind", "Condition", "Dialect",
-    "Distance", "Group", "Moment", "OnEmpty", "Operand", "Operator", "OrderBy", "Path", "Period", "Query", "QueryError",
-    "Range", "Relative", "SubQuery", "Term", "Unit", "Value", "ValueFunction", "ValueKind", "end_of", "parse", "read",
-    "read_boolean", "read_instant", "read_list", "read_operand", "read_words", "resolve", "shift", "start_of",
-    "to_text",
+    "ALIASES", "FUNCTIONS", "METADATA", "OPERATORS", "RECORDS", "REFUSED", "ComparisonKind", "Condition",
+    "ConditionValue", "Dialect", "Distance", "Group", "Moment", "OnEmpty", "Operand", "Operator", "OrderBy", "Path",
+    "Period", "Query", "QueryError", "Range", "Relative", "SubQuery", "Term", "Unit", "ValueFunction", "ValueKind",
+    "end_of", "parse", "read", "read_boolean", "read_instant", "read_list", "read_operand", "read_words", "resolve",
+    "shift", "start_of", "to_text",
 ]  # fmt: skip

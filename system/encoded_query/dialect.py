@@ -13,12 +13,12 @@ class Dialect:
     """The syntax of names, and the limits of one query.
 
     `name` matches one name of a path and must be linear: one repeated class, no nesting. It must never match
-    where an operator begins, since that is where a path ends. `quoted_names` allows any other name in {…}.
+    where an operator begins, since that is where a path ends. `allows_quoted_names` allows any other name in {…}.
     """
 
     name: re.Pattern[str]
-    name_length: int
-    quoted_names: bool = False
+    max_name_length: int
+    allows_quoted_names: bool = False
     length: int = 16 * 1024
     conditions: int = 200
     list_values: int = 1_000
@@ -30,14 +30,14 @@ class Dialect:
 
 
 # "Table and column names match [a-z][a-z0-9_]{0,62}"; the length is checked separately, for a better message.
-RECORDS = Dialect(name=re.compile(r"[a-z][a-z0-9_]*+"), name_length=63)
+RECORDS = Dialect(name=re.compile(r"[a-z][a-z0-9_]*+"), max_name_length=63)
 
 # Metadata fields are named by whoever loads a document. Every operator is a symbol or begins with two upper-case
 # letters, so a name may be anything else: docType and Department are bare names, {docID} and {file name} need braces.
 METADATA = Dialect(
     name=re.compile(r"""(?:[^\x00-\x20\x7fA-Z.,;^(){}=!<>@"'\\]|[A-Z](?![A-Z]))++"""),
-    name_length=200,
-    quoted_names=True,
+    max_name_length=200,
+    allows_quoted_names=True,
 )
 
 
@@ -88,15 +88,15 @@ def read_path(text: str, start: int, dialect: Dialect) -> tuple[Path, int]:
 
 
 def _read_name(text: str, start: int, dialect: Dialect) -> tuple[str, int]:
-    if dialect.quoted_names and text.startswith("{", start):
+    if dialect.allows_quoted_names and text.startswith("{", start):
         name, end = read_quoted(text, start)
     else:
         match = dialect.name.match(text, start)
         name, end = (match.group(), match.end()) if match else ("", start)
     if not name:
         raise QueryError("a field name is expected", start, text[start : start + 12])
-    if len(name) > dialect.name_length:
-        raise QueryError(f"a field name has more than {dialect.name_length} characters", start, name)
+    if len(name) > dialect.max_name_length:
+        raise QueryError(f"a field name has more than {dialect.max_name_length} characters", start, name)
     return name, end
 
 

@@ -1,7 +1,7 @@
 """The error of the query language: what is wrong, the position and the piece of text."""
 
 # A message repeats only the beginning of what the client sent.
-TOKEN_LENGTH = 40
+MAX_TOKEN_LENGTH = 40
 
 
 class QueryError(ValueError):
@@ -16,7 +16,7 @@ class QueryError(ValueError):
     def __init__(self, message: str, position: int = 0, token: str = "") -> None:
         self.message = message
         self.position = position
-        self.token = token[:TOKEN_LENGTH]
+        self.token = token[:MAX_TOKEN_LENGTH]
         super().__init__(message, position, self.token)
 
     def __str__(self) -> str:

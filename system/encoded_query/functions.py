@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from .errors import QueryError
-from .periods import Unit, end_of, is_near, shift, start_of
+from .periods import Unit, end_of, is_within_limit, shift, start_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ FUNCTIONS: Mapping[str, FunctionRow] = MappingProxyType({row.name: row for row i
 """Every function by its name."""
 
 # The parser reads a call as one piece, so that its ")" does not close the group around it.
-CALL = r"javascript:gs\.[A-Za-z]++\(-?[0-9]*+\)"
+CALL_PATTERN = r"javascript:gs\.[A-Za-z]++\(-?[0-9]*+\)"
 
 _CALL = re.compile(r"javascript:gs\.([A-Za-z]+)\((-?[0-9]{1,9})?\)")
-_MARK = "javascript:"
+_FUNCTION_PREFIX = "javascript:"
 
 
 def read_operand(text: str, position: int = 0) -> str | ValueFunction:
@@ -106,7 +106,7 @@ def read_operand(text: str, position: int = 0) -> str | ValueFunction:
     ValueFunction(name='daysAgo', count=7)
     """
     # Also refused with other case or leading spaces: " JavaScript:…" is never meant as text.
-    if text.lstrip()[: len(_MARK)].lower() != _MARK:
+    if text.lstrip()[: len(_FUNCTION_PREFIX)].lower() != _FUNCTION_PREFIX:
         return text
     match = _CALL.fullmatch(text)
     row = FUNCTIONS.get(match.group(1)) if match else None
@@ -117,7 +117,7 @@ def read_operand(text: str, position: int = 0) -> str | ValueFunction:
         rule = "takes no number" if row.unit is None else "takes one whole number"
         raise QueryError(f"this value function {rule}", position, text)
     count = int(number or 0)
-    if row.unit and not is_near(row.unit, count):
+    if row.unit and not is_within_limit(row.unit, count):
         raise QueryError("more than a thousand years", position, text)
     return ValueFunction(row.name, count)
 

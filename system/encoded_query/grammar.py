@@ -16,7 +16,7 @@ import re
 
 from .dialect import RECORDS, Dialect, read_path, read_quoted
 from .errors import QueryError
-from .functions import CALL
+from .functions import CALL_PATTERN
 from .operators import ALIASES, REFUSED, ValueKind, spelling_at
 from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
 from .values import read
@@ -27,8 +27,8 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _VALUE = re.compile(r"[^^]*+")
 # Chosen: the ")" of a value function belongs to the call. By the letter of the grammar it would close the group and
 # leave half a call, which is an error, so no valid query changes its meaning.
-_VALUE_IN_GROUP = re.compile(rf"(?:{CALL}|[^^)])*+")
-_STRANGE = re.compile(r"[A-Z_]++|.", re.DOTALL)
+_VALUE_IN_GROUP = re.compile(rf"(?:{CALL_PATTERN}|[^^)])*+")
+_UNKNOWN_TOKEN = re.compile(r"[A-Z_]++|.", re.DOTALL)
 _WITHOUT_VALUE = {"=": "ISEMPTY", "!=": "ISNOTEMPTY"}
 
 
@@ -163,7 +163,7 @@ class _Parser:
     def operator(self) -> str:
         spelling = spelling_at(self.text, self.at)
         if spelling is None:
-            token = _STRANGE.match(self.text, self.at)
+            token = _UNKNOWN_TOKEN.match(self.text, self.at)
             if token is None:
                 raise QueryError("an operator is expected", self.at)
             raise QueryError("unknown operator", self.at, token.group())

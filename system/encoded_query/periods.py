@@ -17,28 +17,28 @@ class Unit(StrEnum):
     YEAR = "year"
 
 
-_LENGTHS = {
+_DURATIONS = {
     Unit.MINUTE: timedelta(minutes=1),
     Unit.HOUR: timedelta(hours=1),
     Unit.DAY: timedelta(days=1),
     Unit.WEEK: timedelta(weeks=1),
 }
-_MONTHS = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}
+_MONTHS_IN = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}
 
 # Chosen: nobody needs more than a thousand years, and no realistic date overflows by that.
 MAX_MONTHS = 12_000
-MAX_TIME = timedelta(days=365_000)
+MAX_DURATION = timedelta(days=365_000)
 
 
-def is_near(unit: Unit, count: int) -> bool:
+def is_within_limit(unit: Unit, count: int) -> bool:
     """Whether this many units are at most a thousand years.
 
-    >>> is_near(Unit.YEAR, 1_000), is_near(Unit.YEAR, -1_001), is_near(Unit.MINUTE, 999_999_999)
+    >>> is_within_limit(Unit.YEAR, 1_000), is_within_limit(Unit.YEAR, -1_001), is_within_limit(Unit.MINUTE, 999_999_999)
     (True, False, False)
     """
-    if unit in _MONTHS:
-        return abs(count) <= MAX_MONTHS // _MONTHS[unit]
-    return abs(count) <= MAX_TIME // _LENGTHS[unit]
+    if unit in _MONTHS_IN:
+        return abs(count) <= MAX_MONTHS // _MONTHS_IN[unit]
+    return abs(count) <= MAX_DURATION // _DURATIONS[unit]
 
 
 def shift(instant: datetime, unit: Unit, count: int) -> datetime:
@@ -47,9 +47,9 @@ def shift(instant: datetime, unit: Unit, count: int) -> datetime:
     >>> shift(datetime(2024, 3, 31, tzinfo=UTC), Unit.MONTH, -1).isoformat()
     '2024-02-29T00:00:00+00:00'
     """
-    if unit in _LENGTHS:
-        return instant + count * _LENGTHS[unit]
-    years, month = divmod(instant.year * 12 + instant.month - 1 + count * _MONTHS[unit], 12)
+    if unit in _DURATIONS:
+        return instant + count * _DURATIONS[unit]
+    years, month = divmod(instant.year * 12 + instant.month - 1 + count * _MONTHS_IN[unit], 12)
     return instant.replace(year=years, month=month + 1, day=min(instant.day, monthrange(years, month + 1)[1]))
 
 
@@ -68,7 +68,7 @@ def start_of(instant: datetime, unit: Unit) -> datetime:
         return day
     if unit is Unit.WEEK:
         return day - timedelta(days=day.weekday())
-    months = _MONTHS[unit]
+    months = _MONTHS_IN[unit]
     return day.replace(month=(day.month - 1) // months * months + 1, day=1)
 
 

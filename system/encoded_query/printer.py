@@ -48,7 +48,7 @@ class _Printer:
         match = self.dialect.name.match(name + behind)
         if match and match.group() == name:
             return name
-        if not self.dialect.quoted_names or not name:
+        if not self.dialect.allows_quoted_names or not name:
             raise ValueError(f"not a valid field name of this dialect: {name!r}")
         return quote(name)
 

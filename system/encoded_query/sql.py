@@ -1,8 +1,8 @@
 """Compiles one condition to SQL, for typed columns and for metadata.
 
-`ROWS` says how each operator is compiled; a negation is the complement of its row. What both stores share is written
-here: text, dates, date parts, distances and negation. `ConditionCompiler` is the seam: a subclass for each store binds
-values and implements the comparisons that depend on how it types them (equality, order, ranges, emptiness).
+`COMPARISONS` says how each operator is compiled; a negation is the complement of its row. What both stores share is
+written here: text, dates, date parts, distances and negation. `ConditionCompiler` is the seam: a subclass for each
+store binds values and implements the comparisons that depend on how it types them (equality, order, ranges, emptiness).
 """
 
 from abc import ABC, abstractmethod
@@ -18,8 +18,8 @@ from .tree import Condition
 from .values import read
 
 # Text is compared without regard to case, by code points.
-FOLD = 'lower({} COLLATE "pg_c_utf8")'
-FOLDED_ARRAY = f"ARRAY(SELECT {FOLD.format('each')} FROM unnest({{}}) each)"
+FOLD_SQL = 'lower({} COLLATE "pg_c_utf8")'
+FOLD_ARRAY_SQL = f"ARRAY(SELECT {FOLD_SQL.format('each')} FROM unnest({{}}) each)"
 
 # Reads a value to bind from a condition. It may be called later, with another condition of the same form.
 ValueReader = Callable[[Condition, Moment], Any]
@@ -39,22 +39,22 @@ class Subject(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Subject)
+SubjectT = TypeVar("SubjectT", bound=Subject)
 
 
-class ConditionCompiler(ABC, Generic[S]):
+class ConditionCompiler(ABC, Generic[SubjectT]):
     """One condition on one or two sides, for one store."""
 
     dialect: ClassVar[Dialect] = RECORDS
     rows: ClassVar[Mapping[str, "Comparison"]]
 
-    def __init__(self, condition: Condition, subject: S, other: S | None) -> None:
+    def __init__(self, condition: Condition, subject: SubjectT, other: SubjectT | None) -> None:
         self.condition = condition
         self.subject = subject
         self._other = other
 
     @property
-    def other(self) -> S:
+    def other(self) -> SubjectT:
         assert self._other is not None
         return self._other
 
@@ -111,13 +111,13 @@ def _compared(operator: str) -> Comparison:
 
 def _text(template: str) -> Comparison:
     def row(compiler: ConditionCompiler[Any]) -> str:
-        value = FOLD.format(compiler.bind(compiler.read_text, "text"))
-        return compiler.holds(template.format(c=FOLD.format(compiler.subject.raw), v=value))
+        value = FOLD_SQL.format(compiler.bind(compiler.read_text, "text"))
+        return compiler.holds(template.format(c=FOLD_SQL.format(compiler.subject.raw), v=value))
 
     return row
 
 
-def _edge(number: int) -> ValueReader:
+def _period_bound(number: int) -> ValueReader:
     def reader(condition: Condition, moment: Moment) -> datetime:
         value: Any = read(condition)
         assert isinstance(value, Period | Relative)
@@ -127,7 +127,7 @@ def _edge(number: int) -> ValueReader:
 
 
 def _within(compiler: ConditionCompiler[Any]) -> str:
-    start, end = (compiler.bind(_edge(number), "timestamptz") for number in (0, 1))
+    start, end = (compiler.bind(_period_bound(number), "timestamptz") for number in (0, 1))
     return compiler.holds(f"{compiler.subject.instant} BETWEEN {start} AND {end}")
 
 
@@ -171,7 +171,7 @@ def _distance(is_more: bool) -> Comparison:
     return row
 
 
-ROWS: Mapping[str, Comparison] = MappingProxyType(
+COMPARISONS: Mapping[str, Comparison] = MappingProxyType(
     {
         "=": lambda compiler: compiler.equal(),
         ">": _ordered(">"),

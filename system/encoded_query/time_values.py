@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from .dialect import RECORDS, Dialect, Path, read_whole_path
 from .errors import QueryError
 from .functions import Moment, Operand, read_operand, resolve
-from .periods import Unit, end_of, is_near, shift, start_of
+from .periods import Unit, end_of, is_within_limit, shift, start_of
 
 # `fromisoformat` alone also accepts week dates and dates without hyphens, which are not documented.
 _INSTANT = re.compile(
@@ -15,7 +15,7 @@ _INSTANT = re.compile(
 )
 _DATE_LENGTH = len("2024-05-19")
 _UNITS = frozenset(Unit)
-NO_INSTANT = "a date such as 2024-05-19 or a time such as 2024-05-19T15:30:00Z is expected"
+INSTANT_EXPECTED = "a date such as 2024-05-19 or a time such as 2024-05-19T15:30:00Z is expected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def read_instant(value: str | datetime, position: int = 0) -> datetime:
         instant = datetime.fromisoformat(value)
         return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise QueryError(NO_INSTANT, position, value) from None
+        raise QueryError(INSTANT_EXPECTED, position, value) from None
 
 
 def read_period(text: str, position: int = 0) -> Period:
@@ -105,7 +105,7 @@ def _read_edge(text: str, position: int) -> Operand:
     if isinstance(operand, str):
         read_instant(operand, position)
     elif operand.name == "getUserID":
-        raise QueryError(NO_INSTANT, position, text)
+        raise QueryError(INSTANT_EXPECTED, position, text)
     return operand
 
 
@@ -141,7 +141,7 @@ def _read_length(unit: str, digits: str, position: int) -> tuple[Unit, int]:
         raise QueryError(f"one of {', '.join(Unit)} is expected", position, unit)
     if not re.fullmatch("[0-9]{1,9}", digits):
         raise QueryError("a whole number is expected", position, digits)
-    if not is_near(Unit(unit), int(digits)):
+    if not is_within_limit(Unit(unit), int(digits)):
         raise QueryError("more than a thousand years", position, digits)
     return Unit(unit), int(digits)
 

@@ -12,7 +12,7 @@ from .operators import ValueKind
 from .time_values import Distance, Period, Relative, read_distance, read_part, read_period, read_relative
 from .tree import Condition
 
-NAMED_VALUES = frozenset({"me", "my_groups", "my_roles"})
+DYNAMIC_VALUES = frozenset({"me", "my_groups", "my_roles"})
 
 _BOOLEANS = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
 _TABLE = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -26,7 +26,7 @@ class Range:
     high: Operand
 
 
-Value = None | Operand | tuple[Operand, ...] | Range | Period | Relative | Distance | int
+ConditionValue = None | Operand | tuple[Operand, ...] | Range | Period | Relative | Distance | int
 
 
 def read_list(text: str, position: int = 0, dialect: Dialect = RECORDS) -> tuple[Operand, ...]:
@@ -59,14 +59,14 @@ def read_range(text: str, position: int = 0) -> Range:
     return Range(read_operand(low, position), read_operand(high, position + len(low) + len(at)))
 
 
-def read_named(text: str, position: int = 0) -> str:
+def read_dynamic(text: str, position: int = 0) -> str:
     """The value of DYNAMIC and its siblings.
 
-    >>> read_named("my_groups")
+    >>> read_dynamic("my_groups")
     'my_groups'
     """
-    if text not in NAMED_VALUES:
-        raise QueryError(f"one of {', '.join(sorted(NAMED_VALUES))} is expected", position, text)
+    if text not in DYNAMIC_VALUES:
+        raise QueryError(f"one of {', '.join(sorted(DYNAMIC_VALUES))} is expected", position, text)
     return text
 
 
@@ -111,7 +111,7 @@ def _refuse_value(condition: Condition, _: Dialect) -> None:
         raise QueryError(f"{condition.operator} takes no value", condition.value_position, condition.value)
 
 
-_READERS: Mapping[ValueKind, Callable[[Condition, Dialect], Value]] = MappingProxyType(
+_READERS: Mapping[ValueKind, Callable[[Condition, Dialect], ConditionValue]] = MappingProxyType(
     {
         ValueKind.NONE: _refuse_value,
         ValueKind.TEXT: lambda it, _: read_operand(it.value, it.value_position),
@@ -122,14 +122,14 @@ _READERS: Mapping[ValueKind, Callable[[Condition, Dialect], Value]] = MappingPro
         ValueKind.DATE_PART: lambda it, _: read_part(it.value, it.row.allowed, it.value_position),
         ValueKind.RELATIVE: lambda it, _: read_relative(it.value, it.value_position),
         ValueKind.DISTANCE: lambda it, dialect: read_distance(it.value, it.value_position, dialect),
-        ValueKind.NAMED: lambda it, _: read_named(it.value, it.value_position),
+        ValueKind.NAMED: lambda it, _: read_dynamic(it.value, it.value_position),
         ValueKind.WORDS: lambda it, _: read_words(it.value, it.value_position),
         ValueKind.TABLE: lambda it, _: read_table(it.value, it.value_position),
     }
 )
 
 
-def read(condition: Condition, dialect: Dialect = RECORDS) -> Value:
+def read(condition: Condition, dialect: Dialect = RECORDS) -> ConditionValue:
     """The typed value of a condition, by the kind that its operator takes. `parse` has already called it.
 
     >>> read(Condition(("state",), "IN", "1,2"))

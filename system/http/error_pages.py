@@ -15,8 +15,10 @@ OTHER_ORIGIN_REASONS = ("Origin checking failed", "Referer checking failed")
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if isinstance(exception, DisallowedHost):
-        return error_responses.answer(request, errors.BadRequest("This host name is not allowed (ALLOWED_HOSTS)."))
-    return error_responses.answer(request, errors.BadRequest("The request is malformed."))
+        return error_responses.error_for_client(
+            request, errors.BadRequest("This host name is not allowed (ALLOWED_HOSTS).")
+        )
+    return error_responses.error_for_client(request, errors.BadRequest("The request is malformed."))
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -26,24 +28,24 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     forged: Callable[[HttpRequest], HttpResponse] | None = getattr(view, "forged", None)
     if forged is not None and is_other_origin:
         return forged(request)
-    return error_responses.answer(
+    return error_responses.error_for_client(
         request, errors.AccessDenied("This page is out of date. Go back, reload it and try again.")
     )
 
 
-def denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return error_responses.answer(request, errors.AccessDenied())
+def access_denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return error_responses.error_for_client(request, errors.AccessDenied())
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return error_responses.answer(request, errors.NotFound())
+    return error_responses.error_for_client(request, errors.NotFound())
 
 
-class ServerFault(errors.ServiceError):
+class InternalServerError(errors.ServiceError):
     status = 500
     code = "internal"
     message = "An internal error occurred. It was logged with the ID of this request."
 
 
-def fault(request: HttpRequest, *_: Any) -> HttpResponse:
-    return error_responses.answer(request, ServerFault())
+def server_error(request: HttpRequest, *_: Any) -> HttpResponse:
+    return error_responses.error_for_client(request, InternalServerError())

@@ -28,7 +28,7 @@ RETRY_AFTER_S = 2
 DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
-class AlwaysJSON(BaseContentNegotiation):
+class JsonOnlyNegotiation(BaseContentNegotiation):
     """Responses are JSON, whatever the client accepts."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
@@ -69,7 +69,7 @@ def is_for_programs(request: HttpRequest) -> bool:
     return is_program or "text/html" not in request.headers.get("Accept", "")
 
 
-def answer(request: HttpRequest, error: ServiceError) -> HttpResponse:
+def error_for_client(request: HttpRequest, error: ServiceError) -> HttpResponse:
     """The error response for this caller: JSON or a page."""
     if is_for_programs(request):
         return error_response(error)
@@ -92,9 +92,9 @@ def from_drf(error: drf.APIException) -> ServiceError:
     if isinstance(error, drf.NotFound):
         return errors.NotFound()
     if isinstance(error, drf.Throttled):
-        return errors.TooMany(retry_after_s=int(getattr(error, "wait", None) or RETRY_AFTER_S))
+        return errors.TooManyRequests(retry_after_s=int(getattr(error, "wait", None) or RETRY_AFTER_S))
     if isinstance(error, drf.UnsupportedMediaType):
-        return errors.UnsupportedMedia()
+        return errors.UnsupportedMediaType()
     if isinstance(error, drf.ValidationError):
         return from_validation(error)
     converted = ServiceError(str(error.detail), code=str(error.get_codes()))
@@ -104,7 +104,7 @@ def from_drf(error: drf.APIException) -> ServiceError:
 
 def from_validation(error: drf.ValidationError) -> ServiceError:
     """The errors of a serializer, the first of each field."""
-    return errors.combined([_invalid(field, detail) for field, detail in _field_errors(error.detail)])
+    return errors.combine_errors([_invalid(field, detail) for field, detail in _field_errors(error.detail)])
 
 
 def _field_errors(detail: Any, field: str | None = None) -> Iterator[tuple[str | None, Any]]:

@@ -5,22 +5,22 @@ from typing import Any
 
 from system.errors import BadRequest
 
-ANY = "*"
+ANY_TAG = "*"
 IF_MATCH, IF_NONE_MATCH = "HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"
-TAGS = re.compile(r'\s*(\*|(W/)?"[^"]*")(\s*,\s*(W/)?"[^"]*")*\s*')
+TAGS_PATTERN = re.compile(r'\s*(\*|(W/)?"[^"]*")(\s*,\s*(W/)?"[^"]*")*\s*')
 
 
-def in_header(request: Any, name: str) -> list[str]:
+def read_tags(request: Any, name: str) -> list[str]:
     """The tags, without distinguishing strong and weak ones; `*` matches any."""
     return [tag.strip().removeprefix("W/") for tag in request.META.get(name, "").split(",")]
 
 
-def to_match(request: Any) -> list[str] | None:
+def required_tags(request: Any) -> list[str] | None:
     """The tags in If-Match; None without that header."""
     if IF_MATCH not in request.META:
         return None
-    if not TAGS.fullmatch(request.META[IF_MATCH]):
+    if not TAGS_PATTERN.fullmatch(request.META[IF_MATCH]):
         raise BadRequest(
             "If-Match must be an ETag from an earlier response.", code="invalid_parameter", field="If-Match"
         )
-    return in_header(request, IF_MATCH)
+    return read_tags(request, IF_MATCH)

@@ -27,10 +27,10 @@ THREADS = 4
 THREAD_IDLE_S = 600
 # A body up to this size is collected before the application is called. Larger ones are read when a view wants them.
 MAX_COLLECTED_BYTES = 64 * 1024
-MAX_COLLECTED = 256
+MAX_COLLECTED_REQUESTS = 256
 
 # The variables and separators of headers that are not called HTTP_… or whose values are not joined by a comma.
-VARIABLES = {
+CGI_VARIABLES = {
     "content-type": ("CONTENT_TYPE", ""),
     "content-length": ("CONTENT_LENGTH", ""),
     "cookie": ("HTTP_COOKIE", ";"),
@@ -50,7 +50,7 @@ class Gateway:
         """Take a request. The thread of the server must not block here, and exceptions would be lost."""
         try:
             request = Request(watcher, self.deadline_s)
-            if request.body and request.is_small and len(self.collected) < MAX_COLLECTED:
+            if request.body and request.is_small and len(self.collected) < MAX_COLLECTED_REQUESTS:
                 self.collected[request] = time.monotonic()
                 request.body.collect(partial(self._handle_collected, request))
             else:
@@ -85,8 +85,8 @@ class Request:
         has_body = bool(length) and "transfer-encoding" not in self.headers
         self.body = RequestBody(watcher.proto, length, deadline_s) if has_body else None
         # With an Expect header the client has not sent the body yet, and reading would request it.
-        self.is_expected = "expect" in self.headers
-        self.is_small = length <= MAX_COLLECTED_BYTES and not self.is_expected
+        self.expects_continue = "expect" in self.headers
+        self.is_small = length <= MAX_COLLECTED_BYTES and not self.expects_continue
         self.response: tuple[int, list[tuple[str, str]]] = (500, [])
 
     def respond(self, application: Application) -> None:
@@ -109,7 +109,7 @@ class Request:
         """The server keeps the connection while anything refers to an unread body (a request in a reference cycle,
         until it is collected), and a client that only sends would wait forever."""
         self.watcher = None
-        if self.body and self.is_expected:
+        if self.body and self.expects_continue:
             self.body.close()
         elif self.body:
             self.body.drain()
@@ -123,17 +123,17 @@ class ThreadPool:
         self.idle_s = idle_s
         self.tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self.lock = threading.Lock()
-        self.running = 0
-        self.idle = 0  # those that no task was submitted for
+        self.thread_count = 0
+        self.idle_count = 0  # those that no task was submitted for
 
     def submit(self, task: Callable[[], None]) -> None:
         with self.lock:
             self.tasks.put(task)
-            if self.idle:
-                self.idle -= 1
-            elif self.running < self.size:
+            if self.idle_count:
+                self.idle_count -= 1
+            elif self.thread_count < self.size:
                 threading.Thread(target=self._run, name="request", daemon=True).start()
-                self.running += 1
+                self.thread_count += 1
 
     def _run(self) -> None:
         while task := self._next():
@@ -144,15 +144,15 @@ class ThreadPool:
         with self.lock:
             if not self.tasks.empty():
                 return self.tasks.get_nowait()
-            self.idle += 1
+            self.idle_count += 1
         while True:
             try:
                 return self.tasks.get(timeout=self.idle_s)
             except Empty:
                 with self.lock:
-                    if self.idle:  # otherwise a task was submitted in the meantime
-                        self.idle -= 1
-                        self.running -= 1
+                    if self.idle_count:  # otherwise a task was submitted in the meantime
+                        self.idle_count -= 1
+                        self.thread_count -= 1
                         return None
 
 
@@ -179,7 +179,7 @@ def environ(scope: Any, headers: Any, body: IOBase) -> dict[str, Any]:
     }
     for name in headers.keys():  # noqa: SIM118  (not a dictionary)
         if "_" not in name:  # CGI cannot distinguish an underscore from a hyphen
-            variable, separator = VARIABLES.get(name) or ("HTTP_" + name.replace("-", "_").upper(), ",")
+            variable, separator = CGI_VARIABLES.get(name) or ("HTTP_" + name.replace("-", "_").upper(), ",")
             values = headers.get_all(name)  # without those that are not ASCII
             variables[variable] = separator.join(values) if separator else "".join(values[:1])
     return variables

@@ -17,14 +17,14 @@ from rest_framework.request import Empty, Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from system.http.error_responses import AlwaysJSON
+from system.http.error_responses import JsonOnlyNegotiation
 from system.http.request_body import StrictJSONParser
 
-NEGOTIATOR = AlwaysJSON()
+NEGOTIATOR = JsonOnlyNegotiation()
 PARSERS = (StrictJSONParser(),)
 RENDERER = JSONRenderer()
 # What `dispatch` does not ask a view for. A view that sets one of these would not get what it expects.
-IGNORED = {"permission_classes", "parser_classes", "renderer_classes", "throttle_classes", "versioning_class"}
+IGNORED_OPTIONS = {"permission_classes", "parser_classes", "renderer_classes", "throttle_classes", "versioning_class"}
 
 
 @cache
@@ -50,7 +50,7 @@ class JsonView(APIView):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if ignored := IGNORED & vars(cls).keys():
+        if ignored := IGNORED_OPTIONS & vars(cls).keys():
             raise TypeError(f"JsonView ignores {', '.join(ignored)}.")
 
     def dispatch(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponseBase:

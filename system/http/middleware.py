@@ -32,7 +32,7 @@ class SecurityHeaders:
 def policy_with_nonce() -> tuple[str, str]:
     """A policy for a page with one inline script, and the nonce that the script must carry."""
     nonce = secrets.token_urlsafe(16)
-    return steps.STRICT.format(script=f" 'nonce-{nonce}'", style=" 'unsafe-inline'"), nonce
+    return steps.POLICY_TEMPLATE.format(script=f" 'nonce-{nonce}'", style=" 'unsafe-inline'"), nonce
 
 
 class TrustedProxies:
@@ -43,7 +43,7 @@ class TrustedProxies:
         try:
             steps.use_forwarded_headers(request)
         except errors.ServiceError as error:
-            return error_responses.answer(request, error)
+            return error_responses.error_for_client(request, error)
         return self.get_response(request)
 
 
@@ -78,9 +78,9 @@ class RequestLimits:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         try:
-            steps.check_size(request)
+            steps.check_request_head(request)
         except errors.ServiceError as error:
-            return error_responses.answer(request, error)
+            return error_responses.error_for_client(request, error)
         return self.get_response(request)
 
     def process_view(
@@ -89,7 +89,7 @@ class RequestLimits:
         try:
             steps.check_body_size(request, view)
         except errors.ServiceError as error:
-            return error_responses.answer(request, error)
+            return error_responses.error_for_client(request, error)
         return None
 
 
@@ -119,15 +119,15 @@ class CurrentActor:
     """Sets the acting user to the signed-in user, and turns exceptions of views into responses."""
 
     # Where a user signs out or revokes a key, whose slow statements may be the reason why the user is limited.
-    ALWAYS_SERVED = ("/account/", "/logout/", "/admin/logout/", "/sso/")
+    UNLIMITED_PATHS = ("/account/", "/logout/", "/admin/logout/", "/sso/")
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         try:
-            user = self._signed_in(request)
-            with acting_user.acting_as(str(user.pk) if user else None), self._turn(request, user):
+            user = self._session_user(request)
+            with acting_user.acting_as(str(user.pk) if user else None), self._one_at_a_time(request, user):
                 return self.get_response(request)
         except Exception as error:  # the session's user could not be read, or must wait
             response = self.process_exception(request, error)
@@ -135,16 +135,16 @@ class CurrentActor:
                 raise
             return response
 
-    def _signed_in(self, request: HttpRequest) -> Any:
+    def _session_user(self, request: HttpRequest) -> Any:
         # /healthz must not need the database.
-        if request.path.startswith(steps.QUIET) or settings.SESSION_COOKIE_NAME not in request.COOKIES:
+        if request.path.startswith(steps.UNLOGGED_PATHS) or settings.SESSION_COOKIE_NAME not in request.COOKIES:
             return None
         user = request.user
         return user if user.is_authenticated else None
 
-    def _turn(self, request: HttpRequest, user: Any) -> AbstractContextManager[None]:
-        return nullcontext() if user is None or request.path.startswith(self.ALWAYS_SERVED) else user.one_at_a_time()
+    def _one_at_a_time(self, request: HttpRequest, user: Any) -> AbstractContextManager[None]:
+        return nullcontext() if user is None or request.path.startswith(self.UNLIMITED_PATHS) else user.one_at_a_time()
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         service_error = error_responses.to_service_error(error, steps.loaded_user(request))
-        return error_responses.answer(request, service_error) if service_error else None
+        return error_responses.error_for_client(request, service_error) if service_error else None

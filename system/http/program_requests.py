@@ -36,7 +36,7 @@ def logged_response(request: HttpRequest) -> HttpResponse:
     request_id = steps.set_request_id(request)
     try:
         try:
-            steps.check_size(request)
+            steps.check_request_head(request)
             response = counted_response(request)
         except errors.ServiceError as error:
             response = error_responses.error_response(error)

@@ -22,7 +22,7 @@ from system import errors
 PROMPT_S = 0.25
 PROMPT_BYTES_PER_S = 10_000_000
 # Of the four threads of a process, two may wait for slow bodies, so that two always serve the others.
-SLOW_BODIES = threading.BoundedSemaphore(2)
+SLOW_BODY_SLOTS = threading.BoundedSemaphore(2)
 # An unread body is drained up to the size that a proxy lets through.
 MAX_DRAIN_BYTES = 34 * 1024 * 1024
 
@@ -136,13 +136,13 @@ class RequestBody(IOBase):
             self.deadline = time.monotonic() + self.deadline_s
         if self._is_ready() or self._arrives_promptly():
             return
-        if not SLOW_BODIES.acquire(blocking=False):
+        if not SLOW_BODY_SLOTS.acquire(blocking=False):
             raise TooManySlowBodies("too many slow bodies")
         try:
             if not self.changed.wait_for(self._is_ready, self._remaining_s()):
                 raise BodyTooSlow("the body did not arrive in time")
         finally:
-            SLOW_BODIES.release()
+            SLOW_BODY_SLOTS.release()
 
     def _arrives_promptly(self) -> bool:
         start = time.monotonic()
@@ -163,7 +163,7 @@ class InvalidJson(errors.BadRequest):
     message = "The request body is not valid JSON."
 
 
-def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_with_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise InvalidJson("A JSON object contains the same name more than once.")
@@ -200,10 +200,10 @@ def parse_int(text: str) -> int:
     return int(text)
 
 
-def refuse_too_deep(text: str) -> None:
+def refuse_deep_nesting(text: str) -> None:
     """Count brackets before parsing: Python's parser would hit its recursion limit.
 
-    >>> refuse_too_deep('{"a": "[[[["}')
+    >>> refuse_deep_nesting('{"a": "[[[["}')
     """
     depth = 0
     for match in BRACKETS.finditer(text):
@@ -253,10 +253,10 @@ def parse_json(raw: bytes) -> Any:
         text = raw.decode("utf-8")
         # Only the few bodies with that many brackets need the exact count.
         if text.count("[") + text.count("{") > MAX_DEPTH:
-            refuse_too_deep(text)
+            refuse_deep_nesting(text)
         value = json.loads(
             text,
-            object_pairs_hook=unique_names,
+            object_pairs_hook=object_with_unique_names,
             parse_constant=refuse_constant,
             parse_float=parse_float,
             parse_int=parse_int,

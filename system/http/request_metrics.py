@@ -21,11 +21,11 @@ LATENCY = Histogram(
     ["view", "method"],
     buckets=PROMETHEUS_LATENCY_BUCKETS,
 )
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 @cache
-def series(status: int, view: str, method: str) -> tuple[Any, Any]:
+def metrics_for(status: int, view: str, method: str) -> tuple[Any, Any]:
     """Few: the client chooses none of the three."""
     return RESPONSES.labels(str(status), view, method), LATENCY.labels(view, method)
 
@@ -34,7 +34,7 @@ def count_response(request: HttpRequest, status: int, started_at: float) -> None
     match = request.resolver_match
     view = (match.view_name if match else None) or "<unnamed view>"
     # Each method that a caller invents would create a new series.
-    method = request.method if request.method in METHODS else "<other>"
-    counter, latency = series(status, view, method)
+    method = request.method if request.method in KNOWN_METHODS else "<other>"
+    counter, latency = metrics_for(status, view, method)
     counter.inc()
     latency.observe(time.perf_counter() - started_at)

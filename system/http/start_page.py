@@ -7,15 +7,15 @@ from django.http import HttpRequest
 
 
 @dataclass(frozen=True)
-class Entry:
+class StartPageEntry:
     """A link of the start page."""
 
     title: str
-    about: str
-    address: str
+    description: str
+    url: str
 
 
-EntryFactory = Callable[[HttpRequest], Entry | None]
+EntryFactory = Callable[[HttpRequest], StartPageEntry | None]
 ENTRIES: list[EntryFactory] = []
 
 
@@ -25,5 +25,5 @@ def register_entry(factory: EntryFactory) -> EntryFactory:
     return factory
 
 
-def entries(request: HttpRequest) -> list[Entry]:
+def entries(request: HttpRequest) -> list[StartPageEntry]:
     return [entry for factory in ENTRIES if (entry := factory(request)) is not None]

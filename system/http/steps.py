@@ -22,9 +22,9 @@ from system import errors
 logger = structlog.get_logger("system.http.middleware")
 
 # Polled by machines, so they are not logged and have no session.
-QUIET = ("/healthz", "/readyz", "/metrics", "/static/")
-REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-CONTENT_LENGTH = re.compile(r"[0-9]{0,15}")
+UNLOGGED_PATHS = ("/healthz", "/readyz", "/metrics", "/static/")
+REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+CONTENT_LENGTH_PATTERN = re.compile(r"[0-9]{0,15}")
 
 
 def use_forwarded_headers(request: HttpRequest) -> None:
@@ -34,26 +34,26 @@ def use_forwarded_headers(request: HttpRequest) -> None:
     if not (forwarded_for or protocol) or not _is_trusted(request.META.get("REMOTE_ADDR", "")):
         return
     if forwarded_for:
-        caller = _caller(forwarded_for)
-        if caller is None:
+        address = _client_address(forwarded_for)
+        if address is None:
             raise errors.BadRequest("The header X-Forwarded-For is malformed.")
-        request.META["REMOTE_ADDR"] = caller
+        request.META["REMOTE_ADDR"] = address
     if protocol == "https":
         request.META["wsgi.url_scheme"] = "https"
 
 
-def _caller(forwarded_for: str) -> str | None:
+def _client_address(forwarded_for: str) -> str | None:
     """The last address that was not added by a trusted proxy; None if the header is malformed."""
-    caller = None
+    address = None
     for part in reversed(forwarded_for.split(",")):
-        caller = part.strip()
+        address = part.strip()
         try:
-            ipaddress.ip_address(caller)
+            ipaddress.ip_address(address)
         except ValueError:
             return None
-        if not _is_trusted(caller):
-            return caller
-    return caller
+        if not _is_trusted(address):
+            return address
+    return address
 
 
 def _is_trusted(address: str) -> bool:
@@ -69,7 +69,7 @@ def _is_trusted(address: str) -> bool:
 def set_request_id(request: HttpRequest) -> str:
     """The ID that the log lines, the response and background tasks of this request carry."""
     header = request.META.get("HTTP_X_REQUEST_ID", "")
-    request_id = header if REQUEST_ID.fullmatch(header) else str(uuid.uuid4())
+    request_id = header if REQUEST_ID_PATTERN.fullmatch(header) else str(uuid.uuid4())
     structlog.contextvars.bind_contextvars(request_id=request_id)
     return request_id
 
@@ -77,7 +77,7 @@ def set_request_id(request: HttpRequest) -> str:
 def log_request(request: HttpRequest, status: int) -> None:
     """Log one line, never with the query string, unless the exception of the request has been logged already."""
     has_failed = request.__dict__.pop("_raised_exception", None) is not None
-    if has_failed or (status < 500 and request.path.startswith(QUIET)):
+    if has_failed or (status < 500 and request.path.startswith(UNLOGGED_PATHS)):
         return
     log = logger.error if status >= 500 else logger.warning if status >= 400 else logger.info
     log("request_finished", code=status, request=method_and_path(request), user_id=loaded_user_id(request))
@@ -98,7 +98,7 @@ def loaded_user_id(request: HttpRequest) -> str | None:
     return getattr(loaded_user(request), "pk", None)
 
 
-def check_size(request: HttpRequest) -> None:
+def check_request_head(request: HttpRequest) -> None:
     """Refuse what is too large or malformed before anything reads it."""
     if len(request.META.get("QUERY_STRING", "")) > settings.MAX_QUERY_STRING:
         raise errors.QueryTooLong()
@@ -107,10 +107,10 @@ def check_size(request: HttpRequest) -> None:
     # The server read the body in chunks; without a length Django would treat it as empty.
     if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
         raise errors.LengthRequired()
-    if not CONTENT_LENGTH.fullmatch(str(request.META.get("CONTENT_LENGTH") or "")):
+    if not CONTENT_LENGTH_PATTERN.fullmatch(str(request.META.get("CONTENT_LENGTH") or "")):
         raise errors.BadRequest("The header Content-Length is malformed.")
     if "HTTP_CONTENT_ENCODING" in request.META:
-        raise errors.UnsupportedMedia("Send the body without Content-Encoding.")
+        raise errors.UnsupportedMediaType("Send the body without Content-Encoding.")
 
 
 def check_host(request: HttpRequest) -> None:
@@ -127,14 +127,14 @@ def check_body_size(request: HttpRequest, view: Any) -> None:
             raise errors.TooLarge()
 
 
-STRICT = (
+POLICY_TEMPLATE = (
     "default-src 'none'; script-src 'self'{script}; style-src 'self'{style}; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-POLICY = STRICT.format(script="", style="")
+PAGE_POLICY = POLICY_TEMPLATE.format(script="", style="")
 # The admin theme's Alpine evaluates its attributes, and its widgets set style attributes.
-ADMIN_POLICY = STRICT.format(script=" 'unsafe-eval'", style=" 'unsafe-inline'")
-HEADERS = {
+ADMIN_POLICY = POLICY_TEMPLATE.format(script=" 'unsafe-eval'", style=" 'unsafe-inline'")
+SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "strict-origin",
@@ -155,7 +155,7 @@ def add_security_headers(request: HttpRequest, response: HttpResponse) -> None:
 @cache
 def security_headers(hsts_s: int, is_admin: bool, is_static: bool) -> dict[str, tuple[str, str]]:
     """By names in lower case, as Django keeps the headers of a response."""
-    headers = {**HEADERS, "Content-Security-Policy": ADMIN_POLICY if is_admin else POLICY}
+    headers = {**SECURITY_HEADERS, "Content-Security-Policy": ADMIN_POLICY if is_admin else PAGE_POLICY}
     if hsts_s:
         headers["Strict-Transport-Security"] = f"max-age={hsts_s}"
     if not is_static:

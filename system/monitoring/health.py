@@ -17,8 +17,8 @@ from django.views.decorators.http import require_safe
 from system.models import Heartbeat
 
 OLDEST_VECTOR = (0, 8, 4)
-CACHED_FOR_S = 1.0
-UNKNOWN = {"worker": "unknown", "beat": "unknown"}
+CACHE_TTL_S = 1.0
+UNKNOWN_HEARTBEATS = {"worker": "unknown", "beat": "unknown"}
 # Heartbeats are written every ten seconds; three missing ones are a fault.
 SILENT_AFTER = timedelta(seconds=35)
 
@@ -61,13 +61,13 @@ class Readiness:
 
     def report(self) -> dict[str, Any]:
         with self.lock:
-            if time.monotonic() - self.updated_at > CACHED_FOR_S or not self.states:
-                required = self._required()
-                self.states = {**required, **self._reported(required["database"] == "ok")}
+            if time.monotonic() - self.updated_at > CACHE_TTL_S or not self.states:
+                required = self._required_states()
+                self.states = {**required, **self._optional_states(required["database"] == "ok")}
                 self.updated_at = time.monotonic()
             return self.states
 
-    def _required(self) -> dict[str, Any]:
+    def _required_states(self) -> dict[str, Any]:
         """What every request needs; otherwise the probe returns 503."""
         try:
             if not self.is_migrated:  # stays true, because the code of a running process does not change
@@ -82,10 +82,10 @@ class Readiness:
             "vector": "ok" if has_vector else "missing",
         }
 
-    def _reported(self, has_database: bool) -> dict[str, Any]:
+    def _optional_states(self, has_database: bool) -> dict[str, Any]:
         """What requests do not need; it is only reported."""
         # Connecting to an unreachable database takes 2 s, and probes have a timeout.
-        return {"broker": broker_state(), **(heartbeat_states() if has_database else UNKNOWN)}
+        return {"broker": broker_state(), **(heartbeat_states() if has_database else UNKNOWN_HEARTBEATS)}
 
 
 def broker_state() -> str:
@@ -103,12 +103,12 @@ def heartbeat_states() -> dict[str, str]:
         recent = Heartbeat.objects.filter(at__range=(Now() - SILENT_AFTER, Now() + SILENT_AFTER))
         names = set(recent.values_list("name", flat=True))
     except Exception:
-        return UNKNOWN
-    return {name: "ok" if name in names else "silent" for name in UNKNOWN}
+        return UNKNOWN_HEARTBEATS
+    return {name: "ok" if name in names else "silent" for name in UNKNOWN_HEARTBEATS}
 
 
 READINESS = Readiness()
-REQUIRED = ("database", "migrations", "vector")
+REQUIRED_STATES = ("database", "migrations", "vector")
 
 
 @csrf_exempt
@@ -117,6 +117,6 @@ def readyz(request: HttpRequest) -> HttpResponse:
     """Whether a load balancer may send requests to this process."""
     report = READINESS.report()
     is_draining = settings.DATA_FOLDER.draining.exists()
-    is_ready = all(report[name] == "ok" for name in REQUIRED) and not is_draining
+    is_ready = all(report[name] == "ok" for name in REQUIRED_STATES) and not is_draining
     state = "draining" if is_draining else "ready" if is_ready else "not ready"
     return JsonResponse({"status": state, **report}, status=200 if is_ready else 503)

@@ -10,7 +10,7 @@ def beat(name: str) -> None:
     Heartbeat.objects.update_or_create(name=name, defaults={"at": Now()})
 
 
-def write_beat() -> bool:
+def record_beat_heartbeat() -> bool:
     """Record beat's heartbeat; returns whether it could be written."""
     try:
         beat("beat")

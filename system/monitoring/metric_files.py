@@ -16,7 +16,7 @@ from weakref import WeakSet
 from prometheus_client import mmap_dict, values
 
 WRITE_INTERVAL_S = 0.2
-HEADER = 8
+HEADER_BYTES = 8
 
 
 class FileBuffer(bytearray):
@@ -48,9 +48,10 @@ class FileBuffer(bytearray):
             if self.descriptor is None:
                 self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             os.ftruncate(self.descriptor, len(self))
-            header, content = bytes(self[:HEADER]), bytes(self[HEADER : int.from_bytes(self[:4], sys.byteorder)])
-            is_written = os.pwrite(self.descriptor, content, HEADER) == len(content)
-            self.is_changed |= not (is_written and os.pwrite(self.descriptor, header, 0) == HEADER)
+            header = bytes(self[:HEADER_BYTES])
+            content = bytes(self[HEADER_BYTES : int.from_bytes(self[:4], sys.byteorder)])
+            is_written = os.pwrite(self.descriptor, content, HEADER_BYTES) == len(content)
+            self.is_changed |= not (is_written and os.pwrite(self.descriptor, header, 0) == HEADER_BYTES)
         except OSError:
             self.is_changed = True
 
@@ -109,7 +110,7 @@ class BufferedDict(mmap_dict.MmapedDict):
         buffer: Any = FileBuffer(filename, self._capacity)
         self._m = self._f = buffer
         self._positions: dict[str, int] = {}
-        self._used = HEADER
+        self._used = HEADER_BYTES
         mmap_dict._pack_integer(buffer, 0, self._used)  # type: ignore[no-untyped-call]
 
     def _init_value(self, key: str) -> None:

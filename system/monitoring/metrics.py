@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 from system.errors import AccessDenied
 from system.monitoring import metric_files
 
-ROLE = "monitoring"
+MONITORING_ROLE = "monitoring"
 
 # Collectors of the apps read these metrics from the database at each scrape. All other metrics are counted by each
 # process.
@@ -23,7 +23,7 @@ class Metrics(APIView):
 
     def get(self, request: Request) -> HttpResponse:
         caller: Any = request.user
-        if not caller.has_role(ROLE):
+        if not caller.has_role(MONITORING_ROLE):
             raise AccessDenied("The role monitoring is required to read metrics.")
         metric_files.writer.write()  # those of this process; other processes are a moment behind
         exported: HttpResponse = ExportToDjangoView(request)

@@ -1,6 +1,6 @@
 """HTTP client for URLs that an administrator entered, such as those of identity providers.
 
-    check_url ──▶ names ──▶ addresses ──▶ channel ──▶ calls ──▶ answer
+    check_url ──▶ names ──▶ addresses ──▶ channel ──▶ calls ──▶ response
     which URLs    the        which of      TCP and     one        status,
     are valid     addresses  them may      TLS to the  request    headers,
                   of a name  be called     checked IP  and reply  body, JSON
@@ -10,13 +10,13 @@ wrong. Nothing here reads settings, proxy variables or the database.
 """
 
 from .addresses import is_forbidden
-from .calls import Answer, get, post_form
+from .calls import OutboundResponse, get, post_form
 from .errors import OutboundError, OutboundFailed, OutboundRefused
 from .policy import Policy
 from .strict_json import parse_json
 from .urls import CheckedUrl, check_url
 
 __all__ = [
-    "Answer", "CheckedUrl", "OutboundError", "OutboundFailed", "OutboundRefused", "Policy", "check_url", "get",
-    "is_forbidden", "parse_json", "post_form",
+    "CheckedUrl", "OutboundError", "OutboundFailed", "OutboundRefused", "OutboundResponse", "Policy", "check_url",
+    "get", "is_forbidden", "parse_json", "post_form",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ _HEADER_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
 
 
 @dataclass(frozen=True)
-class Answer:
+class OutboundResponse:
     """The response of a provider, read completely and within the limits."""
 
     status: int
@@ -37,7 +37,9 @@ class Answer:
         return parse_json(self.body)
 
 
-def get(url: str, policy: Policy, *, headers: Mapping[str, str] | None = None, allow_query: bool = False) -> Answer:
+def get(
+    url: str, policy: Policy, *, headers: Mapping[str, str] | None = None, allow_query: bool = False
+) -> OutboundResponse:
     """The response to a GET with any status except 3xx, or an `OutboundError`."""
     return _call("GET", check_url(url, policy, allow_query=allow_query), policy, headers or {}, b"")
 
@@ -49,14 +51,14 @@ def post_form(
     *,
     headers: Mapping[str, str] | None = None,
     allow_query: bool = False,
-) -> Answer:
+) -> OutboundResponse:
     """The response to a POST of form fields with any status except 3xx, or an `OutboundError`."""
     form = {"content-type": "application/x-www-form-urlencoded"}
     body = urlencode(data).encode("ascii")
     return _call("POST", check_url(url, policy, allow_query=allow_query), policy, {**(headers or {}), **form}, body)
 
 
-def _call(method: str, url: CheckedUrl, policy: Policy, headers: Mapping[str, str], body: bytes) -> Answer:
+def _call(method: str, url: CheckedUrl, policy: Policy, headers: Mapping[str, str], body: bytes) -> OutboundResponse:
     request = _request(method, url, headers, body)
     deadline = Deadline.after(policy.total_s)
     with closing(open_channel(url, policy, deadline)) as channel:
@@ -76,10 +78,10 @@ def _call(method: str, url: CheckedUrl, policy: Policy, headers: Mapping[str, st
             ) from error
 
 
-def _exchange(request: httpcore2.Request, channel: Channel, policy: Policy) -> Answer:
+def _exchange(request: httpcore2.Request, channel: Channel, policy: Policy) -> OutboundResponse:
     connection = httpcore2.HTTP11Connection(origin=request.url.origin, stream=channel)
     response = connection.handle_request(request)
-    headers = _joined(response.headers)
+    headers = _join_headers(response.headers)
     _check_head(response.status, headers, policy)
     # Twice the body leaves room for any reasonable chunking, but not for a long extension on every chunk.
     channel.allow(2 * policy.max_body_bytes)
@@ -88,7 +90,7 @@ def _exchange(request: httpcore2.Request, channel: Channel, policy: Policy) -> A
         body += chunk
         if len(body) > policy.max_body_bytes:
             raise _too_large(policy)
-    return Answer(response.status, headers, bytes(body))
+    return OutboundResponse(response.status, headers, bytes(body))
 
 
 def _check_head(status: int, headers: Mapping[str, str], policy: Policy) -> None:
@@ -130,7 +132,7 @@ def _request(method: str, url: CheckedUrl, headers: Mapping[str, str], body: byt
     )
 
 
-def _joined(headers: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
+def _join_headers(headers: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
     joined: dict[str, str] = {}
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")

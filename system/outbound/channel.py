@@ -62,7 +62,7 @@ def open_channel(url: CheckedUrl, policy: Policy, deadline: Deadline) -> Channel
         addresses = _checked_addresses(url, policy, connect)
         sock = _connect(addresses, url, connect)
         try:
-            channel = _encrypt(sock, url.host, policy, connect) if url.scheme == "https" else sock
+            channel = _start_tls(sock, url.host, policy, connect) if url.scheme == "https" else sock
         except BaseException:
             sock.close()
             raise
@@ -109,7 +109,7 @@ def _connect_to(address: Address, port: int, timeout_s: float) -> socket.socket:
     return sock
 
 
-def _encrypt(sock: socket.socket, host: str, policy: Policy, deadline: Deadline) -> ssl.SSLSocket:
+def _start_tls(sock: socket.socket, host: str, policy: Policy, deadline: Deadline) -> ssl.SSLSocket:
     """The certificate is verified for the name in the URL, not for the IP address."""
     # The timeout is for the whole handshake, across its reads and writes.
     sock.settimeout(deadline.left())

@@ -8,7 +8,7 @@ from .errors import OutboundFailed
 
 MAX_DEPTH = 32
 # PostgreSQL accepts neither NUL nor single surrogates; Python's parser accepts both.
-_NOT_STORABLE = re.compile("[\\0\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\\0\ud800-\udfff]")
 
 
 def parse_json(body: bytes) -> object:
@@ -23,7 +23,11 @@ def parse_json(body: bytes) -> object:
     try:
         text = body.decode()
         value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole
+            text,
+            object_pairs_hook=_read_object,
+            parse_constant=_refuse_constant,
+            parse_float=_read_float,
+            parse_int=_read_int,
         )
         _check_contents(value)
     except _UnusableError as error:
@@ -40,7 +44,7 @@ class _UnusableError(Exception):
     """Well-formed JSON that is refused."""
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
         raise _UnusableError("a key is repeated")
@@ -51,14 +55,14 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise _UnusableError(f"{constant} is not a number")
 
 
-def _finite(digits: str) -> float:
+def _read_float(digits: str) -> float:
     number = float(digits)
     if number in (float("inf"), float("-inf")):
         raise _UnusableError("a number is too large")
     return number
 
 
-def _whole(digits: str) -> int:
+def _read_int(digits: str) -> int:
     # `int` takes quadratic time, and Python's limit is 4300 digits.
     if len(digits) > 100:
         raise _UnusableError("a number is too large")
@@ -76,5 +80,5 @@ def _check_contents(value: object) -> None:
             pending.extend((part, depth + 1) for pair in item.items() for part in pair)
         elif isinstance(item, list):
             pending.extend((part, depth + 1) for part in item)
-        elif isinstance(item, str) and _NOT_STORABLE.search(item):
+        elif isinstance(item, str) and _UNSTORABLE.search(item):
             raise _UnusableError("a string contains a character that cannot be stored")

@@ -55,8 +55,7 @@ def check_url(text: str, policy: Policy, *, allow_query: bool = False) -> Checke
     'https://idp.example.com/realms/a'
     >>> check_url("https://127.1/", Policy())
     Traceback (most recent call last):
-    system.outbound.errors.OutboundRefused: The host must be a host name, an IPv4 address such as 192.0.2.1, or an IPv6 address in brackets \
-such as [2001:db8::1].
+    system.outbound.errors.OutboundRefused: Enter a host name, an IPv4 address (192.0.2.1) or an IPv6 address ([::1]).
     """
     if len(text) > MAX_LENGTH:
         raise OutboundRefused("too_long", f"The URL is longer than {MAX_LENGTH} characters.")
@@ -105,7 +104,7 @@ def _check_host(host: str, policy: Policy) -> Address | None:
     except AddressValueError:
         raise OutboundRefused(
             "host",
-            "The host must be a host name, an IPv4 address such as 192.0.2.1, or an IPv6 address in brackets such as [2001:db8::1].",
+            "Enter a host name, an IPv4 address (192.0.2.1) or an IPv6 address ([::1]).",
         ) from None
     if address is None and not _NAME.fullmatch(host):
         raise OutboundRefused("host", "The host name is empty or malformed.")

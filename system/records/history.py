@@ -19,11 +19,11 @@ def name_of(sys_id: str | None) -> str | None:
     return user.get_username() if user else sys_id
 
 
-def user_of(historical: Any) -> str | None:
+def history_user_login(historical: Any) -> str | None:
     return name_of(historical.history_user_id)
 
 
-def take_user(historical: Any, user: Any) -> None:
+def set_history_user(historical: Any, user: Any) -> None:
     # The admin passes the user, everything else its id.
     historical.history_user_id = getattr(user, "pk", user)
 
@@ -56,7 +56,7 @@ def tracked(without: tuple[str, ...] = ()) -> History:
     return History(
         excluded_fields=[*BOOKKEEPING, *without],
         history_user_id_field=models.CharField(max_length=32, null=True, blank=True),
-        history_user_getter=user_of,
-        history_user_setter=take_user,
+        history_user_getter=history_user_login,
+        history_user_setter=set_history_user,
         get_user=acting_user,
     )

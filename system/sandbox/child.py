@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Any
 
-NOBODY = 65534
+NOBODY_UID = 65534
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 # Seconds after which the child ends itself if its parent is gone.
@@ -38,7 +38,7 @@ def confine(limits: dict[str, Any]) -> None:
     signal.alarm(int(limits["run_s"]) + ORPHANED_AFTER_S)
     is_limited = set_limit(resource.RLIMIT_AS, limits["memory"])
     if not is_limited or sys.platform == "darwin":  # macOS accepts the limit and does not enforce it
-        threading.Thread(target=exit_above, args=(limits["memory"],), daemon=True).start()
+        threading.Thread(target=exit_above_memory, args=(limits["memory"],), daemon=True).start()
     become_nobody()
     for limit, value in (
         (resource.RLIMIT_CPU, limits["cpu_s"]),
@@ -74,13 +74,13 @@ def become_nobody() -> None:
     if os.getuid() == 0:  # most limits do not apply to root
         try:
             os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
+            os.setgid(NOBODY_UID)
+            os.setuid(NOBODY_UID)
         except OSError:
             pass  # a container without such a user
 
 
-def exit_above(limit: int) -> None:
+def exit_above_memory(limit: int) -> None:
     unit = 1 if sys.platform == "darwin" else 1024
     while True:
         time.sleep(MEMORY_CHECK_INTERVAL_S)

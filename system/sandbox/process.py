@@ -25,7 +25,7 @@ MIN_CPU_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RunLimits:
     """The limits of a child. `run_s` starts when the child is ready."""
 
     memory: int
@@ -55,7 +55,7 @@ class Result:
     cpu_s: float = 0.0
 
 
-def run(program: Path, arguments: Sequence[str], data: bytes, limits: Limits, *, deadline: float = inf) -> Result:
+def run(program: Path, arguments: Sequence[str], data: bytes, limits: RunLimits, *, deadline: float = inf) -> Result:
     """Runs the program on the data. `deadline` (monotonic clock) also bounds the start of the interpreter.
 
     Raises OSError if the machine has no memory or process for a child.
@@ -91,7 +91,7 @@ def run(program: Path, arguments: Sequence[str], data: bytes, limits: Limits, *,
     )
 
 
-def start(program: Path, arguments: Sequence[str], limits: Limits) -> subprocess.Popen[bytes]:
+def start(program: Path, arguments: Sequence[str], limits: RunLimits) -> subprocess.Popen[bytes]:
     """-I, -S and an empty environment keep folders, variables and secrets of the product from the child."""
     bounds = json.dumps({"memory": limits.memory, "cpu_s": limits.cpu_s, "run_s": limits.run_s})
     return subprocess.Popen(

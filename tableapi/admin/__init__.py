@@ -26,5 +26,5 @@ def table_tile(request: HttpRequest) -> dashboard.Tile | None:
     caption = f"designed tables, {rule_count} access rules" + (f", {failed} records not created" if failed else "")
     page = "tableapi.DeferredRecord" if failed else "tableapi.Table"
     return dashboard.Tile(
-        "Tables", str(table_count), caption, dashboard.Link("", "", page).address, "table", is_worrying=bool(failed)
+        "Tables", str(table_count), caption, dashboard.Link("", "", page).url, "table", needs_attention=bool(failed)
     )

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.db.utils import Error, IntegrityError, OperationalError
 from psycopg import errors, sql
 
-from system.background.task_dispatch import wake
+from system.background.task_dispatch import wake_worker
 from system.errors import Unavailable
 from tableapi.catalogue.definitions import plain_text_column_name
 from tableapi.ddl import physical_names
@@ -274,4 +274,4 @@ def create_or_queue_indexes(indexes: list[physical_names.Index], table: Table, h
     if indexes and not has_records(table):
         run(*(index.create_sql() for index in indexes))
     elif indexes or has_surplus:
-        transaction.on_commit(lambda: wake("tableapi.tasks.build_indexes"), robust=True)
+        transaction.on_commit(lambda: wake_worker("tableapi.tasks.build_indexes"), robust=True)

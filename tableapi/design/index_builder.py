@@ -39,12 +39,14 @@ def surplus_indexes() -> list[tuple[str, str]]:
 
 def build_indexes() -> list[str]:
     """Build and drop indexes, one at a time; return their names. Only one process does this at a time."""
-    with index_builds.builder(INDEX_BUILD_LOCK_ID) as cursor:
+    with index_builds.build_cursor(INDEX_BUILD_LOCK_ID) as cursor:
         if cursor is None:
             return []
-        built = [index.name for index in missing_indexes() if index_builds.run(cursor, index.name, *_rebuild(index))]
+        built = [
+            index.name for index in missing_indexes() if index_builds.execute(cursor, index.name, *_rebuild(index))
+        ]
         drops = [(name, physical_names.drop_index_sql(schema, name, True)) for schema, name in surplus_indexes()]
-        return built + [name for name, statement in drops if index_builds.run(cursor, name, statement)]
+        return built + [name for name, statement in drops if index_builds.execute(cursor, name, statement)]
 
 
 def _rebuild(index: Index) -> tuple[sql.Composed, ...]:

@@ -67,7 +67,7 @@ def _envelope(blocks: Sequence[bytes], status: int = 200) -> HttpResponse:
 
 def _is_not_modified(request: Request, tag: str) -> bool:
     is_read = request.method in ("GET", "HEAD")
-    return is_read and not {tag, etags.ANY}.isdisjoint(etags.in_header(request, etags.IF_NONE_MATCH))
+    return is_read and not {tag, etags.ANY_TAG}.isdisjoint(etags.read_tags(request, etags.IF_NONE_MATCH))
 
 
 def _set_ignored_fields(response: HttpResponse, names: Sequence[str]) -> None:

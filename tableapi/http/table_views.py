@@ -125,9 +125,9 @@ def _json_object(request: Request) -> dict[str, Any]:
 
 def version_check(request: Request) -> Callable[[int | None], bool] | None:
     """Whether If-Match names this version of the record, which a hidden version never does; None without the header."""
-    tags = etags.to_match(request)
+    tags = etags.required_tags(request)
     if tags is None:
         return None
     return lambda version: any(
-        tag == etags.ANY or (version is not None and tag.startswith(f'"{version}-')) for tag in tags
+        tag == etags.ANY_TAG or (version is not None and tag.startswith(f'"{version}-')) for tag in tags
     )

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from system.encoded_query import ComparisonKind, Condition, Moment, Range, read, read_list
-from system.encoded_query.sql import FOLD, FOLDED_ARRAY, ROWS, Comparison, ConditionCompiler, ValueReader
+from system.encoded_query.sql import (
+    COMPARISONS,
+    FOLD_ARRAY_SQL,
+    FOLD_SQL,
+    Comparison,
+    ConditionCompiler,
+    ValueReader,
+)
 from tableapi.catalogue.definitions import Column
 from tableapi.values.comparison import SQL_TYPES, comparable_value
 
@@ -37,7 +44,7 @@ def comparison_key(kind: ComparisonKind, sql: str) -> str:
     'nullif(lower(t.subject COLLATE "pg_c_utf8"), \\'\\')'
     """
     if kind is ComparisonKind.TEXT:
-        return f"nullif({FOLD.format(sql)}, '')"
+        return f"nullif({FOLD_SQL.format(sql)}, '')"
     return f'{sql} COLLATE "C"' if kind is ComparisonKind.CHOICE else sql
 
 
@@ -102,7 +109,7 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
 
     def _bind_folded(self, reader: ValueReader) -> str:
         placeholder = self.bind(reader, SQL_TYPES[self.subject.kind])
-        return FOLD.format(placeholder) if self.subject.kind is ComparisonKind.TEXT else placeholder
+        return FOLD_SQL.format(placeholder) if self.subject.kind is ComparisonKind.TEXT else placeholder
 
     def _bind_value(self) -> str:
         column = self.subject.column
@@ -152,7 +159,7 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
 
         values = self.bind(items, SQL_TYPES[side.kind] + "[]")
         if side.kind is ComparisonKind.TEXT:
-            return f"{side.key} = ANY ({FOLDED_ARRAY.format(values)})"
+            return f"{side.key} = ANY ({FOLD_ARRAY_SQL.format(values)})"
         return f"{side.second if side.kind is ComparisonKind.DATETIME else side.key} = ANY ({values})"
 
     def between(self) -> str:
@@ -182,7 +189,7 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
         return template.format(me=self.builder.me())
 
     rows: ClassVar[Mapping[str, Comparison]] = {
-        **ROWS,
+        **COMPARISONS,
         "DYNAMIC": lambda it: f"{it.subject.key} {it.named(NAMED_VALUE_TESTS)}",
         "CONTAINS_DYNAMIC": lambda it: f"{it.subject.raw} && {it.named(NAMED_VALUE_ARRAYS)}::varchar[]",
     }

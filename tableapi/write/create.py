@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from system.errors import Invalid, combined
+from system.errors import Invalid, combine_errors
 from tableapi.catalogue.definitions import CREATE, DISPLAY_NAME_COLUMN, NUMBER_COLUMN, Column
 from tableapi.database import statement_runner
 from tableapi.query.expressions import NEVER
@@ -57,7 +57,7 @@ def create(change: WriteRequest) -> WriteResult:
             with column_errors.collecting(errors):
                 raise error
         if errors:
-            raise combined(errors)
+            raise combine_errors(errors)
         return _defer(change, values, insert) if table.deferred_create else insert()
 
 

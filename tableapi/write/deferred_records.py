@@ -9,7 +9,7 @@ from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models.functions import Now
 from psycopg.types.json import Jsonb
 
-from system.background.task_dispatch import wake
+from system.background.task_dispatch import wake_worker
 from system.errors import ServiceError
 from system.records import acting_user
 from tableapi.catalogue.definitions import Column, Table
@@ -36,7 +36,7 @@ def enqueue(table: Table, sys_id: str, values: Mapping[Column, Any]) -> None:
         )
     except IntegrityError:
         raise designed_records.Duplicate from None  # the imported id is queued already
-    transaction.on_commit(lambda: wake("tableapi.tasks.create_deferred"), robust=True)
+    transaction.on_commit(lambda: wake_worker("tableapi.tasks.create_deferred"), robust=True)
 
 
 def _as_json(value: Any) -> Any:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from system.errors import BadRequest, Invalid, combined
+from system.errors import BadRequest, Invalid, combine_errors
 from tableapi.catalogue.column_type import Storage
 from tableapi.catalogue.definitions import CREATE, Column
 from tableapi.catalogue.value_readers import MAX_REFERENCES
@@ -41,7 +41,7 @@ def payload_columns(change: WriteRequest) -> dict[Column, Any]:
         else:
             sent[column] = value["value"] if has_value_and_display(column, value) else value
     if unknown:
-        raise combined(unknown)
+        raise combine_errors(unknown)
     return sent
 
 
@@ -64,7 +64,7 @@ def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | N
     read_only = [column for column in sent if is_generated(table, column) or column.is_sys or column.read_only]
     errors = [read_only_error(column) for column in read_only if sent.pop(column) is not None]
     if errors:
-        raise combined(errors)
+        raise combine_errors(errors)
     names = [column.name for column in sent if context.view.permissions.column(CREATE, table, column) == NEVER]
     if names:
         raise write_denied(names) if context.view.can_read(table) else create_denied(context, table)
@@ -168,7 +168,7 @@ def check_references(change: WriteRequest, values: Mapping[Column, Any]) -> bool
         if _target(column) in missing and _missing(change, {_target(column): ids})[0]
     ]
     if invalid:
-        raise combined([Invalid(RECORD_NOT_FOUND, field=column.name) for column in invalid])
+        raise combine_errors([Invalid(RECORD_NOT_FOUND, field=column.name) for column in invalid])
     return was_queried
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from system.encoded_query import ComparisonKind
-from system.encoded_query.sql import FOLDED_ARRAY
+from system.encoded_query.sql import FOLD_ARRAY_SQL
 from tableapi.access.permissions import Permissions
 from tableapi.catalogue.definitions import DELETE, READ, Column, Table
 from tableapi.query.expressions import ALWAYS, NEVER, Decision
@@ -134,7 +134,7 @@ def display_value_statement(permissions: Permissions, target: Table, display_col
     where = [f"({value})::text = ANY ({names})"]
     if column.compare_as is ComparisonKind.TEXT:
         # The index is on the folded text.
-        where.append(f"{comparison_key(ComparisonKind.TEXT, value)} = ANY ({FOLDED_ARRAY.format(names)})")
+        where.append(f"{comparison_key(ComparisonKind.TEXT, value)} = ANY ({FOLD_ARRAY_SQL.format(names)})")
     readable = predicates.decision_sql(builder, permissions.records(READ, target), alias)
     if readable:
         where.append(readable)

@@ -17,7 +17,7 @@ from psycopg import errors
 from accounts.models import User
 from accounts.privileges import privilege_guard
 from accounts.privileges.last_admin import keeping_an_admin
-from system.errors import AccessDenied, Conflict, Invalid, combined
+from system.errors import AccessDenied, Conflict, Invalid, combine_errors
 from system.plain_sql import run_statement
 from system.records import savers
 from system.records.record import Record
@@ -174,7 +174,7 @@ def _as_service_errors(record: Record, names: Mapping[str, str]) -> Iterator[Non
 def _to_service_errors(error: ValidationError, record: Record, names: Mapping[str, str]) -> Invalid | Conflict:
     """The validation errors of a model, each with its column; `column_errors` hides unknown columns."""
     by_field = error.error_dict if hasattr(error, "error_dict") else {"": error.error_list}
-    return combined([_to_service_error(field, errors_[0], record, names) for field, errors_ in by_field.items()])
+    return combine_errors([_to_service_error(field, errors_[0], record, names) for field, errors_ in by_field.items()])
 
 
 def _to_service_error(

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from system.errors import AccessDenied, BadRequest, Invalid, combined
+from system.errors import AccessDenied, BadRequest, Invalid, combine_errors
 from system.records import savers
 from tableapi.catalogue.definitions import WRITE, Column
 from tableapi.query.expressions import NEVER
@@ -56,7 +56,7 @@ def _update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult
         payload.check_references(change, _added_references(values, current))
     _check_mandatory(change, values, current, errors, replaces=replaces)
     if errors:
-        raise combined(errors)
+        raise combine_errors(errors)
     if values:
         _save(change, sys_id, values, prepared)
         current_record.check_allowed(change, WRITE, sys_id, tuple(values))

@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.models import Role, User
 from collections_app import embed
 from collections_app.models import Collection, Document, EmbeddingSpace, Version
-from system.admin_site.name_lists import MAX_NAMED
+from system.admin_site.name_lists import MAX_NAMES_SHOWN
 from system.models import DeletionLogEntry
 from tests.collections_app import library
 
@@ -234,24 +234,24 @@ class TestThousands:
 
     def test_filter_names_the_first_of_them_and_the_chosen_one(self, as_carl: Client, collections: list[Collection]):
         response = as_carl.get(DOCUMENTS)
-        assert self.named_in(response) == MAX_NAMED and f"(first {MAX_NAMED})" in text_of(response)
+        assert self.named_in(response) == MAX_NAMES_SHOWN and f"(first {MAX_NAMES_SHOWN})" in text_of(response)
         for chosen in (collections[0], collections[-1]):
             address = f"{DOCUMENTS}?in={chosen.pk}"
             assert address in text_of(as_carl.get(page_of(chosen)))
             response = as_carl.get(address)
-            assert chosen.name in text_of(response) and self.named_in(response) <= MAX_NAMED + 1
+            assert chosen.name in text_of(response) and self.named_in(response) <= MAX_NAMES_SHOWN + 1
 
     def test_question_names_the_first_of_them(self, as_carl: Client, collections: list[Collection]):
         keys = [collection.pk for collection in collections]
         response = as_carl.post(LIST, {"action": "delete_selected", "_selected_action": keys})
-        assert self.named_in(response) == MAX_NAMED and "… and 10 more" in text_of(response)
+        assert self.named_in(response) == MAX_NAMES_SHOWN and "… and 10 more" in text_of(response)
 
     def test_role_that_is_deleted_names_the_first_of_its_collections(self, as_alice: Client):
         role = library.role("desk")
         Collection.objects.update(reader_roles=[role], writer_roles=[role])
         page_text = text_of(as_alice.get(f"/admin/accounts/role/{role}/delete/"))
         for what in ("readers", "writers"):
-            assert page_text.count(f"which will lose this role from its {what}") == MAX_NAMED
+            assert page_text.count(f"which will lose this role from its {what}") == MAX_NAMES_SHOWN
         assert page_text.count("… and 10 more") == 2
 
 
@@ -308,7 +308,7 @@ class TestTheTile:
         library.add(collection, "Other", is_loaded=False)
         library.add(library.make("Secret", writers=("itil",)))
         carl, alice = self.tile(as_carl), self.tile(as_alice)
-        assert carl.figure == "1" and "1 in progress, 0 failed, in 1 collection." in carl.about and not carl.worries
+        assert carl.figure == "1" and "1 in progress, 0 failed, in 1 collection." in carl.about and not carl.warnings
         assert (
             alice.figure == "2"
             and alice.about.startswith("documents ready, 0 empty,")
@@ -319,18 +319,20 @@ class TestTheTile:
         library.add_failing(library.make())
         library.add(library.make("Blank"), " \n")
         result = self.tile(as_carl)
-        assert "1 empty" in result.about and not result.is_worrying  # red would be the figure, of what is ready
+        assert "1 empty" in result.about and not result.needs_attention  # red would be the figure, of what is ready
         assert '<span class="sb-tile-about sb-worries">1 failed.</span>' in text_of(as_carl.get("/admin/"))
         assert (
-            result.worries == "1 failed." and "failed" not in result.about and result.address.endswith("?state=failed")
+            result.warnings == "1 failed." and "failed" not in result.about and result.address.endswith("?state=failed")
         )
 
     def test_it_worries_about_an_old_queue(self, as_carl: Client):
         document = library.add(library.make(), is_loaded=False)
-        assert not self.tile(as_carl).worries
+        assert not self.tile(as_carl).warnings
         Version.objects.filter(document=document).update(created_at=timezone.now() - timedelta(minutes=20))
         result = self.tile(as_carl)
-        assert result.worries == "The oldest queued document has waited for 20\xa0minutes." and not result.is_worrying
+        assert (
+            result.warnings == "The oldest queued document has waited for 20\xa0minutes." and not result.needs_attention
+        )
 
     def test_others_do_not_see_it(self, sonja: User):
         client = Client()

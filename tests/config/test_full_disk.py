@@ -20,9 +20,9 @@ SIZE_MB = 400
 FILES = 10_000
 USE_LOG_FILES = """
 from django.db import connection
-from config.runtime.embedded_servers import NEXT_LOG_FILE
+from config.runtime.embedded_servers import NEXT_LOG_FILE_SQL
 for number in range({}):
-    connection.cursor().execute(NEXT_LOG_FILE)
+    connection.cursor().execute(NEXT_LOG_FILE_SQL)
 """
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from config.runtime.up import DRAIN_S
-from system.http.gateway import MAX_COLLECTED, MAX_COLLECTED_BYTES, THREADS
-from system.http.request_body import SLOW_BODIES
+from system.http.gateway import MAX_COLLECTED_BYTES, MAX_COLLECTED_REQUESTS, THREADS
+from system.http.request_body import SLOW_BODY_SLOTS
 from tests.config.stack import Stack, eventually, manage
 
 pytestmark = pytest.mark.stack
@@ -164,7 +164,7 @@ def test_only_two_slow_bodies_are_waited_for(running: Stack, length: int):
             link.sendall(INVALID[5:] + b" " * (length - 16))
         served = [link.recv(12) for link in links[:2]]
 
-    assert SLOW_BODIES._value == 2
+    assert SLOW_BODY_SLOTS._value == 2
     assert (refused, others, served) == ([b"HTTP/1.1 503"] * 4, [b"HTTP/1.1 422"] * 5, [b"HTTP/1.1 422"] * 2)
     assert elapsed_s < 5
 
@@ -174,7 +174,7 @@ def test_silent_clients_use_no_threads(running: Stack):
     response(running, login(16) + INVALID)
     before = web_threads(running)
     with ExitStack() as stack:
-        links = [stack.enter_context(connect(running)) for _ in range(MAX_COLLECTED + 50)]
+        links = [stack.enter_context(connect(running)) for _ in range(MAX_COLLECTED_REQUESTS + 50)]
         for link in links:
             link.sendall(head("POST", "/api/me", "Content-Length: 1000"))
         statuses = {link.recv(12) for link in links}  # the body was not waited for

@@ -14,7 +14,7 @@ MB = 1024**2
 
 
 def test_every_size_can_be_chosen():
-    assert tuple(postgres_sizes.sizes(0, 0)) == env_parsers.SIZED
+    assert tuple(postgres_sizes.sizes(0, 0)) == env_parsers.SIZES
 
 
 def test_small_and_large_machines_stay_within_the_bounds():

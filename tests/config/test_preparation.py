@@ -40,7 +40,7 @@ def test_nothing_is_prepared_when_nothing_has_changed():
 
 
 def test_changed_code_is_prepared(settings: Any, tmp_path: Path):
-    for folder in preparation.CODE:
+    for folder in preparation.CODE_FOLDERS:
         (tmp_path / folder).symlink_to(settings.BASE_DIR / folder)
     (tmp_path / "config").unlink()
     (tmp_path / "config").mkdir()

@@ -33,7 +33,7 @@ UNSAFE = [  # what is set otherwise, and what the refusal says
     ({"SECRET_KEY": "ab" * 32}, "SECRET_KEY must be set to at least 32 random characters"),
     ({"SECRET_KEY": "django-insecure-7d$k2m!x9q4w8e6r5t3y1u0i"}, "SECRET_KEY must be set to at least 32"),
     ({"SVC_SECRET_KEYS": ""}, "SVC_SECRET_KEYS must be set in production; generate one with: "),
-    ({"SVC_ADMIN_PASSWORD": "admin"}, "SVC_ADMIN_PASSWORD is too short"),
+    ({"SVC_ADMIN_PASSWORD": "admin"}, "SVC_ADMIN_PASSWORD must have at least 10 characters"),
     ({"DATABASE_URL": ""}, "DATABASE_URL and REDIS_URL must be set in production, or SVC_ALLOW_EMBEDDED=1"),
     ({"REDIS_URL": ""}, "DATABASE_URL and REDIS_URL must be set in production, or SVC_ALLOW_EMBEDDED=1"),
 ]

@@ -98,7 +98,7 @@ def test_password_is_printed_once_and_kept_in_a_private_file(running: Stack):
 def test_everything_reports_ready(running: Stack):
     eventually(lambda: running.get("/readyz") == 200)
     assert running.get("/healthz") == 200
-    assert DataFolder(running.data).running_at() == running.url
+    assert DataFolder(running.data).running_url() == running.url
 
 
 def test_second_start_is_refused(running: Stack):

@@ -179,8 +179,8 @@ def test_health_check_ignores_proxy_variables(running: Stack, monkeypatch: pytes
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
 
-    assert up.is_answering(env.read({"SVC_PORT": str(running.port)}))
-    assert not up.is_answering(env.read({"SVC_PORT": str(free_port())}))
+    assert up.is_responding(env.read({"SVC_PORT": str(running.port)}))
+    assert not up.is_responding(env.read({"SVC_PORT": str(free_port())}))
 
 
 def shown_certificate(stack: Stack) -> str:

@@ -12,4 +12,4 @@ def test_page_lists_every_property_with_its_type_and_default():
     )
 
     listed = {name: (kind, "" if default == "empty" else default) for name, kind, default in rows}
-    assert listed == {known.name: (known.type, known.default) for known in property_definitions.KNOWN.values()}
+    assert listed == {known.name: (known.type, known.default) for known in property_definitions.DEFINITIONS.values()}

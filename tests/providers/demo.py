@@ -34,7 +34,7 @@ NOTES = {
 
 def running(environment: env.Environment) -> str | None:
     """Where the service of the same data folder is opened, if it runs; who names a port means that one."""
-    return None if "SVC_PORT" in os.environ else DataFolder(environment.data_dir).running_at()
+    return None if "SVC_PORT" in os.environ else DataFolder(environment.data_dir).running_url()
 
 
 def callbacks(environment: env.Environment) -> list[str]:
@@ -89,7 +89,7 @@ def main(words: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         environment = env.current()
-        if not environment.lets_http_idp:
+        if not environment.allows_http_idp:
             raise env.ConfigurationError(
                 "This provider speaks http, and the product would refuse it here. Outside production, set "
                 "SVC_ALLOW_HTTP_IDP=1 for the product and for this command."

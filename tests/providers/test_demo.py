@@ -63,7 +63,7 @@ def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monk
     folder.prepare()
     assert demo.callbacks(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "none runs"
 
-    folder.runs_at("http://127.0.0.1:8161")
+    folder.record_url("http://127.0.0.1:8161")
     assert demo.callbacks(env.current()) == [
         "http://127.0.0.1:8161/sso/callback/",
         "http://localhost:8161/sso/callback/",

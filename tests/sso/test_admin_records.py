@@ -136,7 +136,7 @@ class TestTheTile:
     def test_the_tile_is_off_without_an_active_connection(self, as_sonja: Client):
         make()
         result = self.tile(as_sonja)
-        assert (result.figure, result.is_worrying) == ("Off", False)
+        assert (result.figure, result.needs_attention) == ("Off", False)
 
     def test_the_tile_shows_connection_certificate_age_and_failures(self, as_sonja: Client):
         setting = make(active=True)
@@ -149,7 +149,7 @@ class TestTheTile:
         CertificatePair.objects.create(url_idp=setting.url_idp, realm=setting.realm, fetched_at=fetched_at)
         result = self.tile(as_sonja)
         assert result.figure == "Example" and "Certificates updated 3\xa0hours ago." in result.about
-        assert result.address.endswith(f"/{setting.pk}/change/") and not result.is_worrying
+        assert result.address.endswith(f"/{setting.pk}/change/") and not result.needs_attention
 
     @pytest.mark.parametrize(
         ("of_setting", "of_pair"),
@@ -167,7 +167,7 @@ class TestTheTile:
         CertificatePair.objects.create(
             url_idp=setting.url_idp, realm=setting.realm, **{"fetched_at": timezone.now(), **of_pair}
         )
-        assert self.tile(as_sonja).is_worrying
+        assert self.tile(as_sonja).needs_attention
 
     def test_users_without_the_role_do_not_see_the_tile(self, carl: User):
         browser = Client()

@@ -112,7 +112,7 @@ def test_a_secret_that_cannot_be_decrypted_is_not_sent(willing: HostileProvider,
 
 
 def undecipherable(stored: str) -> str:
-    raise encryption.Undecipherable
+    raise encryption.DecryptionFailed
 
 
 def test_a_connection_that_admits_nobody_fails_the_test(willing: HostileProvider, as_sonja: Client):

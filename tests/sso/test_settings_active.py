@@ -134,7 +134,7 @@ class TestTheWelcomePage:
         setting = make(active=True)
         assert Client().get("/").headers["Location"] == CALLBACK
         setting.delete()
-        property_definitions.VALUES.clear()
+        property_definitions.VALUE_CACHE.clear()
         assert Client().get("/").headers["Location"] == "/login/"
 
 

@@ -148,7 +148,7 @@ class TestTheRest:
         settings.SECRET_ENCRYPTION_KEYS = (Fernet.generate_key().decode(),)
         setting.name = "Renamed"
         save_connection(setting)
-        with pytest.raises(encryption.Undecipherable):
+        with pytest.raises(encryption.DecryptionFailed):
             _ = setting.refreshed().secret
 
     def test_stored_values_are_not_checked_again_on_deactivation(self, settings: Any):

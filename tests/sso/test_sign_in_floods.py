@@ -102,7 +102,7 @@ class TestTheSignInLog:
             denied(ours)
 
         (tile,) = [each for each in as_sonja.get("/admin/").context["tiles"] if each.title == "Single sign-on"]
-        assert "3 failed provider sign-ins in the last 24 hours." in tile.about
+        assert "3 failed provider sign-ins in the last 24 hours." in tile.description
         assert "provider_denied" in as_sonja.get("/admin/sso/signin/").content.decode()
 
 

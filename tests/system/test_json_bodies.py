@@ -8,7 +8,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as some
 
-from system.http.request_body import MAX_DEPTH, InvalidJson, parse_json, refuse_too_deep
+from system.http.request_body import MAX_DEPTH, InvalidJson, parse_json, refuse_deep_nesting
 
 pytestmark = pytest.mark.usefixtures("own_routes")
 
@@ -116,7 +116,7 @@ def test_depth_ignores_brackets_in_strings(depth: int):
 )
 def test_brackets_outside_strings_count(text: str, is_too_deep: bool):
     try:
-        refuse_too_deep(text)
+        refuse_deep_nesting(text)
     except InvalidJson:
         assert is_too_deep
     else:
@@ -126,7 +126,7 @@ def test_brackets_outside_strings_count(text: str, is_too_deep: bool):
 @pytest.mark.parametrize("text", ["x" * 3_000_000, "\u00fc" * 3_000_000, '\\"' * 1_000_000, '\\"' * 1_000_000 + "\\"])
 def test_depth_check_is_linear(text: str):
     began = time.process_time()
-    refuse_too_deep('"' + text)
+    refuse_deep_nesting('"' + text)
     parse_json(json.dumps(text, ensure_ascii=False).encode())
 
     assert time.process_time() - began < 1

@@ -26,7 +26,7 @@ def of_ours(*, as_json: bool, event: str, **values) -> str:
     """What one line of ours looks like in the log."""
     with redirect_stderr(io.StringIO()) as stream:
         processors = [*logs.COMMON_PROCESSORS, *logs.final_processors(as_json=as_json)]
-        structlog.wrap_logger(logs.Line("tests.logs"), processors=processors).info(event, **values)
+        structlog.wrap_logger(logs.StderrLogger("tests.logs"), processors=processors).info(event, **values)
     return stream.getvalue()
 
 
@@ -121,8 +121,8 @@ def test_failed_log_write_is_ignored(client: Client, db, monkeypatch):
 def test_long_lines_of_several_threads_do_not_mix():
     """Through a pipe, unbuffered, as the product's processes write."""
     code = (
-        "import threading; from system.monitoring.logs import Line\n"
-        "def write(n): [Line().info(str(n) * 20000) for _ in range(50)]\n"
+        "import threading; from system.monitoring.logs import StderrLogger\n"
+        "def write(n): [StderrLogger().info(str(n) * 20000) for _ in range(50)]\n"
         "lines = [threading.Thread(target=write, args=[n]) for n in range(4)]\n"
         "[each.start() for each in lines]; [each.join() for each in lines]"
     )

@@ -6,7 +6,7 @@ from django.test import Client
 
 from system import properties
 from system.models import Property
-from system.property_definitions import KNOWN
+from system.property_definitions import DEFINITIONS
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +22,7 @@ def save(name: str, value: str) -> Property:
 def test_every_known_property_is_a_row_with_its_description():
     rows = {row.name: (row.type, row.description, row.default_value) for row in Property.objects.all()}
 
-    assert rows == {known.name: (known.type, known.description, known.default) for known in KNOWN.values()}
+    assert rows == {known.name: (known.type, known.description, known.default) for known in DEFINITIONS.values()}
 
 
 def test_empty_value_means_the_default():

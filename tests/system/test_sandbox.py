@@ -42,8 +42,8 @@ prepare = lambda arguments: answer
 ECHO = "prepare = lambda arguments: lambda data: data + ''.join(arguments).encode()"
 
 
-def limits(**changed: Any) -> sandbox.Limits:
-    return sandbox.Limits(**{"memory": 1024 * MEGABYTE, "cpu_s": 5, "run_s": 5.0, "output": MEGABYTE, **changed})
+def limits(**changed: Any) -> sandbox.RunLimits:
+    return sandbox.RunLimits(**{"memory": 1024 * MEGABYTE, "cpu_s": 5, "run_s": 5.0, "output": MEGABYTE, **changed})
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ def test_slow_client_within_the_deadline_is_served(silent: Client):
 def test_large_body_that_is_on_its_way_is_not_slow(size: int, counts_as_slow: bool, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(request_body, "SLOW_BODIES", threading.BoundedSemaphore(1))
     monkeypatch.setattr(request_body, "PROMPT_S", 0.1)
-    request_body.SLOW_BODIES.acquire()
+    request_body.SLOW_BODY_SLOTS.acquire()
     client = Client(b"x" * size)
     threading.Timer(0.4, client.gate.set).start()
     body = client.body(20, length=size + 4)
@@ -114,7 +114,7 @@ def test_only_two_slow_bodies_wait_and_a_fast_one_passes():
     waiting = [threading.Thread(target=client.body(20).read) for client in clients]
     for thread in waiting:
         thread.start()
-    while request_body.SLOW_BODIES._value:  # both have begun to wait
+    while request_body.SLOW_BODY_SLOTS._value:  # both have begun to wait
         waiting[0].join(0.01)
 
     with pytest.raises(TooManySlowBodies):
@@ -125,7 +125,7 @@ def test_only_two_slow_bodies_wait_and_a_fast_one_passes():
         client.gate.set()
     for thread in waiting:
         thread.join(10)
-    assert int(request_body.SLOW_BODIES._value) == 2
+    assert int(request_body.SLOW_BODY_SLOTS._value) == 2
 
 
 def test_collected_body_calls_back_when_it_is_complete(silent: Client):

@@ -40,7 +40,7 @@ def set_property(name: str, value: str) -> None:
     row = Property.objects.get(name=name)
     row.value = value
     row.save()
-    property_definitions.VALUES.clear()
+    property_definitions.VALUE_CACHE.clear()
 
 
 class TestPatch:

@@ -18,7 +18,7 @@ from collections_app import access
 from collections_app.http import parameters
 from collections_app.models import Collection
 from collections_app.search.metadata_listing import MAX_OFFSET
-from system.errors import AccessDenied, BadRequest, Conflict, NotFound, PreconditionFailed, ServiceError, combined
+from system.errors import AccessDenied, BadRequest, Conflict, NotFound, PreconditionFailed, ServiceError, combine_errors
 from system.http import etags
 from system.http.json_view import JsonView
 from system.openapi import response_header
@@ -68,7 +68,7 @@ class StrictFilters(DjangoFilterBackend):  # type: ignore[misc]  # has no types
         parameters.refuse_unknown(request.query_params, (*filters.filters, *OffsetPagination.names))
         if not filters.is_valid():
             fields = filters.form.fields
-            raise combined([_filter_error(name, fields[name], errors) for name, errors in filters.errors.items()])
+            raise combine_errors([_filter_error(name, fields[name], errors) for name, errors in filters.errors.items()])
         return filters.qs
 
 
@@ -128,6 +128,6 @@ def compute_etag(version: object) -> str:
 
 def refuse_stale_etag(request: Request, current: str) -> None:
     """Without If-Match the last writer wins; with it nobody overwrites a change that they have not seen."""
-    tags = etags.to_match(request)
-    if tags is not None and {current, etags.ANY}.isdisjoint(tags):
+    tags = etags.required_tags(request)
+    if tags is not None and {current, etags.ANY_TAG}.isdisjoint(tags):
         raise PreconditionFailed("The resource has changed since you read it. Read it again before you change it.")

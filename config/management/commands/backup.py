@@ -15,5 +15,5 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path)
 
     def handle(self, *_: Any, file: Path, **__: Any) -> None:
-        backup.write(file)
+        backup.write_backup(file)
         self.stdout.write(f"The database was backed up to {file} ({file.stat().st_size:,} bytes).")

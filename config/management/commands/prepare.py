@@ -29,9 +29,9 @@ from tableapi.setup import shipped_tables, system_tables
 OLDEST_POSTGRES = 17
 # Older versions have known vulnerabilities: unknown critical headers in PyJWT, injections in Django.
 OLDEST_PACKAGES = {"PyJWT": (2, 15, 1), "Django": (5, 2, 19)}
-LOCK = 7_301_002  # hosts that start at the same time migrate one after the other
+ADVISORY_LOCK_ID = 7_301_002  # hosts that start at the same time migrate one after the other
 
-DATABASE_PROPERTIES = """
+DATABASE_PROPERTIES_SQL = """
     SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'), pg_is_in_recovery(),
         (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
         (SELECT default_version FROM pg_available_extensions WHERE name = 'vector')
@@ -47,26 +47,26 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_: Any, if_changed: bool = False, **__: Any) -> None:
-        connections.become("command", settings.PROCESS, connection.settings_dict)  # in a fork of the web server
+        connections.reconfigure("command", settings.PROCESS_TYPE, connection.settings_dict)  # in a web server's fork
         refuse_old_packages()
         refuse_unsuitable_database()
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+            cursor.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK_ID])
             try:
                 if if_changed and preparation.is_current():
                     create_administrator()  # somebody may have removed the last one
                 else:
                     self.bring_up_to_date()
             finally:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [ADVISORY_LOCK_ID])
 
     def bring_up_to_date(self) -> None:
-        preparation.forget()
+        preparation.delete_stamp()
         if pending_migrations():
             self.stdout.write("updating the database")
             migrate()
         # These can be new without a migration.
-        properties.make_rows()
+        properties.create_rows()
         create_administrator()
         system_tables.update_system_tables()
         shipped_tables.create_shipped_tables()
@@ -77,7 +77,7 @@ class Command(BaseCommand):
             demo_records.create_demo_records()
             is_complete = demo_documents.load_demo_documents()
         if is_complete:
-            preparation.remember()
+            preparation.save_stamp()
 
 
 def create_administrator() -> None:
@@ -91,7 +91,7 @@ def migrate() -> None:
     try:
         call_command("migrate", interactive=False, verbosity=0)
     except Error as error:
-        cause = from_driver(error)
+        cause = driver_error(error)
         if not isinstance(cause, psycopg.errors.InsufficientPrivilege):
             raise
         raise ConfigurationError(
@@ -100,7 +100,7 @@ def migrate() -> None:
         ) from None
 
 
-def from_driver(error: BaseException | None) -> psycopg.Error | None:
+def driver_error(error: BaseException | None) -> psycopg.Error | None:
     """The driver's error that caused one of Django's."""
     while error is not None and not isinstance(error, psycopg.Error):
         error = error.__cause__ or error.__context__
@@ -127,14 +127,14 @@ def stored_password(name: str) -> str:
 def refuse_old_packages() -> None:
     for name, oldest in OLDEST_PACKAGES.items():
         if version(importlib.metadata.version(name)) < oldest:
-            raise ConfigurationError(f"{name} must be {dotted(oldest)} or newer. Start again with ./run")
+            raise ConfigurationError(f"{name} must be {format_version(oldest)} or newer. Start again with ./run")
 
 
 def refuse_unsuitable_database() -> None:
     """Refuse a database that cannot be used, with one sentence."""
     try:
         with connection.cursor() as cursor:
-            cursor.execute(DATABASE_PROPERTIES)
+            cursor.execute(DATABASE_PROPERTIES_SQL)
             major, encoding, is_replica, installed, available = cursor.fetchone()
     except Error as error:
         raise ConfigurationError(
@@ -153,7 +153,7 @@ def refuse_unsuitable_database() -> None:
 
 
 def refuse_unsuitable_vector(installed: str | None, available: str | None) -> None:
-    required = dotted(OLDEST_VECTOR)
+    required = format_version(OLDEST_VECTOR)
     pgvector = installed or available
     if pgvector is None:
         raise ConfigurationError(
@@ -164,12 +164,12 @@ def refuse_unsuitable_vector(installed: str | None, available: str | None) -> No
         return
     if available and version(available) >= OLDEST_VECTOR:
         raise ConfigurationError(
-            f"The database still uses pgvector {pgvector}. As the owner of the database, run: ALTER EXTENSION vector UPDATE"
+            f"The database still uses pgvector {pgvector}. As its owner, run: ALTER EXTENSION vector UPDATE"
         )
     raise ConfigurationError(f"The database has pgvector {pgvector}, but {required} or newer is required.")
 
 
-def dotted(numbers: tuple[int, ...]) -> str:
+def format_version(numbers: tuple[int, ...]) -> str:
     return ".".join(map(str, numbers))
 
 

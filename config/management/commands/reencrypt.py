@@ -20,6 +20,6 @@ class Command(BaseCommand):
             unreadable += len(outcome.unreadable)
         if unreadable:
             raise CommandError(
-                f"{unreadable} secrets could not be decrypted. Add the missing key to SVC_SECRET_KEYS, or enter the secrets again."
+                f"{unreadable} secrets could not be decrypted. Add their key to SVC_SECRET_KEYS, or enter them again."
             )
         self.stdout.write("All stored secrets are encrypted with the first key of SVC_SECRET_KEYS.")

@@ -25,7 +25,7 @@ ANSWER = some.fixed_dictionaries({"data": some.lists(ITEM | ANYTHING, max_size=3
 @given(ANSWER, some.integers(0, 3))
 def test_any_response_gives_valid_vectors_or_an_error(answer: Any, count: int):  # C30
     try:
-        vectors = vector_checks.unit(vector_checks.read_answer(json.dumps(answer).encode(), count), 2)
+        vectors = vector_checks.unit_vectors(vector_checks.read_response(json.dumps(answer).encode(), count), 2)
     except (EmbeddingRefused, EmbeddingUnavailable):
         return
 
@@ -44,13 +44,13 @@ def test_any_response_gives_valid_vectors_or_an_error(answer: Any, count: int): 
 @given(some.binary(max_size=40))
 def test_invalid_bytes_are_refused(body: bytes):
     with pytest.raises((EmbeddingUnavailable, EmbeddingRefused)):
-        vector_checks.read_answer(body, 1)
+        vector_checks.read_response(body, 1)
 
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"data": ' + b"9" * 5000 + b"}", b"<html>", b'{"error": {}}', b""])
 def test_invalid_response_can_be_retried(body: bytes):
     with pytest.raises(EmbeddingUnavailable):
-        vector_checks.read_answer(body, 1)
+        vector_checks.read_response(body, 1)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_invalid_response_can_be_retried(body: bytes):
 )
 def test_one_invalid_vector_refuses_the_response(vector: Any, code: str):  # C30
     with pytest.raises(EmbeddingRefused) as error:
-        vector_checks.unit([[1.0, 2.0], vector], 2)
+        vector_checks.unit_vectors([[1.0, 2.0], vector], 2)
 
     assert error.value.code == code
 
@@ -81,11 +81,11 @@ def test_ambiguous_indexes_are_refused(indexes: list[Any]):  # C30
     data = [{"embedding": [1.0], "index": index} for index in indexes]
 
     with pytest.raises(EmbeddingRefused) as error:
-        vector_checks.read_answer(json.dumps({"data": data}).encode(), 2)
+        vector_checks.read_response(json.dumps({"data": data}).encode(), 2)
     assert error.value.code == "wrong_order"
 
 
 def test_vectors_without_indexes_are_in_order():
     body = json.dumps({"data": [{"embedding": [1.0]}, {"embedding": [2.0]}]}).encode()
 
-    assert vector_checks.read_answer(body, 2) == [[1.0], [2.0]]
+    assert vector_checks.read_response(body, 2) == [[1.0], [2.0]]

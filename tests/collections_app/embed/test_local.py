@@ -18,15 +18,15 @@ import wordllama as wordllama_package
 from safetensors.numpy import save_file
 
 from collections_app.embed import EmbeddingMisconfigured, local_model, vector_checks
-from collections_app.embed.local_model import LOCAL_MODELS, Local, LocalModel
+from collections_app.embed.local_model import LOCAL_MODELS, LocalModel, LocalProvider
 from collections_app.embed.spaces import PROBE_TEXT
 
 ODD = ["", " \n", "\0", "\ud800", "🦕", "中文句子", "x" * 8000, ".", "́"]
 
 
 @pytest.fixture
-def wordllama() -> Local:
-    return Local(local_model.row(None))
+def wordllama() -> LocalProvider:
+    return LocalProvider(local_model.local_model(None))
 
 
 @pytest.fixture
@@ -44,17 +44,17 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return loaded
 
 
-def test_each_text_gets_a_unit_vector(wordllama: Local):
+def test_each_text_gets_a_unit_vector(wordllama: LocalProvider):
     for vector in wordllama.embed_documents(ODD):
         assert len(vector) == wordllama.dimensions == 256
         assert math.isclose(math.hypot(*vector), 1, abs_tol=1e-6)
 
 
-def test_meaningless_text_gets_the_vector_of_a_full_stop(wordllama: Local):
+def test_meaningless_text_gets_the_vector_of_a_full_stop(wordllama: LocalProvider):
     assert wordllama.embed_documents(["", "  "]) == wordllama.embed_documents([".", "."])
 
 
-def test_similar_texts_are_near(wordllama: Local):
+def test_similar_texts_are_near(wordllama: LocalProvider):
     printer, pump, question = wordllama.embed_documents(
         ["The printer is out of toner.", "The pump lost its pressure.", "Why is the printer not printing?"]
     )
@@ -62,7 +62,7 @@ def test_similar_texts_are_near(wordllama: Local):
     assert numpy.dot(printer, question) > numpy.dot(pump, question) + 0.2
 
 
-def test_order_and_batch_do_not_change_vectors(wordllama: Local):
+def test_order_and_batch_do_not_change_vectors(wordllama: LocalProvider):
     texts = ["one", "a much longer text " * 40, "two", "three words here", "x" * 8000] * 3
 
     together = wordllama.embed_documents(texts)
@@ -75,7 +75,9 @@ def test_vectors_are_those_of_the_library():
     encode = local_model.load_wordllama()
     words = [*ODD, *PROBE_TEXT.split()]
     chance = Random(19)
-    texts = [vector_checks.readable(" ".join(chance.choices(words, k=chance.randrange(1, 60)))) for _ in range(300)]
+    texts = [
+        vector_checks.sendable_text(" ".join(chance.choices(words, k=chance.randrange(1, 60)))) for _ in range(300)
+    ]
 
     for start in range(0, len(texts), 10):
         batch = texts[start : start + 10]
@@ -108,7 +110,7 @@ def test_incomplete_file_of_a_matrix_is_refused(tmp_path: Path, left: int):
         local_model.mapped_matrix(tmp_path / "file", "matrix")
 
 
-def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: Local):
+def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: LocalProvider):
     monkeypatch.setattr(local_model, "_loaded", {})
     monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("a connection"))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: pytest.fail("a look-up"))
@@ -117,7 +119,7 @@ def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: Local):
 
 
 def test_second_model_is_a_row(letters: list[str]):
-    second = Local(local_model.row("letters"))
+    second = LocalProvider(local_model.local_model("letters"))
 
     assert second.embed_documents(["a", "bb"]) == [[1, 0, 0, 0], pytest.approx([math.sqrt(0.5), math.sqrt(0.5), 0, 0])]
     assert second.embed_query("") == [0, 1, 0, 0]
@@ -128,7 +130,7 @@ def test_concurrent_threads_load_the_model_once(letters: list[str]):
 
     def embed() -> None:
         together.wait()
-        Local(local_model.row("letters")).embed_query("a")
+        LocalProvider(local_model.local_model("letters")).embed_query("a")
 
     threads = [threading.Thread(target=embed) for _ in range(8)]
     for thread in threads:
@@ -149,11 +151,11 @@ def test_forked_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pyte
         return lambda texts: numpy.ones((len(texts), 4))
 
     monkeypatch.setitem(LOCAL_MODELS, "slow", LocalModel(name="slow", dimensions=4, load=load))
-    thread = threading.Thread(target=Local(local_model.row("slow")).embed_query, args=["a"])
+    thread = threading.Thread(target=LocalProvider(local_model.local_model("slow")).embed_query, args=["a"])
     thread.start()
     assert loading.wait(10)
 
-    child = _forked(lambda: Local(local_model.row("slow")).embed_query("a") == [0.5] * 4)
+    child = _forked(lambda: LocalProvider(local_model.local_model("slow")).embed_query("a") == [0.5] * 4)
     go.set()
     thread.join()
 
@@ -162,7 +164,7 @@ def test_forked_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pyte
 
 def test_unknown_model_error_names_the_known_ones():
     with pytest.raises(EmbeddingMisconfigured, match="SVC_EMBEDDING_MODEL to one of: wordllama"):
-        local_model.row("gpt-9")
+        local_model.local_model("gpt-9")
 
 
 def _forked(holds: Callable[[], bool]) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from collections_app.extract import recognition, recognize_format
 from collections_app.extract.file_formats import FORMATS
-from system.errors import UnsupportedMedia
+from system.errors import UnsupportedMediaType
 from tests.collections_app.extract.samples import FILES, NAMES, changed, entries_of
 
 OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -31,7 +31,7 @@ DECLARED = {
 
 
 def message(head: bytes, name: str, declared: str = "") -> str:
-    with pytest.raises(UnsupportedMedia) as refused:
+    with pytest.raises(UnsupportedMediaType) as refused:
         recognize_format(head, name, declared)
     assert refused.value.status == 415
     return refused.value.message

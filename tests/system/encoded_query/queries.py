@@ -61,7 +61,7 @@ def paths(dialect: Dialect) -> SearchStrategy[Path]:
 
 
 def written_paths(dialect: Dialect) -> SearchStrategy[str]:
-    write: Callable[[str], str] = quote if dialect.quoted_names else str
+    write: Callable[[str], str] = quote if dialect.allows_quoted_names else str
     return paths(dialect).map(lambda path: ".".join(write(name) for name in path))
 
 

@@ -141,7 +141,7 @@ def test_longest_text_costs_a_few_steps_per_character(monkeypatch: pytest.Monkey
 
 # B47
 def test_every_repetition_in_a_pattern_of_the_parser_is_possessive() -> None:
-    patterns = [grammar._VALUE, grammar._VALUE_IN_GROUP, grammar._STRANGE, RECORDS.name, METADATA.name]
+    patterns = [grammar._VALUE, grammar._VALUE_IN_GROUP, grammar._UNKNOWN_TOKEN, RECORDS.name, METADATA.name]
     for pattern in patterns:
         outside_classes = re.sub(r"\[(?:\\.|[^\]\\])*\]|\\.", "x", pattern.pattern)
         assert re.findall(r"[*+}](?!\+)", outside_classes.replace("*+", "").replace("++", "")) == []

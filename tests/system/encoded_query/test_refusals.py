@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from system.encoded_query import METADATA, RECORDS, Dialect, QueryError, parse
-from system.encoded_query.time_values import NO_INSTANT
+from system.encoded_query.time_values import INSTANT_EXPECTED
 
 
 def refusal(text: str, dialect: Dialect = RECORDS) -> QueryError:
@@ -91,9 +91,9 @@ REFUSED = [
     ("aBETWEEN1@2@3", "two values separated by one @ are expected", 8, "1@2@3"),
     ("aSAMEASb c", "a field name is expected", 8, " c"),
     ("aSAMEAS1", "a field name is expected", 7, "1"),
-    ("aON2024-13-01", NO_INSTANT, 3, "2024-13-01"),
-    ("aONx@2024-01-01@soon", NO_INSTANT, 16, "soon"),
-    ("aONjavascript:gs.getUserID()", NO_INSTANT, 3, "javascript:gs.getUserID()"),
+    ("aON2024-13-01", INSTANT_EXPECTED, 3, "2024-13-01"),
+    ("aONx@2024-01-01@soon", INSTANT_EXPECTED, 16, "soon"),
+    ("aONjavascript:gs.getUserID()", INSTANT_EXPECTED, 3, "javascript:gs.getUserID()"),
     ("aONx@2024-01-01", "a date or label@start@end is expected", 3, "x@2024-01-01"),
     ("aMONTH_IS13", "a whole number from 1 to 12 is expected", 9, "13"),
     ("aHOUR_IS-1", "a whole number from 0 to 23 is expected", 8, "-1"),

@@ -10,6 +10,7 @@ from system.encoded_query import (
     METADATA,
     OPERATORS,
     Condition,
+    ConditionValue,
     Distance,
     Moment,
     Period,
@@ -17,7 +18,6 @@ from system.encoded_query import (
     Range,
     Relative,
     Unit,
-    Value,
     ValueFunction,
     ValueKind,
     end_of,
@@ -30,7 +30,7 @@ from system.encoded_query import (
 
 NOW = Moment(datetime(2024, 5, 19, 15, 30, 45, 123, tzinfo=UTC), "17")  # a Sunday
 
-VALUES: list[tuple[str, Value]] = [
+VALUES: list[tuple[str, ConditionValue]] = [
     ("aISEMPTY", None),
     ("a=open", "open"),
     ("a=javascript:gs.getUserID()", ValueFunction("getUserID")),
@@ -65,7 +65,7 @@ VALUES: list[tuple[str, Value]] = [
 
 
 @pytest.mark.parametrize(("text", "value"), VALUES)
-def test_value_is_read_as_the_kind_of_its_operator(text: str, value: Value) -> None:
+def test_value_is_read_as_the_kind_of_its_operator(text: str, value: ConditionValue) -> None:
     (condition,) = parse(text).conditions()
     assert read(condition) == value
 

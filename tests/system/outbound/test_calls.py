@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from system.outbound import Answer, OutboundError, OutboundFailed, OutboundRefused, Policy, get, post_form
+from system.outbound import OutboundError, OutboundFailed, OutboundRefused, OutboundResponse, Policy, get, post_form
 
 from .hostile import Behaviour, HostileServer, Visit, answers, serving
 
@@ -236,7 +236,7 @@ def test_logged_calls_and_errors_contain_no_secret(policy: Policy, caplog: pytes
 
 
 def test_logged_response_has_no_headers_or_body() -> None:
-    assert repr(Answer(200, {"set-cookie": "hunter2"}, b"hunter2")) == "Answer(status=200)"
+    assert repr(OutboundResponse(200, {"set-cookie": "hunter2"}, b"hunter2")) == "OutboundResponse(status=200)"
 
 
 def test_error_can_be_pickled() -> None:

@@ -29,7 +29,7 @@ class Standby:
         self.folder = DataFolder(root)
         self.folder.prepare()
         copy = [
-            *unprivileged.prefix(), postgres_tool("pg_basebackup"), "--pgdata", str(self.folder.postgres),
+            *unprivileged.command_prefix(), postgres_tool("pg_basebackup"), "--pgdata", str(self.folder.postgres),
             "--host", str(primary.folder.sockets), "--username", DATABASE, "--write-recovery-conf",
             "--checkpoint=fast", "--no-sync",
         ]  # fmt: skip
