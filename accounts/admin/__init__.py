@@ -21,30 +21,30 @@ dashboard.group(
 
 
 @dashboard.tile(order=10)
-def people(request: HttpRequest) -> dashboard.Tile | None:
+def people_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:
         return None
     active, inactive = User.objects.filter(active=True).count(), User.objects.filter(active=False).count()
     about = "active users" + (f", {inactive} inactive" if inactive else "")
-    if locked := login_attempts.locked_logins():
+    if locked := login_attempts.count_locked_logins():
         about += f". {locked} login{' is' if locked == 1 else 's are'} temporarily locked"
     return dashboard.Tile("People", str(active), about, dashboard.Link("", "", "accounts.User").address, "person")
 
 
 @start_page.register_entry
-def administration(request: HttpRequest) -> start_page.Entry | None:
+def administration_entry(request: HttpRequest) -> start_page.Entry | None:
     if not getattr(request.user, "is_staff", False):
         return None
-    return start_page.Entry("Administration", "Manage users, sign-on, tables and collections.", reverse("admin:index"))
+    return start_page.Entry("Administration", "Users, single sign-on, tables and collections.", reverse("admin:index"))
 
 
 @start_page.register_entry
-def own_account(request: HttpRequest) -> start_page.Entry | None:
+def account_entry(request: HttpRequest) -> start_page.Entry | None:
     has_password = isinstance(request.user, User) and request.user.has_usable_password()
     about = f"Profile, {'password, ' if has_password else ''}access keys and sessions."
     return start_page.Entry("Your account", about, reverse("account"))
 
 
 @start_page.register_entry
-def api_docs(request: HttpRequest) -> start_page.Entry | None:
-    return start_page.Entry("API", "API reference with examples to try.", reverse("docs"))
+def api_docs_entry(request: HttpRequest) -> start_page.Entry | None:
+    return start_page.Entry("API", "API reference with requests to try out.", reverse("docs"))

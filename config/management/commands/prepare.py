@@ -63,7 +63,7 @@ class Command(BaseCommand):
             migrate()
         # These can be new without a migration.
         properties.make_rows()
-        roles.create_shipped()
+        roles.create_shipped_roles()
         system_tables.update_system_tables()
         shipped_tables.create_shipped_tables()
         schedules.make_rows()
