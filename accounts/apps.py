@@ -9,7 +9,7 @@ from django.db.models.signals import post_migrate
 def after_migrate(**_: Any) -> None:
     from accounts import roles
 
-    roles.create_shipped()
+    roles.create_shipped_roles()
 
 
 class AccountsConfig(AppConfig):
@@ -19,5 +19,5 @@ class AccountsConfig(AppConfig):
     def ready(self) -> None:
         from accounts import signals
 
-        signals.connect()
+        signals.connect_receivers()
         post_migrate.connect(after_migrate, sender=self)

@@ -11,11 +11,11 @@ PREFIX = "demo."
 
 
 @transaction.atomic
-def create_demo_users(password_of_all: Callable[[], str]) -> None:
+def create_demo_users(create_password: Callable[[], str]) -> None:
     """Once: while no login begins with `demo.`."""
     if User.objects.filter(login__startswith=PREFIX).exists():
         return
-    password = password_of_all()
+    password = create_password()
     company, _ = Company.objects.get_or_create(name="Example Company")
     agent = User.objects.create_user(
         f"{PREFIX}agent", password, first_name="Ada", last_name="Agent", email="agent@example.com", company=company

@@ -15,11 +15,11 @@ def composed(text: str) -> str:
     >>> composed("\u212aarl")
     '\u212aarl'
     """
-    parts = (("".join(characters), is_alias) for is_alias, characters in groupby(text, is_alias_of_another))
+    parts = (("".join(characters), is_alias) for is_alias, characters in groupby(text, is_canonical_alias))
     return "".join(part if is_alias else unicodedata.normalize("NFC", part) for part, is_alias in parts)
 
 
-def bare(text: str) -> str:
+def similarity_key(text: str) -> str:
     """The form in which two easily confused names are equal.
 
     >>> bare("Service Desk") == bare("servicedesk ")
@@ -28,7 +28,7 @@ def bare(text: str) -> str:
     return "".join(text.split()).lower()
 
 
-def is_alias_of_another(character: str) -> bool:
+def is_canonical_alias(character: str) -> bool:
     """
     >>> is_alias_of_another("\u212a"), is_alias_of_another("\xe9")
     (True, False)

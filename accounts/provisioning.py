@@ -11,11 +11,11 @@ from django.db.models.functions import Lower
 from accounts import roles
 from accounts.models import Role, User, UserRole
 from accounts.normalisation import composed
-from accounts.privileges.last_admin import NoAdminLeft, keeping_an_admin
+from accounts.privileges.last_admin import NoAdminLeft, ensure_admin_remains
 from system import properties
 
 # Logins that no provider account may have or resemble.
-RESERVED = frozenset((
+RESERVED_LOGINS = frozenset((
     "admin", "administrator", "root", "system", "superuser", "servicebase", "sso_admin", "anonymous", "guest", "nobody",
 ))  # fmt: skip
 
@@ -29,7 +29,7 @@ class AccountNotCreated(Exception):
         self.detail = detail
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """One form for all names that look alike, to compare with protected names.
 
     >>> folded("\uff41dmin "), folded("ADMIN")
@@ -38,25 +38,25 @@ def folded(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold().strip()
 
 
-def is_taken(login: str, but: str = "") -> bool:
+def is_login_taken(login: str, exclude_id: str = "") -> bool:
     """Whether another user has this login, or one that is equal to it."""
-    others, login = User.objects.exclude(pk=but), composed(login)
+    others, login = User.objects.exclude(pk=exclude_id), composed(login)
     if others.filter(login=login).exists():
         return True
-    counts = bool(properties.get(properties.CASE_SENSITIVE))
-    return not counts and others.annotate(folded=Lower("login")).filter(folded=login.lower()).exists()
+    is_case_sensitive = bool(properties.get(properties.CASE_SENSITIVE))
+    return not is_case_sensitive and others.annotate(folded=Lower("login")).filter(folded=login.lower()).exists()
 
 
-def check_login(login: str, but: str = "") -> None:
-    if folded(login) in RESERVED:
+def check_login_is_free(login: str, exclude_id: str = "") -> None:
+    if fold_name(login) in RESERVED_LOGINS:
         raise AccountNotCreated("login_reserved", f"The login {login} is reserved.")
-    if is_taken(login, but):
+    if is_login_taken(login, exclude_id):
         raise AccountNotCreated("login_taken", f"The login {login} belongs to another account.")
 
 
-def create(profile: Mapping[str, str]) -> User:
+def create_account(profile: Mapping[str, str]) -> User:
     """Creates an account without a password; raises AccountNotCreated if that is not possible."""
-    check_login(profile.get("login", ""))
+    check_login_is_free(profile.get("login", ""))
     user = User(**profile)
     user.set_unusable_password()
     try:
@@ -67,26 +67,26 @@ def create(profile: Mapping[str, str]) -> User:
     return user
 
 
-def update(user: User, profile: Mapping[str, str]) -> list[str]:
+def update_account(user: User, profile: Mapping[str, str]) -> list[str]:
     """Updates the columns that differ; keeps invalid ones and returns a note about each."""
-    changed = {name: value for name, value in profile.items() if getattr(user, name) != value}
+    changes = {name: value for name, value in profile.items() if getattr(user, name) != value}
     notes = []
-    if "login" in changed:
+    if "login" in changes:
         try:
-            check_login(changed["login"], but=user.pk)
+            check_login_is_free(changes["login"], exclude_id=user.pk)
         except AccountNotCreated as error:
-            notes.append(f"{error.detail} The login {user.login} was kept.")
-            del changed["login"]
-    for name, value in [*changed.items()]:
+            notes.append(f"{error.detail} The login {user.login} was not changed.")
+            del changes["login"]
+    for name, value in [*changes.items()]:
         try:
             User._meta.get_field(name).run_validators(value)  # type: ignore[union-attr]  # a column
         except ValidationError as error:
-            notes.append(f"{name} was kept. {' '.join(error.messages)}")
-            del changed[name]
+            notes.append(f"{name} was not changed. {' '.join(error.messages)}")
+            del changes[name]
         else:
             setattr(user, name, value)
-    if changed:
-        user.save(update_fields=list(changed))
+    if changes:
+        user.save(update_fields=list(changes))
     return notes
 
 
@@ -104,14 +104,14 @@ def sync_provider_roles(user: User, names: Collection[str]) -> RoleChange:
 
     "A provider role with no matching Role (`sys_role`) record causes a new Role record to be created and assigned."
     """
-    change = plan(user, names)
+    change = plan_role_change(user, names)
     # Always in the same order: two sign-ins that create the same roles must not deadlock.
     for name in sorted(change.added):
         role, _ = Role.objects.get_or_create(name=name, defaults={"description": "From the identity provider."})
         UserRole.objects.get_or_create(user=user, role=role, source=UserRole.PROVIDER)
     if change.removed:
         try:
-            with keeping_an_admin():
+            with ensure_admin_remains():
                 # Locked, so that the second of two concurrent sign-ins sees what is left.
                 revoked = provider_grants(user).filter(role__name__in=change.removed)
                 for grant in revoked.select_for_update(of=("self",)).order_by("pk"):
@@ -122,25 +122,25 @@ def sync_provider_roles(user: User, names: Collection[str]) -> RoleChange:
     return change
 
 
-def plan(user: User, names: Collection[str]) -> RoleChange:
-    known = {role.name: role for role in Role.objects.filter(name__in=names)}
-    protected = frozenset(Role.objects.filter(grantable_by_sign_in=False).values_list("name", flat=True))
-    refused = tuple(name for name in names if is_protected(name, known.get(name), protected))
+def plan_role_change(user: User, names: Collection[str]) -> RoleChange:
+    existing_roles = {role.name: role for role in Role.objects.filter(name__in=names)}
+    protected_names = frozenset(Role.objects.filter(grantable_by_sign_in=False).values_list("name", flat=True))
+    refused = tuple(name for name in names if is_protected_role(name, existing_roles.get(name), protected_names))
     allowed = [name for name in names if name not in refused]
-    current = set(provider_grants(user).values_list("role__name", flat=True))
+    granted_names = set(provider_grants(user).values_list("role__name", flat=True))
     return RoleChange(
-        added=tuple(name for name in allowed if name not in current),
-        removed=tuple(sorted(current.difference(allowed))),
+        added=tuple(name for name in allowed if name not in granted_names),
+        removed=tuple(sorted(granted_names.difference(allowed))),
         refused=refused,
     )
 
 
-def is_protected(name: str, role: Role | None, protected: frozenset[str]) -> bool:
+def is_protected_role(name: str, role: Role | None, protected_names: frozenset[str]) -> bool:
     """Whether no sign-in may grant this role: it is protected, resembles a protected role, or contains one."""
-    if role is not None and not protected.isdisjoint(roles.closure([role.pk])):
+    if role is not None and not protected_names.isdisjoint(roles.closure([role.pk])):
         return True
     # A role that merely resembles a protected one is refused as well.
-    return folded(name) in {folded(protected_name) for protected_name in protected}
+    return fold_name(name) in {fold_name(protected_name) for protected_name in protected_names}
 
 
 def provider_grants(user: User) -> QuerySet[UserRole]:

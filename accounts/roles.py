@@ -14,7 +14,7 @@ ITIL = "itil"
 MONITORING = "monitoring"
 
 # Shipped roles: description, and whether a sign-in through a provider may grant it.
-SHIPPED = {
+SHIPPED_ROLES = {
     ADMIN: ("Full access.", False),
     SSO_ADMIN: ("Manages single sign-on connections and certificates.", False),
     COLLECTION_ADMIN: ("Creates, fills and deletes document collections.", False),
@@ -26,7 +26,7 @@ SHIPPED = {
 AREA_ROLES = {"sso": SSO_ADMIN, "collections_app": COLLECTION_ADMIN}
 
 # UNION drops duplicates, so that a cycle of roles ends as well.
-CLOSURE = """
+CLOSURE_SQL = """
     WITH RECURSIVE held AS (
         SELECT unnest(%s::varchar[]) COLLATE "C" AS sys_id
         UNION
@@ -37,7 +37,7 @@ CLOSURE = """
 
 
 # The other direction: from a role to all roles that contain it.
-HOLDERS = """
+CONTAINING_ROLES_SQL = """
     WITH RECURSIVE holding AS (
         SELECT %s::varchar COLLATE "C" AS sys_id
         UNION
@@ -49,27 +49,27 @@ HOLDERS = """
 
 def closure(role_ids: Collection[str]) -> frozenset[str]:
     """Names of these roles and of all roles that they contain."""
-    return _ids_or_names(CLOSURE, list(role_ids)) if role_ids else frozenset()
+    return _fetch_values(CLOSURE_SQL, list(role_ids)) if role_ids else frozenset()
 
 
 def contained_ids(role_id: str) -> frozenset[str]:
     """Ids of this role and of all roles that it contains, directly or indirectly."""
-    return _ids_or_names(CLOSURE.replace("role.name", "role.sys_id"), [role_id])
+    return _fetch_values(CLOSURE_SQL.replace("role.name", "role.sys_id"), [role_id])
 
 
-def ids_that_give(role_id: str) -> frozenset[str]:
+def containing_ids(role_id: str) -> frozenset[str]:
     """Ids of this role and of all roles that contain it, directly or indirectly."""
-    return _ids_or_names(HOLDERS, role_id)
+    return _fetch_values(CONTAINING_ROLES_SQL, role_id)
 
 
-def _ids_or_names(query: str, start: str | list[str]) -> frozenset[str]:
-    return frozenset(value for (value,) in fetch_rows(query, [start]))
+def _fetch_values(sql: str, parameter: str | list[str]) -> frozenset[str]:
+    return frozenset(value for (value,) in fetch_rows(sql, [parameter]))
 
 
-def create_shipped() -> None:
+def create_shipped_roles() -> None:
     """Creates the shipped roles that are missing; keeps what an administrator changed."""
     role: Any = apps.get_model("accounts", "Role")
     existing = set(role.objects.values_list("name", flat=True))
-    for name, (description, grantable) in SHIPPED.items():
+    for name, (description, grantable) in SHIPPED_ROLES.items():
         if name not in existing:
             role(name=name, description=description, grantable_by_sign_in=grantable).save()

@@ -8,11 +8,11 @@ from accounts import roles
 from accounts.models import Role, User, UserRole
 
 
-def create_administrator(login: str, password: Callable[[], str]) -> None:
+def create_administrator(login: str, create_password: Callable[[], str]) -> None:
     """Once: while nobody holds the role `admin`, directly or through another role."""
     admin = Role.objects.get(name=roles.ADMIN)
-    if UserRole.objects.filter(role__in=roles.ids_that_give(admin.pk)).exists():
+    if UserRole.objects.filter(role__in=roles.containing_ids(admin.pk)).exists():
         return
     with transaction.atomic():
-        user = User.objects.spelled(login) or User.objects.create_user(login, password())
+        user = User.objects.with_exact_login(login) or User.objects.create_user(login, create_password())
         UserRole.objects.create(user=user, role=admin)

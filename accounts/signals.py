@@ -15,11 +15,11 @@ from accounts.models import AccessKey, Role, User, UserRole, sessions
 def record_sign_in(sender: Any, request: HttpRequest, user: User, **_: Any) -> None:
     # Not `save`: a sign-in must not change the record's version or history.
     User.objects.filter(pk=user.pk).update(last_login=timezone.now())
-    request.session[sessions.ADDRESS] = request.META.get("REMOTE_ADDR", "")[:45]
-    request.session[sessions.BROWSER] = request.headers.get("User-Agent", "")[:200]
+    request.session[sessions.ADDRESS_KEY] = request.META.get("REMOTE_ADDR", "")[:45]
+    request.session[sessions.BROWSER_KEY] = request.headers.get("User-Agent", "")[:200]
 
 
-def forget_role(sender: Any, instance: Role, **_: Any) -> None:
+def remove_role_references(sender: Any, instance: Role, **_: Any) -> None:
     """Removes a deleted role from the roles that contain it and from the scopes of keys."""
     # A key that is limited to this role alone must not become one for all roles.
     AccessKey.objects.filter(scope__contains=[instance.pk], scope__contained_by=[instance.pk]).delete()
@@ -31,15 +31,15 @@ def forget_role(sender: Any, instance: Role, **_: Any) -> None:
         role.save()
 
 
-def forget_cached_keys(sender: Any, **_: Any) -> None:
+def clear_key_cache(sender: Any, **_: Any) -> None:
     """Takes effect in this process immediately, in others within a second."""
-    access_keys.REMEMBERED.clear()
+    access_keys.KEY_CACHE.clear()
 
 
-def connect() -> None:
+def connect_receivers() -> None:
     user_logged_in.disconnect(dispatch_uid="update_last_login")  # Django's own, which saves the user
     user_logged_in.connect(record_sign_in)
-    post_delete.connect(forget_role, sender=Role)
+    post_delete.connect(remove_role_references, sender=Role)
     for model in (User, Role, UserRole, AccessKey):
-        post_save.connect(forget_cached_keys, sender=model)
-        post_delete.connect(forget_cached_keys, sender=model)
+        post_save.connect(clear_key_cache, sender=model)
+        post_delete.connect(clear_key_cache, sender=model)

@@ -4,7 +4,7 @@ from celery import shared_task
 from django.db import transaction
 from django.db.models.functions import Now
 
-from accounts.authentication.login_attempts import WINDOW
+from accounts.authentication.login_attempts import FAILURE_WINDOW
 from accounts.models import AccessKey, FailedAttempts, Session
 
 
@@ -12,8 +12,10 @@ from accounts.models import AccessKey, FailedAttempts, Session
 def forget_expired() -> None:
     """Deletes expired sessions, expired keys of API sign-ins and old counters, by the database's clock."""
     Session.objects.filter(expire_date__lt=Now()).delete()
-    AccessKey.objects.filter(kind=AccessKey.LOGIN, expires_at__lt=Now()).delete()
+    AccessKey.objects.filter(kind=AccessKey.KIND_LOGIN, expires_at__lt=Now()).delete()
     # A locked counter is skipped: waiting for it could deadlock with its request.
     with transaction.atomic():
-        expired = FailedAttempts.objects.select_for_update(skip_locked=True).filter(started_at__lt=Now() - WINDOW)
+        expired = FailedAttempts.objects.select_for_update(skip_locked=True).filter(
+            started_at__lt=Now() - FAILURE_WINDOW
+        )
         FailedAttempts.objects.filter(pk__in=expired).delete()

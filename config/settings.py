@@ -151,10 +151,10 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["accounts.authentication.PasswordBackend", "sso.backends.OidcBackend"]
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "accounts.authentication.passwords.NotLikeItsUser"},
+    {"NAME": "accounts.authentication.passwords.UserSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-    {"NAME": "accounts.authentication.passwords.NotTooLong"},
+    {"NAME": "accounts.authentication.passwords.MaximumLengthValidator"},
 ]
 LOGIN_URL = reverse_lazy("login")
 LOGIN_REDIRECT_URL = "/"
@@ -214,8 +214,8 @@ COLLECTIONS = {
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "accounts.authentication.schemes.Bearer",
-        "accounts.authentication.schemes.Basic",
+        "accounts.authentication.schemes.BearerAuthentication",
+        "accounts.authentication.schemes.BasicAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
@@ -245,9 +245,9 @@ SPECTACULAR_SETTINGS = {
     "TAGS": [{"name": name} for name in ("Credentials", "Table API", "Document collections", "Collection management")],
     # The document has the tables that a signed-in caller can see; anonymous callers get the general part.
     "SERVE_AUTHENTICATION": [
-        "accounts.authentication.schemes.Bearer",
-        "accounts.authentication.schemes.Basic",
-        "accounts.authentication.schemes.Session",
+        "accounts.authentication.schemes.BearerAuthentication",
+        "accounts.authentication.schemes.BasicAuthentication",
+        "accounts.authentication.schemes.BrowserSessionAuthentication",
     ],
     "SORT_OPERATIONS": False,  # in the order of the URL patterns
     "PREPROCESSING_HOOKS": ["system.openapi.without_trailing_slashes", "tableapi.openapi.hooks.without_table_view"],

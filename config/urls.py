@@ -5,7 +5,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 import tableapi.urls
-from accounts.http.pages import SignOut
+from accounts.http.pages import SignOutView
 from config.api_docs import RedocBundle, RedocView, SchemaView, SwaggerView
 from system.monitoring import health, metrics
 
@@ -15,7 +15,7 @@ urlpatterns = [
     path("readyz", health.readyz),
     path("metrics", metrics.Metrics.as_view()),
     # The theme's links lead to the product's own pages: one way to sign out, one to change a password.
-    path("admin/logout/", SignOut.as_view()),
+    path("admin/logout/", SignOutView.as_view()),
     path("admin/password_change/", RedirectView.as_view(pattern_name="account")),
     path("admin/", admin.site.urls),
     path("api/schema", SchemaView.as_view(), name="schema"),

@@ -85,7 +85,7 @@ def readable_type(header: str) -> str:
 
 def warm_up() -> None:
     """Load what the first request would otherwise wait for."""
-    str(passwords.NOBODY)
+    str(passwords.DUMMY_HASH)
     get_resolver().url_patterns  # noqa: B018  (loads every view)
 
 

@@ -12,5 +12,5 @@ class SsoConfig(AppConfig):
         from sso.connections import saving
         from sso.http import logout, views  # noqa: F401  (these register hooks)
 
-        saving.register()
-        signals.connect()
+        saving.register_saver()
+        signals.connect_receivers()

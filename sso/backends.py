@@ -23,9 +23,9 @@ from sso.provider.token_client import Tokens
 from sso.provisioning import sign_in
 from sso.provisioning.sign_in import AccountProvisioning, SignInResult
 from sso.refusals import Refusal, SignInRefused
-from sso.sign_in_attempts import CODE, Attempt
+from sso.sign_in_attempts import CODE_FLOW, Attempt
 from sso.tokens import token_check
-from sso.tokens.token_check import Claims, Expected, UnknownKey
+from sso.tokens.token_check import Claims, ExpectedToken, UnknownKey
 from system.outbound.deadline import Deadline
 
 
@@ -65,10 +65,10 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         if request is None or response is None:
             return None
         self.request, self.response, self.access_token = cast(OidcRequest, request), response, response.access_token
-        self.endpoints = resolve_attempt(response)
-        self.use(response.setting, self.endpoints)
+        self.endpoints = resolve_attempt_endpoints(response)
+        self.use_connection(response.setting, self.endpoints)
         attempt = response.attempt
-        if attempt.kind == CODE:
+        if attempt.kind == CODE_FLOW:
             user: User | None = super().authenticate(request, nonce=attempt.nonce_hash, code_verifier=attempt.verifier)
             return user
         # The same steps without a code. An access token from the fragment is dropped once `at_hash` was checked.
@@ -79,23 +79,23 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
     def get_token(self, payload: Mapping[str, str]) -> Tokens:
         """Sends the library's request through the guarded client, with the record's Redirect URI byte for byte."""
         form = {**payload, "redirect_uri": self.response.attempt.redirect_uri}
-        tokens = token_client.redeem(self.endpoints, form, self.response.deadline)
+        tokens = token_client.redeem_code(self.endpoints, form, self.response.deadline)
         self.access_token = tokens["access_token"]
         return tokens
 
     def verify_token(self, token: str, **kwargs: Any) -> Claims:
         """The ID token's claims. `nonce` is the hash of the attempt's nonce."""
         attempt, setting = self.response.attempt, self.response.setting
-        expected = Expected(
+        expected = ExpectedToken(
             issuer=attempt.issuer,
             client_id=setting.client_id,
             now=time.time(),
             algorithms=self.endpoints.algorithms,
             nonce_hash=kwargs["nonce"],
             access_token=self.access_token,
-            needs_at_hash=attempt.kind != CODE and setting.response_type == setting.ResponseType.ID_TOKEN_TOKEN,
+            needs_at_hash=attempt.kind != CODE_FLOW and setting.response_type == setting.ResponseType.ID_TOKEN_TOKEN,
         )
-        return check_with_keys(setting, partial(token_check.check, token, expected), self.response.deadline)
+        return check_with_keys(setting, partial(token_check.check_id_token, token, expected), self.response.deadline)
 
     def store_tokens(self, access_token: str | None, id_token: str) -> None:
         """Not in the session: the view keeps the ID token, encrypted, for the sign-out at the provider."""
@@ -104,12 +104,13 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
     def get_userinfo(self, access_token: str | None, id_token: str, payload: Claims) -> Claims:
         """ "Another `sub` refuses the sign-in; on a conflict the ID token's claim wins." Asked for once."""
         if self.claims is None:
-            self.claims = payload if self.response.attempt.kind != CODE else self._with_userinfo(access_token, payload)
+            is_code = self.response.attempt.kind == CODE_FLOW
+            self.claims = self._with_userinfo(access_token, payload) if is_code else payload
             self.request.oidc_claims = self.claims
         return self.claims
 
     def _with_userinfo(self, access_token: str | None, payload: Claims) -> Claims:
-        userinfo = dict(token_client.userinfo(self.endpoints, access_token, self.response.deadline))
+        userinfo = dict(token_client.fetch_userinfo(self.endpoints, access_token, self.response.deadline))
         if self.endpoints.userinfo and userinfo.get("sub") != payload["sub"]:
             raise SignInRefused(Refusal.USERINFO_SUBJECT, "The userinfo endpoint returned another subject.")
         if "email" in payload and userinfo.get("email") != payload["email"]:
@@ -126,7 +127,7 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
             self.provisioning = provisioning
             return cast(User, library_steps(access_token, id_token, payload))
 
-        return sign_in.in_one_transaction(prepared, provision)
+        return sign_in.run_in_transaction(prepared, provision)
 
     def verify_claims(self, claims: Claims) -> bool:
         """Whether they name a user is decided by the profile that the script makes of them."""
@@ -150,7 +151,7 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         return User.objects.filter(pk=user_id, active=True).first()
 
 
-def resolve_attempt(response: AuthorizationResponse) -> Endpoints:
+def resolve_attempt_endpoints(response: AuthorizationResponse) -> Endpoints:
     """The provider's endpoints, if it is still the provider that the attempt was started with."""
     endpoints = resolve_endpoints(response.setting, response.deadline)
     if endpoints.issuer != response.attempt.issuer:
@@ -160,9 +161,9 @@ def resolve_attempt(response: AuthorizationResponse) -> Endpoints:
 
 def resolve_endpoints(setting: OidcSetting, deadline: Deadline) -> Endpoints:
     try:
-        return discovery.ensure(setting, deadline)
+        return discovery.ensure_endpoints(setting, deadline)
     except EndpointsNotFound as error:
-        raise SignInRefused(Refusal.PROVIDER_UNRESOLVED, error.sentence) from None
+        raise SignInRefused(Refusal.PROVIDER_UNRESOLVED, error.message) from None
 
 
 def check_with_keys(
@@ -170,7 +171,7 @@ def check_with_keys(
     check: Callable[[list[dict[str, Any]]], Claims],
     deadline: Deadline,
     *,
-    is_from_stranger: bool = False,
+    is_unsolicited: bool = False,
 ) -> Claims:
     """The claims that `check` returns for the stored keys, or for newly fetched ones if no stored key matches.
 
@@ -180,11 +181,11 @@ def check_with_keys(
     try:
         return check(certificate_updates.signing_keys(setting))
     except UnknownKey:
-        certificate_updates.refresh_for_unknown_kid(setting, deadline, is_from_stranger=is_from_stranger)
+        certificate_updates.refresh_for_unknown_kid(setting, deadline, is_unsolicited=is_unsolicited)
     try:
         return check(certificate_updates.signing_keys(setting))
     except UnknownKey:
         # The key is unknown for certain only if the provider has answered which keys it has.
-        if reason := certificate_updates.why_unknown(setting):
+        if reason := certificate_updates.unknown_key_reason(setting):
             raise SignInRefused(Refusal.CERTIFICATES_UNAVAILABLE, reason) from None
         raise

@@ -5,43 +5,43 @@
     403  the user is known, but may not sign in
     503  the provider, or the connection to it, is unavailable
 
-The code is shown on the page, in the sign-in log and in the server's log. The sentence is for the user, the advice for
+The code is shown on the page, in the sign-in log and in the server's log. The message is for the user, the advice for
 the administrator. A refusal's `detail` is for the administrator too, and never contains a token.
 """
 
 from enum import Enum
 
-RETRY = "Please sign in again."
-TELL = "Tell your administrator if this happens again."
-NOT_VERIFIED = f"The identity provider's response could not be verified. {TELL}"
-SOON = "Try again shortly."
-REPORT = "The error is on the provider's side. Report it to the provider."
+SIGN_IN_AGAIN = "Please sign in again."
+TELL_ADMIN = "Tell your administrator if this happens again."
+NOT_VERIFIED = f"The identity provider's response could not be verified. {TELL_ADMIN}"
+TRY_SHORTLY = "Try again shortly."
+PROVIDER_ERROR = "The provider sent an invalid response. Report the error to the provider."
 
 
 class Refusal(Enum):
-    """Each row: status, sentence, advice. A test compares them with the documentation."""
+    """Each row: status, message, advice. A test compares them with the documentation."""
 
     # The response.
     RESPONSE_MALFORMED = (
-        400, f"The identity provider's response is not valid. {RETRY}",
+        400, f"The identity provider's response is not valid. {SIGN_IN_AGAIN}",
         "Sign in again. If it happens repeatedly, check the provider's response mode: query for code, fragment for "
         "id_token (with form_post the status is 403).",
     )  # fmt: skip
     TOKEN_IN_QUERY = (
-        400, f"The identity provider sent its response in an unsupported form. {TELL}",
+        400, f"The identity provider sent its response in an unsupported form. {TELL_ADMIN}",
         "At the provider, set the response type of the connection and the response mode fragment.",
     )  # fmt: skip
     STATE_UNKNOWN = (
-        400, f"This sign-in has expired or was started in another browser. {RETRY}",
+        400, f"This sign-in has expired or was started in another browser. {SIGN_IN_AGAIN}",
         "Sign in again, at the host name of the Redirect URI. If one user sees this often without a reason, somebody "
         "may be sending them prepared links.",
     )  # fmt: skip
-    STATE_EXPIRED = 400, f"This sign-in took longer than ten minutes. {RETRY}", "Sign in again."
+    STATE_EXPIRED = 400, f"This sign-in took longer than ten minutes. {SIGN_IN_AGAIN}", "Sign in again."
     ISSUER_UNKNOWN = (
         400, "The link that you followed names an unknown identity provider.",
         "Correct the link: its parameter iss must exactly match the issuer of the connection.",
     )  # fmt: skip
-    TOKEN_REPLAYED = 400, "This token was used before.", "No action is needed."
+    TOKEN_REPLAYED = 400, "This token has already been used.", "No action is needed."
     LOGOUT_STATE = (
         400, "You are signed out of this service. The identity provider's response does not belong to this browser.",
         "No action is needed.",
@@ -57,49 +57,52 @@ class Refusal(Enum):
 
     # The code and its tokens.
     CODE_REJECTED = (
-        401, f"The identity provider did not accept this sign-in. {RETRY}",
+        401, f"The identity provider did not accept this sign-in. {SIGN_IN_AGAIN}",
         "Sign in again. If it happens repeatedly, check that the Redirect URI is exactly the one registered at the "
         "provider.",
     )  # fmt: skip
     CLIENT_REJECTED = (
-        401, f"The identity provider does not accept this service. {TELL}",
+        401, f"The identity provider does not accept this service. {TELL_ADMIN}",
         "Enter Client ID and Client secret again. A public client requires the type PKCE.",
     )  # fmt: skip
     TOKEN_ANSWER = 401, NOT_VERIFIED, "Allow the scope openid for this client at the provider. See the detail."
     USERINFO_ANSWER = 401, NOT_VERIFIED, "Configure the provider to return userinfo as plain JSON."
-    USERINFO_SUBJECT = 401, NOT_VERIFIED, f"{REPORT} Do not proceed until you have found the cause."
+    USERINFO_SUBJECT = 401, NOT_VERIFIED, f"{PROVIDER_ERROR} Do not proceed until you have found the cause."
 
     # The ID token, in the order of its checks.
     TOKEN_FORM = 401, NOT_VERIFIED, "Turn off token encryption for this client, or send fewer groups."
     TOKEN_ALG = 401, NOT_VERIFIED, "Select RS256 for this client at the provider."
     TOKEN_KEY = (
         401, NOT_VERIFIED,
-        "Use Update certificates and read its message. Sign-ins fetch keys at most once in 30 seconds.",
+        "Use Update certificates and read its message. Sign-ins fetch keys at most once every 30 seconds.",
     )  # fmt: skip
     TOKEN_SIGNATURE = (
         401, NOT_VERIFIED,
-        "Use Update certificates. If the form warns that a key changed under its kid, ask the provider for a new kid.",
+        "Use Update certificates. If the form warns that the provider publishes another key under a stored kid, ask "
+        "the provider whether this is correct. Then delete the stored certificate and update again.",
     )  # fmt: skip
     TOKEN_ISSUER = (
         401, NOT_VERIFIED,
         "Use Test connection. The provider's issuer may have changed, or the token is from another tenant.",
     )  # fmt: skip
     TOKEN_AUDIENCE = 401, NOT_VERIFIED, "Check the Client ID. Remove other audiences from the ID token."
-    TOKEN_TIME = 401, NOT_VERIFIED, REPORT
+    TOKEN_TIME = 401, NOT_VERIFIED, PROVIDER_ERROR
     TOKEN_CLOCK = (
-        401, f"The clocks of this service and of the identity provider differ. {TELL}",
-        "Synchronize both clocks by NTP. The detail shows the difference.",
+        401, f"The clocks of this service and of the identity provider differ. {TELL_ADMIN}",
+        "Synchronize both clocks with NTP. The detail shows the difference.",
     )  # fmt: skip
     TOKEN_NONCE = (
         401, NOT_VERIFIED, "Sign in again. If it happens repeatedly, the provider omits the nonce and cannot be used.",
     )  # fmt: skip
-    TOKEN_SUBJECT = 401, NOT_VERIFIED, REPORT
-    TOKEN_ACCESS_HASH = 401, NOT_VERIFIED, "The error is on the provider's side, or the access token was replaced."
+    TOKEN_SUBJECT = 401, NOT_VERIFIED, PROVIDER_ERROR
+    TOKEN_ACCESS_HASH = (
+        401, NOT_VERIFIED, "Report this to the provider: its at_hash is wrong, or the access token was replaced.",
+    )  # fmt: skip
     TOKEN_KIND = 401, NOT_VERIFIED, "Do not proceed until you have found out where the token came from."
 
     # The user.
     SCRIPT_ERROR = (
-        401, f"Your data from the identity provider could not be read. {TELL}",
+        401, f"Your data from the identity provider could not be read. {TELL_ADMIN}",
         "Open the connection and use Try the script with the last claims. The detail shows the reason.",
     )  # fmt: skip
     PROFILE_INVALID = (
@@ -107,7 +110,7 @@ class Refusal(Enum):
         "Add email or profile to the scope, or change the script.",
     )  # fmt: skip
     CASE_RULE = (
-        401, "With the current settings for upper and lower case, nobody can sign in.",
+        401, "Nobody can sign in because the case-sensitivity settings conflict. Ask your administrator.",
         "Clear Ignore case sensitivity, or set the property to false.",
     )  # fmt: skip
     USER_UNKNOWN = (
@@ -115,15 +118,15 @@ class Refusal(Enum):
         "Create the account, or select Enable user creation.",
     )  # fmt: skip
     USER_AMBIGUOUS = (
-        401, "More than one account matches your identity. Ask your administrator.",
+        401, "More than one account matches your identity. Ask your administrator for help.",
         "Give each account its own email (the form of a user warns), rename an account, or make logins case-sensitive.",
     )  # fmt: skip
     LOGIN_RESERVED = (
-        401, "No account can be created with your login. Ask your administrator for one.",
+        401, "An account with your login cannot be created automatically. Ask your administrator to create one.",
         "Create the account yourself and match it by email (User field), or change the script.",
     )  # fmt: skip
     LOGIN_TAKEN = (
-        403, "Your login belongs to another account. Ask your administrator.",
+        403, "Your login belongs to another account. Ask your administrator for help.",
         "Find out whether it is the same person. Then correct the account's User field, or the script.",
     )  # fmt: skip
     EMAIL_UNVERIFIED = (
@@ -134,30 +137,32 @@ class Refusal(Enum):
         "If it is the same person (deleted and created again at the provider), delete the link under Identity links. "
         "Otherwise this refusal is correct.",
     )  # fmt: skip
-    USER_INACTIVE = 403, "Your account is not active.", "Activate the account if appropriate."
-    SIGNED_OUT_MEANWHILE = 403, f"The identity provider signed you out during this sign-in. {RETRY}", "Sign in again."
+    USER_INACTIVE = 403, "Your account is not active.", "Activate the account if this person should have access."
+    SIGNED_OUT_MEANWHILE = (
+        403, f"The identity provider signed you out during this sign-in. {SIGN_IN_AGAIN}", "Sign in again.",
+    )  # fmt: skip
     NOT_APPROVED = (
         403, "You cannot sign in this way until an administrator approves the connection.",
-        "Sign in at /login/?local=1, review the connection's history and select Approve. Reset links that were created "
-        "before that.",
+        "Sign in at /login/?local=1, review the connection's history and select Approve. Then, under Identity links, "
+        "delete the links that were created before the approval.",
     )  # fmt: skip
 
     # The provider.
     NOT_AVAILABLE = 503, "Signing in with the identity provider is not available.", "Activate a connection."
     PROVIDER_UNRESOLVED = (
-        503, f"The identity provider cannot be found. {SOON}",
-        "Use Test connection. It shows which addresses were tried.",
+        503, f"The identity provider cannot be found. {TRY_SHORTLY}",
+        "Use Test connection. It shows which URLs were requested.",
     )  # fmt: skip
     PROVIDER_UNAVAILABLE = (
-        503, f"The identity provider is not responding. {SOON}",
+        503, f"The identity provider is not responding. {TRY_SHORTLY}",
         "Wait, or check whether this machine can reach the provider. Until then sign in at /login/?local=1.",
     )  # fmt: skip
     CERTIFICATES_UNAVAILABLE = (
-        503, f"The identity provider's keys are currently unavailable. {SOON}",
+        503, f"The identity provider's keys are currently unavailable. {TRY_SHORTLY}",
         "Use Update certificates. It shows the reason.",
     )  # fmt: skip
     TOO_BUSY = (
-        503, f"Too many users are signing in. {SOON}",
+        503, f"Too many users are signing in. {TRY_SHORTLY}",
         "Sign in again. If it happens repeatedly, check the load of this machine and the response times of the "
         "provider.",
     )  # fmt: skip
@@ -167,10 +172,10 @@ class Refusal(Enum):
         refusal._value_ = len(cls.__members__)  # not the row: members with equal rows would be one
         return refusal
 
-    def __init__(self, status: int, sentence: str, advice: str) -> None:
+    def __init__(self, status: int, message: str, advice: str) -> None:
         self.code = self.name.lower()
         self.status = status
-        self.sentence = sentence
+        self.message = message
         self.advice = advice
 
     @classmethod
@@ -183,7 +188,7 @@ class Refusal(Enum):
 
 
 # Refusals after which another account of the same person may succeed.
-ABOUT_THE_USER = frozenset(
+USER_REFUSALS = frozenset(
     {
         Refusal.PROVIDER_DENIED, Refusal.PROFILE_INVALID, Refusal.USER_UNKNOWN, Refusal.USER_AMBIGUOUS,
         Refusal.LOGIN_RESERVED, Refusal.LOGIN_TAKEN, Refusal.EMAIL_UNVERIFIED, Refusal.SUBJECT_CONFLICT,
@@ -213,12 +218,12 @@ class SignInRefused(Exception):
         return self.refusal.status
 
     @property
-    def sentence(self) -> str:
-        return self.refusal.sentence
+    def message(self) -> str:
+        return self.refusal.message
 
     @property
     def is_about_user(self) -> bool:
-        return self.refusal in ABOUT_THE_USER
+        return self.refusal in USER_REFUSALS
 
     def __str__(self) -> str:
         return f"{self.code}: {self.detail}" if self.detail else self.code

@@ -15,25 +15,25 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts.authentication.login_attempts import count_one
+from accounts.authentication.login_attempts import count_action
 from accounts.models import Session
-from accounts.models.sessions import end_without_user, own_row
+from accounts.models.sessions import anonymous_expiry, stored_session_key
 from sso.models import OidcSetting
 from sso.provider import token_client
 from sso.refusals import Refusal, SignInRefused
 from sso.tokens.token_check import LEEWAY_S
 
-ATTEMPTS = "sso_attempts"
-AUTOMATIC_STARTS = "sso_started_by_itself"
+ATTEMPTS_KEY = "sso_attempts"
+AUTOMATIC_STARTS_KEY = "sso_started_by_itself"
 MAX_ATTEMPTS = 10
-ATTEMPT_FOR_S = 600
+ATTEMPT_LIFETIME_S = 600
 MAX_AUTOMATIC_STARTS = 3
-AUTOMATIC_STARTS_WITHIN_S = 60
+AUTOMATIC_START_WINDOW_S = 60
 # Browsers without a session, from one address in the window of `accounts.authentication.login_attempts`.
 # Each creates a row.
 MAX_NEW_BROWSERS = 1000
 
-CODE, FRAGMENT = "code", "fragment"
+CODE_FLOW, FRAGMENT_FLOW = "code", "fragment"
 
 
 @dataclass(frozen=True)
@@ -52,33 +52,33 @@ class Attempt:
     @property
     def is_expired(self) -> bool:
         # The clock of the host that created it may be ahead of this one's.
-        return not -LEEWAY_S <= time.time() - self.time <= ATTEMPT_FOR_S
+        return not -LEEWAY_S <= time.time() - self.time <= ATTEMPT_LIFETIME_S
 
 
-def store(request: HttpRequest, state: str, attempt: Attempt) -> None:
+def store_attempt(request: HttpRequest, state: str, attempt: Attempt) -> None:
     """Store a new attempt, without the oldest beyond ten."""
-    with locked_session(request) as data:
-        attempts = {name: stored for name, stored in attempts_in(data).items() if not stored.is_expired}
+    with lock_session(request) as data:
+        attempts = {name: stored for name, stored in read_attempts(data).items() if not stored.is_expired}
         newest = sorted(attempts, key=lambda name: attempts[name].time)[-(MAX_ATTEMPTS - 1) :]
-        data[ATTEMPTS] = {name: asdict(attempts[name]) for name in newest} | {state: asdict(attempt)}
+        data[ATTEMPTS_KEY] = {name: asdict(attempts[name]) for name in newest} | {state: asdict(attempt)}
 
 
-def peek(request: HttpRequest, state: str) -> Attempt:
+def peek_attempt(request: HttpRequest, state: str) -> Attempt:
     """The attempt of this state, which stays stored."""
-    attempt = attempts_in(request.session).get(state)
+    attempt = read_attempts(request.session).get(state)
     if attempt is None:
-        raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no attempt with this state.")
+        raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no sign-in attempt with this state.")
     return attempt
 
 
-def take(request: HttpRequest, state: str) -> Attempt:
+def take_attempt(request: HttpRequest, state: str) -> Attempt:
     """Remove and return the attempt of this state; the removal is saved before the provider is called."""
-    with locked_session(request, may_create=False) as data:
-        attempt = attempts_in(data).get(state)
+    with lock_session(request, may_create=False) as data:
+        attempt = read_attempts(data).get(state)
         if attempt is not None:
-            del data[ATTEMPTS][state]
+            del data[ATTEMPTS_KEY][state]
     if attempt is None:
-        raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no attempt with this state.")
+        raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no sign-in attempt with this state.")
     if attempt.is_expired:
         raise SignInRefused(Refusal.STATE_EXPIRED)
     return attempt
@@ -86,23 +86,24 @@ def take(request: HttpRequest, state: str) -> Attempt:
 
 def awaits_fragment(request: HttpRequest) -> bool:
     """Whether the response may be in the fragment, which only the browser sees."""
-    attempts = attempts_in(request.session).values()
-    return any(attempt.kind == FRAGMENT and not attempt.is_expired for attempt in attempts)
+    attempts = read_attempts(request.session).values()
+    return any(attempt.kind == FRAGMENT_FLOW and not attempt.is_expired for attempt in attempts)
 
 
 def may_start_automatically(request: HttpRequest) -> bool:
     """Three times in a minute: a provider that sends back nothing must not cause an endless redirect."""
     now = time.time()
-    with locked_session(request) as data:
-        times = [at for at in data.get(AUTOMATIC_STARTS, []) if -LEEWAY_S <= now - at < AUTOMATIC_STARTS_WITHIN_S]
+    with lock_session(request) as data:
+        starts = data.get(AUTOMATIC_STARTS_KEY, [])
+        times = [start for start in starts if -LEEWAY_S <= now - start < AUTOMATIC_START_WINDOW_S]
         is_allowed = len(times) < MAX_AUTOMATIC_STARTS
-        data[AUTOMATIC_STARTS] = [*times, now] if is_allowed else times
+        data[AUTOMATIC_STARTS_KEY] = [*times, now] if is_allowed else times
     return is_allowed
 
 
-def attempts_in(data: Any) -> dict[str, Attempt]:
+def read_attempts(data: Any) -> dict[str, Attempt]:
     """Entries in the format of another version of the product are ignored."""
-    entries = data.get(ATTEMPTS)
+    entries = data.get(ATTEMPTS_KEY)
     if not isinstance(entries, Mapping):
         return {}
     names = set(Attempt.__dataclass_fields__)
@@ -121,13 +122,13 @@ def check_response(
         raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was deactivated or deleted during the sign-in.")
     endpoints = setting.endpoints
     if parameters.get("iss", attempt.issuer) != attempt.issuer:
-        raise SignInRefused(Refusal.RESPONSE_ISSUER, "The response comes from another provider.")
+        raise SignInRefused(Refusal.RESPONSE_ISSUER, "The response names another issuer (iss) than the connection.")
     # An ID token names the issuer too, so a provider need not repeat it.
-    if kind == CODE and endpoints is not None and endpoints.iss_in_response and "iss" not in parameters:
+    if kind == CODE_FLOW and endpoints is not None and endpoints.iss_in_response and "iss" not in parameters:
         raise SignInRefused(Refusal.RESPONSE_ISSUER, "The response lacks iss, which this provider always sends.")
     if "error" in parameters:
-        is_code = token_client.ERROR_CODE.fullmatch(parameters["error"])
-        error = parameters["error"] if is_code else "an unreadable error"
+        is_error_code = token_client.ERROR_CODE_PATTERN.fullmatch(parameters["error"])
+        error = parameters["error"] if is_error_code else "an unreadable error"
         is_temporary = error in token_client.TEMPORARY_ERRORS
         refusal = Refusal.PROVIDER_UNAVAILABLE if is_temporary else Refusal.PROVIDER_DENIED
         raise SignInRefused(refusal, f"The provider returned {error}.")
@@ -135,20 +136,20 @@ def check_response(
 
 
 @contextmanager
-def locked_session(request: HttpRequest, *, may_create: bool = True) -> Iterator[dict[str, Any]]:
+def lock_session(request: HttpRequest, *, may_create: bool = True) -> Iterator[dict[str, Any]]:
     """The data of this browser's session, locked until it is saved; a new session if there is none."""
     store = request.session
-    exists = bool(store.session_key) and own_session(store).exists()
-    if may_create and not exists:
-        count_one("begun sign-in", request.META.get("REMOTE_ADDR", ""), MAX_NEW_BROWSERS)
+    has_session = bool(store.session_key) and find_session(store).exists()
+    if may_create and not has_session:
+        count_action("begun sign-in", request.META.get("REMOTE_ADDR", ""), MAX_NEW_BROWSERS)
         store.create()  # marks itself as modified, so that the middleware gives the browser its cookie
     with transaction.atomic():
-        row = own_session(store).select_for_update().first()
+        row = find_session(store).select_for_update().first()
         if row is None:
             raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no session, or it has ended.")
         data = store.decode(row.session_data)
         yield data
-        end = row.expire_date if row.user_id else end_without_user()
+        end = row.expire_date if row.user_id else anonymous_expiry()
         Session.objects.filter(pk=row.pk).update(session_data=store.encode(data), expire_date=end)
     # Reload on next use: what this request had read must not overwrite what was just saved.
     reloaded = type(store)(store.session_key)
@@ -156,5 +157,5 @@ def locked_session(request: HttpRequest, *, may_create: bool = True) -> Iterator
     request.session = reloaded
 
 
-def own_session(store: Any) -> Any:
-    return Session.objects.filter(session_key=own_row(store), expire_date__gt=timezone.now())
+def find_session(store: Any) -> Any:
+    return Session.objects.filter(session_key=stored_session_key(store), expire_date__gt=timezone.now())

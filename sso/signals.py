@@ -13,13 +13,13 @@ def lock_for_change(sender: Any, instance: Any, **_: Any) -> None:
     instance.before_deletion = OidcSetting.objects.filter(pk=instance.pk).first()
 
 
-def clean_up(sender: Any, instance: Any, **_: Any) -> None:
+def clean_up_connection(sender: Any, instance: Any, **_: Any) -> None:
     before = instance.before_deletion
     if before is not None:
         activation.clear_welcome_page(before)
         before.remove_unused_keys()
 
 
-def connect() -> None:
+def connect_receivers() -> None:
     pre_delete.connect(lock_for_change, sender=OidcSetting)
-    post_delete.connect(clean_up, sender=OidcSetting)
+    post_delete.connect(clean_up_connection, sender=OidcSetting)

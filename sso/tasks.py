@@ -9,14 +9,14 @@ from sso.connections import certificate_updates
 from sso.models import OidcSetting, ProviderSession, ProviderSignOut, SignIn
 from sso.provider import discovery
 
-LOG_KEPT_FOR = timedelta(days=90)
-BATCH = 1000
+SIGN_IN_LOG_RETENTION = timedelta(days=90)
+DELETE_BATCH_SIZE = 1000
 
 
 @shared_task
 def refresh_daily() -> None:
     """Refresh the endpoints and certificates of the active connection."""
-    setting = OidcSetting.active_one()
+    setting = OidcSetting.get_active()
     if setting is None:
         return
     discovery.rediscover(setting)
@@ -24,7 +24,7 @@ def refresh_daily() -> None:
     if endpoints is None:
         return
     try:
-        certificate_updates.refresh(*setting.pair, endpoints.jwks, reason=certificate_updates.DAILY)
+        certificate_updates.refresh_certificates(*setting.pair, endpoints.jwks, reason=certificate_updates.REASON_DAILY)
     except certificate_updates.CertificateUpdateFailed:
         pass  # logged there, and shown on the form and the dashboard
 
@@ -32,13 +32,13 @@ def refresh_daily() -> None:
 @shared_task
 def forget_old_sign_ins() -> None:
     """Delete entries of the sign-in log after 90 days."""
-    old = SignIn.objects.filter(sys_created_at__lt=timezone.now() - LOG_KEPT_FOR).order_by("sys_id")
-    while ids := list(old.values_list("pk", flat=True)[:BATCH]):
+    old = SignIn.objects.filter(sys_created_at__lt=timezone.now() - SIGN_IN_LOG_RETENTION).order_by("sys_id")
+    while ids := list(old.values_list("pk", flat=True)[:DELETE_BATCH_SIZE]):
         SignIn.objects.filter(pk__in=ids).delete()
 
 
 @shared_task
 def forget_ended_sessions() -> None:
     """Delete provider sessions whose session has ended, and sign-outs that no valid token can precede."""
-    ProviderSession.forget_ended()
-    ProviderSignOut.forget_old()
+    ProviderSession.delete_ended()
+    ProviderSignOut.delete_old()

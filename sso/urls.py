@@ -6,8 +6,8 @@ from sso.http import logout, views
 
 app_name = "sso"
 urlpatterns = [
-    path("start/", views.StartSignIn.as_view(), name="start"),
-    path("callback/", views.Callback.as_view(), name="callback"),
-    path("logout/", logout.Logout.as_view(), name="logout"),
-    path("backchannel-logout/", logout.BackchannelLogout.as_view(), name="backchannel_logout"),
+    path("start/", views.StartSignInView.as_view(), name="start"),
+    path("callback/", views.CallbackView.as_view(), name="callback"),
+    path("logout/", logout.LogoutView.as_view(), name="logout"),
+    path("backchannel-logout/", logout.BackchannelLogoutView.as_view(), name="backchannel_logout"),
 ]

@@ -21,32 +21,32 @@ dashboard.group(
 
 
 @dashboard.tile(order=10)
-def people(request: HttpRequest) -> dashboard.Tile | None:
+def people_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:
         return None
     active, inactive = User.objects.filter(active=True).count(), User.objects.filter(active=False).count()
     about = "active users" + (f", {inactive} inactive" if inactive else "")
-    if locked := login_attempts.locked_logins():
+    if locked := login_attempts.count_locked_logins():
         about += f". {locked} login{' is' if locked == 1 else 's are'} temporarily locked"
     return dashboard.Tile("People", str(active), about, dashboard.Link("", "", "accounts.User").url, "person")
 
 
 @start_page.register_entry
-def administration(request: HttpRequest) -> start_page.StartPageEntry | None:
+def administration_entry(request: HttpRequest) -> start_page.StartPageEntry | None:
     if not getattr(request.user, "is_staff", False):
         return None
     return start_page.StartPageEntry(
-        "Administration", "Manage users, single sign-on, tables and collections.", reverse("admin:index")
+        "Administration", "Users, single sign-on, tables and collections.", reverse("admin:index")
     )
 
 
 @start_page.register_entry
-def own_account(request: HttpRequest) -> start_page.StartPageEntry | None:
+def account_entry(request: HttpRequest) -> start_page.StartPageEntry | None:
     has_password = isinstance(request.user, User) and request.user.has_usable_password()
     about = f"Profile, {'password, ' if has_password else ''}access keys and sessions."
     return start_page.StartPageEntry("Your account", about, reverse("account"))
 
 
 @start_page.register_entry
-def api_docs(request: HttpRequest) -> start_page.StartPageEntry | None:
+def api_docs_entry(request: HttpRequest) -> start_page.StartPageEntry | None:
     return start_page.StartPageEntry("API", "Read the API reference and try out requests.", reverse("docs"))

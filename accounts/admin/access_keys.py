@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.admin.roles import RoleChoices
-from accounts.authentication.access_keys import VALID_FOR
+from accounts.authentication.access_keys import DEFAULT_LIFETIME
 from accounts.http import new_key_handover
 from accounts.models import AccessKey, Role
 from system.admin_site.site import RecordAdmin
@@ -24,7 +24,7 @@ class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
         queryset=Role.objects.all(),
         required=False,
         label="Limit to roles",
-        help_text="Leave empty for all roles of the user. A role that the user does not have grants nothing.",
+        help_text="Leave empty for all roles of the user. Roles that the user does not have are ignored.",
     )
 
     class Meta:
@@ -64,7 +64,7 @@ def revoke_selected(
 
 @admin.register(AccessKey)
 class AccessKeyAdmin(RecordAdmin):
-    holds = "Scripts send a key instead of the user's password."
+    holds = "Scripts authenticate with an access key instead of the user's password."
     form = AccessKeyForm
     list_display = ("name", "user", "prefix", "kind", "expires_at", "last_used_at")
     list_filter = ("kind",)
@@ -76,7 +76,7 @@ class AccessKeyAdmin(RecordAdmin):
     delete_confirmation_template = delete_selected_confirmation_template = "admin/accounts/accesskey/revoke.html"
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        return {"expires_at": timezone.now() + VALID_FOR, **super().get_changeform_initial_data(request)}
+        return {"expires_at": timezone.now() + DEFAULT_LIFETIME, **super().get_changeform_initial_data(request)}
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.fields if obj else ("user", "name", "expires_at", "scope")
@@ -92,14 +92,14 @@ class AccessKeyAdmin(RecordAdmin):
             actions["delete_selected"] = (revoke_selected, "delete_selected", revoke_selected.short_description)  # type: ignore[attr-defined]
         return actions
 
-    def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         key = context.get("original")
         if key is not None and self.has_delete_permission(request, key):
             context |= {
                 "show_delete": False,
-                "revoke_address": reverse("admin:accounts_accesskey_delete", args=[key.pk]),
+                "revoke_url": reverse("admin:accounts_accesskey_delete", args=[key.pk]),
             }
-        return super().render_change_form(request, context, *positional, **named)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def render_delete_form(self, request: HttpRequest, context: Any) -> Any:
         page = super().render_delete_form(request, context)
@@ -112,22 +112,22 @@ class AccessKeyAdmin(RecordAdmin):
 
     def save_model(self, request: HttpRequest, obj: AccessKey, form: Any, change: bool) -> None:
         if not change:
-            request.new_key_secret = obj.arm()  # type: ignore[attr-defined]  # for response_add, nowhere else
+            request.new_key_secret = obj.generate_secret()  # type: ignore[attr-defined]  # for response_add, nowhere else
         super().save_model(request, obj, form, change)
 
     def response_add(self, request: HttpRequest, obj: AccessKey, post_url_continue: Any = None) -> HttpResponse:
         """Redirects to the key's page, which shows the secret once; a message would travel in a cookie."""
         secret = request.new_key_secret  # type: ignore[attr-defined]
-        new_key_handover.store(request.session, obj.pk, obj.name, secret)
+        new_key_handover.store_new_key(request.session, obj.pk, obj.name, secret)
         return redirect("admin:accounts_accesskey_change", obj.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        new_key = new_key_handover.take(request.session, object_id) if request.method == "GET" else None
+        new_key = new_key_handover.take_new_key(request.session, object_id) if request.method == "GET" else None
         key = self.get_object(request, object_id)
         if new_key is None or key is None:
             return super().change_view(request, object_id, form_url, extra_context)
         context = {
-            **self.admin_site.each_context(request), "title": "Access key new_key", "key": key, "secret": new_key[1],
+            **self.admin_site.each_context(request), "title": "Access key created", "key": key, "secret": new_key[1],
             "opts": self.opts,
         }  # fmt: skip
         return TemplateResponse(request, "admin/new_access_key.html", context)

@@ -5,7 +5,7 @@ from typing import Any
 from django.db import models
 from django.http import HttpRequest
 
-from accounts.privileges.last_admin import has_admin, keeping_an_admin
+from accounts.privileges.last_admin import ensure_admin_remains, has_admin
 from system.admin_site.site import TrackedAdmin
 
 
@@ -18,13 +18,13 @@ class LastAdminGuard(TrackedAdmin):
         super().save_model(request, obj, form, change)
 
     def save_related(self, request: Any, form: Any, formsets: Any, change: bool) -> None:
-        with keeping_an_admin(had_admin=request.had_admin):
+        with ensure_admin_remains(had_admin=request.had_admin):
             super().save_related(request, form, formsets, change)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        with keeping_an_admin():
+        with ensure_admin_remains():
             super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: "models.QuerySet[Any]") -> None:
-        with keeping_an_admin():
+        with ensure_admin_remains():
             super().delete_queryset(request, queryset)

@@ -10,8 +10,8 @@ from unfold.widgets import UnfoldAdminSelect2MultipleWidget
 
 from accounts.admin.last_admin_guard import LastAdminGuard
 from accounts.models import Role
-from accounts.normalisation import bare
-from accounts.roles import ADMIN, SHIPPED
+from accounts.normalisation import similarity_key
+from accounts.roles import ADMIN, SHIPPED_ROLES
 from system.registry import Registry
 
 # Sentences about uses of a role without a foreign key, for the page that deletes it. Each app registers its own.
@@ -30,7 +30,7 @@ class RoleChoices(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
         return [role.pk for role in super().clean(value)]
 
 
-ADMIN_HAS_ALL_ROLES = "Administrators have every role, regardless of this list."
+ADMIN_ROLE_HELP = "Administrators have every role, regardless of this list."
 
 
 class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -42,10 +42,10 @@ class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
         model = Role
         fields = ("name", "description", "contains", "grantable_by_sign_in")
 
-    def __init__(self, *positional: Any, **named: Any) -> None:
-        super().__init__(*positional, **named)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         if self.instance.name == ADMIN:
-            self.fields["contains"].help_text = ADMIN_HAS_ALL_ROLES
+            self.fields["contains"].help_text = ADMIN_ROLE_HELP
 
 
 @admin.register(Role)
@@ -58,26 +58,26 @@ class RoleAdmin(LastAdminGuard):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         names = super().get_readonly_fields(request, obj)
         # The product refers to these by name.
-        return (*names, "name") if obj is not None and obj.name in SHIPPED else names
+        return (*names, "name") if obj is not None and obj.name in SHIPPED_ROLES else names
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
-        if obj is not None and obj.name in SHIPPED:
+        if obj is not None and obj.name in SHIPPED_ROLES:
             options["help_texts"] = {"name": "This role is part of the product and cannot be renamed or deleted."}
         return super().get_form(request, obj, change, **options)
 
     def save_model(self, request: HttpRequest, obj: Role, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         for name in Role.objects.exclude(pk=obj.pk).values_list("name", flat=True):
-            if bare(name) == bare(obj.name):
+            if similarity_key(name) == similarity_key(obj.name):
                 messages.warning(request, f"The name is similar to that of the role “{name}”.")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        is_shipped = obj is not None and obj.name in SHIPPED
+        is_shipped = obj is not None and obj.name in SHIPPED_ROLES
         return not is_shipped and bool(super().has_delete_permission(request, obj))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        deleted, count, needed, protected = super().get_deleted_objects(objs, request)
-        shipped = [f"{role.name} (part of the product)" for role in objs if role.name in SHIPPED]
+        to_delete, model_count, perms_needed, protected = super().get_deleted_objects(objs, request)
+        shipped = [f"{role.name} (part of the product)" for role in objs if role.name in SHIPPED_ROLES]
         usages = [sentence for role in objs for finder in USAGE_FINDERS for sentence in finder(role)]
         # Listed as protected, not as a missing permission.
-        return [*deleted, *usages], count, set() if shipped else needed, [*protected, *shipped]
+        return [*to_delete, *usages], model_count, set() if shipped else perms_needed, [*protected, *shipped]

@@ -27,53 +27,53 @@ from system.registry import Registry
 admin.site.unregister(DjangoGroup)  # replaced by our own groups
 
 # How many other accounts a warning names.
-MAX_NAMED = 3
-SHARED_EMAIL = (
+MAX_NAMES = 3
+SHARED_EMAIL_WARNING = (
     "Other accounts have the same email. People whom an identity provider matches by email cannot sign in to any of "
     "them (user_ambiguous)."
 )
 # Django deletes a user's log entries with the user; only records without a history show them.
-LOG_ENTRIES = "log entries of their changes to companies, access keys and periodic tasks"
-KEPT = "History entries of their changes are kept and will show the user's ID"
+LOG_ENTRIES_LABEL = "log entries of the user's changes to companies, access keys and periodic tasks"
+REMAINING_HISTORY = "Not deleted: the history of changes made by the user, which will show the user's ID, not the login"
 # Warnings for the page that deletes users, registered by each app.
 DELETION_WARNINGS: Registry[Callable[[Iterable[User]], Iterable[str]]] = Registry()
-SIGN_IN_ONLY = "Without a password, the user can sign in only through an identity provider."
+WITHOUT_PASSWORD = "Without a password, the user can sign in only through an identity provider."
 
 
-def _without_log_entries(deleted: list[Any]) -> list[Any]:
+def _remove_log_entries(to_delete: list[Any]) -> list[Any]:
     """There are many of them, and they say nothing about the user."""
     prefix = f"{capfirst(LogEntry._meta.verbose_name)}: "
-    nested = [_without_log_entries(item) if isinstance(item, list) else item for item in deleted]
+    nested = [_remove_log_entries(item) if isinstance(item, list) else item for item in to_delete]
     return [item for item in nested if item and not (isinstance(item, str) and item.startswith(prefix))]
 
 
 class LinkFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
     """Refuses duplicates: Django's own check leaves out the parent and hidden fields."""
 
-    manual_only: ClassVar[dict[str, str]] = {}
+    duplicate_conditions: ClassVar[dict[str, str]] = {}
 
     def clean(self) -> None:
         super().clean()
         column = next(iter(self.form.base_fields))
-        removed = self.deleted_forms
-        new = [form.cleaned_data.get(column) for form in self.extra_forms if form not in removed]
-        added = [linked for linked in new if linked]
-        is_duplicate = len(added) != len(set(added))
-        if not is_duplicate and added and not self.instance.is_new:
-            same = {self.fk.name: self.instance, f"{column}__in": added, **self.manual_only}
+        removed_forms = self.deleted_forms
+        values = [form.cleaned_data.get(column) for form in self.extra_forms if form not in removed_forms]
+        new_values = [value for value in values if value]
+        is_duplicate = len(new_values) != len(set(new_values))
+        if not is_duplicate and new_values and not self.instance.is_new:
+            same = {self.fk.name: self.instance, f"{column}__in": new_values, **self.duplicate_conditions}
             existing = self.get_queryset().model._default_manager.filter(**same)
             is_duplicate = existing.exclude(
-                pk__in=[form.instance.pk for form in removed if not form.instance.is_new]
+                pk__in=[form.instance.pk for form in removed_forms if not form.instance.is_new]
             ).exists()
         if is_duplicate:
             raise forms.ValidationError(f"The same {column} was added more than once.")
 
 
 class GrantFormSet(LinkFormSet):
-    manual_only = {"source": UserRole.MANUAL}
+    duplicate_conditions = {"source": UserRole.MANUAL}
 
 
-class Links(TabularInline):  # type: ignore[misc]  # the theme has no types
+class LinkInline(TabularInline):  # type: ignore[misc]  # the theme has no types
     """Links are added and removed, never changed: swapping two would violate the unique constraint."""
 
     extra = 0
@@ -83,7 +83,7 @@ class Links(TabularInline):  # type: ignore[misc]  # the theme has no types
         return False
 
 
-class Grants(Links):
+class GrantInline(LinkInline):
     model = UserRole
     formset = GrantFormSet
     fields = ("role", "source", "sys_created_at", "granted_by")
@@ -97,7 +97,7 @@ class Grants(Links):
         return str(User.objects.filter(pk=by).first() or by) if by else "the system"
 
 
-class Memberships(Links):
+class MembershipInline(LinkInline):
     model = UserGroup
     fields = ("group",)
     verbose_name, verbose_name_plural = "group", "groups"
@@ -108,9 +108,9 @@ class NewUserForm(UserCreationForm):  # type: ignore[misc]
         model = User
         fields = ("login",)
 
-    def __init__(self, *positional: Any, **named: Any) -> None:
-        super().__init__(*positional, **named)
-        self.fields["usable_password"].help_text = SIGN_IN_ONLY
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["usable_password"].help_text = WITHOUT_PASSWORD
 
 
 class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]
@@ -139,7 +139,7 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
     filter_horizontal = ()
     autocomplete_fields = ("company",)
     readonly_fields = ("last_login", "password_state")
-    inlines = (Grants, Memberships)
+    inlines = (GrantInline, MembershipInline)
     actions_submit_line = ("save_and_end_sessions",)
     fieldsets = (
         (None, {"fields": ("login", "password_state", "active")}),
@@ -150,36 +150,36 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         return RecordAdmin.get_fieldsets(self, request, obj) if obj else self.add_fieldsets
 
-    def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         if request.method == "GET" and context.get("original") is not None:
-            self._warn(request, context["original"])
-        return super().render_change_form(request, context, *positional, **named)
+            self._warn_of_shared_email(request, context["original"])
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        if others := [str(other) for other in User.objects.similar_to(obj)[: MAX_NAMED + 1]]:
-            names = summarize_names(others, MAX_NAMED)
+        if others := [str(other) for other in User.objects.similar_to(obj)[: MAX_NAMES + 1]]:
+            names = summarize_names(others, MAX_NAMES)
             messages.warning(request, f"{obj} may be a duplicate of {names}.")
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        deleted, count, needed, protected = super().get_deleted_objects(objs, request)
-        if entries := count.pop(str(LogEntry._meta.verbose_name_plural), 0):
-            count[LOG_ENTRIES] = entries
-        consequences = [KEPT] if objs else []
+        to_delete, model_count, perms_needed, protected = super().get_deleted_objects(objs, request)
+        if entries := model_count.pop(str(LogEntry._meta.verbose_name_plural), 0):
+            model_count[LOG_ENTRIES_LABEL] = entries
+        consequences = [REMAINING_HISTORY] if objs else []
         if "post" not in request.POST:  # the confirmation page, not the deletion itself
             for sentence in (sentence for warning in DELETION_WARNINGS for sentence in warning(objs)):
                 messages.warning(request, sentence)
-        return [*_without_log_entries(deleted), *consequences], count, needed, protected
+        return [*_remove_log_entries(to_delete), *consequences], model_count, perms_needed, protected
 
     def response_change(self, request: HttpRequest, obj: User) -> Any:
         if "_continue" not in request.POST:  # otherwise the next form shows the warning
-            self._warn(request, obj)
+            self._warn_of_shared_email(request, obj)
         return super().response_change(request, obj)
 
-    def _warn(self, request: HttpRequest, user: User) -> None:
+    def _warn_of_shared_email(self, request: HttpRequest, user: User) -> None:
         others = User.objects.with_email(user.email).exclude(pk=user.pk).order_by("login")
-        if logins := [other.login for other in others[: MAX_NAMED + 1]]:
-            messages.warning(request, f"{SHARED_EMAIL} Also: {summarize_names(logins, MAX_NAMED)}.")
+        if logins := [other.login for other in others[: MAX_NAMES + 1]]:
+            messages.warning(request, f"{SHARED_EMAIL_WARNING} Also: {summarize_names(logins, MAX_NAMES)}.")
 
     @admin.display(description="Password")
     def password_state(self, obj: User) -> str:
@@ -202,13 +202,13 @@ class GroupAdmin(TrackedAdmin):
     fields = ("name", "active")
     history_parts = (RelatedRecords(UserGroup, "group", "Member", "user"),)
 
-    class Members(Links):
+    class MemberInline(LinkInline):
         model = UserGroup
         fields = ("user",)
         autocomplete_fields = ("user",)
         verbose_name, verbose_name_plural = "member", "members"
 
-    inlines = (Members,)
+    inlines = (MemberInline,)
 
 
 @admin.register(Company)

@@ -23,16 +23,16 @@ from system.error_details import is_disk_full
 from system.errors import TooManyRequests
 from system.plain_sql import fetch_rows
 
-WINDOW = timedelta(minutes=15)
+FAILURE_WINDOW = timedelta(minutes=15)
 MAX_FAILURES_PER_LOGIN_AND_ADDRESS = 10
 MAX_FAILURES_PER_ADDRESS = 100
-MAX_IN_MEMORY = 10_000
-FAILED_ATTEMPTS = "Too many failed attempts."
+MAX_MEMORY_COUNTERS = 10_000
+TOO_MANY_ATTEMPTS = "Too many failed attempts."
 
 # Separates the counters of a login and an address from those of an address alone.
-PAIR = "pair:"
+PAIR_PREFIX = "pair:"
 
-RESERVE = """
+COUNT_SQL = """
     INSERT INTO accounts_failed_attempts AS seen (key, started_at, count) VALUES (%(key)s, clock_timestamp(), 1)
     ON CONFLICT (key) DO UPDATE SET
         -- A start in the future is from before the clock was set back.
@@ -44,7 +44,7 @@ RESERVE = """
 """
 
 
-def network(address: str) -> str:
+def client_network(address: str) -> str:
     """An IPv6 caller owns a whole /64; counting single addresses there would count nothing.
 
     >>> network("2001:db8::1:2"), network("192.0.2.7")
@@ -64,21 +64,22 @@ def network(address: str) -> str:
     return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 64), strict=False))
 
 
-def locked_logins() -> int:
-    full = FailedAttempts.objects.filter(key__startswith=PAIR, count__gte=MAX_FAILURES_PER_LOGIN_AND_ADDRESS)
-    return full.filter(started_at__gt=Now() - WINDOW).count()
+def count_locked_logins() -> int:
+    pairs = FailedAttempts.objects.filter(key__startswith=PAIR_PREFIX, count__gte=MAX_FAILURES_PER_LOGIN_AND_ADDRESS)
+    return pairs.filter(started_at__gt=Now() - FAILURE_WINDOW).count()
 
 
-def count_one(what: str, address: str, most: int) -> None:
+def count_action(action: str, address: str, limit: int) -> None:
     """Counts an action that needs no account; raises TooManyRequests when one address exceeds the limit."""
+    key = hashlib.sha256(f"\n{action}\n{client_network(address)}".encode()).hexdigest()
     with transaction.atomic():
-        _count_attempt(hashlib.sha256(f"\n{what}\n{network(address)}".encode()).hexdigest(), most, "Too many requests.")
+        _count_attempt(key, limit, "Too many requests.")
 
 
-def _count_attempt(key: str, most: int, message: str) -> None:
-    ((count, wait_s),) = fetch_rows(RESERVE, {"key": key, "window": f"{WINDOW.total_seconds()} seconds"})
-    if count > most:
-        raise TooManyRequests(f"{message} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
+def _count_attempt(key: str, limit: int, message: str) -> None:
+    ((count, wait_s),) = fetch_rows(COUNT_SQL, {"key": key, "window": f"{FAILURE_WINDOW.total_seconds()} seconds"})
+    if count > limit:
+        raise TooManyRequests(f"{message} Try again in {format_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
 
 
 class MemoryCounters:
@@ -88,18 +89,20 @@ class MemoryCounters:
         self.lock = threading.Lock()
         self.counters: dict[str, tuple[float, int]] = {}
 
-    def count(self, key: str, most: int) -> None:
-        window_s = WINDOW.total_seconds()
+    def count(self, key: str, limit: int) -> None:
+        window_s = FAILURE_WINDOW.total_seconds()
         with self.lock:
             started_at, count = self.counters.get(key, (time.monotonic(), 0))
             if time.monotonic() - started_at > window_s:
                 started_at, count = time.monotonic(), 0
-            if len(self.counters) >= MAX_IN_MEMORY:
+            if len(self.counters) >= MAX_MEMORY_COUNTERS:
                 self.counters.clear()
-            self.counters[key] = started_at, min(count + 1, most + 1)
-        if count >= most:
+            self.counters[key] = started_at, min(count + 1, limit + 1)
+        if count >= limit:
             wait_s = math.ceil(started_at + window_s - time.monotonic())
-            raise TooManyRequests(f"{FAILED_ATTEMPTS} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
+            raise TooManyRequests(
+                f"{TOO_MANY_ATTEMPTS} Try again in {format_minutes(wait_s)}.", retry_after_s=max(1, wait_s)
+            )
 
     def clear(self, key: str) -> None:
         with self.lock:
@@ -109,7 +112,7 @@ class MemoryCounters:
 MEMORY_COUNTERS = MemoryCounters()
 
 
-def in_minutes(seconds: int) -> str:
+def format_minutes(seconds: int) -> str:
     """A waiting time in words, rounded up.
 
     >>> in_minutes(61), in_minutes(60), in_minutes(0)
@@ -126,11 +129,12 @@ class PasswordAttempt:
 
     @property
     def pair_key(self) -> str:
-        return PAIR + hashlib.sha256(f"{self.login}\n{network(self.address)}".encode()).hexdigest()[len(PAIR) :]
+        pair_hash = hashlib.sha256(f"{self.login}\n{client_network(self.address)}".encode()).hexdigest()
+        return PAIR_PREFIX + pair_hash[len(PAIR_PREFIX) :]
 
     @property
     def address_key(self) -> str:
-        return hashlib.sha256(network(self.address).encode()).hexdigest()
+        return hashlib.sha256(client_network(self.address).encode()).hexdigest()
 
     def reserve(self) -> None:
         """Counts this attempt as failed until it succeeds; raises TooManyRequests when a limit is reached.
@@ -140,15 +144,15 @@ class PasswordAttempt:
         limits = ((self.pair_key, MAX_FAILURES_PER_LOGIN_AND_ADDRESS), (self.address_key, MAX_FAILURES_PER_ADDRESS))
         try:
             with transaction.atomic():
-                for key, most in limits:
-                    _count_attempt(key, most, FAILED_ATTEMPTS)
+                for key, limit in limits:
+                    _count_attempt(key, limit, TOO_MANY_ATTEMPTS)
         except OperationalError as error:
             if not is_disk_full(error):
                 raise
-            for key, most in limits:
-                MEMORY_COUNTERS.count(key, most)
+            for key, limit in limits:
+                MEMORY_COUNTERS.count(key, limit)
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """Clears the pair's failures; the address gets back only this attempt, so that spraying still counts."""
         MEMORY_COUNTERS.clear(self.pair_key)
         try:

@@ -20,79 +20,81 @@ from system import properties
 from system.errors import Unauthenticated
 from system.process_cache import WeightedCache
 
-MAX_LENGTH = 1024
+MAX_CREDENTIAL_LENGTH = 1024
 # Of new passwords. With any login they still fit into the Basic header, however many bytes a character takes.
-MAX_NEW_LENGTH = 512
+MAX_PASSWORD_LENGTH = 512
 # Login, names and email are known to others: a password needs this many characters besides them.
-MIN_BESIDE_NAMES = 10
+MIN_OTHER_CHARACTERS = 10
 # Shorter names occur in many words by chance.
-SHORTEST_NAME = 3
-REMEMBERED_FOR_S = 60.0
-REMEMBERED_BYTES = 4 * 1024 * 1024
-PER_PASSWORD = 400
+MIN_NAME_LENGTH = 3
+CACHE_TTL_S = 60.0
+MAX_CACHE_BYTES = 4 * 1024 * 1024
+CACHED_PASSWORD_BYTES = 400
 # New at each start, so that cached entries are useless elsewhere.
-_START_SECRET = secrets.token_bytes(32)
-_remembered: WeightedCache[bytes, tuple[float, str]] = WeightedCache(
-    "passwords", limit=REMEMBERED_BYTES, weigh=lambda _, entry: PER_PASSWORD + len(entry[1])
+_PROCESS_SECRET = secrets.token_bytes(32)
+PASSWORD_CACHE: WeightedCache[bytes, tuple[float, str]] = WeightedCache(
+    "passwords", limit=MAX_CACHE_BYTES, weigh=lambda _, entry: CACHED_PASSWORD_BYTES + len(entry[1])
 )
-_turns = [threading.Lock() for _ in range(64)]
+_CHECK_LOCKS = [threading.Lock() for _ in range(64)]
 # Checked for unknown users, so that they take as long as known ones.
-NOBODY = SimpleLazyObject(lambda: make_password(secrets.token_urlsafe(16)))
+DUMMY_HASH = SimpleLazyObject(lambda: make_password(secrets.token_urlsafe(16)))
 
 
-def verify(login: str, password: str, address: str) -> User:
+def verify_password(login: str, password: str, address: str) -> User:
     """Returns the active user with this login and password; refuses every other case in the same way."""
-    if not login or not password or len(login) > MAX_LENGTH or len(password) > MAX_LENGTH or "\x00" in login + password:
+    if (
+        not login
+        or not password
+        or max(len(login), len(password)) > MAX_CREDENTIAL_LENGTH
+        or "\x00" in login + password
+    ):
         raise Unauthenticated
     user = User.objects.with_login(login)
-    memory = hmac.new(_START_SECRET, f"{login}\x00{password}".encode(errors="surrogatepass"), sha256).digest()
-    if user is not None and is_remembered(memory, user):
+    cache_key = hmac.new(_PROCESS_SECRET, f"{login}\x00{password}".encode(errors="surrogatepass"), sha256).digest()
+    if user is not None and is_cached(cache_key, user):
         return user
     # One thread checks; others with the same credentials wait for its result instead of counting as attempts.
-    with _turns[memory[0] % len(_turns)]:
-        if user is not None and is_remembered(memory, user):
+    with _CHECK_LOCKS[cache_key[0] % len(_CHECK_LOCKS)]:
+        if user is not None and is_cached(cache_key, user):
             return user
         # Where case counts, Bob is not bob, and Bob's success must not clear what was counted against bob.
         login = composed(login)
-        counted_as = login if properties.get(properties.CASE_SENSITIVE) else login.lower()
-        return check(user, password, memory, PasswordAttempt(counted_as, address))
+        counted_login = login if properties.get(properties.CASE_SENSITIVE) else login.lower()
+        return check_attempt(user, password, cache_key, PasswordAttempt(counted_login, address))
 
 
-def check(user: User | None, password: str, memory: bytes, attempt: PasswordAttempt) -> User:
+def check_attempt(user: User | None, password: str, cache_key: bytes, attempt: PasswordAttempt) -> User:
     attempt.reserve()
-    nobody = str(NOBODY)  # evaluated for everybody: the first unknown user must not take longer
+    nobody = str(DUMMY_HASH)  # evaluated for everybody: the first unknown user must not take longer
     has_password = user is not None and user.has_usable_password()
-    is_right = check_password(password, user.password if user is not None and has_password else nobody)
-    if user is None or not has_password or not is_right or not user.is_active:
+    is_correct = check_password(password, user.password if user is not None and has_password else nobody)
+    if user is None or not has_password or not is_correct or not user.is_active:
         raise Unauthenticated
-    attempt.succeeded()
-    _remembered.put(memory, (time.monotonic(), user.password))
+    attempt.record_success()
+    PASSWORD_CACHE.put(cache_key, (time.monotonic(), user.password))
     return user
 
 
-def is_remembered(memory: bytes, user: User) -> bool:
-    """Bound to the stored hash, so that a changed password takes effect immediately."""
-    entry = _remembered.get(memory)
+def is_cached(cache_key: bytes, user: User) -> bool:
+    """An entry holds the stored hash, so that a changed password takes effect immediately."""
+    entry = PASSWORD_CACHE.get(cache_key)
     return (
-        entry is not None
-        and time.monotonic() - entry[0] < REMEMBERED_FOR_S
-        and entry[1] == user.password
-        and user.is_active
+        entry is not None and time.monotonic() - entry[0] < CACHE_TTL_S and entry[1] == user.password and user.is_active
     )
 
 
-class NotTooLong:
+class MaximumLengthValidator:
     """Password validator: refuses passwords that could never be sent with Basic authentication."""
 
     def validate(self, password: str, user: User | None = None) -> None:
-        if len(password) > MAX_NEW_LENGTH or "\x00" in password:
+        if len(password) > MAX_PASSWORD_LENGTH or "\x00" in password:
             raise ValidationError(self.get_help_text(), code="password_too_long")
 
     def get_help_text(self) -> str:
-        return f"Your password can have at most {MAX_NEW_LENGTH} characters."
+        return f"Your password must contain at most {MAX_PASSWORD_LENGTH} characters."
 
 
-class NotLikeItsUser(UserAttributeSimilarityValidator):
+class UserSimilarityValidator(UserAttributeSimilarityValidator):
     """Password validator: Django's, for our columns, which also refuses a name with a few characters added."""
 
     def __init__(self) -> None:
@@ -101,27 +103,27 @@ class NotLikeItsUser(UserAttributeSimilarityValidator):
     def validate(self, password: str, user: Any = None) -> None:
         super().validate(password, user)
         for name in self.user_attributes:
-            if user is not None and any(_adds_little_to(part, password) for part in _parts(getattr(user, name))):
+            if user is not None and any(_adds_too_little(part, password) for part in _name_parts(getattr(user, name))):
                 label = str(user._meta.get_field(name).verbose_name)
                 raise ValidationError(
                     self.get_error_message(), code="password_too_similar", params={"verbose_name": label}
                 )
 
 
-def _parts(value: str) -> list[str]:
+def _name_parts(value: str) -> list[str]:
     """The parts of a name; of an email address only the part before the @, since "com" occurs in many words.
 
     >>> _parts("Dora Lee-Smith"), _parts("dora.li@example.com")
     (['Dora Lee-Smith', 'Dora', 'Lee', 'Smith'], ['dora.li', 'dora'])
     """
     value = value.partition("@")[0]
-    return [part for part in dict.fromkeys((value, *re.split(r"\W+", value))) if len(part) >= SHORTEST_NAME]
+    return [part for part in dict.fromkeys((value, *re.split(r"\W+", value))) if len(part) >= MIN_NAME_LENGTH]
 
 
-def _adds_little_to(name: str, password: str) -> bool:
+def _adds_too_little(name: str, password: str) -> bool:
     """
     >>> _adds_little_to("dora", "Dora123456"), _adds_little_to("dora", "dora likes battery staples")
     (True, False)
     """
     rest = password.lower().replace(name.lower(), "")
-    return len(rest) < min(len(password), MIN_BESIDE_NAMES)
+    return len(rest) < min(len(password), MIN_OTHER_CHARACTERS)

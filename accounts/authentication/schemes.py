@@ -20,8 +20,8 @@ from system.records import acting_user
 MAX_HEADER_LENGTH = 4096
 
 
-def given(request: Request, scheme: str) -> str | None:
-    """What follows the scheme's name in Authorization; None when the request uses another scheme."""
+def read_credentials(request: Request, scheme: str) -> str | None:
+    """The credentials in Authorization after the name of the scheme; None if the request uses another scheme."""
     header: str = request.META.get("HTTP_AUTHORIZATION", "")
     if len(header) > MAX_HEADER_LENGTH:
         raise AuthenticationFailed
@@ -33,9 +33,9 @@ def given(request: Request, scheme: str) -> str | None:
     return rest.strip()
 
 
-class Basic(BaseAuthentication):
+class BasicAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[User, str] | None:
-        encoded = given(request, "basic")
+        encoded = read_credentials(request, "basic")
         if encoded is None:
             return None
         try:
@@ -46,7 +46,7 @@ class Basic(BaseAuthentication):
         if not colon:
             raise AuthenticationFailed
         try:
-            user = passwords.verify(login, password, request.META.get("REMOTE_ADDR", ""))
+            user = passwords.verify_password(login, password, request.META.get("REMOTE_ADDR", ""))
         except Unauthenticated:
             raise AuthenticationFailed from None
         except TooManyRequests as error:
@@ -58,15 +58,15 @@ class Basic(BaseAuthentication):
         return CHALLENGE
 
 
-class Bearer(BaseAuthentication):
+class BearerAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[User, str] | None:
-        secret = given(request, "bearer")
+        secret = read_credentials(request, "bearer")
         if secret is None:
             # A header of another kind, or of two kinds at once, must not count as no credentials.
-            if request.META.get("HTTP_AUTHORIZATION") and given(request, "basic") is None:
+            if request.META.get("HTTP_AUTHORIZATION") and read_credentials(request, "basic") is None:
                 raise AuthenticationFailed
             return None
-        user = access_keys.owner(secret)
+        user = access_keys.find_owner(secret)
         if user is None:
             raise AuthenticationFailed
         acting_user.become(user.pk, user.role_names)  # a scoped key gives fewer than its user holds
@@ -76,28 +76,28 @@ class Bearer(BaseAuthentication):
         return CHALLENGE
 
 
-class Session(SessionAuthentication):
+class BrowserSessionAuthentication(SessionAuthentication):
     """The signed-in browser; for endpoints of the pages only, with CSRF for everything that changes."""
 
     def enforce_csrf(self, request: Request) -> None:
-        # The token is sent as a header. Looking for it in a form would read the body of who may not even call.
-        bare = django_request(request)
-        bare.POST = QueryDict()
-        super().enforce_csrf(bare)  # type: ignore[arg-type]  # it asks no more than Django's request has
+        # The token is sent as a header. Looking for it in a form would read the body before authentication.
+        csrf_request = django_request(request)
+        csrf_request.POST = QueryDict()
+        super().enforce_csrf(csrf_request)  # type: ignore[arg-type]  # it asks no more than Django's request has
 
     def authenticate_header(self, request: Request) -> str:
         return CHALLENGE
 
 
 class PasswordBackend(BaseBackend):
-    """Django's door for the pages: the same check, and the session's user as long as the account is active."""
+    """Django's backend for the pages: the same check, and the session's user while the account is active."""
 
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **_: Any
     ) -> User | None:
         address = request.META.get("REMOTE_ADDR", "") if request else ""
         try:
-            return passwords.verify(username or "", password or "", address)
+            return passwords.verify_password(username or "", password or "", address)
         except Unauthenticated:
             return None
 
@@ -106,7 +106,7 @@ class PasswordBackend(BaseBackend):
 
 
 class BasicScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = Basic
+    target_class = BasicAuthentication
     name = "password"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
@@ -114,7 +114,7 @@ class BasicScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = Bearer
+    target_class = BearerAuthentication
     name = "access_key"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
@@ -122,7 +122,7 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = Session
+    target_class = BrowserSessionAuthentication
     name = "session"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:

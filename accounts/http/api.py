@@ -10,17 +10,17 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.authentication import access_keys, passwords
-from accounts.authentication.schemes import Basic, Bearer, Session
+from accounts.authentication.schemes import BasicAuthentication, BearerAuthentication, BrowserSessionAuthentication
 from system.errors import BadRequest
 from system.records import acting_user
 
 
 class Credentials(serializers.Serializer[Any]):
-    username = serializers.CharField(max_length=passwords.MAX_LENGTH, trim_whitespace=False)
-    password = serializers.CharField(max_length=passwords.MAX_LENGTH, trim_whitespace=False)
+    username = serializers.CharField(max_length=passwords.MAX_CREDENTIAL_LENGTH, trim_whitespace=False)
+    password = serializers.CharField(max_length=passwords.MAX_CREDENTIAL_LENGTH, trim_whitespace=False)
 
 
-class Login(APIView):
+class LoginView(APIView):
     """Exchanges login and password for an access key that is valid for 12 hours."""
 
     authentication_classes = ()
@@ -43,19 +43,19 @@ class Login(APIView):
     )
     def post(self, request: Request) -> Response:
         if not isinstance(request.data, dict):
-            raise BadRequest("Send one JSON object with username and password.", code="invalid_json")
+            raise BadRequest("Send a JSON object with username and password.", code="invalid_json")
         credentials = Credentials(data=request.data)
         credentials.is_valid(raise_exception=True)
         login, password = credentials.validated_data["username"], credentials.validated_data["password"]
-        user = passwords.verify(login, password, request.META.get("REMOTE_ADDR", ""))
+        user = passwords.verify_password(login, password, request.META.get("REMOTE_ADDR", ""))
         acting_user.become(user.pk)
-        return Response({"status": "OK", "data": {"auth_key": access_keys.create_for_login(user)}})
+        return Response({"status": "OK", "data": {"auth_key": access_keys.create_login_key(user)}})
 
 
-class Me(APIView):
+class ProfileView(APIView):
     """The caller's login, email and roles."""
 
-    authentication_classes = (Bearer, Basic, Session)
+    authentication_classes = (BearerAuthentication, BasicAuthentication, BrowserSessionAuthentication)
 
     @extend_schema(
         tags=["Credentials"],

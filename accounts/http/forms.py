@@ -9,11 +9,11 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from accounts.authentication import passwords
-from accounts.authentication.access_keys import VALID_FOR
+from accounts.authentication.access_keys import DEFAULT_LIFETIME
 from accounts.models import Role, User
 from system.errors import Unauthenticated
 
-LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "no expiry")]
+LIFETIME_CHOICES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "no expiry")]
 
 
 class SignInForm(forms.Form):
@@ -35,7 +35,9 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
 
 class KeyForm(forms.Form):
     name = forms.CharField(max_length=100, help_text="What the key is for, for example “backup script”.")
-    days = forms.ChoiceField(choices=LIFETIMES, required=False, initial=str(VALID_FOR.days), label="Valid for")
+    days = forms.ChoiceField(
+        choices=LIFETIME_CHOICES, required=False, initial=str(DEFAULT_LIFETIME.days), label="Valid for"
+    )
     scope = forms.ModelMultipleChoiceField(
         queryset=Role.objects.none(),
         required=False,
@@ -44,8 +46,8 @@ class KeyForm(forms.Form):
         help_text="Leave empty to use all your roles.",
     )
 
-    def __init__(self, user: User, *positional: Any, **named: Any) -> None:
-        super().__init__(*positional, **named)
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         own_roles = Role.objects.all() if user.is_superuser else Role.objects.filter(name__in=user.role_names)
         scope = self.fields["scope"]
         assert isinstance(scope, forms.ModelMultipleChoiceField)
@@ -64,8 +66,8 @@ class KeyForm(forms.Form):
 class OwnPasswordForm(PasswordChangeForm):
     """Django's form with our labels, and with the lockout of the sign-in."""
 
-    def __init__(self, *positional: Any, address: str = "", **named: Any) -> None:
-        super().__init__(*positional, **named)
+    def __init__(self, *args: Any, address: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.address = address
         self.fields["old_password"].label = "Current password"
         self.fields["new_password2"].label = "Repeat new password"
@@ -75,7 +77,7 @@ class OwnPasswordForm(PasswordChangeForm):
         """Counts like a sign-in attempt, so that a stolen session cannot be used to guess the password."""
         old: str = self.cleaned_data["old_password"]
         try:
-            passwords.verify(self.user.get_username(), old, self.address)
+            passwords.verify_password(self.user.get_username(), old, self.address)
         except Unauthenticated:
             raise ValidationError("The current password is incorrect.", code="password_incorrect") from None
         return old

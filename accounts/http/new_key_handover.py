@@ -4,19 +4,19 @@ from typing import Any
 
 from system import encryption
 
-SLOT = "new_key"
+SESSION_ENTRY = "new_key"
 
 
-def store(session: Any, page: str, name: str, secret: str) -> None:
+def store_new_key(session: Any, page: str, name: str, secret: str) -> None:
     """Keeps the key for the next page; encrypted, because sessions are rows of the database."""
-    session[SLOT] = [page, name, encryption.encrypt(secret)]
+    session[SESSION_ENTRY] = [page, name, encryption.encrypt(secret)]
 
 
-def take(session: Any, page: str) -> tuple[str, str] | None:
+def take_new_key(session: Any, page: str) -> tuple[str, str] | None:
     """Returns name and secret, once."""
-    if session.get(SLOT, [None])[0] != page:
+    if session.get(SESSION_ENTRY, [None])[0] != page:
         return None
-    _, name, stored = session.pop(SLOT)
+    _, name, stored = session.pop(SESSION_ENTRY)
     try:
         return name, encryption.decrypt(stored)
     except encryption.DecryptionFailed:  # the encryption key was removed in between

@@ -18,16 +18,16 @@ from accounts.authentication import access_keys
 from accounts.http import new_key_handover, sign_in_hooks
 from accounts.http.forms import KeyForm, OwnPasswordForm, ProfileForm, SignInForm
 from accounts.models import AccessKey, Session, User
-from accounts.models.sessions import own_row
+from accounts.models.sessions import stored_session_key
 from system import properties
 from system.errors import NotFound, TooManyRequests
 from system.http import start_page
 
 # The page on which a key that is created here is shown.
-PAGE = "account"
+ACCOUNT_PAGE = "account"
 
 
-class Start(View):
+class StartView(View):
     """`/`: the welcome page or sign-in for a visitor, a plain start page for somebody signed in."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -35,51 +35,51 @@ class Start(View):
             return render(request, "pages/start.html", {"entries": start_page.entries(request)})
         welcome = str(properties.get(properties.WELCOME_PAGE))
         # A welcome page that leads back here would redirect for ever; browsers remove dots from a path.
-        leads_elsewhere = posixpath.normpath(unquote(urlsplit(welcome).path)).strip("./") != ""
-        return HttpResponseRedirect(welcome if leads_elsewhere else reverse("login"))
+        leaves_start_page = posixpath.normpath(unquote(urlsplit(welcome).path)).strip("./") != ""
+        return HttpResponseRedirect(welcome if leaves_start_page else reverse("login"))
 
 
-def local_path(request: HttpRequest, next_url: str) -> str:
+def safe_redirect_path(request: HttpRequest, next_url: str) -> str:
     """Where to go after sign-in: a path of this service or the start page."""
     is_local = next_url.startswith("/") and url_has_allowed_host_and_scheme(next_url, allowed_hosts=None)
     return next_url if is_local else reverse("start")
 
 
-class SignIn(View):
+class SignInView(View):
     """`/login/`: the password form; behind `?local=1` when another way to sign in is configured."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         next_url = request.GET.get("next", "")
         if request.user.is_authenticated:
-            return redirect(local_path(request, next_url))
-        return self._show(request, SignInForm(), next_url, is_open="local" in request.GET)
+            return redirect(safe_redirect_path(request, next_url))
+        return self._render_form(request, SignInForm(), next_url, shows_form="local" in request.GET)
 
     def post(self, request: HttpRequest) -> HttpResponse:
         form, next_url = SignInForm(request.POST), request.POST.get("next", "")
         if not form.is_valid():
-            return self._show(request, form, next_url, status=400)
+            return self._render_form(request, form, next_url, status=400)
         try:
             user = authenticate(request, username=form.cleaned_data["login"], password=form.cleaned_data["password"])
         except TooManyRequests as error:
             form.add_error(None, error.message)
-            response = self._show(request, form, next_url, status=429)
+            response = self._render_form(request, form, next_url, status=429)
             response["Retry-After"] = str(error.retry_after_s)
             return response
         if user is None:
             form.add_error(None, "Incorrect login or password, or the account is not active.")
-            return self._show(request, form, next_url, status=401)
+            return self._render_form(request, form, next_url, status=401)
         login(request, user)
-        return redirect(local_path(request, next_url))
+        return redirect(safe_redirect_path(request, next_url))
 
-    def _show(
-        self, request: HttpRequest, form: SignInForm, next_url: str, status: int = 200, *, is_open: bool = True
+    def _render_form(
+        self, request: HttpRequest, form: SignInForm, next_url: str, status: int = 200, *, shows_form: bool = True
     ) -> HttpResponse:
         if form.data.get("login"):  # the login is already typed, so focus the password
             form.fields["login"].widget.attrs.pop("autofocus")
             form.fields["password"].widget.attrs["autofocus"] = True
-        options = sign_in_hooks.options(request)
+        options = sign_in_hooks.sign_in_options(request)
         context = {
-            "form": form if is_open or not options else None,
+            "form": form if shows_form or not options else None,
             "options": options,
             "next": next_url,
             "has_signed_out": "signed_out" in request.GET,
@@ -87,23 +87,23 @@ class SignIn(View):
         return render(request, "pages/login.html", context, status=status)
 
 
-class SignOut(View):
+class SignOutView(View):
     """`/logout/`: by POST only; ends at the sign-in page, never at `/`, which could sign in again."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        finish = sign_in_hooks.sign_out_step(request)
+        finish = sign_in_hooks.run_sign_out_hooks(request)
         logout(request)
         return finish(request) if finish else redirect(reverse("login") + "?signed_out=1")
 
 
-class OwnAccount(LoginRequiredMixin, View):
+class AccountPageView(LoginRequiredMixin, View):
     """Base of the account pages: one page with several forms; the submitted form keeps its input."""
 
     def user(self) -> User:
         assert isinstance(self.request.user, User)
         return self.request.user
 
-    def show(self, status: int = 200, **forms: Any) -> HttpResponse:
+    def render_page(self, status: int = 200, **forms: Any) -> HttpResponse:
         user = self.user()
         context = {
             "profile": ProfileForm(instance=user),
@@ -111,47 +111,47 @@ class OwnAccount(LoginRequiredMixin, View):
             "key_form": KeyForm(user),
             "keys": AccessKey.objects.filter(user=user),
             "sessions": Session.objects.filter(user=user).order_by("-started_at"),
-            "own_session": own_row(self.request.session),
+            "own_session": stored_session_key(self.request.session),
             "roles": sorted(user.role_names),
             **forms,
         }
         return render(self.request, "pages/account.html", context, status=status)
 
-    def done(self, message: str) -> HttpResponse:
+    def redirect_with_message(self, message: str) -> HttpResponse:
         messages.success(self.request, message)
         return redirect("account")
 
-    def refuse(self, message: str, **forms: Any) -> HttpResponse:
+    def render_errors(self, message: str, **forms: Any) -> HttpResponse:
         """Shows the message at the top as well, since the field may be out of sight."""
         messages.error(self.request, message)
-        return self.show(400, **forms)
+        return self.render_page(400, **forms)
 
 
-class AccountForm(OwnAccount):
+class AccountFormView(AccountPageView):
     """A form with its own URL; opening that URL redirects to the account page."""
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         return redirect("account")
 
 
-class Account(OwnAccount):
+class AccountView(AccountPageView):
     """`/account/`: the page, and the profile form."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        name, new_key = new_key_handover.take(request.session, PAGE) or (None, None)
-        return self.show(new_key=new_key, new_key_name=name)
+        name, new_key = new_key_handover.take_new_key(request.session, ACCOUNT_PAGE) or (None, None)
+        return self.render_page(new_key=new_key, new_key_name=name)
 
     def post(self, request: HttpRequest) -> HttpResponse:
         form = ProfileForm(request.POST, instance=User.objects.get(pk=self.user().pk))
         if not form.is_valid():
-            return self.refuse("The profile was not saved.", profile=form)
+            return self.render_errors("The profile was not saved.", profile=form)
         user = form.save(commit=False)
         # Save changed fields only, so that a concurrent change by an administrator is kept.
         user.save(update_fields=form.changed_data)
-        return self.done("Profile saved.")
+        return self.redirect_with_message("Profile saved.")
 
 
-class ChangePassword(AccountForm):
+class ChangePasswordView(AccountFormView):
     """Changes the password; ends every other session and the keys that API sign-ins created."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -160,29 +160,29 @@ class ChangePassword(AccountForm):
         if not user.has_usable_password():
             raise NotFound("This account has no password.")
         if not form.is_valid():
-            return self.refuse("The password was not changed. See below.", password=form)
+            return self.render_errors("The password was not changed. See the errors below.", password=form)
         with transaction.atomic():
             form.save(commit=False)
             user.save(update_fields=["password"])
             update_session_auth_hash(request, user)
-            user.end_sessions(but=own_row(request.session))
-        return self.done("Password changed. Other sessions have ended.")
+            user.end_sessions(except_key=stored_session_key(request.session))
+        return self.redirect_with_message("Password changed. Other sessions have ended.")
 
 
-class CreateKey(AccountForm):
+class CreateKeyView(AccountFormView):
     def post(self, request: HttpRequest) -> HttpResponse:
         user = self.user()
         form = KeyForm(user, request.POST)
         if not form.is_valid():
-            return self.refuse("The key was not created. See below.", key_form=form)
-        secret = access_keys.create(
+            return self.render_errors("The key was not created. See the errors below.", key_form=form)
+        secret = access_keys.create_key(
             user, form.cleaned_data["name"], expires_at=form.expires_at(), scope=form.scope_ids()
         )
-        new_key_handover.store(request.session, PAGE, form.cleaned_data["name"], secret)
+        new_key_handover.store_new_key(request.session, ACCOUNT_PAGE, form.cleaned_data["name"], secret)
         return redirect("account")
 
 
-class RevokeKey(AccountForm):
+class RevokeKeyView(AccountFormView):
     """Asks for confirmation, then revokes the key."""
 
     def get(self, request: HttpRequest, sys_id: str = "", **_: Any) -> HttpResponse:
@@ -194,13 +194,13 @@ class RevokeKey(AccountForm):
         if key is None:
             raise NotFound("The key does not exist.")
         key.delete()
-        return self.done(f"The key “{key.name}” was revoked.")
+        return self.redirect_with_message(f"The key “{key.name}” was revoked.")
 
     def _key(self, sys_id: str) -> AccessKey | None:
         return AccessKey.objects.filter(user=self.user(), sys_id=sys_id).first()
 
 
-class EndSession(AccountForm):
+class EndSessionView(AccountFormView):
     def post(self, request: HttpRequest, session: str) -> HttpResponse:
         Session.objects.filter(user=self.user(), session_key=session).delete()
-        return self.done("Session ended.")
+        return self.redirect_with_message("Session ended.")

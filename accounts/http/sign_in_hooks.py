@@ -19,17 +19,17 @@ class SignInOption:
     url: str
 
 
-Finish = Callable[[HttpRequest], HttpResponse]
+SignOutResponder = Callable[[HttpRequest], HttpResponse]
 
 # Each returns None while its option is not available.
 SIGN_IN_OPTIONS: Registry[Callable[[HttpRequest], SignInOption | None]] = Registry()
 # These run before the session ends; what one returns builds the response afterwards.
-SIGN_OUT_HOOKS: Registry[Callable[[HttpRequest], Finish | None]] = Registry()
+SIGN_OUT_HOOKS: Registry[Callable[[HttpRequest], SignOutResponder | None]] = Registry()
 
 
-def options(request: HttpRequest) -> list[SignInOption]:
+def sign_in_options(request: HttpRequest) -> list[SignInOption]:
     return [option for factory in SIGN_IN_OPTIONS if (option := factory(request)) is not None]
 
 
-def sign_out_step(request: HttpRequest) -> Finish | None:
+def run_sign_out_hooks(request: HttpRequest) -> SignOutResponder | None:
     return next((finish for hook in SIGN_OUT_HOOKS if (finish := hook(request)) is not None), None)

@@ -10,27 +10,29 @@ from django.utils import timezone
 
 from system.records.record import Record
 
-PREFIX = "sb_"
-SHOWN = len(PREFIX) + 6
+KEY_PREFIX = "sb_"
+STORED_PREFIX_LENGTH = len(KEY_PREFIX) + 6
 
 
-def digest(key: str) -> str:
+def hash_key(key: str) -> str:
     # A fast hash is enough: nobody can guess 256 random bits.
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 class AccessKey(Record):
-    NAMED = "named"
-    LOGIN = "login"
+    KIND_NAMED = "named"
+    KIND_LOGIN = "login"
 
     secret_columns = frozenset({"digest"})
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="access_keys")
     name = models.CharField(max_length=100)
     kind = models.CharField(
-        max_length=10, choices=[(NAMED, "created by a user"), (LOGIN, "created by an API sign-in")], default=NAMED
+        max_length=10,
+        choices=[(KIND_NAMED, "created by a user"), (KIND_LOGIN, "created by an API sign-in")],
+        default=KIND_NAMED,
     )
-    prefix = models.CharField(max_length=SHOWN, editable=False)
+    prefix = models.CharField(max_length=STORED_PREFIX_LENGTH, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -49,15 +51,15 @@ class AccessKey(Record):
         return f"{self.name} ({self.prefix}…)"
 
     def leaves_log_entry(self) -> bool:
-        return self.kind == self.NAMED
+        return self.kind == self.KIND_NAMED
 
     @property
     def is_expired(self) -> bool:
         return self.expires_at is not None and self.expires_at <= timezone.now()
 
-    def arm(self) -> str:
+    def generate_secret(self) -> str:
         """Generates the secret of this unsaved key; only its hash is stored."""
-        secret = PREFIX + secrets.token_urlsafe(32)
-        self.prefix = secret[:SHOWN]
-        self.digest = digest(secret)
+        secret = KEY_PREFIX + secrets.token_urlsafe(32)
+        self.prefix = secret[:STORED_PREFIX_LENGTH]
+        self.digest = hash_key(secret)
         return secret

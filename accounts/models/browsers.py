@@ -1,8 +1,8 @@
-"""What a browser calls itself, in the words of people: a guess to know one's session by, nothing to decide by."""
+"""Names the browser and system of a User-Agent header: a guess to recognize a session by, not to decide by."""
 
 import re
 
-# The first that is found counts: most of them also call themselves by the names that come after theirs.
+# The first match counts: most browsers also send the names that follow theirs here.
 BROWSERS = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -13,7 +13,7 @@ BROWSERS = (
     ("CriOS/", "Chrome"),
     ("Safari/", "Safari"),
 )
-SYSTEMS = (
+OPERATING_SYSTEMS = (
     ("Android", "Android"),
     ("iPhone", "iPhone"),
     ("iPad", "iPad"),
@@ -22,10 +22,10 @@ SYSTEMS = (
     ("Macintosh", "macOS"),
     ("Linux", "Linux"),
 )
-PROGRAM = re.compile(r"[A-Za-z][\w .-]{0,40}")
+PROGRAM_PATTERN = re.compile(r"[A-Za-z][\w .-]{0,40}")
 
 
-def readable(user_agent: str) -> str:
+def describe_user_agent(user_agent: str) -> str:
     """
     >>> readable("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/126.0 Safari/537.36 Edg/126.0")
     'Edge on Windows'
@@ -33,9 +33,9 @@ def readable(user_agent: str) -> str:
     ('Firefox on Linux', 'curl')
     """
     browser = next((name for mark, name in BROWSERS if mark in user_agent), "")
-    system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
+    system = next((name for mark, name in OPERATING_SYSTEMS if mark in user_agent), "")
     if browser:
         return f"{browser} on {system}" if system else browser
-    program = PROGRAM.match(user_agent)
-    is_named = program is not None and not user_agent.startswith("Mozilla/")
-    return program.group().strip() if program is not None and is_named else "Unknown browser"
+    program = PROGRAM_PATTERN.match(user_agent)
+    is_program = program is not None and not user_agent.startswith("Mozilla/")
+    return program.group().strip() if program is not None and is_program else "Unknown browser"

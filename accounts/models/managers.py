@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Func
 from django.db.models.functions import Concat, Lower
 
-from accounts.normalisation import bare, composed
+from accounts.normalisation import composed, similarity_key
 from system import properties
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def get_by_natural_key(self, username: str | None) -> User:
-        user = self.spelled(username or "")
+        user = self.with_exact_login(username or "")
         if user is None:
             raise self.model.DoesNotExist
         return user
 
-    def spelled(self, login: str) -> User | None:
+    def with_exact_login(self, login: str) -> User | None:
         """The user with exactly this login, as sent or normalized."""
         spellings = dict.fromkeys((login, composed(login)))
         return next(filter(None, (self.filter(login=spelling).first() for spelling in spellings)), None)
@@ -45,15 +45,15 @@ class UserManager(BaseUserManager["User"]):
     def similar_to(self, user: User) -> models.QuerySet[User]:
         """Other users who may be mistaken for this one: with a similar login or the same name."""
         others = self.exclude(pk=user.pk).annotate(
-            bare_login=_bare("login"), bare_name=_bare(Concat("first_name", "last_name"))
+            bare_login=_similarity_key_sql("login"), bare_name=_similarity_key_sql(Concat("first_name", "last_name"))
         )
-        name = bare(user.first_name + user.last_name)
+        name = similarity_key(user.first_name + user.last_name)
         is_named = models.Q(bare_name=name) if name else models.Q()
-        return others.filter(models.Q(bare_login=bare(user.login)) | is_named).order_by("login")
+        return others.filter(models.Q(bare_login=similarity_key(user.login)) | is_named).order_by("login")
 
     def with_login(self, login: str) -> User | None:
         """The user with this login; if case does not count, also one in another case when there is exactly one."""
-        exact = self.spelled(login)
+        exact = self.with_exact_login(login)
         if exact or properties.get(properties.CASE_SENSITIVE):
             return exact
         login = composed(login)
@@ -64,6 +64,6 @@ class UserManager(BaseUserManager["User"]):
         return users[0] if len(users) == 1 else None
 
 
-def _bare(text: Any) -> Lower:
+def _similarity_key_sql(text: Any) -> Lower:
     """`normalisation.bare` in SQL, except for rare kinds of spaces."""
     return Lower(Func(text, models.Value(r"\s"), models.Value(""), models.Value("g"), function="regexp_replace"))

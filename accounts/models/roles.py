@@ -41,16 +41,16 @@ class Role(Record):
         if self.is_new:
             return
         if any(self.pk in roles.contained_ids(sys_id) for sys_id in self.contains):
-            raise ValidationError({"contains": "A role cannot contain itself, directly or through others."})
+            raise ValidationError({"contains": "A role cannot contain itself, directly or through other roles."})
 
-    def save(self, *positional: Any, **options: Any) -> None:
+    def save(self, *args: Any, **options: Any) -> None:
         self._check_name()
-        super().save(*positional, **options)
+        super().save(*args, **options)
 
-    def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
-        if self._stored_name() in roles.SHIPPED:
+    def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:
+        if self._stored_name() in roles.SHIPPED_ROLES:
             raise ValidationError("This role is part of the product and cannot be deleted.")
-        return super().delete(*positional, **options)
+        return super().delete(*args, **options)
 
     def _check_name(self) -> None:
         if re.search(r"[\x00-\x1f]", self.name) or self.name != self.name.strip():
@@ -58,7 +58,7 @@ class Role(Record):
                 {"name": "A role name must not contain control characters or start or end with a space."}
             )
         stored = self._stored_name()
-        if stored in roles.SHIPPED and self.name != stored:
+        if stored in roles.SHIPPED_ROLES and self.name != stored:
             raise ValidationError({"name": "This role is part of the product and cannot be renamed."})
 
     def _stored_name(self) -> str | None:

@@ -11,17 +11,17 @@ from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessio
 from django.db import models
 from django.utils import timezone
 
-from accounts.models.browsers import readable
+from accounts.models.browsers import describe_user_agent
 
-ADDRESS = "signed_in_from"
-BROWSER = "signed_in_with"
-PROVIDER_SESSION = "provider_session"
+ADDRESS_KEY = "signed_in_from"
+BROWSER_KEY = "signed_in_with"
+PROVIDER_SESSION_KEY = "provider_session"
 # Anybody can begin as many of these as they like; it outlasts an attempt to sign in.
-WITHOUT_USER_FOR = timedelta(minutes=15)
+ANONYMOUS_LIFETIME = timedelta(minutes=15)
 
 
-def hashed(session_key: str) -> str:
-    """What the database keeps: a copy of it opens no session."""
+def hash_session_key(session_key: str) -> str:
+    """The stored form of a session key. A copy of the database opens no session."""
     return hashlib.sha256(session_key.encode()).hexdigest()[:40]
 
 
@@ -45,7 +45,7 @@ class Session(AbstractBaseSession):
 
     @property
     def browser_name(self) -> str:
-        return readable(self.browser)
+        return describe_user_agent(self.browser)
 
     @classmethod
     def get_session_store_class(cls) -> type[DatabaseStore]:
@@ -53,7 +53,7 @@ class Session(AbstractBaseSession):
 
 
 class SessionStore(DatabaseStore):
-    """Django's database store, with the key hashed at its border."""
+    """Django's database store, which stores only a hash of each session key."""
 
     @classmethod
     def get_model_class(cls) -> Any:
@@ -61,38 +61,40 @@ class SessionStore(DatabaseStore):
 
     def _get_session_from_db(self) -> Any:
         try:
-            return Session.objects.get(session_key=hashed(self.session_key or ""), expire_date__gt=timezone.now())
+            return Session.objects.get(
+                session_key=hash_session_key(self.session_key or ""), expire_date__gt=timezone.now()
+            )
         except Session.DoesNotExist:
             self._session_key = None
             return None
 
     def exists(self, session_key: str) -> bool:
-        return bool(Session.objects.filter(session_key=hashed(session_key)).exists())
+        return bool(Session.objects.filter(session_key=hash_session_key(session_key)).exists())
 
     def create_model_instance(self, data: dict[str, Any]) -> Any:
         columns = {
             "session_data": self.encode(data),
-            "expire_date": self.get_expiry_date() if SESSION_KEY in data else end_without_user(),
+            "expire_date": self.get_expiry_date() if SESSION_KEY in data else anonymous_expiry(),
             "user_id": data.get(SESSION_KEY),
-            "address": data.get(ADDRESS, ""),
-            "browser": data.get(BROWSER, ""),
-            "provider_session": data.get(PROVIDER_SESSION, ""),
+            "address": data.get(ADDRESS_KEY, ""),
+            "browser": data.get(BROWSER_KEY, ""),
+            "provider_session": data.get(PROVIDER_SESSION_KEY, ""),
         }
-        key = hashed(self._get_or_create_session_key())  # type: ignore[attr-defined]  # Django's own
-        started = Session.objects.filter(session_key=key).values_list("started_at", flat=True).first()
-        return Session(session_key=key, started_at=started or timezone.now(), **columns)
+        key = hash_session_key(self._get_or_create_session_key())  # type: ignore[attr-defined]  # Django's own
+        started_at = Session.objects.filter(session_key=key).values_list("started_at", flat=True).first()
+        return Session(session_key=key, started_at=started_at or timezone.now(), **columns)
 
     def delete(self, session_key: str | None = None) -> None:
         key = session_key or self.session_key
         if key is not None:
-            Session.objects.filter(session_key=hashed(key)).delete()
+            Session.objects.filter(session_key=hash_session_key(key)).delete()
 
 
-def end_without_user() -> datetime:
-    """When a session ends in which nobody has signed in yet."""
-    return timezone.now() + WITHOUT_USER_FOR
+def anonymous_expiry() -> datetime:
+    """When a session without a user expires."""
+    return timezone.now() + ANONYMOUS_LIFETIME
 
 
-def own_row(store: Any) -> str:
-    """The database's key of the session that a request came with."""
-    return hashed(store.session_key or "")
+def stored_session_key(store: Any) -> str:
+    """The key under which the database stores this session."""
+    return hash_session_key(store.session_key or "")

@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from system.errors import TooManyRequests
 
-MAX_SLOW = 2
-LIMITED_FOR = timedelta(seconds=60)
+MAX_SLOW_STATEMENTS = 2
+LIMIT_DURATION = timedelta(seconds=60)
 
 
 class SlowCaller(models.Model):
@@ -31,41 +31,41 @@ class SlowCaller(models.Model):
     @property
     def is_limited(self) -> bool:
         """A clock that jumps ends the limit, and never extends it."""
-        if self.slow_statements < MAX_SLOW or self.slow_at is None:
+        if self.slow_statements < MAX_SLOW_STATEMENTS or self.slow_at is None:
             return False
-        return abs(timezone.now() - self.slow_at) < LIMITED_FOR
+        return abs(timezone.now() - self.slow_at) < LIMIT_DURATION
 
     def count_slow_statement(self) -> None:
         rows = type(self)._base_manager.filter(pk=self.pk)
-        is_next = Q(slow_at__range=(Now() - LIMITED_FOR, Now()))
-        number = Case(When(is_next, then=Least(F("slow_statements") + 1, MAX_SLOW)), default=1)
+        is_consecutive = Q(slow_at__range=(Now() - LIMIT_DURATION, Now()))
+        count = Case(When(is_consecutive, then=Least(F("slow_statements") + 1, MAX_SLOW_STATEMENTS)), default=1)
         # The response does not depend on it: the disk may be full, or the user deleted.
         with suppress(Error, ObjectDoesNotExist):
-            rows.update(slow_statements=number, slow_at=Now())
-            # This object is the one that the process remembers with the key.
+            rows.update(slow_statements=count, slow_at=Now())
+            # The process caches this object with the key.
             self.slow_statements, self.slow_at = rows.values_list("slow_statements", "slow_at").get()
 
     def one_at_a_time(self) -> AbstractContextManager[None]:
         """Around a request of this user; raises TooManyRequests if the user is limited and another one is running."""
-        return self._turn() if self.is_limited else nullcontext()
+        return self._lock_requests() if self.is_limited else nullcontext()
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _lock_requests(self) -> Iterator[None]:
         # A lock of the session, because a request can have several transactions; it ends with a lost connection.
-        if not self._call("pg_try_advisory_lock"):
+        if not self._call_lock_function("pg_try_advisory_lock"):
             raise TooManyRequests(
-                "Your last queries took too long, so your requests run one at a time for a minute. Another one is "
-                "running; try again when it has ended."
+                "Your recent queries exceeded the time limit, so only one of your requests can run at a time for a "
+                "minute. Another request is still running. Try again when it has finished."
             )
         try:
             yield
         finally:
             try:
-                self._call("pg_advisory_unlock")
+                self._call_lock_function("pg_advisory_unlock")
             except Error:
                 connection.close()
 
-    def _call(self, function: str) -> bool:
+    def _call_lock_function(self, function: str) -> bool:
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {function}(hashtextextended(%s, 0))", [f"slow caller {self.pk}"])
             return bool(cursor.fetchone()[0])

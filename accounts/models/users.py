@@ -87,24 +87,24 @@ class User(Record, SlowCaller, AbstractBaseUser):
 
     def __str__(self) -> str:
         """With the login, since two may have one name."""
-        return f"{self.called} ({self.login})" if self.called != self.login else self.login
+        return f"{self.display_name} ({self.login})" if self.display_name != self.login else self.login
 
     @property
-    def called(self) -> str:
+    def display_name(self) -> str:
         return f"{self.first_name} {self.last_name}".strip() or self.login
 
     @classmethod
     def normalize_username(cls, username: str) -> str:
         return composed(username)  # beyond that, case counts
 
-    def save(self, *positional: Any, **options: Any) -> None:
+    def save(self, *args: Any, **options: Any) -> None:
         """Normalizes the login; an older one keeps its form while another user has the normalized form."""
         normalized = composed(self.login)
         if self.login != normalized:
             others = User.objects.filter(login=normalized)
             if self.is_new or not others.exclude(pk=self.pk).exists():
                 self.login = normalized
-        super().save(*positional, **options)
+        super().save(*args, **options)
         self.has_lost_password = False
 
     @property
@@ -138,12 +138,12 @@ class User(Record, SlowCaller, AbstractBaseUser):
             self.save(update_fields=["password"])
             self.end_sessions()
 
-    def end_sessions(self, but: str = "") -> None:
+    def end_sessions(self, except_key: str = "") -> None:
         """Ends all sessions (except the one with this key) and deletes the keys from API sign-ins."""
-        Session.objects.filter(user=self).exclude(session_key=but).delete()
-        AccessKey.objects.filter(user=self, kind=AccessKey.LOGIN).delete()
+        Session.objects.filter(user=self).exclude(session_key=except_key).delete()
+        AccessKey.objects.filter(user=self, kind=AccessKey.KIND_LOGIN).delete()
 
-    def narrow_to(self, scope: Collection[str]) -> None:
+    def limit_to_roles(self, scope: Collection[str]) -> None:
         """Limits the user to these roles (ids): a scoped key grants only what both the key and its user have."""
         in_scope = roles.closure(scope)
         self.role_names = in_scope if roles.ADMIN in self.role_names else in_scope & self.role_names

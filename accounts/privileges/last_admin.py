@@ -12,11 +12,11 @@ from system.errors import Conflict
 
 class NoAdminLeft(Conflict):
     code = "last_admin"
-    message = "At least one active user must hold the role admin."
+    message = "At least one active user must have the role admin."
 
 
 @contextmanager
-def keeping_an_admin(had_admin: bool | None = None) -> Iterator[None]:
+def ensure_admin_remains(had_admin: bool | None = None) -> Iterator[None]:
     """Rolls back a change that removes the last active holder of `admin`; does nothing if there was none before.
 
     Pass `had_admin` when the change started earlier: whether there was an administrator at that time.
@@ -32,4 +32,4 @@ def keeping_an_admin(had_admin: bool | None = None) -> Iterator[None]:
 
 def has_admin() -> bool:
     admin = Role.objects.get(name=roles.ADMIN)
-    return User.objects.filter(active=True, grants__role__in=roles.ids_that_give(admin.pk)).exists()
+    return User.objects.filter(active=True, grants__role__in=roles.containing_ids(admin.pk)).exists()

@@ -12,10 +12,10 @@ from sso.models import OidcSetting
 from sso.models.oidc_settings import default_script
 from system import encryption, properties
 
-PROTECTED = [name for name, (_, is_grantable) in roles.SHIPPED.items() if not is_grantable]
-SECRET_SET = "Set. Leave empty to keep it. It is removed if URL IdP or Realm changes, unless you enter it again."
-ENTER_AGAIN = "Enter it again. It is never sent back to the browser."
-CHANGED_BY_OTHERS = "Another user changed this after you opened the page. Reload it to see the current value."
+PROTECTED_ROLES = [name for name, (_, is_grantable) in roles.SHIPPED_ROLES.items() if not is_grantable]
+SECRET_HELP = "Set. Leave empty to keep it. It is removed if URL IdP or Realm changes, unless you enter it again."
+ENTER_SECRET_AGAIN = "Enter the client secret again. It is never sent back to the browser."
+CHANGED_BY_ANOTHER_USER = "Another user changed this field after you opened the page. Reload to see the current value."
 HELP_TEXTS = {
     "name": "Shown on the sign-in button. Visitors to the start page go straight to the provider.",
     "url_idp": "Provider URL, such as https://idp.example.com. Its endpoints are discovered from this URL and Realm.",
@@ -26,8 +26,8 @@ HELP_TEXTS = {
         "The field that identifies a user at the first sign-in. After that the account is linked to the identity. "
         "Choose Login only if users cannot choose or change their name at the provider."
     ),
-    "redirect_uri": "The callback address of this service. Register exactly this address at the provider.",
-    "scope": "Must include openid. Most providers also need email and profile to send address and name.",
+    "redirect_uri": "The callback URL of this service. Register exactly this URL at the provider.",
+    "scope": "Must include openid. Most providers send the email address and name only with email and profile.",
     "active": (
         "Only one connection can be active; saving this deactivates the other. If you get locked out, sign in at "
         "/login/?local=1."
@@ -36,7 +36,7 @@ HELP_TEXTS = {
     "ignore_case": f"Requires the property {properties.CASE_SENSITIVE.name} to be false; otherwise nobody can sign in.",
     "enable_role_mapping": (
         "Grant the roles in the token; create missing ones. Protected roles (by default "
-        f"{', '.join(PROTECTED)}) are never granted by a provider."
+        f"{', '.join(PROTECTED_ROLES)}) are never granted by a provider."
     ),
     "update_data_when_login": "Refresh the fields set by the script, and roles, at every sign-in.",
     "script": "JavaScript: a function map(claims) that returns login, email, first_name, last_name and phone.",
@@ -89,11 +89,11 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
     # For buttons that do not save: the form is shown again with the entered values.
     is_read_only = False
 
-    def __init__(self, *positional: Any, **named: Any) -> None:
-        super().__init__(*positional, **named)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.script_checks = ScriptChecks()
         is_set = bool(self.instance.client_secret)
-        self.fields["client_secret"].help_text = SECRET_SET if is_set else "Not set."
+        self.fields["client_secret"].help_text = SECRET_HELP if is_set else "Not set."
         if not is_set:
             del self.fields["forget_secret"]
         # Values are compared with those that the page showed: a change by another user since then is not this user's.
@@ -108,7 +108,7 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         for name in filter(self._is_changed_by_others, self.changed_data):
-            self.add_error(name, CHANGED_BY_OTHERS)
+            self.add_error(name, CHANGED_BY_ANOTHER_USER)
         if cleaned.get("forget_secret"):
             cleaned["client_secret"] = ""
         return cleaned
@@ -118,9 +118,9 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
         field = self.fields[name]
         if not field.show_hidden_initial or self.instance.is_new:
             return False
-        stored = self.get_initial_for_field(field, name)
-        opened = field.hidden_widget().value_from_datadict(self.data, self.files, self.add_initial_prefix(name))
-        return field.has_changed(stored, opened) and field.has_changed(stored, self[name].data)
+        stored_value = self.get_initial_for_field(field, name)
+        shown_value = field.hidden_widget().value_from_datadict(self.data, self.files, self.add_initial_prefix(name))
+        return field.has_changed(stored_value, shown_value) and field.has_changed(stored_value, self[name].data)
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
@@ -133,7 +133,7 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
         super().full_clean()
         is_entered = self.is_bound and bool(self.data.get("client_secret"))
         if is_entered and self.errors and "client_secret" not in self.errors:
-            self.add_error("client_secret", ENTER_AGAIN)
+            self.add_error("client_secret", ENTER_SECRET_AGAIN)
 
     def is_valid(self) -> bool:
         return super().is_valid() and not self.is_read_only

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from sso.admin import connection_warnings
 from sso.connections import approval
-from sso.connections.certificate_updates import counted
+from sso.connections.certificate_updates import format_counts
 from sso.models import IdpCertificate, OidcSetting
-from sso.models.provider_state import OWN_COLUMNS
+from sso.models.provider_state import INTERNAL_COLUMNS
 from sso.provider import client_check, discovery, request_slots
 from sso.provisioning import sign_in
 from sso.tokens import key_sets
@@ -24,28 +24,28 @@ class TestReport:
     """A box on the form: a title, facts by name, and what to check."""
 
     title: str
-    is_good: bool
+    is_successful: bool
     facts: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     may_adopt: bool = False
     # The version of the record that was tested, and the one with the endpoints found by the test.
     versions: tuple[str, str] = ("", "")
     # Set if the tested values are not those that sign-ins use.
-    unsaved: str = ""
+    unsaved_warning: str = ""
 
 
 def test_connection(setting: OidcSetting, callback: str) -> TestReport:
     """Run discovery and fetch the keys for the values in the form; `callback` is the address of our callback view."""
     try:
         with request_slots.request_slot():
-            report = _report(setting, callback, Deadline.after(discovery.ALTOGETHER_S))
+            report = _report(setting, callback, Deadline.after(discovery.MAX_DISCOVERY_S))
     except request_slots.NoSlotFree:
-        return TestReport(f"Nothing was tested. {request_slots.NONE_FREE}", False)
-    return replace(report, unsaved=_unsaved_warning(setting, setting.stored()))
+        return TestReport(f"Nothing was tested. {request_slots.NO_SLOT_FREE}", False)
+    return replace(report, unsaved_warning=_unsaved_warning(setting, setting.stored()))
 
 
 def _unsaved_warning(setting: OidcSetting, stored: OidcSetting | None) -> str:
-    columns = set(OidcSetting.table_columns) - OWN_COLUMNS
+    columns = set(OidcSetting.table_columns) - INTERNAL_COLUMNS
     if stored is not None and all(getattr(setting, name) == getattr(stored, name) for name in columns):
         return ""
     return connection_warnings.UNSAVED_IN_USE if stored is not None and stored.active else connection_warnings.UNSAVED
@@ -53,38 +53,40 @@ def _unsaved_warning(setting: OidcSetting, stored: OidcSetting | None) -> str:
 
 def _report(setting: OidcSetting, callback: str, deadline: Deadline) -> TestReport:
     try:
-        endpoints = discovery.resolve(*setting.pair, discovery.policy(), deadline)
+        endpoints = discovery.discover(*setting.pair, discovery.provider_policy(), deadline)
     except discovery.EndpointsNotFound as error:
-        tried = tuple((f"Request {number}", address) for number, address in enumerate(error.tried, 1))
+        requests = tuple((f"Request {number}", url) for number, url in enumerate(error.requested_urls, 1))
         notes = tuple(_offline_warnings(setting, callback))
-        return TestReport(f"The provider was not found. {error.sentence}", False, tried, notes)
-    facts = [(name.replace("_", " "), address or "none") for name, address in endpoints.addresses.items()]
+        return TestReport(f"The provider was not found. {error.message}", False, requests, notes)
+    facts = [(name.replace("_", " "), url or "none") for name, url in endpoints.urls.items()]
     facts.append(("algorithms", ", ".join(endpoints.algorithms) or "not advertised"))
     stored = setting.stored()
-    moved = _moved(setting, stored, endpoints)
-    notes = (f"{moved} If this is correct, select Adopt discovered endpoints.",) if moved else ()
-    versions = _store(setting, stored, endpoints) if not moved else ("", "")
+    risky_change = _risky_change(setting, stored, endpoints)
+    notes = (f"{risky_change} If this is correct, select Adopt discovered endpoints.",) if risky_change else ()
+    versions = _store_endpoints(setting, stored, endpoints) if not risky_change else ("", "")
     if versions[0] != versions[1]:
         notes = ("The stored endpoints were updated.",)
     unusable = ""
     try:
-        keys = key_sets.fetch(endpoints.jwks, discovery.policy(), deadline)
-    except key_sets.Unusable as error:
+        keys = key_sets.fetch_key_set(endpoints.jwks, discovery.provider_policy(), deadline)
+    except key_sets.UnusableKeySet as error:
         unusable = f"The provider was found, but its keys cannot be used. {error}"
     else:
         facts += _key_facts(keys)
         notes = (*notes, *_certificate_warnings(keys, setting))
-    if connection_warnings.leads_to(setting, callback):
-        notes = (*notes, *connection_warnings.about_redirect_uri(setting, callback))
-    may_send_secret = _may_send_secret(setting, stored, moved)
-    client = client_check.check(setting, endpoints, deadline, may_send_secret=may_send_secret)
+    if connection_warnings.has_callback_path(setting, callback):
+        notes = (*notes, *connection_warnings.redirect_uri_warnings(setting, callback))
+    may_send_secret = _may_send_secret(setting, stored, risky_change)
+    client = client_check.check_client(setting, endpoints, deadline, may_send_secret=may_send_secret)
     problems = (*_configuration_problems(setting, callback, endpoints), *client.problems)
     title = unusable or _title(problems, client)
     notes = (*problems, *notes, *client.unchecked)
-    return TestReport(title, not (unusable or problems), tuple(facts), notes, may_adopt=bool(moved), versions=versions)
+    return TestReport(
+        title, not (unusable or problems), tuple(facts), notes, may_adopt=bool(risky_change), versions=versions
+    )
 
 
-def _title(problems: tuple[str, ...], client: client_check.ClientCheck) -> str:
+def _title(problems: tuple[str, ...], client: client_check.ClientCheckResult) -> str:
     if client.problems:
         return "The provider was found, but it does not accept this service."
     if problems:
@@ -94,17 +96,19 @@ def _title(problems: tuple[str, ...], client: client_check.ClientCheck) -> str:
 
 def _key_facts(keys: key_sets.KeySet) -> Iterator[tuple[str, str]]:
     yield "keys", ", ".join(keys.keys)
-    if keys.skipped:
-        yield "ignored keys", ", ".join(counted(keys.skipped))
+    if keys.ignored_keys:
+        yield "ignored keys", ", ".join(format_counts(keys.ignored_keys))
 
 
 def _certificate_warnings(keys: key_sets.KeySet, setting: OidcSetting) -> Iterator[str]:
     kids = set(IdpCertificate.of_pair(*setting.pair).values_list("kid", flat=True))
     if kids and kids != set(keys.keys):
-        yield "The stored certificates differ from the provider's. Use Update certificates."
+        yield "The stored certificates differ from the provider's current keys. Use Update certificates."
 
 
-def _store(setting: OidcSetting, stored: OidcSetting | None, endpoints: discovery.Endpoints) -> tuple[str, str]:
+def _store_endpoints(
+    setting: OidcSetting, stored: OidcSetting | None, endpoints: discovery.Endpoints
+) -> tuple[str, str]:
     """Store what the daily task would store: sign-ins should not use endpoints that the test has shown to be old."""
     if stored is None or stored.pair != setting.pair:
         return ("", "")
@@ -113,32 +117,32 @@ def _store(setting: OidcSetting, stored: OidcSetting | None, endpoints: discover
     return (tested_version, str(stored.sys_version)) if is_stored else ("", "")
 
 
-def _moved(setting: OidcSetting, stored: OidcSetting | None, endpoints: discovery.Endpoints) -> str:
+def _risky_change(setting: OidcSetting, stored: OidcSetting | None, endpoints: discovery.Endpoints) -> str:
     known = stored.endpoints if stored is not None and stored.pair == setting.pair else None
-    return endpoints.moved_from(known) if known is not None else ""
+    return endpoints.risky_change_since(known) if known is not None else ""
 
 
-def _may_send_secret(setting: OidcSetting, stored: OidcSetting | None, moved: str) -> bool:
+def _may_send_secret(setting: OidcSetting, stored: OidcSetting | None, risky_change: str) -> bool:
     """A user who may change the record, but cannot read the secret, must not have it sent to another server."""
     is_typed = stored is None or setting.client_secret != stored.client_secret
-    is_same_server = stored is not None and stored.pair == setting.pair and not moved
+    is_same_server = stored is not None and stored.pair == setting.pair and not risky_change
     return is_typed or is_same_server or not setting.client_secret
 
 
 def _offline_warnings(setting: OidcSetting, callback: str) -> Iterator[str]:
     """What can be said without the provider."""
-    yield from connection_warnings.about_redirect_uri(setting, callback)
-    if connection_warnings.lets_nobody_in(setting):
-        yield connection_warnings.NOBODY
+    yield from connection_warnings.redirect_uri_warnings(setting, callback)
+    if connection_warnings.blocks_all_sign_ins(setting):
+        yield connection_warnings.NOBODY_CAN_SIGN_IN
 
 
 def _configuration_problems(setting: OidcSetting, callback: str, endpoints: discovery.Endpoints) -> Iterator[str]:
-    if not connection_warnings.leads_to(setting, callback):
-        yield from connection_warnings.about_redirect_uri(setting, callback)
+    if not connection_warnings.has_callback_path(setting, callback):
+        yield from connection_warnings.redirect_uri_warnings(setting, callback)
     if endpoints.algorithms and not set(endpoints.algorithms) & set(discovery.SIGNING_ALGORITHMS):
         yield f"The provider supports none of the algorithms {', '.join(discovery.SIGNING_ALGORITHMS)}."
-    if connection_warnings.lets_nobody_in(setting):
-        yield connection_warnings.NOBODY
+    if connection_warnings.blocks_all_sign_ins(setting):
+        yield connection_warnings.NOBODY_CAN_SIGN_IN
 
 
 def try_script(setting: OidcSetting, claims_text: str) -> TestReport:
@@ -150,15 +154,15 @@ def try_script(setting: OidcSetting, claims_text: str) -> TestReport:
         except OutboundError:
             return TestReport("The claims must be a JSON object.", False)
     else:
-        claims = stored.known_claims if stored is not None else None
+        claims = stored.last_sign_in_claims if stored is not None else None
         if claims is None:
-            return TestReport("There are no claims of an earlier sign-in. Enter some.", False)
+            return TestReport("There are no claims from an earlier sign-in. Enter claims to try.", False)
     if not isinstance(claims, dict):
         return TestReport("The claims must be a JSON object.", False)
-    tried = copy(setting)  # the form shows the original again
-    tried.needs_approval = approval.is_due(stored, setting)
-    warnings = (connection_warnings.ONCE_SAVED,) if tried.needs_approval and not setting.needs_approval else ()
-    return _preview_report(sign_in.preview(tried, tried.script, claims), warnings)
+    trial = copy(setting)  # the form shows the original again
+    trial.needs_approval = approval.is_approval_due(stored, setting)
+    warnings = (connection_warnings.APPROVAL_AFTER_SAVE,) if trial.needs_approval and not setting.needs_approval else ()
+    return _preview_report(sign_in.preview_sign_in(trial, trial.script, claims), warnings)
 
 
 def _preview_report(preview: sign_in.Preview, warnings: tuple[str, ...]) -> TestReport:

@@ -14,102 +14,103 @@ from sso.provider.discovery import SIGNING_ALGORITHMS
 from system import encryption, properties
 from system.admin_site.name_lists import summarize_names
 
-APPROVAL = (
+APPROVAL_REQUIRED = (
     "This connection was changed by a user without the role admin. Until an administrator approves it, users with "
     "protected roles such as admin cannot sign in through it. All other users can."
 )
-ONCE_SAVED = (
+APPROVAL_AFTER_SAVE = (
     "If you save this form, an administrator must approve the connection. Until then users with protected roles cannot "
     "sign in through it. This test takes that into account."
 )
 # Rule 2: "When Ignore case sensitivity is selected and the property is true, no user is authorized."
-NOBODY = (
+NOBODY_CAN_SIGN_IN = (
     f"Nobody can sign in: Ignore case sensitivity is selected while the property {properties.CASE_SENSITIVE.name} is "
     "true. Clear the option or set the property to false."
 )
 
-OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 MAX_NAMES = 5
 # Certificates are refreshed daily.
-OLD_CERTIFICATES = timedelta(days=2)
-OPEN_LOGINS = (
+MAX_CERTIFICATE_AGE = timedelta(days=2)
+UNLINKED_ACCOUNTS = (
     "Users are matched by Login, and these accounts with protected roles are not linked to this provider yet: {names}. "
-    "Anyone who can choose one of these names at the provider can sign in as that user. Prevent that, or choose Email."
+    "Anyone who can choose one of these names at the provider can sign in as that user. Link these accounts first, or "
+    "set User field to Email."
 )
-SECRET_NOT_KEPT = "Enter the client secret again before you save. It is never sent back to the browser."
+ENTER_SECRET_AGAIN = "Enter the client secret again before you save. It is never sent back to the browser."
 SECRET_REMOVED = "The client secret was removed because URL IdP or Realm changed. Enter the secret for this provider."
 
-DELETES_ACTIVE = (
+ACTIVE_DELETION = (
     "This connection is active. If you delete it, users must sign in with a password, and users without a password "
     "cannot sign in."
 )
 SAME_NAME = "Another connection is also called “{name}”. Rename one of them to tell them apart."
 SAME_CLIENT = "These connections use the same provider and client ID: {names}. Delete those that are not needed."
-UNSAVED = "This tested the values on this page. They have not been saved."
+UNSAVED = "The test used the values on this page, which have not been saved."
 UNSAVED_IN_USE = f"{UNSAVED} Sign-ins still use the saved settings."
-UNTESTED = "Saved. Use Test connection to check that the provider accepts these settings."
+TEST_RECOMMENDED = "Saved. Use Test connection to check that the provider accepts these settings."
 
 
-def about(setting: OidcSetting, callback: str) -> Iterator[str]:
+def find_warnings(setting: OidcSetting, callback: str) -> Iterator[str]:
     """`callback` is the address of our callback view, at the host that the administrator's browser uses."""
     if setting.needs_approval:
-        yield APPROVAL
-    if lets_nobody_in(setting):
-        yield NOBODY
+        yield APPROVAL_REQUIRED
+    if blocks_all_sign_ins(setting):
+        yield NOBODY_CAN_SIGN_IN
     if setting.endpoints is None:
         yield f"Nobody can sign in because the provider was not found. {setting.resolve_error}".strip()
     elif setting.resolve_error:
         yield f"Last check of the provider: {setting.resolve_error}"
-    advertised = setting.algorithms
-    if advertised and not set(advertised) & set(SIGNING_ALGORITHMS):
+    algorithms = setting.algorithms
+    if algorithms and not set(algorithms) & set(SIGNING_ALGORITHMS):
         yield f"Nobody can sign in: the provider supports none of the algorithms {', '.join(SIGNING_ALGORITHMS)}."
-    yield from about_redirect_uri(setting, callback)
-    yield from _about_url_idp(setting)
-    yield from _about_logins(setting)
-    yield from _about_secret(setting)
-    yield from _about_duplicates(setting)
-    yield from _about_certificates(setting)
+    yield from redirect_uri_warnings(setting, callback)
+    yield from _url_idp_warnings(setting)
+    yield from _login_warnings(setting)
+    yield from _secret_warnings(setting)
+    yield from _duplicate_warnings(setting)
+    yield from _certificate_warnings(setting)
 
 
-def lets_nobody_in(setting: OidcSetting) -> bool:
+def blocks_all_sign_ins(setting: OidcSetting) -> bool:
     return setting.ignore_case and bool(properties.CASE_SENSITIVE.read(properties.stored(properties.CASE_SENSITIVE)))
 
 
-def leads_to(setting: OidcSetting, callback: str) -> bool:
+def has_callback_path(setting: OidcSetting, callback: str) -> bool:
     """Whether the Redirect URI is the path of our callback view, at any host."""
     return urlsplit(setting.redirect_uri).path == urlsplit(callback).path
 
 
-def about_redirect_uri(setting: OidcSetting, callback: str) -> Iterator[str]:
+def redirect_uri_warnings(setting: OidcSetting, callback: str) -> Iterator[str]:
     redirect_uri, expected = urlsplit(setting.redirect_uri), urlsplit(callback)
-    if not leads_to(setting, callback):
+    if not has_callback_path(setting, callback):
         yield f"The path of the Redirect URI must be {expected.path}."
     elif redirect_uri[:2] != expected[:2]:
         yield (
             f"You are using this service at {expected.scheme}://{expected.netloc}, but the Redirect URI is at "
-            f"{redirect_uri.scheme}://{redirect_uri.netloc}. A sign-in must begin and end at the same address."
+            f"{redirect_uri.scheme}://{redirect_uri.netloc}. A sign-in must begin and end at the same host name."
         )
 
 
-def _about_url_idp(setting: OidcSetting) -> Iterator[str]:
+def _url_idp_warnings(setting: OidcSetting) -> Iterator[str]:
     idp = urlsplit(setting.url_idp)
-    if idp.scheme == "http" and idp.hostname not in OWN_MACHINE:
-        yield "URL IdP uses http: others on the network can read and change the provider's answers."
+    if idp.scheme == "http" and idp.hostname not in LOCAL_HOSTS:
+        yield "URL IdP uses http: others on the network can read and change the provider's responses."
 
 
-def _about_logins(setting: OidcSetting) -> Iterator[str]:
+def _login_warnings(setting: OidcSetting) -> Iterator[str]:
     """A login is not a secret, and at many providers users choose or change it themselves."""
     if setting.user_field != setting.UserField.LOGIN:
         return
-    giving = {sys_id for role in privilege_guard.protected_roles() for sys_id in roles.ids_that_give(role.pk)}
-    holders = User.objects.filter(active=True, grants__role__in=giving)
-    unlinked = holders.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
-    if names := [user.login for user in unlinked[: MAX_NAMES + 1]]:
-        yield OPEN_LOGINS.format(names=summarize_names(names, MAX_NAMES))
+    protected_ids = {sys_id for role in privilege_guard.protected_roles() for sys_id in roles.containing_ids(role.pk)}
+    holders = User.objects.filter(active=True, grants__role__in=protected_ids)
+    unlinked_users = holders.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
+    if names := [user.login for user in unlinked_users[: MAX_NAMES + 1]]:
+        yield UNLINKED_ACCOUNTS.format(names=summarize_names(names, MAX_NAMES))
 
 
-def _about_secret(setting: OidcSetting) -> Iterator[str]:
+def _secret_warnings(setting: OidcSetting) -> Iterator[str]:
     is_exchanged = setting.response_type == setting.ResponseType.CODE
     if is_exchanged and setting.authorization_type == setting.AuthorizationType.CODE and not setting.client_secret:
         yield "Most providers require a client secret for the Authorization Code Flow. Enter one, or choose PKCE."
@@ -119,7 +120,7 @@ def _about_secret(setting: OidcSetting) -> Iterator[str]:
         yield "The client secret cannot be decrypted with the keys in SVC_SECRET_KEYS. Enter it again."
 
 
-def _about_duplicates(setting: OidcSetting) -> Iterator[str]:
+def _duplicate_warnings(setting: OidcSetting) -> Iterator[str]:
     """Duplicates are allowed, but are usually a mistake."""
     others = OidcSetting.objects.exclude(pk=setting.pk)
     if others.filter(name__iexact=setting.name).exists():
@@ -132,7 +133,7 @@ def _about_duplicates(setting: OidcSetting) -> Iterator[str]:
         yield SAME_CLIENT.format(names=summarize_names(names, MAX_NAMES))
 
 
-def _about_certificates(setting: OidcSetting) -> Iterator[str]:
+def _certificate_warnings(setting: OidcSetting) -> Iterator[str]:
     pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm).first()
     if pair is not None and pair.failure:
         yield f"The last certificate update failed. {pair.failure}"

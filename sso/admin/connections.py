@@ -13,33 +13,35 @@ from sso.admin import connection_test, connection_warnings
 from sso.admin.connection_form import ConnectionForm
 from sso.connections import certificate_updates, saving
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
-from sso.models.provider_state import OWN_COLUMNS
+from sso.models.provider_state import INTERNAL_COLUMNS
 from sso.provider import discovery, request_slots
 from system.admin_site.site import TrackedAdmin
 from system.errors import Conflict
 from system.http import error_responses
 from system.outbound.deadline import Deadline
 
-NOT_ACTIVE = "Only the active connection's certificates can be updated."
-NOT_FOUND = "The provider was not found."
+CONNECTION_INACTIVE = "Only the active connection's certificates can be updated."
+PROVIDER_NOT_FOUND = "The provider was not found."
 
 
 def update_certificates(request: HttpRequest, setting: OidcSetting) -> None:
     """ "Updating certificates is allowed only for an active OIDC setup." """
     if not setting.active:
-        messages.error(request, f"{certificate_updates.FAILED} {NOT_ACTIVE}")
+        messages.error(request, f"{certificate_updates.UPDATE_FAILED} {CONNECTION_INACTIVE}")
         return
-    deadline = Deadline.after(discovery.ALTOGETHER_S)
+    deadline = Deadline.after(discovery.MAX_DISCOVERY_S)
     with request_slots.request_slot():
         if setting.endpoints is None:
             discovery.rediscover(setting, deadline=deadline)
         endpoints = setting.endpoints
         if endpoints is None:
-            messages.error(request, f"{certificate_updates.FAILED} {setting.resolve_error or NOT_FOUND}")
+            messages.error(
+                request, f"{certificate_updates.UPDATE_FAILED} {setting.resolve_error or PROVIDER_NOT_FOUND}"
+            )
             return
         try:
-            outcome = certificate_updates.refresh(
-                *setting.pair, endpoints.jwks, reason=certificate_updates.FORM, deadline=deadline
+            outcome = certificate_updates.refresh_certificates(
+                *setting.pair, endpoints.jwks, reason=certificate_updates.REASON_FORM, deadline=deadline
             )
         except certificate_updates.CertificateUpdateFailed as error:
             messages.error(request, str(error))
@@ -60,11 +62,11 @@ def adopt(request: HttpRequest, setting: OidcSetting) -> None:
     """ "A changed issuer or host never applies by itself": here an administrator confirms it."""
     before = setting.endpoints
     with request_slots.request_slot():
-        problem = discovery.rediscover(setting, may_move=True)
+        problem = discovery.rediscover(setting, accepts_risky_change=True)
     if problem or setting.endpoints is None:
         messages.error(request, f"Nothing was changed. {problem}")
         return
-    changes = setting.endpoints.changes_since(before)
+    changes = setting.endpoints.describe_changes(before)
     detail = f" Changed: {changes}." if changes else ""
     messages.success(request, f"The discovered endpoints were adopted.{detail}")
 
@@ -96,7 +98,7 @@ CLIENT_COLUMNS = frozenset(
 @admin.register(OidcSetting)
 class ConnectionAdmin(TrackedAdmin):
     refuses_later_changes = False  # the form keeps changes by others in other fields
-    holds = "Connections to identity providers. Users sign in through the active one."
+    holds = "Connections to identity providers. Users sign in through the active connection."
     form = ConnectionForm
 
     class Media:
@@ -107,7 +109,7 @@ class ConnectionAdmin(TrackedAdmin):
     search_fields = ("name", "url_idp", "realm", "client_id")
     readonly_fields = (
         "issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "end_session_endpoint",
-        "advertised", "resolved_at",
+        "advertised_algorithms", "resolved_at",
     )  # fmt: skip
     fieldsets = (
         (
@@ -129,7 +131,7 @@ class ConnectionAdmin(TrackedAdmin):
         ),
         ("Advanced", {"fields": ("response_type", "role_claim"), "classes": ["collapse"]}),
     )  # fmt: skip
-    DISCOVERED = ("Discovered endpoints", {"fields": readonly_fields, "classes": ["collapse"]})
+    DISCOVERED_FIELDSET = ("Discovered endpoints", {"fields": readonly_fields, "classes": ["collapse"]})
 
     @admin.display(description="State")
     def state(self, setting: OidcSetting) -> str:
@@ -138,7 +140,7 @@ class ConnectionAdmin(TrackedAdmin):
         return "provider found" if setting.issuer and not setting.resolve_error else "check the provider"
 
     @admin.display(description="Algorithms")
-    def advertised(self, setting: OidcSetting) -> str:
+    def advertised_algorithms(self, setting: OidcSetting) -> str:
         return ", ".join(setting.algorithms)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -149,7 +151,7 @@ class ConnectionAdmin(TrackedAdmin):
         fields = list(options["fields"])
         if obj.client_secret:
             fields.insert(fields.index("client_secret") + 1, "forget_secret")
-        return [(title, {**options, "fields": tuple(fields)}), *others, self.DISCOVERED, record]
+        return [(title, {**options, "fields": tuple(fields)}), *others, self.DISCOVERED_FIELDSET, record]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"redirect_uri": callback_url(request), **super().get_changeform_initial_data(request)}
@@ -159,14 +161,14 @@ class ConnectionAdmin(TrackedAdmin):
         form.is_read_only = any(button in request.POST for button in (*ACTIONS, *TESTS))
         return form
 
-    def delete_view(self, request: HttpRequest, object_id: str, *positional: Any, **named: Any) -> HttpResponse:
+    def delete_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         setting = self.get_object(request, object_id) if request.method == "GET" else None
         if setting is not None and setting.active and self.has_delete_permission(request, setting):
-            messages.warning(request, connection_warnings.DELETES_ACTIVE)
-        return super().delete_view(request, object_id, *positional, **named)
+            messages.warning(request, connection_warnings.ACTIVE_DELETION)
+        return super().delete_view(request, object_id, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: OidcSetting, form: Any, change: bool) -> None:
-        active_before = OidcSetting.active_one()
+        active_before = OidcSetting.get_active()
         had_secret = change and bool(form.initial.get("client_secret"))
         columns = form.changed_columns() if change else None
         saving.save_connection(obj, update_fields=columns, script_checks=form.script_checks)
@@ -174,21 +176,19 @@ class ConnectionAdmin(TrackedAdmin):
         if obj.active and active_before is not None and active_before.pk != obj.pk:
             messages.info(request, f"“{active_before.name}” was deactivated. Only one connection can be active.")
         if obj.active and CLIENT_COLUMNS & set(form.changed_data):
-            messages.info(request, connection_warnings.UNTESTED)
+            messages.info(request, connection_warnings.TEST_RECOMMENDED)
         if had_secret and not obj.client_secret and "forget_secret" not in form.changed_data:
             messages.warning(request, connection_warnings.SECRET_REMOVED)
 
-    def changeform_view(
-        self, request: HttpRequest, object_id: Any = None, *positional: Any, **named: Any
-    ) -> HttpResponse:
+    def changeform_view(self, request: HttpRequest, object_id: Any = None, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.method == "POST" and object_id is not None:
             self._run_action(request, object_id)
-        response = super().changeform_view(request, object_id, *positional, **named)
+        response = super().changeform_view(request, object_id, *args, **kwargs)
         # The transaction is over: network calls are allowed, and the endpoints found after the save are stored.
         if isinstance(response, TemplateResponse):
-            self._complete(request, response)
+            self._add_context(request, response)
         elif isinstance(response, HttpResponseRedirect) and "_continue" not in request.POST:
-            self._warn(request)
+            self._show_warnings(request)
         return response
 
     def _run_action(self, request: HttpRequest, object_id: str) -> None:
@@ -201,7 +201,7 @@ class ConnectionAdmin(TrackedAdmin):
                 try:
                     action(request, setting)
                 except request_slots.NoSlotFree:
-                    messages.error(request, f"Nothing was changed. {request_slots.NONE_FREE}")
+                    messages.error(request, f"Nothing was changed. {request_slots.NO_SLOT_FREE}")
                 self._update_seen_version(request, version, str(setting.sys_version))
 
     def _update_seen_version(self, request: HttpRequest, before: str, after: str) -> None:
@@ -209,14 +209,14 @@ class ConnectionAdmin(TrackedAdmin):
         if request.POST.get("seen_version") == before:
             request.seen_version = after  # type: ignore[attr-defined]
 
-    def _complete(self, request: HttpRequest, response: TemplateResponse) -> None:
+    def _add_context(self, request: HttpRequest, response: TemplateResponse) -> None:
         """The boxes around the form."""
         context: dict[str, Any] = response.context_data or {}
         if "adminform" not in context:
             return  # a page that confirms a deletion
         form = context["adminform"].form
         setting = context.get("original")
-        callback = context["to_register"] = callback_url(request)
+        callback = context["redirect_uri_to_register"] = callback_url(request)
         context["try_claims"] = request.POST.get("try_claims", "")
         if request.method == "POST" and not form.errors:
             for button, test in TESTS.items():
@@ -225,14 +225,14 @@ class ConnectionAdmin(TrackedAdmin):
                     self._update_seen_version(request, *report.versions)
         stored = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
         if stored is not None:
-            context["notes"] = list(connection_warnings.about(stored, callback))
-            if connection_warnings.leads_to(stored, callback):
-                context["to_register"] = stored.redirect_uri
+            context["notes"] = list(connection_warnings.find_warnings(stored, callback))
+            if connection_warnings.has_callback_path(stored, callback):
+                context["redirect_uri_to_register"] = stored.redirect_uri
             context["stored"] = stored
             # A test may have updated them since they were read.
-            for name in {*OWN_COLUMNS, *self.BOOKKEEPING}:
+            for name in {*INTERNAL_COLUMNS, *self.BOOKKEEPING}:
                 setattr(form.instance, name, getattr(stored, name))
-            context["delete_address"] = reverse("admin:sso_oidcsetting_delete", args=[stored.pk])
+            context["delete_url"] = reverse("admin:sso_oidcsetting_delete", args=[stored.pk])
             context["may_approve"] = stored.needs_approval and request.user.is_superuser
             # A page shown again after a POST approves the version that was reviewed, not the present one.
             reviewed = getattr(request, "seen_version", request.POST.get("seen_version", ""))
@@ -240,11 +240,11 @@ class ConnectionAdmin(TrackedAdmin):
             context["certificates"] = IdpCertificate.of_pair(*stored.pair)
             context["pair"] = CertificatePair.objects.filter(url_idp=stored.url_idp, realm=stored.realm).first()
         if request.POST.get("client_secret") and not form.errors:  # with errors the field has this message
-            context["secret_not_kept"] = connection_warnings.SECRET_NOT_KEPT
+            context["secret_not_kept"] = connection_warnings.ENTER_SECRET_AGAIN
 
-    def _warn(self, request: HttpRequest) -> None:
+    def _show_warnings(self, request: HttpRequest) -> None:
         """After Save and exit, the next page shows the warnings of the form."""
         saved = getattr(request, "saved_connection", None)
         stored = OidcSetting.objects.filter(pk=saved.pk).first() if saved is not None else None
-        for warning in connection_warnings.about(stored, callback_url(request)) if stored is not None else ():
+        for warning in connection_warnings.find_warnings(stored, callback_url(request)) if stored is not None else ():
             messages.warning(request, warning)

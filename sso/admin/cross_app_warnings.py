@@ -9,29 +9,29 @@ from system import admin, properties
 from system.admin_site.name_lists import summarize_names
 from system.models import Property
 
-CREATED_AGAIN = (
+ACCOUNT_RECREATION = (
     "The connection “{name}” creates missing accounts (Enable user creation). The next sign-in of {who} would create a "
     "new one. To block a user, clear Active instead of deleting the user."
 )
-WELCOME_PAGE_CHANGED = (
+WELCOME_PAGE_CHANGE = (
     "The active connection “{name}” had set this to its Redirect URI, {redirect_uri}. Visitors of / no longer go to "
     "the provider. The next save of the connection sets it again."
 )
 
 
 @user_pages.DELETION_WARNINGS.register
-def created_again(users: Iterable[User]) -> Iterable[str]:
-    setting = OidcSetting.active_one()
+def warn_about_recreation(users: Iterable[User]) -> Iterable[str]:
+    setting = OidcSetting.get_active()
     if setting is None or not setting.enable_user_creation:
         return
     links = IdentityLink.objects.filter(user__in=[user.pk for user in users], issuer=setting.issuer)
-    logins = list(links.order_by("user__login").values_list("user__login", flat=True)[: user_pages.MAX_NAMED + 1])
+    logins = list(links.order_by("user__login").values_list("user__login", flat=True)[: user_pages.MAX_NAMES + 1])
     if logins:
-        yield CREATED_AGAIN.format(name=setting.name, who=summarize_names(logins, user_pages.MAX_NAMED))
+        yield ACCOUNT_RECREATION.format(name=setting.name, logins_text=summarize_names(logins, user_pages.MAX_NAMES))
 
 
 @admin.PROPERTY_WARNINGS.register
-def welcome_page_changed(changed: Property) -> Iterable[str]:
-    setting = OidcSetting.active_one() if changed.name == properties.WELCOME_PAGE.name else None
-    if setting is not None and changed.value != setting.redirect_uri:
-        yield WELCOME_PAGE_CHANGED.format(name=setting.name, redirect_uri=setting.redirect_uri)
+def warn_about_welcome_page(saved_property: Property) -> Iterable[str]:
+    setting = OidcSetting.get_active() if saved_property.name == properties.WELCOME_PAGE.name else None
+    if setting is not None and saved_property.value != setting.redirect_uri:
+        yield WELCOME_PAGE_CHANGE.format(name=setting.name, redirect_uri=setting.redirect_uri)

@@ -41,7 +41,7 @@ class CertificateAdmin(ReadOnlyAdmin):
 class LinkAdmin(ReadOnlyAdmin):
     """Deleting a link resets it: the next sign-in matches the account by User field again."""
 
-    holds = "The first sign-in through an identity provider links the account to it. The links are listed here."
+    holds = "At the first sign-in through an identity provider, the account is linked to it. This page lists the links."
 
     list_display = ("user", "issuer", "sub", "is_unapproved", "sys_created_at")
     list_select_related = ("user",)
@@ -53,21 +53,23 @@ class LinkAdmin(ReadOnlyAdmin):
         return is_allowed and bool(request.user.has_module_perms("sso"))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        deleted, count, needed, protected = super().get_deleted_objects(objs, request)
-        kept_links = [f"{link} (protected role: only administrators can reset it)" for link in self._kept_links(objs)]
-        return deleted, count, set() if kept_links else needed, [*protected, *kept_links]
+        to_delete, model_count, perms_needed, protected = super().get_deleted_objects(objs, request)
+        kept_links = [
+            f"{link} (protected role: only administrators can reset it)" for link in self._protected_links(objs)
+        ]
+        return to_delete, model_count, set() if kept_links else perms_needed, [*protected, *kept_links]
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[IdentityLink]) -> None:
         for link in queryset:
             link.delete()
 
-    def _kept_links(self, links: Any) -> list[IdentityLink]:
+    def _protected_links(self, links: Any) -> list[IdentityLink]:
         return [link for link in links if not may_reset(link)]
 
 
 @admin.register(SignIn)
 class SignInAdmin(ReadOnlyAdmin):
-    holds = "All sign-ins through identity providers, refused ones too."
+    holds = "All sign-ins through identity providers, including refused ones."
     list_before_template = "admin/sso/signin/list_note.html"
     list_display = (
         "sys_created_at", "login", "user", "setting_name", "outcome", "times", "last_at", "address", "duration_ms",

@@ -18,49 +18,49 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
-from sso.provider.discovery import policy
+from sso.provider.discovery import provider_policy
 from sso.tokens import key_sets
-from sso.tokens.key_sets import KeySet, Unusable, thumbprint
+from sso.tokens.key_sets import KeySet, UnusableKeySet, thumbprint
 from system.outbound import Policy
 from system.outbound.deadline import Deadline
 
 logger = structlog.get_logger(__name__)
 
 # "An unknown kid fetches at most once per 30 s and pair across all processes."
-UNKNOWN_AFTER = timedelta(seconds=30)
+UNKNOWN_KID_INTERVAL = timedelta(seconds=30)
 # A caller that finds a request in progress waits for its answer: as long as a call may take, and a little more.
-PATIENCE_S = Policy().total_s + 1
+MAX_WAIT_S = Policy().total_s + 1
 POLL_INTERVAL_S = 0.1
-FAILED = "The certificate update failed. Check the connection settings."
-FORM, DAILY, SIGN_IN = "form", "daily", "sign_in"
+UPDATE_FAILED = "The certificate update failed. Check the connection settings."
+REASON_FORM, REASON_DAILY, REASON_SIGN_IN = "form", "daily", "sign_in"
 
 
 class CertificateUpdateFailed(Exception):
     """Nothing was changed; the text is the specified message and the reason."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"{FAILED} {reason}")
+        super().__init__(f"{UPDATE_FAILED} {reason}")
         self.reason = reason
 
 
 @dataclass(frozen=True)
-class Outcome:
+class UpdateOutcome:
     """How many keys were added, unchanged and removed, which were ignored, and warnings for the administrator."""
 
     added: int = 0
     unchanged: int = 0
     removed: int = 0
-    skipped: tuple[str, ...] = ()
+    ignored_keys: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         sentences = [f"{self.added} added, {self.unchanged} unchanged, {self.removed} removed."]
-        if self.skipped:
-            sentences.append(f"Ignored: {', '.join(counted(self.skipped))}.")
+        if self.ignored_keys:
+            sentences.append(f"Ignored: {', '.join(format_counts(self.ignored_keys))}.")
         return " ".join([*sentences, *self.warnings])
 
 
-def counted(kinds: tuple[str, ...]) -> list[str]:
+def format_counts(kinds: tuple[str, ...]) -> list[str]:
     """
     >>> counted(("a private key", "a symmetric key", "a private key"))
     ['a private key (2)', 'a symmetric key']
@@ -74,16 +74,18 @@ def signing_keys(setting: OidcSetting) -> list[dict[str, Any]]:
     return [{**row.json, "kid": row.kid} for row in IdpCertificate.of_pair(*setting.pair)]
 
 
-def refresh(url_idp: str, realm: str, jwks_uri: str, *, reason: str, deadline: Deadline | None = None) -> Outcome:
+def refresh_certificates(
+    url_idp: str, realm: str, jwks_uri: str, *, reason: str, deadline: Deadline | None = None
+) -> UpdateOutcome:
     """Fetch the provider's keys and update the stored ones; raises `CertificateUpdateFailed`."""
-    number = _draw(url_idp, realm)
+    number = _draw_number(url_idp, realm)
     try:
-        published = key_sets.fetch(jwks_uri, policy(), deadline)
-    except Unusable as error:
+        published = key_sets.fetch_key_set(jwks_uri, provider_policy(), deadline)
+    except UnusableKeySet as error:
         _record_failure(url_idp, realm, str(error))
         logger.warning("certificate_update_failed", url_idp=url_idp, realm=realm, reason=reason, what=str(error))
         raise CertificateUpdateFailed(str(error)) from None
-    outcome = _apply(url_idp, realm, published, number)
+    outcome = _apply_key_set(url_idp, realm, published, number)
     logger.info(
         "certificates_updated", url_idp=url_idp, realm=realm, reason=reason,
         added=outcome.added, removed=outcome.removed,
@@ -92,7 +94,7 @@ def refresh(url_idp: str, realm: str, jwks_uri: str, *, reason: str, deadline: D
 
 
 def refresh_for_unknown_kid(
-    setting: OidcSetting, deadline: Deadline | None = None, *, is_from_stranger: bool = False
+    setting: OidcSetting, deadline: Deadline | None = None, *, is_unsolicited: bool = False
 ) -> bool:
     """Fetch keys for a token with an unknown kid; return whether the caller should check the token again.
 
@@ -103,17 +105,17 @@ def refresh_for_unknown_kid(
     if endpoints is None:
         return False
     pair, _ = CertificatePair.objects.get_or_create(url_idp=setting.url_idp, realm=setting.realm)
-    is_bounded = is_from_stranger or IdpCertificate.of_pair(*setting.pair).exists()
-    if is_bounded and not _claim(pair):
-        return not is_from_stranger and _wait_for_other_request(pair, deadline or Deadline.after(PATIENCE_S))
+    is_rate_limited = is_unsolicited or IdpCertificate.of_pair(*setting.pair).exists()
+    if is_rate_limited and not _claim_request(pair):
+        return not is_unsolicited and _wait_for_other_request(pair, deadline or Deadline.after(MAX_WAIT_S))
     try:
-        refresh(*setting.pair, endpoints.jwks, reason=SIGN_IN, deadline=deadline)
+        refresh_certificates(*setting.pair, endpoints.jwks, reason=REASON_SIGN_IN, deadline=deadline)
     except CertificateUpdateFailed:
         return False
     return True
 
 
-def why_unknown(setting: OidcSetting) -> str:
+def unknown_key_reason(setting: OidcSetting) -> str:
     """Why the provider's current keys are unknown, or an empty string if they are those that are stored."""
     pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm).first()
     if pair is None:
@@ -124,30 +126,30 @@ def why_unknown(setting: OidcSetting) -> str:
     return pair.failure
 
 
-def _claim(pair: CertificatePair) -> bool:
+def _claim_request(pair: CertificatePair) -> bool:
     """Whether this caller makes the request; the database decides, for all processes."""
     # By its clock; one in the future is from before that was set back.
-    recently = (Now() - UNKNOWN_AFTER, Now() + UNKNOWN_AFTER)
+    recently = (Now() - UNKNOWN_AFTER, Now() + UNKNOWN_KID_INTERVAL)
     due = CertificatePair.objects.filter(pk=pair.pk).exclude(asked_for_unknown_at__range=recently)
     return bool(due.update(asked_for_unknown_at=Now()))
 
 
 def _wait_for_other_request(pair: CertificatePair, deadline: Deadline) -> bool:
     """Wait while another caller fetches the keys, because its answer may contain the one that is missing."""
-    until = deadline.sooner(PATIENCE_S).at
+    wait_until = deadline.sooner(MAX_WAIT_S).at
     is_pending = Q(answered_at=None) | Q(answered_at__lt=F("asked_for_unknown_at"))
-    is_recent = Q(asked_for_unknown_at__gt=Now() - timedelta(seconds=PATIENCE_S))
+    is_recent = Q(asked_for_unknown_at__gt=Now() - timedelta(seconds=MAX_WAIT_S))
     has_waited = False
-    while CertificatePair.objects.filter(is_pending, is_recent, pk=pair.pk).exists() and time.monotonic() < until:
+    while CertificatePair.objects.filter(is_pending, is_recent, pk=pair.pk).exists() and time.monotonic() < wait_until:
         has_waited = True
         time.sleep(POLL_INTERVAL_S)
     return has_waited
 
 
-def _draw(url_idp: str, realm: str) -> int:
+def _draw_number(url_idp: str, realm: str) -> int:
     """A number that shows which of two answers is newer."""
     with transaction.atomic():
-        pair = CertificatePair.locked(url_idp, realm)
+        pair = CertificatePair.get_locked(url_idp, realm)
         pair.last_drawn += 1
         pair.save(update_fields=["last_drawn"])
     return pair.last_drawn
@@ -157,44 +159,45 @@ def _record_failure(url_idp: str, realm: str, reason: str) -> None:
     CertificatePair.objects.filter(url_idp=url_idp, realm=realm).update(failure=reason, answered_at=Now())
 
 
-def _apply(url_idp: str, realm: str, published: KeySet, number: int) -> Outcome:
+def _apply_key_set(url_idp: str, realm: str, published: KeySet, number: int) -> UpdateOutcome:
     with transaction.atomic():
-        pair = CertificatePair.locked(url_idp, realm)
+        pair = CertificatePair.get_locked(url_idp, realm)
         stored = {row.kid: row for row in IdpCertificate.of_pair(url_idp, realm)}
         if not OidcSetting.objects.filter(url_idp=url_idp, realm=realm).exists():
-            return Outcome()  # the last connection of the pair was deleted during the request, and its keys with it
+            return UpdateOutcome()  # the pair's last connection was deleted during the request, and its keys with it
         if number < pair.last_applied:
             # A later request was answered sooner, so this answer is outdated.
             CertificatePair.objects.filter(pk=pair.pk).update(answered_at=Now())
-            return Outcome(unchanged=len(stored), skipped=published.skipped)
-        outcome = _update(url_idp, realm, stored, published)
+            return UpdateOutcome(unchanged=len(stored), ignored_keys=published.ignored_keys)
+        outcome = _update_keys(url_idp, realm, stored, published)
         pair.last_applied, pair.fetched_at, pair.answered_at = number, Now(), Now()
         pair.failure, pair.warning = "", " ".join(outcome.warnings)
         pair.save()
     return outcome
 
 
-def _update(url_idp: str, realm: str, stored: Mapping[str, IdpCertificate], published: KeySet) -> Outcome:
-    new = [kid for kid in published.keys if kid not in stored]
-    absent = [kid for kid in stored if kid not in published.keys and kid not in published.named]
-    for kid in new:
+def _update_keys(url_idp: str, realm: str, stored: Mapping[str, IdpCertificate], published: KeySet) -> UpdateOutcome:
+    new_kids = [kid for kid in published.keys if kid not in stored]
+    absent_kids = [kid for kid in stored if kid not in published.keys and kid not in published.kids]
+    for kid in new_kids:
         IdpCertificate(kid=kid, url_idp=url_idp, realm=realm, json=published.keys[kid]).save()
-    for kid in absent:
+    for kid in absent_kids:
         stored[kid].delete()
-    remaining = {kid: row for kid, row in stored.items() if kid not in absent}
-    return Outcome(len(new), len(remaining), len(absent), published.skipped, tuple(_warnings(remaining, published)))
+    remaining = {kid: row for kid, row in stored.items() if kid not in absent_kids}
+    warnings = tuple(_changed_key_warnings(remaining, published))
+    return UpdateOutcome(len(new_kids), len(remaining), len(absent_kids), published.ignored_keys, warnings)
 
 
-def _warnings(remaining: Mapping[str, IdpCertificate], published: KeySet) -> list[str]:
+def _changed_key_warnings(remaining: Mapping[str, IdpCertificate], published: KeySet) -> list[str]:
     """ "A key changed under its old kid stays as stored and is shown as a warning." """
-    changed = [
+    changed_kids = [
         kid
         for kid, row in remaining.items()
         if kid not in published.keys or thumbprint(published.keys[kid]) != thumbprint(row.json)
     ]
-    if not changed:
+    if not changed_kids:
         return []
-    kids = ", ".join(f"“{kid}”" for kid in changed)
+    kids = ", ".join(f"“{kid}”" for kid in changed_kids)
     return [
         f"The provider publishes another key under the kid {kids}. The stored key was not changed. If this is "
         "correct, delete the stored one under IdP certificates, then update the certificates."

@@ -15,7 +15,7 @@ from django.db import transaction
 
 from sso.connections import approval
 from sso.models import OidcSetting
-from sso.models.connection_validators import unified_line_ends
+from sso.models.connection_validators import normalize_newlines
 from sso.provider import discovery, request_slots
 from sso.scripts import mapping_script
 from system.records import savers
@@ -35,40 +35,40 @@ class ScriptChecks:
 
     def refusal(self, script: str) -> str:
         """Why this script cannot be saved, or an empty string."""
-        source = unified_line_ends(script)
+        source = normalize_newlines(script)
         if source not in self._refusals:
-            self._refusals[source] = _run(source)
+            self._refusals[source] = _check_script(source)
         return self._refusals[source]
 
     def run_before_lock(self, stored: OidcSetting | None, changes: Mapping[str, Any]) -> None:
         """Run the script that saving these changes will check. A script that somebody else stores in the meantime is
         run under the lock."""
         script = changes.get("script", stored.script if stored else None)
-        if isinstance(script, str) and _is_checked(stored, script, is_active=bool(changes.get("active"))):
+        if isinstance(script, str) and _needs_check(stored, script, is_active=bool(changes.get("active"))):
             self.refusal(script)
 
 
-def _run(source: str) -> str:
-    if source in ("", mapping_script.DEFAULT):  # an empty script is an error of the field itself
+def _check_script(source: str) -> str:
+    if source in ("", mapping_script.DEFAULT_SCRIPT):  # an empty script is an error of the field itself
         return ""
     try:
-        mapping_script.check(source)
+        mapping_script.check_script(source)
     except mapping_script.ScriptRefused as error:
         return str(error)
     return ""
 
 
-def _is_checked(stored: OidcSetting | None, script: str, *, is_active: bool) -> bool:
+def _needs_check(stored: OidcSetting | None, script: str, *, is_active: bool) -> bool:
     return stored is None or script != stored.script or (is_active and not stored.active)
 
 
 def script_refusal(stored: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> str:
     """Why this change of the connection must not be saved with its script, or an empty string."""
-    is_checked = _is_checked(stored, setting.script, is_active=setting.active)
-    return checks.refusal(setting.script) if is_checked else ""
+    needs_check = _needs_check(stored, setting.script, is_active=setting.active)
+    return checks.refusal(setting.script) if needs_check else ""
 
 
-def validate(stored: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> None:
+def validate_connection(stored: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> None:
     """Raise one `ValidationError` with the errors of all columns and of the script."""
     errors: dict[str, Any] = {}
     try:
@@ -91,10 +91,10 @@ def save_connection(
     checks.run_before_lock(setting.stored(), changes)
     with transaction.atomic():
         before = setting.lock_and_merge(update_fields)
-        validate(before, setting, checks)
+        validate_connection(before, setting, checks)
         setting.save()
-        if not setting.needs_approval and approval.is_due(before, setting):
-            setting.store_in_last_entry(needs_approval=True)
+        if not setting.needs_approval and approval.is_approval_due(before, setting):
+            setting.update_last_entry(needs_approval=True)
         if not setting.issuer:
             find = partial(find_provider, setting, completes_entry=setting.has_entry)
             transaction.on_commit(find, robust=True)
@@ -105,7 +105,7 @@ def find_provider(setting: OidcSetting, *, completes_entry: bool) -> None:
         with request_slots.request_slot():
             discovery.rediscover(setting, completes_entry=completes_entry)
     except request_slots.NoSlotFree:  # the first sign-in looks for it, or the button on the form
-        setting.note(resolve_error=PROVIDER_NOT_DISCOVERED)
+        setting.update_unversioned(resolve_error=PROVIDER_NOT_DISCOVERED)
 
 
 class ConnectionSaver(RecordSaver):
@@ -118,11 +118,11 @@ class ConnectionSaver(RecordSaver):
         return checks
 
     def clean(self, record: OidcSetting, prepared: ScriptChecks | None = None) -> None:
-        validate(record.stored(), record, prepared or ScriptChecks())
+        validate_connection(record.stored(), record, prepared or ScriptChecks())
 
     def save(self, record: OidcSetting, prepared: ScriptChecks | None = None) -> None:
         save_connection(record, script_checks=prepared)
 
 
-def register() -> None:
+def register_saver() -> None:
     savers.register(OidcSetting, ConnectionSaver())

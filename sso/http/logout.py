@@ -17,8 +17,8 @@ from django.views.decorators.csrf import csrf_exempt
 from mozilla_django_oidc.views import OIDCLogoutView
 
 from accounts.http import sign_in_hooks
-from accounts.http.sign_in_hooks import Finish
-from accounts.models.sessions import PROVIDER_SESSION
+from accounts.http.sign_in_hooks import SignOutResponder
+from accounts.models.sessions import PROVIDER_SESSION_KEY
 from sso.backends import check_with_keys
 from sso.connections import certificate_updates
 from sso.http import pages
@@ -27,35 +27,37 @@ from sso.provider import request_slots
 from sso.provider.request_slots import NoSlotFree
 from sso.refusals import Refusal, SignInRefused
 from sso.tokens import token_check
-from sso.tokens.token_check import Claims, Expected, UnknownKey, hashed
+from sso.tokens.token_check import Claims, ExpectedToken, UnknownKey, sha256_hex
 from system.outbound.deadline import Deadline
 
 logger = structlog.get_logger(__name__)
 
-STATE = "sso_logout_state"
-SIGNED_OUT = "?signed_out=1"
+STATE_KEY = "sso_logout_state"
+SIGNED_OUT_QUERY = "?signed_out=1"
 MAX_STATE_LENGTH = 256
 
 
 @sign_in_hooks.SIGN_OUT_HOOKS.register
-def leave_the_provider(request: HttpRequest) -> Finish | None:
+def sign_out_at_provider(request: HttpRequest) -> SignOutResponder | None:
     """RP-initiated logout, for a session that began at the provider."""
     sessions = ProviderSession.objects.select_related("setting")
-    session = sessions.filter(pk=request.session.get(PROVIDER_SESSION, "")).first()
+    session = sessions.filter(pk=request.session.get(PROVIDER_SESSION_KEY, "")).first()
     if session is None:
         return None
-    setting, hint = session.setting, session.token_hint
+    setting, id_token_hint = session.setting, session.token_hint
     session.delete()
     endpoints = setting.endpoints if setting else None
     if setting is None or endpoints is None or not endpoints.end_session or endpoints.issuer != session.issuer:
         return None
-    address, client_id, return_url = endpoints.end_session, setting.client_id, post_logout_redirect_uri(setting)
+    url, client_id, return_url = endpoints.end_session, setting.client_id, post_logout_redirect_uri(setting)
 
     def finish(request: HttpRequest) -> HttpResponse:
         state = secrets.token_urlsafe(32)
-        request.session[STATE] = hashed(state)
+        request.session[STATE_KEY] = sha256_hex(state)
         fields = {"client_id": client_id, "post_logout_redirect_uri": return_url, "state": state}
-        return pages.leave(request, address, {"id_token_hint": hint, **fields} if hint else fields)
+        return pages.provider_logout_page(
+            request, url, {"id_token_hint": id_token_hint, **fields} if id_token_hint else fields
+        )
 
     return finish
 
@@ -66,36 +68,36 @@ def post_logout_redirect_uri(setting: OidcSetting) -> str:
     return f"{parts.scheme}://{parts.netloc}{reverse('sso:logout')}"
 
 
-class Logout(OIDCLogoutView):  # type: ignore[misc]  # the library has no types
+class LogoutView(OIDCLogoutView):  # type: ignore[misc]  # the library has no types
     """`/sso/logout/`: POST signs out; a GET is the return from the provider and signs nobody out."""
 
     http_method_names = ["get", "head", "post", "options"]
 
     @property
     def redirect_url(self) -> str:
-        return reverse("login") + SIGNED_OUT
+        return reverse("login") + SIGNED_OUT_QUERY
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """The library ends the session. A form then signs out at the provider: a token must not be in an address."""
-        finish = sign_in_hooks.sign_out_step(request)
+        finish = sign_in_hooks.run_sign_out_hooks(request)
         response = cast(HttpResponse, super().post(request))
         return finish(request) if finish else response
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        expected = request.session.pop(STATE, None)
+        expected = request.session.pop(STATE_KEY, None)
         state = request.GET.get("state")
         # A provider may send no state back, but not the state of another browser.
         if state is not None and not (isinstance(expected, str) and is_same_state(state, expected)):
-            return pages.refused(request, SignInRefused(Refusal.LOGOUT_STATE))
+            return pages.refusal_page(request, SignInRefused(Refusal.LOGOUT_STATE))
         return HttpResponseRedirect(self.redirect_url)
 
 
 def is_same_state(state: str, expected: str) -> bool:
-    return len(state) <= MAX_STATE_LENGTH and hmac.compare_digest(hashed(state), expected)
+    return len(state) <= MAX_STATE_LENGTH and hmac.compare_digest(sha256_hex(state), expected)
 
 
 @method_decorator(csrf_exempt, name="dispatch")
-class BackchannelLogout(View):
+class BackchannelLogoutView(View):
     """`/sso/backchannel-logout/`: the provider's server reports that a session or a user was signed out."""
 
     http_method_names = ["post"]
@@ -103,7 +105,7 @@ class BackchannelLogout(View):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         try:
-            ended = end_sessions(request.POST.getlist("logout_token"))
+            ended_count = end_sessions(request.POST.getlist("logout_token"))
         except NoSlotFree:
             return json_response({"error": "temporarily_unavailable"}, 503)
         except SignInRefused as refusal:
@@ -111,7 +113,7 @@ class BackchannelLogout(View):
             if refusal.status == 503:  # the token may be valid; it cannot be checked at the moment
                 return json_response({"error": "temporarily_unavailable"}, 503)
             return json_response({"error": "invalid_request", "error_description": refusal.code}, 400)
-        logger.info("backchannel_logout", ended=ended)
+        logger.info("backchannel_logout", ended=ended_count)
         return json_response({}, 200)
 
 
@@ -129,11 +131,11 @@ def end_sessions(tokens: list[str]) -> int:
     Sign-ins in progress wait for this, or find the record of this sign-out before they complete.
     """
     if len(tokens) != 1:
-        raise SignInRefused(Refusal.RESPONSE_MALFORMED, "There must be exactly one logout_token.")
+        raise SignInRefused(Refusal.RESPONSE_MALFORMED, "Send exactly one logout_token.")
     claims = verify_logout_token(tokens[0])
     identifiers = {name: claims[name] for name in ("sub", "sid") if name in claims}
     with transaction.atomic():
-        advisory_locks.lock_named(advisory_locks.SIGN_OUTS, claims["iss"])
+        advisory_locks.lock_named(advisory_locks.SIGN_OUTS_LOCK, claims["iss"])
         if not ProviderSignOut.record(claims):
             raise SignInRefused(Refusal.TOKEN_REPLAYED, "A logout token with this id (jti) was received before.")
         return ProviderSession.end(issuer=claims["iss"], **identifiers)
@@ -144,20 +146,20 @@ def verify_logout_token(token: str) -> Claims:
     issuer = token_check.unverified_issuer(token)
     settings = list(OidcSetting.objects.filter(issuer=issuer).order_by("-active")) if issuer else []
     refusal = SignInRefused(Refusal.TOKEN_ISSUER, "No connection has this issuer.")
-    deadline = Deadline.after(request_slots.ALTOGETHER_S)
+    deadline = Deadline.after(request_slots.MAX_REQUEST_S)
     for setting in settings:
         endpoints = setting.endpoints
         assert endpoints is not None  # it has an issuer
-        expected = Expected(
+        expected = ExpectedToken(
             issuer=issuer, client_id=setting.client_id, now=time.time(), algorithms=endpoints.algorithms
         )
-        check = partial(token_check.check_logout, token, expected)
+        check = partial(token_check.check_logout_token, token, expected)
         try:
             try:
                 return check(certificate_updates.signing_keys(setting))
             except UnknownKey:
                 with request_slots.request_slot():  # only this may call the provider
-                    return check_with_keys(setting, check, deadline, is_from_stranger=True)
+                    return check_with_keys(setting, check, deadline, is_unsolicited=True)
         except SignInRefused as error:
             refusal = error
     raise refusal

@@ -11,40 +11,40 @@ from sso.refusals import SignInRefused
 
 RETRY_AFTER_S = 1
 # One script with the nonce and nothing else. The caller adds `form-action`: Chromium applies it to redirects too.
-STRICT = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; img-src 'self' data:; "
     "frame-ancestors 'none'; base-uri 'none'"
 )
 
 
-def refused(request: HttpRequest, refusal: SignInRefused) -> HttpResponse:
+def refusal_page(request: HttpRequest, refusal: SignInRefused) -> HttpResponse:
     """The sentence for the user and the code for the administrator, but nothing of the response."""
     return render(request, "sso/refused.html", {"refusal": refusal}, status=refusal.status)
 
 
-def wait(request: HttpRequest, fields: Mapping[str, str] | None = None) -> HttpResponse:
+def wait_page(request: HttpRequest, fields: Mapping[str, str] | None = None) -> HttpResponse:
     """No slot is free: the browser repeats the same request after a second."""
-    response = scripted(request, "sso/wait.html", {"fields": fields, "after_s": RETRY_AFTER_S}, status=503)
+    response = render_with_script(request, "sso/wait.html", {"fields": fields, "after_s": RETRY_AFTER_S}, status=503)
     response["Retry-After"] = str(RETRY_AFTER_S)
     return response
 
 
-def fragment_response(request: HttpRequest, names: Collection[str]) -> HttpResponse:
+def fragment_page(request: HttpRequest, names: Collection[str]) -> HttpResponse:
     """Sends the fragment to the server, which a browser does not do by itself."""
-    return scripted(request, "sso/sign_in_response.html", {"names": names})
+    return render_with_script(request, "sso/sign_in_response.html", {"names": names})
 
 
-def leave(request: HttpRequest, address: str, fields: Mapping[str, str]) -> HttpResponse:
+def provider_logout_page(request: HttpRequest, url: str, fields: Mapping[str, str]) -> HttpResponse:
     """Posts to the provider's logout endpoint: a token must not be in an address."""
-    return scripted(request, "sso/leave.html", {"address": address, "fields": fields}, leaves_site=True)
+    return render_with_script(request, "sso/leave.html", {"url": url, "fields": fields}, leaves_site=True)
 
 
-def scripted(
+def render_with_script(
     request: HttpRequest, template: str, context: dict[str, Any], status: int = 200, *, leaves_site: bool = False
 ) -> HttpResponse:
     nonce = secrets.token_urlsafe(16)
     response = render(request, template, {**context, "nonce": nonce}, status=status)
-    policy = STRICT.format(nonce=nonce)
+    policy = CONTENT_SECURITY_POLICY.format(nonce=nonce)
     response["Content-Security-Policy"] = policy if leaves_site else f"{policy}; form-action 'self'"
     # Not `no-referrer`: with it Chromium sends `Origin: null`, which fails the CSRF check.
     response["Referrer-Policy"] = "strict-origin"

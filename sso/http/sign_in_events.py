@@ -19,7 +19,7 @@ logger = structlog.get_logger(__name__)
 
 # Anybody can send responses that answer no attempt of ours.
 MAX_STRAY_ENTRIES = 30
-STRAY_WITHIN_S = 60.0
+STRAY_WINDOW_S = 60.0
 
 
 @dataclass
@@ -74,13 +74,13 @@ class SignInEvent:
 
 
 # When entries that belong to no attempt were written, so that nobody can fill the table.
-STRAY_TIMES: deque[float] = deque(maxlen=MAX_STRAY_ENTRIES)
-process_cache.register("stray log entries", STRAY_TIMES.clear)
+STRAY_ENTRY_TIMES: deque[float] = deque(maxlen=MAX_STRAY_ENTRIES)
+process_cache.register("stray log entries", STRAY_ENTRY_TIMES.clear)
 
 
 def may_write_stray_entry() -> bool:
     now = time.monotonic()
-    if len(STRAY_TIMES) == MAX_STRAY_ENTRIES and now - STRAY_TIMES[0] < STRAY_WITHIN_S:
+    if len(STRAY_ENTRY_TIMES) == MAX_STRAY_ENTRIES and now - STRAY_ENTRY_TIMES[0] < STRAY_WINDOW_S:
         return False
-    STRAY_TIMES.append(now)
+    STRAY_ENTRY_TIMES.append(now)
     return True

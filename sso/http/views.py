@@ -19,10 +19,10 @@ from django.views.decorators.csrf import csrf_exempt
 from mozilla_django_oidc.views import OIDCAuthenticationCallbackView, OIDCAuthenticationRequestView
 
 from accounts.http import sign_in_hooks
-from accounts.http.pages import local_path
+from accounts.http.pages import safe_redirect_path
 from accounts.http.sign_in_hooks import SignInOption
 from accounts.models import User
-from accounts.models.sessions import PROVIDER_SESSION
+from accounts.models.sessions import PROVIDER_SESSION_KEY
 from sso import sign_in_attempts
 from sso.backends import AuthorizationResponse, OidcRequest, resolve_endpoints
 from sso.connections.library_settings import ConnectionSettings
@@ -33,8 +33,8 @@ from sso.provider import request_slots, token_client
 from sso.provider.discovery import Endpoints
 from sso.provider.request_slots import NoSlotFree
 from sso.refusals import Refusal, SignInRefused
-from sso.sign_in_attempts import CODE, FRAGMENT, Attempt
-from sso.tokens.token_check import hashed
+from sso.sign_in_attempts import CODE_FLOW, FRAGMENT_FLOW, Attempt
+from sso.tokens.token_check import sha256_hex
 from system import properties
 from system.outbound.deadline import Deadline
 
@@ -48,7 +48,7 @@ FRAGMENT_PARAMETERS = (
 
 
 @method_decorator(csrf_exempt, name="dispatch")
-class StartSignIn(ConnectionSettings, OIDCAuthenticationRequestView):  # type: ignore[misc]  # the library has no types
+class StartSignInView(ConnectionSettings, OIDCAuthenticationRequestView):  # type: ignore[misc]  # the library has no types
     """`/sso/start/`: to the provider. Another site may link here too (third-party-initiated login)."""
 
     http_method_names = ["get", "post"]
@@ -66,15 +66,15 @@ class StartSignIn(ConnectionSettings, OIDCAuthenticationRequestView):  # type: i
         event = SignInEvent.of(request)
         try:
             setting = event.setting = active_connection()
-            endpoints = known_endpoints(setting)
+            endpoints = find_endpoints(setting)
             check_initiator(request, endpoints)
             # After waiting for a slot: the page that waits starts nothing, however often it reloads.
             if "again" in request.GET and not sign_in_attempts.may_start_automatically(request):
                 return HttpResponseRedirect(reverse("login"))
-            self.use(setting, endpoints)
+            self.use_connection(setting, endpoints)
             return HttpResponseRedirect(self.authorization_url(request, setting, endpoints))
         except NoSlotFree:
-            return pages.wait(request)
+            return pages.wait_page(request)
         except SignInRefused as refusal:
             return refuse_sign_in(request, event, refusal)
 
@@ -82,26 +82,26 @@ class StartSignIn(ConnectionSettings, OIDCAuthenticationRequestView):  # type: i
         """The library makes state, nonce, PKCE verifier and parameters. It writes into a scratch session, because our
         attempts are stored under a lock."""
         session: Any = request.session
-        scratch: dict[str, Any] = {}
-        request.session = scratch  # type: ignore[assignment]
+        scratch_session: dict[str, Any] = {}
+        request.session = scratch_session  # type: ignore[assignment]
         try:
             response = super().get(request)
         finally:
             request.session = session
         # Not the library's whole address, which is wrong for an endpoint that has a query of its own.
         parameters = dict(parse_qsl(response.url.rpartition("?")[2]))
-        generated = scratch["oidc_states"][parameters["state"]]
+        generated = scratch_session["oidc_states"][parameters["state"]]
         attempt = Attempt(
-            nonce_hash=hashed(generated["nonce"]),
+            nonce_hash=sha256_hex(generated["nonce"]),
             verifier=generated["code_verifier"] or "",
             setting=setting.pk,
             issuer=endpoints.issuer,
             redirect_uri=setting.redirect_uri,
             next=requested_path(request),
-            kind=CODE if setting.response_type == setting.ResponseType.CODE else FRAGMENT,
+            kind=CODE_FLOW if setting.response_type == setting.ResponseType.CODE else FRAGMENT_FLOW,
             time=time.time(),
         )
-        sign_in_attempts.store(request, parameters["state"], attempt)
+        sign_in_attempts.store_attempt(request, parameters["state"], attempt)
         return token_client.authorization_url(endpoints, parameters)
 
     def get_extra_params(self, request: HttpRequest) -> dict[str, str]:
@@ -117,7 +117,7 @@ class StartSignIn(ConnectionSettings, OIDCAuthenticationRequestView):  # type: i
         return parameters
 
 
-class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the library has no types
+class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the library has no types
     """`/sso/callback/`: back from the provider; the Redirect URI to register there."""
 
     http_method_names = ["get", "post"]
@@ -129,31 +129,31 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the lib
     def get(self, request: HttpRequest) -> HttpResponse:
         parameters = request.GET
         if "id_token" in parameters or "access_token" in parameters:
-            return self.answer(request, parameters, kind=None)
+            return self.handle_response(request, parameters, kind=None)
         if "code" in parameters or "error" in parameters:
-            return self.answer(request, parameters, kind=CODE)
+            return self.handle_response(request, parameters, kind=CODE_FLOW)
         if sign_in_attempts.awaits_fragment(request):
-            return pages.fragment_response(request, FRAGMENT_PARAMETERS)
+            return pages.fragment_page(request, FRAGMENT_PARAMETERS)
         if sign_in_attempts.may_start_automatically(request):
             return HttpResponseRedirect(reverse("sso:start"))
         return HttpResponseRedirect(reverse("login"))
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """From the fragment page, with a CSRF token."""
-        return self.answer(request, request.POST, kind=FRAGMENT)
+        return self.handle_response(request, request.POST, kind=FRAGMENT_FLOW)
 
-    def answer(self, request: HttpRequest, sent: QueryDict, kind: str | None) -> HttpResponse:
+    def handle_response(self, request: HttpRequest, parameters: QueryDict, kind: str | None) -> HttpResponse:
         self.event = SignInEvent.of(request)
         try:
             if kind is None:
-                raise SignInRefused(Refusal.TOKEN_IN_QUERY, "A token was sent in the address, where logs keep it.")
-            return self.complete_sign_in(request, read_parameters(sent, kind), kind)
+                raise SignInRefused(Refusal.TOKEN_IN_QUERY, "A token was sent in the URL, where it can end up in logs.")
+            return self.complete_sign_in(request, read_parameters(parameters, kind), kind)
         except NoSlotFree:
-            fields = {name: str(sent[name]) for name in FRAGMENT_PARAMETERS if name in sent}
-            return pages.wait(request, fields if kind == FRAGMENT else None)
+            fields = {name: str(parameters[name]) for name in FRAGMENT_PARAMETERS if name in parameters}
+            return pages.wait_page(request, fields if kind == FRAGMENT_FLOW else None)
         except SignInRefused as refusal:
             if refusal.refusal is Refusal.CODE_REJECTED:
-                request_slots.SUSPECTS.note(self.event.address)
+                request_slots.SUSPECT_ADDRESSES.record_rejection(self.event.address)
             self.refusal = refusal
             return self.login_failure()
 
@@ -166,14 +166,14 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the lib
         return response
 
     def complete_sign_in(self, request: HttpRequest, parameters: Mapping[str, str], kind: str) -> HttpResponse:
-        attempt = sign_in_attempts.peek(request, parameters["state"])
+        attempt = sign_in_attempts.peek_attempt(request, parameters["state"])
         self.event.is_stray = False
         self.event.setting = OidcSetting.objects.filter(pk=attempt.setting).first()
         with request_slots.request_slot(self.event.address):  # before the attempt is used up
-            deadline = Deadline.after(request_slots.ALTOGETHER_S)
-            attempt = sign_in_attempts.take(request, parameters["state"])
+            deadline = Deadline.after(request_slots.MAX_REQUEST_S)
+            attempt = sign_in_attempts.take_attempt(request, parameters["state"])
             setting = sign_in_attempts.check_response(attempt, kind, parameters, self.event.setting)
-            newest = ProviderSignOut.newest(attempt.issuer)
+            newest_sign_out = ProviderSignOut.newest_id(attempt.issuer)
             self.response = AuthorizationResponse(
                 attempt, setting, deadline, parameters.get("id_token", ""), parameters.get("access_token")
             )
@@ -184,37 +184,39 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the lib
         if not isinstance(user, User):  # the library gives up without a code
             raise SignInRefused(Refusal.RESPONSE_MALFORMED, "The response has no code.")
         self.user = user
-        verified = cast(OidcRequest, request)
+        verified_request = cast(OidcRequest, request)
         try:
             with transaction.atomic():
                 # A concurrent sign-out either finds this session afterwards, or came before and is noticed here.
-                advisory_locks.lock_shared(advisory_locks.SIGN_OUTS, attempt.issuer)
-                if ProviderSignOut.has_ended(verified.oidc_claims, since=newest):
+                advisory_locks.lock_shared(advisory_locks.SIGN_OUTS_LOCK, attempt.issuer)
+                if ProviderSignOut.has_ended(verified_request.oidc_claims, since=newest_sign_out):
                     raise SignInRefused(
                         Refusal.SIGNED_OUT_MEANWHILE, "The provider ended the session during the sign-in."
                     )
-                answer = self.login_success()
+                response = self.login_success()
         except IntegrityError:
             raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection or the account was deleted.") from None
         self.event.user = user
-        self.event.record(SignIn.OK, verified.oidc_result.summary())
-        return answer
+        self.event.record(SignIn.OK, verified_request.oidc_result.summary())
+        return response
 
     def login_success(self) -> HttpResponse:
         """Starts the session, always with a new key and whoever was signed in before."""
         if self.request.user.is_authenticated:
             self.request.session.cycle_key()
             self.request.user = AnonymousUser()  # otherwise the library would not call `login` for the same user
-        answer: HttpResponse = super().login_success()
-        verified = cast(OidcRequest, self.request)
-        session = ProviderSession.begin(self.user, self.response.setting, verified.oidc_claims, verified.oidc_id_token)
-        self.request.session[PROVIDER_SESSION] = session.pk
+        response: HttpResponse = super().login_success()
+        verified_request = cast(OidcRequest, self.request)
+        session = ProviderSession.begin(
+            self.user, self.response.setting, verified_request.oidc_claims, verified_request.oidc_id_token
+        )
+        self.request.session[PROVIDER_SESSION_KEY] = session.pk
         self.request.session.save()  # in this transaction, so that a sign-out finds it
-        return answer
+        return response
 
     @property
     def success_url(self) -> str:
-        return local_path(self.request, self.response.attempt.next)
+        return safe_redirect_path(self.request, self.response.attempt.next)
 
     def login_failure(self) -> HttpResponse:
         return refuse_sign_in(self.request, self.event, self.refusal)
@@ -222,29 +224,29 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the lib
 
 def refuse_sign_in(request: HttpRequest, event: SignInEvent, refusal: SignInRefused) -> HttpResponse:
     event.record(refusal.code, refusal.detail)
-    return pages.refused(request, refusal)
+    return pages.refusal_page(request, refusal)
 
 
 @sign_in_hooks.SIGN_IN_OPTIONS.register
 def sign_in_option(request: HttpRequest) -> SignInOption | None:
     """The button on the sign-in page."""
-    setting = OidcSetting.active_one()
+    setting = OidcSetting.get_active()
     return SignInOption(setting.name, reverse("sso:start")) if setting else None
 
 
 def active_connection() -> OidcSetting:
-    setting = OidcSetting.active_one()
+    setting = OidcSetting.get_active()
     if setting is None:
         raise SignInRefused(Refusal.NOT_AVAILABLE, "No connection is active.")
     return setting
 
 
-def known_endpoints(setting: OidcSetting) -> Endpoints:
+def find_endpoints(setting: OidcSetting) -> Endpoints:
     """Normally as stored; discovery calls the provider and needs a slot."""
     if setting.endpoints is not None:
         return setting.endpoints
     with request_slots.request_slot():
-        return resolve_endpoints(setting, Deadline.after(request_slots.ALTOGETHER_S))
+        return resolve_endpoints(setting, Deadline.after(request_slots.MAX_REQUEST_S))
 
 
 def check_initiator(request: HttpRequest, endpoints: Endpoints) -> None:
@@ -263,22 +265,22 @@ def requested_path(request: HttpRequest) -> str:
         except ValueError:
             return ""
         path = urlsplit(target)._replace(scheme="", netloc="").geturl()
-    is_ours = bool(path) and local_path(request, path) == path and len(path) <= MAX_NEXT_LENGTH
-    return path if is_ours and not path.startswith(reverse("sso:start")) else ""
+    is_allowed = bool(path) and safe_redirect_path(request, path) == path and len(path) <= MAX_NEXT_LENGTH
+    return path if is_allowed and not path.startswith(reverse("sso:start")) else ""
 
 
-def read_parameters(sent: QueryDict, kind: str) -> dict[str, str]:
+def read_parameters(data: QueryDict, kind: str) -> dict[str, str]:
     """The parameters of a response, each sent at most once."""
-    longest = {"id_token": 4 * MAX_PARAMETER_LENGTH, "access_token": 4 * MAX_PARAMETER_LENGTH}
+    max_lengths = {"id_token": 4 * MAX_PARAMETER_LENGTH, "access_token": 4 * MAX_PARAMETER_LENGTH}
     parameters = {}
     for name in ("state", "code", "error", "iss", "id_token", "access_token"):
-        values = sent.getlist(name)
-        if len(values) > 1 or any(len(value) > longest.get(name, MAX_PARAMETER_LENGTH) for value in values):
+        values = data.getlist(name)
+        if len(values) > 1 or any(len(value) > max_lengths.get(name, MAX_PARAMETER_LENGTH) for value in values):
             raise SignInRefused(Refusal.RESPONSE_MALFORMED, f"{name} was sent more than once or is too long.")
         if values:
             parameters[name] = values[0]
     if not parameters.get("state"):
         raise SignInRefused(Refusal.STATE_UNKNOWN, "The response has no state.")
-    if sum(name in parameters for name in ("code" if kind == CODE else "id_token", "error")) != 1:
+    if sum(name in parameters for name in ("code" if kind == CODE_FLOW else "id_token", "error")) != 1:
         raise SignInRefused(Refusal.RESPONSE_MALFORMED, "The response must contain either a result or an error.")
     return parameters

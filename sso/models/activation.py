@@ -17,14 +17,14 @@ def lock_for_change() -> None:
     The unique index alone would protect the data, but one of two administrators would get its error (174 of 200 tries).
     Call this before locking a record: otherwise two saves could wait for each other.
     """
-    advisory_locks.lock(advisory_locks.CONNECTIONS)
+    advisory_locks.lock(advisory_locks.CONNECTIONS_LOCK)
 
 
 def deactivate_others(setting: OidcSetting) -> None:
     """ "Previously active record is deactivated; only one record may be active." It does not empty the welcome page."""
     if setting.active:
         for other in type(setting).objects.filter(active=True).exclude(pk=setting.pk):
-            other.store(active=False)
+            other.store_columns(active=False)
 
 
 def update_welcome_page(before: OidcSetting | None, setting: OidcSetting) -> None:
@@ -45,6 +45,6 @@ def clear_welcome_page(before: OidcSetting) -> None:
         _set_welcome_page("")
 
 
-def _set_welcome_page(address: str) -> None:
-    if properties.stored(properties.WELCOME_PAGE) != address:
-        properties.put(properties.WELCOME_PAGE, address)
+def _set_welcome_page(url: str) -> None:
+    if properties.stored(properties.WELCOME_PAGE) != url:
+        properties.put(properties.WELCOME_PAGE, url)

@@ -4,9 +4,9 @@ import hashlib
 
 from system.plain_sql import run_statement
 
-CONNECTIONS = 7_301_030
-SIGN_OUTS = 7_301_031
-REFUSALS = 7_301_032
+CONNECTIONS_LOCK = 7_301_030
+SIGN_OUTS_LOCK = 7_301_031
+REFUSALS_LOCK = 7_301_032
 
 
 def lock(key: int) -> None:
@@ -15,14 +15,14 @@ def lock(key: int) -> None:
 
 def lock_named(key: int, name: str) -> None:
     """Exclusive among callers with the same name."""
-    run_statement("SELECT pg_advisory_xact_lock(%s, %s)", [key, _number(name)])
+    run_statement("SELECT pg_advisory_xact_lock(%s, %s)", [key, _lock_number(name)])
 
 
 def lock_shared(key: int, name: str) -> None:
     """Shared with other shared locks, but not with `lock_named` of the same name."""
-    run_statement("SELECT pg_advisory_xact_lock_shared(%s, %s)", [key, _number(name)])
+    run_statement("SELECT pg_advisory_xact_lock_shared(%s, %s)", [key, _lock_number(name)])
 
 
-def _number(name: str) -> int:
+def _lock_number(name: str) -> int:
     """Two names with the same number wait for each other, which does no harm."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big", signed=True)

@@ -29,10 +29,10 @@ class IdpCertificate(Record):
     def __str__(self) -> str:
         return self.kid
 
-    def save(self, *positional: Any, **options: Any) -> None:
+    def save(self, *args: Any, **options: Any) -> None:
         if not (self.kid and self.json):
             raise ValidationError("Certificates come from the provider. Update them on the form of its connection.")
-        super().save(*positional, **options)
+        super().save(*args, **options)
 
     @property
     def as_text(self) -> str:
@@ -66,20 +66,20 @@ class CertificatePair(models.Model):
         return f"{self.url_idp} {self.realm}"
 
     @classmethod
-    def locked(cls, url_idp: str, realm: str) -> "CertificatePair":
+    def get_locked(cls, url_idp: str, realm: str) -> "CertificatePair":
         """The row, created if necessary and locked until the end of the transaction."""
         cls.objects.get_or_create(url_idp=url_idp, realm=realm)
         return cls.objects.select_for_update().get(url_idp=url_idp, realm=realm)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Reset everything but the numbers, which are needed for requests in progress."""
         self.fetched_at = self.asked_for_unknown_at = self.answered_at = None
         self.warning = self.failure = ""
         self.save()
 
 
-def drop_keys(url_idp: str, realm: str) -> None:
+def delete_keys(url_idp: str, realm: str) -> None:
     """Remove the keys of a pair that no record has any more; each removal is logged."""
-    pair: Any = CertificatePair.locked(url_idp, realm)
+    pair: Any = CertificatePair.get_locked(url_idp, realm)
     IdpCertificate.of_pair(url_idp, realm).delete()
-    pair.forget()
+    pair.reset()

@@ -48,11 +48,11 @@ class IdentityLink(Record):
             self.is_email_unverified = False
             self.save(update_fields=["is_email_unverified"])
 
-    def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
+    def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:
         """Reset the link: the next sign-in matches by User field again."""
         if not may_reset(self):
             raise ValidationError("Only an administrator can reset the link of an account that holds a protected role.")
-        return super().delete(*positional, **options)
+        return super().delete(*args, **options)
 
 
 def may_reset(link: IdentityLink) -> bool:

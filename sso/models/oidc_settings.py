@@ -9,19 +9,19 @@ from django.db import models, transaction
 
 from accounts.privileges import privilege_guard
 from sso.models import activation, connection_validators
-from sso.models.certificates import drop_keys
-from sso.models.provider_state import OWN_COLUMNS, ProviderRecord
+from sso.models.certificates import delete_keys
+from sso.models.provider_state import INTERNAL_COLUMNS, ProviderRecord
 from sso.scripts import mapping_script
 from system import encryption
 from system.errors import AccessDenied, Conflict
 from system.records.history import tracked
 
-VISIBLE = RegexValidator(r"\A[^\x00-\x1f\x7f]*\Z", "Line breaks and control characters are not allowed.")
-PLAIN = RegexValidator(r"\A[\x20-\x7e]*\Z", "Only ASCII characters are allowed.")
+NO_CONTROL_CHARACTERS = RegexValidator(r"\A[^\x00-\x1f\x7f]*\Z", "Line breaks and control characters are not allowed.")
+ASCII_ONLY = RegexValidator(r"\A[\x20-\x7e]*\Z", "Only ASCII characters are allowed.")
 
 
 def default_script() -> str:
-    return mapping_script.DEFAULT
+    return mapping_script.DEFAULT_SCRIPT
 
 
 class OidcSetting(ProviderRecord):
@@ -48,11 +48,11 @@ class OidcSetting(ProviderRecord):
         ID_TOKEN = "id_token", "id_token"
         ID_TOKEN_TOKEN = "id_token token", "id_token token"
 
-    name = models.CharField(max_length=200, validators=[VISIBLE])
+    name = models.CharField(max_length=200, validators=[NO_CONTROL_CHARACTERS])
     authorization_type = models.CharField(
         max_length=10, choices=AuthorizationType.choices, default=AuthorizationType.CODE
     )
-    client_id = models.CharField("client ID", max_length=255, validators=[PLAIN])
+    client_id = models.CharField("client ID", max_length=255, validators=[ASCII_ONLY])
     client_secret = models.TextField(blank=True, default="")
     user_field = models.CharField(max_length=10, choices=UserField.choices, default=UserField.EMAIL)
     redirect_uri = models.CharField("redirect URI", max_length=500)
@@ -64,7 +64,7 @@ class OidcSetting(ProviderRecord):
     update_data_when_login = models.BooleanField(default=False)
     script = models.TextField(default=default_script)
     response_type = models.CharField(max_length=20, choices=ResponseType.choices, default=ResponseType.CODE)
-    role_claim = models.CharField(max_length=255, blank=True, default="", validators=[VISIBLE])
+    role_claim = models.CharField(max_length=255, blank=True, default="", validators=[NO_CONTROL_CHARACTERS])
 
     history = tracked(without=("client_secret", "last_claims", "resolved_at", "resolve_tried_at", "resolve_error"))
 
@@ -80,7 +80,7 @@ class OidcSetting(ProviderRecord):
         return self.name
 
     @classmethod
-    def active_one(cls) -> Self | None:
+    def get_active(cls) -> Self | None:
         return cls.objects.filter(active=True).first()
 
     @property
@@ -100,7 +100,7 @@ class OidcSetting(ProviderRecord):
             if stored is None or str(stored.sys_version) != as_seen:
                 raise Conflict("The connection was changed after you opened this page. Reload it and review it again.")
             if stored.needs_approval:
-                stored.store(needs_approval=False)
+                stored.store_columns(needs_approval=False)
             self.refresh_from_db()  # inside the transaction, so that a later change does not count as seen
 
     # Saving and deleting.
@@ -118,7 +118,7 @@ class OidcSetting(ProviderRecord):
         errors: dict[str, str] = {}
         # A stored value may have become invalid by the operator's settings. Deactivating must still be possible.
         is_activated = before is None or (self.active and not before.active)
-        for name, check in connection_validators.CHECKS.items():
+        for name, check in connection_validators.COLUMN_CHECKS.items():
             if not getattr(self, name):  # the field itself decides whether it may be empty
                 continue
             if is_activated or getattr(before, name) != getattr(self, name) or (self.active and name == "redirect_uri"):
@@ -129,7 +129,7 @@ class OidcSetting(ProviderRecord):
         if errors:
             raise ValidationError(errors)
 
-    def save(self, *positional: Any, **options: Any) -> None:
+    def save(self, *args: Any, **options: Any) -> None:
         """Keep one record active, the welcome page in line with it, and what is known about the provider consistent.
 
         Administrators save through `sso.connections.saving`, which also checks the script and marks for approval.
@@ -137,17 +137,17 @@ class OidcSetting(ProviderRecord):
         with transaction.atomic():
             before = self.lock_and_merge(options.pop("update_fields", None))
             self.full_clean(exclude={"sys_id"})
-            has_moved = before is not None and before.pair != self.pair
-            if before is not None and has_moved:
+            has_new_pair = before is not None and before.pair != self.pair
+            if before is not None and has_new_pair:
                 self._forget_provider(before)
             activation.deactivate_others(self)
             self.untracked_change = self._secret_change(before)
             try:
-                super().save(*positional, **options)
+                super().save(*args, **options)
             finally:
                 self.untracked_change = ""
             activation.update_welcome_page(before, self)
-            if before is not None and has_moved:
+            if before is not None and has_new_pair:
                 before.remove_unused_keys()
 
     def stored(self, *, is_locked: bool = False) -> Self | None:
@@ -165,15 +165,17 @@ class OidcSetting(ProviderRecord):
         before = self.stored(is_locked=True)
         if before is not None:
             for field in self._meta.concrete_fields:
-                is_kept = field.name in OWN_COLUMNS or (update_fields is not None and field.name not in update_fields)
-                if is_kept and field.name != "sys_id":
+                is_unchanged = field.name in INTERNAL_COLUMNS or (
+                    update_fields is not None and field.name not in update_fields
+                )
+                if is_unchanged and field.name != "sys_id":
                     setattr(self, field.attname, getattr(before, field.attname))
         return before
 
     def remove_unused_keys(self) -> None:
         """ "When … no other record has the same URL IdP and Realm, its certificates are removed." """
         if not type(self).objects.filter(url_idp=self.url_idp, realm=self.realm).exists():
-            drop_keys(*self.pair)
+            delete_keys(*self.pair)
 
     def _secret_change(self, before: Self | None) -> str:
         """A sentence for the history, which does not keep this column."""
@@ -182,7 +184,7 @@ class OidcSetting(ProviderRecord):
         return f"The client secret was {'entered' if self.client_secret else 'removed'}."
 
     def _forget_provider(self, before: Self) -> None:
-        for name in OWN_COLUMNS - {"needs_approval"}:
+        for name in INTERNAL_COLUMNS - {"needs_approval"}:
             field: Any = self._meta.get_field(name)
             setattr(self, name, field.get_default())
         # A user who may change the record, but cannot read the secret, must not have it sent to another server.

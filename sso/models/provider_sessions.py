@@ -84,11 +84,11 @@ class ProviderSession(models.Model):
         if "sub" in identifiers and "sid" in identifiers:
             matching |= Q(**{**identifiers, "sid": ""})
         ids = list(cls.objects.filter(matching).values_list("pk", flat=True))
-        ended, _ = Session.objects.filter(provider_session__in=ids).delete()
+        ended_count, _ = Session.objects.filter(provider_session__in=ids).delete()
         cls.objects.filter(pk__in=ids).delete()
-        return int(ended)
+        return int(ended_count)
 
     @classmethod
-    def forget_ended(cls) -> None:
-        own = Session.objects.filter(provider_session=OuterRef("pk"), expire_date__gt=Now())
-        cls.objects.filter(~Exists(own), started_at__lt=Now() - SIGN_IN_GRACE).delete()
+    def delete_ended(cls) -> None:
+        live_sessions = Session.objects.filter(provider_session=OuterRef("pk"), expire_date__gt=Now())
+        cls.objects.filter(~Exists(live_sessions), started_at__lt=Now() - SIGN_IN_GRACE).delete()

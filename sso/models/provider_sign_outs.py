@@ -13,7 +13,7 @@ from django.utils import timezone
 from sso.models.provider_sessions import session_id
 
 # Longer than any token is valid: ten minutes and the difference of the clocks.
-KEPT_FOR = timedelta(hours=1)
+RETENTION = timedelta(hours=1)
 
 
 class ProviderSignOut(models.Model):
@@ -50,7 +50,7 @@ class ProviderSignOut(models.Model):
         return True
 
     @classmethod
-    def newest(cls, issuer: str) -> int:
+    def newest_id(cls, issuer: str) -> int:
         """The last number at the start of a sign-in: all later sign-outs have larger ones."""
         newest = cls.objects.filter(issuer=issuer).aggregate(newest=Max("pk"))["newest"]
         return int(newest or 0)
@@ -65,5 +65,5 @@ class ProviderSignOut(models.Model):
         return cls.objects.filter(is_same, is_later, issuer=claims["iss"]).exists()
 
     @classmethod
-    def forget_old(cls) -> None:
-        cls.objects.filter(came_at__lt=Now() - KEPT_FOR).delete()
+    def delete_old(cls) -> None:
+        cls.objects.filter(came_at__lt=Now() - RETENTION).delete()

@@ -8,13 +8,13 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from accounts.authentication.login_attempts import network
+from accounts.authentication.login_attempts import client_network
 from sso.models import advisory_locks
 from sso.models.oidc_settings import OidcSetting
 from system.records.record import Record
 
 # Equal refusals from one address share an entry for this time, because anybody can cause them.
-FOLDED_WITHIN = timedelta(minutes=15)
+FOLD_WINDOW = timedelta(minutes=15)
 # Different details of one kind have this many entries at most; a stranger may choose details too.
 MAX_DETAILS = 5
 
@@ -60,18 +60,18 @@ class SignIn(Record):
 
     def fold(self) -> bool:
         """Whether this refusal was added to an existing entry. If not, the caller saves it in the same transaction."""
-        common = "\n".join((self.outcome, network(self.address), self.login, self.setting_name))
-        self.kind = hashlib.sha256(common.encode()).hexdigest()
-        advisory_locks.lock_named(advisory_locks.REFUSALS, self.kind)
-        recent = timezone.now() - FOLDED_WITHIN
-        entries = list(type(self).objects.filter(kind=self.kind, sys_created_at__gt=recent)[:MAX_DETAILS])
+        shared_values = "\n".join((self.outcome, client_network(self.address), self.login, self.setting_name))
+        self.kind = hashlib.sha256(shared_values.encode()).hexdigest()
+        advisory_locks.lock_named(advisory_locks.REFUSALS_LOCK, self.kind)
+        window_start = timezone.now() - FOLD_WINDOW
+        entries = list(type(self).objects.filter(kind=self.kind, sys_created_at__gt=window_start)[:MAX_DETAILS])
         same_entry = next((entry for entry in entries if entry.detail == self.detail), None)
         if same_entry is None and len(entries) < MAX_DETAILS:
             return False
         entry = same_entry or entries[0]
-        last: dict[str, Any] = {name: getattr(self, name) for name in ("detail", "address", "duration_ms")}
+        last_values: dict[str, Any] = {name: getattr(self, name) for name in ("detail", "address", "duration_ms")}
         type(self).objects.filter(pk=entry.pk).update(
-            times=models.F("times") + 1, sys_updated_at=timezone.now(), **last
+            times=models.F("times") + 1, sys_updated_at=timezone.now(), **last_values
         )
         return True
 

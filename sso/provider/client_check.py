@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from mozilla_django_oidc.utils import generate_code_challenge
 
 from sso.provider import token_client
-from sso.provider.discovery import Endpoints, policy
+from sso.provider.discovery import Endpoints, provider_policy
 from sso.refusals import SignInRefused
 from system import outbound
 from system.outbound import OutboundError
@@ -30,24 +30,24 @@ CLIENT_REJECTED = (
     "The provider rejected the client ID or client secret ({error}). Check both in the provider's client settings."
 )
 PUBLIC_CLIENT_REJECTED = (
-    "The provider rejected the client ID ({error}). Check it, and make sure that the client is public there, or choose "
-    "the Authorization Code Flow and enter the client secret."
+    "The provider rejected the client ID ({error}). Check the client ID, and make the client public at the provider or "
+    "choose the Authorization Code Flow and enter the client secret."
 )
-NO_TOKENS = "The token endpoint cannot be used. {reason}"
-NOT_STARTED = (
-    "The provider rejected the sign-in request (status 400). Register exactly this Redirect URI there, and check the "
+TOKEN_ENDPOINT_UNUSABLE = "The token endpoint cannot be used. {reason}"
+REDIRECT_URI_REJECTED = (
+    "The provider rejected the sign-in request (HTTP 400). Register exactly this Redirect URI there, and check the "
     "client ID."
 )
 REQUEST_REJECTED = (
     "The provider rejected the sign-in request ({error}). Check that its client settings allow the Scope, Response "
     "type and Authorization type."
 )
-SECRET_NOT_SENT = "The stored client secret was not sent to the changed address. Enter it to test it."
-NOT_CHECKED = "{what} could not be checked with this provider. Sign in to test it."
+SECRET_NOT_SENT = "The stored client secret was not sent because the address changed. Enter the secret to test it."
+CHECK_INCONCLUSIVE = "{what} could not be checked with this provider. To test this, sign in."
 
 
 @dataclass(frozen=True)
-class ClientCheck:
+class ClientCheckResult:
     """What the provider rejects, and what could not be checked."""
 
     problems: tuple[str, ...]
@@ -58,7 +58,9 @@ class _Inconclusive(Exception):
     """The answer allows no conclusion."""
 
 
-def check(setting: OidcSetting, endpoints: Endpoints, deadline: Deadline, *, may_send_secret: bool) -> ClientCheck:
+def check_client(
+    setting: OidcSetting, endpoints: Endpoints, deadline: Deadline, *, may_send_secret: bool
+) -> ClientCheckResult:
     problems: list[str] = []
     unchecked: list[str] = []
     is_exchanged = setting.response_type == setting.ResponseType.CODE
@@ -67,14 +69,14 @@ def check(setting: OidcSetting, endpoints: Endpoints, deadline: Deadline, *, may
     elif is_exchanged:
         _collect(problems, unchecked, "The client ID or secret", _client_problems(setting, endpoints, deadline))
     _collect(problems, unchecked, "The Redirect URI", _redirect_uri_problems(setting, endpoints, deadline))
-    return ClientCheck(tuple(problems), tuple(unchecked))
+    return ClientCheckResult(tuple(problems), tuple(unchecked))
 
 
 def _collect(problems: list[str], unchecked: list[str], what: str, new_problems: Iterator[str]) -> None:
     try:
         problems.extend(new_problems)
     except _Inconclusive:
-        unchecked.append(NOT_CHECKED.format(what=what))
+        unchecked.append(CHECK_INCONCLUSIVE.format(what=what))
 
 
 def _client_problems(setting: OidcSetting, endpoints: Endpoints, deadline: Deadline) -> Iterator[str]:
@@ -88,9 +90,9 @@ def _client_problems(setting: OidcSetting, endpoints: Endpoints, deadline: Deadl
             "redirect_uri": setting.redirect_uri,
             "code_verifier": secrets.token_urlsafe(32),
         }
-        error = token_client.error_of(token_client.request_tokens(endpoints, payload, deadline))
+        error = token_client.error_code(token_client.request_tokens(endpoints, payload, deadline))
     except SignInRefused as refusal:
-        yield NO_TOKENS.format(reason=refusal.detail)
+        yield TOKEN_ENDPOINT_UNUSABLE.format(reason=refusal.detail)
         return
     if error in token_client.CLIENT_ERRORS:
         is_public = setting.authorization_type == setting.AuthorizationType.PKCE
@@ -114,8 +116,8 @@ def _redirect_uri_problems(setting: OidcSetting, endpoints: Endpoints, deadline:
         challenge = generate_code_challenge(secrets.token_urlsafe(32), "S256")
         parameters |= {"code_challenge": challenge, "code_challenge_method": "S256"}
     try:
-        address = token_client.authorization_url(endpoints, parameters)
-        status = outbound.get(address, policy().within(deadline.left()), allow_query=True).status
+        url = token_client.authorization_url(endpoints, parameters)
+        status = outbound.get(url, provider_policy().within(deadline.left()), allow_query=True).status
     except OutboundError as error:
         code = _error_in_redirect(error.leads_to, setting.redirect_uri)
         if code not in INTERACTION_ERRORS:
@@ -125,7 +127,7 @@ def _redirect_uri_problems(setting: OidcSetting, endpoints: Endpoints, deadline:
     else:
         if status != 400:  # a sign-in page, or the answer of a firewall to programs
             raise _Inconclusive
-        yield NOT_STARTED
+        yield REDIRECT_URI_REJECTED
 
 
 def _error_in_redirect(location: str, redirect_uri: str) -> str:
@@ -133,6 +135,6 @@ def _error_in_redirect(location: str, redirect_uri: str) -> str:
         raise _Inconclusive
     parts = urlsplit(location)
     error = {**parse_qs(parts.query), **parse_qs(parts.fragment)}.get("error", [""])[0]
-    if not token_client.ERROR_CODE.fullmatch(error) or error in token_client.TEMPORARY_ERRORS:
+    if not token_client.ERROR_CODE_PATTERN.fullmatch(error) or error in token_client.TEMPORARY_ERRORS:
         raise _Inconclusive
     return error

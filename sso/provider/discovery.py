@@ -20,17 +20,17 @@ from system.outbound.deadline import Deadline
 if TYPE_CHECKING:
     from sso.models import OidcSetting
 
-WELL_KNOWN = "/.well-known/openid-configuration"
+WELL_KNOWN_PATH = "/.well-known/openid-configuration"
 # Those that we can check; for a provider without a discovery document.
 SIGNING_ALGORITHMS = tuple(token_check.ALGORITHMS)
 MAX_LIST_LENGTH = 32
 # "Within 8 s altogether", "tries again at most once in 30 s".
-ALTOGETHER_S = 8.0
-AGAIN_AFTER = timedelta(seconds=30)
+MAX_DISCOVERY_S = 8.0
+RETRY_INTERVAL = timedelta(seconds=30)
 # After one of these no other path of the same host can succeed: "the first connection failure ends it".
-NO_CONNECTION = frozenset({"dns", "connect", "tls", "timeout", "ca_bundle"})
-MAX_NAME_LENGTH = 200
-GONE = "The connection was deleted or changed to another provider in the meantime."
+CONNECTION_ERRORS = frozenset({"dns", "connect", "tls", "timeout", "ca_bundle"})
+MAX_PRINTED_LENGTH = 200
+CONNECTION_REPLACED = "The connection was deleted or changed to another provider in the meantime."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,61 +48,61 @@ class Endpoints:
     iss_in_response: bool = False
 
     @property
-    def addresses(self) -> dict[str, str]:
-        plain = ("algorithms", "token_auth_methods", "iss_in_response")
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in plain}
+    def urls(self) -> dict[str, str]:
+        other_fields = ("algorithms", "token_auth_methods", "iss_in_response")
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in other_fields}
 
-    def changes_since(self, before: Endpoints | None) -> str:
-        known = before.addresses if before else {}
-        changed = {name: address for name, address in self.addresses.items() if address != known.get(name)}
+    def describe_changes(self, before: Endpoints | None) -> str:
+        known_urls = before.urls if before else {}
+        changed_urls = {name: url for name, url in self.urls.items() if url != known_urls.get(name)}
         return ", ".join(
-            f"{name.replace('_', ' ')} {printable(address) or 'none'}" for name, address in changed.items()
+            f"{name.replace('_', ' ')} {printable_text(url) or 'none'}" for name, url in changed_urls.items()
         )
 
-    def moved_from(self, before: Endpoints) -> str:
+    def risky_change_since(self, before: Endpoints) -> str:
         """The change that an administrator must confirm, or an empty string if it is harmless."""
         if self.issuer != before.issuer:
-            return f"The provider's issuer is now {printable(self.issuer)}."
-        known = {urlsplit(address).netloc for address in before.addresses.values()}
-        for name, address in self.addresses.items():
-            previous = before.addresses[name]
-            host = urlsplit(address).netloc
-            if address and host not in ({urlsplit(previous).netloc} if previous else known):
-                return f"The provider's {name} endpoint is now at {printable(host)}."
+            return f"The provider's issuer is now {printable_text(self.issuer)}."
+        known_hosts = {urlsplit(url).netloc for url in before.urls.values()}
+        for name, url in self.urls.items():
+            previous_url = before.urls[name]
+            host = urlsplit(url).netloc
+            if url and host not in ({urlsplit(previous_url).netloc} if previous_url else known_hosts):
+                return f"The provider's {name} endpoint is now at {printable_text(host)}."
         return ""
 
 
 class EndpointsNotFound(Exception):
     """No endpoints were found; `sentence` says why, `tried` lists the requested documents."""
 
-    def __init__(self, sentence: str, tried: tuple[str, ...] = ()) -> None:
-        super().__init__(sentence, tried)
-        self.sentence = sentence
-        self.tried = tried
+    def __init__(self, message: str, requested_urls: tuple[str, ...] = ()) -> None:
+        super().__init__(message, requested_urls)
+        self.message = message
+        self.requested_urls = requested_urls
 
     def __str__(self) -> str:
-        return self.sentence
+        return self.message
 
 
-class _NotHere(Exception):
+class _WrongCandidate(Exception):
     """This candidate is not the provider; the text says what was found instead, if anything."""
 
 
-class _Redirected(_NotHere):
+class _CandidateRedirects(_WrongCandidate):
     """Some providers redirect every unknown path: reported only if nothing else is found."""
 
 
-def printable(name: object) -> str:
+def printable_text(name: object) -> str:
     """A name chosen by a third party, as one line of printable text.
 
     >>> printable("https://a" + chr(10) + "b")
     'https://a?b'
     """
-    text = str(name)[:MAX_NAME_LENGTH]
+    text = str(name)[:MAX_PRINTED_LENGTH]
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
-def candidates(url_idp: str, realm: str) -> list[str]:
+def issuer_candidates(url_idp: str, realm: str) -> list[str]:
     """The issuers that URL IdP and Realm may mean, the most likely first.
 
     >>> candidates("https://idp.example.com/realms/acme", "acme")[0]
@@ -110,8 +110,8 @@ def candidates(url_idp: str, realm: str) -> list[str]:
     >>> candidates("https://idp.example.com/", "acme")[:2]
     ['https://idp.example.com/realms/acme', 'https://idp.example.com/auth/realms/acme']
     """
-    base = base_of(url_idp)
-    if url_idp.endswith(WELL_KNOWN):
+    base = base_url(url_idp)
+    if url_idp.endswith(WELL_KNOWN_PATH):
         return [base]
     ends_in_realm = base.rpartition("/")[2] == realm
     patterns = ("realms/{}", "auth/realms/{}", "realm/{}", "{}/v2.0", "application/o/{}/", "oauth2/{}", "{}")
@@ -119,103 +119,103 @@ def candidates(url_idp: str, realm: str) -> list[str]:
     return list(dict.fromkeys([*([base] if ends_in_realm else []), *issuers, base]))
 
 
-def base_of(url_idp: str) -> str:
-    return url_idp.removesuffix(WELL_KNOWN) if url_idp.endswith(WELL_KNOWN) else url_idp.rstrip("/")
+def base_url(url_idp: str) -> str:
+    return url_idp.removesuffix(WELL_KNOWN_PATH) if url_idp.endswith(WELL_KNOWN_PATH) else url_idp.rstrip("/")
 
 
-def resolve(url_idp: str, realm: str, policy: Policy, deadline: Deadline) -> Endpoints:
+def discover(url_idp: str, realm: str, policy: Policy, deadline: Deadline) -> Endpoints:
     """The provider's endpoints; raises `EndpointsNotFound`."""
-    tried: list[str] = []
+    urls: list[str] = []
     mismatch = redirected = ""
-    for issuer in candidates(url_idp, realm):
-        address = issuer.rstrip("/") + WELL_KNOWN
-        tried.append(address)
+    for issuer in issuer_candidates(url_idp, realm):
+        url = issuer.rstrip("/") + WELL_KNOWN_PATH
+        urls.append(url)
         try:
-            return _read(_document(address, policy, deadline), issuer, policy)
-        except _Redirected as error:
+            return _parse_document(_fetch_document(url, policy, deadline), issuer, policy)
+        except _CandidateRedirects as error:
             redirected = redirected or str(error)
-        except _NotHere as error:
+        except _WrongCandidate as error:
             mismatch = mismatch or str(error)
         except EndpointsNotFound as error:
-            raise EndpointsNotFound(error.sentence, tuple(tried)) from None
+            raise EndpointsNotFound(error.message, tuple(urls)) from None
     if mismatch:
-        raise EndpointsNotFound(mismatch, tuple(tried))
+        raise EndpointsNotFound(mismatch, tuple(urls))
     try:
-        return _by_pattern(base_of(url_idp), realm, policy, deadline, tried)
+        return _build_endpoints(base_url(url_idp), realm, policy, deadline, urls)
     except EndpointsNotFound as error:
-        raise EndpointsNotFound(redirected or error.sentence, error.tried) from None
+        raise EndpointsNotFound(redirected or error.message, error.requested_urls) from None
 
 
-def _document(address: str, policy: Policy, deadline: Deadline) -> Mapping[str, Any]:
+def _fetch_document(url: str, policy: Policy, deadline: Deadline) -> Mapping[str, Any]:
     try:
-        answer = outbound.get(address, policy.within(deadline.left()))
-        if answer.status != 200:
-            raise _NotHere
-        document = answer.json()
+        response = outbound.get(url, policy.within(deadline.left()))
+        if response.status != 200:
+            raise _WrongCandidate
+        document = response.json()
     except TimeoutError:
         raise EndpointsNotFound(f"The provider was not found within {deadline.seconds:g} s.") from None
     except OutboundError as error:
-        if isinstance(error, OutboundRefused) or error.code in NO_CONNECTION:
+        if isinstance(error, OutboundRefused) or error.code in CONNECTION_ERRORS:
             raise EndpointsNotFound(error.message) from None
         # HTML pages that say "not found" with status 200 are common; a redirect is reported.
-        raise (_Redirected(error.message) if error.code == "redirected" else _NotHere()) from None
+        raise (_CandidateRedirects(error.message) if error.code == "redirected" else _WrongCandidate()) from None
     if not isinstance(document, dict) or "issuer" not in document:
-        raise _NotHere
+        raise _WrongCandidate
     return document
 
 
-def _read(document: Mapping[str, Any], candidate: str, policy: Policy) -> Endpoints:
+def _parse_document(document: Mapping[str, Any], candidate: str, policy: Policy) -> Endpoints:
     """ "Accept a document only if its `issuer` is the candidate itself (one trailing slash apart)." """
     issuer = document["issuer"]
     if not isinstance(issuer, str) or issuer not in (candidate, f"{candidate}/", candidate.removesuffix("/")):
-        raise _NotHere(
-            f"The provider's issuer is {printable(issuer)}. If this is the right provider, enter this address."
+        raise _WrongCandidate(
+            f"The provider's issuer is {printable_text(issuer)}. If it is correct, enter it as URL IdP."
         )
     return Endpoints(
         issuer=issuer,
-        authorization=_address(document, "authorization_endpoint", policy, is_required=True),
-        token=_address(document, "token_endpoint", policy),
-        jwks=_address(document, "jwks_uri", policy, is_required=True),
-        userinfo=_address(document, "userinfo_endpoint", policy),
-        end_session=_address(document, "end_session_endpoint", policy),
-        algorithms=_strings(document, "id_token_signing_alg_values_supported", ()),
-        token_auth_methods=_strings(document, "token_endpoint_auth_methods_supported", ("client_secret_basic",)),
+        authorization=_read_url(document, "authorization_endpoint", policy, is_required=True),
+        token=_read_url(document, "token_endpoint", policy),
+        jwks=_read_url(document, "jwks_uri", policy, is_required=True),
+        userinfo=_read_url(document, "userinfo_endpoint", policy),
+        end_session=_read_url(document, "end_session_endpoint", policy),
+        algorithms=_read_strings(document, "id_token_signing_alg_values_supported", ()),
+        token_auth_methods=_read_strings(document, "token_endpoint_auth_methods_supported", ("client_secret_basic",)),
         iss_in_response=document.get("authorization_response_iss_parameter_supported") is True,
     )
 
 
-def _address(document: Mapping[str, Any], name: str, policy: Policy, *, is_required: bool = False) -> str:
-    address = document.get(name)
-    if address is None and not is_required:
+def _read_url(document: Mapping[str, Any], name: str, policy: Policy, *, is_required: bool = False) -> str:
+    url = document.get(name)
+    if url is None and not is_required:
         return ""
-    if not isinstance(address, str):
-        raise EndpointsNotFound(f"The provider's document has no {name}.")
+    if not isinstance(url, str):
+        raise EndpointsNotFound(f"The provider's discovery document has no {name}.")
     try:
-        outbound.check_url(address, policy, allow_query=True)
-        return address
+        outbound.check_url(url, policy, allow_query=True)
+        return url
     except OutboundRefused as error:
         raise EndpointsNotFound(f"The provider's {name} cannot be used. {error.message}") from None
 
 
-def _strings(document: Mapping[str, Any], name: str, default: tuple[str, ...]) -> tuple[str, ...]:
+def _read_strings(document: Mapping[str, Any], name: str, default: tuple[str, ...]) -> tuple[str, ...]:
     values = document.get(name)
     if not isinstance(values, list):
         return default
     return tuple(value[:50] for value in values[:MAX_LIST_LENGTH] if isinstance(value, str))
 
 
-def _by_pattern(base: str, realm: str, policy: Policy, deadline: Deadline, tried: list[str]) -> Endpoints:
+def _build_endpoints(base: str, realm: str, policy: Policy, deadline: Deadline, urls: list[str]) -> Endpoints:
     """ "{idp_url}/realm/{realm}/protocol/{protocol}/auth": only if there is a key set."""
     issuer = f"{base}/realm/{realm}"
     prefix = f"{issuer}/protocol/openid-connect"
-    tried.append(f"{prefix}/certs")
+    urls.append(f"{prefix}/certs")
     try:
-        key_sets.fetch(f"{prefix}/certs", policy.within(deadline.left()))
+        key_sets.fetch_key_set(f"{prefix}/certs", policy.within(deadline.left()))
     except TimeoutError:
-        raise EndpointsNotFound(f"The provider was not found within {deadline.seconds:g} s.", tuple(tried)) from None
-    except key_sets.Unusable:
-        sentence = f"No discovery document found for realm “{realm}” at this URL. Check both; they are case-sensitive."
-        raise EndpointsNotFound(sentence, tuple(tried)) from None
+        raise EndpointsNotFound(f"The provider was not found within {deadline.seconds:g} s.", tuple(urls)) from None
+    except key_sets.UnusableKeySet:
+        message = f"No discovery document found for realm “{realm}” at this URL. Check both; they are case-sensitive."
+        raise EndpointsNotFound(message, tuple(urls)) from None
     return Endpoints(
         issuer=issuer,
         authorization=f"{prefix}/auth",
@@ -227,36 +227,40 @@ def _by_pattern(base: str, realm: str, policy: Policy, deadline: Deadline, tried
     )
 
 
-def policy() -> Policy:
+def provider_policy() -> Policy:
     """The operator's policy for calls to providers."""
     allowed: dict[str, Any] = settings.OUTBOUND_POLICY
     return Policy(**allowed)
 
 
 def rediscover(
-    setting: OidcSetting, *, may_move: bool = False, completes_entry: bool = False, deadline: Deadline | None = None
+    setting: OidcSetting,
+    *,
+    accepts_risky_change: bool = False,
+    completes_entry: bool = False,
+    deadline: Deadline | None = None,
 ) -> str:
     """Find the provider and store its endpoints. Return what an administrator should know, or an empty string.
 
     Makes network calls, so never call it in a transaction. "A changed issuer or host never applies by itself", only
     with `may_move`.
     """
-    setting.note(resolve_tried_at=timezone.now())
+    setting.update_unversioned(resolve_tried_at=timezone.now())
     try:
-        endpoints = resolve(*setting.pair, policy(), deadline or Deadline.after(ALTOGETHER_S))
+        endpoints = discover(*setting.pair, provider_policy(), deadline or Deadline.after(MAX_DISCOVERY_S))
     except EndpointsNotFound as error:
-        setting.note_of_pair(resolve_error=error.sentence)
-        return error.sentence
+        setting.update_for_pair(resolve_error=error.message)
+        return error.message
     known = setting.endpoints
-    if known is not None and not may_move and (moved := endpoints.moved_from(known)):
-        setting.note_of_pair(resolve_error=moved)
-        return moved
-    return "" if setting.store_endpoints(endpoints, completes_entry=completes_entry) else GONE
+    if known is not None and not accepts_risky_change and (risky_change := endpoints.risky_change_since(known)):
+        setting.update_for_pair(resolve_error=risky_change)
+        return risky_change
+    return "" if setting.store_endpoints(endpoints, completes_entry=completes_entry) else CONNECTION_REPLACED
 
 
-def ensure(setting: OidcSetting, deadline: Deadline | None = None) -> Endpoints:
+def ensure_endpoints(setting: OidcSetting, deadline: Deadline | None = None) -> Endpoints:
     """The endpoints for a sign-in. Unknown ones are looked up by one caller in 30 s."""
-    if setting.endpoints is None and setting.claim_lookup():
+    if setting.endpoints is None and setting.reserve_lookup():
         rediscover(setting, deadline=deadline)
     if setting.endpoints is None:
         raise SignInRefused(Refusal.PROVIDER_UNRESOLVED, setting.resolve_error)

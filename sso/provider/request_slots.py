@@ -13,17 +13,17 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from accounts.authentication.login_attempts import network
+from accounts.authentication.login_attempts import client_network
 from system import process_cache
 
 SLOTS = threading.BoundedSemaphore(2)
 SUSPECT_SLOT = threading.BoundedSemaphore(1)
 MAX_REJECTED = 5
-REJECTED_WITHIN_S = 60.0
-MAX_REMEMBERED = 1000
+REJECTED_WINDOW_S = 60.0
+MAX_SUSPECT_ADDRESSES = 1000
 # "The sign-in page answers within 6 s": for everything that one request does in its slot.
-ALTOGETHER_S = 6.0
-NONE_FREE = "Other requests to the provider are in progress. Try again in a moment."
+MAX_REQUEST_S = 6.0
+NO_SLOT_FREE = "Other requests to the provider are in progress. Try again in a moment."
 
 
 class NoSlotFree(Exception):
@@ -37,30 +37,30 @@ class SuspectAddresses:
         self._lock = threading.Lock()
         self._times: dict[str, deque[float]] = {}
 
-    def note(self, address: str) -> None:
+    def record_rejection(self, address: str) -> None:
         with self._lock:
-            times = self._times.pop(network(address), deque(maxlen=MAX_REJECTED))
+            times = self._times.pop(client_network(address), deque(maxlen=MAX_REJECTED))
             times.append(time.monotonic())
-            self._times[network(address)] = times
-            if len(self._times) > MAX_REMEMBERED:
+            self._times[client_network(address)] = times
+            if len(self._times) > MAX_SUSPECT_ADDRESSES:
                 del self._times[next(iter(self._times))]
 
     def __contains__(self, address: str) -> bool:
-        times = self._times.get(network(address))
-        return times is not None and len(times) == MAX_REJECTED and time.monotonic() - times[0] <= REJECTED_WITHIN_S
+        times = self._times.get(client_network(address))
+        return times is not None and len(times) == MAX_REJECTED and time.monotonic() - times[0] <= REJECTED_WINDOW_S
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self._times.clear()
 
 
-SUSPECTS = SuspectAddresses()
-process_cache.register("addresses with rejected codes", SUSPECTS.forget)
+SUSPECT_ADDRESSES = SuspectAddresses()
+process_cache.register("addresses with rejected codes", SUSPECT_ADDRESSES.clear)
 
 
 @contextmanager
 def request_slot(address: str = "") -> Iterator[None]:
     with ExitStack() as slots:
-        for semaphore in (SUSPECT_SLOT, SLOTS) if address in SUSPECTS else (SLOTS,):
+        for semaphore in (SUSPECT_SLOT, SLOTS) if address in SUSPECT_ADDRESSES else (SLOTS,):
             if not semaphore.acquire(blocking=False):
                 raise NoSlotFree
             slots.callback(semaphore.release)

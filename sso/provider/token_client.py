@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import quote, urlencode, urlsplit
 
-from sso.provider.discovery import Endpoints, policy
+from sso.provider.discovery import Endpoints, provider_policy
 from sso.refusals import Refusal, SignInRefused
 from system import encryption, outbound
 from system.outbound import OutboundError, OutboundResponse
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 CLIENT_ERRORS = ("invalid_client", "unauthorized_client")
 # Errors that may be gone at the next try.
 TEMPORARY_ERRORS = ("server_error", "temporarily_unavailable")
-ERROR_CODE = re.compile(r"[a-z_]{1,64}")
-SENDABLE = re.compile(r"[\x21-\x7e]{1,16384}")
+ERROR_CODE_PATTERN = re.compile(r"[a-z_]{1,64}")
+TOKEN_PATTERN = re.compile(r"[\x21-\x7e]{1,16384}")
 
 
 class Tokens(TypedDict):
@@ -28,17 +28,17 @@ class Tokens(TypedDict):
     access_token: str | None
 
 
-def redeem(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> Tokens:
+def redeem_code(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> Tokens:
     """Exchange a code for tokens; `payload` is the form of a token request, client id and secret included."""
-    answer = request_tokens(endpoints, payload, deadline)
-    if answer.status != 200:
-        raise rejected(answer)
-    document = json_object(answer, Refusal.TOKEN_ANSWER)
+    response = request_tokens(endpoints, payload, deadline)
+    if response.status != 200:
+        raise token_refusal(response)
+    document = parse_json_object(response, Refusal.TOKEN_ANSWER)
     id_token, access_token = document.get("id_token"), document.get("access_token")
     if not isinstance(id_token, str):
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The token endpoint returned no ID token.")
-    if access_token is not None and not (isinstance(access_token, str) and SENDABLE.fullmatch(access_token)):
-        raise SignInRefused(Refusal.TOKEN_ANSWER, "The access token is not a string that can be sent.")
+    if access_token is not None and not (isinstance(access_token, str) and TOKEN_PATTERN.fullmatch(access_token)):
+        raise SignInRefused(Refusal.TOKEN_ANSWER, "The access token is not a string of printable ASCII characters.")
     if str(document.get("token_type", "Bearer")).lower() != "bearer":
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The access token is not of type Bearer.")
     return Tokens(id_token=id_token, access_token=access_token)
@@ -49,10 +49,10 @@ def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: D
         raise SignInRefused(Refusal.PROVIDER_UNRESOLVED, "The provider has no token endpoint.")
     form = {name: value for name, value in payload.items() if value}
     headers: dict[str, str] = {}
-    if "client_secret" in form and takes_basic(endpoints):
-        headers["Authorization"] = basic(form.pop("client_id"), form.pop("client_secret"))
-    with provider_call(deadline, too_large=Refusal.TOKEN_ANSWER):
-        within = policy().within(deadline.left())
+    if "client_secret" in form and accepts_basic(endpoints):
+        headers["Authorization"] = basic_header(form.pop("client_id"), form.pop("client_secret"))
+    with provider_call(deadline, too_large_refusal=Refusal.TOKEN_ANSWER):
+        within = provider_policy().within(deadline.left())
         return outbound.post_form(endpoints.token, form, within, headers=headers, allow_query=True)
 
 
@@ -73,13 +73,13 @@ def client_secret(setting: "OidcSetting") -> str:
         raise SignInRefused(Refusal.NOT_AVAILABLE, str(error)) from None
 
 
-def takes_basic(endpoints: Endpoints) -> bool:
+def accepts_basic(endpoints: Endpoints) -> bool:
     """HTTP Basic, unless the provider accepts the secret only in the form."""
     methods = endpoints.token_auth_methods
     return "client_secret_basic" in methods or "client_secret_post" not in methods
 
 
-def basic(client_id: str, secret: str) -> str:
+def basic_header(client_id: str, secret: str) -> str:
     """Both are form-encoded first (RFC 6749, section 2.3.1).
 
     >>> basic("a b", "c:d")
@@ -89,60 +89,60 @@ def basic(client_id: str, secret: str) -> str:
     return "Basic " + base64.b64encode(pair.encode()).decode()
 
 
-def userinfo(endpoints: Endpoints, access_token: str | None, deadline: Deadline) -> Mapping[str, Any]:
+def fetch_userinfo(endpoints: Endpoints, access_token: str | None, deadline: Deadline) -> Mapping[str, Any]:
     """The user's data, apart from the ID token; empty if the provider has no such endpoint."""
     if not endpoints.userinfo:
         return {}
     if not access_token:
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The token endpoint returned no access token for userinfo.")
-    with provider_call(deadline, too_large=Refusal.USERINFO_ANSWER):
-        within = policy().within(deadline.left())
+    with provider_call(deadline, too_large_refusal=Refusal.USERINFO_ANSWER):
+        within = provider_policy().within(deadline.left())
         header = {"Authorization": f"Bearer {access_token}"}
-        answer = outbound.get(endpoints.userinfo, within, headers=header, allow_query=True)
-    if answer.status != 200:
-        if answer.status >= 500 or answer.status == 429:
-            raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, f"The userinfo endpoint answered {answer.status}.")
-        raise SignInRefused(Refusal.USERINFO_ANSWER, f"The userinfo endpoint answered {answer.status}.")
-    return json_object(answer, Refusal.USERINFO_ANSWER)
+        response = outbound.get(endpoints.userinfo, within, headers=header, allow_query=True)
+    if response.status != 200:
+        if response.status >= 500 or response.status == 429:
+            raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, f"The userinfo endpoint returned HTTP {response.status}.")
+        raise SignInRefused(Refusal.USERINFO_ANSWER, f"The userinfo endpoint returned HTTP {response.status}.")
+    return parse_json_object(response, Refusal.USERINFO_ANSWER)
 
 
 @contextmanager
-def provider_call(deadline: Deadline, *, too_large: Refusal) -> Iterator[None]:
+def provider_call(deadline: Deadline, *, too_large_refusal: Refusal) -> Iterator[None]:
     """Any failure counts as the provider being unavailable, except an answer that is too large."""
     try:
         yield
     except TimeoutError:
-        detail = f"The provider did not answer within {deadline.seconds:g} s."
+        detail = f"The provider did not respond within {deadline.seconds:g} s."
         raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, detail) from None
     except OutboundError as error:
-        refusal = too_large if error.code == "too_large" else Refusal.PROVIDER_UNAVAILABLE
+        refusal = too_large_refusal if error.code == "too_large" else Refusal.PROVIDER_UNAVAILABLE
         raise SignInRefused(refusal, error.message) from None
 
 
-def rejected(answer: OutboundResponse) -> SignInRefused:
+def token_refusal(response: OutboundResponse) -> SignInRefused:
     """Why the token endpoint returned no tokens."""
-    if answer.status >= 500 or answer.status == 429:
-        return SignInRefused(Refusal.PROVIDER_UNAVAILABLE, f"The token endpoint answered {answer.status}.")
-    error = error_of(answer)
+    if response.status >= 500 or response.status == 429:
+        return SignInRefused(Refusal.PROVIDER_UNAVAILABLE, f"The token endpoint returned HTTP {response.status}.")
+    error = error_code(response)
     refusal = Refusal.CLIENT_REJECTED if error in CLIENT_ERRORS else Refusal.CODE_REJECTED
-    return SignInRefused(refusal, f"The token endpoint answered {answer.status}, {error or 'without a reason'}.")
+    return SignInRefused(refusal, f"The token endpoint returned HTTP {response.status}, {error or 'no error code'}.")
 
 
-def error_of(answer: OutboundResponse) -> str:
+def error_code(response: OutboundResponse) -> str:
     """The token endpoint's error code; its free text is never kept."""
     try:
-        document = answer.json()
+        document = response.json()
     except OutboundError:
         return ""
     error = document.get("error") if isinstance(document, dict) else None
-    return error if isinstance(error, str) and ERROR_CODE.fullmatch(error) else ""
+    return error if isinstance(error, str) and ERROR_CODE_PATTERN.fullmatch(error) else ""
 
 
-def json_object(answer: OutboundResponse, refusal: Refusal) -> Mapping[str, Any]:
+def parse_json_object(response: OutboundResponse, refusal: Refusal) -> Mapping[str, Any]:
     try:
-        document = answer.json()
+        document = response.json()
     except OutboundError as error:
         raise SignInRefused(refusal, error.message) from None
     if not isinstance(document, dict):
-        raise SignInRefused(refusal, "The answer is not a JSON object.")
+        raise SignInRefused(refusal, "The response is not a JSON object.")
     return document

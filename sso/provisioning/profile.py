@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accounts.normalisation import composed
-from sso.provisioning.user_matching import INVISIBLE, is_email, is_login
+from sso.provisioning.user_matching import INVISIBLE_CATEGORIES, is_email, is_login
 from sso.refusals import Refusal, SignInRefused
 
 # Longer text is cut in these columns and refused in login and email.
@@ -32,7 +32,7 @@ class Profile:
         return self.values[column]
 
 
-def read(fields: Mapping[str, Any]) -> Profile:
+def validate_profile(fields: Mapping[str, Any]) -> Profile:
     """
     >>> read({"login": "ann", "email": ["x"], "first_name": "Ann\\x07"})
     Profile(values={'login': 'ann', 'first_name': 'Ann'}, notes=('email is not text.',))
@@ -44,7 +44,7 @@ def read(fields: Mapping[str, Any]) -> Profile:
         if isinstance(value, bool | list | dict):
             notes.append(f"{name} is not text.")
         elif name not in VALIDATORS:
-            values[name] = visible(composed(str(value)))[: MAX_LENGTHS[name]].strip()
+            values[name] = remove_invisible(composed(str(value)))[: MAX_LENGTHS[name]].strip()
         elif isinstance(value, str) and VALIDATORS[name](composed(value)):
             values[name] = composed(value)  # as it is stored
         else:
@@ -52,8 +52,8 @@ def read(fields: Mapping[str, Any]) -> Profile:
     return Profile(values, tuple(notes))
 
 
-def visible(text: str) -> str:
-    return "".join(character for character in text if unicodedata.category(character) not in INVISIBLE)
+def remove_invisible(text: str) -> str:
+    return "".join(character for character in text if unicodedata.category(character) not in INVISIBLE_CATEGORIES)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class RoleNames:
     """The provider's names for the user's roles that are valid role names here."""
 
     names: tuple[str, ...] = ()
-    unusable: int = 0
+    invalid_count: int = 0
     """How many were not names, were too long or exceeded the limit."""
 
 
@@ -73,19 +73,19 @@ def role_names(claims: Mapping[str, Any], paths: str, client_id: str) -> RoleNam
     """
     claim_paths = [path.strip() for path in paths.split(",") if path.strip()] or ROLE_CLAIMS
     roles: dict[Any, None] = {}
-    unusable = 0
+    invalid_count = 0
     for path in claim_paths:
-        value = value_at(claims, path, client_id)
+        value = claim_at(claims, path, client_id)
         for name in [value] if isinstance(value, str) else value if isinstance(value, list) else ():
             if is_role_name(name):
                 roles[name] = None
             else:
-                unusable += 1
+                invalid_count += 1
     names = tuple(roles)
-    return RoleNames(names[:MAX_ROLES], unusable + max(0, len(names) - MAX_ROLES))
+    return RoleNames(names[:MAX_ROLES], invalid_count + max(0, len(names) - MAX_ROLES))
 
 
-def value_at(claims: Mapping[str, Any], path: str, client_id: str) -> Any:
+def claim_at(claims: Mapping[str, Any], path: str, client_id: str) -> Any:
     """The value at a dotted path. A claim whose own name contains dots (a URL) takes precedence.
 
     >>> value_at({"resource_access": {"my.app": {"roles": ["a"]}}}, "resource_access.<client>.roles", "my.app")
@@ -101,5 +101,8 @@ def value_at(claims: Mapping[str, Any], path: str, client_id: str) -> Any:
 
 def is_role_name(name: object) -> bool:
     return (
-        isinstance(name, str) and 1 <= len(name) <= MAX_ROLE_LENGTH and name == name.strip() and visible(name) == name
+        isinstance(name, str)
+        and 1 <= len(name) <= MAX_ROLE_LENGTH
+        and name == name.strip()
+        and remove_invisible(name) == name
     )

@@ -18,7 +18,7 @@ from accounts import provisioning
 from accounts.models import User
 from accounts.privileges import privilege_guard
 from accounts.provisioning import AccountNotCreated, RoleChange
-from sso.connections.approval import DECISIVE
+from sso.connections.approval import SECURITY_COLUMNS
 from sso.models import IdentityLink, OidcSetting
 from sso.provisioning import profile, user_matching
 from sso.provisioning.profile import Profile
@@ -33,7 +33,7 @@ from system.records import acting_user
 T = TypeVar("T")
 
 # Of two first sign-ins at once, the second finds at its next try what the first has created.
-TRIES = 3
+MAX_TRIES = 3
 # Values of the protocol, which are of no use to a script.
 PROTOCOL_CLAIMS = frozenset(("nonce", "at_hash", "c_hash", "s_hash"))
 
@@ -52,7 +52,7 @@ class SignInResult:
         refused = ", ".join(self.role_change.refused)
         sentences = [
             "The account was created." if self.is_new else "",
-            f"Roles not granted, because providers cannot grant them: {refused}." if refused else "",
+            f"These roles were not granted because a provider cannot grant them: {refused}." if refused else "",
             *self.notes,
         ]
         return " ".join(filter(None, sentences))
@@ -80,9 +80,9 @@ class AccountProvisioning:
     def prepare(cls, setting: OidcSetting, claims: Mapping[str, Any], deadline: Deadline) -> "AccountProvisioning":
         """Run the script, before any transaction."""
         # First, because an administrator who looks for the reason of a failure needs the claims that failed.
-        setting.remember_claims(script_claims(claims))
-        comparison = comparison_of(setting)
-        return cls(setting, claims, profile.read(run_script(setting.script, claims, deadline)), comparison)
+        setting.store_claims(script_claims(claims))
+        comparison = comparison_for(setting)
+        return cls(setting, claims, profile.validate_profile(run_script(setting.script, claims, deadline)), comparison)
 
     @property
     def issuer(self) -> str:
@@ -117,7 +117,7 @@ class AccountProvisioning:
             raise IntegrityError("created by another sign-in in the meantime")
         self._check_email_is_free()
         try:
-            return provisioning.create(self.profile.values)
+            return provisioning.create_account(self.profile.values)
         except AccountNotCreated as error:
             raise SignInRefused(Refusal[error.code.upper()], error.detail) from None
 
@@ -129,13 +129,13 @@ class AccountProvisioning:
             raise SignInRefused(Refusal.USER_INACTIVE, f"The account {user.login} is not active.")
         role_change, notes = RoleChange(), self.profile.notes
         if self.setting.update_data_when_login and not is_new:
-            notes += tuple(provisioning.update(user, self._verified_values()))
+            notes += tuple(provisioning.update_account(user, self._verified_values()))
         if link.is_email_unverified and self.has_verified_email:
             link.mark_email_verified(self.profile.values.get("email", ""))
         if self.setting.enable_role_mapping and (is_new or self.setting.update_data_when_login):
             roles = profile.role_names(self.claims, self.setting.role_claim, self.setting.client_id)
             role_change = provisioning.sync_provider_roles(user, roles.names)
-            notes += (f"{roles.unusable} roles have no valid name.",) if roles.unusable else ()
+            notes += (f"Ignored {roles.invalid_count} invalid role name(s).",) if roles.invalid_count else ()
         check_approval(self.setting, link)
         return SignInResult(user, is_new, role_change, notes)
 
@@ -172,7 +172,7 @@ class AccountProvisioning:
             candidates = users.annotate(folded=Lower(column)).filter(folded=Lower(Value(value)))
         by_id = {user.pk: user for user in candidates}
         accounts = [Account(pk, getattr(user, column)) for pk, user in by_id.items()]
-        sys_id = user_matching.find(value, accounts, self.comparison)
+        sys_id = user_matching.find_account(value, accounts, self.comparison)
         return by_id[sys_id] if sys_id else None
 
     def _check_email_is_free(self) -> None:
@@ -188,37 +188,37 @@ class AccountProvisioning:
         return {name: value for name, value in values.items() if name != "email" or self.has_verified_email}
 
 
-def in_one_transaction(prepared: AccountProvisioning, work: Callable[[AccountProvisioning], T]) -> T:
+def run_in_transaction(prepared: AccountProvisioning, work: Callable[[AccountProvisioning], T]) -> T:
     """Do the work with the connection as it is stored now, and once more if another sign-in created the same record."""
     with acting_user.acting_as(None):
-        for _ in range(TRIES):
+        for _ in range(MAX_TRIES):
             try:
                 with transaction.atomic():
-                    return work(replace(prepared, setting=unchanged(prepared.setting)))
+                    return work(replace(prepared, setting=reload_unchanged(prepared.setting)))
             except IntegrityError:
                 continue
     raise SignInRefused(Refusal.TOO_BUSY, "Other sign-ins kept creating the same account or role.")
 
 
-def unchanged(setting: OidcSetting) -> OidcSetting:
+def reload_unchanged(setting: OidcSetting) -> OidcSetting:
     """The connection as it is stored, if the claims would still be accepted with it."""
     current = OidcSetting.objects.filter(pk=setting.pk, active=True).first()
     if current is None:
         raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was deactivated during the sign-in.")
-    if any(getattr(current, name) != getattr(setting, name) for name in ("issuer", *DECISIVE)):
+    if any(getattr(current, name) != getattr(setting, name) for name in ("issuer", *SECURITY_COLUMNS)):
         raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was changed during the sign-in.")
     current.needs_approval |= setting.needs_approval
     return current
 
 
-def preview(setting: OidcSetting, source: str, claims: Mapping[str, Any]) -> Preview:
+def preview_sign_in(setting: OidcSetting, source: str, claims: Mapping[str, Any]) -> Preview:
     """The same steps with this script, rolled back; `setting.needs_approval` is what would apply."""
     fields: dict[str, Any] = {}
     try:
-        comparison = comparison_of(setting)
+        comparison = comparison_for(setting)
         fields = run_script(source, claims)
         with acting_user.acting_as(None), transaction.atomic():
-            sign_in = AccountProvisioning(setting, claims, profile.read(fields), comparison)
+            sign_in = AccountProvisioning(setting, claims, profile.validate_profile(fields), comparison)
             user = sign_in.find_user()
             result = sign_in.complete(user or sign_in.create_user(), is_new=user is None)
             transaction.set_rollback(True)
@@ -231,11 +231,11 @@ def preview(setting: OidcSetting, source: str, claims: Mapping[str, Any]) -> Pre
     return Preview(fields, result)
 
 
-def comparison_of(setting: OidcSetting) -> Comparison:
-    comparison = user_matching.comparison(
-        ignores_case=setting.ignore_case, case_counts=bool(properties.get(properties.CASE_SENSITIVE))
+def comparison_for(setting: OidcSetting) -> Comparison:
+    comparison = user_matching.choose_comparison(
+        ignores_case=setting.ignore_case, is_case_sensitive=bool(properties.get(properties.CASE_SENSITIVE))
     )
-    user_matching.refuse_nobody(comparison)
+    user_matching.check_sign_in_possible(comparison)
     return comparison
 
 
@@ -245,7 +245,7 @@ def script_claims(claims: Mapping[str, Any]) -> dict[str, Any]:
 
 def run_script(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:
     try:
-        return mapping_script.run(source, script_claims(claims), deadline)
+        return mapping_script.map_claims(source, script_claims(claims), deadline)
     except ScriptNotRun as error:
         raise SignInRefused(Refusal.TOO_BUSY, str(error)) from None
     except ScriptFailed as error:

@@ -19,11 +19,11 @@ from sso.refusals import Refusal, SignInRefused
 MAX_EMAIL_LENGTH = 254
 MAX_LOGIN_LENGTH = 150
 # One at sign, no invisible characters, a domain of plain labels: the addresses that an account can have.
-LOCAL = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
-LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-EMAIL = re.compile(rf"(?=.{{1,64}}@){LOCAL}@{LABEL}(?:\.{LABEL})*")
+LOCAL_PART = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
+DOMAIN_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+EMAIL_PATTERN = re.compile(rf"(?=.{{1,64}}@){LOCAL_PART}@{DOMAIN_LABEL}(?:\.{DOMAIN_LABEL})*")
 # Control, format, surrogate, private use, unassigned, line and paragraph separators.
-INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+INVISIBLE_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 
 class Comparison(Enum):
@@ -32,9 +32,9 @@ class Comparison(Enum):
     NOBODY = "nobody"
 
 
-def comparison(*, ignores_case: bool, case_counts: bool) -> Comparison:
+def choose_comparison(*, ignores_case: bool, is_case_sensitive: bool) -> Comparison:
     """The row of the table above."""
-    if not case_counts:
+    if not is_case_sensitive:
         return Comparison.FOLDED
     return Comparison.NOBODY if ignores_case else Comparison.EXACT
 
@@ -47,7 +47,7 @@ class Account:
     value: str
 
 
-def folded(text: str) -> str:
+def fold_case(text: str) -> str:
     """The form in which two values are compared if case does not count. Never upper case.
 
     >>> folded("MIKE") == folded("mike"), folded("m\u0131ke") == folded("MIKE")
@@ -56,7 +56,7 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.lower()).casefold())
 
 
-def is_same(one: str, other: str, comparison: Comparison) -> bool:
+def is_same_value(one: str, other: str, comparison: Comparison) -> bool:
     """Folding never makes non-ASCII characters equal to ASCII ones: a Kelvin sign is not a k.
 
     >>> is_same("Karl", "karl", Comparison.FOLDED), is_same("\u212aarl", "karl", Comparison.FOLDED)
@@ -64,21 +64,24 @@ def is_same(one: str, other: str, comparison: Comparison) -> bool:
     """
     if comparison is Comparison.EXACT:
         return composed(one) == composed(other)
-    return comparison is Comparison.FOLDED and one.isascii() == other.isascii() and folded(one) == folded(other)
+    return comparison is Comparison.FOLDED and one.isascii() == other.isascii() and fold_case(one) == fold_case(other)
 
 
-def refuse_nobody(comparison: Comparison) -> None:
+def check_sign_in_possible(comparison: Comparison) -> None:
     """Under this rule nobody is authorized, so it is checked before anything else."""
     if comparison is Comparison.NOBODY:
-        raise SignInRefused(Refusal.CASE_RULE, "Ignore case is selected, but the system property makes case count.")
+        raise SignInRefused(
+            Refusal.CASE_RULE,
+            "Ignore case sensitivity is selected, but the property svc.login.username.sensitivity.enabled is true.",
+        )
 
 
-def find(value: str, accounts: Iterable[Account], comparison: Comparison) -> str | None:
+def find_account(value: str, accounts: Iterable[Account], comparison: Comparison) -> str | None:
     """The id of the one matching account, or None; refused if several match."""
-    refuse_nobody(comparison)
-    same = [account for account in accounts if is_same(value, account.value, comparison)]
-    exact = [account for account in same if account.value == value]
-    matches = exact or same
+    check_sign_in_possible(comparison)
+    similar = [account for account in accounts if is_same_value(value, account.value, comparison)]
+    exact = [account for account in similar if account.value == value]
+    matches = exact or similar
     if len(matches) > 1:
         raise SignInRefused(Refusal.USER_AMBIGUOUS, f"{len(matches)} accounts match.")
     return matches[0].sys_id if matches else None
@@ -89,7 +92,7 @@ def is_email(value: str) -> bool:
     >>> is_email("ann@example.com"), is_email("a@b@victim"), is_email("ann@example.com."), is_email(" ann@example.com")
     (True, False, False, False)
     """
-    return len(value) <= MAX_EMAIL_LENGTH and EMAIL.fullmatch(value) is not None
+    return len(value) <= MAX_EMAIL_LENGTH and EMAIL_PATTERN.fullmatch(value) is not None
 
 
 def is_login(value: str) -> bool:
@@ -101,7 +104,7 @@ def is_login(value: str) -> bool:
         1 <= len(value) <= MAX_LOGIN_LENGTH
         and value == value.strip()
         and ":" not in value
-        and not any(unicodedata.category(character) in INVISIBLE for character in value)
+        and not any(unicodedata.category(character) in INVISIBLE_CATEGORIES for character in value)
     )
 
 

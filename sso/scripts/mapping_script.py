@@ -17,7 +17,7 @@ from system.outbound.deadline import Deadline
 from system.outbound.errors import OutboundFailed
 from system.outbound.strict_json import parse_json
 
-DEFAULT = """function map(claims) {
+DEFAULT_SCRIPT = """function map(claims) {
   return {
     email: claims.email,
     login: claims.preferred_username || claims.email
@@ -25,21 +25,21 @@ DEFAULT = """function map(claims) {
 }
 """
 # What a script may set: "user fields between the provider and the service". Never password, roles, active, flags, ids.
-COLUMNS = ("login", "email", "first_name", "last_name", "phone")
+SCRIPT_COLUMNS = ("login", "email", "first_name", "last_name", "phone")
 
 MAX_SOURCE_LENGTH = 32 * 1024
 MAX_CLAIMS_LENGTH = 256 * 1024
 MAX_OUTPUT_LENGTH = 256 * 1024
-TIME_S = 1.0
+MAX_RUN_S = 1.0
 # For starting the interpreter, which on a busy machine takes longer than any script.
-START_S = 5.0
-MEMORY = 256 * 1024 * 1024
-CPU_S = 2
-PROGRAM = Path(__file__).with_name("program.py")
-LIMITS = sandbox.RunLimits(memory=MEMORY, cpu_s=CPU_S, run_s=TIME_S, output=MAX_OUTPUT_LENGTH)
+MAX_START_S = 5.0
+MAX_MEMORY_BYTES = 256 * 1024 * 1024
+MAX_CPU_S = 2
+PROGRAM_PATH = Path(__file__).with_name("program.py")
+SANDBOX_LIMITS = sandbox.RunLimits(memory=MAX_MEMORY_BYTES, cpu_s=MAX_CPU_S, run_s=MAX_RUN_S, output=MAX_OUTPUT_LENGTH)
 
 # Claims as most providers send them, for a first run when a script is saved.
-SAMPLE = {
+SAMPLE_CLAIMS = {
     "sub": "248289761001",
     "email": "jane.doe@example.com",
     "email_verified": True,
@@ -65,9 +65,9 @@ class ScriptFailed(Exception):
     `at` is "load" (it does not parse, or has no `map`), "map" (it throws), "answer" (what it returns) or "limit".
     """
 
-    def __init__(self, reason: str, at: str) -> None:
+    def __init__(self, reason: str, step: str) -> None:
         super().__init__(reason)
-        self.at = at
+        self.step = step
 
 
 class ScriptNotRun(ScriptFailed):
@@ -77,7 +77,7 @@ class ScriptNotRun(ScriptFailed):
         super().__init__(reason, "limit")
 
 
-def check(source: str) -> None:
+def check_script(source: str) -> None:
     """Refuse what cannot be a script: too long, not parsing, without `map`, or setting what no script may set.
 
     That it throws on our sample is no reason: what this provider sends cannot be known here.
@@ -87,37 +87,37 @@ def check(source: str) -> None:
     except UnicodeEncodeError:
         size = -1
     if size < 0 or "\0" in source:
-        raise ScriptRefused("The script holds a character that cannot be stored.")
+        raise ScriptRefused("The script contains a character that cannot be stored.")
     if size > MAX_SOURCE_LENGTH:
         raise ScriptRefused(f"The script is longer than {MAX_SOURCE_LENGTH // 1024} KB.")
     try:
-        values = run_all(source, SAMPLE)
+        values = call_script(source, SAMPLE_CLAIMS)
     except ScriptFailed as error:
-        if error.at == "map":
+        if error.step == "map":
             return
-        raise ScriptRefused(f"The script does not run. {error}") from None
-    if others := sorted(set(values) - set(COLUMNS)):
-        raise ScriptRefused(f"A script sets {', '.join(COLUMNS)}, but this one sets {', '.join(others)[:100]}.")
+        raise ScriptRefused(f"The script check failed. {error}") from None
+    if others := sorted(set(values) - set(SCRIPT_COLUMNS)):
+        raise ScriptRefused(f"A script can set only {', '.join(SCRIPT_COLUMNS)}, not {', '.join(others)[:100]}.")
 
 
-def run(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:
+def map_claims(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:
     """The columns that the script sets, whatever their values; others are left out."""
-    values = run_all(source, claims, deadline)
-    return {name: values[name] for name in COLUMNS if name in values}
+    values = call_script(source, claims, deadline)
+    return {name: values[name] for name in SCRIPT_COLUMNS if name in values}
 
 
-def run_all(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:
+def call_script(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:
     text = json.dumps(dict(claims))
     if len(text) > MAX_CLAIMS_LENGTH:
         raise ScriptFailed("The claims are too large.", "limit")
     request = json.dumps({"source": source, "claims": text}).encode()
-    answer = read(in_sandbox(request, deadline or Deadline.after(START_S + TIME_S)))
-    if not isinstance(answer.get("result"), str):
-        raise ScriptFailed(str(answer.get("failed", "It failed without a reason.")), str(answer.get("at", "limit")))
-    return read(answer["result"].encode(errors="surrogatepass"))
+    outcome = parse_output(run_in_sandbox(request, deadline or Deadline.after(MAX_START_S + MAX_RUN_S)))
+    if not isinstance(outcome.get("result"), str):
+        raise ScriptFailed(str(outcome.get("failed", "The script failed.")), str(outcome.get("at", "limit")))
+    return parse_output(outcome["result"].encode(errors="surrogatepass"))
 
 
-def read(output: bytes) -> dict[str, Any]:
+def parse_output(output: bytes) -> dict[str, Any]:
     """Parses the child's output strictly, because nothing in it is trusted."""
     try:
         result = parse_json(output)
@@ -128,13 +128,17 @@ def read(output: bytes) -> dict[str, Any]:
     return result
 
 
-def in_sandbox(request: bytes, deadline: Deadline) -> bytes:
+def run_in_sandbox(request: bytes, deadline: Deadline) -> bytes:
     engine = importlib.util.find_spec("_quickjs")
     assert engine is not None and engine.origin is not None
-    left_s = time_left(deadline)
+    available_s = remaining_s(deadline)
     try:
         result = sandbox.run(
-            PROGRAM, [str(Path(engine.origin).parent)], request, LIMITS, deadline=time.monotonic() + left_s
+            PROGRAM_PATH,
+            [str(Path(engine.origin).parent)],
+            request,
+            SANDBOX_LIMITS,
+            deadline=time.monotonic() + available_s,
         )
     except OSError:  # out of processes or memory
         raise ScriptNotRun("The script engine could not be started.") from None
@@ -142,15 +146,15 @@ def in_sandbox(request: bytes, deadline: Deadline) -> bytes:
         return result.output
     if not result.was_ready:
         raise ScriptNotRun("The script engine did not start.")
-    if result.was_starved or (result.was_killed and result.run_s < TIME_S):
-        raise ScriptNotRun(f"It was stopped after {result.run_s:.2f} s; it had used {result.cpu_s:.2f} s of CPU time.")
+    if result.was_starved or (result.was_killed and result.run_s < MAX_RUN_S):
+        raise ScriptNotRun(f"The script was stopped after {result.run_s:.2f} s ({result.cpu_s:.2f} s of CPU time).")
     if result.was_killed:
-        raise ScriptFailed(f"It was stopped after {TIME_S:g} s.", "limit")
-    raise ScriptFailed("It needs too much memory or time.", "limit")
+        raise ScriptFailed(f"The script was stopped after {MAX_RUN_S:g} s.", "limit")
+    raise ScriptFailed("The script needs too much memory or time.", "limit")
 
 
-def time_left(deadline: Deadline) -> float:
+def remaining_s(deadline: Deadline) -> float:
     try:
-        return min(START_S + TIME_S, deadline.left())
+        return min(MAX_START_S + MAX_RUN_S, deadline.left())
     except TimeoutError:
         raise ScriptNotRun(f"The sign-in took {deadline.seconds:g} s, so no time was left for the script.") from None

@@ -9,34 +9,34 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-ENGINE_MEMORY = 48 * 1024 * 1024
-STACK = 512 * 1024
-MAX_ANSWER = 64 * 1024
-MAX_REASON = 300
+ENGINE_MEMORY_BYTES = 48 * 1024 * 1024
+STACK_BYTES = 512 * 1024
+MAX_RESULT_LENGTH = 64 * 1024
+MAX_REASON_LENGTH = 300
 
 # The claims go in as text and the result comes out as text: no object of the script ever meets Python.
-RUN = """(typeof map === "function") ? JSON.stringify(map(JSON.parse(claims_as_text))) : undefined"""
+CALL_MAP = """(typeof map === "function") ? JSON.stringify(map(JSON.parse(claims_as_text))) : undefined"""
 
 
-def answer(engine: Any, source: str, claims: str) -> dict[str, str]:
+def call_map(engine: Any, source: str, claims: str) -> dict[str, str]:
     """What the script makes of the claims, or at which step it fails and why."""
     context = engine.Context()
-    context.set_memory_limit(ENGINE_MEMORY)
-    context.set_max_stack_size(STACK)
+    context.set_memory_limit(ENGINE_MEMORY_BYTES)
+    context.set_max_stack_size(STACK_BYTES)
     step = "load"
     try:
         context.eval(source)
         step = "map"
         context.set("claims_as_text", claims)
-        result = context.eval(RUN)
+        result = context.eval(CALL_MAP)
     except (engine.JSException, MemoryError) as error:
-        reason = str(error).strip().split("\n", 1)[0][:MAX_REASON]
+        reason = str(error).strip().split("\n", 1)[0][:MAX_REASON_LENGTH]
         # Too much recursion or memory does not depend on these claims.
-        is_limit = isinstance(error, (MemoryError, engine.StackOverflow)) or reason.startswith("InternalError")
-        return {"failed": reason or "out of memory", "at": "limit" if is_limit else step}
+        is_limit_reached = isinstance(error, (MemoryError, engine.StackOverflow)) or reason.startswith("InternalError")
+        return {"failed": reason or "out of memory", "at": "limit" if is_limit_reached else step}
     if not isinstance(result, str):
         return {"failed": "The script has no function map(claims) that returns an object.", "at": "load"}
-    if len(result) > MAX_ANSWER:
+    if len(result) > MAX_RESULT_LENGTH:
         return {"failed": "The result is too large.", "at": "limit"}
     return {"result": result}
 
@@ -47,6 +47,6 @@ def prepare(arguments: list[str]) -> Callable[[bytes], bytes]:
 
     def run(data: bytes) -> bytes:
         request = json.loads(data)
-        return json.dumps(answer(engine, request["source"], request["claims"])).encode()
+        return json.dumps(call_map(engine, request["source"], request["claims"])).encode()
 
     return run

@@ -24,8 +24,8 @@ MAX_TOKEN_LENGTH = 16 * 1024
 MAX_KID_LENGTH = 256
 MAX_SUB_LENGTH = 255
 LEEWAY_S = 60
-OLDEST_S = 600
-LAST_TIME = 253_402_300_799  # the end of the year 9999; later values are invalid
+MAX_TOKEN_AGE_S = 600
+MAX_TIME = 253_402_300_799  # the end of the year 9999; later values are invalid
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 
 # For each algorithm: the type of its key, the curve, and the hash of at_hash.
@@ -35,8 +35,8 @@ ALGORITHMS: dict[str, tuple[str, str | None, str]] = {
     "ES256": ("EC", "P-256", "sha256"),
     "EdDSA": ("OKP", "Ed25519", "sha512"),
 }
-SIGNATURES = jwt.PyJWS(algorithms=list(ALGORITHMS), options={"enforce_minimum_key_length": True})
-SEGMENT = re.compile(r"[A-Za-z0-9_-]*")
+JWS = jwt.PyJWS(algorithms=list(ALGORITHMS), options={"enforce_minimum_key_length": True})
+SEGMENT_PATTERN = re.compile(r"[A-Za-z0-9_-]*")
 
 Claims = dict[str, Any]
 Key = Mapping[str, Any]
@@ -50,7 +50,7 @@ class UnknownKey(SignInRefused):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expected:
+class ExpectedToken:
     """What a token must contain. `nonce_hash` and `access_token` are those of the sign-in attempt."""
 
     issuer: str
@@ -63,33 +63,33 @@ class Expected:
     needs_at_hash: bool = False
 
 
-def hashed(nonce: str) -> str:
-    """The stored form of a nonce."""
-    return hashlib.sha256(nonce.encode()).hexdigest()
+def sha256_hex(text: str) -> str:
+    """The stored form of a nonce or state."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def check(token: str, expected: Expected, keys: Iterable[Key]) -> Claims:
+def check_id_token(token: str, expected: ExpectedToken, keys: Iterable[Key]) -> Claims:
     """The claims of a valid ID token; raises `SignInRefused`."""
-    claims, algorithm = signed_claims(token, expected, keys, types=("jwt",))
+    claims, algorithm = verify_signature(token, expected, keys, types=("jwt",))
     if "events" in claims:
         raise SignInRefused(Refusal.TOKEN_KIND, "This is a logout token.")
     check_origin(claims, expected)
     check_times(claims, expected.now)
     nonce = claims.get("nonce")
-    if not isinstance(nonce, str) or hashed(nonce) != expected.nonce_hash:
-        raise SignInRefused(Refusal.TOKEN_NONCE, "The nonce is not the one of this attempt.")
+    if not isinstance(nonce, str) or sha256_hex(nonce) != expected.nonce_hash:
+        raise SignInRefused(Refusal.TOKEN_NONCE, "The nonce does not match this sign-in attempt.")
     sub = claims.get("sub")
     if not isinstance(sub, str) or not 1 <= len(sub) <= MAX_SUB_LENGTH:
         raise SignInRefused(
-            Refusal.TOKEN_SUBJECT, f"The subject is missing, empty or over {MAX_SUB_LENGTH} characters."
+            Refusal.TOKEN_SUBJECT, f"The subject is missing, empty or longer than {MAX_SUB_LENGTH} characters."
         )
     check_at_hash(claims, expected, algorithm)
     return claims
 
 
-def check_logout(token: str, expected: Expected, keys: Iterable[Key]) -> Claims:
+def check_logout_token(token: str, expected: ExpectedToken, keys: Iterable[Key]) -> Claims:
     """The claims of a valid logout token (OpenID Connect Back-Channel Logout, section 2.6); raises `SignInRefused`."""
-    claims, _ = signed_claims(token, expected, keys, types=("jwt", "logout+jwt"))
+    claims, _ = verify_signature(token, expected, keys, types=("jwt", "logout+jwt"))
     check_origin(claims, expected)
     check_times(claims, expected.now)
     events = claims.get("events")
@@ -107,19 +107,21 @@ def check_logout(token: str, expected: Expected, keys: Iterable[Key]) -> Claims:
 
 def unverified_issuer(token: str) -> str:
     """The issuer that a token names: used only to choose the keys that must then verify it."""
-    _, payload, _ = segments(token)
-    issuer = json_object(payload).get("iss")
+    _, payload, _ = split_token(token)
+    issuer = parse_json_object(payload).get("iss")
     return issuer if isinstance(issuer, str) else ""
 
 
-def signed_claims(token: str, expected: Expected, keys: Iterable[Key], types: Collection[str]) -> tuple[Claims, str]:
+def verify_signature(
+    token: str, expected: ExpectedToken, keys: Iterable[Key], types: Collection[str]
+) -> tuple[Claims, str]:
     """The claims and the algorithm of a token with a valid signature."""
-    header = json_object(segments(token)[0])
+    header = parse_json_object(split_token(token)[0])
     algorithm = check_header(header, expected.algorithms, types)
     kid = header.get("kid")
-    key = key_for(kid, algorithm, keys)
+    key = select_key(kid, algorithm, keys)
     try:
-        payload = SIGNATURES.decode(token, jwt.PyJWK(dict(key), algorithm), algorithms=[algorithm])
+        payload = JWS.decode(token, jwt.PyJWK(dict(key), algorithm), algorithms=[algorithm])
     except jwt.InvalidSignatureError:
         if kid is None:  # a provider without kids may have replaced its only key
             raise UnknownKey("The signature does not match the only stored key.") from None
@@ -128,30 +130,30 @@ def signed_claims(token: str, expected: Expected, keys: Iterable[Key], types: Co
         raise SignInRefused(
             Refusal.TOKEN_SIGNATURE, f"The signature cannot be verified ({type(error).__name__})."
         ) from None
-    return json_object(payload), algorithm
+    return parse_json_object(payload), algorithm
 
 
-def segments(token: str) -> tuple[bytes, bytes, bytes]:
+def split_token(token: str) -> tuple[bytes, bytes, bytes]:
     """Header, payload and signature of a compact token, decoded."""
     if len(token) > MAX_TOKEN_LENGTH:
         raise SignInRefused(Refusal.TOKEN_FORM, f"The token is longer than {MAX_TOKEN_LENGTH // 1024} KB.")
     parts = token.split(".")
     if len(parts) != 3:
-        raise SignInRefused(Refusal.TOKEN_FORM, f"The token has {len(parts)} parts instead of three.")
-    return decoded(parts[0]), decoded(parts[1]), decoded(parts[2])
+        raise SignInRefused(Refusal.TOKEN_FORM, f"The token must have three parts, but has {len(parts)}.")
+    return decode_segment(parts[0]), decode_segment(parts[1]), decode_segment(parts[2])
 
 
-def decoded(segment: str) -> bytes:
+def decode_segment(segment: str) -> bytes:
     """
     >>> decoded("e30")
     b'{}'
     """
-    if not SEGMENT.fullmatch(segment) or len(segment) % 4 == 1:
+    if not SEGMENT_PATTERN.fullmatch(segment) or len(segment) % 4 == 1:
         raise SignInRefused(Refusal.TOKEN_FORM, "A part of the token is not base64url.")
     return base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
 
 
-def json_object(raw: bytes) -> Claims:
+def parse_json_object(raw: bytes) -> Claims:
     """Refuses repeated claims, of which PyJWT would take the last."""
     try:
         document = parse_json(raw)
@@ -166,8 +168,8 @@ def check_header(header: Claims, advertised: Collection[str], types: Collection[
     """The algorithm, if the header is acceptable."""
     if "crit" in header:
         raise SignInRefused(Refusal.TOKEN_FORM, "The header requires an extension (crit).")
-    kind = header.get("typ", "JWT")
-    if not isinstance(kind, str) or kind.lower() not in types:
+    key_type = header.get("typ", "JWT")
+    if not isinstance(key_type, str) or key_type.lower() not in types:
         raise SignInRefused(Refusal.TOKEN_FORM, "The header has the wrong type (typ).")
     kid = header.get("kid")
     is_valid = isinstance(kid, str) and 1 <= len(kid) <= MAX_KID_LENGTH and kid.isascii() and kid.isprintable()
@@ -181,14 +183,14 @@ def check_header(header: Claims, advertised: Collection[str], types: Collection[
     return algorithm
 
 
-def key_for(kid: str | None, algorithm: str, keys: Iterable[Key]) -> Key:
+def select_key(kid: str | None, algorithm: str, keys: Iterable[Key]) -> Key:
     """The stored key with this kid, if it is for this algorithm; without a kid, the only key for it."""
     stored = list(keys)
     if kid is None:
         candidates = [key for key in stored if may_verify(key, algorithm)]
         # The provider may have stopped publishing all but one of several keys.
         if len(candidates) != 1:
-            raise UnknownKey(f"The token has no kid, and {len(candidates) or 'no'} stored keys match.")
+            raise UnknownKey(f"The token has no kid. Exactly one stored key must match; {len(candidates)} do.")
         return candidates[0]
     matching = [key for key in stored if key.get("kid") == kid]
     if not matching:
@@ -203,9 +205,9 @@ def may_verify(key: Key, algorithm: str) -> bool:
     >>> may_verify({"kty": "RSA", "alg": "RS256"}, "PS256")
     False
     """
-    kind, curve, _ = ALGORITHMS[algorithm]
+    key_type, curve, _ = ALGORITHMS[algorithm]
     return (
-        key.get("kty") == kind
+        key.get("kty") == key_type
         and (curve is None or key.get("crv") == curve)
         and key.get("use", "sig") == "sig"
         and key.get("alg", algorithm) == algorithm
@@ -218,14 +220,14 @@ def allows_verifying(key: Key) -> bool:
     return operations is None or (isinstance(operations, list) and "verify" in operations)
 
 
-def check_origin(claims: Claims, expected: Expected) -> None:
+def check_origin(claims: Claims, expected: ExpectedToken) -> None:
     """Issuer, audience and authorized party."""
     if claims.get("iss") != expected.issuer:  # exact: not a list, not even another trailing slash
-        raise SignInRefused(Refusal.TOKEN_ISSUER, "The issuer is not that of the connection.")
+        raise SignInRefused(Refusal.TOKEN_ISSUER, "The issuer is not the issuer of the connection.")
     audience = claims.get("aud")
     audiences = [audience] if isinstance(audience, str) else audience
     if not isinstance(audiences, list) or expected.client_id not in audiences:
-        raise SignInRefused(Refusal.TOKEN_AUDIENCE, "The audience is not our client ID.")
+        raise SignInRefused(Refusal.TOKEN_AUDIENCE, "The audience does not include the connection's Client ID.")
     party = claims.get("azp")
     if len(audiences) > 1 and party is None:
         raise SignInRefused(Refusal.TOKEN_AUDIENCE, "The token has several audiences but no authorized party (azp).")
@@ -235,25 +237,28 @@ def check_origin(claims: Claims, expected: Expected) -> None:
 
 def check_times(claims: Claims, now: float) -> None:
     """A10, A11: differences that clocks explain have their own code, with the difference."""
-    expires, issued = time_claim(claims, "exp"), time_claim(claims, "iat")
-    begins = time_claim(claims, "nbf") if "nbf" in claims else issued
-    for name, value in (("iat", issued), ("nbf", begins)):
+    expires_at, issued_at = time_claim(claims, "exp"), time_claim(claims, "iat")
+    not_before = time_claim(claims, "nbf") if "nbf" in claims else issued_at
+    for name, value in (("iat", issued_at), ("nbf", not_before)):
         if value > now + LEEWAY_S:
             raise SignInRefused(Refusal.TOKEN_CLOCK, f"{name} is {value - now:.0f} s ahead of this server's clock.")
-    if expires < now - LEEWAY_S:
-        raise SignInRefused(Refusal.TOKEN_CLOCK, f"The token expired {now - expires:.0f} s ago by our clock.")
-    if now - issued > OLDEST_S:
-        raise SignInRefused(Refusal.TOKEN_CLOCK, f"The token was issued {now - issued:.0f} s ago by our clock.")
+    if expires_at < now - LEEWAY_S:
+        raise SignInRefused(
+            Refusal.TOKEN_CLOCK, f"The token expired {now - expires_at:.0f} s ago by this server's clock."
+        )
+    if now - issued_at > MAX_TOKEN_AGE_S:
+        detail = f"The token was issued {now - issued_at:.0f} s ago by this server's clock; at most {MAX_TOKEN_AGE_S} s"
+        raise SignInRefused(Refusal.TOKEN_CLOCK, f"{detail} are allowed.")
 
 
 def time_claim(claims: Claims, name: str) -> float:
     value = claims.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LAST_TIME:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_TIME:
         raise SignInRefused(Refusal.TOKEN_TIME, f"{name} is missing or not a valid time.")
     return float(value)
 
 
-def check_at_hash(claims: Claims, expected: Expected, algorithm: str) -> None:
+def check_at_hash(claims: Claims, expected: ExpectedToken, algorithm: str) -> None:
     """Checks at_hash where it is required and whenever it is present."""
     if expected.access_token is None:
         if expected.needs_at_hash:
@@ -262,6 +267,6 @@ def check_at_hash(claims: Claims, expected: Expected, algorithm: str) -> None:
     if "at_hash" not in claims and not expected.needs_at_hash:
         return
     digest = hashlib.new(ALGORITHMS[algorithm][2], expected.access_token.encode()).digest()
-    half = base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
-    if claims.get("at_hash") != half:
+    expected_hash = base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
+    if claims.get("at_hash") != expected_hash:
         raise SignInRefused(Refusal.TOKEN_ACCESS_HASH, "The hash of the access token (at_hash) is missing or wrong.")

@@ -16,7 +16,7 @@ from psycopg import errors
 
 from accounts.models import User
 from accounts.privileges import privilege_guard
-from accounts.privileges.last_admin import keeping_an_admin
+from accounts.privileges.last_admin import ensure_admin_remains
 from system.errors import AccessDenied, Conflict, Invalid, combine_errors
 from system.plain_sql import run_statement
 from system.records import savers
@@ -153,7 +153,7 @@ def _set_password(record: AbstractBaseUser, password: Any) -> None:
 
 
 def _keeping_an_admin(table: Table) -> AbstractContextManager[None]:
-    return keeping_an_admin() if table.name in ADMIN_TABLES else nullcontext()
+    return ensure_admin_remains() if table.name in ADMIN_TABLES else nullcontext()
 
 
 @contextmanager

@@ -124,18 +124,18 @@ def test_key_always_belongs_to_the_signed_in_user(as_bob: Client, bob: User, ali
 
 
 def test_revoking_asks_for_confirmation(as_bob: Client, bob: User, alice: User):
-    secret = access_keys.create(bob, "backup <b>", expires_at=None)
+    secret = access_keys.create_key(bob, "backup <b>", expires_at=None)
     page = as_bob.get(f"{ADDRESS}{only_key().pk}/revoke/").content.decode()
 
     assert "Revoke this key?" in page and "backup &lt;b&gt;" in page and secret[:9] in page
     assert ask(bearer(secret)).status_code == 200
-    access_keys.create(alice, "of alice", expires_at=None)
+    access_keys.create_key(alice, "of alice", expires_at=None)
     others = AccessKey.objects.get(user=alice)
     assert as_bob.get(f"{ADDRESS}{others.pk}/revoke/")["Location"] == "/account/"
 
 
 def test_revoked_key_is_refused(as_bob: Client, bob: User):
-    secret, other = (access_keys.create(bob, name, expires_at=None) for name in ("one", "two"))
+    secret, other = (access_keys.create_key(bob, name, expires_at=None) for name in ("one", "two"))
     assert ask(bearer(secret)).status_code == 200
     answer = as_bob.post(f"{ADDRESS}{AccessKey.objects.get(name='one').pk}/revoke/")
 
@@ -145,7 +145,7 @@ def test_revoked_key_is_refused(as_bob: Client, bob: User):
 
 @pytest.mark.parametrize("sys_id", ["", "1", "x", "nothing-here", "9" * 200])
 def test_key_of_another_user_and_missing_key_are_the_same_404(as_bob: Client, alice: User, settings: Any, sys_id: str):
-    secret = access_keys.create(alice, "of alice", expires_at=None)
+    secret = access_keys.create_key(alice, "of alice", expires_at=None)
     answer = as_bob.post(f"{ADDRESS}{sys_id or only_key().pk}/revoke/")
 
     assert answer.status_code == 404
@@ -154,8 +154,8 @@ def test_key_of_another_user_and_missing_key_are_the_same_404(as_bob: Client, al
 
 
 def test_page_lists_only_own_keys(as_bob: Client, bob: User, alice: User):
-    access_keys.create(alice, "of alice", expires_at=None)
-    access_keys.create(bob, "<b>of bob</b>", expires_at=timezone.now() - timedelta(days=1))
+    access_keys.create_key(alice, "of alice", expires_at=None)
+    access_keys.create_key(bob, "<b>of bob</b>", expires_at=timezone.now() - timedelta(days=1))
     page = as_bob.get("/account/").content
 
     assert b"of alice" not in page

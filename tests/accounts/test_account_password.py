@@ -35,8 +35,8 @@ def test_other_sessions_end_and_this_one_gets_a_new_cookie(bob: User, alice: Use
 
 
 def test_sign_in_keys_end_and_named_keys_stay(as_bob: Client, bob: User, alice: User):
-    from_login, named = access_keys.create_for_login(bob), access_keys.create(bob, "script", expires_at=None)
-    of_alice = access_keys.create_for_login(alice)
+    from_login, named = access_keys.create_login_key(bob), access_keys.create_key(bob, "script", expires_at=None)
+    of_alice = access_keys.create_login_key(alice)
     as_bob.post(ADDRESS, CHANGE)
 
     assert [ask(bearer(key)).status_code for key in (from_login, named, of_alice)] == [401, 200, 200]

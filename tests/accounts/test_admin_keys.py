@@ -70,7 +70,7 @@ def test_default_lifetime_is_90_days(as_alice: Client):
 
 
 def test_hash_is_never_shown(as_alice: Client, bob: User):
-    access_keys.create(bob, "script", expires_at=None)
+    access_keys.create_key(bob, "script", expires_at=None)
     key = only_key()
 
     for page in (LIST, page_of(key), page_of(key, "history"), page_of(key, "delete")):
@@ -97,7 +97,7 @@ def test_invalid_form_creates_no_key(as_alice: Client, bob: User, wrong: dict[st
 
 
 def test_user_and_secret_of_a_key_cannot_be_changed(as_alice: Client, alice: User, bob: User):
-    secret = access_keys.create(bob, "script", expires_at=None)
+    secret = access_keys.create_key(bob, "script", expires_at=None)
     key = only_key()
     before = AccessKey.objects.values("user", "digest", "prefix", "kind").get()
     sent = {"name": "renamed", "user": alice.pk, "digest": "0" * 64, "prefix": "sb_", "kind": "login"}
@@ -109,7 +109,7 @@ def test_user_and_secret_of_a_key_cannot_be_changed(as_alice: Client, alice: Use
 
 
 def test_scope_can_be_narrowed_later(as_alice: Client, alice: User):
-    secret = access_keys.create(alice, "script", expires_at=None)
+    secret = access_keys.create_key(alice, "script", expires_at=None)
     key = only_key()
     assert ask(bearer(secret)).json()["roles"] == ["admin"]
     as_alice.post(page_of(key), {"name": "script", "scope": [Role.objects.get(name="itil").pk]})
@@ -119,7 +119,7 @@ def test_scope_can_be_narrowed_later(as_alice: Client, alice: User):
 
 @pytest.mark.parametrize("from_list", [True, False])
 def test_deleting_revokes_the_key(as_alice: Client, bob: User, from_list: bool):
-    secret = access_keys.create(bob, "script", expires_at=None)
+    secret = access_keys.create_key(bob, "script", expires_at=None)
     assert ask(bearer(secret)).status_code == 200
     key = only_key()
     if from_list:
@@ -132,7 +132,7 @@ def test_deleting_revokes_the_key(as_alice: Client, bob: User, from_list: bool):
 
 def test_confirmation_explains_revoking(as_alice: Client, bob: User):
     for name in ("script", "other"):
-        access_keys.create(bob, name, expires_at=None)
+        access_keys.create_key(bob, name, expires_at=None)
     key, other = AccessKey.objects.order_by("sys_id")
     page = as_alice.get(page_of(key)).content.decode()
     assert f'href="{page_of(key, "delete")}"' in page and "Delete" not in re.sub(r"Deleted records", "", page)
@@ -141,15 +141,15 @@ def test_confirmation_explains_revoking(as_alice: Client, bob: User):
     page = as_alice.get(page_of(key, "delete")).content.decode()
     assert page.count("Revoke this key?") == 2, "in the title and on the page"
     assert "“script”" in page and "of bob, never used" in page
-    assert "Scripts that use it stop within a second. It cannot be restored." in page
+    assert "Scripts that use it will stop working within a second. It cannot be restored." in page
     chosen = {"action": "delete_selected", "_selected_action": [key.pk, other.pk]}
     page = as_alice.post(LIST, chosen).content.decode()
-    assert "Scripts that use them stop within a second. They cannot be restored." in page
+    assert "Scripts that use them will stop working within a second. They cannot be restored." in page
     assert "“script”" in page and "“other”" in page and AccessKey.objects.count() == 2
 
     assert "2 access keys were revoked." in as_alice.post(LIST, {**chosen, "post": "yes"}, follow=True).content.decode()
     assert not AccessKey.objects.exists() and LogEntry.objects.count() == 2
-    access_keys.create(bob, "third", expires_at=None)
+    access_keys.create_key(bob, "third", expires_at=None)
     page = as_alice.post(page_of(only_key(), "delete"), {"post": "yes"}, follow=True).content.decode()
     assert "The key third" in page and "was revoked" in page
 

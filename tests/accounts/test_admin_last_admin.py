@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import Role, User, UserRole
-from accounts.privileges.last_admin import NoAdminLeft, keeping_an_admin
+from accounts.privileges.last_admin import NoAdminLeft, ensure_admin_remains
 from system.errors import Conflict
 from system.models import DeletionLogEntry
 from tests.accounts.admin_forms import change, users
@@ -49,7 +49,7 @@ def test_last_administrator_cannot_be_removed(as_alice: Client, alice: User, way
     assert is_admin(alice)
     assert alice.refreshed().sys_version == version
     assert not LogEntry.objects.exists() and not DeletionLogEntry.objects.exists(), "nothing was done, nothing logged"
-    assert b"At least one active user must hold the role admin" in as_alice.get(answer["Location"]).content
+    assert b"At least one active user must have the role admin" in as_alice.get(answer["Location"]).content
 
 
 @each_way
@@ -109,7 +109,7 @@ def test_role_of_the_last_administrator_cannot_be_removed(
     answer = as_alice.post(address.format(pk=keeper.pk), {**sent, "_selected_action": keeper.pk})
 
     assert is_admin(alice)
-    assert b"At least one active user must hold the role admin" in as_alice.get(answer["Location"]).content
+    assert b"At least one active user must have the role admin" in as_alice.get(answer["Location"]).content
 
 
 @pytest.mark.django_db(transaction=True)
@@ -120,7 +120,7 @@ def test_two_concurrent_removals_leave_one_administrator():
 
     def leave(user: User) -> bool:
         try:
-            with keeping_an_admin():
+            with ensure_admin_remains():
                 UserRole.objects.filter(user=user).delete()
                 together.wait()
             return True
@@ -135,22 +135,22 @@ def test_two_concurrent_removals_leave_one_administrator():
 
 
 def test_api_answers_with_conflict(alice: User):
-    with pytest.raises(Conflict) as refused, keeping_an_admin():
+    with pytest.raises(Conflict) as refused, ensure_admin_remains():
         UserRole.objects.filter(user=alice).delete()
 
     assert (refused.value.status, refused.value.code) == (409, "last_admin")
-    assert "At least one active user must hold the role admin" in refused.value.message
+    assert "At least one active user must have the role admin" in refused.value.message
     assert is_admin(alice)
 
 
 def test_changes_are_allowed_without_any_administrator(bob: User):
     """As after a restore or by SQL: no change takes away what is not there, least of all one that gives it back."""
-    with keeping_an_admin():
+    with ensure_admin_remains():
         bob.first_name = "Robert"
         bob.save()
-    with keeping_an_admin():
+    with ensure_admin_remains():
         UserRole.objects.create(user=bob, role=Role.objects.get(name="admin"))
     assert is_admin(bob) and bob.refreshed().first_name == "Robert"
 
-    with pytest.raises(NoAdminLeft), keeping_an_admin():
+    with pytest.raises(NoAdminLeft), ensure_admin_remains():
         bob.delete()

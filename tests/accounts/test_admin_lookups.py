@@ -32,7 +32,7 @@ LEAKS = [
 
 @pytest.fixture
 def key(bob: User) -> AccessKey:
-    access_keys.create(bob, "script", expires_at=None)
+    access_keys.create_key(bob, "script", expires_at=None)
     return AccessKey.objects.get()
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.admin.roles import ADMIN_HAS_ALL_ROLES
+from accounts.admin.roles import ADMIN_ROLE_HELP
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, Role, User, UserRole
-from accounts.roles import SHIPPED
+from accounts.roles import SHIPPED_ROLES
 
 
 def address(role: Role | None, page: str = "change") -> str:
@@ -55,7 +55,7 @@ def test_containment_loop_is_reported(as_alice: Client):
 )
 def test_invalid_name_is_reported(as_alice: Client, name: str, said: str):
     assert said in errors(save(as_alice, None, name))
-    assert Role.objects.count() == len(SHIPPED)
+    assert Role.objects.count() == len(SHIPPED_ROLES)
 
 
 @pytest.mark.parametrize("contained", ["1", "x", "", "9" * 50, "' OR 1=1"])
@@ -63,7 +63,7 @@ def test_unknown_contained_role_is_reported(as_alice: Client, contained: str):
     assert "Select a valid choice" in errors(save(as_alice, None, "desk", contained))
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", SHIPPED_ROLES)
 def test_shipped_role_cannot_be_deleted(as_alice: Client, name: str):
     role = Role.objects.get(name=name)
 
@@ -82,7 +82,7 @@ def test_shipped_role_in_a_selection_prevents_deletion(as_alice: Client):
     assert Role.objects.filter(pk__in=chosen).count() == 2
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", SHIPPED_ROLES)
 def test_shipped_role_can_be_described_but_not_renamed(as_alice: Client, name: str):
     role = Role.objects.get(name=name)
     assert save(as_alice, role, "renamed", description="Ours").status_code == 302
@@ -101,7 +101,7 @@ def test_custom_role_can_be_renamed_and_deleted(as_alice: Client):
 
 def test_deleting_from_the_list_updates_key_scopes(as_alice: Client, alice: User):
     chosen = [Role.objects.create(name=name).pk for name in ("one", "two")]
-    access_keys.create(alice, "both", expires_at=None, scope=chosen)
+    access_keys.create_key(alice, "both", expires_at=None, scope=chosen)
     as_alice.post("/admin/accounts/role/", {"action": "delete_selected", "_selected_action": chosen, "post": "yes"})
 
     assert not Role.objects.filter(pk__in=chosen).exists()
@@ -138,8 +138,8 @@ def test_reason_for_keeping_a_shipped_role_is_shown(as_alice: Client):
 
 def test_page_explains_that_admin_includes_every_role(as_alice: Client, as_bob: Client, bob: User):
     admin, itil = Role.objects.get(name="admin"), Role.objects.get(name="itil")
-    assert ADMIN_HAS_ALL_ROLES in as_alice.get(f"/admin/accounts/role/{admin.pk}/change/").content.decode()
-    assert ADMIN_HAS_ALL_ROLES not in as_alice.get(f"/admin/accounts/role/{itil.pk}/change/").content.decode()
+    assert ADMIN_ROLE_HELP in as_alice.get(f"/admin/accounts/role/{admin.pk}/change/").content.decode()
+    assert ADMIN_ROLE_HELP not in as_alice.get(f"/admin/accounts/role/{itil.pk}/change/").content.decode()
 
     UserRole.objects.create(user=bob, role=itil)
     assert "admin includes all roles" in as_alice.get("/account/").content.decode()

@@ -96,7 +96,7 @@ def test_read_only_columns_are_ignored(as_alice: Client, bob: User, column: str)
 
 
 def test_deactivation_ends_all_access(as_alice: Client, bob: User):
-    key, browser = access_keys.create(bob, "script", expires_at=None), sign_in("bob")
+    key, browser = access_keys.create_key(bob, "script", expires_at=None), sign_in("bob")
     assert ask(bearer(key)).status_code == 200
     change(as_alice, bob, active="off")
 
@@ -214,7 +214,7 @@ def set_password(browser: Client, user: User, **more: str) -> Any:
 
 def test_setting_a_password_ends_sessions_and_sign_in_keys(as_alice: Client, bob: User):
     browser = sign_in("bob")
-    from_login, named = access_keys.create_for_login(bob), access_keys.create(bob, "script", expires_at=None)
+    from_login, named = access_keys.create_login_key(bob), access_keys.create_key(bob, "script", expires_at=None)
     assert ask(bearer(from_login)).status_code == 200
     assert set_password(as_alice, bob).status_code == 302
 
@@ -263,7 +263,7 @@ def test_password_similar_to_the_login_is_refused(as_alice: Client):
 
 
 def test_administrator_can_end_sessions(as_alice: Client, bob: User):
-    browser, key = sign_in("bob"), access_keys.create_for_login(bob)
+    browser, key = sign_in("bob"), access_keys.create_login_key(bob)
     page = as_alice.get(users(bob.pk, "change")).content.decode()
     button = "accounts_user_save_and_end_sessions"
     assert f'name="{button}"' in page
@@ -276,7 +276,7 @@ def test_administrator_can_end_sessions(as_alice: Client, bob: User):
 
 
 def test_deleting_a_user_deletes_what_belongs_to_it(as_alice: Client, bob: User):
-    access_keys.create(bob, "script", expires_at=None)
+    access_keys.create_key(bob, "script", expires_at=None)
     sign_in("bob")
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
     assert as_alice.post(users(bob.pk, "delete"), {"post": "yes"}).status_code == 302
@@ -382,8 +382,8 @@ def test_deletion_page_lists_what_is_deleted(as_alice: Client, alice: User, bob:
         change(as_alice, bob, first_name=name)
     page = as_alice.get(users(alice.pk, "delete")).content.decode()
 
-    assert "Log entries of their changes" in page
-    assert "History entries of their changes are kept" in page
+    assert "Log entries of the user&#x27;s changes" in page
+    assert "the history of changes made by the user" in page
     gone = alice.pk
     alice.delete()
     assert bob.history.filter(history_user_id=gone).count() == 2

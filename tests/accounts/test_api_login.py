@@ -32,7 +32,7 @@ def test_key_expires_after_twelve_hours(bob: User):
     stored = only_key()
 
     assert abs(stored.expires_at - timezone.now() - timedelta(hours=12)) < timedelta(seconds=10)
-    assert (stored.kind, stored.scope) == (AccessKey.LOGIN, [])
+    assert (stored.kind, stored.scope) == (AccessKey.KIND_LOGIN, [])
     AccessKey.objects.update(expires_at=timezone.now())
     assert ask(bearer(key)).status_code == 401
 
@@ -45,9 +45,9 @@ def test_each_sign_in_creates_a_new_key(bob: User):
 
 
 def test_more_than_twenty_keys_delete_the_oldest(bob: User, alice: User):
-    others = access_keys.create_for_login(alice)
-    named = access_keys.create(bob, "script", expires_at=None)
-    created = [access_keys.create_for_login(bob) for _ in range(19)]
+    others = access_keys.create_login_key(alice)
+    named = access_keys.create_key(bob, "script", expires_at=None)
+    created = [access_keys.create_login_key(bob) for _ in range(19)]
     created += [api_key("bob").json()["data"]["auth_key"] for _ in range(3)]
 
     assert [ask(bearer(key)).status_code for key in created] == [401] * 2 + [200] * 20
@@ -59,9 +59,9 @@ def test_more_than_twenty_keys_delete_the_oldest(bob: User, alice: User):
 def test_concurrent_sign_ins_keep_the_key_limit(monkeypatch: Any):
     bob = make_user("bob")
     for _ in range(20):
-        access_keys.create_for_login(bob)
+        access_keys.create_login_key(bob)
     both_have_counted = threading.Barrier(2)
-    arm = AccessKey.arm
+    arm = AccessKey.generate_secret
 
     def arm_together(self: AccessKey) -> str:
         with contextlib.suppress(threading.BrokenBarrierError):  # right is that the second cannot come here yet
@@ -70,11 +70,11 @@ def test_concurrent_sign_ins_keep_the_key_limit(monkeypatch: Any):
 
     def sign_in(_: int) -> str:
         try:
-            return access_keys.create_for_login(bob)
+            return access_keys.create_login_key(bob)
         finally:
             connection.close()
 
-    monkeypatch.setattr(AccessKey, "arm", arm_together)
+    monkeypatch.setattr(AccessKey, "generate_secret", arm_together)
     with ThreadPoolExecutor(2) as threads:
         result = list(threads.map(sign_in, range(2)))
     assert AccessKey.objects.count() == 20
@@ -85,7 +85,7 @@ def test_deleted_sign_in_key_is_not_in_the_deletion_log(bob: User):
     from system.models import DeletionLogEntry
 
     for _ in range(22):
-        access_keys.create_for_login(bob)
+        access_keys.create_login_key(bob)
 
     assert not DeletionLogEntry.objects.exists(), "keys that come and go with programs would fill the log"
 
@@ -169,4 +169,4 @@ def test_unknown_name_in_the_body_is_ignored(bob: User, client: Client):
     values: dict[str, Any] = {"username": "bob", "password": PASSWORD, "scope": [], "kind": "named", "expires_at": None}
 
     assert client.post(SIGN_IN, values, content_type="application/json").status_code == 200
-    assert only_key().kind == AccessKey.LOGIN
+    assert only_key().kind == AccessKey.KIND_LOGIN

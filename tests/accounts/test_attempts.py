@@ -12,9 +12,9 @@ from django.test import Client
 
 from accounts.authentication import login_attempts
 from accounts.authentication.login_attempts import (
+    FAILURE_WINDOW,
     MAX_FAILURES_PER_ADDRESS,
     MAX_FAILURES_PER_LOGIN_AND_ADDRESS,
-    WINDOW,
     PasswordAttempt,
 )
 from accounts.models import AccessKey, FailedAttempts, User
@@ -110,7 +110,7 @@ def test_refused_attempts_are_not_counted(bob: User, alice: User):
 
 def test_window_ends_after_fifteen_minutes(bob: User):
     fill()
-    pass_time(WINDOW - timedelta(seconds=5))
+    pass_time(FAILURE_WINDOW - timedelta(seconds=5))
     assert guess("bob", PASSWORD) == 429
 
     pass_time(timedelta(seconds=6))
@@ -120,7 +120,7 @@ def test_window_ends_after_fifteen_minutes(bob: User):
 
 def test_new_window_counts_from_one(bob: User):
     fill()
-    pass_time(WINDOW + timedelta(seconds=1))
+    pass_time(FAILURE_WINDOW + timedelta(seconds=1))
     fill()
 
     assert guess("bob", PASSWORD) == 429
@@ -224,7 +224,7 @@ class TestAFullDisk:
 
     def test_correct_password_and_key_are_accepted(self, bob: User):
         key = AccessKey(user=bob, name="script")
-        secret = key.arm()
+        secret = key.generate_secret()
         key.save()
 
         assert guess("bob", PASSWORD) == 200

@@ -103,10 +103,10 @@ def test_huge_password_is_refused_without_hashing(bob: User, monkeypatch: Any):
 
 
 def test_longest_password_fits_into_the_header(db: None):
-    from accounts.authentication.passwords import MAX_NEW_LENGTH
+    from accounts.authentication.passwords import MAX_PASSWORD_LENGTH
     from accounts.authentication.schemes import MAX_HEADER_LENGTH
 
-    login, password = "🔑" * 150, "🔑" * MAX_NEW_LENGTH
+    login, password = "🔑" * 150, "🔑" * MAX_PASSWORD_LENGTH
     User.objects.create_user(login, password)
     header = basic(login, password)
 

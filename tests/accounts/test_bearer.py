@@ -9,13 +9,13 @@ from django.utils import timezone
 
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, User
-from accounts.models.access_keys import digest
+from accounts.models.access_keys import hash_key
 from tests.accounts.callers import ME, ask, basic, bearer, later
 
 
 @pytest.fixture
 def key(bob: User) -> str:
-    return access_keys.create(bob, "script", expires_at=None)
+    return access_keys.create_key(bob, "script", expires_at=None)
 
 
 def test_scheme_is_case_insensitive(key: str):
@@ -36,8 +36,8 @@ def test_scheme_is_case_insensitive(key: str):
         lambda key: f'"{key}"',
         lambda key: key + "é",
         lambda key: key + "x" * 5000,
-        lambda key: digest(key),
-        lambda key: "sb_" + digest(key),
+        lambda key: hash_key(key),
+        lambda key: "sb_" + hash_key(key),
     ],
 )
 def test_incomplete_key_is_refused(key: str, change: Any):
@@ -78,8 +78,8 @@ def test_two_authorization_headers_are_refused(key: str, bob: User):  # B61
 
 
 def test_expired_key_is_refused(bob: User):
-    expired = access_keys.create(bob, "old", expires_at=timezone.now() - timedelta(seconds=1))
-    valid = access_keys.create(bob, "new", expires_at=timezone.now() + timedelta(minutes=1))
+    expired = access_keys.create_key(bob, "old", expires_at=timezone.now() - timedelta(seconds=1))
+    valid = access_keys.create_key(bob, "new", expires_at=timezone.now() + timedelta(minutes=1))
 
     assert ask(bearer(expired)).status_code == 401
     assert ask(bearer(valid)).status_code == 200

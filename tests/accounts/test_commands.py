@@ -40,7 +40,7 @@ def test_grant_adds_a_role(bob: User):
 def test_grant_activates_an_inactive_user(bob: User):
     User.objects.update(active=False)
 
-    assert "was not active and is now" in run("grant", "bob", "admin")
+    assert "Activated the account bob." in run("grant", "bob", "admin")
     assert bob.refreshed().active
 
 
@@ -59,13 +59,13 @@ def test_unknown_login_is_named(db: None, words: tuple[str, ...]):
 
 def test_unknown_role_is_named_with_the_known_ones(bob: User):
     assert refused("grant", "bob", "king") == (
-        "There is no role 'king'; these exist: admin, collection_admin, itil, monitoring, sso_admin"
+        "There is no role 'king'. Available roles: admin, collection_admin, itil, monitoring, sso_admin"
     )
 
 
 def test_password_reads_standard_input_and_ends_sessions(bob: User, monkeypatch: Any):
-    browser, from_login = sign_in("bob"), access_keys.create_for_login(bob)
-    named = access_keys.create(bob, "script", expires_at=None)
+    browser, from_login = sign_in("bob"), access_keys.create_login_key(bob)
+    named = access_keys.create_key(bob, "script", expires_at=None)
     monkeypatch.setattr("sys.stdin", io.StringIO(NEW + "\nnot this line\n"))
     message = run("password", "bob")
 
@@ -145,7 +145,7 @@ def test_key_warns_about_a_role_that_the_user_does_not_have(bob: User, alice: Us
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--role", "king", "--role", "admin"), "There is no role king."),
+        (("--role", "king", "--role", "admin"), "Unknown role: king."),
         (("--days", "-1"), "--days must be between 0"),
         (("--days", "999999999"), "--days must be between 0"),
     ],

@@ -47,7 +47,7 @@ def test_second_spelling_creates_no_second_account(as_alice: Client):
 
     assert "This login is already in use." in str(page.context["errors"])
     with pytest.raises(provisioning.AccountNotCreated, match="login_taken"):
-        provisioning.create({"login": NFD, "email": "jose@example.com"})
+        provisioning.create_account({"login": NFD, "email": "jose@example.com"})
 
 
 def test_both_spellings_share_one_counter(db: None):

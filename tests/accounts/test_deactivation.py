@@ -14,7 +14,7 @@ from tests.support.users import PASSWORD
 @pytest.fixture
 def key(bob: User) -> str:
     """A key that this process has just looked up."""
-    secret = access_keys.create(bob, "script", expires_at=None)
+    secret = access_keys.create_key(bob, "script", expires_at=None)
     assert ask(bearer(secret)).status_code == 200
     return secret
 

@@ -24,7 +24,7 @@ def computed(monkeypatch: Any) -> list[str]:
         results.append(password)
         return real(self, password, salt)
 
-    monkeypatch.setattr(passwords, "NOBODY", SimpleLazyObject(lambda: make_password("of nobody")))
+    monkeypatch.setattr(passwords, "DUMMY_HASH", SimpleLazyObject(lambda: make_password("of nobody")))
     monkeypatch.setattr(MD5PasswordHasher, "encode", noting)
     return results
 
@@ -70,7 +70,7 @@ def test_no_hash_is_computed_after_ten_attempts(cast: None, computed: list[str],
 @pytest.fixture
 def real_hasher(settings: Any, monkeypatch: Any) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
-    monkeypatch.setattr(passwords, "NOBODY", SimpleLazyObject(lambda: make_password("of nobody")))
+    monkeypatch.setattr(passwords, "DUMMY_HASH", SimpleLazyObject(lambda: make_password("of nobody")))
 
 
 def test_all_sign_in_routes_work_with_the_real_hasher(db: None, real_hasher: None):
@@ -85,7 +85,7 @@ def test_all_sign_in_routes_work_with_the_real_hasher(db: None, real_hasher: Non
 
 def test_hash_rounds_are_equal_with_the_real_hasher(db: None, real_hasher: None, monkeypatch: Any):
     make_user("bob")
-    str(passwords.NOBODY)
+    str(passwords.DUMMY_HASH)
     rounds: list[int] = []
     real = hashlib.pbkdf2_hmac
 

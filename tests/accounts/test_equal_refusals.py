@@ -14,13 +14,13 @@ from tests.support.users import PASSWORD, make_user
 
 
 def revoked(bob: User) -> dict[str, str]:
-    key = access_keys.create(bob, "revoked", expires_at=None)
+    key = access_keys.create_key(bob, "revoked", expires_at=None)
     AccessKey.objects.all().delete()
     return bearer(key)
 
 
 def of_inactive(_: User) -> dict[str, str]:
-    return bearer(access_keys.create(make_user("gone", active=False), "left", expires_at=None))
+    return bearer(access_keys.create_key(make_user("gone", active=False), "left", expires_at=None))
 
 
 REFUSED: dict[str, Callable[[User], dict[str, str]]] = {
@@ -32,7 +32,9 @@ REFUSED: dict[str, Callable[[User], dict[str, str]]] = {
     "not base64": lambda bob: {"Authorization": "Basic !"},
     "header too long": lambda bob: basic("bob", "x" * 5000),
     "unknown key": lambda bob: bearer("sb_unknown"),
-    "expired key": lambda bob: bearer(access_keys.create(bob, "old", expires_at=timezone.now() - timedelta(days=1))),
+    "expired key": lambda bob: bearer(
+        access_keys.create_key(bob, "old", expires_at=timezone.now() - timedelta(days=1))
+    ),
     "revoked key": revoked,
     "key of an inactive user": of_inactive,
     "another scheme": lambda bob: {"Authorization": "Negotiate abc"},

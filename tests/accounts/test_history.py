@@ -85,8 +85,8 @@ def test_deletion_log_has_no_password(as_alice: Client, alice: User, bob: User):
 
 
 def test_cascaded_deletions_are_logged(bob: User):
-    access_keys.create(bob, "script", expires_at=None)
-    access_keys.create_for_login(bob)
+    access_keys.create_key(bob, "script", expires_at=None)
+    access_keys.create_login_key(bob)
     digests = list(AccessKey.objects.values_list("digest", flat=True))
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
     sign_in("bob")
@@ -113,7 +113,7 @@ def test_no_deletion_log_payload_has_a_secret_column(model: type[Record]):
 
 
 def test_revoked_key_is_logged_by_its_prefix(as_bob: Client, bob: User):
-    secret = access_keys.create(bob, "script", expires_at=None)
+    secret = access_keys.create_key(bob, "script", expires_at=None)
     key = AccessKey.objects.get()
     as_bob.post(f"/account/keys/{key.pk}/revoke/")
     entry = DeletionLogEntry.objects.get()

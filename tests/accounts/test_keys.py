@@ -15,7 +15,7 @@ from tests.accounts.callers import ask, bearer, later, only_key
 
 
 def test_key_has_256_random_bits(bob: User):
-    created = {access_keys.create(bob, "script", expires_at=None) for _ in range(50)}
+    created = {access_keys.create_key(bob, "script", expires_at=None) for _ in range(50)}
 
     assert len(created) == 50
     for key in created:
@@ -27,7 +27,7 @@ def test_key_has_256_random_bits(bob: User):
 
 
 def test_only_hash_and_prefix_are_stored(bob: User):
-    key = access_keys.create(bob, "script", expires_at=None)
+    key = access_keys.create_key(bob, "script", expires_at=None)
     with connection.cursor() as cursor:
         cursor.execute("SELECT row_to_json(stored)::text FROM accounts_access_key AS stored")
         (stored,) = cursor.fetchone()
@@ -39,7 +39,7 @@ def test_only_hash_and_prefix_are_stored(bob: User):
 
 def test_key_is_looked_up_by_its_hash(bob: User):
     """Equality of hashes in an index: no comparison of secrets whose time could tell."""
-    key = access_keys.create(bob, "script", expires_at=None)
+    key = access_keys.create_key(bob, "script", expires_at=None)
     with CaptureQueriesContext(
         connection,
     ) as queries:
@@ -50,7 +50,7 @@ def test_key_is_looked_up_by_its_hash(bob: User):
 
 
 def test_cached_key_costs_no_query(bob: User):
-    key = access_keys.create(bob, "script", expires_at=None)
+    key = access_keys.create_key(bob, "script", expires_at=None)
     ask(bearer(key))
 
     with CaptureQueriesContext(connection) as queries:
@@ -59,14 +59,14 @@ def test_cached_key_costs_no_query(bob: User):
 
 
 def test_last_use_is_recorded_at_most_once_a_minute(bob: User):
-    key = access_keys.create(bob, "script", expires_at=None)
+    key = access_keys.create_key(bob, "script", expires_at=None)
     assert only_key().last_used_at is None
 
     def used(before: timedelta) -> Any:
         """When the next use is noted, after a last one that long ago."""
         last = timezone.now() - before
         AccessKey.objects.update(last_used_at=last)
-        access_keys.REMEMBERED.clear()
+        access_keys.KEY_CACHE.clear()
         ask(bearer(key))
         return only_key().last_used_at - last
 
@@ -77,7 +77,7 @@ def test_last_use_is_recorded_at_most_once_a_minute(bob: User):
 
 
 def test_recording_a_use_does_not_change_the_record_version(bob: User):
-    key = access_keys.create(bob, "script", expires_at=None)
+    key = access_keys.create_key(bob, "script", expires_at=None)
     before = AccessKey.objects.values("sys_version", "sys_updated_at").get()
     ask(bearer(key))
 
@@ -85,14 +85,14 @@ def test_recording_a_use_does_not_change_the_record_version(bob: User):
 
 
 def test_refused_use_is_not_recorded(bob: User):
-    key = access_keys.create(bob, "script", expires_at=timezone.now() - timedelta(minutes=1))
+    key = access_keys.create_key(bob, "script", expires_at=timezone.now() - timedelta(minutes=1))
     ask(bearer(key))
 
     assert only_key().last_used_at is None
 
 
 def test_expired_key_is_refused_within_a_second(bob: User, monkeypatch: Any):
-    key = access_keys.create(bob, "script", expires_at=timezone.now() + timedelta(minutes=1))
+    key = access_keys.create_key(bob, "script", expires_at=timezone.now() + timedelta(minutes=1))
     assert ask(bearer(key)).status_code == 200
     AccessKey.objects.filter().update(expires_at=timezone.now())
 
@@ -101,14 +101,16 @@ def test_expired_key_is_refused_within_a_second(bob: User, monkeypatch: Any):
 
 
 def test_cache_is_bounded(bob: User, monkeypatch: Any):
-    monkeypatch.setattr(access_keys.REMEMBERED, "limit", 3 * access_keys.PER_USER + 2 * access_keys.PER_ROLE)
+    monkeypatch.setattr(
+        access_keys.KEY_CACHE, "limit", 3 * access_keys.CACHED_USER_BYTES + 2 * access_keys.CACHED_ROLE_BYTES
+    )
     for _ in range(7):
-        assert ask(bearer(access_keys.create(bob, "script", expires_at=None))).status_code == 200
-        assert 0 < access_keys.REMEMBERED.weight <= access_keys.REMEMBERED.limit
+        assert ask(bearer(access_keys.create_key(bob, "script", expires_at=None))).status_code == 200
+        assert 0 < access_keys.KEY_CACHE.weight <= access_keys.KEY_CACHE.limit
 
 
 def test_user_without_password_can_have_a_key(db: None):
     """A technical user: no password at all, only a key."""
     robot = User.objects.create_user("robot")
 
-    assert ask(bearer(access_keys.create(robot, "script", expires_at=None))).json()["login"] == "robot"
+    assert ask(bearer(access_keys.create_key(robot, "script", expires_at=None))).json()["login"] == "robot"

@@ -15,7 +15,7 @@ def test_basic_credentials_identify_the_user(alice: User):
 
 
 def test_key_identifies_the_user(bob: User):
-    answer = ask(bearer(access_keys.create(bob, "script", expires_at=None)))
+    answer = ask(bearer(access_keys.create_key(bob, "script", expires_at=None)))
 
     assert answer.json() == {"login": "bob", "email": "bob@example.com", "roles": []}
 

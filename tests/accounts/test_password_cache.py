@@ -78,13 +78,13 @@ def test_new_user_of_an_old_login_is_not_cached(bob: User):
 def test_cache_holds_no_password(bob: User):
     guess("bob", PASSWORD)
 
-    assert passwords._remembered.weight > 0
-    assert PASSWORD not in repr(vars(passwords._remembered))
+    assert passwords.PASSWORD_CACHE.weight > 0
+    assert PASSWORD not in repr(vars(passwords.PASSWORD_CACHE))
 
 
 def test_cache_is_bounded(bob: User, monkeypatch: Any):
-    monkeypatch.setattr(passwords._remembered, "limit", 2_000)
+    monkeypatch.setattr(passwords.PASSWORD_CACHE, "limit", 2_000)
     for number in range(7):
         make_user(f"user{number}")
         assert guess(f"user{number}", PASSWORD) == 200
-        assert 0 < passwords._remembered.weight <= 2_000
+        assert 0 < passwords.PASSWORD_CACHE.weight <= 2_000

@@ -10,7 +10,7 @@ from django.test import Client
 
 from accounts.authentication import access_keys, passwords
 from accounts.models import AccessKey, User
-from accounts.models.access_keys import digest
+from accounts.models.access_keys import hash_key
 from tests.accounts.callers import ME, SIGN_IN, api_key, ask, basic, bearer
 from tests.support.users import make_user
 
@@ -61,7 +61,7 @@ def use_everything(dora: User) -> list[str]:
     for key in AccessKey.objects.all():
         admin.post(f"/admin/accounts/accesskey/{key.pk}/delete/", {"post": "yes"})
     cookies = [first_cookie, browser.cookies["servicebase_session"].value, admin.cookies["servicebase_session"].value]
-    return [named, login_key, by_admin, *(digest(key) for key in (named, login_key, by_admin)), *cookies]
+    return [named, login_key, by_admin, *(hash_key(key) for key in (named, login_key, by_admin)), *cookies]
 
 
 def test_no_secret_is_left_in_logs_or_tables(db: None, lines: list[str], capfd: Any):
@@ -87,19 +87,19 @@ def test_server_error_reveals_no_secret(db: None, lines: list[str], capfd: Any, 
         raise RuntimeError("broken on purpose")
 
     monkeypatch.setattr(passwords, "check_password", broken)
-    key = access_keys.create(make_user("carol"), "script", expires_at=None)
+    key = access_keys.create_key(make_user("carol"), "script", expires_at=None)
     answers = [
         client.get(ME, headers=basic("dora", WRONG)),
         client.post(SIGN_IN, {"username": "dora", "password": WRONG}, content_type="application/json"),
         client.post("/login/", {"login": "dora", "password": WRONG}, headers={"Accept": "text/html"}),
     ]
-    monkeypatch.setattr(access_keys, "look_up", broken)
+    monkeypatch.setattr(access_keys, "query_owner", broken)
     answers.append(client.get(ME, headers=bearer(key)))
     whole = "\n".join(lines) + "".join(capfd.readouterr())
 
     assert [answer.status_code for answer in answers] == [500] * 4
     assert "broken on purpose" in whole, "the fault is logged"
-    for secret in (WRONG, "canary", key, digest(key), basic("dora", WRONG)["Authorization"]):
+    for secret in (WRONG, "canary", key, hash_key(key), basic("dora", WRONG)["Authorization"]):
         assert secret not in whole
         assert not [answer for answer in answers if secret in answer.content.decode()]
     assert not [answer for answer in answers if b"broken" in answer.content]
@@ -108,7 +108,7 @@ def test_server_error_reveals_no_secret(db: None, lines: list[str], capfd: Any, 
 def test_key_in_free_text_is_redacted(bob: User):
     from system.monitoring.logs import clean
 
-    key = access_keys.create(bob, "script", expires_at=None)
+    key = access_keys.create_key(bob, "script", expires_at=None)
     pair = basic("bob", "canary")["Authorization"]
 
     for text in (key, f"sent {key}!", f"Bearer {key}", f"failed with {pair}", json.dumps({"got": key})):

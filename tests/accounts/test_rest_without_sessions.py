@@ -11,7 +11,7 @@ from rest_framework.authentication import SessionAuthentication
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
-from accounts.authentication.schemes import Basic, Bearer
+from accounts.authentication.schemes import BasicAuthentication, BearerAuthentication
 from accounts.models import User
 from tests.accounts.callers import SIGN_IN
 
@@ -38,7 +38,7 @@ def test_no_rest_view_accepts_a_session(address: str, entry: URLPattern):
 
     assert view is not None and issubclass(view, APIView), "only DRF's views ignore Django's request.user"
     assert not issubclass(view, AccessMixin)
-    assert set(view.authentication_classes) <= {Basic, Bearer}
+    assert set(view.authentication_classes) <= {BasicAuthentication, BearerAuthentication}
 
 
 def test_new_view_accepts_no_session_by_default():

@@ -26,9 +26,9 @@ def test_ended_sessions_are_deleted(bob: User):
 
 
 def test_expired_sign_in_keys_are_deleted_and_named_keys_stay(bob: User):
-    valid = access_keys.create_for_login(bob)
-    for kind in (AccessKey.LOGIN, AccessKey.NAMED):
-        access_keys.create(bob, kind, expires_at=timezone.now() - timedelta(days=1))
+    valid = access_keys.create_login_key(bob)
+    for kind in (AccessKey.KIND_LOGIN, AccessKey.KIND_NAMED):
+        access_keys.create_key(bob, kind, expires_at=timezone.now() - timedelta(days=1))
         AccessKey.objects.filter(name=kind).update(kind=kind)
     forget_expired()
 

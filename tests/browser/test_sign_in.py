@@ -95,7 +95,7 @@ def test_test_connection_reports_invalid_fields(travel: Any, pairing: Pairing):
     page.get_by_role("button", name="Test connection").click()
 
     page.get_by_text("A realm has 1 to 64 letters").wait_for()
-    page.get_by_text("Enter it again. It is never sent back to the browser.").wait_for()
+    page.get_by_text("Enter the client secret again. It is never sent back to the browser.").wait_for()
 
 
 def test_enter_saves_the_form(travel: Any, pairing: Pairing):

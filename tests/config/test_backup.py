@@ -201,7 +201,7 @@ made.set_secret({secret!r})
 made.save()
 made.set_secret({secret!r} + "-later")
 made.save()
-made.remember_claims({{"email": {claim!r}}})
+made.store_claims({{"email": {claim!r}}})
 """
 
 

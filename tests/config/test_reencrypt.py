@@ -42,7 +42,7 @@ def reencrypt() -> str:
 
 def connection_with_secrets() -> OidcSetting:
     created = make(client_secret=encryption.encrypt("secret-of-client"))
-    created.remember_claims({"sub": "1"})
+    created.store_claims({"sub": "1"})
     return created
 
 
@@ -56,7 +56,7 @@ class TestTheProductsOwn:
         keys(NEW)
 
         setting = OidcSetting.objects.get()
-        assert (setting.secret, setting.known_claims) == ("secret-of-client", {"sub": "1"})
+        assert (setting.secret, setting.last_sign_in_claims) == ("secret-of-client", {"sub": "1"})
         session.refresh_from_db()
         assert session.token_hint == "id-token"
         assert "oidc_setting.client_secret: 1 of 1 re-encrypted." in message

@@ -26,9 +26,9 @@ SUFFIXES = {"_MS": 0.001, "_KB": UNITS["KB"], "_MB": UNITS["MB"], "_DAYS": UNITS
 ROOMS = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
 # Numbers that limit nothing: versions, lock and signal numbers, exit codes, flags, units, formats, parts of a formula.
 NO_LIMITS = {
-    "accounts.authentication.access_keys.PER_ROLE",
-    "accounts.authentication.access_keys.PER_USER",
-    "accounts.authentication.passwords.PER_PASSWORD",
+    "accounts.authentication.access_keys.CACHED_ROLE_BYTES",
+    "accounts.authentication.access_keys.CACHED_USER_BYTES",
+    "accounts.authentication.passwords.CACHED_PASSWORD_BYTES",
     "collections_app.extract.parsers.common.archive.ENCRYPTED_FLAG",
     "collections_app.extract.parsers.common.decoding.MAX_CHARACTER_BYTES",
     "collections_app.extract.parsers.formats.docx.TITLE_LEVEL",
@@ -48,11 +48,11 @@ NO_LIMITS = {
     "config.management.commands.prepare.OLDEST_POSTGRES",
     "config.runtime.unprivileged.CLONE_NEWUSER",
     "config.runtime.unprivileged.USER_ID",
-    "sso.models.advisory_locks.CONNECTIONS",
-    "sso.models.advisory_locks.REFUSALS",
-    "sso.models.advisory_locks.SIGN_OUTS",
-    "sso.provisioning.sign_in.TRIES",
-    "sso.tokens.token_check.LAST_TIME",
+    "sso.models.advisory_locks.CONNECTIONS_LOCK",
+    "sso.models.advisory_locks.REFUSALS_LOCK",
+    "sso.models.advisory_locks.SIGN_OUTS_LOCK",
+    "sso.provisioning.sign_in.MAX_TRIES",
+    "sso.tokens.token_check.MAX_TIME",
     "system.encoded_query.errors.MAX_TOKEN_LENGTH",
     "system.monitoring.metric_files.HEADER_BYTES",
     "system.sandbox.child.CLONE_NEWNET",
@@ -154,7 +154,7 @@ def test_every_limit_of_the_code_is_documented():
     listed = {place.partition("[")[0] for place, _ in PLACES}
 
     assert (
-        "accounts.authentication.login_attempts.WINDOW" in result
+        "accounts.authentication.login_attempts.FAILURE_WINDOW" in result
         and "config.database.connections.LOCK_TIMEOUT_MS" in result
     )
     assert result - listed - NO_LIMITS == set()

@@ -31,7 +31,7 @@ def test_page_and_sign_in_log_give_the_same_advice():
 
 def test_every_named_code_exists():
     named = set(re.findall(r"[(`]`?([a-z]+(?:_[a-z]+)+)`", PAGE))
-    columns = {field.name for field in OidcSetting._meta.get_fields()} | set(mapping_script.COLUMNS)
+    columns = {field.name for field in OidcSetting._meta.get_fields()} | set(mapping_script.SCRIPT_COLUMNS)
     others = {
         "sso_admin", "collection_admin", "id_token", "login_hint", "target_link_uri", "at_hash",
     }  # fmt: skip
@@ -47,7 +47,7 @@ def test_addresses_match_the_routes():
 
 def test_discovery_addresses_are_documented_in_order():
     tried = [match.removeprefix("U").replace("R", "{}") for match in re.findall(r"`(/[\w./]*R[\w./]*)`", PAGE)]
-    in_code = [match.removeprefix("https://u") for match in discovery.candidates("https://u", "R")]
+    in_code = [match.removeprefix("https://u") for match in discovery.issuer_candidates("https://u", "R")]
 
     assert tried == [match.replace("R", "{}") for match in in_code if match]
 
@@ -55,22 +55,22 @@ def test_discovery_addresses_are_documented_in_order():
 def test_documented_script_runs():
     source = re.search(r"```js\n(.*?)```", PAGE, re.DOTALL)
     assert source is not None
-    mapping_script.check(source[1])
+    mapping_script.check_script(source[1])
     claims = {"email": "ann@example.com", "given_name": "Ann", "family_name": "Ahlgren"}
 
-    assert mapping_script.run(source[1], claims) == {
+    assert mapping_script.map_claims(source[1], claims) == {
         "email": "ann@example.com",
         "login": "ann@example.com",
         "first_name": "Ann",
         "last_name": "Ahlgren",
     }
-    for column in mapping_script.COLUMNS:
+    for column in mapping_script.SCRIPT_COLUMNS:
         assert f"`{column}`" in PAGE
 
 
 def test_roles_and_claims_match_the_code():
     assert all(f"`{path}`" in PAGE for path in profile.ROLE_CLAIMS)
-    remaining = {name for name, (_, grantable) in roles.SHIPPED.items() if not grantable}
+    remaining = {name for name, (_, grantable) in roles.SHIPPED_ROLES.items() if not grantable}
     match = re.search(r"never granted by a provider; by default these are (.+?)\. ", " ".join(PAGE.split()))
 
     assert match is not None

@@ -65,7 +65,7 @@ class TestAdopting:
             and "token endpoint is now at" in stored.resolve_error
         )
         assert "Adopt discovered endpoints" in as_alice.get(address(setting)).content.decode()
-        setting.note(resolve_error="")
+        setting.update_unversioned(resolve_error="")
         assert "Adopt discovered endpoints" not in as_alice.get(address(setting)).content.decode()
         tested = press(as_alice, "_test", setting)
         assert tested.context["report"].may_adopt and 'name="_adopt"' in tested.content.decode()
@@ -132,10 +132,10 @@ class TestApprovingWhatWasAdopted:  # A57
 
 
 def while_it_is_looked_for(monkeypatch: Any, work: Any) -> None:
-    resolve = discovery.resolve
+    resolve = discovery.discover
 
     def resolved(*positional: Any) -> Any:
         work()
         return resolve(*positional)
 
-    monkeypatch.setattr(discovery, "resolve", resolved)
+    monkeypatch.setattr(discovery, "discover", resolved)

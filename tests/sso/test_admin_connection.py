@@ -119,7 +119,7 @@ class TestSaving:
     def test_without_endpoints_there_is_nothing_to_adopt(self, as_sonja: Client):
         setting = make(resolve_error="It was not found.")
         for issuer, is_there in (("https://idp.example.com/realms/acme", True), ("", False)):
-            setting.note(issuer=issuer)
+            setting.update_unversioned(issuer=issuer)
             assert ('name="_adopt"' in as_sonja.get(address(setting)).content.decode()) is is_there
 
     def test_http_to_another_machine_causes_a_warning(self, as_sonja: Client, http_allowed: None):
@@ -309,7 +309,7 @@ class TestTestConnection:
         before = OidcSetting.objects.values().get()
         page = press(as_sonja, "_test", setting, url_idp=provider.url_idp, realm=provider.realm)
         report = page.context["report"]
-        assert report.is_good and dict(report.facts)["issuer"] == provider.issuer
+        assert report.is_successful and dict(report.facts)["issuer"] == provider.issuer
         assert dict(report.facts)["keys"] == "rsa-1"
         assert OidcSetting.objects.values().get() == before and not IdpCertificate.objects.exists()
         assert f'value="{provider.url_idp}"' in page.content.decode(), "what was typed is still there"
@@ -317,7 +317,7 @@ class TestTestConnection:
     def test_it_works_before_the_first_save(self, as_sonja: Client, provider: HostileProvider):
         provider.client_secret = ""
         page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
-        assert page.context["report"].is_good and not OidcSetting.objects.exists()
+        assert page.context["report"].is_successful and not OidcSetting.objects.exists()
 
     def test_it_tells_whether_the_tested_values_are_saved(self, as_sonja: Client, provider: HostileProvider):
         provider.client_secret = ""
@@ -334,7 +334,7 @@ class TestTestConnection:
             (None, {"url_idp": provider.url_idp, "realm": provider.realm}, UNSAVED),
         ):
             page = press(as_sonja, "_test", setting, **columns)
-            assert page.context["report"].unsaved == unsaved, columns
+            assert page.context["report"].unsaved_warning == unsaved, columns
             assert (UNSAVED.removesuffix(".") in page.content.decode()) == bool(unsaved)
 
     def test_another_issuer_is_reported(self, as_sonja: Client, provider: HostileProvider):

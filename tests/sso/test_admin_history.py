@@ -58,7 +58,7 @@ def test_endpoints_are_not_attributed_to_a_concurrent_save(provider: HostileProv
     provider.serve("discovery", fails(404))
     saved = make_at(provider, issuer="")
     provider.behave("discovery")
-    OidcSetting.objects.get().store(name="Renamed")
+    OidcSetting.objects.get().store_columns(name="Renamed")
     saving.find_provider(saved, completes_entry=True)
 
     assert [entry.issuer for entry in saved.history.order_by("history_id")] == ["", "", provider.issuer]
@@ -97,7 +97,7 @@ def test_a_later_entry_does_not_name_the_secret_again():
     setting = make()
     setting.set_secret("canary")
     setting.save()
-    setting.store(active=True)
+    setting.store_columns(active=True)
 
     reasons = setting.history.order_by("history_id").values_list("history_change_reason", flat=True)
     assert list(reasons) == [None, "The client secret was entered.", None]

@@ -114,7 +114,7 @@ class TestTheLog:
         assert (sign_in.user, sign_in.setting, sign_in.setting_name, sign_in.login) == (None, None, "Example", "bob")
 
     def test_entries_are_deleted_after_90_days_without_log_entries(self, monkeypatch: Any):
-        monkeypatch.setattr(tasks, "BATCH", 2)
+        monkeypatch.setattr(tasks, "DELETE_BATCH_SIZE", 2)
         for days in (89, 91, 92, 93):
             sign_in = SignIn.objects.create(outcome=SignIn.OK, login=str(days))
             SignIn.objects.filter(pk=sign_in.pk).update(sys_created_at=timezone.now() - timedelta(days=days))

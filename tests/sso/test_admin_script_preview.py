@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import Role, User, UserRole
-from sso.admin.connection_warnings import ONCE_SAVED
+from sso.admin.connection_warnings import APPROVAL_AFTER_SAVE
 from sso.models import IdentityLink, OidcSetting, SignIn
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import RIGHT, make, make_at, press
@@ -40,7 +40,7 @@ def test_it_shows_fields_account_and_roles_and_changes_nothing(as_sonja: Client,
     report = tried(as_sonja, setting, ANN, script=script)
 
     facts = dict(report.facts)
-    assert report.is_good and facts["account"] == "bob"
+    assert report.is_successful and facts["account"] == "bob"
     assert (facts["user.first_name"], facts["user.email"]) == ("Ann", "bob@example.com")
     assert set(facts["roles added"].split(", ")) == {"itil", "new role"}
     assert facts["roles a provider cannot grant"] == "admin"
@@ -58,7 +58,7 @@ def test_an_account_that_would_be_created_is_marked_as_new(as_sonja: Client):
 def test_a_refusal_is_shown_with_its_code(as_sonja: Client):
     report = tried(as_sonja, make(), {**ANN, "email": "nobody@example.com"})
 
-    assert not report.is_good and report.title.startswith("This sign-in would be refused: user_unknown.")
+    assert not report.is_successful and report.title.startswith("This sign-in would be refused: user_unknown.")
 
 
 def test_output_of_the_script_is_escaped(as_sonja: Client):
@@ -74,7 +74,7 @@ def test_long_lists_of_roles_are_cut_and_escaped(as_sonja: Client, bob: User):  
     page = press(as_sonja, "_try", setting, try_claims=json.dumps({**ANN, "realm_access": {"roles": roles}}))
     report = page.context["report"]
 
-    assert len(dict(report.facts)["roles added"]) == 500 and "9801 roles have no valid name." in report.notes
+    assert len(dict(report.facts)["roles added"]) == 500 and "Ignored 9801 invalid role name(s)." in report.notes
     assert b"<script>alert" not in page.content and b"&lt;script&gt;alert(1)" in page.content
     assert not Role.objects.filter(name__startswith="role ").exists()
 
@@ -82,7 +82,7 @@ def test_long_lists_of_roles_are_cut_and_escaped(as_sonja: Client, bob: User):  
 def test_a_failing_script_is_reported_in_a_sentence(as_sonja: Client):
     report = tried(as_sonja, make(), {"sub": "1"}, script="function map(claims) { return {login: claims.a.b.c} }")
 
-    assert not report.is_good and "script_error" in report.title
+    assert not report.is_successful and "script_error" in report.title
 
 
 @pytest.mark.parametrize(
@@ -91,13 +91,13 @@ def test_a_failing_script_is_reported_in_a_sentence(as_sonja: Client):
 def test_invalid_claims_are_reported(as_sonja: Client, claims: str):
     report = tried(as_sonja, make(), claims)
 
-    assert (report.title, report.is_good) == ("The claims must be a JSON object.", False)
+    assert (report.title, report.is_successful) == ("The claims must be a JSON object.", False)
 
 
 def test_without_claims_those_of_the_last_sign_in_are_used(as_sonja: Client, bob: User):
     setting = make()
-    assert "There are no claims of an earlier sign-in" in tried(as_sonja, setting, "").title
-    setting.remember_claims(ANN)
+    assert "There are no claims from an earlier sign-in" in tried(as_sonja, setting, "").title
+    setting.store_claims(ANN)
 
     assert dict(tried(as_sonja, setting, "  ").facts)["account"] == "bob"
 
@@ -106,7 +106,7 @@ def test_without_claims_those_of_the_last_sign_in_are_used(as_sonja: Client, bob
 def test_claims_are_kept_when_the_script_fails(as_sonja: Client, provider: HostileProvider, made: str):
     setting = active(provider, user_field="email", script=f"function map(claims) {{ {made} }}")
     assert Browser(provider).sign_in().status_code == 401
-    assert (OidcSetting.objects.get(pk=setting.pk).known_claims or {})["preferred_username"] == "ann"
+    assert (OidcSetting.objects.get(pk=setting.pk).last_sign_in_claims or {})["preferred_username"] == "ann"
 
 
 def test_it_works_before_the_first_save(as_sonja: Client, bob: User):
@@ -127,7 +127,7 @@ def test_no_request_is_sent_to_the_provider(  # A43
 ):
     where = {"url_idp": provider.url_idp, "realm": provider.realm}
     setting = make_at(provider, active=True) if is_known else OidcSetting.objects.create(**{**RIGHT, **where})
-    setting.remember_claims(ANN)
+    setting.store_claims(ANN)
     report = tried(as_sonja, setting, claims, enable_role_mapping=True)
     new = tried(as_sonja, None, ANN, **where)
 
@@ -157,26 +157,26 @@ class TestWhatWouldBeInForce:  # A57
     ):
         setting = make()
         report = tried(as_sonja, setting, self.ALICE, **columns)
-        assert report.is_good is is_let_in and ("refused: not_approved." in report.title) is not is_let_in
-        assert (ONCE_SAVED in report.notes) is not is_let_in
+        assert report.is_successful is is_let_in and ("refused: not_approved." in report.title) is not is_let_in
+        assert (APPROVAL_AFTER_SAVE in report.notes) is not is_let_in
         assert not setting.refreshed().needs_approval
 
         press(as_sonja, "_save", setting, **columns)
         stored = setting.refreshed()
         again = tried(as_sonja, stored, self.ALICE)
         assert (stored.needs_approval, again.title) == (not is_let_in, report.title), "as it was foretold"
-        assert ONCE_SAVED not in again.notes
+        assert APPROVAL_AFTER_SAVE not in again.notes
 
     def test_a_new_connection_of_sso_admin_needs_approval_for_protected_roles_only(
         self, as_sonja: Client, alice: User, bob: User
     ):
         assert "refused: not_approved." in tried(as_sonja, None, self.ALICE).title
         report = tried(as_sonja, None, ANN)
-        assert report.is_good and report.notes == (ONCE_SAVED,)
+        assert report.is_successful and report.notes == (APPROVAL_AFTER_SAVE,)
 
     def test_an_administrator_needs_no_approval_but_approves_nothing(self, as_alice: Client):
         setting = make()
         report = tried(as_alice, setting, self.ALICE, script=self.OTHER)
-        assert report.is_good and report.notes == ()
+        assert report.is_successful and report.notes == ()
         OidcSetting.objects.update(needs_approval=True)
         assert "refused: not_approved." in tried(as_alice, setting, self.ALICE, script=self.OTHER).title

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from sso.admin.connection_form import ENTER_AGAIN
+from sso.admin.connection_form import ENTER_SECRET_AGAIN
 from sso.models import CertificatePair, OidcSetting
 from tests.providers.behaviours import answers, fails
 from tests.providers.hostile import HostileProvider
@@ -49,7 +49,7 @@ class TestErrors:
         provider.serve("certs", fails(500))
         provider.serve("token", answers({"error": "invalid_client"}, 401))
         report = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm).context["report"]
-        assert "its keys cannot be used" in report.title and not report.is_good
+        assert "its keys cannot be used" in report.title and not report.is_successful
         assert any("rejected the client ID" in note for note in report.notes)
 
 
@@ -57,7 +57,7 @@ class TestTheSecretAfterARefusal:
     def test_an_entered_secret_is_requested_again_at_its_field(self, as_sonja: Client):
         for button in ("_save", "_test"):
             page = press(as_sonja, button, None, realm="no realm", client_secret="typed")
-            assert errors(page)["client_secret"] == [ENTER_AGAIN]
+            assert errors(page)["client_secret"] == [ENTER_SECRET_AGAIN]
             assert 'id="secret-not-kept"' not in page.content.decode(), "said once"
 
     def test_an_invalid_secret_has_only_its_own_error(self, as_sonja: Client):

@@ -40,8 +40,10 @@ def setting(provider: HostileProvider, transactional_db: Any) -> OidcSetting:
     return make_at(provider, active=True)
 
 
-def update(provider: HostileProvider, setting: OidcSetting) -> certificate_updates.Outcome:
-    return certificate_updates.refresh(*setting.pair, provider.url("certs"), reason=certificate_updates.FORM)
+def update(provider: HostileProvider, setting: OidcSetting) -> certificate_updates.UpdateOutcome:
+    return certificate_updates.refresh_certificates(
+        *setting.pair, provider.url("certs"), reason=certificate_updates.REASON_FORM
+    )
 
 
 def kids() -> list[str]:

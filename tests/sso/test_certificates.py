@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from sso import tasks
 from sso.connections import certificate_updates
-from sso.connections.certificate_updates import CertificateUpdateFailed, Outcome
+from sso.connections.certificate_updates import CertificateUpdateFailed, UpdateOutcome
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from sso.tokens import key_sets
 from system.models import DeletionLogEntry
@@ -35,10 +35,12 @@ def setting(provider: HostileProvider, db: Any) -> OidcSetting:
     return make_at(provider, active=True)
 
 
-def update(provider: HostileProvider, setting: OidcSetting, *names: Any) -> Outcome:
+def update(provider: HostileProvider, setting: OidcSetting, *names: Any) -> UpdateOutcome:
     if names:
         provider.jwks = {"keys": [jwk(name) if isinstance(name, str) else name for name in names]}
-    return certificate_updates.refresh(*setting.pair, provider.url("certs"), reason=certificate_updates.FORM)
+    return certificate_updates.refresh_certificates(
+        *setting.pair, provider.url("certs"), reason=certificate_updates.REASON_FORM
+    )
 
 
 def kids(setting: OidcSetting) -> list[str]:
@@ -57,9 +59,9 @@ class TestTheAlgorithm:  # A34
     def test_new_keys_are_added_known_ones_kept_absent_ones_removed(
         self, provider: HostileProvider, setting: OidcSetting
     ):
-        assert update(provider, setting, "rsa-1", "rsa-2") == Outcome(2, 0, 0)
+        assert update(provider, setting, "rsa-1", "rsa-2") == UpdateOutcome(2, 0, 0)
         before = IdpCertificate.objects.values().get(kid="rsa-2")
-        assert update(provider, setting, "rsa-2", "p256-1", "ed-1") == Outcome(2, 1, 1)
+        assert update(provider, setting, "rsa-2", "p256-1", "ed-1") == UpdateOutcome(2, 1, 1)
         assert kids(setting) == ["ed-1", "p256-1", "rsa-2"]
         assert IdpCertificate.objects.values().get(kid="rsa-2") == before
         assert logged() == [("idp_certificate", "rsa-1")]
@@ -74,7 +76,7 @@ class TestTheAlgorithm:  # A34
     def test_a_second_update_changes_nothing(self, provider: HostileProvider, setting: OidcSetting):
         update(provider, setting, "rsa-1")
         before = list(IdpCertificate.objects.values())
-        assert update(provider, setting) == Outcome(0, 1, 0)
+        assert update(provider, setting) == UpdateOutcome(0, 1, 0)
         assert list(IdpCertificate.objects.values()) == before and logged() == []
 
     def test_a_key_changed_under_its_kid_is_kept_with_a_warning(self, provider: HostileProvider, setting: OidcSetting):
@@ -101,7 +103,7 @@ class TestTheAlgorithm:  # A34
 
     def test_a_key_without_kid_is_stored_under_its_thumbprint(self, provider: HostileProvider, setting: OidcSetting):
         update(provider, setting, jwk("rsa-1", kid=ABSENT))
-        assert update(provider, setting) == Outcome(0, 1, 0)
+        assert update(provider, setting) == UpdateOutcome(0, 1, 0)
         (key,) = certificate_updates.signing_keys(setting)
         assert key["kid"] == kids(setting)[0] and len(key["kid"]) == 43
 
@@ -114,15 +116,15 @@ class TestTheAlgorithm:  # A34
     def test_a_late_answer_does_not_overwrite_a_newer_one(self, provider: HostileProvider, setting: OidcSetting):
         """Asked before the keys changed, applied after somebody else applied the new ones."""
         update(provider, setting, "rsa-1")
-        old = key_sets.usable({"keys": [jwk("rsa-1")]})
-        number = certificate_updates._draw(*setting.pair)
+        old = key_sets.parse_key_set({"keys": [jwk("rsa-1")]})
+        number = certificate_updates._draw_number(*setting.pair)
         update(provider, setting, "rsa-2")
-        assert certificate_updates._apply(*setting.pair, old, number) == Outcome(unchanged=1)
+        assert certificate_updates._apply_key_set(*setting.pair, old, number) == UpdateOutcome(unchanged=1)
         assert kids(setting) == ["rsa-2"] and logged() == [("idp_certificate", "rsa-1")]
 
     def test_nothing_is_stored_for_a_pair_without_connection(self, provider: HostileProvider, setting: OidcSetting):
-        certificate_updates.refresh(
-            "https://idp.example.com", "gone", provider.url("certs"), reason=certificate_updates.DAILY
+        certificate_updates.refresh_certificates(
+            "https://idp.example.com", "gone", provider.url("certs"), reason=certificate_updates.REASON_DAILY
         )
         assert not IdpCertificate.objects.exists()
 
@@ -208,7 +210,7 @@ class TestUnknownKids:  # A32
         """Also where no key is stored; such a caller never waits for another's answer."""
         provider.serve("certs", fails(500))
         for _ in range(5):
-            certificate_updates.refresh_for_unknown_kid(setting, is_from_stranger=True)
+            certificate_updates.refresh_for_unknown_kid(setting, is_unsolicited=True)
         assert len(provider.asked("certs")) == 1
 
     def test_without_endpoints_no_request_is_made(self, provider: HostileProvider):

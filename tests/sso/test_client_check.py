@@ -41,7 +41,7 @@ def willing(provider: HostileProvider) -> HostileProvider:
 def test_an_accepted_client_is_reported(willing: HostileProvider, as_sonja: Client):
     report = says(willing, as_sonja, authorization_type="code", client_secret="s3cret")
 
-    assert report.is_good and report.notes == ()
+    assert report.is_successful and report.notes == ()
     (request,) = willing.asked("auth")
     assert request.query["prompt"] == "none" and request.query["redirect_uri"] == CALLBACK
     (tried,) = willing.asked("token")
@@ -53,7 +53,7 @@ def test_a_redirect_uri_with_a_wrong_path_is_reported(willing: HostileProvider, 
     willing.serve("auth", fails(400))
     report = says(willing, as_sonja, redirect_uri=elsewhere)
 
-    assert not report.is_good and "must be /sso/callback/" in report.notes[0], "before what the provider says"
+    assert not report.is_successful and "must be /sso/callback/" in report.notes[0], "before what the provider says"
 
 
 def test_a_redirect_uri_at_another_host_of_the_service_causes_a_warning(willing: HostileProvider, as_sonja: Client):
@@ -61,7 +61,7 @@ def test_a_redirect_uri_at_another_host_of_the_service_causes_a_warning(willing:
     sent_back(willing, to=other, error="login_required")
     report = says(willing, as_sonja, redirect_uri=other)
 
-    assert report.is_good and "must begin and end at the same address" in report.notes[0]
+    assert report.is_successful and "must begin and end at the same address" in report.notes[0]
 
 
 @pytest.mark.parametrize("kind", ["code", "pkce"])
@@ -70,7 +70,7 @@ def test_a_rejected_client_is_reported(willing: HostileProvider, as_sonja: Clien
     willing.serve("token", answers({"error": word}, 401))
     report = says(willing, as_sonja, authorization_type=kind)
 
-    assert not report.is_good and word in report.notes[0] and "rejected the client ID" in report.notes[0]
+    assert not report.is_successful and word in report.notes[0] and "rejected the client ID" in report.notes[0]
     assert ("or client secret" in report.notes[0]) is (kind == "code")
 
 
@@ -79,7 +79,7 @@ def test_an_unregistered_redirect_uri_is_reported(willing: HostileProvider, as_s
     willing.serve("auth", behaviour)
     report = says(willing, as_sonja)
 
-    assert not report.is_good and report.notes == (client_check.NOT_STARTED,)
+    assert not report.is_successful and report.notes == (client_check.REDIRECT_URI_REJECTED,)
 
 
 @pytest.mark.parametrize("word", ["invalid_scope", "unsupported_response_type"])
@@ -87,7 +87,7 @@ def test_a_rejected_request_is_reported(willing: HostileProvider, as_sonja: Clie
     sent_back(willing, error=word)
     report = says(willing, as_sonja)
 
-    assert not report.is_good and report.notes == (client_check.REQUEST_REJECTED.format(error=word),)
+    assert not report.is_successful and report.notes == (client_check.REQUEST_REJECTED.format(error=word),)
     assert "Redirect URI" not in report.notes[0], "only to a registered one does a provider send somebody back"
 
 
@@ -98,7 +98,7 @@ def test_an_unusable_token_endpoint_is_reported(willing: HostileProvider, as_son
     ):
         willing.discovery = {"token_endpoint": endpoint} if endpoint else {"token_endpoint": ABSENT}
         report = says(willing, as_sonja)
-        assert not report.is_good and sentence in report.notes[0], report
+        assert not report.is_successful and sentence in report.notes[0], report
 
 
 def test_a_secret_that_cannot_be_decrypted_is_not_sent(willing: HostileProvider, as_sonja: Client, monkeypatch: Any):
@@ -108,7 +108,7 @@ def test_a_secret_that_cannot_be_decrypted_is_not_sent(willing: HostileProvider,
     monkeypatch.setattr(encryption, "decrypt", undecipherable)
     report = press(as_sonja, "_test", setting).context["report"]
 
-    assert not report.is_good and willing.asked("token") == []
+    assert not report.is_successful and willing.asked("token") == []
 
 
 def undecipherable(stored: str) -> str:
@@ -117,10 +117,14 @@ def undecipherable(stored: str) -> str:
 
 def test_a_connection_that_admits_nobody_fails_the_test(willing: HostileProvider, as_sonja: Client):
     report = says(willing, as_sonja, ignore_case=True)
-    assert not report.is_good and "nobody could sign in" in report.title and connection_warnings.NOBODY in report.notes
+    assert (
+        not report.is_successful
+        and "nobody could sign in" in report.title
+        and connection_warnings.NOBODY_CAN_SIGN_IN in report.notes
+    )
     willing.algorithms = ["HS256"]
     report = says(willing, as_sonja)
-    assert not report.is_good and "supports none of the algorithms" in report.notes[0]
+    assert not report.is_successful and "supports none of the algorithms" in report.notes[0]
 
 
 UNCLEAR = [
@@ -149,14 +153,14 @@ def test_an_inconclusive_answer_is_reported_as_unchecked(
     report = says(willing, as_sonja)
 
     what = "The Redirect URI" if endpoint == "auth" else "The client ID or secret"
-    assert report.is_good and report.notes == (client_check.NOT_CHECKED.format(what=what),)
+    assert report.is_successful and report.notes == (client_check.CHECK_INCONCLUSIVE.format(what=what),)
 
 
 def test_in_the_fragment_flow_the_client_is_not_checked(willing: HostileProvider, as_sonja: Client):
     willing.serve("auth", redirects(f"{CALLBACK}#error=login_required"))
     report = says(willing, as_sonja, response_type="id_token")
 
-    assert report.is_good and report.notes == () and willing.asked("token") == []
+    assert report.is_successful and report.notes == () and willing.asked("token") == []
 
 
 class TestTheStoredSecret:  # A56
@@ -172,7 +176,7 @@ class TestTheStoredSecret:  # A56
     def test_the_stored_secret_is_sent_to_its_provider(
         self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting
     ):
-        assert press(as_sonja, "_test", setting).context["report"].is_good
+        assert press(as_sonja, "_test", setting).context["report"].is_successful
         assert len(willing.asked("token")) == 1
 
     @pytest.mark.parametrize("moved", [True, False], ids=["another provider", "its endpoint moved"])

@@ -7,7 +7,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sso.provider.discovery import WELL_KNOWN, Endpoints, EndpointsNotFound, candidates, policy, resolve
+from sso.provider.discovery import (
+    WELL_KNOWN_PATH,
+    Endpoints,
+    EndpointsNotFound,
+    discover,
+    issuer_candidates,
+    provider_policy,
+)
 from system.outbound.deadline import Deadline
 from tests.providers.behaviours import answers, fails, hangs_up, html, huge, redirects, silent
 from tests.providers.hostile import HostileProvider
@@ -17,7 +24,7 @@ U = "https://idp.example.com"
 
 
 def found(provider: HostileProvider, url_idp: str = "", realm: str = "") -> Endpoints:
-    return resolve(url_idp or provider.url_idp, realm or provider.realm, policy(), Deadline.after(8))
+    return discover(url_idp or provider.url_idp, realm or provider.realm, provider_policy(), Deadline.after(8))
 
 
 def refused(provider: HostileProvider, url_idp: str = "", realm: str = "") -> EndpointsNotFound:
@@ -29,19 +36,19 @@ def refused(provider: HostileProvider, url_idp: str = "", realm: str = "") -> En
 class TestCandidates:
     def test_candidates_are_in_the_specified_order(self):
         paths = ("realms/r", "auth/realms/r", "realm/r", "r/v2.0", "application/o/r/", "oauth2/r", "r", "")
-        assert candidates(U, "r") == [f"{U}/{path}" if path else U for path in paths]
+        assert issuer_candidates(U, "r") == [f"{U}/{path}" if path else U for path in paths]
 
     def test_a_url_that_ends_in_the_realm_comes_first(self):
-        assert candidates(f"{U}/realms/r", "r")[0] == f"{U}/realms/r"
-        assert candidates(f"{U}/realms/r/", "r")[0] == f"{U}/realms/r"
-        assert candidates(f"{U}/other", "r")[0] == f"{U}/other/realms/r", "only whole words count"
-        assert candidates(f"{U}/xr", "r")[0] == f"{U}/xr/realms/r"
+        assert issuer_candidates(f"{U}/realms/r", "r")[0] == f"{U}/realms/r"
+        assert issuer_candidates(f"{U}/realms/r/", "r")[0] == f"{U}/realms/r"
+        assert issuer_candidates(f"{U}/other", "r")[0] == f"{U}/other/realms/r", "only whole words count"
+        assert issuer_candidates(f"{U}/xr", "r")[0] == f"{U}/xr/realms/r"
 
     def test_a_well_known_url_is_the_only_one(self):
-        assert candidates(f"{U}/deep/er{WELL_KNOWN}", "r") == [f"{U}/deep/er"]
+        assert issuer_candidates(f"{U}/deep/er{WELL_KNOWN_PATH}", "r") == [f"{U}/deep/er"]
 
     def test_candidates_are_unique(self):
-        assert len(candidates(f"{U}/r", "r")) == len(set(candidates(f"{U}/r", "r")))
+        assert len(issuer_candidates(f"{U}/r", "r")) == len(set(issuer_candidates(f"{U}/r", "r")))
 
 
 class TestDiscovery:
@@ -83,12 +90,12 @@ class TestDiscovery:
         provider.discovery = {"issuer": provider.issuer + "/"}
         assert found(provider).issuer == provider.issuer + "/"
         provider.discovery = {"issuer": provider.issuer + "//"}
-        assert "issuer is" in refused(provider).sentence
+        assert "issuer is" in refused(provider).message
 
     @pytest.mark.parametrize("issuer", ["https://other.example.com", "", None, 7, ["x"], "x" * 5000, "a\nb"], ids=repr)
     def test_a_document_of_another_issuer_is_reported_and_not_adopted(self, provider: HostileProvider, issuer: Any):
         provider.discovery = {"issuer": issuer}
-        sentence = refused(provider).sentence
+        sentence = refused(provider).message
         assert sentence.startswith("The provider's issuer is ") and len(sentence) < 300 and "\n" not in sentence
         result = [visit.path for visit in provider.requests]
         assert not any("/protocol/" in path for path in result), (
@@ -113,12 +120,12 @@ class TestDiscovery:
         self, provider: HostileProvider, name: str, value: Any
     ):
         provider.discovery = {name: value}
-        assert name in refused(provider).sentence
+        assert name in refused(provider).message
 
     def test_required_endpoints_must_be_present(self, provider: HostileProvider):
         for name in ("authorization_endpoint", "jwks_uri"):
             provider.discovery = {name: ABSENT}
-            assert name in refused(provider).sentence
+            assert name in refused(provider).message
 
     @pytest.mark.parametrize(
         "behaviour",
@@ -126,23 +133,24 @@ class TestDiscovery:
         ids=["500", "html", "redirect", "huge", "hangs up", "a list", "an empty object"],
     )
     def test_an_invalid_document_is_skipped(self, provider: HostileProvider, behaviour: Any):  # A26 A28
-        provider.serve(f"/realms/{provider.realm}{WELL_KNOWN}", behaviour)
+        provider.serve(f"/realms/{provider.realm}{WELL_KNOWN_PATH}", behaviour)
         provider.serve(
-            f"/{provider.realm}{WELL_KNOWN}", answers({**provider.document(), "issuer": f"{provider.url_idp}/main"})
+            f"/{provider.realm}{WELL_KNOWN_PATH}",
+            answers({**provider.document(), "issuer": f"{provider.url_idp}/main"}),
         )
         assert found(provider).issuer == f"{provider.url_idp}/main"
 
     def test_a_redirect_is_reported_if_nothing_else_is_found(self, provider: HostileProvider):
         provider.serve("discovery", redirects("https://elsewhere.example.com/"))
-        assert "Redirects are not followed" in refused(provider).sentence
+        assert "Redirects are not followed" in refused(provider).message
         assert len([visit for visit in provider.requests if visit.endpoint == "discovery"]) == 1
 
 
 class TestThePathPattern:
     def test_redirects_of_unknown_paths_do_not_hide_the_pattern(self, http_allowed: None):
         with HostileProvider(layout="/realm/{realm}") as provider:
-            for issuer in candidates(provider.url_idp, provider.realm):
-                path = urlsplit(issuer.rstrip("/") + WELL_KNOWN).path
+            for issuer in issuer_candidates(provider.url_idp, provider.realm):
+                path = urlsplit(issuer.rstrip("/") + WELL_KNOWN_PATH).path
                 provider.serve(path, redirects("/login"))
             provider.serve("discovery", redirects("/login"))
             assert found(provider).jwks == provider.url("certs")
@@ -168,28 +176,30 @@ class TestThePathPattern:
             nothing: list[Any] = [{}, {"keys": []}, []]
             for provider.jwks in nothing:
                 error = refused(provider)
-                assert error.sentence.startswith("No discovery document found for realm")
-                assert error.tried[0].endswith(f"/realms/main{WELL_KNOWN}") and error.tried[-1].endswith("/certs")
+                assert error.message.startswith("No discovery document found for realm")
+                assert error.requested_urls[0].endswith(f"/realms/main{WELL_KNOWN_PATH}") and error.requested_urls[
+                    -1
+                ].endswith("/certs")
 
 
 class TestPatience:
     def test_the_first_connection_failure_ends_it(self, http_allowed: None):
         with pytest.raises(EndpointsNotFound) as caught:
-            resolve("http://127.0.0.1:9", "r", policy(), Deadline.after(8))
-        assert len(caught.value.tried) == 1 and "The connection to 127.0.0.1 failed" in caught.value.sentence
+            discover("http://127.0.0.1:9", "r", provider_policy(), Deadline.after(8))
+        assert len(caught.value.requested_urls) == 1 and "The connection to 127.0.0.1 failed" in caught.value.message
 
     def test_an_address_that_must_not_be_called_ends_it(self):
         with pytest.raises(EndpointsNotFound) as caught:
-            resolve("https://169.254.169.254", "r", policy(), Deadline.after(8))
-        assert len(caught.value.tried) == 1 and "metadata" in caught.value.sentence
+            discover("https://169.254.169.254", "r", provider_policy(), Deadline.after(8))
+        assert len(caught.value.requested_urls) == 1 and "metadata" in caught.value.message
 
     def test_a_silent_provider_takes_no_longer_than_the_deadline(self, provider: HostileProvider):  # A61
         provider.serve("discovery", silent())
         began = time.monotonic()
         with pytest.raises(EndpointsNotFound) as caught:
-            resolve(provider.url_idp, provider.realm, policy(), Deadline.after(0.5))
+            discover(provider.url_idp, provider.realm, provider_policy(), Deadline.after(0.5))
         assert time.monotonic() - began < 4
-        assert "within" in caught.value.sentence and len(caught.value.tried) == 1
+        assert "within" in caught.value.message and len(caught.value.requested_urls) == 1
 
 
 class TestMoving:
@@ -202,7 +212,7 @@ class TestMoving:
         ids=str,
     )  # fmt: skip
     def test_another_path_or_a_new_endpoint_is_harmless(self, change: Any):
-        assert replace(self.BEFORE, **change).moved_from(self.BEFORE) == ""
+        assert replace(self.BEFORE, **change).risky_change_since(self.BEFORE) == ""
 
     @pytest.mark.parametrize(
         ("change", "said"),
@@ -216,4 +226,4 @@ class TestMoving:
         ids=str,
     )
     def test_another_issuer_or_host_is_reported(self, change: Any, said: str):
-        assert said in replace(self.BEFORE, **change).moved_from(self.BEFORE)
+        assert said in replace(self.BEFORE, **change).risky_change_since(self.BEFORE)

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from sso.tokens.key_sets import KeySet, Unusable, thumbprint, usable
+from sso.tokens.key_sets import KeySet, UnusableKeySet, parse_key_set, thumbprint
 from tests.providers.signing import ABSENT, jwk
 
 
 def read(*keys: Any) -> KeySet:
-    return usable({"keys": list(keys)})
+    return parse_key_set({"keys": list(keys)})
 
 
 def refused(document: Any) -> str:
-    with pytest.raises(Unusable) as caught:
-        usable(document)
+    with pytest.raises(UnusableKeySet) as caught:
+        parse_key_set(document)
     return str(caught.value)
 
 
@@ -72,7 +72,7 @@ def test_an_rsa_key_may_name_its_algorithm(algorithm: str):
 def test_other_keys_are_ignored_and_counted(key: Any, why: str):
     text = read(key, jwk("rsa-1"))
 
-    assert (list(text.keys), text.skipped) == (["rsa-1"], (why,))
+    assert (list(text.keys), text.ignored_keys) == (["rsa-1"], (why,))
     assert "no usable key" in refused({"keys": [key]}) and why in refused({"keys": [key]})
 
 
@@ -95,7 +95,7 @@ def test_two_keys_with_one_kid_refuse_the_whole_set(other: Any):  # A06
 def test_more_than_64_keys_are_refused():  # A28
     keys = [jwk("ed-1", kid=str(number)) for number in range(65)]
 
-    assert len(usable({"keys": keys[:64]}).keys) == 64
+    assert len(parse_key_set({"keys": keys[:64]}).keys) == 64
     assert "more than 64" in refused({"keys": keys})
 
 

@@ -13,7 +13,7 @@ from django.test import Client
 
 from accounts.models import User
 from sso.backends import OidcBackend
-from sso.connections.library_settings import SETTINGS
+from sso.connections.library_settings import LIBRARY_SETTINGS
 from tests.providers.hostile import HostileProvider
 from tests.sso.sign_ins import Browser, active, ann
 
@@ -100,13 +100,13 @@ def test_its_settings_come_from_the_connection(provider: HostileProvider):
     assert endpoints is not None
     backend = OidcBackend()
     assert backend.get_settings("OIDC_RP_CLIENT_ID", "default") == "default", "none is known yet"
-    backend.use(setting, endpoints)
+    backend.use_connection(setting, endpoints)
 
     assert provider.url("token") == backend.OIDC_OP_TOKEN_ENDPOINT
     assert provider.client_secret == backend.OIDC_RP_CLIENT_SECRET
     assert backend.get_settings("OIDC_RP_SCOPES") == "openid email"
     assert backend.get_settings("OIDC_STORE_ID_TOKEN", False) is False
-    assert set(SETTINGS) >= {"OIDC_OP_AUTHORIZATION_ENDPOINT", "OIDC_OP_USER_ENDPOINT", "OIDC_OP_JWKS_ENDPOINT"}
+    assert set(LIBRARY_SETTINGS) >= {"OIDC_OP_AUTHORIZATION_ENDPOINT", "OIDC_OP_USER_ENDPOINT", "OIDC_OP_JWKS_ENDPOINT"}
 
 
 def test_a_backend_asks_the_database_nothing_until_a_sign_in(db: None, django_assert_num_queries: Any):

@@ -14,7 +14,7 @@ from sso import tasks
 from sso.backends import OidcBackend
 from sso.http import sign_in_events
 from sso.models import CertificatePair, ProviderSession, ProviderSignOut
-from sso.models.provider_sign_outs import KEPT_FOR
+from sso.models.provider_sign_outs import RETENTION
 from tests.providers.behaviours import fails
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, jwk
@@ -132,12 +132,13 @@ class TestOneTokenCountsOnce:
 
     def test_tokens_are_remembered_longer_than_they_are_valid(self, ours: HostileProvider):
         tell(ours.logout_token(jti="old"))
-        ProviderSignOut.objects.update(came_at=F("came_at") - KEPT_FOR)
+        ProviderSignOut.objects.update(came_at=F("came_at") - RETENTION)
         tell(ours.logout_token(jti="new"))
         tasks.forget_ended_sessions()
 
         assert ProviderSignOut.objects.count() == 1
         assert tell(ours.logout_token(jti="new")).status_code == 400
         assert (
-            tell(ours.logout_token(jti="late", iat=int(time.time()) - int(KEPT_FOR.total_seconds()))).status_code == 400
+            tell(ours.logout_token(jti="late", iat=int(time.time()) - int(RETENTION.total_seconds()))).status_code
+            == 400
         )

@@ -104,8 +104,8 @@ def test_the_forged_key_differs_and_the_real_one_verifies():
     """Otherwise the refusals above would prove nothing."""
     with HostileProvider() as provider:
         claims = provider.right_claims(nonce="n")
-        expected = token_check.Expected(
-            issuer=provider.issuer, client_id="servicebase", now=time.time(), nonce_hash=token_check.hashed("n")
+        expected = token_check.ExpectedToken(
+            issuer=provider.issuer, client_id="servicebase", now=time.time(), nonce_hash=token_check.sha256_hex("n")
         )
-        assert token_check.check(provider.sign(claims), expected, [jwk("rsa-1")])["sub"] == "sub-ann"
+        assert token_check.check_id_token(provider.sign(claims), expected, [jwk("rsa-1")])["sub"] == "sub-ann"
     assert private_key("rsa-forged") is not private_key("rsa-1")

@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from sso.scripts.mapping_script import COLUMNS, DEFAULT, SAMPLE, ScriptFailed, ScriptRefused, check, run
+from sso.scripts.mapping_script import (
+    DEFAULT_SCRIPT,
+    SAMPLE_CLAIMS,
+    SCRIPT_COLUMNS,
+    ScriptFailed,
+    ScriptRefused,
+    check_script,
+    map_claims,
+)
 
 CLAIMS = {"sub": "1", "email": "ann@example.com", "preferred_username": "ann", "given_name": "Ann", "age": 42}
 
@@ -21,28 +29,31 @@ def returning(text: str) -> str:
 
 def failure(source: str, claims: dict[str, Any] | None = None) -> ScriptFailed:
     with pytest.raises(ScriptFailed) as failed:
-        run(source, claims or CLAIMS)
+        map_claims(source, claims or CLAIMS)
     assert len(str(failed.value)) < 500
     return failed.value
 
 
 def test_the_default_script_maps_email_and_login():
-    check(DEFAULT)
+    check_script(DEFAULT_SCRIPT)
 
-    assert run(DEFAULT, CLAIMS) == {"email": "ann@example.com", "login": "ann"}
-    assert run(DEFAULT, {"email": "ann@example.com"}) == {"email": "ann@example.com", "login": "ann@example.com"}
-    assert run(DEFAULT, {}) == {}
+    assert map_claims(DEFAULT_SCRIPT, CLAIMS) == {"email": "ann@example.com", "login": "ann"}
+    assert map_claims(DEFAULT_SCRIPT, {"email": "ann@example.com"}) == {
+        "email": "ann@example.com",
+        "login": "ann@example.com",
+    }
+    assert map_claims(DEFAULT_SCRIPT, {}) == {}
 
 
 def test_a_script_sets_the_columns_of_a_profile():
     source = returning(
         "{login: claims.sub, email: claims.email, first_name: claims.given_name, last_name: '', phone: 7}"
     )
-    check(source)
+    check_script(source)
 
-    created = run(source, CLAIMS)
+    created = map_claims(source, CLAIMS)
     assert created == {"login": "1", "email": "ann@example.com", "first_name": "Ann", "last_name": "", "phone": 7}
-    assert set(created) == set(COLUMNS)
+    assert set(created) == set(SCRIPT_COLUMNS)
 
 
 @pytest.mark.parametrize(
@@ -51,16 +62,16 @@ def test_a_script_sets_the_columns_of_a_profile():
 def test_forbidden_columns_are_refused_at_save_and_ignored_at_run(name: str):  # A40
     source = returning(f"{{login: 'ann', {name}: true}}")
     with pytest.raises(ScriptRefused, match=name):
-        check(source)
+        check_script(source)
 
-    assert run(source, CLAIMS) == {"login": "ann"}
+    assert map_claims(source, CLAIMS) == {"login": "ann"}
 
 
 def test_forbidden_columns_for_some_claims_are_ignored():  # A40
     source = returning("claims.age ? {login: 'ann', active: true, password: 'x'} : {login: 'ann'}")
-    check(source)
+    check_script(source)
 
-    assert run(source, CLAIMS) == {"login": "ann"}
+    assert map_claims(source, CLAIMS) == {"login": "ann"}
 
 
 @pytest.mark.parametrize(
@@ -73,9 +84,9 @@ def test_forbidden_columns_for_some_claims_are_ignored():  # A40
     ],
 )
 def test_any_syntax_that_defines_map_is_accepted(source: str):
-    check(source)
+    check_script(source)
 
-    assert run(source, CLAIMS) == {"login": "ann@example.com"}
+    assert map_claims(source, CLAIMS) == {"login": "ann@example.com"}
 
 
 REFUSED = {
@@ -89,16 +100,16 @@ REFUSED = {
     returning("null"): "has no function map",
     returning("'text'"): "has no function map",
     "throw new Error('at once')": "at once",
-    "import x from 'fs'; " + DEFAULT: "SyntaxError",
-    "require('fs'); " + DEFAULT: "ReferenceError",
-    "std.open('/etc/passwd'); " + DEFAULT: "ReferenceError",
-    "//" + "x" * 32 * 1024 + "\n" + DEFAULT: "longer than 32 KB",
-    "//" + "é" * 16 * 1024 + "\n" + DEFAULT: "longer than 32 KB",
+    "import x from 'fs'; " + DEFAULT_SCRIPT: "SyntaxError",
+    "require('fs'); " + DEFAULT_SCRIPT: "ReferenceError",
+    "std.open('/etc/passwd'); " + DEFAULT_SCRIPT: "ReferenceError",
+    "//" + "x" * 32 * 1024 + "\n" + DEFAULT_SCRIPT: "longer than 32 KB",
+    "//" + "é" * 16 * 1024 + "\n" + DEFAULT_SCRIPT: "longer than 32 KB",
     "x" * 1024 * 1024: "longer than 32 KB",
-    "(" * 1000 + "1" + ")" * 1000 + ";" + DEFAULT: "Maximum call stack",
-    "[" * 16_000 + ";" + DEFAULT: "Maximum call stack",
-    DEFAULT + "\x00": "cannot be stored",
-    DEFAULT + "// \ud800": "cannot be stored",
+    "(" * 1000 + "1" + ")" * 1000 + ";" + DEFAULT_SCRIPT: "Maximum call stack",
+    "[" * 16_000 + ";" + DEFAULT_SCRIPT: "Maximum call stack",
+    DEFAULT_SCRIPT + "\x00": "cannot be stored",
+    DEFAULT_SCRIPT + "// \ud800": "cannot be stored",
     returning("{login: '\\0'}"): "cannot be used",
     returning("{login: '\\ud800'}"): "cannot be used",
     returning("{login: 'x'.repeat(1e6)}"): "too large",
@@ -108,11 +119,11 @@ REFUSED = {
 @pytest.mark.parametrize("source", REFUSED, ids=[ascii(source)[:40] for source in REFUSED])
 def test_an_invalid_script_is_refused_at_save(source: str):  # A41
     with pytest.raises(ScriptRefused, match=REFUSED[source]):
-        check(source)
+        check_script(source)
 
 
 def test_a_script_that_throws_on_the_sample_may_be_saved():
-    check(returning("{login: claims.employee.number}"))
+    check_script(returning("{login: claims.employee.number}"))
 
 
 ESCAPES = {
@@ -144,7 +155,9 @@ def test_a_run_that_does_not_end_or_grows_is_stopped(body: str):  # A41
 
 @pytest.mark.parametrize("name", ["process", "require", "std", "os", "fetch", "console", "print", "Deno", "module"])
 def test_a_script_can_reach_nothing(name: str):  # A41
-    assert run(returning(f"{{login: typeof globalThis.{name} + typeof {name}}}"), CLAIMS) == {"login": "undefined" * 2}
+    assert map_claims(returning(f"{{login: typeof globalThis.{name} + typeof {name}}}"), CLAIMS) == {
+        "login": "undefined" * 2
+    }
 
 
 def test_no_module_can_be_loaded():  # A41
@@ -152,37 +165,37 @@ def test_no_module_can_be_loaded():  # A41
     function map(claims) { import('/etc/passwd').then(() => { said = 'loaded' }, () => { said = 'refused' });
     return {login: said} }"""
 
-    assert run(source, CLAIMS) == {"login": "nothing"}
+    assert map_claims(source, CLAIMS) == {"login": "nothing"}
 
 
 def test_an_error_is_reported_in_one_line():
     error = failure("function map(claims) { throw new Error('no number\\nsecond line') }")
 
-    assert (str(error), error.at) == ("Error: no number", "map")
+    assert (str(error), error.step) == ("Error: no number", "map")
 
 
 def test_what_a_script_changes_in_the_language_stays_in_its_process():
-    run("Array.prototype.map = null; JSON.parse = () => 1; " + returning("{}"), CLAIMS)
+    map_claims("Array.prototype.map = null; JSON.parse = () => 1; " + returning("{}"), CLAIMS)
 
-    assert run(DEFAULT, CLAIMS)["login"] == "ann"
+    assert map_claims(DEFAULT_SCRIPT, CLAIMS)["login"] == "ann"
 
 
 def test_a_script_that_replaces_json_is_believed_no_more_than_any_other():
-    lying = 'JSON.stringify = () => \'{"password": 1, "login": [[1]]}\';' + DEFAULT
-    broken = "JSON.stringify = () => '{';" + DEFAULT
+    lying = 'JSON.stringify = () => \'{"password": 1, "login": [[1]]}\';' + DEFAULT_SCRIPT
+    broken = "JSON.stringify = () => '{';" + DEFAULT_SCRIPT
 
-    assert run(lying, CLAIMS) == {"login": [[1]]}
-    assert failure(broken).at == "answer"
+    assert map_claims(lying, CLAIMS) == {"login": [[1]]}
+    assert failure(broken).step == "answer"
 
 
 def test_claims_that_are_too_large_are_not_passed_on():  # A42
-    assert failure(DEFAULT, {"email": "x" * 300_000}).at == "limit"
+    assert failure(DEFAULT_SCRIPT, {"email": "x" * 300_000}).step == "limit"
 
 
 def test_claims_arrive_as_they_are():
     odd = {"a": "</script> \u2028 é \U0001f600", "b": [1, {"c": None}], "n": 1.5, "big": 2**53}
 
-    assert run(returning("{login: JSON.stringify(claims)}"), odd)["login"].count("\U0001f600") == 1
+    assert map_claims(returning("{login: JSON.stringify(claims)}"), odd)["login"].count("\U0001f600") == 1
 
 
 @pytest.fixture
@@ -200,7 +213,7 @@ def started(monkeypatch: Any) -> list[subprocess.Popen[bytes]]:
 
 
 def test_no_child_is_left_behind(started: list[subprocess.Popen[bytes]]):
-    run(DEFAULT, CLAIMS)
+    map_claims(DEFAULT_SCRIPT, CLAIMS)
     failure("function map() { for (;;) {} }")
 
     assert len(started) == 2 and all(child.returncode is not None for child in started)
@@ -248,4 +261,4 @@ def test_the_child_has_no_environment_no_descriptors_and_its_limits(started: Any
 
 
 def test_the_default_script_can_read_the_sample():
-    assert run(DEFAULT, SAMPLE) == {"email": "jane.doe@example.com", "login": "jane.doe"}
+    assert map_claims(DEFAULT_SCRIPT, SAMPLE_CLAIMS) == {"email": "jane.doe@example.com", "login": "jane.doe"}

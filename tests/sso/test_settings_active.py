@@ -34,7 +34,7 @@ class TestTheActiveOne:
         first.active = True
         first.save()
         assert active() == ["first"] and not second.refreshed().active
-        assert OidcSetting.active_one() == first
+        assert OidcSetting.get_active() == first
 
     def test_the_database_itself_takes_no_second_one(self):
         from django.db import IntegrityError, transaction

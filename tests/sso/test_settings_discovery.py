@@ -33,13 +33,13 @@ def unfound(provider: HostileProvider, **columns: Any) -> OidcSetting:
 class TestAtTheSave:
     def test_the_provider_is_looked_up_after_the_commit(self, provider: HostileProvider, monkeypatch: Any):
         is_inside: list[bool] = []
-        resolve = discovery.resolve
+        resolve = discovery.discover
 
         def noting(*words: Any) -> Any:
             is_inside.append(connection.in_atomic_block)
             return resolve(*words)
 
-        monkeypatch.setattr(discovery, "resolve", noting)
+        monkeypatch.setattr(discovery, "discover", noting)
         setting = unfound(provider)
         stored = setting.refreshed()
         assert is_inside == [False]
@@ -86,7 +86,7 @@ class TestAtTheSave:
     def test_the_model_runs_no_script_makes_no_request_and_marks_nothing(
         self, provider: HostileProvider, sonja: User, monkeypatch: Any
     ):
-        monkeypatch.setattr(mapping_script, "check", lambda source: 1 / 0)
+        monkeypatch.setattr(mapping_script, "check_script", lambda source: 1 / 0)
         setting = OidcSetting(**{**RIGHT, "url_idp": provider.url_idp, "script": "function map() { return {} }"})
         with acting_user.acting_as(sonja.pk):
             setting.save()
@@ -104,7 +104,7 @@ class TestAtTheSave:
 
 def known(setting: OidcSetting) -> Any:
     try:
-        return discovery.ensure(setting).issuer == setting.issuer
+        return discovery.ensure_endpoints(setting).issuer == setting.issuer
     except SignInRefused as refusal:
         return refusal.code
 
@@ -124,12 +124,12 @@ class TestAtASignIn:
             provider.behave("discovery")
             OidcSetting.objects.update(resolve_tried_at=timezone.now() - timedelta(seconds=ago))
             assert known(setting.refreshed()) == expected
-        assert discovery.ensure(setting.refreshed()).issuer == provider.issuer
+        assert discovery.ensure_endpoints(setting.refreshed()).issuer == provider.issuer
 
     def test_the_refusal_carries_the_reason_for_the_log(self, provider: HostileProvider):
         provider.discovery = {"issuer": "https://other.example.com"}
         with pytest.raises(SignInRefused) as caught:
-            discovery.ensure(unfound(provider))
+            discovery.ensure_endpoints(unfound(provider))
         assert (caught.value.code, caught.value.status) == ("provider_unresolved", 503)
         assert "issuer is https://other.example.com" in caught.value.detail
 
@@ -151,7 +151,7 @@ class TestLookingAgain:
         assert "is now at mine.example.com" in discovery.rediscover(setting)
         stored = setting.refreshed()
         assert getattr(stored, name).startswith(provider.issuer) and "mine.example.com" in stored.resolve_error
-        assert discovery.rediscover(setting, may_move=True) == ""
+        assert discovery.rediscover(setting, accepts_risky_change=True) == ""
         stored = setting.refreshed()
         assert getattr(stored, name) == "https://mine.example.com/x" and not stored.resolve_error
 

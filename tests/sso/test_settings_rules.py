@@ -130,7 +130,7 @@ class TestTheRest:
     def test_the_script_is_checked_when_it_is_saved(self):  # A40
         script = "function map(claims) { return {login: claims.sub, is_superuser: true} }"
         assert "is_superuser" in refused(script=script)
-        assert make().script == mapping_script.DEFAULT
+        assert make().script == mapping_script.DEFAULT_SCRIPT
 
     def test_a_secret_in_clear_never_reaches_the_database(self):  # A56
         assert "is not encrypted" in refused(client_secret="canary")
@@ -175,33 +175,33 @@ class TestWhatWasFoundOut:
         result = setting.endpoints
         assert result is not None
         old = OidcSetting.objects.get(pk=setting.pk)
-        setting.store(token_endpoint="https://idp.example.com/new")
-        setting.remember_claims({"sub": "1"})
+        setting.store_columns(token_endpoint="https://idp.example.com/new")
+        setting.store_claims({"sub": "1"})
         old.name = "Renamed"
         save_connection(old)
         stored = setting.refreshed()
         assert (stored.name, stored.token_endpoint) == ("Renamed", "https://idp.example.com/new")
-        assert stored.known_claims == {"sub": "1"}
+        assert stored.last_sign_in_claims == {"sub": "1"}
 
     def test_changing_the_pair_clears_the_endpoints(self):
         setting = make()
-        setting.remember_claims({"sub": "1"})
+        setting.store_claims({"sub": "1"})
         setting.realm = "other"
         save_connection(setting)
         stored = setting.refreshed()
-        assert stored.endpoints is None and stored.known_claims is None and stored.jwks_uri == ""
+        assert stored.endpoints is None and stored.last_sign_in_claims is None and stored.jwks_uri == ""
 
     def test_claims_of_an_earlier_pair_are_not_stored(self):
         setting = make()
         during_sign_in = OidcSetting.objects.get(pk=setting.pk)
         setting.realm = "other"
         save_connection(setting)
-        during_sign_in.remember_claims({"sub": "1"})
-        assert setting.refreshed().known_claims is None
+        during_sign_in.store_claims({"sub": "1"})
+        assert setting.refreshed().last_sign_in_claims is None
 
     def test_claims_are_kept_encrypted(self):
         setting = make()
-        setting.remember_claims({"email": "canary@example.com"})
+        setting.store_claims({"email": "canary@example.com"})
         assert "canary" not in setting.refreshed().last_claims
         assert "last_claims" not in setting.payload() and not hasattr(setting.history.latest(), "last_claims")
 

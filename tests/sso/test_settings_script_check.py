@@ -27,15 +27,15 @@ def runs(sonja: User, monkeypatch: Any) -> list[tuple[str, bool]]:
     """The scripts that are run to be checked, and whether another connection could take its turn meanwhile."""
     know_the_rules(sonja)
     results: list[tuple[str, bool]] = []
-    run = mapping_script.check
+    run = mapping_script.check_script
 
     def noted(source: str) -> None:
         with another_connection() as other:
-            request = other.execute("SELECT pg_try_advisory_xact_lock(%s)", [advisory_locks.CONNECTIONS])
+            request = other.execute("SELECT pg_try_advisory_xact_lock(%s)", [advisory_locks.CONNECTIONS_LOCK])
             results.append((source, request.fetchone() == (True,)))
         run(source)
 
-    monkeypatch.setattr(mapping_script, "check", noted)
+    monkeypatch.setattr(mapping_script, "check_script", noted)
     return results
 
 
@@ -137,11 +137,11 @@ def test_a_concurrently_stored_script_is_checked_under_the_lock(runs: list[Any],
     changed_meanwhile(monkeypatch, setting, BROKEN)
     answer = api(sonja).patch(f"oidc_setting/{setting.pk}", {"active": True})
 
-    assert answer.status_code == 422 and not OidcSetting.active_one()
+    assert answer.status_code == 422 and not OidcSetting.get_active()
     assert [script for script, _ in runs][-2:] == [GOOD, BROKEN]
     mine = OidcSetting.objects.get()
     mine.active = True
-    with pytest.raises(ValidationError, match="does not run"):
+    with pytest.raises(ValidationError, match="script check failed"):
         save_connection(mine, update_fields=["active"])
 
 

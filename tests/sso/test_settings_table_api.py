@@ -168,7 +168,7 @@ def test_a_change_by_a_key_scoped_to_sso_admin_requires_approval(alice: User):  
     setting = make()
     scope = [Role.objects.get(name="sso_admin").pk]
     for given, is_marked in (([], False), (scope, True)):
-        key = access_keys.create(alice, "a script", expires_at=None, scope=given)
+        key = access_keys.create_key(alice, "a script", expires_at=None, scope=given)
         answer = Client().patch(
             f"/rest/v1/table/oidc_setting/{setting.pk}",
             {"client_id": f"id-{is_marked}"},

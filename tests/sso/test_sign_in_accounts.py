@@ -20,7 +20,7 @@ def browser(provider: HostileProvider) -> Browser:
     return Browser(provider)
 
 
-def case_counts(yes: bool) -> None:
+def is_case_sensitive(yes: bool) -> None:
     properties.put(properties.CASE_SENSITIVE, "true" if yes else "false")
 
 
@@ -54,7 +54,7 @@ def test_the_rules_on_upper_and_lower_case(browser: Browser, returned: str, logi
     setting = active(browser.provider)
     rows = [(False, True), (True, True), (False, False), (True, False)]
     for expected, (ignores_case, counts) in zip(who, rows, strict=True):
-        case_counts(counts)
+        is_case_sensitive(counts)
         OidcSetting.objects.filter(pk=setting.pk).update(ignore_case=ignores_case)
         IdentityLink.objects.all().delete()
 
@@ -81,7 +81,7 @@ def test_two_accounts_with_one_email_are_refused(browser: Browser):  # A48
 @pytest.mark.parametrize("counts", [True, False])
 def test_two_spellings_of_a_login_are_one_account(browser: Browser, stored: str, returned: str, counts: bool):
     """Accents as one character or two, which is no matter of case."""
-    case_counts(counts)
+    is_case_sensitive(counts)
     browser.provider.person["preferred_username"] = returned
     active(browser.provider, enable_user_creation=True)
     if counts:
@@ -253,7 +253,7 @@ def test_invalid_profile_values_are_not_stored(browser: Browser):
 
     assert browser.sign_in().status_code == 302
     assert (user.refreshed().email, user.refreshed().last_name) == ("ann@example.com", "Lee")
-    assert "email was kept." in SignIn.objects.latest("sys_created_at").detail
+    assert "email was not changed." in SignIn.objects.latest("sys_created_at").detail
 
 
 @pytest.mark.parametrize("is_linked", [True, False])

@@ -290,7 +290,7 @@ def test_concurrent_starts_keep_all_attempts(transactional_db: None, provider: H
 
 
 def test_stray_responses_do_not_fill_the_log(browser: Browser):
-    sign_in_events.STRAY_TIMES.clear()
+    sign_in_events.STRAY_ENTRY_TIMES.clear()
     for number in range(35):
         answer = Client(REMOTE_ADDR=f"192.0.2.{number}").get(CALLBACK, {"code": "c", "state": "s"})
         assert answer.status_code == 400

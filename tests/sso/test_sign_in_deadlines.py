@@ -54,7 +54,7 @@ def taken() -> ExitStack:
 class TestTheDeadline:  # A61
     @pytest.fixture(autouse=True)
     def soon(self, monkeypatch: Any) -> None:
-        monkeypatch.setattr(request_slots, "ALTOGETHER_S", 1.5)
+        monkeypatch.setattr(request_slots, "MAX_REQUEST_S", 1.5)
 
     @pytest.mark.parametrize("slow", [("discovery", "token"), ("token", "certs"), ("token", "userinfo")])
     def test_delays_of_several_endpoints_share_one_deadline(self, browser: Browser, slow: tuple[str, str]):
@@ -82,7 +82,7 @@ class TestTheDeadline:  # A61
         assert time.monotonic() - began < 2.5
 
     def test_a_script_that_uses_its_full_second_is_blamed(self, browser: Browser, monkeypatch: Any):
-        monkeypatch.setattr(request_slots, "ALTOGETHER_S", 6.0)
+        monkeypatch.setattr(request_slots, "MAX_REQUEST_S", 6.0)
         OidcSetting.objects.update(script=ENDLESS)
 
         refused(browser.sign_in(), "script_error", 401)
@@ -146,7 +146,7 @@ def test_a_wait_for_the_keys_ends_by_its_deadline(browser: Browser):
 
 class TestAMachineThatIsTooBusy:
     def test_an_engine_that_does_not_start_in_time(self, browser: Browser, monkeypatch: Any):
-        monkeypatch.setattr(mapping_script, "START_S", 0.01 - mapping_script.TIME_S)
+        monkeypatch.setattr(mapping_script, "MAX_START_S", 0.01 - mapping_script.MAX_RUN_S)
 
         refused(browser.sign_in(), "too_busy", 503)
 
@@ -167,7 +167,7 @@ class TestButtons:  # A61
             page = press(as_sonja, button, setting)
         result = page.context["report"].title if button == "_test" else said(page)
 
-        assert request_slots.NONE_FREE in result and provider.requests == []
+        assert request_slots.NO_SLOT_FREE in result and provider.requests == []
         assert press(as_sonja, button, setting).status_code == 200 and provider.requests
 
     @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])
@@ -203,7 +203,7 @@ class TestButtons:  # A61
     def test_testing_a_connection_ends_by_one_deadline(
         self, as_sonja: Client, provider: HostileProvider, monkeypatch: Any
     ):
-        monkeypatch.setattr(discovery, "ALTOGETHER_S", 1.0)
+        monkeypatch.setattr(discovery, "MAX_DISCOVERY_S", 1.0)
         provider.serve("certs", silent())
         began = time.monotonic()
         page = press(as_sonja, "_test", make_at(provider))
@@ -216,7 +216,7 @@ class TestButtons:  # A61
     ):
         setting = make_at(provider, active=True)
         unfound()
-        monkeypatch.setattr(discovery, "ALTOGETHER_S", 1.5)
+        monkeypatch.setattr(discovery, "MAX_DISCOVERY_S", 1.5)
         provider.serve("discovery", slowly(provider, 0.7))
         provider.serve("certs", silent())
         began = time.monotonic()

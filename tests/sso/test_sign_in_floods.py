@@ -113,7 +113,7 @@ class TestSessionsOfNobody:
     def test_anonymous_sessions_last_little_longer_than_an_attempt(self, ours: HostileProvider):
         browser = Browser(ours)
         browser.start()
-        assert timedelta(seconds=sign_in_attempts.ATTEMPT_FOR_S) < self.left() <= timedelta(minutes=15)
+        assert timedelta(seconds=sign_in_attempts.ATTEMPT_LIFETIME_S) < self.left() <= timedelta(minutes=15)
 
     def test_another_attempt_extends_the_session(self, ours: HostileProvider):
         browser = Browser(ours)
@@ -183,15 +183,15 @@ class TestInventedCodes:
 
     def test_suspects_are_forgotten_after_a_minute(self, ours: HostileProvider, monkeypatch: Any):
         self.invent(ours, "192.0.2.1", times=request_slots.MAX_REJECTED)
-        assert "192.0.2.1" in request_slots.SUSPECTS
+        assert "192.0.2.1" in request_slots.SUSPECT_ADDRESSES
         now = time.monotonic()
         monkeypatch.setattr(
-            request_slots, "time", SimpleNamespace(monotonic=lambda: now + request_slots.REJECTED_WITHIN_S)
+            request_slots, "time", SimpleNamespace(monotonic=lambda: now + request_slots.REJECTED_WINDOW_S)
         )
-        assert "192.0.2.1" not in request_slots.SUSPECTS
+        assert "192.0.2.1" not in request_slots.SUSPECT_ADDRESSES
 
     def test_only_the_latest_suspects_are_remembered(self):
-        for number in range(request_slots.MAX_REMEMBERED + 1):
+        for number in range(request_slots.MAX_SUSPECT_ADDRESSES + 1):
             for _ in range(request_slots.MAX_REJECTED):
-                request_slots.SUSPECTS.note(f"10.0.{number // 256}.{number % 256}")
-        assert "10.0.0.0" not in request_slots.SUSPECTS and "10.0.0.1" in request_slots.SUSPECTS
+                request_slots.SUSPECT_ADDRESSES.record_rejection(f"10.0.{number // 256}.{number % 256}")
+        assert "10.0.0.0" not in request_slots.SUSPECT_ADDRESSES and "10.0.0.1" in request_slots.SUSPECT_ADDRESSES

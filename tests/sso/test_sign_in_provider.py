@@ -44,7 +44,7 @@ def browser(provider: HostileProvider) -> Browser:
 
 @pytest.fixture
 def impatient(monkeypatch: Any) -> None:
-    monkeypatch.setattr(request_slots, "ALTOGETHER_S", 1.0)
+    monkeypatch.setattr(request_slots, "MAX_REQUEST_S", 1.0)
 
 
 # How the client proves itself.
@@ -184,7 +184,7 @@ def test_userinfo_is_added_and_the_id_token_takes_precedence(browser: Browser): 
     assert browser.sign_in().status_code == 302
 
     setting = OidcSetting.objects.get()
-    assert setting.known_claims and setting.known_claims["iss"] == browser.provider.issuer
+    assert setting.last_sign_in_claims and setting.last_sign_in_claims["iss"] == browser.provider.issuer
     user = User.objects.get(login="ann")
     assert (user.email, user.phone) == ("ann@example.com", "+1")
     (request,) = browser.provider.asked("userinfo")
@@ -377,4 +377,4 @@ def test_a_slow_provider_never_takes_all_threads(transactional_db: None, provide
 
 
 def test_the_deadline_is_one_for_all_calls(browser: Browser):
-    assert request_slots.ALTOGETHER_S == 6.0 and certificate_updates.PATIENCE_S <= 7
+    assert request_slots.MAX_REQUEST_S == 6.0 and certificate_updates.MAX_WAIT_S <= 7

@@ -7,7 +7,7 @@ from django.db import connection
 
 from accounts.models import User
 from sso.models import IdentityLink, OidcSetting, ProviderSession, SignIn
-from sso.scripts.mapping_script import DEFAULT
+from sso.scripts.mapping_script import DEFAULT_SCRIPT
 from system import properties
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT
@@ -203,7 +203,7 @@ def test_other_accounts_require_no_approval(browser: Browser):  # A57
 
 
 def test_the_default_script_is_the_one_of_a_new_connection(browser: Browser):
-    assert active(browser.provider).script == DEFAULT
+    assert active(browser.provider).script == DEFAULT_SCRIPT
 
 
 def test_deleting_an_account_by_the_table_api_deletes_its_link(browser: Browser, alice: User):

@@ -8,7 +8,7 @@ import pytest
 
 from sso.refusals import SignInRefused
 from sso.tokens import token_check
-from sso.tokens.token_check import Expected, UnknownKey
+from sso.tokens.token_check import ExpectedToken, UnknownKey
 from tests.providers.signing import ABSENT, half_hash, jwk, part, public_pem, token
 
 NOW = 1_800_000_000
@@ -25,13 +25,13 @@ def claims(**changes: Any) -> dict[str, Any]:
     return {**right, **changes}
 
 
-def expected(**changes: Any) -> Expected:
+def expected(**changes: Any) -> ExpectedToken:
     right = {"issuer": ISSUER, "client_id": CLIENT, "now": NOW, "algorithms": ALL}
-    return Expected(**{**right, "nonce_hash": token_check.hashed(NONCE), **changes})
+    return ExpectedToken(**{**right, "nonce_hash": token_check.sha256_hex(NONCE), **changes})
 
 
 def check(text: str, *keys: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return token_check.check(text, expected(**changes), keys or (jwk("rsa-1"),))
+    return token_check.check_id_token(text, expected(**changes), keys or (jwk("rsa-1"),))
 
 
 def refusal(text: str, *keys: dict[str, Any], **changes: Any) -> str:
@@ -195,7 +195,7 @@ def test_without_kid_a_mismatch_fetches_certificates():
 
 def test_without_stored_keys_certificates_are_fetched():
     with pytest.raises(UnknownKey):
-        token_check.check(token(claims()), expected(), ())
+        token_check.check_id_token(token(claims()), expected(), ())
 
 
 KEYS: list[dict[str, Any]] = [
@@ -354,7 +354,7 @@ def test_claims_must_be_an_object(payload: bytes):
     assert refusal(token(payload)) == "token_form"
 
 
-@pytest.mark.parametrize("nonce", [ABSENT, None, "", "another", NONCE + " ", [NONCE], 7, token_check.hashed(NONCE)])
+@pytest.mark.parametrize("nonce", [ABSENT, None, "", "another", NONCE + " ", [NONCE], 7, token_check.sha256_hex(NONCE)])
 def test_the_nonce_must_be_that_of_the_attempt(nonce: Any):  # A15
     assert refusal(token(claims(nonce=nonce))) == "token_nonce"
 
@@ -403,7 +403,7 @@ def logout(**changes: Any) -> dict[str, Any]:
 
 
 def check_logout(text: str) -> dict[str, Any]:
-    return token_check.check_logout(text, expected(), [jwk("rsa-1", alg="RS256")])
+    return token_check.check_logout_token(text, expected(), [jwk("rsa-1", alg="RS256")])
 
 
 @pytest.mark.parametrize("changes", [{}, {"sub": "sub-ann"}, {"sid": ABSENT, "sub": "sub-ann"}, {"aud": [CLIENT]}])

@@ -48,7 +48,7 @@ def test_only_expired_rows_are_deleted(bob: User):
     past, future = timezone.now() - timedelta(hours=1), timezone.now() + timedelta(hours=1)
     for number, (kind, expires) in enumerate([("login", past), ("login", future), ("named", past), ("named", None)]):
         key = AccessKey(user=bob, name=str(number), kind=kind, expires_at=expires)
-        key.arm()
+        key.generate_secret()
         key.save()
     Session.objects.create(session_key="old", session_data="", expire_date=past)
     Session.objects.create(session_key="new", session_data="", expire_date=future)

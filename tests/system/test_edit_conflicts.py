@@ -47,7 +47,7 @@ class Window:
 
 
 def a_key() -> AccessKey:
-    access_keys.create(User.objects.get(login="bob"), "script", expires_at=None)
+    access_keys.create_key(User.objects.get(login="bob"), "script", expires_at=None)
     return AccessKey.objects.get()
 
 

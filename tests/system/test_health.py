@@ -95,7 +95,7 @@ def test_not_ready_while_draining(client: Client, db, settings):
 
 
 def test_metrics_require_the_monitoring_role(client: Client, alice: User, bob: User):
-    bearer = {"Authorization": f"Bearer {access_keys.create(bob, 'prometheus', expires_at=None)}"}
+    bearer = {"Authorization": f"Bearer {access_keys.create_key(bob, 'prometheus', expires_at=None)}"}
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers=bearer).status_code == 403
     UserRole.objects.create(user=bob, role=Role.objects.get(name="monitoring"))

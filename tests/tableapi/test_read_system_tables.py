@@ -159,7 +159,7 @@ class TestDeletionLog:
 
 
 def test_access_keys_are_never_returned(alice: User):  # B62 B63
-    secret = access_keys.create(alice, "mine", expires_at=None)
+    secret = access_keys.create_key(alice, "mine", expires_at=None)
     for name in ("user", "sys_deletion_log", "sys_property", "sys_user_role"):
         for display in (0, 1, "all"):
             assert secret.encode() not in api(alice).get(name, display_value=display, limit=1000).content

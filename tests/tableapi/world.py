@@ -100,7 +100,7 @@ def api(user: User | None, *, by: str = "password", scope: Iterable[str] = ()) -
         return Api({})
     scope_ids = list(Role.objects.filter(name__in=list(scope)).values_list("sys_id", flat=True))
     if by == "key" or scope_ids:
-        key = access_keys.create(user, "of a test", expires_at=None, scope=scope_ids)
+        key = access_keys.create_key(user, "of a test", expires_at=None, scope=scope_ids)
         return Api({"Authorization": f"Bearer {key}"})
     pair = base64.b64encode(f"{user.login}:{PASSWORD}".encode()).decode()
     return Api({"Authorization": f"Basic {pair}"})

@@ -14,17 +14,17 @@ class Command(BaseCommand):
         parser.add_argument("login")
         parser.add_argument("role")
 
-    def handle(self, *positional: Any, login: str, role: str, **options: Any) -> None:
-        user = User.objects.spelled(login)
+    def handle(self, *args: Any, login: str, role: str, **options: Any) -> None:
+        user = User.objects.with_exact_login(login)
         if user is None:
             raise CommandError(f"There is no user with the login {login!r}.")
         role_record = Role.objects.filter(name=role).first()
         if role_record is None:
             names = ", ".join(Role.objects.values_list("name", flat=True))
-            raise CommandError(f"There is no role {role!r}; these exist: {names}")
+            raise CommandError(f"There is no role {role!r}. Available roles: {names}")
         _, is_new = UserRole.objects.get_or_create(user=user, role=role_record, source=UserRole.MANUAL)
         if not user.active:
             user.active = True
             user.save()
-            self.stdout.write(f"{login} was not active and is now.")
+            self.stdout.write(f"Activated the account {login}.")
         self.stdout.write(f"{login} {'now has' if is_new else 'already had'} the role {role}.")

@@ -22,8 +22,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--days",
             type=int,
-            default=access_keys.VALID_FOR.days,
-            help="days until it expires (default %(default)s, 0 for no expiry)",
+            default=access_keys.DEFAULT_LIFETIME.days,
+            help="days until the key expires (default: %(default)s; 0 for no expiry)",
         )
         parser.add_argument("--role", action="append", default=[], help="limit the key to this role; can be repeated")
 
@@ -31,15 +31,15 @@ class Command(BaseCommand):
         if not 0 <= days <= MAX_DAYS:
             raise CommandError(f"--days must be between 0 (no expiry) and {MAX_DAYS}.")
         if not name.strip() or len(name) > MAX_NAME_LENGTH:
-            raise CommandError(f"The name must have 1 to {MAX_NAME_LENGTH} characters.")
-        user = User.objects.spelled(login)
+            raise CommandError(f"The name must contain 1 to {MAX_NAME_LENGTH} characters.")
+        user = User.objects.with_exact_login(login)
         if user is None:
             raise CommandError(f"There is no user with the login {login!r}.")
         scope = dict(Role.objects.filter(name__in=role).values_list("name", "sys_id"))
         missing = sorted(set(role) - set(scope))
         if missing:
-            raise CommandError(f"There is no role {', '.join(missing)}.")
+            raise CommandError(f"Unknown role: {', '.join(missing)}.")
         expires_at = timezone.now() + timedelta(days=days) if days else None
         for name in sorted({role_name for role_name in role if not user.has_role(role_name)}):
-            self.stderr.write(f"{user.login} does not have the role {name}, so it grants the key nothing.")
-        self.stdout.write(access_keys.create(user, name, expires_at=expires_at, scope=list(scope.values())))
+            self.stderr.write(f"{user.login} does not have the role {name}, so the key does not have it either.")
+        self.stdout.write(access_keys.create_key(user, name, expires_at=expires_at, scope=list(scope.values())))

@@ -14,17 +14,17 @@ from accounts.models import FailedAttempts, User
 
 
 class Command(BaseCommand):
-    help = "Set a user's password: typed, read from standard input, or random."
+    help = "Set a user's password: enter it at the prompt, pipe it to standard input, or generate one with --random."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("login")
-        parser.add_argument("--random", action="store_true", help="generate a password and print it")
+        parser.add_argument("--random", action="store_true", help="generate a random password and print it")
 
     def handle(self, *_: Any, login: str, random: bool, **__: Any) -> None:
-        user = User.objects.spelled(login)
+        user = User.objects.with_exact_login(login)
         if user is None:
             raise CommandError(f"There is no user with the login {login!r}.")
-        password = secrets.token_urlsafe(12) if random else ask()
+        password = secrets.token_urlsafe(12) if random else prompt_for_password()
         try:
             validate_password(password, user)
         except ValidationError as error:
@@ -45,7 +45,7 @@ class Command(BaseCommand):
             (settings.DATA_FOLDER.secrets / "admin-password").unlink(missing_ok=True)
 
 
-def ask() -> str:
+def prompt_for_password() -> str:
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\n")
     password = getpass("New password: ")

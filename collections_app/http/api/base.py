@@ -12,7 +12,7 @@ from rest_framework.pagination import LimitOffsetPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.authentication.schemes import Basic, Bearer, Session
+from accounts.authentication.schemes import BasicAuthentication, BearerAuthentication, BrowserSessionAuthentication
 from accounts.models import User
 from collections_app import access
 from collections_app.http import parameters
@@ -42,7 +42,7 @@ IF_MATCH_HEADER = OpenApiParameter(
 class ManagementView(JsonView):
     """Accepts a session as well, with CSRF protection for changes."""
 
-    authentication_classes = (Bearer, Basic, Session)
+    authentication_classes = (BearerAuthentication, BasicAuthentication, BrowserSessionAuthentication)
     http_method_names = ["get", "head", "post", "patch", "delete"]
 
     def caller(self) -> User:

@@ -81,7 +81,7 @@ class Command(BaseCommand):
 
 
 def create_administrator() -> None:
-    roles.create_shipped()
+    roles.create_shipped_roles()
     setup.create_administrator(
         settings.ENVIRONMENT.admin_login, lambda: chosen_password() or stored_password(ADMIN_PASSWORD)
     )

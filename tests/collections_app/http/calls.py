@@ -74,7 +74,7 @@ class Caller:
 
 
 def by_key(user: User, *, scope: list[str] | None = None) -> Caller:
-    return Caller(bearer(access_keys.create(user, "script", expires_at=None, scope=scope)))
+    return Caller(bearer(access_keys.create_key(user, "script", expires_at=None, scope=scope)))
 
 
 def failed(answer: Any) -> tuple[int, str, str | None]:

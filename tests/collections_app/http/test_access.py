@@ -207,6 +207,6 @@ def test_permissions_are_not_shared_between_users(carl: User, bob: User):
 
 def test_scoped_key_has_only_its_roles(carl: User):
     collection = with_roles((), ())
-    carl.narrow_to(ids("itil"))
+    carl.limit_to_roles(ids("itil"))
 
     assert access.rights(carl, collection) == NOTHING

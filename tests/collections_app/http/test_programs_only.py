@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import resolve
 
-from accounts.authentication.schemes import Basic, Bearer
+from accounts.authentication.schemes import BasicAuthentication, BearerAuthentication
 from accounts.models import User
 from tests.accounts.callers import basic
 from tests.collections_app.http.calls import (
@@ -39,7 +39,7 @@ TAKEN = {
 def test_no_view_accepts_a_session(path: str):  # B57
     view: Any = resolve(path).func
 
-    assert set(view.cls.authentication_classes) == {Bearer, Basic}
+    assert set(view.cls.authentication_classes) == {BearerAuthentication, BasicAuthentication}
 
 
 def test_session_is_refused(as_alice: Client):  # B57, C01

@@ -44,7 +44,7 @@ class Caller:
 
 
 def program(name: str, user: User, scope: Iterable[str] = ()) -> Caller:
-    secret = access_keys.create(user, name, expires_at=None, scope=list(scope))
+    secret = access_keys.create_key(user, name, expires_at=None, scope=list(scope))
     return Caller(name, bearer(secret))
 
 

@@ -34,7 +34,7 @@ def register(provider: RealProvider) -> None:
 @pytest.fixture(autouse=True)
 def patient_script(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second that a script has is one of the clock; a busy machine of tests needs more to start its process."""
-    monkeypatch.setattr(mapping_script, "TIME_S", 10.0)
+    monkeypatch.setattr(mapping_script, "MAX_RUN_S", 10.0)
 
 
 @pytest.fixture(scope="package")

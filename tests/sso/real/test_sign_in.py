@@ -60,7 +60,7 @@ def test_test_connection_reports_what_the_provider_rejects(
     page = press(as_sonja, "_test", None, **{**right, "url_idp": real.url, "realm": "main", **columns})
     report = page.context["report"]
 
-    assert report.is_good is (not sentence), report
+    assert report.is_successful is (not sentence), report
     assert any(sentence in doubt for doubt in report.notes) if sentence else report.notes == ()
 
 
@@ -212,7 +212,7 @@ def test_an_administrator_fills_the_form_with_the_providers_values(
     assert setting.issuer == f"{real.url}/realms/main", answer.content
 
     report = press(as_alice, "_test", setting).context["report"]
-    assert report.is_good, report
+    assert report.is_successful, report
     assert "are up to date: 3 added" in said(press(as_alice, "_update_certificates", setting))
     assert journey.sign_in("anna").status_code == 302 and journey.login == "anna"
     entry = SignIn.objects.get()
