@@ -202,4 +202,4 @@ class TestRules:
         assert "gone=1" in output and "gone=1 (nobody" not in output
         gone.delete()
 
-        assert "gone=1 (matches nothing: " in said(as_alice.get(list_of_rules))
+        assert "gone=1 (matches no records: " in said(as_alice.get(list_of_rules))

@@ -149,7 +149,7 @@ def test_null_clears_a_value(type: str):
 def test_text_length_is_limited_by_the_column(type: str):
     short = column(type, max_length=3)
     assert column_values.parse(short, "ééé")
-    with pytest.raises(Invalid, match="At most 3 characters"):
+    with pytest.raises(Invalid, match="at most 3 characters"):
         column_values.parse(short, "éééé")
 
 
