@@ -510,7 +510,7 @@ def test_documents_waiting_for_the_old_provider_are_processed_immediately(
     later = timezone.now() + timedelta(seconds=100)
     Version.objects.filter(pk=version.pk).update(state=VersionState.EMBEDDING, is_searched=False, next_at=later)
     woken: list[str] = []
-    monkeypatch.setattr("collections_app.queue.worker_signals.wake", woken.append)
+    monkeypatch.setattr("collections_app.queue.worker_signals.wake_worker", woken.append)
     reembedding.start_reembedding(collection, new)
     work(collection)
 

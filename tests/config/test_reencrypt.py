@@ -101,7 +101,7 @@ class TestTheProductsOwn:
         assert setting.refreshed().secret == "set just now"
 
     def test_more_rows_than_one_batch(self, keys: Any, bob: User, monkeypatch: Any):
-        monkeypatch.setattr(reencryption, "AT_ONCE", 2)
+        monkeypatch.setattr(reencryption, "BATCH_SIZE", 2)
         setting = make()
         for number in range(5):
             ProviderSession.begin(bob, setting, {"iss": "https://i", "sub": "s"}, f"token-{number}")
@@ -138,7 +138,7 @@ class TestDesignedTables:
         return {encryption.decrypt(stored) for (stored,) in ask("SELECT token FROM records.device WHERE token <> ''")}
 
     def test_secrets_can_be_read_with_only_the_new_key(self, keys: Any, bob: User, monkeypatch: Any):
-        monkeypatch.setattr(reencryption, "AT_ONCE", 2)
+        monkeypatch.setattr(reencryption, "BATCH_SIZE", 2)
         for number in range(3):
             data(api(bob).post("device", {"token": f"token-{number}"}))
         data(api(bob).post("device", {}))

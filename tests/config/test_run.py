@@ -99,7 +99,7 @@ def test_other_venv_errors_are_printed(run: ModuleType, monkeypatch, capsys):
 def test_unchanged_lock_installs_nothing(run: ModuleType, monkeypatch):
     Path(run.PYTHON).parent.mkdir(parents=True)
     Path(run.PYTHON).touch()
-    product = run.digest("requirements.txt")
+    product = run.lock_digest("requirements.txt")
     run.record_hashes({"product": product, "tools": None})
     monkeypatch.setattr(run, "install", lambda lock: pytest.fail("it installed"))
 
@@ -110,7 +110,7 @@ def test_unchanged_lock_installs_nothing(run: ModuleType, monkeypatch):
 def test_changed_lock_or_a_damaged_environment_installs_again(run: ModuleType, monkeypatch, change: str):
     Path(run.PYTHON).parent.mkdir(parents=True)
     Path(run.PYTHON).touch()
-    run.record_hashes({"product": run.digest("requirements.txt"), "tools": None})
+    run.record_hashes({"product": run.lock_digest("requirements.txt"), "tools": None})
     if change == "requirements.txt":
         (Path(run.ROOT) / change).write_text("changed")
     elif change == "stamp":
@@ -126,7 +126,7 @@ def test_changed_lock_or_a_damaged_environment_installs_again(run: ModuleType, m
 
     assert installed == ["requirements.txt"]
     stamp = json.loads((Path(run.VENV) / "installed.json").read_text())
-    assert stamp["product"] == run.digest("requirements.txt")
+    assert stamp["product"] == run.lock_digest("requirements.txt")
 
 
 def test_pip_is_used_when_uv_fails(run: ModuleType, monkeypatch):

@@ -95,7 +95,7 @@ def test_slow_client_within_the_deadline_is_served(silent: Client):
 
 @pytest.mark.parametrize(("size", "counts_as_slow"), [(1_000, True), (8_000_000, False)])
 def test_large_body_that_is_on_its_way_is_not_slow(size: int, counts_as_slow: bool, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(request_body, "SLOW_BODIES", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(request_body, "SLOW_BODY_SLOTS", threading.BoundedSemaphore(1))
     monkeypatch.setattr(request_body, "PROMPT_S", 0.1)
     request_body.SLOW_BODY_SLOTS.acquire()
     client = Client(b"x" * size)

@@ -516,7 +516,7 @@ class TestAtOnce:
 
     def test_failed_column_leaves_no_row(self, monkeypatch: Any):
         device = make_table("device")
-        monkeypatch.setattr(schema_editor, "wake", lambda task: None)
+        monkeypatch.setattr(schema_editor, "wake_worker", lambda task: None)
         insert("device")
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE records.device ADD COLUMN taken text")

@@ -20,7 +20,7 @@ def sent(monkeypatch: Any) -> list[bool]:
     """How often the worker was woken."""
     results: list[bool] = []
     monkeypatch.setattr(
-        "tableapi.ddl.schema_editor.wake", lambda task: results.append(task == "tableapi.tasks.build_indexes")
+        "tableapi.ddl.schema_editor.wake_worker", lambda task: results.append(task == "tableapi.tasks.build_indexes")
     )
     return results
 

@@ -200,7 +200,7 @@ class TestWithWorkers:
     def test_task_is_sent_on_commit(self, plan: Table, bob: User, monkeypatch: Any):
         sent: list[int] = []
         monkeypatch.setattr(
-            "tableapi.write.deferred_records.wake", lambda task: sent.append(DeferredRecord.objects.count())
+            "tableapi.write.deferred_records.wake_worker", lambda task: sent.append(DeferredRecord.objects.count())
         )
         data(api(bob).post("plan", {"name": "a"}))
         assert sent == [1]
