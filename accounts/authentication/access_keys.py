@@ -39,7 +39,7 @@ def create_login_key(user: User) -> str:
         type(user)._base_manager.select_for_update().get(pk=user.pk)
         login_keys = AccessKey.objects.filter(user=user, kind=AccessKey.KIND_LOGIN)
         # Keys from before the clock was set back count as the oldest, though their ids are the largest.
-        is_older = Case(When(expires_at__gt=Now() + FROM_LOGIN_FOR, then=1), default=0)
+        is_older = Case(When(expires_at__gt=Now() + LOGIN_KEY_LIFETIME, then=1), default=0)
         newest = login_keys.order_by(is_older, "-sys_id").values_list("sys_id", flat=True)[: MAX_LOGIN_KEYS - 1]
         login_keys.exclude(sys_id__in=list(newest)).delete()
         key = AccessKey(user=user, name="sign-in by API", kind=AccessKey.KIND_LOGIN)

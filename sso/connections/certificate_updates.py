@@ -129,7 +129,7 @@ def unknown_key_reason(setting: OidcSetting) -> str:
 def _claim_request(pair: CertificatePair) -> bool:
     """Whether this caller makes the request; the database decides, for all processes."""
     # By its clock; one in the future is from before that was set back.
-    recently = (Now() - UNKNOWN_AFTER, Now() + UNKNOWN_KID_INTERVAL)
+    recently = (Now() - UNKNOWN_KID_INTERVAL, Now() + UNKNOWN_KID_INTERVAL)
     due = CertificatePair.objects.filter(pk=pair.pk).exclude(asked_for_unknown_at__range=recently)
     return bool(due.update(asked_for_unknown_at=Now()))
 

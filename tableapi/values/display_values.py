@@ -9,13 +9,7 @@ from tableapi.catalogue.value_readers import invalid_choice_message
 
 
 def parse_display_value(column: Column, value: Any) -> Any:
-<<<<<<< ours
-    """What `column_values.parse` takes, for a display value. The names of references are resolved in `payload`."""
-||||||| base
-    """What `column_values.parse` takes, for a display value. The names of references are resolved in `write.payload`."""
-=======
     """What `column_values.parse` takes, for a display value. `write.payload` resolves the names of references."""
->>>>>>> theirs
     if value is None or value == "":
         return value
     if column.column_type.has_choices:

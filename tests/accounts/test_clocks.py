@@ -20,8 +20,8 @@ HALF_AN_HOUR = timedelta(minutes=30)
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 def test_key_ends_at_the_same_time_on_every_host(bob: User, hours: int):
-    ended = access_keys.create(bob, "ended", expires_at=timezone.now() - HALF_AN_HOUR)
-    valid = access_keys.create(bob, "valid", expires_at=timezone.now() + HALF_AN_HOUR)
+    ended = access_keys.create_key(bob, "ended", expires_at=timezone.now() - HALF_AN_HOUR)
+    valid = access_keys.create_key(bob, "valid", expires_at=timezone.now() + HALF_AN_HOUR)
     with host_clock_off_by(hours):
         assert [ask(bearer(key)).status_code for key in (ended, valid)] == [401, 200]
 
@@ -29,28 +29,28 @@ def test_key_ends_at_the_same_time_on_every_host(bob: User, hours: int):
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 def test_key_of_a_sign_in_lasts_twelve_hours_whatever_its_host_says(bob: User, hours: int):
     with host_clock_off_by(hours):
-        access_keys.create_for_login(bob)
+        access_keys.create_login_key(bob)
     remaining = AccessKey.objects.get().expires_at - timezone.now()  # type: ignore[operator]
-    assert abs(remaining - access_keys.FROM_LOGIN_FOR) < timedelta(minutes=1)
+    assert abs(remaining - access_keys.LOGIN_KEY_LIFETIME) < timedelta(minutes=1)
 
 
 def test_two_scripts_can_sign_in_after_the_clock_was_set_back(bob: User):
     """The twenty keys from before have larger ids than the new ones, but are the oldest."""
-    for _ in range(access_keys.MAX_KEYS_FROM_LOGIN):
-        access_keys.create_for_login(bob)
+    for _ in range(access_keys.MAX_LOGIN_KEYS):
+        access_keys.create_login_key(bob)
     database_clock_goes_back(AccessKey.objects.all(), "expires_at")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE accounts_access_key SET sys_id = (sys_id::bigint + 360000000000)::text")
-    keys = [access_keys.create_for_login(bob) for _ in range(3)]
+    keys = [access_keys.create_login_key(bob) for _ in range(3)]
     assert [ask(bearer(key)).status_code for key in keys] == [200, 200, 200]
-    assert AccessKey.objects.count() == access_keys.MAX_KEYS_FROM_LOGIN
+    assert AccessKey.objects.count() == access_keys.MAX_LOGIN_KEYS
 
 
 def test_lockout_is_not_ended_by_a_worker_whose_clock_is_ahead(bob: User):
     assert [guess("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
     with host_clock_off_by(1):
         forget_expired()
-        assert login_attempts.locked_logins() == 1
+        assert login_attempts.count_locked_logins() == 1
     assert guess("bob", PASSWORD) == 429
 
 
@@ -58,7 +58,7 @@ def test_lockout_is_not_longer_after_the_clock_was_set_back(bob: User):
     assert [guess("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
     database_clock_goes_back(FailedAttempts.objects.all(), "started_at")
     assert [guess("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
-    assert int(ask(basic("bob"))["Retry-After"]) <= login_attempts.WINDOW.total_seconds()
+    assert int(ask(basic("bob"))["Retry-After"]) <= login_attempts.FAILURE_WINDOW.total_seconds()
 
 
 def test_session_is_not_deleted_by_a_worker_whose_clock_is_ahead(bob: User):
@@ -74,7 +74,7 @@ def test_a_process_remembers_credentials_by_the_monotonic_clock(
     bob: User, hours: int, checked: list[str], django_assert_num_queries: Any, monkeypatch: Any
 ):
     """A jump of the wall clock neither lengthens nor shortens it."""
-    key = access_keys.create(bob, "script", expires_at=None)
+    key = access_keys.create_key(bob, "script", expires_at=None)
     assert ask(bearer(key)).status_code == ask(basic("bob")).status_code == 200
     with host_clock_off_by(hours):
         with django_assert_num_queries(0):

@@ -23,7 +23,7 @@ class TestUnknownKid:
     @pytest.fixture
     def setting(self, provider: HostileProvider) -> OidcSetting:
         setting = make_at(provider)
-        certificate_updates.refresh(*setting.pair, provider.url("certs"), reason="form")
+        certificate_updates.refresh_certificates(*setting.pair, provider.url("certs"), reason="form")
         provider.requests.clear()
         return setting
 
@@ -56,15 +56,15 @@ class TestUnresolvedProvider:
     @BOTH
     def test_it_is_looked_up_once_in_30_s_whatever_the_host_says(self, setting: OidcSetting, hours: int):
         with host_clock_off_by(hours):
-            assert setting.claim_lookup()
-        assert not setting.claim_lookup()
+            assert setting.reserve_lookup()
+        assert not setting.reserve_lookup()
         time_passes(OidcSetting.objects.all(), "resolve_tried_at", seconds=31)
-        assert setting.claim_lookup()
+        assert setting.reserve_lookup()
 
     def test_it_is_looked_up_after_the_clock_was_set_back(self, setting: OidcSetting):
-        assert setting.claim_lookup()
+        assert setting.reserve_lookup()
         database_clock_goes_back(OidcSetting.objects.all(), "resolve_tried_at")
-        assert [setting.claim_lookup(), setting.claim_lookup()] == [True, False]
+        assert [setting.reserve_lookup(), setting.reserve_lookup()] == [True, False]
 
 
 @pytest.mark.parametrize("hours", [-2, 2], ids=["behind", "ahead"])
