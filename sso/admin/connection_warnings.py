@@ -89,7 +89,7 @@ def redirect_uri_warnings(setting: OidcSetting, callback: str) -> Iterator[str]:
     elif redirect_uri[:2] != expected[:2]:
         yield (
             f"You are using this service at {expected.scheme}://{expected.netloc}, but the Redirect URI is at "
-            f"{redirect_uri.scheme}://{redirect_uri.netloc}. A sign-in must begin and end at the same host name."
+            f"{redirect_uri.scheme}://{redirect_uri.netloc}. Use the same scheme, host and port for both."
         )
 
 

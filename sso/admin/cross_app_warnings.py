@@ -10,7 +10,7 @@ from system.admin_site.name_lists import summarize_names
 from system.models import Property
 
 ACCOUNT_RECREATION = (
-    "The connection “{name}” creates missing accounts (Enable user creation). The next sign-in of {who} would create a "
+    "The connection “{name}” creates missing accounts (Enable user creation). The next sign-in of {logins_text} would create a "
     "new one. To block a user, clear Active instead of deleting the user."
 )
 WELCOME_PAGE_CHANGE = (

@@ -116,7 +116,7 @@ def test_a_backend_asks_the_database_nothing_until_a_sign_in(db: None, django_as
 
 
 def test_a_password_sign_in_does_not_use_the_backend(alice: User, monkeypatch: Any):
-    monkeypatch.setattr(OidcBackend, "use", lambda *_: 1 / 0)
+    monkeypatch.setattr(OidcBackend, "use_connection", lambda *_: 1 / 0)
     assert Client().login(username="alice", password="wrong") is False
     assert OidcBackend().authenticate(None) is None
     assert connection.is_usable()

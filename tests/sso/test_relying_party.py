@@ -225,7 +225,7 @@ def sign_out(browser: Browser, *, is_set_up: bool = False) -> dict[str, str]:
     assert browser.login == "ann"
     page = browser.client.post("/logout/")
     assert page.status_code == 200 and browser.login is None, page.content
-    assert page.context["address"] == browser.provider.url("logout")
+    assert page.context["url"] == browser.provider.url("logout")
     return dict(page.context["fields"])
 
 

@@ -55,7 +55,7 @@ class TestAtTheSave:
         provider.discovery = {"issuer": "https://other.example.com"}
         stored = unfound(provider, active=True).refreshed()
         assert stored.active and stored.endpoints is None
-        assert stored.resolve_error.startswith("The provider's issuer is https://other.example.com. If this is")
+        assert stored.resolve_error.startswith("The provider's issuer is https://other.example.com. If it is")
 
     def test_a_save_that_keeps_the_pair_makes_no_request(self, provider: HostileProvider):
         setting = unfound(provider)

@@ -40,7 +40,7 @@ class Journey:
         """Here, then at the provider, then the answer to the way back."""
         page = self.client.post("/logout/", headers=PAGE)
         assert page.status_code == 200, page
-        return self.come(self.visitor.sign_out(page.context["address"], dict(page.context["fields"])))
+        return self.come(self.visitor.sign_out(page.context["url"], dict(page.context["fields"])))
 
     @property
     def login(self) -> str | None:
