@@ -10,8 +10,8 @@ from system.admin_site.name_lists import summarize_names
 from system.models import Property
 
 ACCOUNT_RECREATION = (
-    "The connection “{name}” creates missing accounts (Enable user creation). The next sign-in of {logins_text} would create a "
-    "new one. To block a user, clear Active instead of deleting the user."
+    "The connection “{name}” creates missing accounts (Enable user creation). The next sign-in of {logins_text} would "
+    "create a new one. To block a user, clear Active instead of deleting the user."
 )
 WELCOME_PAGE_CHANGE = (
     "The active connection “{name}” had set this to its Redirect URI, {redirect_uri}. Visitors of / no longer go to "
