@@ -20,7 +20,10 @@ def test_refused_duplicate_names_the_existing_document(manager: Caller):
 
 
 def test_file_without_a_name_differs_from_no_file(manager: Caller):
-    for form, said in (({"file": "hello"}, "The form field file has no file name"), ({"metadata": "{}"}, "Send one file")):
+    for form, said in (
+        ({"file": "hello"}, "The form field file has no file name"),
+        ({"metadata": "{}"}, "Send one file"),
+    ):
         refused = manager.form(form, collection_name="manuals")
         assert failed(refused) == (400, "mandatory", "file")
         assert refused.json()["errors"][0]["message"].startswith(said)
