@@ -144,7 +144,7 @@ def _wait_for(provider: ProviderConnection, future: Future[Vectors], deadline: f
         raise EmbeddingUnavailable("The embedding provider did not respond in time.") from None
 
 
-def native_dimensions(model: str, provider: ProviderConnection, probe: str) -> int:
+def read_dimensions(model: str, provider: ProviderConnection, probe: str) -> int:
     """The number of dimensions that the model returns by default."""
     deadline = time.monotonic() + provider.limits.query_s
     future = provider.queries.submit(provider.embed, EmbeddingRequest(model=model, texts=[probe]), deadline)

@@ -24,7 +24,7 @@ from .openai_compatible import (
     OpenAICompatible,
     ProviderConnection,
     ProviderLimits,
-    native_dimensions,
+    read_dimensions,
 )
 from .request import ProviderEndpoint
 from .vector_checks import Vectors, cosine
@@ -32,7 +32,7 @@ from .vector_checks import Vectors, cosine
 logger = structlog.get_logger(__name__)
 
 # Its vector is stored with the space. In several languages, since a model may change in one of them only.
-PROBE_TEXT = "The printer on the third floor is out of toner. Принтер не печатает. 打印机没有墨粉了。"
+PROBE = "The printer on the third floor is out of toner. Принтер не печатает. 打印机没有墨粉了。"
 # A lower cosine means another model. Hardware and batches change a vector by less than a thousandth.
 MIN_SAME_MODEL_COSINE = 0.99
 PROBE_REFUSED_MESSAGE = (
@@ -133,7 +133,7 @@ def is_model_changed(space: EmbeddingSpace) -> bool:
     """Whether the model returns other vectors than before, so that new vectors cannot be compared with stored ones."""
     _state.unchanged_until.pop(space.pk, None)
     try:
-        embedder(space).embed_documents([PROBE_TEXT])
+        embedder(space).embed_documents([PROBE])
     except EmbeddingRefused as error:
         if error.code in (MODEL_CHANGED, WRONG_DIMENSIONS):
             return True
@@ -195,7 +195,7 @@ class Embedder:
         if time.monotonic() < _state.unchanged_until.get(self._space.pk, 0.0):
             return
         try:
-            (vector,) = provider.embed_documents([PROBE_TEXT], within_s=within_s)
+            (vector,) = provider.embed_documents([PROBE], within_s=within_s)
         except EmbeddingRefused as error:
             if error.is_of_the_texts:
                 raise EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE) from None
@@ -265,12 +265,9 @@ def _native_dimensions(model: str) -> int:
     spaces = EmbeddingSpace.objects.filter(provider=OpenAICompatible.provider, model=model)
     last = spaces.order_by("-pk").values_list("dimensions", flat=True).first()
     try:
-        dimensions = native_dimensions(model, _provider_connection(), PROBE_TEXT)
+        dimensions = read_dimensions(model, _provider_connection(), PROBE)
         # A single wrong response would create a space that no later vector fits.
-        if (
-            last not in (None, dimensions)
-            and native_dimensions(model, _provider_connection(), PROBE_TEXT) != dimensions
-        ):
+        if last not in (None, dimensions) and read_dimensions(model, _provider_connection(), PROBE) != dimensions:
             logger.warning("embedding_dimensions_differ", model=model, kept=last)
             return last
     except (EmbeddingUnavailable, EmbeddingRefused) as error:

@@ -21,18 +21,13 @@ from .recognition import recognize_format
 from .results import ExtractionLimits, ExtractionResult, Heading, UnreadableFile
 
 __all__ = [
-    "ExtractionLimits",
-    "ExtractionResult",
-    "Heading",
-    "UnreadableFile",
-    "configured_limits",
-    "extract",
+    "ExtractionLimits", "ExtractionResult", "Heading", "UnreadableFile", "configured_limits", "extract",
     "recognize_format",
-]
+]  # fmt: skip
 
 
 def extract(data: bytes, format: str, limits: ExtractionLimits | None = None) -> ExtractionResult:
-    """Returns the text of a file, which may be empty; raises Unreadable if it cannot be read."""
+    """Returns the text of a file, which may be empty; raises UnreadableFile if it cannot be read."""
     limits = limits or configured_limits()
     if format == "text" and (result := read_plain_text(data, limits)):
         return result

@@ -9,7 +9,7 @@ from .results import ExtractionResult, Heading, UnreadableFile
 
 
 def parse_output(output: bytes, max_characters: int) -> ExtractionResult:
-    """Returns the extracted text; raises Unreadable with the child's message, or if its output is not valid."""
+    """Returns the extracted text; raises UnreadableFile with the child's message, or if its output is not valid."""
     try:
         result = json.loads(output)
         if "failed" in result:

@@ -17,7 +17,7 @@ OVERHEAD_BYTES = 16 * MEGABYTE
 
 
 def run_parser(parser: str, data: bytes, limits: ExtractionLimits, *, deadline: float) -> bytes:
-    """Returns what the parser wrote; raises Unreadable if it wrote nothing usable."""
+    """Returns what the parser wrote; raises UnreadableFile if it wrote nothing usable."""
     sandbox_limits = sandbox.RunLimits(
         memory=limits.memory,
         cpu_s=limits.cpu_s,

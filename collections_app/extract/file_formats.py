@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-OFFICE_TYPE_PREFIX = "application/vnd.openxmlformats-officedocument."
+OFFICE_TYPE = "application/vnd.openxmlformats-officedocument."
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,9 @@ FORMATS = {
     "pdf": FileFormat(
         ("pdf_by_pdfium", "pdf_by_pypdf"), "PDF", ("pdf",), ("application/pdf", "application/x-pdf"), ("pdf",)
     ),
-    "docx": FileFormat(
-        ("docx",), "DOCX", ("docx",), (OFFICE_TYPE_PREFIX + "wordprocessingml.document",), ("docx", "zip")
-    ),
-    "pptx": FileFormat(
-        ("pptx",), "PPTX", ("pptx",), (OFFICE_TYPE_PREFIX + "presentationml.presentation",), ("pptx", "zip")
-    ),
-    "xlsx": FileFormat(("xlsx",), "XLSX", ("xlsx",), (OFFICE_TYPE_PREFIX + "spreadsheetml.sheet",), ("xlsx", "zip")),
+    "docx": FileFormat(("docx",), "DOCX", ("docx",), (OFFICE_TYPE + "wordprocessingml.document",), ("docx", "zip")),
+    "pptx": FileFormat(("pptx",), "PPTX", ("pptx",), (OFFICE_TYPE + "presentationml.presentation",), ("pptx", "zip")),
+    "xlsx": FileFormat(("xlsx",), "XLSX", ("xlsx",), (OFFICE_TYPE + "spreadsheetml.sheet",), ("xlsx", "zip")),
     "odt": FileFormat(("odt",), "ODT", ("odt",), ("application/vnd.oasis.opendocument.text",), ("odt",)),
     "html": FileFormat(
         ("html",), "HTML", ("html", "htm", "xhtml"), ("text/html", "application/xhtml+xml"), ("html", "text")
@@ -48,8 +44,8 @@ FORMATS = {
     "rtf": FileFormat(("rtf",), "RTF", ("rtf",), ("application/rtf", "text/rtf", "application/x-rtf"), ("rtf",)),
     "text": FileFormat(("plain",), "plain text", ("txt", "text", "log"), (), ("text", "eml")),
 }
-FORMAT_BY_EXTENSION = {extension: name for name, format in FORMATS.items() for extension in format.extensions}
-FORMAT_BY_MEDIA_TYPE = {content_type: name for name, format in FORMATS.items() for content_type in format.types}
+EXTENSIONS = {extension: name for name, format in FORMATS.items() for extension in format.extensions}
+MEDIA_TYPES = {content_type: name for name, format in FORMATS.items() for content_type in format.types}
 
 # Generic types, and those that only say that the file is an archive.
 GENERIC_TYPES = {
@@ -59,4 +55,4 @@ GENERIC_TYPES = {
 ARCHIVE_TYPES = {"application/zip", "application/x-zip-compressed", "application/x-zip"}
 ARCHIVE_FORMATS = {"docx", "pptx", "xlsx", "odt"}
 
-ACCEPTED_FORMAT_LABELS = ", ".join(format.label for format in FORMATS.values())
+FORMAT_LABELS = ", ".join(format.label for format in FORMATS.values())

@@ -6,15 +6,7 @@ from io import BytesIO
 
 from system.errors import UnsupportedMediaType
 
-from .file_formats import (
-    ACCEPTED_FORMAT_LABELS,
-    ARCHIVE_FORMATS,
-    ARCHIVE_TYPES,
-    FORMAT_BY_EXTENSION,
-    FORMAT_BY_MEDIA_TYPE,
-    FORMATS,
-    GENERIC_TYPES,
-)
+from .file_formats import ARCHIVE_FORMATS, ARCHIVE_TYPES, EXTENSIONS, FORMAT_LABELS, FORMATS, GENERIC_TYPES, MEDIA_TYPES
 from .parsers.common.decoding import NotText, decode
 from .parsers.common.failures import ParserRefused
 
@@ -69,15 +61,15 @@ def recognize_format(head: bytes, filename: str, declared_type: str = "") -> str
     by_type = format_by_type(declared_type)
     extension = file_extension(filename)
     if extension:
-        format = FORMAT_BY_EXTENSION.get(extension)
+        format = EXTENSIONS.get(extension)
         if format is None:
             quoted = extension[:MAX_QUOTED_LENGTH]
-            raise unsupported_file(f"The extension .{quoted} is not accepted. Send one of: {ACCEPTED_FORMAT_LABELS}.")
+            raise unsupported_file(f"The extension .{quoted} is not accepted. Send one of: {FORMAT_LABELS}.")
     else:
         format = by_type if by_type in FORMATS else require_format(kind)
     if kind not in FORMATS[format].content_kinds:
         subject = f"has the extension .{extension}" if extension else f"is declared as {FORMATS[format].label}"
-        hint = f" Accepted formats: {ACCEPTED_FORMAT_LABELS}." if kind in OTHER_KIND_LABELS else ""
+        hint = f" Accepted formats: {FORMAT_LABELS}." if kind in OTHER_KIND_LABELS else ""
         raise unsupported_file(f"The file {subject}, but its content is {kind_label(kind)}.{hint}")
     if by_type == "archive" and format in ARCHIVE_FORMATS:
         by_type = format
@@ -115,12 +107,12 @@ def format_by_type(declared_type: str) -> str | None:
         return None
     if content_type in ARCHIVE_TYPES:
         return "archive"
-    return FORMAT_BY_MEDIA_TYPE.get(content_type, "other")
+    return MEDIA_TYPES.get(content_type, "other")
 
 
 def require_format(kind: str) -> str:
     if kind not in FORMATS:
-        raise unsupported_file(f"The content is {kind_label(kind)}. Send one of: {ACCEPTED_FORMAT_LABELS}.")
+        raise unsupported_file(f"The content is {kind_label(kind)}. Send one of: {FORMAT_LABELS}.")
     return kind
 
 

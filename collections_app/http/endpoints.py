@@ -42,12 +42,8 @@ LOAD_ERRORS = (*READ_WITH_BODY_ERRORS, *WRITE_ERRORS, Invalid)
 LOAD_PARAMETERS = [OneCollectionParameters, serializers.LoadParameters.as_post_query_parameters()]
 LOAD_RESPONSES = {
     200: OpenApiResponse(LoadedSerializer, "The document already exists."),
-    201: OpenApiResponse(
-        LoadedSerializer, "The document is searchable, or has the status `empty` if it contains no text."
-    ),
-    202: OpenApiResponse(
-        LoadedSerializer, "The document is stored and will be processed in the background. Poll `status_url`."
-    ),
+    201: OpenApiResponse(LoadedSerializer, "The document is searchable, or `empty` if it contains no text."),
+    202: OpenApiResponse(LoadedSerializer, "The document will be processed in the background. Poll `status_url`."),
 }
 PASSAGE_RESPONSES = {200: OpenApiResponse(serializers.PassageSerializer(many=True), "The passages, best first.")}
 
@@ -112,13 +108,9 @@ class RelevantDocuments(CollectionEndpoint):
     known = SearchParameters.names()
 
     @describe(
-        "search",
-        "Search",
-        PASSAGE_RESPONSES,
-        *READ_ERRORS,
-        parameters=[SearchParameters, SEARCH_MODE_HEADER],
-        methods=["GET"],
-    )
+        "search", "Search", PASSAGE_RESPONSES, *READ_ERRORS,
+        parameters=[SearchParameters, SEARCH_MODE_HEADER], methods=["GET"],
+    )  # fmt: skip
     @describe(
         "search_by_a_body", "Search with a JSON body", PASSAGE_RESPONSES, *READ_WITH_BODY_ERRORS,
         parameters=[SearchParameters.as_post_query_parameters(), SEARCH_MODE_HEADER], request=SearchParameters,

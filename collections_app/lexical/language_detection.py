@@ -9,14 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from math import sqrt
 
-from .stopwords import (
-    ARABIC_STOPWORDS,
-    CYRILLIC_STOPWORDS,
-    DEVANAGARI_STOPWORDS,
-    HEBREW_STOPWORDS,
-    LATIN_STOPWORDS,
-    UNUSED_LETTERS,
-)
+from .stopwords import ARABIC, CYRILLIC, DEVANAGARI, HEBREW, LATIN, UNUSED_LETTERS
 
 SIMPLE_CONFIGURATION = "simple"
 SAMPLE_LENGTH = 20_000
@@ -43,11 +36,11 @@ _LETTERS_PER_CHARACTER = {"unspaced": 3}
 _STOPWORDS = {
     script: {name: frozenset(words.split()) for name, words in languages.items()}
     for script, languages in {
-        "latin": LATIN_STOPWORDS,
-        "cyrillic": CYRILLIC_STOPWORDS,
-        "devanagari": DEVANAGARI_STOPWORDS,
-        "hebrew": HEBREW_STOPWORDS,
-        "arabic": ARABIC_STOPWORDS,
+        "latin": LATIN,
+        "cyrillic": CYRILLIC,
+        "devanagari": DEVANAGARI,
+        "hebrew": HEBREW,
+        "arabic": ARABIC,
     }.items()
 }
 _SINGLE_LANGUAGE_SCRIPTS = {"greek": "greek", "armenian": "armenian", "tamil": "tamil"}

@@ -5,7 +5,7 @@ The name before the words is a text search configuration; "simple" and a name is
 
 # ruff: noqa: RUF001  (letters of other scripts that look like Latin ones are meant)
 
-LATIN_STOPWORDS = {
+LATIN = {
     "basque": "eta da ez dute du ere bat zen baina izan dira hau zuen egin duen edo ziren beste oso horren arte",
     "catalan": "els dels amb una és per al són també aquest aquesta però més com les va ser seva entre molt les i",
     "danish": "og det er at en den til på de som med for af ikke har der var han et blev også men sig fra efter hvor",
@@ -37,7 +37,7 @@ LATIN_STOPWORDS = {
     "simple tagalog": "ang ng sa mga na at ay ito para siya hindi kung may nang isang mula ni si kanyang bilang",
     "simple albanian": "dhe në të e i një për me që është nga si nuk më se ka janë por ose nga kjo ky ishte tij",
 }
-CYRILLIC_STOPWORDS = {
+CYRILLIC = {
     "russian": "и в не на что с он как это по но из к у за от для его а был то же бы так при все или они также были",
     "serbian": "је у и на се да су за од који као или која био није не са али из бити по ово што како само може",
     "simple bulgarian": "и на се за да в от е са с по не че като до или който но към при това след има те си ще през",
@@ -56,16 +56,16 @@ UNUSED_LETTERS = {
     "simple macedonian": "йщъыьэюяёіїєґўђћөү",
     "simple mongolian": "іїєґўјљњћђџѓќѕ",
 }
-DEVANAGARI_STOPWORDS = {
+DEVANAGARI = {
     "hindi": "के में है की और से का को पर हैं एक यह ने कि था इस भी नहीं ही कर हो थे जो लिए तो था गया या वह",
     "nepali": "छ र को मा ले हो पनि लाई गर्न यो भएको छन् एक तथा गरेको थियो गर्ने यस हुन् भने अनि हुने भन्ने",
     "simple marathi": "आहे आणि या ते व हे होते एक आहेत तो ही नाही होता की असे मध्ये येथे हा त्या झाला",
 }
-HEBREW_STOPWORDS = {
+HEBREW = {
     "yiddish": "און איז די דער פון אין צו ניט מיט האט אז פאר דאס איר אויף זיך ווי ער וואס בײַ אַז פֿון האָט דאָס",
     "simple hebrew": "של את על הוא לא זה עם גם היא כי אל או כל היה אם בין אך יותר היו אשר אבל הם מה",
 }
-ARABIC_STOPWORDS = {
+ARABIC = {
     "arabic": "في من على إلى أن عن هذا التي الذي مع ما لا كان هو هذه كما بين أو قد ذلك بعد كل ثم لم هي عند غير",
     "simple persian": "و در به از که این را با است برای آن یک خود تا کرد بر هم نیز شد شده ها بود می اما هر",
     "simple urdu": "کے میں کی ہے اور سے کا کو پر ہیں نے کہ یہ ایک اس بھی نہیں تھا ہو کر جو تھے گیا لیے",

@@ -17,7 +17,7 @@ from django.views import View
 from accounts.models import User
 from collections_app import access
 from collections_app.documents import counts, deletion
-from collections_app.extract.file_formats import ACCEPTED_FORMAT_LABELS, FORMAT_BY_EXTENSION
+from collections_app.extract.file_formats import EXTENSIONS, FORMAT_LABELS
 from collections_app.models import Collection, Document
 from collections_app.models.documents import VersionState
 from collections_app.pages import passage_context, presenters
@@ -119,8 +119,8 @@ class CollectionDetailPage(CollectionPage):
             "states": [state.value for state in counts.STATE_ORDER],
             "upload_url": reverse("collection-documents", args=[collection.pk]) + "?wait=false",
             "modes": MODE_LABELS,
-            "formats": ACCEPTED_FORMAT_LABELS,
-            "extensions": ",".join(f".{extension}" for extension in FORMAT_BY_EXTENSION),
+            "formats": FORMAT_LABELS,
+            "extensions": ",".join(f".{extension}" for extension in EXTENSIONS),
             "file_limit": settings.COLLECTIONS["file_limit"],
             "file_limit_text": presenters.size_text(settings.COLLECTIONS["file_limit"]),
         }

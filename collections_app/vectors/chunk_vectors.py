@@ -21,7 +21,7 @@ from system.plain_sql import fetch_rows
 # Chunks embedded in one batch.
 CHUNK_BATCH_SIZE = 256
 
-CHUNKS_WITHOUT_VECTOR_SQL = """
+MISSING_SQL = """
     SELECT chunk.version_id, chunk.number, chunk.id, chunk.heading_path, chunk.text FROM chunk
     WHERE chunk.version_id = ANY(%s) AND (chunk.version_id, chunk.number) > (%s, %s) AND NOT EXISTS (
         SELECT 1 FROM chunk_vector WHERE chunk_vector.chunk_id = chunk.id AND chunk_vector.space_id = %s
@@ -66,12 +66,8 @@ class VectorBatch:
 
 def embed_next_batch(version: Version, space: EmbeddingSpace, within_s: float) -> VectorBatch | None:
     """Vectors for the next chunks without one, or None. Called outside transactions, because it calls a provider."""
-    rows = find_chunks_without_vector(
-        [version.pk],
-        space.pk,
-        limit=CHUNK_BATCH_SIZE,
-        after_position=(version.pk, last_embedded_number(version, space)),
-    )
+    after = (version.pk, last_embedded_number(version, space))
+    rows = find_missing([version.pk], space.pk, limit=CHUNK_BATCH_SIZE, after=after)
     if not rows:
         return None
     vectors = embedder(space).embed_documents([row.indexed_text for row in rows], within_s=within_s)
@@ -89,18 +85,15 @@ def next_embedded_to(version: Version, batch: VectorBatch) -> dict[str, int]:
     return {**version.embedded_to, str(batch.space.pk): batch.last[1]}
 
 
-def find_chunks_without_vector(
-    version_ids: Sequence[int], space_id: int, *, limit: int, after_position: tuple[int, int] = START_POSITION
+def find_missing(
+    version_ids: Sequence[int], space_id: int, *, limit: int, after: tuple[int, int] = START_POSITION
 ) -> list[ChunkWithoutVector]:
     """The next chunks of these versions after that position without a vector in the space."""
-    return [
-        ChunkWithoutVector(*row)
-        for row in fetch_rows(CHUNKS_WITHOUT_VECTOR_SQL, [list(version_ids), *after_position, space_id, limit])
-    ]
+    return [ChunkWithoutVector(*row) for row in fetch_rows(MISSING_SQL, [list(version_ids), *after, space_id, limit])]
 
 
 def has_missing_vectors(version: Version, space_id: int) -> bool:
-    return bool(find_chunks_without_vector([version.pk], space_id, limit=1))
+    return bool(find_missing([version.pk], space_id, limit=1))
 
 
 def store_vectors(batch: VectorBatch) -> None:

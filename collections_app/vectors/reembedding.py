@@ -130,9 +130,7 @@ def _fill(collection_id: str, space: EmbeddingSpace, version_ids: list[int], dea
     space_embedder = embedder(space)
     after = chunk_vectors.START_POSITION
     for ids in _batches(version_ids):
-        while rows := chunk_vectors.find_chunks_without_vector(
-            ids, space.pk, limit=chunk_vectors.CHUNK_BATCH_SIZE, after_position=after
-        ):
+        while rows := chunk_vectors.find_missing(ids, space.pk, limit=chunk_vectors.CHUNK_BATCH_SIZE, after=after):
             if _read_target(collection_id) != space:
                 return False
             vectors = space_embedder.embed_documents([row.indexed_text for row in rows])
@@ -152,9 +150,7 @@ def _switch_space(collection_id: str, space: EmbeddingSpace, complete: set[int])
         collection = _lock_collection(collection_id)
         if collection is None or collection.next_space_id != space.pk:
             return
-        if chunk_vectors.find_chunks_without_vector(
-            sorted(_searched_version_ids(collection_id) - complete), space.pk, limit=1
-        ):
+        if chunk_vectors.find_missing(sorted(_searched_version_ids(collection_id) - complete), space.pk, limit=1):
             return
         collection.space_id, collection.next_space_id, collection.has_old_vectors = space.pk, None, True
         collection.reembed_error, collection.reembed_attempt, collection.reembed_after = "", 0, 0

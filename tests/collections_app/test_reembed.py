@@ -137,7 +137,7 @@ def searches_for_missing_vectors() -> Iterator[list[Any]]:
     results: list[Any] = []
 
     def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql == chunk_vectors.CHUNKS_WITHOUT_VECTOR_SQL:
+        if sql == chunk_vectors.MISSING_SQL:
             results.append(params)
         return execute(sql, params, many, context)
 
@@ -320,7 +320,7 @@ class TestConcurrentChanges:
         reembedding.start_reembedding(collection, new)
 
         assert work(collection).space == new
-        assert not chunk_vectors.find_chunks_without_vector([pending.pk], new.pk, limit=1)
+        assert not chunk_vectors.find_missing([pending.pk], new.pk, limit=1)
 
     def test_deleted_collection_is_left_alone(self, collection: Collection, meanwhile: Any, old: Any, model: Any):
         meanwhile(lambda: Collection.objects.update(deleted_at=timezone.now()))

@@ -281,7 +281,7 @@ def test_splitter_imports_no_django_and_the_library_only_when_it_splits():
         "import sys; import collections_app.chunk.splitter as room\n"
         "def loaded(*names): return [name for name in names if name in sys.modules]\n"
         "assert not loaded('django', 'langchain_text_splitters', 'psycopg', 'celery')\n"
-        "room.split('text', size=10, overlap=0)\n"
+        "room.split_into_passages('text', size=10, overlap=0)\n"
         "assert not loaded('django', 'psycopg', 'celery', 'torch', 'transformers', 'nltk', 'spacy')\n"
     )
     done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)

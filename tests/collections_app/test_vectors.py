@@ -21,7 +21,7 @@ def version_in(space: EmbeddingSpace, chunks: int) -> Version:
 def stored(found: list[list[float]]) -> list[Any]:
     space = rows.make_space("letters-a", len(found[0]))
     version = version_in(space, len(found))
-    lacking = chunk_vectors.find_chunks_without_vector([version.pk], space.pk, limit=len(found))
+    lacking = chunk_vectors.find_missing([version.pk], space.pk, limit=len(found))
     for _ in range(2):  # the second time they are there
         chunk_vectors.store_vectors(chunk_vectors.VectorBatch(space=space, rows=lacking, vectors=found))
     vectors = ChunkVector.objects.filter(space=space).order_by("chunk_id")
@@ -43,7 +43,7 @@ def test_longest_fit(db: Any):
 def test_chunks_that_are_gone_are_left_out(db: Any):
     space = rows.make_space("letters-a")
     version = version_in(space, 3)
-    lacking = chunk_vectors.find_chunks_without_vector([version.pk], space.pk, limit=3)
+    lacking = chunk_vectors.find_missing([version.pk], space.pk, limit=3)
     version.chunks.filter(number=1).delete()
     chunk_vectors.store_vectors(
         chunk_vectors.VectorBatch(space=space, rows=lacking, vectors=[rows.vector("a", each.text) for each in lacking])

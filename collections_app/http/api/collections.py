@@ -149,11 +149,8 @@ class SearchCollection(base.ManagementView):
 
 
 def settings_response(caller: User, collection: Collection, status: int = 200) -> Response:
-    return Response(
-        managed_bodies(caller, [collection])[0],
-        status=status,
-        headers={"ETag": base.compute_etag(collection.sys_version)},
-    )
+    headers = {"ETag": base.compute_etag(collection.sys_version)}
+    return Response(managed_bodies(caller, [collection])[0], status=status, headers=headers)
 
 
 def managed_bodies(caller: User, collections: Sequence[Collection]) -> list[dict[str, Any]]:

@@ -238,17 +238,7 @@ def embedding_progress(collection: Collection, version: Version) -> dict[str, in
 
 def document_body(collection: Collection, document: Document, is_searched: bool) -> dict[str, Any]:
     version = newest_version(document)
-    version_fields = (
-        "warnings",
-        "filename",
-        "format",
-        "size",
-        "sha256",
-        "metadata",
-        "pages",
-        "characters",
-        "chunks_count",
-    )
+    columns = ("warnings", "filename", "format", "size", "sha256", "metadata", "pages", "characters", "chunks_count")
     return {
         "sys_id": document.pk,
         "doc_id": document.doc_id,
@@ -257,7 +247,7 @@ def document_body(collection: Collection, document: Document, is_searched: bool)
         "is_searched": is_searched,
         "error": version.error or None,
         "error_code": version.error_code or None,
-        **{name: getattr(version, name) for name in version_fields},
+        **{name: getattr(version, name) for name in columns},
         "generation": version.generation,
         "attempt": version.attempt,
         "created_at": iso_timestamp(document.created_at),

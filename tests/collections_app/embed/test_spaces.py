@@ -175,14 +175,14 @@ class TestProbe:
         embed.embedder(space).embed_documents(["one"])
         space.refresh_from_db()
 
-        assert space.probe == pytest.approx(server.vector(spaces.PROBE_TEXT))
+        assert space.probe == pytest.approx(server.vector(spaces.PROBE))
 
     def test_probe_result_is_cached(self, configured: Any, server: EmbeddingServer):
         space = embed.default_space()
         for _ in range(3):
             embed.embedder(space).embed_documents(["one"])
 
-        assert len([request for request in server.requests if request["input"] == [spaces.PROBE_TEXT]]) == 2, (
+        assert len([request for request in server.requests if request["input"] == [spaces.PROBE]]) == 2, (
             "dimensions, probe"
         )
 
@@ -193,10 +193,10 @@ class TestProbe:
         server.requests.clear()
         later()
 
-        with pytest.raises(EmbeddingRefused, match="model was changed") as error:
+        with pytest.raises(EmbeddingRefused, match="model has changed") as error:
             embed.embedder(space).embed_documents(["canary"])
         assert error.value.code == "model_changed"
-        assert [request["input"] for request in server.requests] == [[spaces.PROBE_TEXT]]
+        assert [request["input"] for request in server.requests] == [[spaces.PROBE]]
 
     def test_tiny_difference_means_the_same_model(self, configured: Any, server: Any, later: Any):
         space = embed.default_space()

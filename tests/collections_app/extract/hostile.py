@@ -1,6 +1,6 @@
 """Hostile files, each with its format and its allowed outcomes.
 
-`outcome` is a pattern for the code of `Unreadable`, or "text" when it is simply read.
+`outcome` is a pattern for the code of `UnreadableFile`, or "text" when it is simply read.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Hostile files: each ends as text or Unreadable, within its limits, and leaves nothing behind."""
+"""Hostile files: each ends as text or UnreadableFile, within its limits, and leaves nothing behind."""
 
 import os
 import re

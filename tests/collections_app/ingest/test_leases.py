@@ -175,7 +175,7 @@ class TestAttempts:
         assert work() == 2
         poison.refresh_from_db()
         assert (poison.state, poison.error_code, poison.is_searched) == ("failed", "attempts", False)
-        assert "worker stopped" in poison.error
+        assert "interrupted at every attempt" in poison.error
         assert Version.objects.get(pk=other.pk).state == "ready"
 
     def test_stored_result_resets_the_attempts(self, collection: Collection):

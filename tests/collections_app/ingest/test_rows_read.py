@@ -49,7 +49,7 @@ def rows_read() -> Iterator[list[int]]:
     results: list[int] = []
 
     def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql == chunk_vectors.CHUNKS_WITHOUT_VECTOR_SQL:
+        if sql == chunk_vectors.MISSING_SQL:
             ((plan,),) = execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params, many, context).fetchall()
             results.append(read_by(plan[0]["Plan"]))
         return execute(sql, params, many, context)

@@ -14,15 +14,8 @@ ENCRYPTED_FLAG = 0x1
 COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # The errors that reading an archive raises.
 ARCHIVE_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    ValueError,
-    NotImplementedError,
-    OSError,
-    KeyError,
-    RuntimeError,
-)
+    zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, OSError, KeyError, RuntimeError,
+)  # fmt: skip
 
 
 def check_archive(data: bytes, limits: dict[str, Any]) -> None:

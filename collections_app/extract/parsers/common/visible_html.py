@@ -8,18 +8,8 @@ import lxml.html
 from .text_writer import TextWriter
 
 INVISIBLE_ELEMENTS = {
-    "script",
-    "style",
-    "noscript",
-    "template",
-    "head",
-    "title",
-    "svg",
-    "math",
-    "iframe",
-    "object",
-    "select",
-}
+    "script", "style", "noscript", "template", "head", "title", "svg", "math", "iframe", "object", "select",
+}  # fmt: skip
 BLOCK_ELEMENTS = {
     "address", "article", "aside", "blockquote", "body", "center", "dd", "details", "div", "dl", "dt", "fieldset",
     "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "html", "li", "main",

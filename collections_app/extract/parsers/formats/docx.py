@@ -90,7 +90,7 @@ def write_blocks(element: Any, text: TextWriter, levels: dict[str, int]) -> None
         if child.tag == PARAGRAPH:
             add_paragraph(child, text, levels)
         elif child.tag == TABLE:
-            text.add_table(map(cell_text, find_within(row, CELL)) for row in find_within(child, ROW))
+            text.add_table(map(cell_text, descendants(row, CELL)) for row in descendants(child, ROW))
         elif child.tag not in IGNORED_TAGS:
             write_blocks(child, text, levels)
 
@@ -119,13 +119,13 @@ def text_pieces(element: Any) -> Iterator[str]:
             yield from text_pieces(child)
 
 
-def find_within(element: Any, tag: str) -> Iterator[Any]:
+def descendants(element: Any, tag: str) -> Iterator[Any]:
     """Rows or cells, also inside content controls, but not those of nested tables."""
     for child in element:
         if child.tag == tag:
             yield child
         elif child.tag not in IGNORED_TAGS and child.tag not in (TABLE, PARAGRAPH):
-            yield from find_within(child, tag)
+            yield from descendants(child, tag)
 
 
 def cell_text(cell: Any) -> str:

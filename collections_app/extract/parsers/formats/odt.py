@@ -42,8 +42,8 @@ def write_blocks(element: Any, text: TextWriter) -> None:
             write_text_boxes(child, text)
         elif name == TABLE:
             text.add_table(
-                [" ".join(paragraph_texts(cell)) for cell in find_within(row, CELLS)]
-                for row in find_within(child, (ROW,))
+                [" ".join(paragraph_texts(cell)) for cell in descendants(row, CELLS)]
+                for row in descendants(child, (ROW,))
             )
         elif name and name not in IGNORED_ELEMENTS:
             write_blocks(child, text)
@@ -76,13 +76,13 @@ def text_pieces(element: Any) -> Iterator[str]:
             yield from text_pieces(child)
 
 
-def find_within(element: Any, names: tuple[Any, ...]) -> Iterator[Any]:
+def descendants(element: Any, names: tuple[Any, ...]) -> Iterator[Any]:
     for child in element.childNodes:
         name = getattr(child, "qname", None)
         if name in names:
             yield child
         elif name and name not in IGNORED_ELEMENTS:
-            yield from find_within(child, names)
+            yield from descendants(child, names)
 
 
 def paragraph_texts(cell: Any) -> Iterator[str]:
