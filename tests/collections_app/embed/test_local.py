@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 
 from collections_app.embed import EmbeddingMisconfigured, local_model, vector_checks
 from collections_app.embed.local_model import LOCAL_MODELS, LocalModel, LocalProvider
-from collections_app.embed.spaces import PROBE_TEXT
+from collections_app.embed.spaces import PROBE
 
 ODD = ["", " \n", "\0", "\ud800", "🦕", "中文句子", "x" * 8000, ".", "́"]
 
@@ -73,7 +73,7 @@ def test_order_and_batch_do_not_change_vectors(wordllama: LocalProvider):
 def test_vectors_are_those_of_the_library():
     library = wordllama_package.WordLlama.load(cache_dir=Path(wordllama_package.__file__).parent, disable_download=True)
     encode = local_model.load_wordllama()
-    words = [*ODD, *PROBE_TEXT.split()]
+    words = [*ODD, *PROBE.split()]
     chance = Random(19)
     texts = [
         vector_checks.sendable_text(" ".join(chance.choices(words, k=chance.randrange(1, 60)))) for _ in range(300)
