@@ -20,7 +20,7 @@ from system import properties
 from system.errors import Unauthenticated
 from system.process_cache import WeightedCache
 
-MAX_CREDENTIAL_LENGTH = 1024
+MAX_INPUT_LENGTH = 1024
 # Of new passwords. With any login they still fit into the Basic header, however many bytes a character takes.
 MAX_PASSWORD_LENGTH = 512
 # Login, names and email are known to others: a password needs this many characters besides them.
@@ -42,12 +42,7 @@ DUMMY_HASH = SimpleLazyObject(lambda: make_password(secrets.token_urlsafe(16)))
 
 def verify_password(login: str, password: str, address: str) -> User:
     """Returns the active user with this login and password; refuses every other case in the same way."""
-    if (
-        not login
-        or not password
-        or max(len(login), len(password)) > MAX_CREDENTIAL_LENGTH
-        or "\x00" in login + password
-    ):
+    if not login or not password or max(len(login), len(password)) > MAX_INPUT_LENGTH or "\x00" in login + password:
         raise Unauthenticated
     user = User.objects.with_login(login)
     cache_key = hmac.new(_PROCESS_SECRET, f"{login}\x00{password}".encode(errors="surrogatepass"), sha256).digest()

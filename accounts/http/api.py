@@ -16,8 +16,8 @@ from system.records import acting_user
 
 
 class Credentials(serializers.Serializer[Any]):
-    username = serializers.CharField(max_length=passwords.MAX_CREDENTIAL_LENGTH, trim_whitespace=False)
-    password = serializers.CharField(max_length=passwords.MAX_CREDENTIAL_LENGTH, trim_whitespace=False)
+    username = serializers.CharField(max_length=passwords.MAX_INPUT_LENGTH, trim_whitespace=False)
+    password = serializers.CharField(max_length=passwords.MAX_INPUT_LENGTH, trim_whitespace=False)
 
 
 class LoginView(APIView):

@@ -13,7 +13,7 @@ from accounts.authentication.access_keys import DEFAULT_LIFETIME
 from accounts.models import Role, User
 from system.errors import Unauthenticated
 
-LIFETIME_CHOICES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "no expiry")]
+LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "no expiry")]
 
 
 class SignInForm(forms.Form):
@@ -35,9 +35,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
 
 class KeyForm(forms.Form):
     name = forms.CharField(max_length=100, help_text="What the key is for, for example “backup script”.")
-    days = forms.ChoiceField(
-        choices=LIFETIME_CHOICES, required=False, initial=str(DEFAULT_LIFETIME.days), label="Valid for"
-    )
+    days = forms.ChoiceField(choices=LIFETIMES, required=False, initial=str(DEFAULT_LIFETIME.days), label="Valid for")
     scope = forms.ModelMultipleChoiceField(
         queryset=Role.objects.none(),
         required=False,

@@ -63,7 +63,7 @@ def _report(setting: OidcSetting, callback: str, deadline: Deadline) -> TestRepo
     stored = setting.stored()
     risky_change = _risky_change(setting, stored, endpoints)
     notes = (f"{risky_change} If this is correct, select Adopt discovered endpoints.",) if risky_change else ()
-    versions = _store_endpoints(setting, stored, endpoints) if not risky_change else ("", "")
+    versions = _save_endpoints(setting, stored, endpoints) if not risky_change else ("", "")
     if versions[0] != versions[1]:
         notes = ("The stored endpoints were updated.",)
     unusable = ""
@@ -106,7 +106,7 @@ def _certificate_warnings(keys: key_sets.KeySet, setting: OidcSetting) -> Iterat
         yield "The stored certificates differ from the provider's current keys. Use Update certificates."
 
 
-def _store_endpoints(
+def _save_endpoints(
     setting: OidcSetting, stored: OidcSetting | None, endpoints: discovery.Endpoints
 ) -> tuple[str, str]:
     """Store what the daily task would store: sign-ins should not use endpoints that the test has shown to be old."""

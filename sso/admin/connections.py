@@ -21,7 +21,7 @@ from system.http import error_responses
 from system.outbound.deadline import Deadline
 
 CONNECTION_INACTIVE = "Only the active connection's certificates can be updated."
-PROVIDER_NOT_FOUND = "The provider was not found."
+NO_PROVIDER = "The provider was not found."
 
 
 def update_certificates(request: HttpRequest, setting: OidcSetting) -> None:
@@ -35,9 +35,7 @@ def update_certificates(request: HttpRequest, setting: OidcSetting) -> None:
             discovery.rediscover(setting, deadline=deadline)
         endpoints = setting.endpoints
         if endpoints is None:
-            messages.error(
-                request, f"{certificate_updates.UPDATE_FAILED} {setting.resolve_error or PROVIDER_NOT_FOUND}"
-            )
+            messages.error(request, f"{certificate_updates.UPDATE_FAILED} {setting.resolve_error or NO_PROVIDER}")
             return
         try:
             outcome = certificate_updates.refresh_certificates(

@@ -44,7 +44,7 @@ def sign_out_at_provider(request: HttpRequest) -> SignOutResponder | None:
     session = sessions.filter(pk=request.session.get(PROVIDER_SESSION_KEY, "")).first()
     if session is None:
         return None
-    setting, id_token_hint = session.setting, session.token_hint
+    setting, hint = session.setting, session.token_hint
     session.delete()
     endpoints = setting.endpoints if setting else None
     if setting is None or endpoints is None or not endpoints.end_session or endpoints.issuer != session.issuer:
@@ -55,9 +55,7 @@ def sign_out_at_provider(request: HttpRequest) -> SignOutResponder | None:
         state = secrets.token_urlsafe(32)
         request.session[STATE_KEY] = sha256_hex(state)
         fields = {"client_id": client_id, "post_logout_redirect_uri": return_url, "state": state}
-        return pages.provider_logout_page(
-            request, url, {"id_token_hint": id_token_hint, **fields} if id_token_hint else fields
-        )
+        return pages.provider_logout_page(request, url, {"id_token_hint": hint, **fields} if hint else fields)
 
     return finish
 

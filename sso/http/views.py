@@ -184,12 +184,12 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
         if not isinstance(user, User):  # the library gives up without a code
             raise SignInRefused(Refusal.RESPONSE_MALFORMED, "The response has no code.")
         self.user = user
-        verified_request = cast(OidcRequest, request)
+        verified = cast(OidcRequest, request)
         try:
             with transaction.atomic():
                 # A concurrent sign-out either finds this session afterwards, or came before and is noticed here.
                 advisory_locks.lock_shared(advisory_locks.SIGN_OUTS_LOCK, attempt.issuer)
-                if ProviderSignOut.has_ended(verified_request.oidc_claims, since=newest_sign_out):
+                if ProviderSignOut.has_ended(verified.oidc_claims, since=newest_sign_out):
                     raise SignInRefused(
                         Refusal.SIGNED_OUT_MEANWHILE, "The provider ended the session during the sign-in."
                     )
@@ -197,7 +197,7 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
         except IntegrityError:
             raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection or the account was deleted.") from None
         self.event.user = user
-        self.event.record(SignIn.OK, verified_request.oidc_result.summary())
+        self.event.record(SignIn.OK, verified.oidc_result.summary())
         return response
 
     def login_success(self) -> HttpResponse:
@@ -206,10 +206,8 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
             self.request.session.cycle_key()
             self.request.user = AnonymousUser()  # otherwise the library would not call `login` for the same user
         response: HttpResponse = super().login_success()
-        verified_request = cast(OidcRequest, self.request)
-        session = ProviderSession.begin(
-            self.user, self.response.setting, verified_request.oidc_claims, verified_request.oidc_id_token
-        )
+        verified = cast(OidcRequest, self.request)
+        session = ProviderSession.begin(self.user, self.response.setting, verified.oidc_claims, verified.oidc_id_token)
         self.request.session[PROVIDER_SESSION_KEY] = session.pk
         self.request.session.save()  # in this transaction, so that a sign-out finds it
         return response

@@ -165,10 +165,10 @@ class OidcSetting(ProviderRecord):
         before = self.stored(is_locked=True)
         if before is not None:
             for field in self._meta.concrete_fields:
-                is_unchanged = field.name in INTERNAL_COLUMNS or (
+                is_kept = field.name in INTERNAL_COLUMNS or (
                     update_fields is not None and field.name not in update_fields
                 )
-                if is_unchanged and field.name != "sys_id":
+                if is_kept and field.name != "sys_id":
                     setattr(self, field.attname, getattr(before, field.attname))
         return before
 

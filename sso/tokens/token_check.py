@@ -70,7 +70,7 @@ def sha256_hex(text: str) -> str:
 
 def check_id_token(token: str, expected: ExpectedToken, keys: Iterable[Key]) -> Claims:
     """The claims of a valid ID token; raises `SignInRefused`."""
-    claims, algorithm = verify_signature(token, expected, keys, types=("jwt",))
+    claims, algorithm = verify_token(token, expected, keys, types=("jwt",))
     if "events" in claims:
         raise SignInRefused(Refusal.TOKEN_KIND, "This is a logout token.")
     check_origin(claims, expected)
@@ -89,7 +89,7 @@ def check_id_token(token: str, expected: ExpectedToken, keys: Iterable[Key]) -> 
 
 def check_logout_token(token: str, expected: ExpectedToken, keys: Iterable[Key]) -> Claims:
     """The claims of a valid logout token (OpenID Connect Back-Channel Logout, section 2.6); raises `SignInRefused`."""
-    claims, _ = verify_signature(token, expected, keys, types=("jwt", "logout+jwt"))
+    claims, _ = verify_token(token, expected, keys, types=("jwt", "logout+jwt"))
     check_origin(claims, expected)
     check_times(claims, expected.now)
     events = claims.get("events")
@@ -112,7 +112,7 @@ def unverified_issuer(token: str) -> str:
     return issuer if isinstance(issuer, str) else ""
 
 
-def verify_signature(
+def verify_token(
     token: str, expected: ExpectedToken, keys: Iterable[Key], types: Collection[str]
 ) -> tuple[Claims, str]:
     """The claims and the algorithm of a token with a valid signature."""
@@ -243,9 +243,7 @@ def check_times(claims: Claims, now: float) -> None:
         if value > now + LEEWAY_S:
             raise SignInRefused(Refusal.TOKEN_CLOCK, f"{name} is {value - now:.0f} s ahead of this server's clock.")
     if expires_at < now - LEEWAY_S:
-        raise SignInRefused(
-            Refusal.TOKEN_CLOCK, f"The token expired {now - expires_at:.0f} s ago by this server's clock."
-        )
+        raise SignInRefused(Refusal.TOKEN_CLOCK, f"It expired {now - expires_at:.0f} s ago by this server's clock.")
     if now - issued_at > MAX_TOKEN_AGE_S:
         detail = f"The token was issued {now - issued_at:.0f} s ago by this server's clock; at most {MAX_TOKEN_AGE_S} s"
         raise SignInRefused(Refusal.TOKEN_CLOCK, f"{detail} are allowed.")

@@ -9,7 +9,7 @@ from django.test import Client
 
 from accounts.models import Session, User
 from accounts.models.browsers import describe_user_agent
-from accounts.models.sessions import SessionStore, hash_session_key
+from accounts.models.sessions import SessionStore, hash_key
 from tests.accounts.callers import ME, sign_in
 
 
@@ -29,7 +29,7 @@ def test_database_holds_only_a_hash_of_the_cookie(bob: User):
 
     assert len(rows) == 1
     assert cookie(browser) not in rows[0]
-    assert hash_session_key(cookie(browser)) in rows[0]
+    assert hash_key(cookie(browser)) in rows[0]
 
 
 def test_stored_hash_is_not_accepted_as_a_cookie(bob: User):
@@ -95,7 +95,7 @@ def test_known_user_agents_are_recognized(sent: str, read: str):
 
 def test_own_session_can_be_ended(bob: User):
     here, there = sign_in("bob"), sign_in("bob")
-    assert end(here, hash_session_key(cookie(there)))["Location"] == "/account/"
+    assert end(here, hash_key(cookie(there)))["Location"] == "/account/"
 
     assert there.get(ME).status_code == 401
     assert here.get(ME).status_code == 200
@@ -103,7 +103,7 @@ def test_own_session_can_be_ended(bob: User):
 
 def test_session_of_another_user_cannot_be_ended(bob: User, alice: User):
     here, of_alice = sign_in("bob"), sign_in("alice")
-    end(here, hash_session_key(cookie(of_alice)))
+    end(here, hash_key(cookie(of_alice)))
 
     assert of_alice.get(ME).status_code == 200
 
