@@ -7,6 +7,9 @@ import pytest
 from tests.config.shared import SharedServers, Start
 from tests.config.stack import Stack, environment, free_port, manage
 
+# A Celery worker, which changes what it imports.
+collect_ignore = ["growing_worker.py"]
+
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:

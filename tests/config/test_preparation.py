@@ -55,7 +55,7 @@ def test_changed_code_is_prepared(settings: Any, tmp_path: Path):
 
 @pytest.mark.parametrize("changed", [{"demo": True}, {"admin_login": "root"}], ids=str)
 def test_changed_setting_is_prepared(changed: dict[str, Any], settings: Any, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(demo_documents, "pages", lambda root: [])
+    monkeypatch.setattr(demo_documents, "documentation_pages", lambda root: [])
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, **changed)
 
     assert is_repeated()

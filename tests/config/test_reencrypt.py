@@ -83,7 +83,7 @@ class TestTheProductsOwn:
             call_command("reencrypt", stdout=output, stderr=output)
         keys(NEW)
 
-        assert f"oidc_setting.client_secret: no key decrypts {second.pk}." in output.getvalue()
+        assert f"oidc_setting.client_secret: cannot be decrypted with any key: {second.pk}." in output.getvalue()
         assert first.refreshed().secret == "secret-of-client"
         assert second.refreshed().client_secret == before
 

@@ -144,12 +144,12 @@ class TestTheTile:
             SignIn.objects.create(outcome=outcome)
         old = SignIn.objects.create(outcome="token_alg")
         SignIn.objects.filter(pk=old.pk).update(sys_created_at=timezone.now() - timedelta(days=2))
-        assert "No certificates yet. 2 failed provider sign-ins in the last 24 hours." in self.tile(as_sonja).about
+        assert "No certificates yet. 2 failed provider sign-ins in the last 24 hours." in self.tile(as_sonja).description
         fetched_at = timezone.now() - timedelta(hours=3)
         CertificatePair.objects.create(url_idp=setting.url_idp, realm=setting.realm, fetched_at=fetched_at)
         result = self.tile(as_sonja)
-        assert result.figure == "Example" and "Certificates updated 3\xa0hours ago." in result.about
-        assert result.address.endswith(f"/{setting.pk}/change/") and not result.needs_attention
+        assert result.figure == "Example" and "Certificates updated 3\xa0hours ago." in result.description
+        assert result.url.endswith(f"/{setting.pk}/change/") and not result.needs_attention
 
     @pytest.mark.parametrize(
         ("of_setting", "of_pair"),
