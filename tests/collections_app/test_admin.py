@@ -308,7 +308,9 @@ class TestTheTile:
         library.add(collection, "Other", is_loaded=False)
         library.add(library.make("Secret", writers=("itil",)))
         carl, alice = self.tile(as_carl), self.tile(as_alice)
-        assert carl.figure == "1" and "1 in progress, 0 failed, in 1 collection." in carl.description and not carl.warnings
+        assert (
+            carl.figure == "1" and "1 in progress, 0 failed, in 1 collection." in carl.description and not carl.warnings
+        )
         assert (
             alice.figure == "2"
             and alice.description.startswith("documents ready, 0 empty,")
@@ -319,10 +321,13 @@ class TestTheTile:
         library.add_failing(library.make())
         library.add(library.make("Blank"), " \n")
         result = self.tile(as_carl)
-        assert "1 empty" in result.description and not result.needs_attention  # red would be the figure, of what is ready
+        # Red would be the figure, of what is ready.
+        assert "1 empty" in result.description and not result.needs_attention
         assert '<span class="sb-tile-about sb-worries">1 failed.</span>' in text_of(as_carl.get("/admin/"))
         assert (
-            result.warnings == "1 failed." and "failed" not in result.description and result.url.endswith("?state=failed")
+            result.warnings == "1 failed."
+            and "failed" not in result.description
+            and result.url.endswith("?state=failed")
         )
 
     def test_it_worries_about_an_old_queue(self, as_carl: Client):

@@ -144,7 +144,9 @@ class TestTheTile:
             SignIn.objects.create(outcome=outcome)
         old = SignIn.objects.create(outcome="token_alg")
         SignIn.objects.filter(pk=old.pk).update(sys_created_at=timezone.now() - timedelta(days=2))
-        assert "No certificates yet. 2 failed provider sign-ins in the last 24 hours." in self.tile(as_sonja).description
+        assert (
+            "No certificates yet. 2 failed provider sign-ins in the last 24 hours." in self.tile(as_sonja).description
+        )
         fetched_at = timezone.now() - timedelta(hours=3)
         CertificatePair.objects.create(url_idp=setting.url_idp, realm=setting.realm, fetched_at=fetched_at)
         result = self.tile(as_sonja)
