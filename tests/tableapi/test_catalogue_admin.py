@@ -349,7 +349,7 @@ def test_view_with_too_many_joins_is_refused(as_alice: Client):
     columns = [{"path": path, "position": number} for number, path in enumerate(paths)]
     task = Table.objects.get(name="task")
     answer = as_alice.post(page("view"), {"table": task.pk, "name": "far"} | rows("columns", *columns))
-    assert "The paths lead through more than 12 references" in said(answer)
+    assert "The paths follow more than 12 references" in said(answer)
     assert not View.objects.filter(name="far").exists()
 
     answer = as_alice.post(page("view"), {"table": task.pk, "name": "far"} | rows("columns", *columns[:-1]))

@@ -176,7 +176,7 @@ class TestDisplayValues:
 
     def test_too_many_names_are_refused(self, maker: Table, bob: User):
         answer = self.send(bob, {"makers": [f"n{number}" for number in range(1_001)]})
-        assert failed(answer) == (422, "invalid_value", "makers") and b"At most 1000" in answer.content
+        assert failed(answer) == (422, "invalid_value", "makers") and b"at most 1000" in answer.content
 
     def test_hidden_name_matches_nothing(self, maker: Table, bob: User):
         record("maker", name="Acme")

@@ -30,7 +30,7 @@ WAYS: dict[str, Callable[[Caller], Any]] = {
 
 @pytest.fixture
 def manager(transactional_db: Any, carl: User, monkeypatch: Any) -> Caller:
-    for name in ("work", "purge"):
+    for name in ("request_processing", "request_purge"):
         monkeypatch.setattr(worker_signals, name, lambda: None)
     return by_key(carl)
 

@@ -34,7 +34,7 @@ def a_stored_answer_is_for_everybody_who_sends_the_same(stack: ExitStack) -> Non
         return hashlib.sha256(django_request(request).body).hexdigest()
 
     instead(stack, idempotency, "_identity", without_caller)
-    instead(stack, idempotency, "_hash", hash_without_roles)
+    instead(stack, idempotency, "_request_hash", hash_without_roles)
 
 
 @leak("B24", by="shared_state")

@@ -39,7 +39,7 @@ def a_reference_to_a_hidden_record_is_accepted(stack: ExitStack) -> None:
     instead(
         stack,
         permission_queries,
-        "count_readable",
+        "count_readable_statement",
         lambda right, rights, target, **named: right(Everything(), target, **named),
     )
 
