@@ -78,7 +78,7 @@ def test_user_without_a_role_gets_an_explanation(visitor: Visitor):
     visitor.sign_in("bob")
 
     assert visitor.open("/admin/") == 403
-    assert "Your roles do not give you access to the administration" in visitor.page.content()
+    assert "None of your roles gives access to the administration site" in visitor.page.content()
 
 
 def test_page_asks_to_sign_in_and_returns(at_desk: Visitor):

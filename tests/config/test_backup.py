@@ -77,7 +77,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def backup(service: Service, target: Path) -> Path:
     done = manage("backup", str(target), env=service.web.env)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"The whole database was written to {target} (")
+    assert done.stdout.startswith(f"The database was backed up to {target} (")
     return target
 
 

@@ -180,7 +180,7 @@ class Replica(Postgres):
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [(Older, "The database is PostgreSQL 16; version 17 or newer is required."), (Replica, "names a replica")],
+    [(Older, "The database is PostgreSQL 16; version 17 or newer is required."), (Replica, "points to a replica")],
 )
 def test_unsuitable_server_is_refused(kind: type[Postgres], said: str, tmp_path: Path):
     server = SharedServers(tmp_path / "server", kind).start_postgres()

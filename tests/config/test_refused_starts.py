@@ -25,8 +25,8 @@ SAFE = {
 UNSAFE = [  # what is set otherwise, and what the refusal says
     ({"DEBUG": "1"}, "DEBUG must be 0 in production"),
     ({"SVC_ALLOW_HTTP_IDP": "1"}, "SVC_ALLOW_HTTP_IDP is for development"),
-    ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS must name hosts in production, not *"),
-    ({"ALLOWED_HOSTS": "service.example.com,*"}, "ALLOWED_HOSTS must name hosts in production, not *"),
+    ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS must list host names in production"),
+    ({"ALLOWED_HOSTS": "service.example.com,*"}, "ALLOWED_HOSTS must list host names in production"),
     ({"SVC_HOST": "0.0.0.0", "SVC_BASE_URL": ""}, "SVC_BASE_URL (or ALLOWED_HOSTS) must be set in production"),
     ({"SECRET_KEY": ""}, "SECRET_KEY must be set to at least 32 random characters"),
     ({"SECRET_KEY": "short"}, "SECRET_KEY must be set to at least 32 random characters"),
@@ -34,8 +34,8 @@ UNSAFE = [  # what is set otherwise, and what the refusal says
     ({"SECRET_KEY": "django-insecure-7d$k2m!x9q4w8e6r5t3y1u0i"}, "SECRET_KEY must be set to at least 32"),
     ({"SVC_SECRET_KEYS": ""}, "SVC_SECRET_KEYS must be set in production; generate one with: "),
     ({"SVC_ADMIN_PASSWORD": "admin"}, "SVC_ADMIN_PASSWORD must have at least 10 characters"),
-    ({"DATABASE_URL": ""}, "DATABASE_URL and REDIS_URL must be set in production, or SVC_ALLOW_EMBEDDED=1"),
-    ({"REDIS_URL": ""}, "DATABASE_URL and REDIS_URL must be set in production, or SVC_ALLOW_EMBEDDED=1"),
+    ({"DATABASE_URL": ""}, "Set DATABASE_URL and REDIS_URL in production, or set SVC_ALLOW_EMBEDDED=1"),
+    ({"REDIS_URL": ""}, "Set DATABASE_URL and REDIS_URL in production, or set SVC_ALLOW_EMBEDDED=1"),
 ]
 
 
@@ -111,7 +111,7 @@ def test_read_only_folder_is_refused(tmp_path: Path):
         ({"notes.txt": "mine"}, "is damaged: it contains files but no PostgreSQL cluster. Move it away and restore"),
         (
             {"PG_VERSION": "17\n"},
-            "was created by PostgreSQL 17; this is 18. Restore a backup made by the older version",
+            "was created by PostgreSQL 17; this is 18. Set SVC_DATA_DIR to a new folder and restore a backup",
         ),
     ],
 )

@@ -108,6 +108,6 @@ def test_administrator_can_design_tables(prepared: Roles, tmp_path: Path):
     done = manage("shell", "-c", code, env=env)
 
     assert done.returncode == 0, done.stderr
-    assert "is not allowed to change this table. Its owner is" in done.stdout
+    assert "because its database role is not the table's owner" in done.stdout
     with psycopg.connect(prepared.url("servicebase_service")) as link:
         assert link.execute("SELECT count(driver) FROM records.car").fetchone() == (0,)

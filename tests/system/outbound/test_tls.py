@@ -135,7 +135,7 @@ def test_plain_http_server_is_reported(trusting: Policy) -> None:
     with plain as server, pytest.raises(OutboundFailed) as caught:
         get(f"https://{NAME}:{server.port}/", trusting)
     assert caught.value.code == "tls"
-    assert caught.value.message.startswith(f"{NAME} responds without encryption.")
+    assert caught.value.message.startswith(f"{NAME} responded without encryption.")
 
 
 def test_required_client_certificate_is_reported(trusting: Policy, good: ssl.SSLContext) -> None:
