@@ -41,7 +41,7 @@ USER 10001:10001
 EXPOSE 8000
 # For the web part only: the other parts do not serve HTTP, and compose.yaml disables the check for them.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "import sys; from config import env; from config.runtime import up; sys.exit(not up.is_answering(env.current()))"]
+    CMD ["python", "-c", "import sys; from config import env; from config.runtime import up; sys.exit(not up.is_responding(env.current()))"]
 # No shell in between: SIGTERM reaches the supervisor, which lets running requests finish.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["python", "manage.py"]

@@ -52,7 +52,7 @@ def parse_metadata(text: str) -> dict[str, Any]:
         metadata = parse_json(text.encode("utf-8", "surrogatepass"))
     except InvalidJson as error:
         has_reason = error.message != InvalidJson.message
-        message = error.message.replace("The body is", "The metadata is") if has_reason else NOT_JSON_MESSAGE
+        message = error.message.replace("The request body is", "The metadata is") if has_reason else NOT_JSON_MESSAGE
         raise InvalidMetadata(message, field="metadata") from None
     return validate_metadata(metadata)
 

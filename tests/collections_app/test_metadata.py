@@ -37,7 +37,7 @@ def test_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
     [
         ('{"type": ', 'Metadata must be a JSON object, such as {"type": "manual", "priority": 2}.'),
         ('{"a": 1, "a": 2}', "A JSON object contains the same name more than once."),
-        ("[" * 70 + "]" * 70, "Metadata must not be nested deeper than 32 levels."),
+        ("[" * 70 + "]" * 70, "The metadata is nested more than 32 levels deep."),
     ],
 )
 def test_text_that_is_no_json_is_told_in_one_sentence(sent: str, said: str) -> None:

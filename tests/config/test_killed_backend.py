@@ -51,7 +51,7 @@ class Product:
 
     def processes(self) -> set[int]:
         """Those of the service itself: PostgreSQL replaces its own."""
-        ours = (self.stack.child(words) for words in ("web_server", " worker ", " beat "))
+        ours = (self.stack.child("web_server"), self.stack.child(" worker "), self.stack.beat())
         return {each.pid for part in ours for each in (part, *part.children())}
 
 
