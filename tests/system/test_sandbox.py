@@ -123,7 +123,8 @@ def test_child_watches_its_memory_without_a_kernel_limit():
     """As on macOS."""
     watching = (
         f"import runpy; child = runpy.run_path({str(process.CHILD)!r}, run_name='child')\n"
-        "import threading; threading.Thread(target=child['exit_above_memory'], args=(100 * 2**20,), daemon=True).start()\n"
+        "import threading\n"
+        "threading.Thread(target=child['exit_above_memory'], args=(100 * 2**20,), daemon=True).start()\n"
         "blocks = []\n"
         "while True: blocks.append(bytearray(10 * 2**20))\n"
     )
