@@ -22,7 +22,7 @@ def composed(text: str) -> str:
 def similarity_key(text: str) -> str:
     """The form in which two easily confused names are equal.
 
-    >>> bare("Service Desk") == bare("servicedesk ")
+    >>> similarity_key("Service Desk") == similarity_key("servicedesk ")
     True
     """
     return "".join(text.split()).lower()
@@ -30,7 +30,7 @@ def similarity_key(text: str) -> str:
 
 def is_canonical_alias(character: str) -> bool:
     """
-    >>> is_alias_of_another("\u212a"), is_alias_of_another("\xe9")
+    >>> is_canonical_alias("\u212a"), is_canonical_alias("\xe9")
     (True, False)
     """
     composed_alone = unicodedata.normalize("NFC", character)

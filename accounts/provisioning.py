@@ -32,7 +32,7 @@ class AccountNotCreated(Exception):
 def fold_name(name: str) -> str:
     """One form for all names that look alike, to compare with protected names.
 
-    >>> folded("\uff41dmin "), folded("ADMIN")
+    >>> fold_name("\uff41dmin "), fold_name("ADMIN")
     ('admin', 'admin')
     """
     return unicodedata.normalize("NFKC", name).casefold().strip()

@@ -47,12 +47,12 @@ COUNT_SQL = """
 def client_network(address: str) -> str:
     """An IPv6 caller owns a whole /64; counting single addresses there would count nothing.
 
-    >>> network("2001:db8::1:2"), network("192.0.2.7")
+    >>> client_network("2001:db8::1:2"), client_network("192.0.2.7")
     ('2001:db8::/64', '192.0.2.7')
 
     A server that listens on both sees IPv4 callers as mapped addresses, which all lie in one /64.
 
-    >>> network("::ffff:192.0.2.7")
+    >>> client_network("::ffff:192.0.2.7")
     '192.0.2.7'
     """
     try:
@@ -115,7 +115,7 @@ MEMORY_COUNTERS = MemoryCounters()
 def format_minutes(seconds: int) -> str:
     """A waiting time in words, rounded up.
 
-    >>> in_minutes(61), in_minutes(60), in_minutes(0)
+    >>> format_minutes(61), format_minutes(60), format_minutes(0)
     ('2 minutes', '1 minute', '1 minute')
     """
     minutes = max(1, math.ceil(seconds / 60))

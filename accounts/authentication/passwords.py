@@ -108,7 +108,7 @@ class UserSimilarityValidator(UserAttributeSimilarityValidator):
 def _name_parts(value: str) -> list[str]:
     """The parts of a name; of an email address only the part before the @, since "com" occurs in many words.
 
-    >>> _parts("Dora Lee-Smith"), _parts("dora.li@example.com")
+    >>> _name_parts("Dora Lee-Smith"), _name_parts("dora.li@example.com")
     (['Dora Lee-Smith', 'Dora', 'Lee', 'Smith'], ['dora.li', 'dora'])
     """
     value = value.partition("@")[0]
@@ -117,7 +117,7 @@ def _name_parts(value: str) -> list[str]:
 
 def _adds_too_little(name: str, password: str) -> bool:
     """
-    >>> _adds_little_to("dora", "Dora123456"), _adds_little_to("dora", "dora likes battery staples")
+    >>> _adds_too_little("dora", "Dora123456"), _adds_too_little("dora", "dora likes battery staples")
     (True, False)
     """
     rest = password.lower().replace(name.lower(), "")

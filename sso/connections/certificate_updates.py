@@ -62,7 +62,7 @@ class UpdateOutcome:
 
 def format_counts(kinds: tuple[str, ...]) -> list[str]:
     """
-    >>> counted(("a private key", "a symmetric key", "a private key"))
+    >>> format_counts(("a private key", "a symmetric key", "a private key"))
     ['a private key (2)', 'a symmetric key']
     """
     count = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}

@@ -95,7 +95,7 @@ class _CandidateRedirects(_WrongCandidate):
 def printable_text(name: object) -> str:
     """A name chosen by a third party, as one line of printable text.
 
-    >>> printable("https://a" + chr(10) + "b")
+    >>> printable_text("https://a" + chr(10) + "b")
     'https://a?b'
     """
     text = str(name)[:MAX_PRINTED_LENGTH]
@@ -105,9 +105,9 @@ def printable_text(name: object) -> str:
 def issuer_candidates(url_idp: str, realm: str) -> list[str]:
     """The issuers that URL IdP and Realm may mean, the most likely first.
 
-    >>> candidates("https://idp.example.com/realms/acme", "acme")[0]
+    >>> issuer_candidates("https://idp.example.com/realms/acme", "acme")[0]
     'https://idp.example.com/realms/acme'
-    >>> candidates("https://idp.example.com/", "acme")[:2]
+    >>> issuer_candidates("https://idp.example.com/", "acme")[:2]
     ['https://idp.example.com/realms/acme', 'https://idp.example.com/auth/realms/acme']
     """
     base = base_url(url_idp)

@@ -82,7 +82,7 @@ def accepts_basic(endpoints: Endpoints) -> bool:
 def basic_header(client_id: str, secret: str) -> str:
     """Both are form-encoded first (RFC 6749, section 2.3.1).
 
-    >>> basic("a b", "c:d")
+    >>> basic_header("a b", "c:d")
     'Basic YSUyMGI6YyUzQWQ='
     """
     pair = f"{quote(client_id, safe='')}:{quote(secret, safe='')}"

@@ -34,7 +34,7 @@ class Profile:
 
 def validate_profile(fields: Mapping[str, Any]) -> Profile:
     """
-    >>> read({"login": "ann", "email": ["x"], "first_name": "Ann\\x07"})
+    >>> validate_profile({"login": "ann", "email": ["x"], "first_name": "Ann\\x07"})
     Profile(values={'login': 'ann', 'first_name': 'Ann'}, notes=('email is not text.',))
     """
     values, notes = {}, []
@@ -88,7 +88,7 @@ def role_names(claims: Mapping[str, Any], paths: str, client_id: str) -> RoleNam
 def claim_at(claims: Mapping[str, Any], path: str, client_id: str) -> Any:
     """The value at a dotted path. A claim whose own name contains dots (a URL) takes precedence.
 
-    >>> value_at({"resource_access": {"my.app": {"roles": ["a"]}}}, "resource_access.<client>.roles", "my.app")
+    >>> claim_at({"resource_access": {"my.app": {"roles": ["a"]}}}, "resource_access.<client>.roles", "my.app")
     ['a']
     """
     if path in claims:

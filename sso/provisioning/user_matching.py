@@ -50,7 +50,7 @@ class Account:
 def fold_case(text: str) -> str:
     """The form in which two values are compared if case does not count. Never upper case.
 
-    >>> folded("MIKE") == folded("mike"), folded("m\u0131ke") == folded("MIKE")
+    >>> fold_case("MIKE") == fold_case("mike"), fold_case("m\u0131ke") == fold_case("MIKE")
     (True, False)
     """
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.lower()).casefold())
@@ -59,7 +59,7 @@ def fold_case(text: str) -> str:
 def is_same_value(one: str, other: str, comparison: Comparison) -> bool:
     """Folding never makes non-ASCII characters equal to ASCII ones: a Kelvin sign is not a k.
 
-    >>> is_same("Karl", "karl", Comparison.FOLDED), is_same("\u212aarl", "karl", Comparison.FOLDED)
+    >>> is_same_value("Karl", "karl", Comparison.FOLDED), is_same_value("\u212aarl", "karl", Comparison.FOLDED)
     (True, False)
     """
     if comparison is Comparison.EXACT:

@@ -65,7 +65,7 @@ def fetch_key_set(jwks_uri: str, policy: Policy, deadline: Deadline | None = Non
 def parse_key_set(document: object) -> KeySet:
     """The usable keys of a document.
 
-    >>> usable({"keys": []})
+    >>> parse_key_set({"keys": []})
     Traceback (most recent call last):
     sso.tokens.key_sets.UnusableKeySet: The provider's key set contains no usable key.
     """

@@ -145,7 +145,7 @@ def split_token(token: str) -> tuple[bytes, bytes, bytes]:
 
 def decode_segment(segment: str) -> bytes:
     """
-    >>> decoded("e30")
+    >>> decode_segment("e30")
     b'{}'
     """
     if not SEGMENT_PATTERN.fullmatch(segment) or len(segment) % 4 == 1:
