@@ -69,7 +69,7 @@ def role_names(claims: Mapping[str, Any], paths: str, client_id: str) -> RoleNam
     """The roles in the claims that the connection names, or else in the usual ones.
 
     >>> role_names({"groups": ["itil", "itil", " x", 7]}, "", "servicebase")
-    RoleNames(names=('itil',), unusable=2)
+    RoleNames(names=('itil',), invalid_count=2)
     """
     claim_paths = [path.strip() for path in paths.split(",") if path.strip()] or ROLE_CLAIMS
     roles: dict[Any, None] = {}

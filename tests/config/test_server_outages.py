@@ -59,11 +59,11 @@ class Hosts:
         return document
 
     def processes(self) -> dict[int, psutil.Process]:
-        """Whatever serves, works and beats."""
+        """Whatever serves, works and beats; not the worker's children, which end to give memory back."""
         return {
             child.pid: child
             for host in (self.web, self.worker, self.beat)
-            for child in psutil.Process(host.process.pid).children(recursive=True)
+            for child in psutil.Process(host.process.pid).children(recursive=host is not self.worker)
         }
 
 
