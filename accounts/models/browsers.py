@@ -27,10 +27,12 @@ PROGRAM_PATTERN = re.compile(r"[A-Za-z][\w .-]{0,40}")
 
 def describe_user_agent(user_agent: str) -> str:
     """
-    >>> describe_user_agent("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/126.0 Safari/537.36 Edg/126.0")
+    >>> describe_user_agent("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/126.0 Safari/537.36 Edg/126.0")
     'Edge on Windows'
-    >>> describe_user_agent("Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"), describe_user_agent("curl/8.5.0")
-    ('Firefox on Linux', 'curl')
+    >>> describe_user_agent("Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0")
+    'Firefox on Linux'
+    >>> describe_user_agent("curl/8.5.0")
+    'curl'
     """
     browser = next((name for mark, name in BROWSERS if mark in user_agent), "")
     system = next((name for mark, name in OPERATING_SYSTEMS if mark in user_agent), "")
