@@ -31,8 +31,10 @@ process_cache.register("pause of the replica", _paused_until.clear)
 
 
 def read(context: ReadContext, request: ListRequest, statement: Statement, run: Callable[[str], Result]) -> Result:
-    """The result of `run` on the replica, or on the primary if the replica must not be used or fails meanwhile: it
-    cancels statements that delay the changes it receives."""
+    """The result of `run` on the replica, or on the primary if the replica must not be used or fails while it runs.
+
+    A replica cancels statements that delay the changes it receives.
+    """
     if request.allows_replica and MEMBERSHIPS not in statement.sql and statement_runner.REPLICA in settings.DATABASES:
         statement_runner.check_version(context.inputs())
         if not _paused_until or _paused_until[-1] <= time.monotonic():
