@@ -145,7 +145,7 @@ def _rss(process: psutil.Process) -> int:
 def main(words: list[str]) -> None:
     chunks = options(words).ingest
     space = embed.default_space()
-    embed.embedder(space).embed_query("warm")
+    embed.Embedder(space).embed_query("warm")
     by_step(Collection.objects.create(name="steps", space=space), chunks)
     one_pdf(Collection.objects.create(name="pdf", space=space))
     connection.close()

@@ -35,7 +35,7 @@ ENGLISH = "en,covidqa"
 def load(name: str, text: Text, first: int, count: int) -> Collection:
     """Chunks as the product stores them, without the steps of a load that cost no search anything."""
     collection = Collection.objects.create(name=name, space=embed.default_space(), text_configuration="english")
-    embedder = embed.embedder(collection.space)
+    embedder = embed.Embedder(collection.space)
     for start in range(first, first + count, PER_DOCUMENT):
         texts = [text.chunk(number) for number in range(start, min(start + PER_DOCUMENT, first + count))]
         with transaction.atomic():
@@ -61,7 +61,7 @@ def _load_document(collection: Collection, number: int, texts: list[str], vector
         for one, vector in zip(chunks, vectors, strict=True)
     )  # fmt: skip
     term_statistics.store_words(version.pk, collection.pk, collection.text_configuration)
-    term_statistics.add_to_counts(version.pk, collection.pk)
+    term_statistics.change_counts(version.pk, collection.pk, 1)
 
 
 def recall(scores: dict[int, float], true: dict[int, float], count: int = 10) -> float:
@@ -76,7 +76,7 @@ def recall(scores: dict[int, float], true: dict[int, float], count: int = 10) ->
 def missed(collection: Collection, filter_: Filter, questions: Sequence[str]) -> tuple[float, float]:
     """Recall of the ten best by words and by vectors, against looking at everything."""
     words, vectors = [], []
-    embedder = embed.embedder(collection.space)
+    embedder = embed.Embedder(collection.space)
     with read_snapshot():
         scope = build_scopes([collection], filter_)[0]
         for question in questions:

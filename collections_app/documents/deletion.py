@@ -223,7 +223,7 @@ def _delete_collection(collection_id: str, empty: Q) -> None:
 
 def _subtract_from_counts(version: Version) -> None:
     lock_term_counts(version.collection_id)
-    term_statistics.subtract_from_counts(version.pk, version.collection_id)
+    term_statistics.change_counts(version.pk, version.collection_id, -1)
 
 
 def lock_term_counts(collection_id: str) -> None:

@@ -5,7 +5,6 @@ from .spaces import (
     RETIRED_PROVIDER,
     Embedder,
     default_space,
-    embedder,
     is_default,
     is_model_changed,
     reset_providers,
@@ -13,15 +12,6 @@ from .spaces import (
 )
 
 __all__ = [
-    "RETIRED_PROVIDER",
-    "Embedder",
-    "EmbeddingMisconfigured",
-    "EmbeddingRefused",
-    "EmbeddingUnavailable",
-    "default_space",
-    "embedder",
-    "is_default",
-    "is_model_changed",
-    "reset_providers",
-    "retire_space",
-]
+    "RETIRED_PROVIDER", "Embedder", "EmbeddingMisconfigured", "EmbeddingRefused", "EmbeddingUnavailable",
+    "default_space", "is_default", "is_model_changed", "reset_providers", "retire_space",
+]  # fmt: skip

@@ -7,8 +7,6 @@ on. After a pause calls are allowed again, for searches one at a time; a success
 In memory: a restarted process sends one more request, which costs less than a shared row.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

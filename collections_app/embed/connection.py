@@ -1,7 +1,5 @@
 """One request to an OpenAI-compatible provider: with a deadline, limited in size, without secrets in errors."""
 
-from __future__ import annotations
-
 import math
 import time
 
@@ -11,9 +9,8 @@ from openai import APIConnectionError, APITimeoutError, DefaultHttpxClient, Open
 from system.outbound.errors import OutboundError
 from system.outbound.trust import ssl_context
 
-from .batches import parse_retry_after
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .request import EmbeddingRequest, ProviderEndpoint
+from .request import EmbeddingRequest, ProviderEndpoint, parse_retry_after
 
 # Errors before a response began.
 DISCONNECT_ERRORS = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
@@ -80,16 +77,14 @@ class EmbeddingClient:
             base_url=endpoint.base_url,
             max_retries=0,  # the caller retries within its deadline
             http_client=self._http,
-            default_headers={
-                "Accept-Encoding": "identity"
-            },  # nothing is decompressed, so there is no decompression bomb
+            default_headers={"Accept-Encoding": "identity"},  # so there is no decompression bomb
         )
 
     def close(self) -> None:
         self._http.close()
 
     def send(self, request: EmbeddingRequest, deadline: float) -> bytes:
-        """Send the request and return the body of the response; `until` is a `time.monotonic` deadline."""
+        """Send the request and return the body of the response; `deadline` is a time of `time.monotonic`."""
         try:
             return self._send_with_retry(request, deadline)
         except _ErrorStatus as error:

@@ -7,8 +7,6 @@
 The messages are our own, because those of a provider can contain its key or a text.
 """
 
-from __future__ import annotations
-
 from system.errors import Invalid, Unavailable
 
 

@@ -1,7 +1,5 @@
 """The models that ship with the product: loaded at first use, once per process, without network."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -125,7 +123,6 @@ class LocalProvider:
 
     def __init__(self, model: LocalModel) -> None:
         self._model = model
-        self.model = model.name
         self.dimensions = model.dimensions
 
     def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:

@@ -1,7 +1,5 @@
 """OpenAI-compatible providers: concurrent batches, retries, one deadline."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time
@@ -12,9 +10,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from . import vector_checks
-from .batches import backoff_s, split_batches
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .request import MAX_DIMENSIONS, EmbeddingRequest, ProviderEndpoint
+from .request import MAX_DIMENSIONS, EmbeddingRequest, ProviderEndpoint, backoff_s, split_batches
 from .vector_checks import Vectors
 
 if TYPE_CHECKING:
@@ -54,7 +51,7 @@ class ProviderConnection:
         self.documents = ThreadPoolExecutor(limits.concurrency, thread_name_prefix="embed")
         self.queries = ThreadPoolExecutor(limits.queries, thread_name_prefix="embed-query")
 
-    def _connect(self) -> EmbeddingClient:
+    def _connect(self) -> "EmbeddingClient":
         # Imported late: the client takes a second and 40 MB, and most installations have no provider.
         from .connection import EmbeddingClient  # noqa: PLC0415
 

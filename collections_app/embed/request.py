@@ -1,15 +1,22 @@
-"""An embedding request and its endpoint."""
+"""An embedding request: its endpoint, its size, and the wait before a retry. Pure."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 MAX_DIMENSIONS = 3900
 # A number in indented JSON, on its own line.
 BYTES_PER_NUMBER = 48
 OTHER_BYTES = 64 * 1024
+# Providers also limit the tokens of a request; this many characters stay below the limit of all known ones.
+MAX_CHARACTERS = 100_000
+
+MAX_BACKOFF_S = 20.0
+# The longest wait, whatever Retry-After says.
+MAX_RETRY_AFTER_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +42,49 @@ class EmbeddingRequest:
     def max_response_bytes(self) -> int:
         count = len(self.texts) * (self.dimensions or MAX_DIMENSIONS)
         return count * BYTES_PER_NUMBER + OTHER_BYTES
+
+
+def split_batches(texts: Sequence[str], max_texts: int, max_characters: int = MAX_CHARACTERS) -> Iterator[list[str]]:
+    """Batches of the texts, in order, within a number of texts and of characters; a longer text is its own batch.
+
+    >>> list(split_batches(["aaa", "b", "c", "dddddd", "e"], 2, 4))
+    [['aaa', 'b'], ['c'], ['dddddd'], ['e']]
+    """
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        if batch and (len(batch) == max_texts or size + len(text) > max_characters):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += len(text)
+    if batch:
+        yield batch
+
+
+def backoff_s(first_s: float, attempt: int, requested_s: float | None, jitter: float) -> float:
+    """The wait doubles with each attempt. Up to half of it is random, so that clients do not retry together.
+
+    >>> backoff_s(0.5, 0, None, 0.0), backoff_s(0.5, 3, None, 1.0), backoff_s(0.5, 0, 7.0, 0.0)
+    (0.25, 4.0, 7.0)
+    """
+    longest: float = min(MAX_BACKOFF_S, first_s * 2.0 ** min(attempt, 20))
+    return max(requested_s or 0.0, longest * (0.5 + jitter / 2))
+
+
+def parse_retry_after(header: str | None) -> float | None:
+    """The seconds of a Retry-After header, which contains seconds or a date.
+
+    >>> parse_retry_after("7"), parse_retry_after("soon"), parse_retry_after("-3"), parse_retry_after("1e9")
+    (7.0, None, 0.0, 3600.0)
+    """
+    if header is None:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(header).timestamp() - time.time()
+        except (ValueError, OverflowError, OSError):
+            return None
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), MAX_RETRY_AFTER_S)

@@ -1,7 +1,5 @@
 """Chooses the embedder of a space: the configured provider for new collections, the old one while possible."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time
@@ -53,10 +51,6 @@ WRONG_DIMENSIONS = "wrong_dimensions"
 class Provider(Protocol):
     """Embeds texts with one model; there is one class for each kind of provider."""
 
-    provider: str
-    model: str
-    dimensions: int
-
     def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
         """One vector of length 1 for each text, in order. Raises EmbeddingUnavailable or EmbeddingRefused."""
 
@@ -99,29 +93,29 @@ process_cache.register("embedding providers", reset_providers)
 
 def default_space() -> EmbeddingSpace:
     """The space that the operator chose for new collections."""
-    configured: dict[str, Any] = settings.EMBEDDING
-    if configured["provider"] == LocalProvider.provider:
-        row = local_model.local_model(configured["model"])
-        return _get_or_create_space(LocalProvider.provider, row.name, row.dimensions)
-    model = configured["model"]
-    requested: int | None = configured["dimensions"]
-    dimensions = requested or _native_dimensions(model)
-    return _get_or_create_space(OpenAICompatible.provider, model, dimensions, asks_dimensions=requested is not None)
+    provider, model, dimensions = _configured_model()
+    asks_dimensions = provider == OpenAICompatible.provider and dimensions is not None
+    return EmbeddingSpace.objects.get_or_create(
+        provider=provider,
+        model=model,
+        dimensions=dimensions or _native_dimensions(model),
+        defaults={"asks_dimensions": asks_dimensions},
+    )[0]
 
 
 def is_default(space: EmbeddingSpace) -> bool:
     """Whether new collections would get this space, as far as that is known without a request to the provider."""
-    configured: dict[str, Any] = settings.EMBEDDING
-    is_local = configured["provider"] == LocalProvider.provider
-    model = local_model.local_model(configured["model"]).name if is_local else configured["model"]
-    # Without the setting, the model decides how many dimensions there are.
-    dimensions = None if is_local else configured["dimensions"]
-    provider = LocalProvider.provider if is_local else OpenAICompatible.provider
+    provider, model, dimensions = _configured_model()
     return (space.provider, space.model) == (provider, model) and dimensions in (None, space.dimensions)
 
 
-def embedder(space: EmbeddingSpace) -> Embedder:
-    return Embedder(space)
+def _configured_model() -> tuple[str, str, int | None]:
+    """Provider, model and number of dimensions; None if the model decides how many there are."""
+    configured: dict[str, Any] = settings.EMBEDDING
+    if configured["provider"] == LocalProvider.provider:
+        row = local_model.local_model(configured["model"])
+        return LocalProvider.provider, row.name, row.dimensions
+    return OpenAICompatible.provider, configured["model"], configured["dimensions"]
 
 
 def circuit_breaker(space_id: int) -> CircuitBreaker:
@@ -133,7 +127,7 @@ def is_model_changed(space: EmbeddingSpace) -> bool:
     """Whether the model returns other vectors than before, so that new vectors cannot be compared with stored ones."""
     _state.unchanged_until.pop(space.pk, None)
     try:
-        embedder(space).embed_documents([PROBE])
+        Embedder(space).embed_documents([PROBE])
     except EmbeddingRefused as error:
         if error.code in (MODEL_CHANGED, WRONG_DIMENSIONS):
             return True
@@ -217,7 +211,8 @@ class Embedder:
 def _provider(space: EmbeddingSpace) -> Provider:
     if space.provider == LocalProvider.provider and space.model in local_model.LOCAL_MODELS:
         return LocalProvider(local_model.LOCAL_MODELS[space.model])
-    if space.provider == OpenAICompatible.provider and _is_reachable():
+    has_provider = settings.EMBEDDING["base_url"] or settings.EMBEDDING["api_key"]
+    if space.provider == OpenAICompatible.provider and has_provider:
         return OpenAICompatible(
             model=space.model,
             dimensions=space.dimensions,
@@ -225,10 +220,6 @@ def _provider(space: EmbeddingSpace) -> Provider:
             provider=_provider_connection,
         )
     raise EmbeddingMisconfigured(f"No provider is configured for the embedding space {space}.")
-
-
-def _is_reachable() -> bool:
-    return bool(settings.EMBEDDING["base_url"] or settings.EMBEDDING["api_key"])
 
 
 def _provider_connection() -> ProviderConnection:
@@ -247,18 +238,8 @@ def _provider_connection() -> ProviderConnection:
         return _state.connection
 
 
-def _get_or_create_space(
-    provider: str, model: str, dimensions: int, *, asks_dimensions: bool = False
-) -> EmbeddingSpace:
-    return EmbeddingSpace.objects.get_or_create(
-        provider=provider, model=model, dimensions=dimensions, defaults={"asks_dimensions": asks_dimensions}
-    )[0]
-
-
 def _native_dimensions(model: str) -> int:
     """The dimensions that the provider returns. If it is unavailable or at fault, those of the model's last space."""
-    if not _is_reachable():
-        raise EmbeddingMisconfigured("SVC_EMBEDDING_PROVIDER=openai requires OPENAI_BASE_URL or OPENAI_API_KEY.")
     dimensions, deadline = _state.dimensions.get(model, (0, 0.0))
     if time.monotonic() < deadline:
         return dimensions

@@ -1,7 +1,5 @@
 """Checks the vectors of a response: complete, in order; scales them to length 1. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from math import hypot

@@ -1,7 +1,7 @@
 """Recognizes the format of a file and extracts its text.
 
     recognise   content, name and declared type must agree   file_formats, recognition
-    extract     one child process reads one file             child_process, child_output
+    extract     one child process reads one file             child_process
                 what runs in that process                    parsers/
 
 Files are untrusted, and limits inside libraries can be bypassed (a PDF of 670 KB reached 5.7 GB). So each file is read
@@ -12,7 +12,7 @@ import time
 
 from django.conf import settings
 
-from . import child_output, child_process
+from . import child_process
 from .file_formats import FORMATS
 from .parsers.common.decoding import is_text
 from .parsers.common.failures import ParserRefused
@@ -35,9 +35,8 @@ def extract(data: bytes, format: str, limits: ExtractionLimits | None = None) ->
     failure = None
     for parser in FORMATS[format].parsers:
         try:
-            return child_output.parse_output(
-                child_process.run_parser(parser, data, limits, deadline=deadline), limits.max_characters
-            )
+            output = child_process.run_parser(parser, data, limits, deadline=deadline)
+            return child_process.parse_output(output, limits.max_characters)
         except UnreadableFile as error:
             if error.code != "damaged":
                 raise
@@ -59,7 +58,7 @@ def read_plain_text(data: bytes, limits: ExtractionLimits) -> ExtractionResult |
         text.add_verbatim(content)
     except ParserRefused as error:
         raise UnreadableFile(error.code, error.message) from None
-    return child_output.build_result(text.answer(), limits.max_characters)
+    return child_process.build_result(text.answer(), limits.max_characters)
 
 
 def configured_limits() -> ExtractionLimits:

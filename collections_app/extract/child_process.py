@@ -1,14 +1,16 @@
-"""Runs one parser on one file in the sandbox."""
+"""Runs one parser on one file in the sandbox, and reads its output, none of which is trusted."""
 
 import json
 import sysconfig
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from system import sandbox
 
 from .parsers.common.failures import DAMAGED_MESSAGE
-from .results import MEGABYTE, ExtractionLimits, UnreadableFile
+from .results import MEGABYTE, ExtractionLimits, ExtractionResult, Heading, UnreadableFile
 
 PARSER_PROGRAM = Path(__file__).parent / "parsers" / "program.py"
 # A character takes at most six bytes in JSON. The rest is for headings and pages, which have their own limits.
@@ -41,3 +43,54 @@ def run_parser(parser: str, data: bytes, limits: ExtractionLimits, *, deadline: 
 def package_folders() -> list[str]:
     paths = sysconfig.get_paths()
     return sorted({paths["purelib"], paths["platlib"]})
+
+
+def parse_output(output: bytes, max_characters: int) -> ExtractionResult:
+    """Returns the extracted text; raises UnreadableFile with the child's message, or if its output is not valid."""
+    try:
+        result = json.loads(output)
+        if "failed" in result:
+            raise UnreadableFile(str(result["failed"])[:40], str(result["message"])[:300])
+        return build_result(result, max_characters)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise UnreadableFile("damaged", DAMAGED_MESSAGE) from None
+
+
+def build_result(result: dict[str, Any], max_characters: int) -> ExtractionResult:
+    text = result["text"]
+    if not isinstance(text, str) or len(text) > max_characters:
+        raise ValueError("no text")
+    starts = result["page_starts"]
+    return ExtractionResult(
+        text=text,
+        page_starts=None if starts is None else check_ascending(starts, len(text)),
+        headings=build_headings(result["headings"], len(text)),
+        warnings=tuple(str(warning)[:300] for warning in result["warnings"][:100]),
+    )
+
+
+def check_ascending(offsets: Iterable[Any], end: int) -> tuple[int, ...]:
+    """Returns the offsets; raises ValueError if they are not ascending positions of the text."""
+    positions = tuple(offsets)
+    if any(type(offset) is not int for offset in positions) or sorted(positions) != list(positions):
+        raise ValueError("offsets")
+    if positions and not 0 <= positions[0] <= positions[-1] <= end:
+        raise ValueError("offsets")
+    return positions
+
+
+def build_headings(rows: Iterable[tuple[int, int, str]], end: int) -> tuple[Heading, ...]:
+    """Adds to each heading the path of headings above it.
+
+    >>> [heading.path for heading in build_headings([(0, 1, "A"), (5, 3, "B"), (7, 2, "C"), (9, 1, "D")], 10)]
+    [('A',), ('A', 'B'), ('A', 'C'), ('D',)]
+    """
+    result: list[Heading] = []
+    path: list[tuple[int, str]] = []
+    for offset, level, title in rows:
+        while path and path[-1][0] >= level:
+            path.pop()
+        path.append((level, str(title)))
+        result.append(Heading(offset=offset, path=tuple(title for _, title in path)))
+    check_ascending((heading.offset for heading in result), end)
+    return tuple(result)

@@ -60,29 +60,24 @@ def recognize_format(head: bytes, filename: str, declared_type: str = "") -> str
     kind = sniff_kind(head)
     by_type = format_by_type(declared_type)
     extension = file_extension(filename)
-    if extension:
-        format = EXTENSIONS.get(extension)
-        if format is None:
-            quoted = extension[:MAX_QUOTED_LENGTH]
-            raise unsupported_file(f"The extension .{quoted} is not accepted. Send one of: {FORMAT_LABELS}.")
-    else:
-        format = by_type if by_type in FORMATS else require_format(kind)
+    if extension and extension not in EXTENSIONS:
+        quoted = extension[:MAX_QUOTED_LENGTH]
+        raise UnsupportedMediaType(f"The extension .{quoted} is not accepted. Send one of: {FORMAT_LABELS}.")
+    format = EXTENSIONS.get(extension) or (by_type if by_type in FORMATS else kind)
+    if format not in FORMATS:
+        raise UnsupportedMediaType(f"The content is {kind_label(kind)}. Send one of: {FORMAT_LABELS}.")
     if kind not in FORMATS[format].content_kinds:
         subject = f"has the extension .{extension}" if extension else f"is declared as {FORMATS[format].label}"
         hint = f" Accepted formats: {FORMAT_LABELS}." if kind in OTHER_KIND_LABELS else ""
-        raise unsupported_file(f"The file {subject}, but its content is {kind_label(kind)}.{hint}")
+        raise UnsupportedMediaType(f"The file {subject}, but its content is {kind_label(kind)}.{hint}")
     if by_type == "archive" and format in ARCHIVE_FORMATS:
         by_type = format
     if by_type is not None and by_type != format:
-        raise unsupported_file(
+        raise UnsupportedMediaType(
             f"The file is {FORMATS[format].label}, but it was declared as {declared_type[:MAX_QUOTED_LENGTH]!r}. "
             "Declare its actual type, or application/octet-stream."
         )
     return format
-
-
-def unsupported_file(message: str) -> UnsupportedMediaType:
-    return UnsupportedMediaType(message)
 
 
 def file_extension(filename: str) -> str:
@@ -108,12 +103,6 @@ def format_by_type(declared_type: str) -> str | None:
     if content_type in ARCHIVE_TYPES:
         return "archive"
     return MEDIA_TYPES.get(content_type, "other")
-
-
-def require_format(kind: str) -> str:
-    if kind not in FORMATS:
-        raise unsupported_file(f"The content is {kind_label(kind)}. Send one of: {FORMAT_LABELS}.")
-    return kind
 
 
 def kind_label(kind: str) -> str:
@@ -172,7 +161,7 @@ class LimitedReader(BytesIO):
 
 
 def too_many_entries() -> UnsupportedMediaType:
-    return unsupported_file(
+    return UnsupportedMediaType(
         f"The file is an archive of more than {MAX_ENTRIES:,} entries, or their names are too long."
     )
 

@@ -27,7 +27,7 @@ def publish_version(version: Version, state: VersionState, remaining_s: float = 
         document = Document.objects.select_for_update(no_key=True).filter(pk=version.document_id).first()
         if space_id is None or document is None or is_superseded(version, document):
             return False
-        if state == VersionState.READY and chunk_vectors.has_missing_vectors(version, space_id):
+        if state == VersionState.READY and chunk_vectors.find_missing([version.pk], space_id, limit=1):
             return False
         with leases.lock_version(version):
             previous = Version.objects.filter(document=document, is_searched=True).first()
@@ -37,7 +37,7 @@ def publish_version(version: Version, state: VersionState, remaining_s: float = 
             if previous is not None:
                 deletion.hide_from_searches(previous)
             if state == VersionState.READY:
-                term_statistics.add_to_counts(version.pk, version.collection_id)
+                term_statistics.change_counts(version.pk, version.collection_id, 1)
             warnings = [*version.warnings, NO_TEXT_WARNING] if state == VersionState.EMPTY else version.warnings
             leases.finish_version(
                 version, state, is_searched=True, ready_at=Now(), error_code="", error="", warnings=warnings

@@ -194,17 +194,8 @@ def _batches(version_id: int) -> Iterator[list[tuple[int, list[str], str]]]:
         yield [(chunk_id, heading_path, text) for chunk_id, heading_path, text, _ in rows]
 
 
-def add_to_counts(version_id: int, collection_id: str) -> None:
-    """Add the version's words to the counts, in the transaction that publishes it."""
-    _change_counts(version_id, collection_id, 1)
-
-
-def subtract_from_counts(version_id: int, collection_id: str) -> None:
-    """Subtract the version's words from the counts, in the transaction that withdraws it."""
-    _change_counts(version_id, collection_id, -1)
-
-
-def _change_counts(version_id: int, collection_id: str, sign: int) -> None:
+def change_counts(version_id: int, collection_id: str, sign: int) -> None:
+    """Add (1) or subtract (-1) the version's words, in the transaction that publishes or withdraws it."""
     ((language,),) = fetch_rows(VERSION_LANGUAGE_SQL, [version_id])
     parameters = {"version": version_id, "collection": collection_id, "sign": sign, "language": language}
     run_statement(COUNT_SQL, parameters)

@@ -96,7 +96,7 @@ def _query_vectors(collections: Sequence[Collection], request: SearchRequest) ->
     spaces: dict[int, EmbeddingSpace] = {collection.space_id: collection.space for collection in collections}
     try:
         return {
-            space_id: vector_retrieval.vector_literal(embed.embedder(space).embed_query(request.query))
+            space_id: vector_retrieval.vector_literal(embed.Embedder(space).embed_query(request.query))
             for space_id, space in spaces.items()
         }
     except (embed.EmbeddingUnavailable, embed.EmbeddingRefused):

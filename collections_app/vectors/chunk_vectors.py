@@ -1,7 +1,7 @@
 """Finds chunks that lack a vector in a space, and stores vectors.
 
 The search for them starts after the last stored one (`Version.embedded_to`), because otherwise each batch would scan
-all earlier chunks. This is only an optimization: before a version is published, `has_missing_vectors` checks all.
+all earlier chunks. This is only an optimization: before a version is published, all are checked.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg.types import TypeInfo
 
 from collections_app.chunk.splitter import indexed_text
-from collections_app.embed import embedder
+from collections_app.embed import Embedder
 from collections_app.models import EmbeddingSpace, Version
 from system.database_cursor import bound_cursor
 from system.plain_sql import fetch_rows
@@ -66,22 +66,16 @@ class VectorBatch:
 
 def embed_next_batch(version: Version, space: EmbeddingSpace, within_s: float) -> VectorBatch | None:
     """Vectors for the next chunks without one, or None. Called outside transactions, because it calls a provider."""
-    after = (version.pk, last_embedded_number(version, space))
+    after = (version.pk, version.embedded_to.get(str(space.pk), -1))
     rows = find_missing([version.pk], space.pk, limit=CHUNK_BATCH_SIZE, after=after)
     if not rows:
         return None
-    vectors = embedder(space).embed_documents([row.indexed_text for row in rows], within_s=within_s)
+    vectors = Embedder(space).embed_documents([row.indexed_text for row in rows], within_s=within_s)
     return VectorBatch(space=space, rows=rows, vectors=vectors)
 
 
-def last_embedded_number(version: Version, space: EmbeddingSpace) -> int:
-    """The number of the last chunk whose vector was stored, or -1."""
-    number: int = version.embedded_to.get(str(space.pk), -1)
-    return number
-
-
 def next_embedded_to(version: Version, batch: VectorBatch) -> dict[str, int]:
-    """The same for all spaces, after these vectors have been stored."""
+    """`Version.embedded_to` after these vectors have been stored."""
     return {**version.embedded_to, str(batch.space.pk): batch.last[1]}
 
 
@@ -90,10 +84,6 @@ def find_missing(
 ) -> list[ChunkWithoutVector]:
     """The next chunks of these versions after that position without a vector in the space."""
     return [ChunkWithoutVector(*row) for row in fetch_rows(MISSING_SQL, [list(version_ids), *after, space_id, limit])]
-
-
-def has_missing_vectors(version: Version, space_id: int) -> bool:
-    return bool(find_missing([version.pk], space_id, limit=1))
 
 
 def store_vectors(batch: VectorBatch) -> None:

@@ -21,7 +21,7 @@ from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
-from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, embedder
+from collections_app.embed import Embedder, EmbeddingRefused, EmbeddingUnavailable
 from collections_app.models import ChunkVector, Collection, EmbeddingSpace, Version
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases, worker_signals
@@ -84,7 +84,7 @@ def due_collections() -> QuerySet[Collection]:
 
 
 def continue_reembedding(collection: Collection, deadline: float) -> None:
-    """Continue the move until `until`, a time of `time.monotonic`. Only one process works on a collection."""
+    """Continue the move until `deadline`, a time of `time.monotonic`. Only one process works on a collection."""
     with _exclusive_lock(collection.pk) as has_lock:
         if not has_lock:
             return
@@ -97,7 +97,9 @@ def continue_reembedding(collection: Collection, deadline: float) -> None:
             _postpone(collection.pk, error.code, error.message, error.retry_after_s or 0)
         except Exception as error:
             # The other collections must have their turn.
-            _note_internal_error(collection.pk, error)
+            logger.error("reembedding_failed", collection=collection.pk, **describe_safely(error))
+            connection.close_if_unusable_or_obsolete()
+            _postpone(collection.pk, "internal", f"Internal error: {type(error).__name__}.")
 
 
 def _continue_move(collection_id: str, space: EmbeddingSpace, deadline: float) -> None:
@@ -127,13 +129,13 @@ def _fill(collection_id: str, space: EmbeddingSpace, version_ids: list[int], dea
     The time is checked after a batch is stored, so that every turn makes progress.
     A searched version keeps its chunks, so a complete one stays complete.
     """
-    space_embedder = embedder(space)
+    embedder = Embedder(space)
     after = chunk_vectors.START_POSITION
     for ids in _batches(version_ids):
         while rows := chunk_vectors.find_missing(ids, space.pk, limit=chunk_vectors.CHUNK_BATCH_SIZE, after=after):
             if _read_target(collection_id) != space:
                 return False
-            vectors = space_embedder.embed_documents([row.indexed_text for row in rows])
+            vectors = embedder.embed_documents([row.indexed_text for row in rows])
             batch = chunk_vectors.VectorBatch(space=space, rows=rows, vectors=vectors)
             chunk_vectors.store_vectors(batch)
             waiting = Collection.objects.filter(pk=collection_id, reembed_attempt__gt=0)
@@ -185,12 +187,6 @@ def _remove_old(collection_id: str, deadline: float) -> None:
             locked = _lock_collection(collection_id)
             if locked is not None and _used_spaces(locked) == used:
                 Collection.objects.filter(pk=collection_id).update(has_old_vectors=False, reembed_error="")
-
-
-def _note_internal_error(collection_id: str, error: Exception) -> None:
-    logger.error("reembedding_failed", collection=collection_id, **describe_safely(error))
-    connection.close_if_unusable_or_obsolete()
-    _postpone(collection_id, "internal", f"Internal error: {type(error).__name__}.")
 
 
 def _postpone(collection_id: str, code: str, reason: str, min_wait_s: float = 0) -> None:

@@ -5,7 +5,6 @@ collections: chunks of others would take places among the nearest, and a search 
 """
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -96,7 +95,9 @@ def maintain_indexes() -> list[str]:
             return []
         # One process, because several need shared memory that containers lack.
         cursor.execute("SET max_parallel_maintenance_workers = 0")
-        spaces, existing = _indexed_spaces(cursor), _existing_indexes(cursor)
+        cursor.execute(EXISTING_INDEXES_SQL, [INDEX_NAME_PREFIX])
+        existing: dict[str, bool] = dict(cursor.fetchall())
+        spaces = _indexed_spaces(cursor)
         needed = {space.name for space in spaces if space.size > INDEX_THRESHOLD * KEEP_INDEX_SHARE}
         dropped = [
             name
@@ -105,8 +106,11 @@ def maintain_indexes() -> list[str]:
         ]
         built = [
             space.name
-            for space in _spaces_to_index(cursor, spaces)
-            if not existing.get(space.name) and _build_index(cursor, space)
+            for space in spaces
+            if space.size > INDEX_THRESHOLD
+            and not existing.get(space.name)
+            and _is_filled(cursor, space)
+            and _build_index(cursor, space)
         ]
     clear_cache()
     return dropped + built
@@ -145,22 +149,13 @@ def _indexed_spaces(cursor: Any) -> list[IndexedSpace]:
     return [IndexedSpace(**dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
 
 
-def _spaces_to_index(cursor: Any, spaces: Iterable[IndexedSpace]) -> list[IndexedSpace]:
-    """The spaces that need an index. A new space gets it when it is filled, because an index slows each insert."""
-    return [space for space in spaces if needs_index(space.chunks, space.dimensions) and _is_filled(cursor, space)]
-
-
 def _is_filled(cursor: Any, space: IndexedSpace) -> bool:
+    """A new space gets its index when it is filled, because an index slows each insert."""
     if space.is_searched:
         return True
     cursor.execute(COUNT_VECTORS_SQL, [space.collection_id, space.space_id])
     filled: int = cursor.fetchone()[0]
     return filled >= space.chunks
-
-
-def _existing_indexes(cursor: Any) -> dict[str, bool]:
-    cursor.execute(EXISTING_INDEXES_SQL, [INDEX_NAME_PREFIX])
-    return dict(cursor.fetchall())
 
 
 def _build_index(cursor: Any, space: IndexedSpace) -> bool:

@@ -15,8 +15,8 @@ from collections_app.embed import (
     EmbeddingMisconfigured,
     EmbeddingRefused,
     EmbeddingUnavailable,
-    batches,
     circuit_breaker,
+    request,
     spaces,
 )
 from collections_app.models import EmbeddingSpace
@@ -31,7 +31,7 @@ TEXTS = ["one", "two", "three"]
 def space(server: EmbeddingServer, configured: Callable[..., None]) -> EmbeddingSpace:
     """Filled before the trouble begins, so that its probe is known and believed."""
     embedding_space = EmbeddingSpace.objects.create(provider="openai", model="model-a", dimensions=8)
-    embed.embedder(embedding_space).embed_documents(["first"])
+    embed.Embedder(embedding_space).embed_documents(["first"])
     server.requests.clear()
     return embedding_space
 
@@ -88,14 +88,14 @@ AWAY = {
 
 
 def test_each_text_gets_its_vector(server: EmbeddingServer, space: EmbeddingSpace):
-    result = embed.embedder(space).embed_documents(TEXTS)
+    result = embed.Embedder(space).embed_documents(TEXTS)
 
     assert result == [pytest.approx(server.vector(text)) for text in TEXTS]
-    assert embed.embedder(space).embed_documents([]) == []
+    assert embed.Embedder(space).embed_documents([]) == []
 
 
 def test_blank_text_is_replaced(server: EmbeddingServer, space: EmbeddingSpace):
-    embed.embedder(space).embed_documents(["", "\ud800"])
+    embed.Embedder(space).embed_documents(["", "\ud800"])
 
     assert server.requests[0]["input"] == [".", "?"]
 
@@ -103,7 +103,7 @@ def test_blank_text_is_replaced(server: EmbeddingServer, space: EmbeddingSpace):
 def test_response_in_another_order_is_sorted(server: EmbeddingServer, space: EmbeddingSpace):  # C30
     server.serve(server.but(reordered))
 
-    assert embed.embedder(space).embed_documents(TEXTS) == [pytest.approx(server.vector(text)) for text in TEXTS]
+    assert embed.Embedder(space).embed_documents(TEXTS) == [pytest.approx(server.vector(text)) for text in TEXTS]
 
 
 @pytest.mark.parametrize("code", REFUSED)
@@ -111,7 +111,7 @@ def test_one_invalid_vector_refuses_the_response(code: str, server: EmbeddingSer
     server.serve(server.but(REFUSED[code]))
 
     with pytest.raises(EmbeddingRefused) as error:
-        embed.embedder(space).embed_documents(TEXTS)
+        embed.Embedder(space).embed_documents(TEXTS)
     assert error.value.code == code
     assert len(server.requests) == 1, "asking again would not help"
 
@@ -120,7 +120,7 @@ def test_endless_response_is_refused(server: EmbeddingServer, space: EmbeddingSp
     server.serve(does.endless_chunks())
 
     with pytest.raises(EmbeddingRefused) as error:
-        embed.embedder(space).embed_documents(TEXTS)
+        embed.Embedder(space).embed_documents(TEXTS)
     assert error.value.code == "answer_too_large"
 
 
@@ -130,7 +130,7 @@ def test_provider_in_trouble_is_unavailable_within_the_deadline(how: str, server
     began = time.monotonic()
 
     with pytest.raises(EmbeddingUnavailable):
-        embed.embedder(space).embed_documents(TEXTS)
+        embed.Embedder(space).embed_documents(TEXTS)
     assert time.monotonic() - began < 5
 
 
@@ -138,7 +138,7 @@ def test_provider_in_trouble_is_unavailable_within_the_deadline(how: str, server
 def test_temporary_failure_is_retried(how: str, server: EmbeddingServer, space: EmbeddingSpace):  # C29
     server.serve(AWAY[how], times=2)
 
-    assert len(embed.embedder(space).embed_documents(TEXTS)) == 3
+    assert len(embed.Embedder(space).embed_documents(TEXTS)) == 3
     assert len(server.requests) == 3
 
 
@@ -146,12 +146,12 @@ def test_dead_provider_is_unavailable(server: EmbeddingServer, space: EmbeddingS
     configured(base_url="http://127.0.0.1:9/v1")
 
     with pytest.raises(EmbeddingUnavailable, match="failed or was interrupted"):
-        embed.embedder(space).embed_documents(TEXTS)
+        embed.Embedder(space).embed_documents(TEXTS)
 
 
 def test_retries_are_spread():  # X20
     chances = [number / 10 for number in range(11)]
-    waits = [{batches.backoff_s(0.5, attempt, None, chance) for chance in chances} for attempt in range(4)]
+    waits = [{request.backoff_s(0.5, attempt, None, chance) for chance in chances} for attempt in range(4)]
 
     assert [len(wait) for wait in waits] == [11] * 4
     assert [max(wait) for wait in waits] == [0.5, 1, 2, 4]
@@ -163,7 +163,7 @@ def test_requested_wait_is_respected(server: EmbeddingServer, space: EmbeddingSp
     server.serve(does.answers({}, 429, retry_after="1"), times=1)
     began = time.monotonic()
 
-    assert len(embed.embedder(space).embed_documents(TEXTS)) == 3
+    assert len(embed.Embedder(space).embed_documents(TEXTS)) == 3
     assert time.monotonic() - began >= 1
 
 
@@ -171,7 +171,7 @@ def test_wait_beyond_the_deadline_is_left_to_the_caller(server: EmbeddingServer,
     server.serve(does.answers({}, 429, retry_after="77"))
 
     with pytest.raises(EmbeddingUnavailable) as error:
-        embed.embedder(space).embed_documents(TEXTS)
+        embed.Embedder(space).embed_documents(TEXTS)
     assert (error.value.retry_after_s, len(server.requests)) == (77, 1)
 
 
@@ -180,7 +180,7 @@ def test_misconfiguration_is_not_retried(status: int, says: str, server: Any, sp
     server.serve(does.answers({"error": {"message": f"wrong key {KEY}"}}, status))
 
     with pytest.raises(EmbeddingMisconfigured, match=says):
-        embed.embedder(space).embed_documents(TEXTS)
+        embed.Embedder(space).embed_documents(TEXTS)
     assert len(server.requests) == 1
 
 
@@ -189,13 +189,13 @@ def test_redirects_are_not_followed(server: EmbeddingServer, space: EmbeddingSpa
         server.serve(does.redirects(other.url + "/embeddings", 307))
 
         with pytest.raises(EmbeddingMisconfigured, match="redirects"):
-            embed.embedder(space).embed_documents(TEXTS)
+            embed.Embedder(space).embed_documents(TEXTS)
         assert other.requests == []
 
 
 def test_too_long_text_is_refused_with_our_message(server: EmbeddingServer, space: EmbeddingSpace):
     with pytest.raises(EmbeddingRefused, match="too long for the model") as error:
-        embed.embedder(space).embed_documents(["one", "canary " * 2000])
+        embed.Embedder(space).embed_documents(["one", "canary " * 2000])
 
     assert error.value.code == "provider_refused"
     assert "canary" not in str(error.value)
@@ -203,14 +203,14 @@ def test_too_long_text_is_refused_with_our_message(server: EmbeddingServer, spac
 
 def test_key_is_sent_and_shown_nowhere(server: EmbeddingServer, space: Any, caplog: Any, configured: Any, capfd: Any):
     caplog.set_level(logging.DEBUG)
-    embeds, text = embed.embedder(space), "-".join(["canary", "text"])
+    embeds, text = embed.Embedder(space), "-".join(["canary", "text"])
     embeds.embed_documents(TEXTS)
     provider = spaces._provider(space)
     actual = [repr(embeds), repr(vars(embeds)), repr(provider), repr(vars(provider))]
     for behaviour in (*AWAY.values(), does.answers({"error": {"message": KEY}}, 400)):
         server.serve(behaviour)
         with pytest.raises((EmbeddingUnavailable, EmbeddingRefused)) as error:
-            embed.embedder(space).embed_query(text)
+            embed.Embedder(space).embed_query(text)
         actual += ["".join(traceback.format_exception(error.value)), repr(error.value), repr(error.value.__dict__)]
         configured(limits={"query_s": 0.1})
 
@@ -224,22 +224,22 @@ def test_batches_are_limited_by_number_and_characters(server: EmbeddingServer, s
     configured(batch=3)
     texts = [f"text {number}" for number in range(8)] + ["x" * 7000] * 20
 
-    result = embed.embedder(space).embed_documents(texts)
+    result = embed.Embedder(space).embed_documents(texts)
 
     assert result == [pytest.approx(server.vector(text)) for text in texts]
     assert max(len(request["input"]) for request in server.requests) == 3
     configured(batch=2048)
     server.requests.clear()
-    embed.embedder(space).embed_documents(["x" * 7000] * 20)
+    embed.Embedder(space).embed_documents(["x" * 7000] * 20)
     assert max(sum(map(len, request["input"])) for request in server.requests) <= 100_000
 
 
 def test_concurrency_is_limited(server: EmbeddingServer, space: Any, configured: Any):
     configured(batch=1, concurrency=2, limits={"read_s": 5, "request_s": 5, "total_s": 10})
-    embed.embedder(space).embed_documents(["x"])
+    embed.Embedder(space).embed_documents(["x"])
     go = server.hold()
     server.most_at_once = 0
-    threads = [threading.Thread(target=embed.embedder(space).embed_documents, args=[TEXTS]) for _ in range(3)]
+    threads = [threading.Thread(target=embed.Embedder(space).embed_documents, args=[TEXTS]) for _ in range(3)]
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + 5
@@ -256,45 +256,45 @@ def test_connections_stay_open_between_requests(settings: Any, configured: Any):
     with EmbeddingServer(keeps_open=True) as server:
         configured(base_url=server.url, batch=1, concurrency=1)
         space = embed.default_space()
-        embed.embedder(space).embed_documents(TEXTS)
+        embed.Embedder(space).embed_documents(TEXTS)
         assert len(server.requests) == 5
         assert len(server.peers) <= 2, "one for documents; the question for dimensions may have had its own"
         embed.reset_providers()
 
 
 def test_closed_idle_connection_is_replaced(server: EmbeddingServer, space: Any):
-    embed.embedder(space).embed_query("one")
+    embed.Embedder(space).embed_query("one")
     server.serve(does.hangs_up(), times=1)
 
-    assert embed.embedder(space).embed_query("one") == pytest.approx(server.vector("one"))
+    assert embed.Embedder(space).embed_query("one") == pytest.approx(server.vector("one"))
 
 
 def test_one_failed_batch_refuses_all(server: EmbeddingServer, space: Any, configured: Any):  # C30
     configured(batch=1, concurrency=1)
-    embed.embedder(space).embed_documents(["x"])
+    embed.Embedder(space).embed_documents(["x"])
     server.serve(server.answer_well, times=1)
     server.serve(server.but(without_last))
 
     with pytest.raises(EmbeddingRefused):
-        embed.embedder(space).embed_documents([f"text {number}" for number in range(50)])
+        embed.Embedder(space).embed_documents([f"text {number}" for number in range(50)])
     assert len(server.requests) < 10, "the others were of no use any more"
     spaces._provider_connection().documents.shutdown()  # the one under way ends before the test does
 
 
 def test_caller_deadline_is_respected(server: EmbeddingServer, space: Any, configured: Any):
     configured(limits={"read_s": 10, "request_s": 10, "total_s": 10, "retry_s": 10})
-    embed.embedder(space).embed_documents(["x"])
+    embed.Embedder(space).embed_documents(["x"])
     server.serve(does.silent())
     began = time.monotonic()
 
     with pytest.raises(EmbeddingUnavailable):
-        embed.embedder(space).embed_documents(TEXTS, within_s=0.3)
+        embed.Embedder(space).embed_documents(TEXTS, within_s=0.3)
     assert time.monotonic() - began < 3
 
 
 class TestQueries:
     def test_query_has_its_vector(self, server: EmbeddingServer, space: EmbeddingSpace):
-        assert embed.embedder(space).embed_query("one") == pytest.approx(server.vector("one"))
+        assert embed.Embedder(space).embed_query("one") == pytest.approx(server.vector("one"))
 
     @pytest.mark.parametrize("how", ["silent", "byte by byte", "headers byte by byte", "500"])
     def test_slow_provider_delays_a_search_only_briefly(self, how: str, server: Any, space: Any):  # C29
@@ -302,13 +302,13 @@ class TestQueries:
         began = time.monotonic()
 
         with pytest.raises(EmbeddingUnavailable):
-            embed.embedder(space).embed_query("one")
+            embed.Embedder(space).embed_query("one")
         assert time.monotonic() - began < 2
         assert len(server.requests) == 1, "a search does not ask again"
 
     def test_dead_provider_opens_the_breaker(self, server: Any, space: Any):  # C29
         server.serve(does.fails(500))
-        embeds = embed.embedder(space)
+        embeds = embed.Embedder(space)
         for _ in range(10):
             with pytest.raises(EmbeddingUnavailable):
                 embeds.embed_query("one")
@@ -318,7 +318,7 @@ class TestQueries:
     def test_recovered_provider_is_used_again(self, server: Any, space: Any, monkeypatch: Any):  # C29
         monkeypatch.setattr(circuit_breaker, "SEARCH_PAUSE_S", 0.2)
         server.serve(does.fails(500))
-        embeds = embed.embedder(space)
+        embeds = embed.Embedder(space)
         for _ in range(3):
             with pytest.raises(EmbeddingUnavailable):
                 embeds.embed_query("one")
@@ -333,7 +333,7 @@ class TestQueries:
         assert results == pytest.approx(server.vector("one"))
 
     def test_refused_query_does_not_open_the_breaker(self, server: EmbeddingServer, space: EmbeddingSpace):
-        embeds = embed.embedder(space)
+        embeds = embed.Embedder(space)
         for _ in range(5):
             with pytest.raises(EmbeddingRefused):
                 embeds.embed_query("x" * 9000)
@@ -342,7 +342,7 @@ class TestQueries:
 
     def test_searches_do_not_wait_behind_documents(self, server: Any, space: Any, configured: Any):
         configured(batch=1, concurrency=1, limits={"read_s": 5, "request_s": 5, "total_s": 5})
-        embeds = embed.embedder(space)
+        embeds = embed.Embedder(space)
         embeds.embed_documents(["x"])
         go = server.hold()
         loading = threading.Thread(target=embeds.embed_documents, args=[TEXTS])

@@ -14,7 +14,7 @@ from tests.collections_app import vector_rows as rows
 SOURCES = sorted(path for path in (ROOT / "collections_app").rglob("*.py") if "migrations" not in path.parts)
 # Where a model, an address or a key may be named; no other room can reach a provider but through a space.
 EMBED = ROOT / "collections_app" / "embed"
-PUBLIC = {"default_space", "embedder", "reset_providers", "retire_space", "Embedder"}
+PUBLIC = {"default_space", "reset_providers", "retire_space", "Embedder"}
 # Who reads or writes rows of vectors; none of them answers a request.
 WITH_VECTORS = {"models", "vectors", "search/vector_retrieval.py"}
 WORDS = {"api_key", "base_url", "embedding_model", "embedding_provider", "dimensions", "provider"}

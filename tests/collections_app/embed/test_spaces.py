@@ -43,7 +43,7 @@ class TestDefault:
 
         assert (space.provider, space.model, space.dimensions) == ("local", "wordllama-l2-supercat", 256)
         assert embed.default_space() == space
-        assert len(embed.embedder(space).embed_query("hello")) == 256
+        assert len(embed.Embedder(space).embed_query("hello")) == 256
 
     def test_settings_choose_another_provider(self, configured: Any, server: EmbeddingServer):
         configured(dimensions=4)
@@ -51,7 +51,7 @@ class TestDefault:
 
         assert (space.provider, space.model, space.dimensions) == ("openai", "model-a", 4)
         assert server.requests == [], "nothing to ask"
-        assert embed.embedder(space).embed_query("one") == pytest.approx(server.vector("one", 4))
+        assert embed.Embedder(space).embed_query("one") == pytest.approx(server.vector("one", 4))
         assert server.requests[-1]["dimensions"] == 4
 
     def test_unset_dimensions_are_requested_once(self, configured: Any, server: EmbeddingServer):
@@ -111,7 +111,7 @@ class TestDefault:
     def test_maximum_dimensions_can_be_stored(self, configured: Any, server: EmbeddingServer):
         server.dimensions = 3900
         space = embed.default_space()
-        vector = embed.embedder(space).embed_query("one")
+        vector = embed.Embedder(space).embed_query("one")
 
         with connection.cursor() as cursor:
             cursor.execute("CREATE TEMP TABLE page (vector halfvec)")
@@ -128,19 +128,19 @@ class TestDefault:
 class TestOtherSpaces:
     def test_collection_keeps_its_space_when_the_operator_chooses_another(self, configured: Any, server: Any):
         remote = embed.default_space()
-        embed.embedder(remote).embed_documents(["one"])
+        embed.Embedder(remote).embed_documents(["one"])
         configured(provider="local", model=None)
         local_one = embed.default_space()
 
         assert local_one.provider == "local"
-        assert embed.embedder(remote).embed_query("one") == pytest.approx(server.vector("one"))
+        assert embed.Embedder(remote).embed_query("one") == pytest.approx(server.vector("one"))
         configured()
-        assert len(embed.embedder(local_one).embed_query("one")) == 256
+        assert len(embed.Embedder(local_one).embed_query("one")) == 256
 
     def test_space_uses_its_own_model(self, configured: Any, server: EmbeddingServer):
         old = embed.default_space()
         configured(model="model-b")
-        embed.embedder(old).embed_query("one")
+        embed.Embedder(old).embed_query("one")
 
         assert server.requests[-1]["model"] == "model-a"
 
@@ -153,8 +153,8 @@ class TestOtherSpaces:
         for asked in (None, 4, 6):
             configured(patient, dimensions=asked)
             server.requests.clear()
-            assert embed.embedder(reduced).embed_query("one") == pytest.approx(server.vector("one", 4))
-            assert embed.embedder(whole).embed_query("one") == pytest.approx(server.vector("one"))
+            assert embed.Embedder(reduced).embed_query("one") == pytest.approx(server.vector("one", 4))
+            assert embed.Embedder(whole).embed_query("one") == pytest.approx(server.vector("one"))
             assert [asked.get("dimensions") for asked in server.requests] == [4, None]
 
     @pytest.mark.parametrize("provider", ["openai", "local", "retired"])
@@ -163,16 +163,16 @@ class TestOtherSpaces:
         space = EmbeddingSpace.objects.create(provider=provider, model="gone", dimensions=8)
 
         with pytest.raises(EmbeddingUnavailable, match="No provider is configured"):
-            embed.embedder(space).embed_query("one")
+            embed.Embedder(space).embed_query("one")
         with pytest.raises(EmbeddingUnavailable, match="No provider is configured"):
-            embed.embedder(space).embed_documents(["one"])
+            embed.Embedder(space).embed_documents(["one"])
 
 
 class TestProbe:
     def test_first_use_of_a_space_stores_a_probe_vector(self, configured: Any, server: EmbeddingServer):
         space = embed.default_space()
         assert space.probe is None
-        embed.embedder(space).embed_documents(["one"])
+        embed.Embedder(space).embed_documents(["one"])
         space.refresh_from_db()
 
         assert space.probe == pytest.approx(server.vector(spaces.PROBE))
@@ -180,7 +180,7 @@ class TestProbe:
     def test_probe_result_is_cached(self, configured: Any, server: EmbeddingServer):
         space = embed.default_space()
         for _ in range(3):
-            embed.embedder(space).embed_documents(["one"])
+            embed.Embedder(space).embed_documents(["one"])
 
         assert len([request for request in server.requests if request["input"] == [spaces.PROBE]]) == 2, (
             "dimensions, probe"
@@ -188,19 +188,19 @@ class TestProbe:
 
     def test_changed_model_stops_loading(self, configured: Any, server: Any, later: Any):  # C31
         space = embed.default_space()
-        embed.embedder(space).embed_documents(["one"])
+        embed.Embedder(space).embed_documents(["one"])
         server.model_turns = 1
         server.requests.clear()
         later()
 
         with pytest.raises(EmbeddingRefused, match="model has changed") as error:
-            embed.embedder(space).embed_documents(["canary"])
+            embed.Embedder(space).embed_documents(["canary"])
         assert error.value.code == "model_changed"
         assert [request["input"] for request in server.requests] == [[spaces.PROBE]]
 
     def test_tiny_difference_means_the_same_model(self, configured: Any, server: Any, later: Any):
         space = embed.default_space()
-        embed.embedder(space).embed_documents(["one"])
+        embed.Embedder(space).embed_documents(["one"])
 
         def slightly(answer: Any) -> Any:
             for item in answer["data"]:
@@ -210,20 +210,20 @@ class TestProbe:
         server.serve(server.but(slightly))
         later()
 
-        assert len(embed.embedder(space).embed_documents(["one", "two"])) == 2
+        assert len(embed.Embedder(space).embed_documents(["one", "two"])) == 2
 
     def test_model_with_changed_dimensions_is_refused(self, configured: Any, server: Any, later: Any):  # C31
         space = embed.default_space()
-        embed.embedder(space).embed_documents(["one"])
+        embed.Embedder(space).embed_documents(["one"])
         server.dimensions = 9
         later()
 
         with pytest.raises(EmbeddingRefused, match="9 dimensions instead of 8"):
-            embed.embedder(space).embed_documents(["one"])
+            embed.Embedder(space).embed_documents(["one"])
 
     def test_retired_space_allows_a_new_one_with_its_name(self, configured: Any, server: Any, later: Any):
         old = embed.default_space()
-        embed.embedder(old).embed_documents(["one"])
+        embed.Embedder(old).embed_documents(["one"])
         server.model_turns = 1
         later()
         assert embed.is_model_changed(old)
@@ -231,13 +231,13 @@ class TestProbe:
         new = embed.default_space()
 
         assert new != old and new.model == "model-a"
-        assert len(embed.embedder(new).embed_documents(["one"])) == 1
+        assert len(embed.Embedder(new).embed_documents(["one"])) == 1
         with pytest.raises(EmbeddingUnavailable):
-            embed.embedder(old).embed_query("one")
+            embed.Embedder(old).embed_query("one")
 
     def test_unchanged_model_is_kept(self, configured: Any, server: Any, later: Any):
         space = embed.default_space()
-        embed.embedder(space).embed_documents(["one"])
+        embed.Embedder(space).embed_documents(["one"])
         later()
 
         assert not embed.is_model_changed(space)

@@ -14,7 +14,7 @@ from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
 from collections_app.extract import ExtractionResult, Heading, UnreadableFile, child_process, extract, recognize_format
-from collections_app.extract.child_output import parse_output
+from collections_app.extract.child_process import parse_output
 from collections_app.extract.file_formats import FORMATS
 from tests.collections_app.extract.limits import limits
 from tests.collections_app.extract.samples import CSV, FILES, LOREM, MARKDOWN, changed, entries_of, pdf, saved

@@ -249,7 +249,7 @@ def test_search_without_the_provider_is_by_words_and_says_so(library: Caller, mo
 
     query = {"collection_names": "printers", "query": "toner"}
     assert "X-Search-Mode" not in library.get(RELEVANT, **query)
-    monkeypatch.setattr(embed, "embedder", away)
+    monkeypatch.setattr(embed, "Embedder", away)
     answer = library.get(RELEVANT, **query)
 
     assert answer["X-Search-Mode"] == "text" and ids(answer) == ["toner"]

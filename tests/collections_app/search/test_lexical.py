@@ -65,9 +65,9 @@ def test_counting_in_and_out_leaves_nothing() -> None:
     version = bare(make(), "The quick fox", "and the slow fox")
     store(version)
     before = counted(version.collection)
-    term_statistics.add_to_counts(version.pk, version.collection_id)
+    term_statistics.change_counts(version.pk, version.collection_id, 1)
     assert counted(version.collection)[0] == 2 and sorted(counted(version.collection).values()) == [1, 1, 2, 2, 2]
-    term_statistics.subtract_from_counts(version.pk, version.collection_id)
+    term_statistics.change_counts(version.pk, version.collection_id, -1)
     assert counted(version.collection) == before == {}
 
 
@@ -98,7 +98,7 @@ def test_headings_are_words_of_their_chunk() -> None:
     version = bare(make(), "Press the lid.")
     Chunk.objects.filter(version=version).update(heading_path=["Toner", "Replacing it"])
     store(version)
-    term_statistics.add_to_counts(version.pk, version.collection_id)
+    term_statistics.change_counts(version.pk, version.collection_id, 1)
     words = term_statistics.find_query_terms("toner replaced", [version.collection])[version.collection_id]
     assert [word.chunks for word in words.words] == [1, 1]
 
@@ -122,7 +122,7 @@ def test_any_text_can_be_indexed() -> None:
     )
     store(version)
     assert ChunkWords.objects.filter(version=version).count() == len(texts) - 3
-    term_statistics.add_to_counts(version.pk, version.collection_id)
+    term_statistics.change_counts(version.pk, version.collection_id, 1)
     assert counted(version.collection)[0] == len(texts)
 
 
@@ -168,11 +168,11 @@ def test_concurrent_counts_do_not_deadlock() -> None:
             at_once.wait(10)
             for _ in range(15):
                 with transaction.atomic():
-                    term_statistics.add_to_counts(version.pk, collection.pk)
+                    term_statistics.change_counts(version.pk, collection.pk, 1)
                 with transaction.atomic():
-                    term_statistics.subtract_from_counts(version.pk, collection.pk)
+                    term_statistics.change_counts(version.pk, collection.pk, -1)
             with transaction.atomic():
-                term_statistics.add_to_counts(version.pk, collection.pk)
+                term_statistics.change_counts(version.pk, collection.pk, 1)
         except BaseException as error:
             failed.append(error)
         finally:

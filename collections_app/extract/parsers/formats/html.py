@@ -6,9 +6,8 @@ from typing import Any
 import trafilatura
 
 from ..common import decoding, visible_html
-from ..common.decoding import NotText, decode
-from ..common.failures import damaged_error
 from ..common.text_writer import LINE_GAP, PARAGRAPH_GAP, TextWriter
+from .plain import decode_text
 
 DECLARED_ENCODING = re.compile(
     rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})|<\?xml[^>]*encoding=[\"']([A-Za-z0-9_.:-]{1,40})"
@@ -21,11 +20,7 @@ ARTICLE_BLOCKS = {"p", "item", "quote", "code", "head", "row", "list", "table", 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
     match = DECLARED_ENCODING.search(data[:HEAD_BYTES])
     declared = (match[1] or match[2]).decode() if match else ""
-    try:
-        page = decode(data, declared=declared)
-    except NotText:
-        raise damaged_error("The text encoding of the file was not recognized. Save the file as UTF-8.") from None
-    write_page(page, text)
+    write_page(decode_text(data, declared), text)
 
 
 def write_page(page: str, text: TextWriter) -> None:

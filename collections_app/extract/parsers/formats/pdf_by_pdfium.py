@@ -1,12 +1,14 @@
 """PDF files, read with pypdfium2."""
 
 import re
+from functools import partial
 from typing import Any
 
 import pypdfium2
 from pypdfium2 import raw
 
-from ..common.failures import ParserRefused, damaged_error, encrypted_error
+from ..common.failures import damaged_error, encrypted_error
+from ..common.pdf_pages import write_pages
 from ..common.text_writer import TextWriter
 
 # The library's characters for a hyphen at the end of a line.
@@ -21,22 +23,8 @@ def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
         if getattr(error, "err_code", None) in PROTECTION_ERRORS:
             raise encrypted_error() from None
         raise damaged_error() from None
-    page_count = len(document)
-    if page_count > limits["max_pages"]:
-        raise ParserRefused("limit_pages", f"The file has more than {limits['max_pages']} pages.")
-    if not page_count:
-        raise damaged_error()
-    unreadable_pages = 0
-    for number in range(page_count):
-        text.page()
-        try:
-            text.add(page_text(document, number))
-        except pypdfium2.PdfiumError:
-            unreadable_pages += 1
-    if unreadable_pages == page_count:
-        raise damaged_error()
-    if unreadable_pages:
-        text.warn(f"{unreadable_pages} of {page_count} pages could not be read.")
+    read_text = partial(page_text, document)
+    write_pages(range(len(document)), read_text, (pypdfium2.PdfiumError,), text, limits["max_pages"])
 
 
 def page_text(document: Any, number: int) -> str:

@@ -7,31 +7,24 @@ import pypdf
 from pypdf import filters
 from pypdf.errors import PyPdfError
 
-from ..common.failures import ParserRefused, damaged_error, encrypted_error
+from ..common.failures import encrypted_error
+from ..common.pdf_pages import write_pages
 from ..common.text_writer import TextWriter
 
 # Images are not read, so no other program must be started for them.
 filters.JBIG2DEC_BINARY = None
+PAGE_ERRORS = (PyPdfError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
     reader = pypdf.PdfReader(BytesIO(data), strict=False)
     if reader.is_encrypted and not reader.decrypt(""):
         raise encrypted_error()
-    page_count = len(reader.pages)
-    if page_count > limits["max_pages"]:
-        raise ParserRefused("limit_pages", f"The file has more than {limits['max_pages']} pages.")
-    unreadable_pages = 0
-    for page in reader.pages:
-        text.page()
-        try:
-            text.add(page.extract_text().strip())
-        except (PyPdfError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
-            unreadable_pages += 1
-    if unreadable_pages == page_count:
-        raise damaged_error()
-    if unreadable_pages:
-        text.warn(f"{unreadable_pages} of {page_count} pages could not be read.")
+    write_pages(reader.pages, page_text, PAGE_ERRORS, text, limits["max_pages"])
+
+
+def page_text(page: pypdf.PageObject) -> str:
+    return page.extract_text().strip()
 
 
 def prepare() -> None:

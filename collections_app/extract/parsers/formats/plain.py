@@ -12,9 +12,9 @@ def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
     text.add_verbatim(decode_text(data))
 
 
-def decode_text(data: bytes) -> str:
+def decode_text(data: bytes, declared: str = "") -> str:
     try:
-        return decode(data)
+        return decode(data, declared=declared)
     except NotText:
         raise damaged_error("The text encoding of the file was not recognized. Save the file as UTF-8.") from None
 
