@@ -34,10 +34,9 @@ class QueueCollector(Collector):
         for state in UNFINISHED_STATES:
             waiting.add_metric([state.value], by_state.get(state.value, 0))
         yield waiting
+        ((oldest_due_s,),) = fetch_rows(OLDEST_DUE_SQL)
         yield GaugeMetricFamily(
-            "servicebase_documents_oldest_due_seconds",
-            "How long the next document has been due.",
-            value=_oldest_due_s(),
+            "servicebase_documents_oldest_due_seconds", "How long the next document has been due.", value=oldest_due_s
         )
         failed = GaugeMetricFamily(
             "servicebase_documents_failed", "Documents whose last load failed, by reason.", labels=["reason"]
@@ -46,8 +45,3 @@ class QueueCollector(Collector):
         for reason, count in failures.order_by().values_list("error_code").annotate(Count("id")):
             failed.add_metric([reason], count)
         yield failed
-
-
-def _oldest_due_s() -> float:
-    ((seconds,),) = fetch_rows(OLDEST_DUE_SQL)
-    return float(seconds)

@@ -10,7 +10,7 @@ from accounts.admin.roles import RoleChoices
 from accounts.models import Role
 from collections_app.http.api.serializers import CollectionSettingsSerializer
 from collections_app.models import Collection
-from collections_app.models.collections import check_name, check_visible_characters, normalize_name
+from collections_app.models.collections import check_visible_characters, normalize_name
 
 # PostgreSQL's text search configurations. Whether the server has a configuration is checked when it is chosen.
 TEXT_CONFIGURATIONS = (
@@ -58,15 +58,14 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
             self.fields["text_configuration"].widget = UnfoldAdminSelectWidget(choices=choices)
 
     def clean_name(self) -> str:
-        check_name(self.cleaned_data["name"])
-        name = normalize_name(self.cleaned_data["name"])
-        if name != self.initial.get("name"):
-            try:
+        try:
+            name = normalize_name(self.cleaned_data["name"])
+            if name != self.initial.get("name"):
                 check_visible_characters(name)
-            except ValueError as error:
-                raise forms.ValidationError(str(error)) from None
-        duplicates = Collection.objects.filter(name=name, deleted_at__isnull=True).exclude(pk=self._own_id())
-        if duplicates.exists():
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from None
+        own_id = "" if self.instance.is_new else self.instance.pk  # an unsaved collection has no key yet
+        if Collection.objects.filter(name=name, deleted_at__isnull=True).exclude(pk=own_id).exists():
             raise forms.ValidationError(NAME_TAKEN)
         return name
 
@@ -77,7 +76,3 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
             raise forms.ValidationError(
                 "This PostgreSQL server has no text search configuration with that name."
             ) from None
-
-    def _own_id(self) -> str:
-        # An unsaved collection has no key yet.
-        return "" if self.instance.is_new else self.instance.pk

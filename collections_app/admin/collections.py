@@ -146,10 +146,9 @@ class CollectionAdmin(TrackedAdmin):
     def save_model(self, request: HttpRequest, obj: Collection, form: Any, change: bool) -> None:
         if not change:
             obj.space = embed.default_space()
-        changed = {*form.changed_data}
         try:
             with transaction.atomic():
-                obj.save(update_fields=sorted(changed) if change else None)
+                obj.save(update_fields=form.changed_data if change else None)
         except IntegrityError:
             raise Conflict(NAME_TAKEN) from None
         # Read again, because the change may affect the user's own rights.
@@ -194,7 +193,14 @@ class CollectionAdmin(TrackedAdmin):
             raise PermissionDenied
         change_url = reverse("admin:collections_app_collection_change", args=[collection.pk])
         if request.method == "POST":
-            self._reembed(request, collection)
+            try:
+                reembed.start_reembedding(collection, embed.default_space())
+            except ServiceError as error:
+                messages.error(request, error.message)
+            else:
+                messages.success(
+                    request, "Re-embedding started. Searches use the current vectors until it is complete."
+                )
             return redirect(change_url)
         target = embed.default_space()
         context = {
@@ -208,14 +214,6 @@ class CollectionAdmin(TrackedAdmin):
             "back": change_url,
         }
         return TemplateResponse(request, "admin/collections_app/collection/reembed.html", context)
-
-    def _reembed(self, request: HttpRequest, collection: Collection) -> None:
-        try:
-            reembed.start_reembedding(collection, embed.default_space())
-        except ServiceError as error:
-            messages.error(request, error.message)
-        else:
-            messages.success(request, "Re-embedding started. Searches use the current vectors until it is complete.")
 
 
 def _aggregate_by_collection(rows: QuerySet[Any], aggregate: Any) -> Subquery:

@@ -1,5 +1,6 @@
 """Counts documents and passages of collections, and documents by state."""
 
+from collections import Counter
 from collections.abc import Collection as Container
 from dataclasses import dataclass
 
@@ -54,8 +55,7 @@ def total_counts(counts: Container[DocumentCounts]) -> DocumentCounts:
     >>> total_counts([DocumentCounts(by_state={"ready": 2}, chunks=5), DocumentCounts(by_state={"failed": 1})])
     DocumentCounts(by_state={'ready': 2, 'failed': 1}, chunks=5)
     """
-    by_state: dict[str, int] = {}
+    by_state: Counter[str] = Counter()
     for collection_counts in counts:
-        for state, count in collection_counts.by_state.items():
-            by_state[state] = by_state.get(state, 0) + count
-    return DocumentCounts(by_state=by_state, chunks=sum(collection_counts.chunks for collection_counts in counts))
+        by_state.update(collection_counts.by_state)
+    return DocumentCounts(by_state=dict(by_state), chunks=sum(collection_counts.chunks for collection_counts in counts))

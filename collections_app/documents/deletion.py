@@ -141,7 +141,7 @@ def is_purge_due() -> bool:
 
 
 def purge_deleted(deadline: float) -> bool:
-    """Purges until `time.monotonic()` is past `until`; returns whether there is more to do."""
+    """Purges until `time.monotonic()` is past `deadline`; returns whether there is more to do."""
     for condition in PURGE_CONDITIONS:
         for version_id in _version_ids(Version.objects.filter(condition)):
             if not _is_postponed(version_id) and not _purge_version(version_id, deadline):
@@ -231,17 +231,17 @@ def lock_term_counts(collection_id: str) -> None:
 
     A transaction that subtracts one version and adds another locks the terms in order twice; two would deadlock.
     """
-    run_statement("SELECT pg_advisory_xact_lock(%s)", [_term_counts_key(collection_id)])
+    run_statement("SELECT pg_advisory_xact_lock(%s)", [advisory_lock_key(f"words {collection_id}")])
 
 
 def _try_lock_term_counts(collection_id: str) -> bool:
     """As `lock_term_counts`, but returns False if another transaction holds the lock."""
-    return fetch_rows("SELECT pg_try_advisory_xact_lock(%s)", [_term_counts_key(collection_id)]) == [(True,)]
+    key = advisory_lock_key(f"words {collection_id}")
+    return fetch_rows("SELECT pg_try_advisory_xact_lock(%s)", [key]) == [(True,)]
 
 
-def _term_counts_key(collection_id: str) -> int:
-    digest = hashlib.sha256(f"words {collection_id}".encode()).digest()
-    return int.from_bytes(digest[:8], "big", signed=True)
+def advisory_lock_key(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
 
 
 def _lock_document(collection: Collection, doc_id: str) -> Document | None:

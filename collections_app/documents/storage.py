@@ -5,6 +5,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from io import BytesIO
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -91,10 +93,16 @@ def store_next_generation(document: Document, *, user_id: str) -> StoreResult:
 
 
 def read_content(version: Version) -> bytes:
-    query = "SELECT data FROM document_piece WHERE version_id = %s ORDER BY number"
+    """The original bytes, read piece by piece so that memory holds them once; fewer if the version is being deleted."""
+    query = "SELECT data FROM document_piece WHERE version_id = %s AND number = %s"
+    content, numbers = BytesIO(), count()
     with bound_cursor() as cursor:
-        cursor.execute(query, [version.pk], binary=True)
-        return b"".join(data for (data,) in cursor)
+        while content.tell() < version.size:
+            piece = cursor.execute(query, [version.pk, next(numbers)], binary=True).fetchone()
+            if piece is None:
+                break
+            content.write(piece[0])
+    return content.getvalue()
 
 
 def filter_same_content(
@@ -154,10 +162,7 @@ def _validate_doc_id(doc_id: str | None) -> str | None:
 def _lock_load(collection_id: str, sha256: str, doc_id: str | None) -> None:
     """Serializes loads of the same bytes or the same document; sorted keys prevent deadlocks."""
     names = [f"bytes {collection_id} {sha256}"] + ([f"document {collection_id} {doc_id}"] if doc_id else [])
-    keys = sorted(
-        int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True, byteorder="big") for name in names
-    )
-    for key in keys:
+    for key in sorted(map(deletion.advisory_lock_key, names)):
         run_statement("SELECT pg_advisory_xact_lock(%s)", [key])
 
 

@@ -22,7 +22,7 @@ def from_upload(
 ) -> LoadRequest:
     """A load request for an uploaded file, whose content, name and media type must agree.
 
-    `check` refuses callers who are not allowed to load, before the file is read.
+    `check_permission` refuses callers who are not allowed to load, before the file is read.
     """
     options = _read_options(values)
     if check_permission is not None:

@@ -44,10 +44,6 @@ class Superseded(Conflict):
     message = "The document was replaced or deleted during the request."
 
 
-def status_url(request: Request, collection_id: str, document_id: str) -> str:
-    return own_url(django_request(request), DOCUMENT_PATH.format(collection=collection_id, document=document_id))
-
-
 def load_response(request: Request, result: LoadResult) -> Response:
     """201 if the document can be found or has no text, 202 while it is processed, 200 if it existed already, and 409 if
     newer content or a deletion has replaced it."""
@@ -57,6 +53,7 @@ def load_response(request: Request, result: LoadResult) -> Response:
     if version.state == VersionState.FAILED and not result.is_duplicate:
         raise ExtractionFailed(version, result.document.doc_id)
     is_done = version.state in (VersionState.READY, VersionState.EMPTY)
+    path = DOCUMENT_PATH.format(collection=result.collection.pk, document=result.document.pk)
     body = {
         "status": "OK",
         "doc_id": result.document.doc_id,
@@ -67,7 +64,7 @@ def load_response(request: Request, result: LoadResult) -> Response:
         "pages": version.pages,
         "sha256": version.sha256,
         "metadata": version.metadata,
-        "status_url": status_url(request, result.collection.pk, result.document.pk),
+        "status_url": own_url(django_request(request), path),
         "warnings": version.warnings,
     }
     return Response(body, status=200 if result.is_duplicate else 201 if is_done else 202)

@@ -15,8 +15,6 @@ from collections_app.models import Collection, Document, Version
 from collections_app.queue import leases
 from system.errors import NotFound, TooManyRequests
 
-# Chosen: below the half minute that proxies usually wait for a response.
-REQUEST_WAIT_S = 20.0
 # The worker processes hundreds of documents in this time.
 QUEUE_RETRY_AFTER_S = 10
 # Of the four threads of a process; the others always serve other requests.
@@ -102,7 +100,7 @@ def _store_and_process(user: User, collection: Collection, request: LoadRequest)
             user_id=user.pk,
             takes_lease=has_slot,
         )
-        version = worker.process_in_request(stored, within_s=REQUEST_WAIT_S)
+        version = worker.process_in_request(stored)
     finally:
         if has_slot:
             CONCURRENT_LOADS.release()

@@ -26,6 +26,7 @@ logger = structlog.get_logger(__name__)
 
 REPROCESS_HINT = "To reprocess it with current settings, send POST …/reload."
 DATABASE_UNAVAILABLE = "The database is temporarily unavailable; processing will be retried."
+# Chosen: below the half minute that proxies usually wait for a response.
 REQUEST_BUDGET_S = 20.0
 # Temporary, and no fault of the document: connection lost, out of space or memory, server shutting down, lock not
 # available, deadlock, serialization failure.
@@ -34,7 +35,7 @@ TEMPORARY_PAUSE_S = 20.0
 
 
 def process_version(version_id: int, lease_token: UUID, *, deadline: float, is_awaited: bool = False) -> str:
-    """Processes a version until it is done, has to wait, or `time.monotonic()` is past `until`; returns its state.
+    """Processes a version until it is done, has to wait, or `time.monotonic()` is past `deadline`; returns its state.
 
     A step that has started is finished; while a caller waits, it is interrupted where possible.
     """
@@ -73,16 +74,13 @@ def process_in_request(stored: StoreResult, *, within_s: float = REQUEST_BUDGET_
             worker_signals.request_processing()
         return Version.objects.select_related("document").get(pk=stored.version.pk)
     except Version.DoesNotExist:
-        return _mark_superseded(stored.version)  # its row is already deleted
+        version = stored.version  # its row is already deleted
+        version.state, version.error_code = VersionState.FAILED, deletion.SUPERSEDED_CODE
+        return version
     except (DatabaseError, InterfaceError) as error:
         # The document is stored and its lease expires, so the caller need not send it again.
         logger.warning("load_goes_on_later", version=stored.version.pk, kind=type(error.__cause__ or error).__name__)
         return stored.version
-
-
-def _mark_superseded(version: Version) -> Version:
-    version.state, version.error_code = VersionState.FAILED, deletion.SUPERSEDED_CODE
-    return version
 
 
 def retry_document(document: Document) -> None:

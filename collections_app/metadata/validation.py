@@ -59,49 +59,32 @@ def parse_metadata(text: str) -> dict[str, Any]:
 
 def refuse_unstorable_metadata(metadata: Mapping[str, Any]) -> None:
     """Refuse values that cannot be stored and returned unchanged."""
-    if depth(metadata) > MAX_DEPTH:
+    if any(level >= MAX_DEPTH and isinstance(value, dict | list) for level, value in nested_values(metadata)):
         raise InvalidMetadata(f"Metadata must not be nested deeper than {MAX_DEPTH} levels.", field="metadata")
     try:
         refuse_unstorable(metadata)
     except InvalidJson as error:
         raise InvalidMetadata(error.message, field="metadata") from None
     for field, value in metadata.items():
-        for scalar in _scalars(value):
+        for _, nested in nested_values(value):
             # NaN and infinity, and numbers that a float cannot represent exactly.
-            if isinstance(scalar, Decimal) or (isinstance(scalar, float) and scalar - scalar != 0.0):
+            if isinstance(nested, Decimal) or (isinstance(nested, float) and nested - nested != 0.0):
                 raise InvalidMetadata(
                     f"{field} contains a number that cannot be stored exactly. Send it as text.",
                     field=field or "metadata",
                 )
 
 
-def depth(value: Any) -> int:
-    """The number of nested objects and arrays.
+def nested_values(value: Any, level: int = 0) -> Iterator[tuple[int, Any]]:
+    """A value and all values in it, each with the number of objects and arrays around it.
 
-    >>> depth(1), depth({}), depth({"a": [{}]})
-    (0, 1, 3)
+    >>> list(nested_values({"a": [1, {}]}))
+    [(0, {'a': [1, {}]}), (1, [1, {}]), (2, 1), (2, {})]
     """
-    levels, deepest = [(value, 1)], 0
-    while levels:
-        item, level = levels.pop()
-        if isinstance(item, dict | list):
-            deepest = max(deepest, level)
-            if level > MAX_DEPTH:
-                return level
-            levels += [(child, level + 1) for child in (item.values() if isinstance(item, dict) else item)]
-    return deepest
-
-
-def _scalars(value: Any) -> Iterator[Any]:
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, dict):
-            pending.extend(item.values())
-        elif isinstance(item, list):
-            pending.extend(item)
-        else:
-            yield item
+    yield level, value
+    if isinstance(value, dict | list):
+        for child in value.values() if isinstance(value, dict) else value:
+            yield from nested_values(child, level + 1)
 
 
 def _invalid_types(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:

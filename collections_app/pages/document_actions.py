@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.defaultfilters import pluralize
 
 from collections_app import access
 from collections_app.documents import deletion
@@ -98,15 +99,15 @@ class ChangeDocuments(DocumentActionView):
         documents = list(matching[: MAX_DOCUMENTS + 1])
         if not documents:
             return self.done(collection, "", ["No documents match."])
+        selected = documents[:MAX_DOCUMENTS]
         if "confirmed" not in request.POST:
-            return confirmation_page(
-                request, f"{self.verb} {_document_count(documents)}? {self.hint}", collection, self.verb
-            )
-        problems = self._change(documents[:MAX_DOCUMENTS])
-        changed = min(len(documents), MAX_DOCUMENTS) - len(problems)
+            question = f"{self.verb} {_count_text(len(selected))}? {self.hint}"
+            return confirmation_page(request, question, collection, self.verb)
+        problems = self._change(selected)
+        changed = len(selected) - len(problems)
         if len(documents) > MAX_DOCUMENTS:
             problems.append(f"Only the first {MAX_DOCUMENTS} documents were changed. Repeat the action for the rest.")
-        message = f"{_document_count(documents[:changed])} {self.message}" if changed else ""
+        message = f"{_count_text(changed)} {self.message}" if changed else ""
         return self.done(collection, message, shorten_names(problems))
 
     def _change(self, documents: list[Document]) -> list[str]:
@@ -120,13 +121,8 @@ class ChangeDocuments(DocumentActionView):
         return refusals
 
 
-def _document_count(documents: list[Document]) -> str:
-    """
-    >>> _document_count([Document()]), _document_count([Document()] * 501)
-    ('1 document', '500 documents')
-    """
-    count = min(len(documents), MAX_DOCUMENTS)
-    return f"{count} document{'s' if count != 1 else ''}"
+def _count_text(count: int) -> str:
+    return f"{count} document{pluralize(count)}"
 
 
 class DeleteDocuments(DeleteAction, ChangeDocuments):

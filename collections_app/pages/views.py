@@ -20,7 +20,7 @@ from collections_app.documents import counts, deletion
 from collections_app.extract.file_formats import EXTENSIONS, FORMAT_LABELS
 from collections_app.models import Collection, Document
 from collections_app.models.documents import VersionState
-from collections_app.pages import passage_context, presenters
+from collections_app.pages import presenters
 from collections_app.pages.forms import MODE_LABELS, NewCollectionForm, SearchInput
 from system.errors import NotFound, ServiceError
 
@@ -184,21 +184,17 @@ class PassagePage(CollectionPage):
     def get(self, request: HttpRequest, sys_id: str, document: str, generation: int, number: int) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "read")
         around = request.GET.get("around", "")
-        count = (
-            int(around)
-            if around in map(str, range(1, passage_context.MAX_CONTEXT_COUNT + 1))
-            else passage_context.FIRST_CONTEXT_COUNT
-        )
-        context = passage_context.read_context(open_document(collection, document), generation, number, count)
-        has_more = not context["is_whole"] and count < passage_context.MAX_CONTEXT_COUNT
+        is_valid = around in map(str, range(1, presenters.MAX_CONTEXT_COUNT + 1))
+        count = int(around) if is_valid else presenters.FIRST_CONTEXT_COUNT
+        context = presenters.passage_context(open_document(collection, document), generation, number, count)
+        has_more = not context["is_whole"] and count < presenters.MAX_CONTEXT_COUNT
+        more_url = f"{request.path}?around={min(count * 2, presenters.MAX_CONTEXT_COUNT)}"
         page = {
             "collection": collection,
             "document_id": document,
             "context": context,
             "place": f"{document}-{number}",
-            "more_url": f"{request.path}?around={min(count * 2, passage_context.MAX_CONTEXT_COUNT)}"
-            if has_more
-            else "",
+            "more_url": more_url if has_more else "",
         }
         part = self.requested_part() is not None
         return render(request, f"collections/{'around' if part else 'passage'}.html", page)

@@ -9,14 +9,15 @@ from django.db import transaction
 from django.db.models import Q
 from django.http import HttpResponse
 from django.utils import timezone
+from django.utils.http import content_disposition_header
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from collections_app.documents import deletion
+from collections_app.documents import deletion, storage
 from collections_app.http import load_requests, parameters, responses, uploads
-from collections_app.http.api import base, downloads
+from collections_app.http.api import base
 from collections_app.http.api.serializers import ChangeSerializer, DocumentSerializer
 from collections_app.http.serializers import (
     PAGE_HEADERS,
@@ -145,8 +146,19 @@ class DocumentContent(base.ManagementView):
     )
     def get(self, request: Request, sys_id: str, document: str) -> HttpResponse:
         version = newest_version(find_document(self.open(sys_id, "read"), document))
-        filename = version.filename or f"{document}.txt"
-        return downloads.download_response(version, filename, has_body=request.method != "HEAD")
+        has_body = request.method != "HEAD"
+        # In memory: the web server sends a complete response without a thread, but each slow client of a stream would
+        # block one of the four threads of a process.
+        content = storage.read_content(version) if has_body else b""
+        if has_body and len(content) < version.size:
+            raise NotFound(NO_DOCUMENT_MESSAGE)
+        # Never with the file's own media type: an uploaded file must not run as a page of this service.
+        response = HttpResponse(content, content_type="application/octet-stream")
+        disposition = content_disposition_header(as_attachment=True, filename=version.filename or f"{document}.txt")
+        response["Content-Length"] = str(version.size)
+        response["Content-Disposition"] = disposition or "attachment"
+        response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+        return response
 
 
 class ReloadDocument(base.ManagementView):

@@ -1,6 +1,7 @@
 """`manage.py collections model-changed`: re-embeds collections after a provider has changed a model under its name."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -45,7 +46,12 @@ def reembed_changed_collections() -> list[Collection]:
         next_space__provider=embed.RETIRED_PROVIDER
     )
     collections = Collection.objects.filter(is_stale, deleted_at__isnull=True)
-    return [collection for collection in collections if _start_reembedding(collection, target)]
+    started = []
+    for collection in collections:
+        with suppress(NotFound):  # deleted in between
+            reembedding.start_reembedding(collection, target)
+            started.append(collection)
+    return started
 
 
 def _changed_spaces() -> Iterator[EmbeddingSpace]:
@@ -61,11 +67,3 @@ def _changed_spaces() -> Iterator[EmbeddingSpace]:
                 yield space
         except ServiceError:  # a model that no provider offers any more has not changed
             continue
-
-
-def _start_reembedding(collection: Collection, target: EmbeddingSpace) -> bool:
-    try:
-        reembedding.start_reembedding(collection, target)
-    except NotFound:  # deleted in between
-        return False
-    return True
