@@ -41,9 +41,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = (
             "name", "text_configuration", "chunk_size", "chunk_overlap", "alpha", "reader_roles", "writer_roles",
         )  # fmt: skip
-        labels = {
-            "chunk_size": "Chunk size", "chunk_overlap": "Chunk overlap", "alpha": "Keyword weight",
-        }  # fmt: skip
+        labels = {"alpha": "Keyword weight"}
         help_texts = {
             "text_configuration": LANGUAGE_HELP,
             "chunk_size": "Maximum characters per passage in new and reprocessed documents.",

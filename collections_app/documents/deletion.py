@@ -151,8 +151,11 @@ def purge_deleted(deadline: float) -> bool:
     empty = ~Exists(Document.objects.filter(collection=OuterRef("pk"))) & Q(deleted_at__isnull=False)
     for collection_id in list(Collection.objects.filter(empty).values_list("pk", flat=True)):
         if not _is_postponed(collection_id):
-            with _isolate_errors(collection_id):
-                _delete_collection(collection_id, empty)
+            # Skips a locked collection; the next sweep tries again.
+            locked = Collection.objects.select_for_update(skip_locked=True).filter(empty, pk=collection_id)
+            with _isolate_errors(collection_id), transaction.atomic():
+                for collection in locked:
+                    collection.delete()
     return False
 
 
@@ -212,13 +215,6 @@ def _delete_documents(deadline: float) -> bool:
             if time.monotonic() > deadline:
                 return True
     return False
-
-
-def _delete_collection(collection_id: str, empty: Q) -> None:
-    """Skips a locked collection; the next sweep tries again."""
-    with transaction.atomic():
-        for collection in Collection.objects.select_for_update(skip_locked=True).filter(empty, pk=collection_id):
-            collection.delete()
 
 
 def _subtract_from_counts(version: Version) -> None:

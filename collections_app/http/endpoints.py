@@ -73,8 +73,9 @@ class LoadDocument(CollectionEndpoint):
         with uploads.receive_upload(django_request(request)) as upload:
             values = parameters.parse_parameters(request.query_params, upload.fields, load_requests.PARAMETER_NAMES)
             name = values.require("collection_name", parameters.read_nonempty_text)
-            check = partial(loading.check_may_load, access.caller(request), name)
-            return respond_to_load(request, load_requests.from_upload(upload, values, check), name)
+            caller = access.caller(request)
+            load_request = load_requests.from_upload(upload, values, partial(loading.check_may_load, caller, name))
+            return responses.load_response(request, loading.load_by_name(caller, name, load_request))
 
 
 class LoadText(CollectionEndpoint):
@@ -94,11 +95,8 @@ class LoadText(CollectionEndpoint):
     def post(self, request: Request) -> Response:
         values = self.read_parameters(request)
         load_request = load_requests.from_text(values)
-        return respond_to_load(request, load_request, values.require("collection_name", parameters.read_nonempty_text))
-
-
-def respond_to_load(request: Request, load_request: loading.LoadRequest, name: str) -> Response:
-    return responses.load_response(request, loading.load_by_name(access.caller(request), name, load_request))
+        name = values.require("collection_name", parameters.read_nonempty_text)
+        return responses.load_response(request, loading.load_by_name(access.caller(request), name, load_request))
 
 
 class RelevantDocuments(CollectionEndpoint):

@@ -6,38 +6,47 @@
     embedding              embed      one batch of vectors; when none is missing, the version is published
 
 A step ends with a compare-and-set on the lease in the transaction that stores its result, so nothing is stored twice or
-in part.
+in part. While a caller waits, what takes too long is left to the worker.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from types import MappingProxyType
 
 import structlog
+from django.db import transaction
+from django.db.models.functions import Now
 
 from collections_app import extract
 from collections_app.chunk import splitter
-from collections_app.documents import storage
+from collections_app.documents import deletion, storage
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable
-from collections_app.ingest import publishing
-from collections_app.ingest.time_budget import OutOfTime, check_time_budget
 from collections_app.lexical import language_detection, term_statistics
-from collections_app.models import ExtractedText, Version
+from collections_app.models import Document, ExtractedText, Version
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
 from system.database_cursor import bound_cursor
-from system.plain_sql import run_statement
+from system.plain_sql import fetch_rows, run_statement
 
 logger = structlog.get_logger(__name__)
 
 # A batch of vectors arrives well before the lease expires.
 MAX_CALL_S = 40.0
 MIN_CALL_S = 2.0
+# Chosen: up to this length, splitting and indexing a text fit into a request with its statement timeout of 5 s.
+LONG_TEXT_CHARACTERS = 2_000_000
+MIN_LONG_TEXT_S = 60.0
+NO_TEXT_WARNING = "No text was found in this document, so searches cannot find it."
 
 COPY_CHUNKS = """
 COPY chunk (version_id, collection_id, number, text, heading_path, page, page_end, char_start, char_end) FROM STDIN
 """
+
+
+class OutOfTime(Exception):
+    """The caller's time is over; the worker continues."""
 
 
 def extract_text(version: Version, remaining_s: float) -> None:
@@ -77,7 +86,7 @@ def split_text(version: Version, remaining_s: float) -> None:
         with leases.lock_version(version):
             _store_passages(version, passages)
             leases.record_progress(version, chunks_count=0)
-        publishing.publish_version(version, VersionState.EMPTY, remaining_s)
+        publish_version(version, VersionState.EMPTY, remaining_s)
         return
     # The language of the collection or, if it has none, the one detected for each document.
     configuration = version.collection.text_configuration or language_detection.guess_language(extracted.text)
@@ -92,7 +101,7 @@ def embed_batch(version: Version, remaining_s: float) -> None:
     within_s = min(max(remaining_s, MIN_CALL_S), MAX_CALL_S)
     batch = chunk_vectors.embed_next_batch(version, collection.space, within_s) or _next_space_batch(version, within_s)
     if batch is None:
-        if not publishing.publish_version(version, VersionState.READY, remaining_s):
+        if not publish_version(version, VersionState.READY, remaining_s):
             leases.record_progress(version, embedded_to={})  # a chunk before this position lacks its vector: start over
         return
     with leases.lock_version(version):
@@ -143,3 +152,59 @@ def _store_passages(version: Version, passages: Sequence[splitter.Passage]) -> N
             position = (passage.page, passage.page_end, passage.char_start, passage.char_end)
             headings = list(passage.heading_path)
             copy.write_row((version.pk, version.collection_id, passage.number, passage.text, headings, *position))
+
+
+def publish_version(version: Version, state: VersionState, remaining_s: float = inf) -> bool:
+    """The version replaces the previous one for searches, in one transaction. Returns False if it was deleted or
+    replaced, or the collection has changed to another space.
+
+    Locks in the order of this app: collection, document, version, term counts.
+    """
+    with transaction.atomic():
+        space_id = _lock_space(version.collection_id)
+        document = Document.objects.select_for_update(no_key=True).filter(pk=version.document_id).first()
+        if space_id is None or document is None or is_superseded(version, document):
+            return False
+        if state == VersionState.READY and chunk_vectors.find_missing([version.pk], space_id, limit=1):
+            return False
+        with leases.lock_version(version):
+            previous = Version.objects.filter(document=document, is_searched=True).first()
+            # Subtracting its term counts takes as long as adding them did.
+            check_time_budget(previous.characters if previous else 0, remaining_s)
+            deletion.lock_term_counts(version.collection_id)
+            if previous is not None:
+                deletion.hide_from_searches(previous)
+            if state == VersionState.READY:
+                term_statistics.change_counts(version.pk, version.collection_id, 1)
+            warnings = [*version.warnings, NO_TEXT_WARNING] if state == VersionState.EMPTY else version.warnings
+            leases.finish_version(
+                version, state, is_searched=True, ready_at=Now(), error_code="", error="", warnings=warnings
+            )
+            Document.objects.filter(pk=document.pk).update(updated_at=Now())
+    if previous is not None:
+        deletion.purge_or_schedule(previous)
+    return True
+
+
+def is_superseded(version: Version, document: Document) -> bool:
+    """Whether the document was deleted or has a newer version."""
+    return document.deleted_at is not None or document.newest_id != version.pk
+
+
+def _lock_space(collection_id: str) -> int | None:
+    """The space that searches use, locked until the end of the transaction."""
+    query = "SELECT space_id FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR SHARE"
+    return next((space_id for (space_id,) in fetch_rows(query, [collection_id])), None)
+
+
+def check_time_budget(characters: int, remaining_s: float) -> None:
+    """Raises OutOfTime for a text that takes longer than the time left.
+
+    >>> check_time_budget(LONG_TEXT_CHARACTERS, 20.0), check_time_budget(LONG_TEXT_CHARACTERS + 1, float("inf"))
+    (None, None)
+    >>> check_time_budget(LONG_TEXT_CHARACTERS + 1, 20.0)
+    Traceback (most recent call last):
+    collections_app.ingest.steps.OutOfTime
+    """
+    if characters > LONG_TEXT_CHARACTERS and remaining_s < MIN_LONG_TEXT_S:
+        raise OutOfTime

@@ -12,9 +12,7 @@ from collections_app.documents import deletion
 from collections_app.documents.storage import StoreResult
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable
 from collections_app.extract import UnreadableFile
-from collections_app.ingest import publishing
-from collections_app.ingest.steps import STEPS
-from collections_app.ingest.time_budget import OutOfTime
+from collections_app.ingest.steps import STEPS, OutOfTime, is_superseded
 from collections_app.models import Document, Version
 from collections_app.models.documents import DELETING_STATE, UNFINISHED_STATES, VersionState
 from collections_app.queue import leases, worker_signals
@@ -45,7 +43,7 @@ def process_version(version_id: int, lease_token: UUID, *, deadline: float, is_a
             if version.state not in STEPS:
                 leases.release_lease(version)
                 break
-            if publishing.is_superseded(version, version.document) or version.collection.deleted_at is not None:
+            if is_superseded(version, version.document) or version.collection.deleted_at is not None:
                 leases.finish_version(version, VersionState.FAILED, error_code=deletion.SUPERSEDED_CODE)
                 worker_signals.request_purge()
                 return DELETING_STATE

@@ -44,9 +44,15 @@ class OperandReader:
         if isinstance(value, datetime):
             raise self.refused("a time cannot be compared with this field")
         if self.field.kind is FieldKind.INTEGER:
-            return self._integer(value)
+            is_number = re.fullmatch("[+-]?[0-9]{1,19}", value, re.ASCII)
+            if not is_number or not -INTEGER_BOUND <= int(value) < INTEGER_BOUND:
+                raise self.refused("a whole number is expected")
+            return int(value)
         if self.field.kind is FieldKind.BOOLEAN:
-            return self._boolean(value)
+            try:
+                return read_boolean(value)
+            except QueryError as error:
+                raise self.refused(error.message) from None
         return value
 
     def instant(self, value: str | datetime) -> datetime:
@@ -58,17 +64,6 @@ class OperandReader:
 
     def refused(self, message: str) -> QueryError:
         return QueryError(f"{self.field.name}: {message}", self.condition.value_position, self.condition.value)
-
-    def _boolean(self, value: str) -> bool:
-        try:
-            return read_boolean(value)
-        except QueryError as error:
-            raise self.refused(error.message) from None
-
-    def _integer(self, value: str) -> int:
-        if not re.fullmatch("[+-]?[0-9]{1,19}", value, re.ASCII) or not -INTEGER_BOUND <= int(value) < INTEGER_BOUND:
-            raise self.refused("a whole number is expected")
-        return int(value)
 
 
 def parse_number(value: str | datetime) -> Decimal | None:

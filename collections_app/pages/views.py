@@ -206,11 +206,8 @@ class DeleteCollection(CollectionPage):
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "manage")
         if "confirmed" not in request.POST:
-            return confirmation_page(
-                request,
-                f"Delete the collection “{collection.name}” with all its documents? This cannot be undone.",
-                collection,
-            )
+            question = f"Delete the collection “{collection.name}” with all its documents? This cannot be undone."
+            return confirmation_page(request, question, collection)
         deletion.delete_collection(collection)
         messages.success(request, f"Collection “{collection.name}” deleted.")
         if self.requested_part() is not None:

@@ -94,25 +94,17 @@ def best_chunks(scope: Scope, query: QueryTerms, count: int) -> dict[int, float]
         return {}
     in_scope, scope_values = scope.condition("words.version_id")
     if scope.chunks is not None and scope.chunks <= MAX_FILTERED_CHUNKS:
-        terms = [word.term for word in known]
-        condition = f"{in_scope} AND words.terms && %s::bigint[]"
-        return _fetch_own_scores(
-            scope, BEST_CHUNKS_SQL.format(condition=condition), [query.vector(), *scope_values, terms, count]
-        )
-    share = 1.0 if scope.chunks is None else scope.chunks / max(1, query.chunks)
-    plan = plan_retrieval(known, query.chunks, int(MAX_CANDIDATES / max(share, 0.1)))
+        plan = RetrievalPlan(any_of=tuple([word.term for word in known]), max_chunks=scope.chunks)
+    else:
+        share = 1.0 if scope.chunks is None else scope.chunks / max(1, query.chunks)
+        plan = plan_retrieval(known, query.chunks, int(MAX_CANDIDATES / max(share, 0.1)))
     has_words, values = plan.condition()
-    condition = f"{has_words} AND {in_scope}"
     if min(plan.max_chunks, query.chunks) > MAX_SCORED_CHUNKS:
-        parameters = [*values, *scope_values, query.vector(), count]
-        return _fetch_own_scores(scope, BEST_OF_MANY_SQL.format(condition=condition), parameters)
-    return _fetch_own_scores(
-        scope, BEST_CHUNKS_SQL.format(condition=condition), [query.vector(), *values, *scope_values, count]
-    )
-
-
-def _fetch_own_scores(scope: Scope, statement: str, values: list[Any]) -> dict[int, float]:
-    return dict(fetch_rows(OWN_COLLECTION_SQL.format(best=statement), [*values, scope.collection.pk]))
+        statement, parameters = BEST_OF_MANY_SQL, [*values, *scope_values, query.vector(), count]
+    else:
+        statement, parameters = BEST_CHUNKS_SQL, [query.vector(), *values, *scope_values, count]
+    statement = OWN_COLLECTION_SQL.format(best=statement.format(condition=f"{has_words} AND {in_scope}"))
+    return dict(fetch_rows(statement, [*parameters, scope.collection.pk]))
 
 
 def fetch_scores(chunk_ids: Iterable[int], query: QueryTerms) -> dict[int, float]:

@@ -37,7 +37,7 @@ POSITIONS_SQL = """
 class Hit:
     """A passage that was found; `scores` are its cosine and its BM25, None where that was not looked at."""
 
-    # The columns of ROWS, in their order. The ids and the generation are for links, not part of the answer.
+    # The columns of CHUNKS_SQL, in their order. The ids and the generation are for links, not part of the answer.
     collection_id: str
     collection_name: str
     configuration: str

@@ -5,9 +5,8 @@ collections: chunks of others would take places among the nearest, and a search 
 """
 
 import time
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import sql
 
@@ -51,8 +50,7 @@ EXISTING_INDEXES_SQL = """
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedSpace:
+class IndexedSpace(NamedTuple):
     collection_id: str
     space_id: int
     dimensions: int
@@ -145,8 +143,7 @@ def clear_cache() -> None:
 
 def _indexed_spaces(cursor: Any) -> list[IndexedSpace]:
     cursor.execute(SPACE_SIZES_SQL)
-    names = ("collection_id", "space_id", "dimensions", "is_searched", "chunks")
-    return [IndexedSpace(**dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
+    return [IndexedSpace(*row) for row in cursor.fetchall()]
 
 
 def _is_filled(cursor: Any, space: IndexedSpace) -> bool:

@@ -12,7 +12,7 @@ from collections_app import embed, extract
 from collections_app.documents import deletion
 from collections_app.embed.spaces import circuit_breaker
 from collections_app.extract import child_process
-from collections_app.ingest import publishing, steps, time_budget, worker
+from collections_app.ingest import steps, worker
 from collections_app.models import Chunk, Collection, Document, EmbeddingSpace, ExtractedText, Version
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases
@@ -116,7 +116,7 @@ class TestSteps:
     def test_long_text_is_split_by_the_worker(
         self, collection: Collection, loaded: Loaded, monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.setattr(time_budget, "LONG_TEXT_CHARACTERS", 1000)
+        monkeypatch.setattr(steps, "LONG_TEXT_CHARACTERS", 1000)
         version = loaded(text(40))
         assert (version.state, version.lease_token, version.attempt, version.error) == ("splitting", None, 0, "")
         assert work() == 1
@@ -130,7 +130,7 @@ class TestSteps:
         self, collection: Collection, loaded: Loaded, monkeypatch: pytest.MonkeyPatch, new: str
     ):
         old = loaded(text(40), doc_id="x")
-        monkeypatch.setattr(time_budget, "LONG_TEXT_CHARACTERS", 1000)
+        monkeypatch.setattr(steps, "LONG_TEXT_CHARACTERS", 1000)
         version = loaded(new, doc_id="x", on_duplicate="replace")
         assert (version.lease_token, version.attempt, version.error) == (None, 0, "")
         assert Version.objects.get(is_searched=True) == old
@@ -144,7 +144,7 @@ class TestFinalStates:
     def test_document_without_text_is_empty(self, collection: Collection, data: bytes):
         version = worker.process_in_request(accept(collection, data, takes_lease=True))
         assert (version.state, version.is_searched, version.chunks_count) == ("empty", True, 0)
-        assert version.warnings == [publishing.NO_TEXT_WARNING]
+        assert version.warnings == [steps.NO_TEXT_WARNING]
 
     def test_unreadable_file_fails_permanently(self, collection: Collection):
         version = worker.process_in_request(accept(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True))
@@ -304,7 +304,7 @@ class TestProvider:
         steps.STEPS[version.state](version, 60)
         Collection.objects.update(space=space_without_provider())
         version = leases.leased_version(version.pk, version.lease_token)  # type: ignore[arg-type]
-        assert not publishing.publish_version(version, VersionState.READY)
+        assert not steps.publish_version(version, VersionState.READY)
         assert not Version.objects.get().is_searched
 
 

@@ -6,7 +6,7 @@ import unicodedata
 from collections import Counter
 from encodings.aliases import aliases
 
-from charset_normalizer import CharsetMatch, from_bytes
+from charset_normalizer import from_bytes
 
 # UTF-32 first: its byte order mark begins with that of UTF-16.
 BYTE_ORDER_MARKS = (
@@ -127,18 +127,12 @@ def guess_and_decode(data: bytes, is_cut: bool) -> str:
         raise NotText
     best = matches[0]
     equal = [match for match in matches if (match.chaos, match.coherence) == (best.chaos, best.coherence)]
-    for encoding in sorted(
-        {name for match in equal for name in equivalent_encodings(match)}, key=COMMON_ENCODINGS.index
-    ):
+    names = {name for match in equal for name in (match.encoding, *match.could_be_from_charset)}
+    for encoding in sorted(names.intersection(COMMON_ENCODINGS), key=COMMON_ENCODINGS.index):
         text = try_decode(data, encoding, is_cut)
         if text is not None and is_text(text):
             return text
     raise NotText
-
-
-def equivalent_encodings(match: CharsetMatch) -> list[str]:
-    """The encodings in which the sample is the same text."""
-    return [name for name in {match.encoding, *match.could_be_from_charset} if name in COMMON_ENCODINGS]
 
 
 def cut_sample(data: bytes) -> bytes:
