@@ -108,7 +108,7 @@ class TestPurge:
         loaded("Another.", into=other, doc_id="y")
         Version.objects.update(is_searched=False)  # as long ones are taken from searches
         with another_connection() as link, link.transaction(), connection.cursor() as cursor:
-            link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion._term_counts_key(collection.pk)])
+            link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion.advisory_lock_key(f"words {collection.pk}")])
             cursor.execute("SET lock_timeout = '200ms'")
             assert not purge()
             cursor.execute("RESET lock_timeout")
@@ -122,7 +122,7 @@ class TestPurge:
         loaded("Another.", doc_id="kept")
         loaded("The same words.", doc_id="x")
         with another_connection() as link, link.transaction(), connection.cursor() as cursor:
-            link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion._term_counts_key(collection.pk)])
+            link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion.advisory_lock_key(f"words {collection.pk}")])
             cursor.execute("SET lock_timeout = '200ms'")
             assert deletion.delete_document(collection, "x") == 1
             cursor.execute("RESET lock_timeout")
