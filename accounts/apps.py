@@ -1,15 +1,7 @@
 """The app of users, roles and credentials."""
 
-from typing import Any
-
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
-
-
-def after_migrate(**_: Any) -> None:
-    from accounts import roles
-
-    roles.create_shipped_roles()
 
 
 class AccountsConfig(AppConfig):
@@ -17,7 +9,7 @@ class AccountsConfig(AppConfig):
     verbose_name = "People and access"
 
     def ready(self) -> None:
-        from accounts import signals
+        from accounts import roles, signals
 
         signals.connect_receivers()
-        post_migrate.connect(after_migrate, sender=self)
+        post_migrate.connect(roles.create_shipped_roles, sender=self)

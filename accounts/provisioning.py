@@ -11,7 +11,7 @@ from django.db.models.functions import Lower
 from accounts import roles
 from accounts.models import Role, User, UserRole
 from accounts.normalisation import composed
-from accounts.privileges.last_admin import NoAdminLeft, ensure_admin_remains
+from accounts.privileges import NoAdminLeft, ensure_admin_remains
 from system import properties
 
 # Logins that no provider account may have or resemble.

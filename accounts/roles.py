@@ -52,11 +52,6 @@ def closure(role_ids: Collection[str]) -> frozenset[str]:
     return _fetch_values(CLOSURE_SQL, list(role_ids)) if role_ids else frozenset()
 
 
-def contained_ids(role_id: str) -> frozenset[str]:
-    """Ids of this role and of all roles that it contains, directly or indirectly."""
-    return _fetch_values(CLOSURE_SQL.replace("role.name", "role.sys_id"), [role_id])
-
-
 def containing_ids(role_id: str) -> frozenset[str]:
     """Ids of this role and of all roles that contain it, directly or indirectly."""
     return _fetch_values(CONTAINING_ROLES_SQL, role_id)
@@ -66,7 +61,7 @@ def _fetch_values(sql: str, parameter: str | list[str]) -> frozenset[str]:
     return frozenset(value for (value,) in fetch_rows(sql, [parameter]))
 
 
-def create_shipped_roles() -> None:
+def create_shipped_roles(**_: Any) -> None:
     """Creates the shipped roles that are missing; keeps what an administrator changed."""
     role: Any = apps.get_model("accounts", "Role")
     existing = set(role.objects.values_list("name", flat=True))

@@ -9,8 +9,10 @@ class SsoConfig(AppConfig):
 
     def ready(self) -> None:
         from sso import signals
-        from sso.connections import saving
+        from sso.connections.saving import ConnectionSaver
         from sso.http import logout, views  # noqa: F401  (these register hooks)
+        from sso.models import OidcSetting
+        from system.records import savers
 
-        saving.register_saver()
+        savers.register(OidcSetting, ConnectionSaver())
         signals.connect_receivers()

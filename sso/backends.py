@@ -18,7 +18,7 @@ from sso.connections import certificate_updates
 from sso.connections.library_settings import ConnectionSettings
 from sso.models import OidcSetting
 from sso.provider import discovery, token_client
-from sso.provider.discovery import Endpoints, EndpointsNotFound
+from sso.provider.discovery import Endpoints
 from sso.provider.token_client import Tokens
 from sso.provisioning import sign_in
 from sso.provisioning.sign_in import AccountProvisioning, SignInResult
@@ -65,7 +65,10 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         if request is None or response is None:
             return None
         self.request, self.response, self.access_token = cast(OidcRequest, request), response, response.access_token
-        self.endpoints = resolve_attempt_endpoints(response)
+        self.endpoints = discovery.ensure_endpoints(response.setting, response.deadline)
+        if self.endpoints.issuer != response.attempt.issuer:
+            detail = "The connection was changed to another provider during the sign-in."
+            raise SignInRefused(Refusal.NOT_AVAILABLE, detail)
         self.use_connection(response.setting, self.endpoints)
         attempt = response.attempt
         if attempt.kind == CODE_FLOW:
@@ -149,21 +152,6 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
 
     def get_user(self, user_id: Any) -> User | None:
         return User.objects.filter(pk=user_id, active=True).first()
-
-
-def resolve_attempt_endpoints(response: AuthorizationResponse) -> Endpoints:
-    """The provider's endpoints, if it is still the provider that the attempt was started with."""
-    endpoints = resolve_endpoints(response.setting, response.deadline)
-    if endpoints.issuer != response.attempt.issuer:
-        raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was changed to another provider during the sign-in.")
-    return endpoints
-
-
-def resolve_endpoints(setting: OidcSetting, deadline: Deadline) -> Endpoints:
-    try:
-        return discovery.ensure_endpoints(setting, deadline)
-    except EndpointsNotFound as error:
-        raise SignInRefused(Refusal.PROVIDER_UNRESOLVED, error.message) from None
 
 
 def check_with_keys(

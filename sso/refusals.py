@@ -208,18 +208,9 @@ class SignInRefused(Exception):
         super().__init__(refusal, detail)
         self.refusal = refusal
         self.detail = detail
-
-    @property
-    def code(self) -> str:
-        return self.refusal.code
-
-    @property
-    def status(self) -> int:
-        return self.refusal.status
-
-    @property
-    def message(self) -> str:
-        return self.refusal.message
+        self.code = refusal.code
+        self.status = refusal.status
+        self.message = refusal.message
 
     @property
     def is_about_user(self) -> bool:

@@ -63,9 +63,9 @@ def store_attempt(request: HttpRequest, state: str, attempt: Attempt) -> None:
         data[ATTEMPTS_KEY] = {name: asdict(attempts[name]) for name in newest} | {state: asdict(attempt)}
 
 
-def peek_attempt(request: HttpRequest, state: str) -> Attempt:
-    """The attempt of this state, which stays stored."""
-    attempt = read_attempts(request.session).get(state)
+def find_attempt(data: Any, state: str) -> Attempt:
+    """The attempt of this state in the data of a session; it stays stored."""
+    attempt = read_attempts(data).get(state)
     if attempt is None:
         raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no sign-in attempt with this state.")
     return attempt
@@ -74,11 +74,8 @@ def peek_attempt(request: HttpRequest, state: str) -> Attempt:
 def take_attempt(request: HttpRequest, state: str) -> Attempt:
     """Remove and return the attempt of this state; the removal is saved before the provider is called."""
     with lock_session(request, may_create=False) as data:
-        attempt = read_attempts(data).get(state)
-        if attempt is not None:
-            del data[ATTEMPTS_KEY][state]
-    if attempt is None:
-        raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no sign-in attempt with this state.")
+        attempt = find_attempt(data, state)
+        del data[ATTEMPTS_KEY][state]
     if attempt.is_expired:
         raise SignInRefused(Refusal.STATE_EXPIRED)
     return attempt

@@ -4,11 +4,12 @@ from typing import Any
 
 from django.db.models.signals import post_delete, pre_delete
 
-from sso.models import OidcSetting, activation
+from sso.models import OidcSetting
+from sso.models.oidc_settings import set_welcome_page
 
 
 def lock_for_change(sender: Any, instance: Any, **_: Any) -> None:
-    activation.lock_for_change()
+    OidcSetting.lock_for_change()
     # As it is stored: it may have been changed after this object was read.
     instance.before_deletion = OidcSetting.objects.filter(pk=instance.pk).first()
 
@@ -16,7 +17,8 @@ def lock_for_change(sender: Any, instance: Any, **_: Any) -> None:
 def clean_up_connection(sender: Any, instance: Any, **_: Any) -> None:
     before = instance.before_deletion
     if before is not None:
-        activation.clear_welcome_page(before)
+        if before.active:  # chosen: deleting the active record has the effect of clearing Active
+            set_welcome_page("")
         before.remove_unused_keys()
 
 

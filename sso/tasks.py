@@ -20,11 +20,10 @@ def refresh_daily() -> None:
     if setting is None:
         return
     discovery.rediscover(setting)
-    endpoints = setting.endpoints
-    if endpoints is None:
+    if setting.endpoints is None:
         return
     try:
-        certificate_updates.refresh_certificates(*setting.pair, endpoints.jwks, reason=certificate_updates.REASON_DAILY)
+        certificate_updates.refresh_certificates(setting, reason=certificate_updates.REASON_DAILY)
     except certificate_updates.CertificateUpdateFailed:
         pass  # logged there, and shown on the form and the dashboard
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.db import models
 from django.http import HttpRequest
 
-from accounts.privileges.last_admin import ensure_admin_remains, has_admin
+from accounts.privileges import ensure_admin_remains, has_admin
 from system.admin_site.site import TrackedAdmin
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib.auth.backends import BaseBackend
 from django.http import HttpRequest, QueryDict
+from drf_spectacular import authentication as openapi
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import AuthenticationFailed, Throttled
@@ -105,12 +106,9 @@ class PasswordBackend(BaseBackend):
         return User.objects.filter(pk=user_id, active=True).first()
 
 
-class BasicScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = BasicAuthentication
+class BasicScheme(openapi.BasicScheme):  # type: ignore[no-untyped-call]
+    target_class: Any = BasicAuthentication
     name = "password"
-
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "basic"}
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -121,9 +119,6 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
         return {"type": "http", "scheme": "bearer", "bearerFormat": "access key (sb_…)"}
 
 
-class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = BrowserSessionAuthentication
+class SessionScheme(openapi.SessionScheme):  # type: ignore[no-untyped-call]
+    target_class: Any = BrowserSessionAuthentication
     name = "session"
-
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "apiKey", "in": "cookie", "name": "servicebase_session"}

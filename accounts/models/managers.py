@@ -23,12 +23,6 @@ class UserManager(BaseUserManager["User"]):
         user.save()
         return user
 
-    def get_by_natural_key(self, username: str | None) -> User:
-        user = self.with_exact_login(username or "")
-        if user is None:
-            raise self.model.DoesNotExist
-        return user
-
     def with_exact_login(self, login: str) -> User | None:
         """The user with exactly this login, as sent or normalized."""
         spellings = dict.fromkeys((login, composed(login)))
@@ -65,5 +59,5 @@ class UserManager(BaseUserManager["User"]):
 
 
 def _similarity_key_sql(text: Any) -> Lower:
-    """`normalisation.bare` in SQL, except for rare kinds of spaces."""
+    """`similarity_key` in SQL, except for rare kinds of spaces."""
     return Lower(Func(text, models.Value(r"\s"), models.Value(""), models.Value("g"), function="regexp_replace"))

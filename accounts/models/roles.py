@@ -38,9 +38,7 @@ class Role(Record):
         self._check_name()
         existing = set(Role.objects.filter(sys_id__in=self.contains).values_list("sys_id", flat=True))
         self.contains = [sys_id for sys_id in dict.fromkeys(self.contains) if sys_id in existing]
-        if self.is_new:
-            return
-        if any(self.pk in roles.contained_ids(sys_id) for sys_id in self.contains):
+        if not self.is_new and not roles.containing_ids(self.pk).isdisjoint(self.contains):
             raise ValidationError({"contains": "A role cannot contain itself, directly or through other roles."})
 
     def save(self, *args: Any, **options: Any) -> None:

@@ -1,6 +1,7 @@
 """Sessions, stored under a hash of their cookie with user, address and browser."""
 
 import hashlib
+import re
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -11,13 +12,33 @@ from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessio
 from django.db import models
 from django.utils import timezone
 
-from accounts.models.browsers import describe_user_agent
-
 ADDRESS_KEY = "signed_in_from"
 BROWSER_KEY = "signed_in_with"
 PROVIDER_SESSION_KEY = "provider_session"
 # Anybody can begin as many of these as they like; it outlasts an attempt to sign in.
 ANONYMOUS_LIFETIME = timedelta(minutes=15)
+
+# The first match counts: most browsers also send the names that follow theirs here.
+BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser/", "Samsung Internet"),
+    ("Firefox/", "Firefox"),
+    ("FxiOS/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("CriOS/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+OPERATING_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("CrOS", "ChromeOS"),
+    ("Macintosh", "macOS"),
+    ("Linux", "Linux"),
+)
+PROGRAM_PATTERN = re.compile(r"[A-Za-z][\w .-]{0,40}")
 
 
 def hash_key(session_key: str) -> str:
@@ -96,3 +117,22 @@ def anonymous_expiry() -> datetime:
 def stored_session_key(store: Any) -> str:
     """The key under which the database stores this session."""
     return hash_key(store.session_key or "")
+
+
+def describe_user_agent(user_agent: str) -> str:
+    """The browser and system of a User-Agent header: a guess to recognize a session by, not to decide by.
+
+    >>> describe_user_agent("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/126.0 Safari/537.36 Edg/126.0")
+    'Edge on Windows'
+    >>> describe_user_agent("Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0")
+    'Firefox on Linux'
+    >>> describe_user_agent("curl/8.5.0")
+    'curl'
+    """
+    browser = next((name for mark, name in BROWSERS if mark in user_agent), "")
+    system = next((name for mark, name in OPERATING_SYSTEMS if mark in user_agent), "")
+    if browser:
+        return f"{browser} on {system}" if system else browser
+    program = PROGRAM_PATTERN.match(user_agent)
+    is_program = program is not None and not user_agent.startswith("Mozilla/")
+    return program.group().strip() if program is not None and is_program else "Unknown browser"

@@ -70,7 +70,6 @@ class User(Record, SlowCaller, AbstractBaseUser):
 
     USERNAME_FIELD = "login"
     EMAIL_FIELD = "email"
-    REQUIRED_FIELDS = []
 
     class Meta(Record.Meta):
         db_table = "user"
@@ -163,9 +162,6 @@ class User(Record, SlowCaller, AbstractBaseUser):
 
     def has_perm(self, perm: str, obj: Any = None) -> bool:
         return self.has_module_perms(perm.partition(".")[0])
-
-    def has_perms(self, perms: Collection[str], obj: Any = None) -> bool:
-        return all(self.has_perm(perm, obj) for perm in perms)
 
     def has_module_perms(self, app_label: str) -> bool:
         return self.active and self.has_role(roles.AREA_ROLES.get(app_label, roles.ADMIN))

@@ -140,5 +140,4 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def changed_columns(self) -> list[str]:
         """Only these are saved, so that changes by other users are kept."""
-        changed = {"client_secret" if name == "forget_secret" else name for name in self.changed_data}
-        return sorted(changed)
+        return sorted({"client_secret" if name == "forget_secret" else name for name in self.changed_data})

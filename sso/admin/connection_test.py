@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sso.admin import connection_warnings
-from sso.connections import approval
+from sso.connections import saving
 from sso.connections.certificate_updates import format_counts
 from sso.models import IdpCertificate, OidcSetting
 from sso.models.provider_state import INTERNAL_COLUMNS
@@ -56,16 +57,24 @@ def _report(setting: OidcSetting, callback: str, deadline: Deadline) -> TestRepo
         endpoints = discovery.discover(*setting.pair, discovery.provider_policy(), deadline)
     except discovery.EndpointsNotFound as error:
         requests = tuple((f"Request {number}", url) for number, url in enumerate(error.requested_urls, 1))
-        notes = tuple(_offline_warnings(setting, callback))
-        return TestReport(f"The provider was not found. {error.message}", False, requests, notes)
+        warnings = [*connection_warnings.redirect_uri_warnings(setting, callback)]
+        if connection_warnings.blocks_all_sign_ins(setting):
+            warnings.append(connection_warnings.NOBODY_CAN_SIGN_IN)
+        return TestReport(f"The provider was not found. {error.message}", False, requests, tuple(warnings))
     facts = [(name.replace("_", " "), url or "none") for name, url in endpoints.urls.items()]
     facts.append(("algorithms", ", ".join(endpoints.algorithms) or "not advertised"))
     stored = setting.stored()
-    risky_change = _risky_change(setting, stored, endpoints)
-    notes = (f"{risky_change} If this is correct, select Adopt discovered endpoints.",) if risky_change else ()
-    versions = _save_endpoints(setting, stored, endpoints) if not risky_change else ("", "")
-    if versions[0] != versions[1]:
-        notes = ("The stored endpoints were updated.",)
+    stored_for_pair = stored if stored is not None and stored.pair == setting.pair else None
+    known = stored_for_pair.endpoints if stored_for_pair is not None else None
+    risky_change = endpoints.risky_change_since(known) if known is not None else ""
+    notes: list[str] = []
+    versions = ("", "")
+    if risky_change:
+        notes.append(f"{risky_change} If this is correct, select Adopt discovered endpoints.")
+    elif stored_for_pair is not None:
+        versions = _save_endpoints(stored_for_pair, endpoints)
+        if versions[0] != versions[1]:
+            notes.append("The stored endpoints were updated.")
     unusable = ""
     try:
         keys = key_sets.fetch_key_set(endpoints.jwks, discovery.provider_policy(), deadline)
@@ -73,16 +82,16 @@ def _report(setting: OidcSetting, callback: str, deadline: Deadline) -> TestRepo
         unusable = f"The provider was found, but its keys cannot be used. {error}"
     else:
         facts += _key_facts(keys)
-        notes = (*notes, *_certificate_warnings(keys, setting))
+        notes += _certificate_warnings(keys, setting)
     if connection_warnings.has_callback_path(setting, callback):
-        notes = (*notes, *connection_warnings.redirect_uri_warnings(setting, callback))
+        notes += connection_warnings.redirect_uri_warnings(setting, callback)
     may_send_secret = _may_send_secret(setting, stored, risky_change)
     client = client_check.check_client(setting, endpoints, deadline, may_send_secret=may_send_secret)
     problems = (*_configuration_problems(setting, callback, endpoints), *client.problems)
     title = unusable or _title(problems, client)
-    notes = (*problems, *notes, *client.unchecked)
+    notes = [*problems, *notes, *client.unchecked]
     return TestReport(
-        title, not (unusable or problems), tuple(facts), notes, may_adopt=bool(risky_change), versions=versions
+        title, not (unusable or problems), tuple(facts), tuple(notes), may_adopt=bool(risky_change), versions=versions
     )
 
 
@@ -106,20 +115,11 @@ def _certificate_warnings(keys: key_sets.KeySet, setting: OidcSetting) -> Iterat
         yield "The stored certificates differ from the provider's current keys. Use Update certificates."
 
 
-def _save_endpoints(
-    setting: OidcSetting, stored: OidcSetting | None, endpoints: discovery.Endpoints
-) -> tuple[str, str]:
+def _save_endpoints(stored: OidcSetting, endpoints: discovery.Endpoints) -> tuple[str, str]:
     """Store what the daily task would store: sign-ins should not use endpoints that the test has shown to be old."""
-    if stored is None or stored.pair != setting.pair:
-        return ("", "")
     tested_version = str(stored.sys_version)
     is_stored = stored.store_endpoints(endpoints)  # sets the new version
     return (tested_version, str(stored.sys_version)) if is_stored else ("", "")
-
-
-def _risky_change(setting: OidcSetting, stored: OidcSetting | None, endpoints: discovery.Endpoints) -> str:
-    known = stored.endpoints if stored is not None and stored.pair == setting.pair else None
-    return endpoints.risky_change_since(known) if known is not None else ""
 
 
 def _may_send_secret(setting: OidcSetting, stored: OidcSetting | None, risky_change: str) -> bool:
@@ -127,13 +127,6 @@ def _may_send_secret(setting: OidcSetting, stored: OidcSetting | None, risky_cha
     is_typed = stored is None or setting.client_secret != stored.client_secret
     is_same_server = stored is not None and stored.pair == setting.pair and not risky_change
     return is_typed or is_same_server or not setting.client_secret
-
-
-def _offline_warnings(setting: OidcSetting, callback: str) -> Iterator[str]:
-    """What can be said without the provider."""
-    yield from connection_warnings.redirect_uri_warnings(setting, callback)
-    if connection_warnings.blocks_all_sign_ins(setting):
-        yield connection_warnings.NOBODY_CAN_SIGN_IN
 
 
 def _configuration_problems(setting: OidcSetting, callback: str, endpoints: discovery.Endpoints) -> Iterator[str]:
@@ -148,19 +141,18 @@ def _configuration_problems(setting: OidcSetting, callback: str, endpoints: disc
 def try_script(setting: OidcSetting, claims_text: str) -> TestReport:
     """Run the script in the form on the pasted claims or, without any, on those of the last sign-in."""
     stored = setting.stored()
+    claims: Any = stored.last_sign_in_claims if stored is not None else None
     if claims_text.strip():
         try:
             claims = parse_json(claims_text.encode(errors="surrogatepass")[: MAX_CLAIMS_LENGTH + 1])
         except OutboundError:
-            return TestReport("The claims must be a JSON object.", False)
-    else:
-        claims = stored.last_sign_in_claims if stored is not None else None
-        if claims is None:
-            return TestReport("There are no claims from an earlier sign-in. Enter claims to try.", False)
+            claims = None
+    elif claims is None:
+        return TestReport("There are no claims from an earlier sign-in. Enter claims to try.", False)
     if not isinstance(claims, dict):
         return TestReport("The claims must be a JSON object.", False)
     trial = copy(setting)  # the form shows the original again
-    trial.needs_approval = approval.is_approval_due(stored, setting)
+    trial.needs_approval = saving.is_approval_due(stored, setting)
     warnings = (connection_warnings.APPROVAL_AFTER_SAVE,) if trial.needs_approval and not setting.needs_approval else ()
     return _preview_report(sign_in.preview_sign_in(trial, trial.script, claims), warnings)
 

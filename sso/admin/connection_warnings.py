@@ -6,18 +6,13 @@ from urllib.parse import urlsplit
 
 from django.db.models import Q
 
-from accounts import roles
+from accounts import privileges, roles
 from accounts.models import User
-from accounts.privileges import privilege_guard
 from sso.models import CertificatePair, OidcSetting
 from sso.provider.discovery import SIGNING_ALGORITHMS
 from system import encryption, properties
 from system.admin_site.name_lists import summarize_names
 
-APPROVAL_REQUIRED = (
-    "This connection was changed by a user without the role admin. Until an administrator approves it, users with "
-    "protected roles such as admin cannot sign in through it. All other users can."
-)
 APPROVAL_AFTER_SAVE = (
     "If you save this form, an administrator must approve the connection. Until then users with protected roles cannot "
     "sign in through it. This test takes that into account."
@@ -33,11 +28,6 @@ LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 MAX_NAMES = 5
 # Certificates are refreshed daily.
 MAX_CERTIFICATE_AGE = timedelta(days=2)
-UNLINKED_ACCOUNTS = (
-    "Users are matched by Login, and these accounts with protected roles are not linked to this provider yet: {names}. "
-    "Anyone who can choose one of these names at the provider can sign in as that user. Link these accounts first, or "
-    "set User field to Email."
-)
 ENTER_SECRET_AGAIN = "Enter the client secret again before you save. It is never sent back to the browser."
 SECRET_REMOVED = "The client secret was removed because URL IdP or Realm changed. Enter the secret for this provider."
 
@@ -45,8 +35,6 @@ ACTIVE_DELETION = (
     "This connection is active. If you delete it, users must sign in with a password, and users without a password "
     "cannot sign in."
 )
-SAME_NAME = "Another connection is also called “{name}”. Rename one of them to tell them apart."
-SAME_CLIENT = "These connections use the same provider and client ID: {names}. Delete those that are not needed."
 UNSAVED = "The test used the values on this page, which have not been saved."
 UNSAVED_IN_USE = f"{UNSAVED} Sign-ins still use the saved settings."
 TEST_RECOMMENDED = "Saved. Use Test connection to check that the provider accepts these settings."
@@ -55,7 +43,10 @@ TEST_RECOMMENDED = "Saved. Use Test connection to check that the provider accept
 def find_warnings(setting: OidcSetting, callback: str) -> Iterator[str]:
     """`callback` is the address of our callback view, at the host that the administrator's browser uses."""
     if setting.needs_approval:
-        yield APPROVAL_REQUIRED
+        yield (
+            "This connection was changed by a user without the role admin. Until an administrator approves it, users "
+            "with protected roles such as admin cannot sign in through it. All other users can."
+        )
     if blocks_all_sign_ins(setting):
         yield NOBODY_CAN_SIGN_IN
     if setting.endpoints is None:
@@ -103,11 +94,15 @@ def _login_warnings(setting: OidcSetting) -> Iterator[str]:
     """A login is not a secret, and at many providers users choose or change it themselves."""
     if setting.user_field != setting.UserField.LOGIN:
         return
-    protected_ids = {sys_id for role in privilege_guard.protected_roles() for sys_id in roles.containing_ids(role.pk)}
+    protected_ids = {sys_id for role in privileges.protected_roles() for sys_id in roles.containing_ids(role.pk)}
     holders = User.objects.filter(active=True, grants__role__in=protected_ids)
     unlinked_users = holders.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
     if names := [user.login for user in unlinked_users[: MAX_NAMES + 1]]:
-        yield UNLINKED_ACCOUNTS.format(names=summarize_names(names, MAX_NAMES))
+        yield (
+            "Users are matched by Login, and these accounts with protected roles are not linked to this provider yet: "
+            f"{summarize_names(names, MAX_NAMES)}. Anyone who can choose one of these names at the provider can sign "
+            "in as that user. Link these accounts first, or set User field to Email."
+        )
 
 
 def _secret_warnings(setting: OidcSetting) -> Iterator[str]:
@@ -124,13 +119,14 @@ def _duplicate_warnings(setting: OidcSetting) -> Iterator[str]:
     """Duplicates are allowed, but are usually a mistake."""
     others = OidcSetting.objects.exclude(pk=setting.pk)
     if others.filter(name__iexact=setting.name).exists():
-        yield SAME_NAME.format(name=setting.name)
+        yield f"Another connection is also called “{setting.name}”. Rename one of them to tell them apart."
     is_same_provider = Q(url_idp=setting.url_idp, realm=setting.realm)
     if setting.issuer:
         is_same_provider |= Q(issuer=setting.issuer)
     duplicates = others.filter(is_same_provider, client_id=setting.client_id)
     if names := [other.name for other in duplicates[: MAX_NAMES + 1]]:
-        yield SAME_CLIENT.format(names=summarize_names(names, MAX_NAMES))
+        listed = summarize_names(names, MAX_NAMES)
+        yield f"These connections use the same provider and client ID: {listed}. Delete those that are not needed."
 
 
 def _certificate_warnings(setting: OidcSetting) -> Iterator[str]:

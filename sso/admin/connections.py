@@ -33,13 +33,12 @@ def update_certificates(request: HttpRequest, setting: OidcSetting) -> None:
     with request_slots.request_slot():
         if setting.endpoints is None:
             discovery.rediscover(setting, deadline=deadline)
-        endpoints = setting.endpoints
-        if endpoints is None:
+        if setting.endpoints is None:
             messages.error(request, f"{certificate_updates.UPDATE_FAILED} {setting.resolve_error or NO_PROVIDER}")
             return
         try:
             outcome = certificate_updates.refresh_certificates(
-                *setting.pair, endpoints.jwks, reason=certificate_updates.REASON_FORM, deadline=deadline
+                setting, reason=certificate_updates.REASON_FORM, deadline=deadline
             )
         except certificate_updates.CertificateUpdateFailed as error:
             messages.error(request, str(error))

@@ -9,15 +9,6 @@ from system import admin, properties
 from system.admin_site.name_lists import summarize_names
 from system.models import Property
 
-ACCOUNT_RECREATION = (
-    "The connection “{name}” creates missing accounts (Enable user creation). The next sign-in of {logins_text} would "
-    "create a new one. To block a user, clear Active instead of deleting the user."
-)
-WELCOME_PAGE_CHANGE = (
-    "The active connection “{name}” had set this to its Redirect URI, {redirect_uri}. Visitors of / no longer go to "
-    "the provider. The next save of the connection sets it again."
-)
-
 
 @user_pages.DELETION_WARNINGS.register
 def warn_about_recreation(users: Iterable[User]) -> Iterable[str]:
@@ -27,11 +18,18 @@ def warn_about_recreation(users: Iterable[User]) -> Iterable[str]:
     links = IdentityLink.objects.filter(user__in=[user.pk for user in users], issuer=setting.issuer)
     logins = list(links.order_by("user__login").values_list("user__login", flat=True)[: user_pages.MAX_NAMES + 1])
     if logins:
-        yield ACCOUNT_RECREATION.format(name=setting.name, logins_text=summarize_names(logins, user_pages.MAX_NAMES))
+        yield (
+            f"The connection “{setting.name}” creates missing accounts (Enable user creation). The next sign-in of "
+            f"{summarize_names(logins, user_pages.MAX_NAMES)} would create a new one. To block a user, clear Active "
+            "instead of deleting the user."
+        )
 
 
 @admin.PROPERTY_WARNINGS.register
 def warn_about_welcome_page(saved_property: Property) -> Iterable[str]:
     setting = OidcSetting.get_active() if saved_property.name == properties.WELCOME_PAGE.name else None
     if setting is not None and saved_property.value != setting.redirect_uri:
-        yield WELCOME_PAGE_CHANGE.format(name=setting.name, redirect_uri=setting.redirect_uri)
+        yield (
+            f"The active connection “{setting.name}” had set this to its Redirect URI, {setting.redirect_uri}. "
+            "Visitors of / no longer go to the provider. The next save of the connection sets it again."
+        )

@@ -54,15 +54,13 @@ class LinkAdmin(ReadOnlyAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         to_delete, model_count, perms_needed, protected = super().get_deleted_objects(objs, request)
-        kept_links = [f"{link} (protected role: only administrators can reset it)" for link in self._locked_links(objs)]
+        note = "protected role: only administrators can reset it"
+        kept_links = [f"{link} ({note})" for link in objs if not may_reset(link)]
         return to_delete, model_count, set() if kept_links else perms_needed, [*protected, *kept_links]
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[IdentityLink]) -> None:
         for link in queryset:
             link.delete()
-
-    def _locked_links(self, links: Any) -> list[IdentityLink]:
-        return [link for link in links if not may_reset(link)]
 
 
 @admin.register(SignIn)

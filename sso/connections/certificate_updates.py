@@ -7,7 +7,7 @@ from the response are removed and recorded in the Record Deletion Log." An unusa
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -74,22 +74,19 @@ def signing_keys(setting: OidcSetting) -> list[dict[str, Any]]:
     return [{**row.json, "kid": row.kid} for row in IdpCertificate.of_pair(*setting.pair)]
 
 
-def refresh_certificates(
-    url_idp: str, realm: str, jwks_uri: str, *, reason: str, deadline: Deadline | None = None
-) -> UpdateOutcome:
+def refresh_certificates(setting: OidcSetting, *, reason: str, deadline: Deadline | None = None) -> UpdateOutcome:
     """Fetch the provider's keys and update the stored ones; raises `CertificateUpdateFailed`."""
-    number = _draw_number(url_idp, realm)
+    log = logger.bind(url_idp=setting.url_idp, realm=setting.realm, reason=reason)
+    number = _draw_number(*setting.pair)
     try:
-        published = key_sets.fetch_key_set(jwks_uri, provider_policy(), deadline)
+        published = key_sets.fetch_key_set(setting.jwks_uri, provider_policy(), deadline)
     except UnusableKeySet as error:
-        _record_failure(url_idp, realm, str(error))
-        logger.warning("certificate_update_failed", url_idp=url_idp, realm=realm, reason=reason, what=str(error))
+        pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm)
+        pair.update(failure=str(error), answered_at=Now())
+        log.warning("certificate_update_failed", what=str(error))
         raise CertificateUpdateFailed(str(error)) from None
-    outcome = _apply_key_set(url_idp, realm, published, number)
-    logger.info(
-        "certificates_updated", url_idp=url_idp, realm=realm, reason=reason,
-        added=outcome.added, removed=outcome.removed,
-    )  # fmt: skip
+    outcome = _apply_key_set(*setting.pair, published, number)
+    log.info("certificates_updated", added=outcome.added, removed=outcome.removed)
     return outcome
 
 
@@ -101,15 +98,14 @@ def refresh_for_unknown_kid(
     "A pair with no stored key is fetched at once; otherwise an unknown kid fetches at most once per 30 s." Anybody can
     send a token that answers no attempt of ours: for such tokens the limit always applies, and nothing waits.
     """
-    endpoints = setting.endpoints
-    if endpoints is None:
+    if setting.endpoints is None:
         return False
     pair, _ = CertificatePair.objects.get_or_create(url_idp=setting.url_idp, realm=setting.realm)
     is_rate_limited = is_unsolicited or IdpCertificate.of_pair(*setting.pair).exists()
     if is_rate_limited and not _claim_request(pair):
         return not is_unsolicited and _wait_for_other_request(pair, deadline or Deadline.after(MAX_WAIT_S))
     try:
-        refresh_certificates(*setting.pair, endpoints.jwks, reason=REASON_SIGN_IN, deadline=deadline)
+        refresh_certificates(setting, reason=REASON_SIGN_IN, deadline=deadline)
     except CertificateUpdateFailed:
         return False
     return True
@@ -155,10 +151,6 @@ def _draw_number(url_idp: str, realm: str) -> int:
     return pair.last_drawn
 
 
-def _record_failure(url_idp: str, realm: str, reason: str) -> None:
-    CertificatePair.objects.filter(url_idp=url_idp, realm=realm).update(failure=reason, answered_at=Now())
-
-
 def _apply_key_set(url_idp: str, realm: str, published: KeySet, number: int) -> UpdateOutcome:
     with transaction.atomic():
         pair = CertificatePair.get_locked(url_idp, realm)
@@ -188,17 +180,16 @@ def _update_keys(url_idp: str, realm: str, stored: Mapping[str, IdpCertificate],
     return UpdateOutcome(len(new_kids), len(remaining), len(absent_kids), published.ignored_keys, warnings)
 
 
-def _changed_key_warnings(remaining: Mapping[str, IdpCertificate], published: KeySet) -> list[str]:
+def _changed_key_warnings(remaining: Mapping[str, IdpCertificate], published: KeySet) -> Iterator[str]:
     """ "A key changed under its old kid stays as stored and is shown as a warning." """
     changed_kids = [
         kid
         for kid, row in remaining.items()
         if kid not in published.keys or thumbprint(published.keys[kid]) != thumbprint(row.json)
     ]
-    if not changed_kids:
-        return []
-    kids = ", ".join(f"“{kid}”" for kid in changed_kids)
-    return [
-        f"The provider publishes another key under the kid {kids}. The stored key was not changed. If this is "
-        "correct, delete the stored one under IdP certificates, then update the certificates."
-    ]
+    if changed_kids:
+        kids = ", ".join(f"“{kid}”" for kid in changed_kids)
+        yield (
+            f"The provider publishes another key under the kid {kids}. The stored key was not changed. If this is "
+            "correct, delete the stored one under IdP certificates, then update the certificates."
+        )

@@ -28,7 +28,7 @@ class ConnectionSettings:
     """A mixin for the classes of the library, which read settings in their constructors.
 
     Without a connection they read nothing but defaults: Django builds a backend on every signed-in request. Call
-    `use` as soon as the connection is known.
+    `use_connection` as soon as the connection is known.
     """
 
     _connection: tuple[OidcSetting, Endpoints] | None = None

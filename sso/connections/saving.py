@@ -7,23 +7,27 @@
 """
 
 from collections.abc import Collection, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from sso.connections import approval
+from accounts import privileges
 from sso.models import OidcSetting
 from sso.models.connection_validators import normalize_newlines
 from sso.provider import discovery, request_slots
 from sso.scripts import mapping_script
-from system.records import savers
 from system.records.savers import RecordSaver
 
 PROVIDER_NOT_DISCOVERED = (
     "The provider was not looked up when the connection was saved: too many requests were in progress."
 )
+# These columns decide who may sign in. After a change by a user without the role admin, approval is required.
+SECURITY_COLUMNS = (
+    "url_idp", "realm", "client_id", "user_field", "script", "role_claim", "enable_user_creation", "ignore_case",
+    "enable_role_mapping", "update_data_when_login", "authorization_type", "response_type",
+)  # fmt: skip
 
 
 class ScriptChecks:
@@ -31,14 +35,11 @@ class ScriptChecks:
     wait for a child process: a script is run before the lock is taken and not run again."""
 
     def __init__(self) -> None:
-        self._refusals: dict[str, str] = {}
+        self._check_once = cache(_check_script)
 
     def refusal(self, script: str) -> str:
         """Why this script cannot be saved, or an empty string."""
-        source = normalize_newlines(script)
-        if source not in self._refusals:
-            self._refusals[source] = _check_script(source)
-        return self._refusals[source]
+        return self._check_once(normalize_newlines(script))
 
     def run_before_lock(self, stored: OidcSetting | None, changes: Mapping[str, Any]) -> None:
         """Run the script that saving these changes will check. A script that somebody else stores in the meantime is
@@ -68,6 +69,19 @@ def script_refusal(stored: OidcSetting | None, setting: OidcSetting, checks: Scr
     return checks.refusal(setting.script) if needs_check else ""
 
 
+def is_approval_due(before: OidcSetting | None, setting: OidcSetting) -> bool:
+    """Whether the connection needs an approval after the acting user has saved it like this.
+
+    Earlier changes still need one: a user who saves one column has not reviewed the others.
+    """
+    is_security_relevant = (
+        before is None
+        or (setting.active and not before.active)
+        or any(getattr(before, name) != getattr(setting, name) for name in SECURITY_COLUMNS)
+    )
+    return setting.needs_approval or (is_security_relevant and not privileges.is_trusted())
+
+
 def validate_connection(stored: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> None:
     """Raise one `ValidationError` with the errors of all columns and of the script."""
     errors: dict[str, Any] = {}
@@ -93,7 +107,7 @@ def save_connection(
         before = setting.lock_and_merge(update_fields)
         validate_connection(before, setting, checks)
         setting.save()
-        if not setting.needs_approval and approval.is_approval_due(before, setting):
+        if not setting.needs_approval and is_approval_due(before, setting):
             setting.update_last_entry(needs_approval=True)
         if not setting.issuer:
             find = partial(find_provider, setting, completes_entry=setting.has_entry)
@@ -122,7 +136,3 @@ class ConnectionSaver(RecordSaver):
 
     def save(self, record: OidcSetting, prepared: ScriptChecks | None = None) -> None:
         save_connection(record, script_checks=prepared)
-
-
-def register_saver() -> None:
-    savers.register(OidcSetting, ConnectionSaver())

@@ -33,7 +33,6 @@ from system.outbound.deadline import Deadline
 logger = structlog.get_logger(__name__)
 
 STATE_KEY = "sso_logout_state"
-SIGNED_OUT_QUERY = "?signed_out=1"
 MAX_STATE_LENGTH = 256
 
 
@@ -73,7 +72,7 @@ class LogoutView(OIDCLogoutView):  # type: ignore[misc]  # the library has no ty
 
     @property
     def redirect_url(self) -> str:
-        return reverse("login") + SIGNED_OUT_QUERY
+        return reverse("login") + "?signed_out=1"
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """The library ends the session. A form then signs out at the provider: a token must not be in an address."""

@@ -24,12 +24,12 @@ from accounts.http.sign_in_hooks import SignInOption
 from accounts.models import User
 from accounts.models.sessions import PROVIDER_SESSION_KEY
 from sso import sign_in_attempts
-from sso.backends import AuthorizationResponse, OidcRequest, resolve_endpoints
+from sso.backends import AuthorizationResponse, OidcRequest
 from sso.connections.library_settings import ConnectionSettings
 from sso.http import pages
 from sso.http.sign_in_events import SignInEvent
 from sso.models import OidcSetting, ProviderSession, ProviderSignOut, SignIn, advisory_locks
-from sso.provider import request_slots, token_client
+from sso.provider import discovery, request_slots, token_client
 from sso.provider.discovery import Endpoints
 from sso.provider.request_slots import NoSlotFree
 from sso.refusals import Refusal, SignInRefused
@@ -58,16 +58,19 @@ class StartSignInView(ConnectionSettings, OIDCAuthenticationRequestView):  # typ
         parameters = {
             name: request.POST[name] for name in ("iss", "login_hint", "target_link_uri") if name in request.POST
         }
-        response = HttpResponseRedirect(f"{reverse('sso:start')}?{urlencode(parameters)}")
-        response.status_code = 303
-        return response
+        return HttpResponseRedirect(f"{reverse('sso:start')}?{urlencode(parameters)}", status=303)
 
     def get(self, request: HttpRequest) -> HttpResponse:
         event = SignInEvent.of(request)
         try:
-            setting = event.setting = active_connection()
+            setting = event.setting = OidcSetting.get_active()
+            if setting is None:
+                raise SignInRefused(Refusal.NOT_AVAILABLE, "No connection is active.")
             endpoints = find_endpoints(setting)
-            check_initiator(request, endpoints)
+            # A site that links here names its provider, which must be ours, exactly.
+            if request.GET.get("iss", endpoints.issuer) != endpoints.issuer:
+                detail = "The parameter iss is not the issuer of the active connection."
+                raise SignInRefused(Refusal.ISSUER_UNKNOWN, detail)
             # After waiting for a slot: the page that waits starts nothing, however often it reloads.
             if "again" in request.GET and not sign_in_attempts.may_start_automatically(request):
                 return HttpResponseRedirect(reverse("login"))
@@ -124,7 +127,6 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
     user: User
     response: AuthorizationResponse
     event: SignInEvent
-    refusal: SignInRefused
 
     def get(self, request: HttpRequest) -> HttpResponse:
         parameters = request.GET
@@ -154,8 +156,7 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
         except SignInRefused as refusal:
             if refusal.refusal is Refusal.CODE_REJECTED:
                 request_slots.SUSPECT_ADDRESSES.record_rejection(self.event.address)
-            self.refusal = refusal
-            return self.login_failure()
+            return refuse_sign_in(request, self.event, refusal)
 
     @staticmethod
     def forged(request: HttpRequest) -> HttpResponse:
@@ -166,7 +167,7 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
         return response
 
     def complete_sign_in(self, request: HttpRequest, parameters: Mapping[str, str], kind: str) -> HttpResponse:
-        attempt = sign_in_attempts.peek_attempt(request, parameters["state"])
+        attempt = sign_in_attempts.find_attempt(request.session, parameters["state"])
         self.event.is_stray = False
         self.event.setting = OidcSetting.objects.filter(pk=attempt.setting).first()
         with request_slots.request_slot(self.event.address):  # before the attempt is used up
@@ -216,9 +217,6 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
     def success_url(self) -> str:
         return safe_redirect_path(self.request, self.response.attempt.next)
 
-    def login_failure(self) -> HttpResponse:
-        return refuse_sign_in(self.request, self.event, self.refusal)
-
 
 def refuse_sign_in(request: HttpRequest, event: SignInEvent, refusal: SignInRefused) -> HttpResponse:
     event.record(refusal.code, refusal.detail)
@@ -232,25 +230,12 @@ def sign_in_option(request: HttpRequest) -> SignInOption | None:
     return SignInOption(setting.name, reverse("sso:start")) if setting else None
 
 
-def active_connection() -> OidcSetting:
-    setting = OidcSetting.get_active()
-    if setting is None:
-        raise SignInRefused(Refusal.NOT_AVAILABLE, "No connection is active.")
-    return setting
-
-
 def find_endpoints(setting: OidcSetting) -> Endpoints:
     """Normally as stored; discovery calls the provider and needs a slot."""
     if setting.endpoints is not None:
         return setting.endpoints
     with request_slots.request_slot():
-        return resolve_endpoints(setting, Deadline.after(request_slots.MAX_REQUEST_S))
-
-
-def check_initiator(request: HttpRequest, endpoints: Endpoints) -> None:
-    """A site that links here names its provider, which must be ours, exactly."""
-    if "iss" in request.GET and request.GET["iss"] != endpoints.issuer:
-        raise SignInRefused(Refusal.ISSUER_UNKNOWN, "The parameter iss is not the issuer of the active connection.")
+        return discovery.ensure_endpoints(setting, Deadline.after(request_slots.MAX_REQUEST_S))
 
 
 def requested_path(request: HttpRequest) -> str:

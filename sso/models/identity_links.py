@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 
-from accounts.privileges import privilege_guard
+from accounts import privileges
 from system.records.record import Record
 
 
@@ -57,4 +57,4 @@ class IdentityLink(Record):
 
 def may_reset(link: IdentityLink) -> bool:
     """An administrator of single sign-on must not give another identity access to an account with more rights."""
-    return privilege_guard.may_change_account(link.user)
+    return privileges.may_change_account(link.user)

@@ -7,12 +7,12 @@ from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models, transaction
 
-from accounts.privileges import privilege_guard
-from sso.models import activation, connection_validators
+from accounts import privileges
+from sso.models import advisory_locks, connection_validators
 from sso.models.certificates import delete_keys
 from sso.models.provider_state import INTERNAL_COLUMNS, ProviderRecord
 from sso.scripts import mapping_script
-from system import encryption
+from system import encryption, properties
 from system.errors import AccessDenied, Conflict
 from system.records.history import tracked
 
@@ -25,7 +25,7 @@ def default_script() -> str:
 
 
 class OidcSetting(ProviderRecord):
-    """One connection. Saving and deleting it always keeps the rules of `sso.models.activation`."""
+    """One connection. At most one is active, and the welcome page follows it."""
 
     table_columns = (
         "name", "url_idp", "realm", "authorization_type", "client_id", "client_secret", "user_field", "redirect_uri",
@@ -88,12 +88,9 @@ class OidcSetting(ProviderRecord):
         """The decrypted client secret; raises `encryption.DecryptionFailed` when its key is missing."""
         return encryption.decrypt(self.client_secret) if self.client_secret else ""
 
-    def set_secret(self, text: str) -> None:
-        self.client_secret = encryption.encrypt(text) if text else ""
-
     def approve(self, *, as_seen: str) -> None:
         """Let users with protected roles sign in through this connection; `as_seen` is the reviewed version."""
-        if not privilege_guard.is_trusted():
+        if not privileges.is_trusted():
             raise AccessDenied("Only an administrator can approve a connection.")
         with transaction.atomic():
             stored = self.stored(is_locked=True)
@@ -107,7 +104,12 @@ class OidcSetting(ProviderRecord):
 
     @classmethod
     def lock_for_change(cls) -> None:
-        activation.lock_for_change()
+        """Until the end of the transaction nobody else changes a connection.
+
+        The unique index alone would protect the data, but one of two administrators would get its error. Call this
+        before locking a record: otherwise two saves could wait for each other.
+        """
+        advisory_locks.lock(advisory_locks.CONNECTIONS_LOCK)
 
     def validate_constraints(self, exclude: Any = None) -> None:
         """The constraint on `active` is kept by deactivating the other record, not by refusing this one."""
@@ -137,17 +139,16 @@ class OidcSetting(ProviderRecord):
         with transaction.atomic():
             before = self.lock_and_merge(options.pop("update_fields", None))
             self.full_clean(exclude={"sys_id"})
-            has_new_pair = before is not None and before.pair != self.pair
-            if before is not None and has_new_pair:
+            if before is not None and before.pair != self.pair:
                 self._forget_provider(before)
-            activation.deactivate_others(self)
+            self._deactivate_others()
             self.untracked_change = self._secret_change(before)
             try:
                 super().save(*args, **options)
             finally:
                 self.untracked_change = ""
-            activation.update_welcome_page(before, self)
-            if before is not None and has_new_pair:
+            self._update_welcome_page(before)
+            if before is not None and before.pair != self.pair:
                 before.remove_unused_keys()
 
     def stored(self, *, is_locked: bool = False) -> Self | None:
@@ -172,6 +173,21 @@ class OidcSetting(ProviderRecord):
                     setattr(self, field.attname, getattr(before, field.attname))
         return before
 
+    def _deactivate_others(self) -> None:
+        """ "Previously active record is deactivated; only one record may be active." The welcome page is kept."""
+        if self.active:
+            for other in type(self).objects.filter(active=True).exclude(pk=self.pk):
+                other.store_columns(active=False)
+
+    def _update_welcome_page(self, before: Self | None) -> None:
+        """ "When an active record is saved and its Redirect URI differs from `svc.welcome_page.url`, the property takes
+        the Redirect URI value." "Save with Active cleared: the property becomes empty by default."
+        """
+        if self.active:
+            set_welcome_page(self.redirect_uri)
+        elif before is not None and before.active:
+            set_welcome_page("")
+
     def remove_unused_keys(self) -> None:
         """ "When … no other record has the same URL IdP and Realm, its certificates are removed." """
         if not type(self).objects.filter(url_idp=self.url_idp, realm=self.realm).exists():
@@ -190,3 +206,8 @@ class OidcSetting(ProviderRecord):
         # A user who may change the record, but cannot read the secret, must not have it sent to another server.
         if self.client_secret == before.client_secret:
             self.client_secret = ""
+
+
+def set_welcome_page(url: str) -> None:
+    if properties.stored(properties.WELCOME_PAGE) != url:
+        properties.put(properties.WELCOME_PAGE, url)

@@ -17,7 +17,7 @@ RETENTION = timedelta(hours=1)
 
 
 class ProviderSignOut(models.Model):
-    """One verified logout token. Written under a lock of its issuer (`SIGN_OUTS`), so that ids are in order."""
+    """One verified logout token. Written under a lock of its issuer (`SIGN_OUTS_LOCK`), so that ids are in order."""
 
     # Of issuer and jti.
     token_hash = models.CharField(max_length=64, unique=True, db_collation="C")

@@ -9,7 +9,7 @@ from django.db import models, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from accounts.privileges import privilege_guard
+from accounts import privileges
 from sso.provider import discovery
 from sso.provider.discovery import Endpoints
 from system import encryption
@@ -143,7 +143,7 @@ class ProviderRecord(Record):
                 values = {column: getattr(endpoints, name) for column, name in ENDPOINT_COLUMNS.items()}
                 lists = {name: list(values[name]) for name in ("algorithms", "token_auth_methods")}
                 requires_approval = (
-                    known is not None and endpoints.risky_change_since(known) and not privilege_guard.is_trusted()
+                    known is not None and endpoints.risky_change_since(known) and not privileges.is_trusted()
                 )
                 approval = {"needs_approval": True} if requires_approval else {}
                 if completes_entry and is_current:

@@ -1,8 +1,6 @@
 """Checks whether a provider accepts this service, without a sign-in: sends an invalid code to its token endpoint and a
 `prompt=none` request to its authorization endpoint."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +31,6 @@ PUBLIC_CLIENT_REJECTED = (
     "The provider rejected the client ID ({error}). Check the client ID, and make the client public at the provider or "
     "choose the Authorization Code Flow and enter the client secret."
 )
-TOKEN_ENDPOINT_UNUSABLE = "The token endpoint cannot be used. {reason}"
 REDIRECT_URI_REJECTED = (
     "The provider rejected the sign-in request (HTTP 400). Register exactly this Redirect URI there, and check the "
     "client ID."
@@ -59,7 +56,7 @@ class _Inconclusive(Exception):
 
 
 def check_client(
-    setting: OidcSetting, endpoints: Endpoints, deadline: Deadline, *, may_send_secret: bool
+    setting: "OidcSetting", endpoints: Endpoints, deadline: Deadline, *, may_send_secret: bool
 ) -> ClientCheckResult:
     problems: list[str] = []
     unchecked: list[str] = []
@@ -79,7 +76,7 @@ def _collect(problems: list[str], unchecked: list[str], what: str, new_problems:
         unchecked.append(CHECK_INCONCLUSIVE.format(what=what))
 
 
-def _client_problems(setting: OidcSetting, endpoints: Endpoints, deadline: Deadline) -> Iterator[str]:
+def _client_problems(setting: "OidcSetting", endpoints: Endpoints, deadline: Deadline) -> Iterator[str]:
     """A token endpoint checks the client before the code (RFC 6749, section 5.2)."""
     try:
         payload = {
@@ -92,7 +89,7 @@ def _client_problems(setting: OidcSetting, endpoints: Endpoints, deadline: Deadl
         }
         error = token_client.error_code(token_client.request_tokens(endpoints, payload, deadline))
     except SignInRefused as refusal:
-        yield TOKEN_ENDPOINT_UNUSABLE.format(reason=refusal.detail)
+        yield f"The token endpoint cannot be used. {refusal.detail}"
         return
     if error in token_client.CLIENT_ERRORS:
         is_public = setting.authorization_type == setting.AuthorizationType.PKCE
@@ -101,7 +98,7 @@ def _client_problems(setting: OidcSetting, endpoints: Endpoints, deadline: Deadl
         raise _Inconclusive
 
 
-def _redirect_uri_problems(setting: OidcSetting, endpoints: Endpoints, deadline: Deadline) -> Iterator[str]:
+def _redirect_uri_problems(setting: "OidcSetting", endpoints: Endpoints, deadline: Deadline) -> Iterator[str]:
     """A provider redirects only to a registered address, with an error too."""
     parameters = {
         "response_type": setting.response_type,

@@ -1,7 +1,5 @@
 """Finds a provider's endpoints from URL IdP and Realm: discovery first, the specified path pattern last."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
@@ -52,14 +50,14 @@ class Endpoints:
         other_fields = ("algorithms", "token_auth_methods", "iss_in_response")
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in other_fields}
 
-    def describe_changes(self, before: Endpoints | None) -> str:
+    def describe_changes(self, before: "Endpoints | None") -> str:
         known_urls = before.urls if before else {}
         changed_urls = {name: url for name, url in self.urls.items() if url != known_urls.get(name)}
         return ", ".join(
             f"{name.replace('_', ' ')} {printable_text(url) or 'none'}" for name, url in changed_urls.items()
         )
 
-    def risky_change_since(self, before: Endpoints) -> str:
+    def risky_change_since(self, before: "Endpoints") -> str:
         """The change that an administrator must confirm, or an empty string if it is harmless."""
         if self.issuer != before.issuer:
             return f"The provider's issuer is now {printable_text(self.issuer)}."
@@ -73,15 +71,12 @@ class Endpoints:
 
 
 class EndpointsNotFound(Exception):
-    """No endpoints were found; `sentence` says why, `tried` lists the requested documents."""
+    """No endpoints were found: why, and which documents were requested."""
 
     def __init__(self, message: str, requested_urls: tuple[str, ...] = ()) -> None:
-        super().__init__(message, requested_urls)
+        super().__init__(message)
         self.message = message
         self.requested_urls = requested_urls
-
-    def __str__(self) -> str:
-        return self.message
 
 
 class _WrongCandidate(Exception):
@@ -234,7 +229,7 @@ def provider_policy() -> Policy:
 
 
 def rediscover(
-    setting: OidcSetting,
+    setting: "OidcSetting",
     *,
     accepts_risky_change: bool = False,
     completes_entry: bool = False,
@@ -243,7 +238,7 @@ def rediscover(
     """Find the provider and store its endpoints. Return what an administrator should know, or an empty string.
 
     Makes network calls, so never call it in a transaction. "A changed issuer or host never applies by itself", only
-    with `may_move`.
+    with `accepts_risky_change`.
     """
     setting.update_unversioned(resolve_tried_at=timezone.now())
     try:
@@ -258,7 +253,7 @@ def rediscover(
     return "" if setting.store_endpoints(endpoints, completes_entry=completes_entry) else CONNECTION_REPLACED
 
 
-def ensure_endpoints(setting: OidcSetting, deadline: Deadline | None = None) -> Endpoints:
+def ensure_endpoints(setting: "OidcSetting", deadline: Deadline | None = None) -> Endpoints:
     """The endpoints for a sign-in. Unknown ones are looked up by one caller in 30 s."""
     if setting.endpoints is None and setting.reserve_lookup():
         rediscover(setting, deadline=deadline)

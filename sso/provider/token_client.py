@@ -49,7 +49,9 @@ def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: D
         raise SignInRefused(Refusal.PROVIDER_UNRESOLVED, "The provider has no token endpoint.")
     form = {name: value for name, value in payload.items() if value}
     headers: dict[str, str] = {}
-    if "client_secret" in form and accepts_basic(endpoints):
+    methods = endpoints.token_auth_methods
+    # HTTP Basic, unless the provider accepts the secret only in the form.
+    if "client_secret" in form and ("client_secret_basic" in methods or "client_secret_post" not in methods):
         headers["Authorization"] = basic_header(form.pop("client_id"), form.pop("client_secret"))
     with provider_call(deadline, too_large_refusal=Refusal.TOKEN_ANSWER):
         within = provider_policy().within(deadline.left())
@@ -71,12 +73,6 @@ def client_secret(setting: "OidcSetting") -> str:
         return setting.secret
     except encryption.DecryptionFailed as error:
         raise SignInRefused(Refusal.NOT_AVAILABLE, str(error)) from None
-
-
-def accepts_basic(endpoints: Endpoints) -> bool:
-    """HTTP Basic, unless the provider accepts the secret only in the form."""
-    methods = endpoints.token_auth_methods
-    return "client_secret_basic" in methods or "client_secret_post" not in methods
 
 
 def basic_header(client_id: str, secret: str) -> str:

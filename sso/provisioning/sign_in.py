@@ -14,11 +14,10 @@ from django.db import DataError, IntegrityError, transaction
 from django.db.models import Value
 from django.db.models.functions import Lower
 
-from accounts import provisioning
+from accounts import privileges, provisioning
 from accounts.models import User
-from accounts.privileges import privilege_guard
 from accounts.provisioning import AccountNotCreated, RoleChange
-from sso.connections.approval import SECURITY_COLUMNS
+from sso.connections.saving import SECURITY_COLUMNS
 from sso.models import IdentityLink, OidcSetting
 from sso.provisioning import profile, user_matching
 from sso.provisioning.profile import Profile
@@ -232,11 +231,9 @@ def preview_sign_in(setting: OidcSetting, source: str, claims: Mapping[str, Any]
 
 
 def comparison_for(setting: OidcSetting) -> Comparison:
-    comparison = user_matching.choose_comparison(
+    return user_matching.choose_comparison(
         ignores_case=setting.ignore_case, is_case_sensitive=bool(properties.get(properties.CASE_SENSITIVE))
     )
-    user_matching.check_sign_in_possible(comparison)
-    return comparison
 
 
 def script_claims(claims: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,7 +252,7 @@ def run_script(source: str, claims: Mapping[str, Any], deadline: Deadline | None
 def check_approval(setting: OidcSetting, link: IdentityLink) -> None:
     """An administrator of single sign-on must not get into an account with more rights, neither at once nor through a
     link that was created before the connection was reviewed."""
-    role = privilege_guard.protected_role_of(link.user)
+    role = privileges.protected_role_of(link.user)
     if role is None:
         return
     if setting.needs_approval:

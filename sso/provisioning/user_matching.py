@@ -2,7 +2,7 @@
 
 Ignore case   svc.login.username.sensitivity.enabled   comparison
 off           true                                     EXACT: the account spelled as the provider returns it
-on            true                                     NOBODY is authorized, as specified
+on            true                                     refused: nobody is authorized, as specified
 on            false                                    FOLDED: an exact match is preferred, several are refused
 off           false                                    FOLDED (chosen: the property turns sensitivity off)
 """
@@ -29,14 +29,18 @@ INVISIBLE_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 class Comparison(Enum):
     EXACT = "exact"
     FOLDED = "folded"
-    NOBODY = "nobody"
 
 
 def choose_comparison(*, ignores_case: bool, is_case_sensitive: bool) -> Comparison:
     """The row of the table above."""
     if not is_case_sensitive:
         return Comparison.FOLDED
-    return Comparison.NOBODY if ignores_case else Comparison.EXACT
+    if ignores_case:
+        raise SignInRefused(
+            Refusal.CASE_RULE,
+            "Ignore case sensitivity is selected, but the property svc.login.username.sensitivity.enabled is true.",
+        )
+    return Comparison.EXACT
 
 
 @dataclass(frozen=True)
@@ -64,21 +68,11 @@ def is_same_value(one: str, other: str, comparison: Comparison) -> bool:
     """
     if comparison is Comparison.EXACT:
         return composed(one) == composed(other)
-    return comparison is Comparison.FOLDED and one.isascii() == other.isascii() and fold_case(one) == fold_case(other)
-
-
-def check_sign_in_possible(comparison: Comparison) -> None:
-    """Under this rule nobody is authorized, so it is checked before anything else."""
-    if comparison is Comparison.NOBODY:
-        raise SignInRefused(
-            Refusal.CASE_RULE,
-            "Ignore case sensitivity is selected, but the property svc.login.username.sensitivity.enabled is true.",
-        )
+    return one.isascii() == other.isascii() and fold_case(one) == fold_case(other)
 
 
 def find_account(value: str, accounts: Iterable[Account], comparison: Comparison) -> str | None:
     """The id of the one matching account, or None; refused if several match."""
-    check_sign_in_possible(comparison)
     similar = [account for account in accounts if is_same_value(value, account.value, comparison)]
     exact = [account for account in similar if account.value == value]
     matches = exact or similar

@@ -62,7 +62,7 @@ class ScriptRefused(ValueError):
 class ScriptFailed(Exception):
     """A run came to nothing; the text is a reason for the administrator.
 
-    `at` is "load" (it does not parse, or has no `map`), "map" (it throws), "answer" (what it returns) or "limit".
+    `step` is "load" (it does not parse, or has no `map`), "map" (it throws), "answer" (what it returns) or "limit".
     """
 
     def __init__(self, reason: str, step: str) -> None:
@@ -131,7 +131,10 @@ def parse_output(output: bytes) -> dict[str, Any]:
 def run_in_sandbox(request: bytes, deadline: Deadline) -> bytes:
     engine = importlib.util.find_spec("_quickjs")
     assert engine is not None and engine.origin is not None
-    available_s = remaining_s(deadline)
+    try:
+        available_s = min(MAX_START_S + MAX_RUN_S, deadline.left())
+    except TimeoutError:
+        raise ScriptNotRun(f"The sign-in took {deadline.seconds:g} s, so no time was left for the script.") from None
     try:
         result = sandbox.run(
             PROGRAM_PATH,
@@ -151,10 +154,3 @@ def run_in_sandbox(request: bytes, deadline: Deadline) -> bytes:
     if result.was_killed:
         raise ScriptFailed(f"The script was stopped after {MAX_RUN_S:g} s.", "limit")
     raise ScriptFailed("The script needs too much memory or time.", "limit")
-
-
-def remaining_s(deadline: Deadline) -> float:
-    try:
-        return min(MAX_START_S + MAX_RUN_S, deadline.left())
-    except TimeoutError:
-        raise ScriptNotRun(f"The sign-in took {deadline.seconds:g} s, so no time was left for the script.") from None

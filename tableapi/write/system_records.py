@@ -15,8 +15,7 @@ from django.db.models import Field, ProtectedError, RestrictedError, UniqueConst
 from psycopg import errors
 
 from accounts.models import User
-from accounts.privileges import privilege_guard
-from accounts.privileges.last_admin import ensure_admin_remains
+from accounts.privileges import ensure_admin_remains, may_change_account
 from system.errors import AccessDenied, Conflict, Invalid, combine_errors
 from system.plain_sql import run_statement
 from system.records import savers
@@ -119,7 +118,7 @@ def _save(table: Table, record: Record, values: Mapping[Column, Any], prepared: 
 
 def _check_account(record: Record) -> None:
     """Access rules cannot allow this: whoever may change users must not take over an account with more rights."""
-    if isinstance(record, User) and not record.is_new and not privilege_guard.may_change_account(record):
+    if isinstance(record, User) and not record.is_new and not may_change_account(record):
         raise AccessDenied(
             "This account has a protected role. Only an administrator can delete it or change its login, email, "
             "password or active state."

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import Role, User, UserRole
-from accounts.privileges.last_admin import NoAdminLeft, ensure_admin_remains
+from accounts.privileges import NoAdminLeft, ensure_admin_remains
 from system.errors import Conflict
 from system.models import DeletionLogEntry
 from tests.accounts.admin_forms import change, users

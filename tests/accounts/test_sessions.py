@@ -8,8 +8,7 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import Session, User
-from accounts.models.browsers import describe_user_agent
-from accounts.models.sessions import SessionStore, hash_key
+from accounts.models.sessions import SessionStore, describe_user_agent, hash_key
 from tests.accounts.callers import ME, sign_in
 
 

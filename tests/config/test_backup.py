@@ -193,13 +193,14 @@ def opened(saved: Path) -> str:
 CLIENT_SECRET, CLAIM = "client-secret-canary", "claim-canary@example.com"
 CONNECT = """
 from sso.models import OidcSetting
+from system import encryption
 made = OidcSetting(
     name="Backed up", url_idp="https://idp.example.com", realm="acme", client_id="servicebase",
     redirect_uri={url!r} + "/sso/callback/", issuer="https://idp.example.com/realms/acme",
 )
-made.set_secret({secret!r})
+made.client_secret = encryption.encrypt({secret!r})
 made.save()
-made.set_secret({secret!r} + "-later")
+made.client_secret = encryption.encrypt({secret!r} + "-later")
 made.save()
 made.store_claims({{"email": {claim!r}}})
 """

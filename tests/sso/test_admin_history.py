@@ -9,6 +9,7 @@ from accounts.models import User
 from sso.connections import saving
 from sso.models import OidcSetting
 from sso.provider import discovery
+from system import encryption
 from tests.providers.behaviours import fails
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import address, make, make_at, press
@@ -95,7 +96,7 @@ def test_a_change_of_the_secret_is_named_and_never_shown(as_sonja: Client):
 
 def test_a_later_entry_does_not_name_the_secret_again():
     setting = make()
-    setting.set_secret("canary")
+    setting.client_secret = encryption.encrypt("canary")
     setting.save()
     setting.store_columns(active=True)
 

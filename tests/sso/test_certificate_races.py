@@ -41,9 +41,7 @@ def setting(provider: HostileProvider, transactional_db: Any) -> OidcSetting:
 
 
 def update(provider: HostileProvider, setting: OidcSetting) -> certificate_updates.UpdateOutcome:
-    return certificate_updates.refresh_certificates(
-        *setting.pair, provider.url("certs"), reason=certificate_updates.REASON_FORM
-    )
+    return certificate_updates.refresh_certificates(setting, reason=certificate_updates.REASON_FORM)
 
 
 def kids() -> list[str]:

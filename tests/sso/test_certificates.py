@@ -38,9 +38,7 @@ def setting(provider: HostileProvider, db: Any) -> OidcSetting:
 def update(provider: HostileProvider, setting: OidcSetting, *names: Any) -> UpdateOutcome:
     if names:
         provider.jwks = {"keys": [jwk(name) if isinstance(name, str) else name for name in names]}
-    return certificate_updates.refresh_certificates(
-        *setting.pair, provider.url("certs"), reason=certificate_updates.REASON_FORM
-    )
+    return certificate_updates.refresh_certificates(setting, reason=certificate_updates.REASON_FORM)
 
 
 def kids(setting: OidcSetting) -> list[str]:
@@ -123,9 +121,8 @@ class TestTheAlgorithm:  # A34
         assert kids(setting) == ["rsa-2"] and logged() == [("idp_certificate", "rsa-1")]
 
     def test_nothing_is_stored_for_a_pair_without_connection(self, provider: HostileProvider, setting: OidcSetting):
-        certificate_updates.refresh_certificates(
-            "https://idp.example.com", "gone", provider.url("certs"), reason=certificate_updates.REASON_DAILY
-        )
+        gone = OidcSetting(url_idp="https://idp.example.com", realm="gone", jwks_uri=provider.url("certs"))
+        certificate_updates.refresh_certificates(gone, reason=certificate_updates.REASON_DAILY)
         assert not IdpCertificate.objects.exists()
 
 

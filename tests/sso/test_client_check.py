@@ -103,7 +103,7 @@ def test_an_unusable_token_endpoint_is_reported(willing: HostileProvider, as_son
 
 def test_a_secret_that_cannot_be_decrypted_is_not_sent(willing: HostileProvider, as_sonja: Client, monkeypatch: Any):
     setting = make_at(willing, authorization_type="code")
-    setting.set_secret("stored")
+    setting.client_secret = encryption.encrypt("stored")
     setting.save()
     monkeypatch.setattr(encryption, "decrypt", undecipherable)
     report = press(as_sonja, "_test", setting).context["report"]
@@ -169,7 +169,7 @@ class TestTheStoredSecret:  # A56
     @pytest.fixture
     def setting(self, willing: HostileProvider) -> OidcSetting:
         setting = make_at(willing, authorization_type="code")
-        setting.set_secret("stored-secret-canary")
+        setting.client_secret = encryption.encrypt("stored-secret-canary")
         setting.save()
         return setting
 
@@ -200,7 +200,7 @@ class TestTheStoredSecret:  # A56
         self, willing: HostileProvider, as_sonja: Client, http_allowed: None
     ):
         setting = make_at(willing)
-        setting.set_secret("left over")
+        setting.client_secret = encryption.encrypt("left over")
         setting.save()
         with HostileProvider() as other:
             press(as_sonja, "_test", setting, url_idp=other.url_idp)

@@ -23,7 +23,7 @@ class TestUnknownKid:
     @pytest.fixture
     def setting(self, provider: HostileProvider) -> OidcSetting:
         setting = make_at(provider)
-        certificate_updates.refresh_certificates(*setting.pair, provider.url("certs"), reason="form")
+        certificate_updates.refresh_certificates(setting, reason="form")
         provider.requests.clear()
         return setting
 

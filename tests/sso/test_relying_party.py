@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 
 from sso.models import IdpCertificate, OidcSetting
+from system import encryption
 from tests.providers.behaviours import answers
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, jwk
@@ -105,7 +106,7 @@ def test_oidcc_client_test_scope_userinfo_claims(browser: Browser):
 def test_oidcc_client_test_client_secret_basic(browser: Browser):
     browser.provider.client_id, browser.provider.client_secret = "a:b c", "s:e+c r%e/t&="
     setting = active(browser.provider, client_id=browser.provider.client_id)
-    setting.set_secret(browser.provider.client_secret)
+    setting.client_secret = encryption.encrypt(browser.provider.client_secret)
     setting.save()
     browser.sign_in()
     (request,) = browser.provider.asked("token")

@@ -9,7 +9,7 @@ from django.test import Client
 
 from accounts.models import User
 from sso.connections.saving import save_connection
-from sso.models import IdpCertificate, OidcSetting, activation
+from sso.models import IdpCertificate, OidcSetting
 from tests.sso.connections import CALLBACK, address, make, typed, welcome_page
 from tests.sso.test_certificate_races import together
 from tests.tableapi.test_write_concurrency import PATIENCE_S, beside, result, settle, stopping
@@ -84,7 +84,7 @@ def test_the_table_api_waits_before_locking_a_record(settings_made: list[OidcSet
     """Otherwise it would hold the record that the one before it is about to deactivate, and both would wait."""
     first, second, *_ = settings_made
     by_script(first, active=True)
-    reached, go = stopping(monkeypatch, activation, "deactivate_others")
+    reached, go = stopping(monkeypatch, OidcSetting, "_deactivate_others")
     activating = beside(lambda: by_script(second, active=True))
     assert reached.wait(PATIENCE_S)
     changing = beside(lambda: by_api(alice, first, name="renamed"))

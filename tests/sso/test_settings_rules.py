@@ -136,9 +136,9 @@ class TestTheRest:
         assert "is not encrypted" in refused(client_secret="canary")
         assert "printable characters" in refused(client_secret=encryption.encrypt("a\nb"))
         setting = OidcSetting(**{"name": "x"})
-        setting.set_secret("canary")
+        setting.client_secret = encryption.encrypt("canary")
         assert setting.secret == "canary" and "canary" not in setting.client_secret
-        setting.set_secret("")
+        setting.client_secret = ""
         assert setting.client_secret == setting.secret == ""
 
     def test_an_undecipherable_secret_does_not_prevent_deactivation(self, settings: Any):

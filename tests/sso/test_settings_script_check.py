@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 
 from accounts.models import User
 from sso.connections.saving import save_connection
-from sso.models import OidcSetting, activation, advisory_locks
+from sso.models import OidcSetting, advisory_locks
 from sso.scripts import mapping_script
 from tests.collections_app.ingest.processes import another_connection
 from tests.sso.connections import RIGHT, make
@@ -123,13 +123,13 @@ def test_unchanged_or_forbidden_scripts_do_not_run(runs: list[Any], sonja: User,
 
 def changed_meanwhile(monkeypatch: Any, setting: OidcSetting, script: str) -> None:
     """Somebody else stores this script between the look ahead and the turn."""
-    lock_for_change = activation.lock_for_change
+    lock_for_change = OidcSetting.lock_for_change
 
     def late() -> None:
         OidcSetting.objects.filter(pk=setting.pk).update(script=script)
         lock_for_change()
 
-    monkeypatch.setattr(activation, "lock_for_change", late)
+    monkeypatch.setattr(OidcSetting, "lock_for_change", staticmethod(late))
 
 
 def test_a_concurrently_stored_script_is_checked_under_the_lock(runs: list[Any], sonja: User, monkeypatch: Any):

@@ -9,6 +9,7 @@ from django.db import transaction
 from sso.connections.saving import save_connection
 from sso.models import OidcSetting
 from sso.scripts import mapping_script
+from system import encryption
 from tests.providers.real import (
     ALGORITHMS,
     CLIENT_ID,
@@ -74,7 +75,7 @@ def connect(real: RealProvider, db: None, django_capture_on_commit_callbacks: An
             }
         )
         if setting.authorization_type == "code":
-            setting.set_secret(CLIENT_SECRET)
+            setting.client_secret = encryption.encrypt(CLIENT_SECRET)
         with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
             save_connection(setting)
         return OidcSetting.objects.get(pk=setting.pk)

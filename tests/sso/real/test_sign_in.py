@@ -8,6 +8,7 @@ from django.test import Client
 
 from accounts.models import User
 from sso.models import IdentityLink, IdpCertificate, OidcSetting, SignIn
+from system import encryption
 from system.models import DeletionLogEntry
 from tests.providers.hostile import HostileProvider
 from tests.providers.real import ALGORITHMS, CLIENT_SECRET, RealProvider, client
@@ -171,7 +172,7 @@ def test_the_provider_ends_sessions_here(connect: Any, journey: Journey, real: R
 )
 def test_the_secret_must_be_right(connect: Any, journey: Journey, secret: str, code: str):
     setting = connect()
-    setting.set_secret(secret)
+    setting.client_secret = encryption.encrypt(secret)
     setting.save()
     answer = journey.sign_in("anna")
 

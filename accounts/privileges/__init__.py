@@ -1,1 +1,0 @@
-"""Guards of privileged accounts and of the last administrator."""
