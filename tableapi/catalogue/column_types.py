@@ -22,7 +22,7 @@ def _nullable(json_type: str, **more: Any) -> JsonSchema:
 
 
 def _schema_reference(name: str) -> JsonSchema:
-    """A schema of `openapi.column_schemas.TYPES`."""
+    """A schema of `openapi.column_schemas.VALUE_SCHEMAS`."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 

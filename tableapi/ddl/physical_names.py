@@ -4,36 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from psycopg import sql
 
 from system.encoded_query import ComparisonKind
-from tableapi.catalogue.column_type import ColumnType
-from tableapi.catalogue.definitions import plain_text_column_name
+from tableapi.catalogue.definitions import Column, plain_text_column_name
 from tableapi.sql import operators
+
+if TYPE_CHECKING:
+    from tableapi import models
+
+    # As designed, or as the catalogue has it.
+    IndexableColumn = models.Column | Column
 
 RECORDS_SCHEMA = "records"
 ID_TYPE = sql.SQL('varchar(32) COLLATE "C"')
-
-
-class IndexableColumn(Protocol):
-    """The properties of a column that its names and indexes depend on."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def column_type(self) -> ColumnType: ...
-    @property
-    def physical(self) -> str: ...
-    @property
-    def is_unique(self) -> bool: ...
-    @property
-    def is_display(self) -> bool: ...
-    @property
-    def is_indexed(self) -> bool: ...
-    @property
-    def converted_from_text(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)

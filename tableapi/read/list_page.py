@@ -1,11 +1,10 @@
 """Pages of a list: where a page starts, and the parameters of the next one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tableapi.catalogue.definitions import Table
+from tableapi.database.statement_runner import ByteRow
 from tableapi.query.parameters import MAX_PAGED_RECORDS, ListRequest
 from tableapi.query.read_plan import ReadPlan
 from tableapi.sql.select import Page
@@ -16,8 +15,6 @@ from .cursors import CursorPosition
 # The database joins the JSON of so many records into one value, if a page has more. A value for each costs the CPU of
 # fetching it. One for all costs more than it saves: megabytes are copied from one new piece of memory to the next.
 BLOCK_SIZE = 50
-
-Row = tuple[bytes | None, ...]
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,7 @@ def page_start(request: ListRequest, table: Table, user_id: str) -> PageStart:
 
 
 def list_result(
-    request: ListRequest, start: PageStart, plan: ReadPlan, rows: Sequence[Row], total: int | None
+    request: ListRequest, start: PageStart, plan: ReadPlan, rows: Sequence[ByteRow], total: int | None
 ) -> ListResult:
     """Rows are those of `select.records`; there is one more than the blocks of the page if the list goes on."""
     block_count = start.page(request.limit).block_count

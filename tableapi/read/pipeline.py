@@ -4,8 +4,6 @@ Each stage takes what the one before it returned. Plans and statements depend on
 cached in the caller's view of the catalogue.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -3,12 +3,9 @@
 Each model lists the columns to show, so that hashes of keys, staff flags and sessions never become columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
-from django.apps import apps
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
@@ -17,6 +14,7 @@ from system.records.record import Record
 from tableapi.catalogue.column_types import COLUMN_TYPES, names_where
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, State, Table
+from tableapi.write import system_records
 
 # Column types by the class name of a field or of its nearest parent.
 TYPE_BY_FIELD_CLASS = {field: row.name for row in COLUMN_TYPES.values() for field in row.model_fields}
@@ -27,20 +25,15 @@ def update_system_tables() -> None:
     """Update the catalogue to match the models. Nothing is written if nothing differs."""
     with schema_editor.design_lock(), schema_editor.as_product():
         State.row()
-        models_by_table = {model.table_name(): model for model in _models()}
+        models_by_table = {model.table_name(): model for model in system_records.models_with_columns()}
         changed = _create_tables(models_by_table)
         tables = {table.name: table for table in Table.objects.filter(is_system=True)}
         changed |= _update_columns(models_by_table, tables)
         changed |= _update_choices(models_by_table)
-        changed |= _drop_tables(set(tables) - set(models_by_table))
+        removed = Table.objects.filter(is_system=True, name__in=tables.keys() - models_by_table.keys())
+        changed |= bool(removed.delete()[0])
         if changed:
             State.increment_version()
-
-
-def _models() -> Iterator[type[Record]]:
-    for model in apps.get_models():
-        if issubclass(model, Record) and model.table_columns:
-            yield model
 
 
 def _create_tables(models_by_table: dict[str, type[Record]]) -> bool:
@@ -52,11 +45,6 @@ def _create_tables(models_by_table: dict[str, type[Record]]) -> bool:
     ]
     Table.objects.bulk_create(new)
     return bool(new)
-
-
-def _drop_tables(names: set[str]) -> bool:
-    removed = Table.objects.filter(is_system=True, name__in=names)
-    return bool(removed.delete()[0]) if names else False
 
 
 def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, Table]) -> bool:
@@ -71,8 +59,7 @@ def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, 
         column.sys_updated_at, column.sys_version = timezone.now(), column.sys_version + 1
     Column.objects.bulk_create(new)
     Column.objects.bulk_update(changed, [*ATTRIBUTES_FROM_MODEL, "sys_updated_at", "sys_version"])
-    if removed:
-        Column.objects.filter(pk__in=removed).delete()
+    Column.objects.filter(pk__in=removed).delete()
     return bool(new or changed or removed)
 
 

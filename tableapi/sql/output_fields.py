@@ -1,7 +1,5 @@
 """Compiles one field of an answer to an SQL expression for the database's JSON functions. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from tableapi.catalogue.definitions import Column
@@ -26,12 +24,10 @@ class OutputStyle:
 def field_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias) -> str:
     """The JSON of one field; `alias` is the record at the end of its path."""
     column = output.path.column
-    if column.column_type.is_reference:
+    if column.column_type.has_target:
         stored = predicates.guarded_value(builder, output.path.guard, alias, alias.column(column))
-        return _reference_sql(builder, style, output, stored)
-    if column.column_type.is_list:
-        stored = predicates.guarded_value(builder, output.path.guard, alias, alias.column(column))
-        return _list_sql(builder, style, output, stored)
+        references_sql = _list_sql if column.column_type.is_list else _reference_sql
+        return references_sql(builder, style, output, stored)
     value = predicates.guarded_value(builder, output.path.guard, alias, _stored_sql(style, column, alias))
     if style.display == DisplayMode.VALUE:
         return _value(column, value)
@@ -72,9 +68,8 @@ def _referenced_name_sql(builder: StatementBuilder, display: ResolvedPath | None
     value = predicates.guarded_value(
         builder, display.guard, target, display_value_sql(display.column, target.column(display.column))
     )
-    readable = predicates.decision_sql(builder, step.records, target)
-    condition = f" AND {readable}" if readable else ""
-    return f"(SELECT ({value})::text FROM {target.from_sql()} WHERE {target.sys_id()} = {reference}{condition})"
+    where = [f"{target.sys_id()} = {reference}", *predicates.decision_conditions(builder, step.records, target)]
+    return f"(SELECT ({value})::text FROM {target.from_sql()} WHERE {' AND '.join(where)})"
 
 
 def _reference_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, stored: str) -> str:

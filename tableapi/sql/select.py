@@ -1,7 +1,5 @@
 """Compiles the statements of reads: a page of ids first, then the joins and JSON of its records only. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -87,16 +85,14 @@ class FromClause:
     def _join(self, alias: TableAlias, step: PathStep) -> tuple[TableAlias, str]:
         reference = predicates.guarded_value(self.builder, step.guard, alias, alias.column(step.column))
         target = TableAlias(self.builder, step.target)
-        readable = predicates.decision_sql(self.builder, step.records, target)
-        condition = f" AND {readable}" if readable else ""
-        return target, f"{target.sys_id()} = {reference}{condition}"
+        readable = predicates.decision_conditions(self.builder, step.records, target)
+        return target, " AND ".join([f"{target.sys_id()} = {reference}", *readable])
 
     def condition(self, expression: Expression | None) -> list[str]:
         return [predicates.expression_sql(self.builder, expression, self.alias, self.value)] if expression else []
 
-    def readable(self, page_statement: Decision) -> list[str]:
-        condition = predicates.decision_sql(self.builder, page_statement, self.alias)
-        return [condition] if condition else []
+    def readable(self, records: Decision) -> list[str]:
+        return predicates.decision_conditions(self.builder, records, self.alias)
 
     def sql(self) -> str:
         return self.alias.from_sql() + self.joins()
@@ -162,7 +158,7 @@ def _blocks_sql(rows: str, keys: list[str], page: Page) -> str:
 
 
 def count_statement(plan: ReadPlan, maximum: int | None = None) -> Statement:
-    """The number of records that this caller can read; with `most`, counts up to that number."""
+    """The number of records that this caller can read; with a maximum, counts up to it."""
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
     where = _where_sql(from_clause, plan)
@@ -180,13 +176,10 @@ def _sort_key(from_clause: FromClause, sort: SortKey) -> str:
     return comparison_key(sort.path.column.compare_as, from_clause.value(sort.path))
 
 
-def is_id_descending(plan: ReadPlan) -> bool:
-    """Whether sys_id, always the last key, is descending: as the key before it, so that one index serves both."""
-    return bool(plan.order) and plan.order[-1].descending
-
-
 def _descending(plan: ReadPlan) -> list[bool]:
-    return [*(sort.descending for sort in plan.order), is_id_descending(plan)]
+    """For each key. The last, always sys_id, is as the key before it, so that one index serves both."""
+    keys = [sort.descending for sort in plan.order]
+    return [*keys, keys[-1] if keys else False]
 
 
 def _directions(plan: ReadPlan) -> list[str]:
