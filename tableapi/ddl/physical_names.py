@@ -67,16 +67,18 @@ def comparison_key(column: IndexableColumn) -> sql.Composable:
     return sql.SQL(operators.comparison_key(ComparisonKind.TEXT, "{}")).format(searchable_column(column))
 
 
-def unique_index(column: IndexableColumn, table: str, schema: str = RECORDS_SCHEMA) -> Index:
-    return Index(f"U{column.id}", schema, table, sql.SQL("(({}))").format(comparison_key(column)), is_unique=True)
+def unique_index(column: IndexableColumn, table: str) -> Index:
+    return Index(
+        f"U{column.id}", RECORDS_SCHEMA, table, sql.SQL("(({}))").format(comparison_key(column)), is_unique=True
+    )
 
 
-def main_index(column: IndexableColumn, table: str, schema: str = RECORDS_SCHEMA) -> Index:
+def main_index(column: IndexableColumn, table: str, schema: str) -> Index:
     shape = sql.SQL("USING gin ({})") if column.column_type.is_list else sql.SQL("(({}), sys_id)")
     return Index(f"I{column.id}", schema, table, shape.format(comparison_key(column)))
 
 
-def word_index(column: IndexableColumn, table: str, schema: str = RECORDS_SCHEMA) -> Index:
+def word_index(column: IndexableColumn, table: str, schema: str) -> Index:
     words: sql.Composable = searchable_column(column)
     if not column.converted_from_text:
         return Index(f"W{column.id}", schema, table, sql.SQL("USING gin (to_tsvector('simple', {}))").format(words))

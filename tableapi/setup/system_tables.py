@@ -18,7 +18,6 @@ from tableapi.write import system_records
 
 # Column types by the class name of a field or of its nearest parent.
 TYPE_BY_FIELD_CLASS = {field: row.name for row in COLUMN_TYPES.values() for field in row.model_fields}
-HASHED_FIELD_TYPES = {"password": "password"}  # hashed; every other secret is encrypted
 
 
 def update_system_tables() -> None:
@@ -106,7 +105,7 @@ def _describe(model: type[Record], name: str, tables: dict[str, Table]) -> dict[
         "type": type_name,
         "reference_table_id": tables[target].pk if target else None,
         "mandatory": not is_optional,
-        "is_unique": field.unique or _is_unique(model, name),
+        "is_unique": field.unique or any(it.fields == (name,) for it in model._meta.total_unique_constraints),
         "read_only": not field.editable,
         "default_value": "" if is_secret else _default(field),
         "max_length": field.max_length if COLUMN_TYPES[type_name].has_max_length else None,
@@ -123,7 +122,7 @@ def _capitalised(name: Any) -> str:
 def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:
     """The column type and the name of the referenced table."""
     if field.name in model.secret_columns:
-        return HASHED_FIELD_TYPES.get(field.name, "secret"), None
+        return "password" if field.name == "password" else "secret", None  # hashed, or encrypted
     if field.name in model.references:
         return "list" if isinstance(field, ArrayField) else "reference", model.references[field.name]
     if isinstance(field, models.ForeignKey):
@@ -134,10 +133,6 @@ def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:
         if field_class.__name__ in TYPE_BY_FIELD_CLASS:
             return TYPE_BY_FIELD_CLASS[field_class.__name__], None
     raise TypeError(f"No column type fits the field {model.__name__}.{field.name}. Remove it from `table_columns`.")
-
-
-def _is_unique(model: type[Record], name: str) -> bool:
-    return any(constraint.fields == (name,) for constraint in model._meta.total_unique_constraints)
 
 
 def _default(field: Any) -> str:

@@ -161,14 +161,13 @@ def count_statement(plan: ReadPlan, maximum: int | None = None) -> Statement:
     """The number of records that this caller can read; with a maximum, counts up to it."""
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
-    where = _where_sql(from_clause, plan)
+    where = _where_sql([*from_clause.readable(plan.records), *from_clause.condition(plan.where)])
     limit = f" LIMIT {maximum}" if maximum is not None else ""
     sql = f"SELECT count(*) FROM (SELECT FROM {from_clause.sql()}{where}{limit}) c"
     return Statement(sql, builder.parameters)
 
 
-def _where_sql(from_clause: FromClause, plan: ReadPlan) -> str:
-    parts = [*from_clause.readable(plan.records), *from_clause.condition(plan.where)]
+def _where_sql(parts: list[str]) -> str:
     return f" WHERE {' AND '.join(parts)}" if parts else ""
 
 
@@ -196,8 +195,7 @@ def _page_sql(builder: StatementBuilder, plan: ReadPlan, page: Page, names: list
     offset = f" OFFSET {builder.input('offset', 'bigint')}" if page.has_offset else ""
     tail = f" ORDER BY {order} LIMIT {page.limit + 1}{offset}"
     if page.after is None:
-        where = f" WHERE {' AND '.join(parts)}" if parts else ""
-        return f"SELECT {selected} FROM {from_clause.sql()}{where}{tail}"
+        return f"SELECT {selected} FROM {from_clause.sql()}{_where_sql(parts)}{tail}"
     branches = _cursor_branches(builder, plan, keys, page.after)
     source = from_clause.sql()
     if page.has_offset or not _can_use_index(plan):

@@ -1,4 +1,4 @@
-"""Defaults of columns, which are read like values that a caller sends, and which mandatory columns lack a value."""
+"""Defaults of columns, which are read like values that a caller sends, and the test for missing mandatory values."""
 
 from typing import Any
 

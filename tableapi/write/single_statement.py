@@ -75,8 +75,9 @@ def _is_stored_unchanged(column: Column) -> bool:
 
 
 def _is_compared_by_value(table: Table, column: Column) -> bool:
-    is_exception = table.is_server_managed(column) or column.converted_from_text
-    return not is_exception and column.column_type.is_same is operator.eq
+    if table.is_server_managed(column) or column.converted_from_text:
+        return False
+    return column.column_type.is_same is operator.eq
 
 
 def _run(
