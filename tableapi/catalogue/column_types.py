@@ -179,6 +179,7 @@ _ROWS = (
         is_same=_is_same_second,
         # PostgreSQL's own text of a time begins with `YYYY-MM-DD HH:MM:SS`. Measured: to_char takes half as long again.
         value_sql="left(({} AT TIME ZONE 'UTC')::text, 19)",
+        json_sql="'\"' || {} || '\"'",  # nothing to escape
         display=display_formats.DATETIME,
         schema=_schema_or_null(_schema_reference("Time")),
         request_schema=_schema_or_null(_schema_reference("SentTime")),
