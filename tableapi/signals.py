@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.apps import apps
 from django.db.models import QuerySet
 from django.db.models.signals import post_delete, post_save, pre_delete
 
@@ -12,7 +11,7 @@ from tableapi.database import catalogue_loader
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, Rule, State, Table, View, ViewColumn, validation
 from tableapi.models.catalogue_version import CatalogueRecord
-from tableapi.write import references
+from tableapi.write import references, system_records
 
 
 def increment_version(sender: Any, **_: Any) -> None:
@@ -60,9 +59,8 @@ def is_origin(model: Any, origin: Any) -> bool:
 
 
 def connect_signals() -> None:
-    for model in apps.get_models():
-        if issubclass(model, Record) and model.table_columns:
-            pre_delete.connect(release_references, sender=model)
+    for model in system_records.models_with_columns():
+        pre_delete.connect(release_references, sender=model)
     pre_delete.connect(drop_table, sender=Table)
     pre_delete.connect(drop_column, sender=Column)
     pre_delete.connect(check_choice_deletion, sender=Choice)

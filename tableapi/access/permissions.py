@@ -116,13 +116,10 @@ class Permissions:
         return member.lineage if member.is_system else (*member.lineage, ANY_TABLE)
 
     def _first_level(self, levels: Iterable[RuleLevel]) -> LevelOutcome | None:
-        for level in levels:
-            rules = self.catalogue.rules_by_level.get(level)
-            if rules:
-                return self._level_outcome(rules)
-        return None
-
-    def _level_outcome(self, rules: tuple[Rule, ...]) -> LevelOutcome:
+        """The outcome of the first of these levels that has a rule."""
+        rules = next(filter(None, map(self.catalogue.rules_by_level.get, levels)), None)
+        if rules is None:
+            return None
         if self.is_admin and any(rule.admin_overrides for rule in rules):
             return ALWAYS
         valid = [rule for rule in rules if not rule.is_broken and (not rule.roles or rule.roles & self.role_names)]

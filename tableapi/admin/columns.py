@@ -132,10 +132,9 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
-        types_by_field = json.dumps(TYPES_BY_FIELD)
         options["widgets"] = {
             "default_value": UnfoldAdminTextareaWidget(attrs={"rows": 2}),
-            "type": UnfoldAdminSelectWidget(attrs={"data-types-by-field": types_by_field}),
+            "type": UnfoldAdminSelectWidget(attrs={"data-types-by-field": json.dumps(TYPES_BY_FIELD)}),
         }
         options["help_texts"] = {
             "name": "Lowercase letters, digits and underscores. Cannot be changed later.",

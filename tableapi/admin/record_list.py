@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import OperationalError
-from django.http import QueryDict
+from django.utils.datastructures import MultiValueDict
 from django.utils.html import strip_tags
 
 from accounts.models import User
@@ -76,10 +76,8 @@ def read_values(user: User, name: str, sys_id: str) -> list[tuple[str, str]]:
     return [(column, as_text(value)) for column, value in json.loads(answer.body).items()]
 
 
-def _query_parameters(values: dict[str, str]) -> QueryDict:
-    parameters = QueryDict(mutable=True)
-    parameters.update(values)
-    return parameters
+def _query_parameters(values: dict[str, str]) -> MultiValueDict[str, str]:
+    return MultiValueDict({name: [value] for name, value in values.items()})
 
 
 def _caller(user: User) -> Caller:

@@ -55,8 +55,9 @@ class ColumnType:
     compare_as: ComparisonKind
     is_same: Callable[[Any, Any], bool] = operator.eq
     is_sortable: bool = True
-    # The SQL of the value in a response, and of its display value.
+    # The SQL of the value in a response, of that value as JSON text, and of its display value.
     value_sql: str = "{}"
+    json_sql: str = "to_json({})::text"
     display: DisplayFormat | None = None
     # JSON Schema of the value in a response, and in a body where that differs.
     schema: JsonSchema

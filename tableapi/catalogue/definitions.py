@@ -1,14 +1,15 @@
 """The tables, columns, views and rules as one frozen value, which does not change during a request. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from system.encoded_query import ComparisonKind, Query, parse
+from system.process_cache import WeightedCache
 
 from .column_type import ColumnType
 from .column_types import COLUMN_TYPES
-from .derived_items import DerivedCaches
 
 USER_TABLE = "user"
 TABLE_TABLE = "sys_db_table"
@@ -29,6 +30,10 @@ SYS_COLUMNS: Mapping[str, tuple[str, str | None]] = {
 OWN_TABLE = "sys_db_table_id"
 NUMBER_COLUMN = "number"
 DISPLAY_NAME_COLUMN = "display_name"
+
+# In bytes of a process: some thousand usual plans and statements, or some hundred of 500 fields.
+STATEMENT_CACHE_BYTES = 32 * 1024 * 1024
+VIEW_CACHE_BYTES = 64 * 1024 * 1024
 
 
 def plain_text_column_name(column_id: str) -> str:
@@ -129,6 +134,34 @@ class Table:
         """The column whose value names a record of this table."""
         marked = next((column for column in self.columns.values() if column.is_display), None)
         return marked or self.columns.get("name") or self.columns.get(NUMBER_COLUMN)
+
+    def is_generated(self, column: Column) -> bool:
+        """Whether the column holds the record numbers."""
+        return column.name == NUMBER_COLUMN and bool(self.number_prefix)
+
+    def is_server_managed(self, column: Column) -> bool:
+        """Whether clients can never write the column."""
+        return column.is_sys or column.read_only or self.is_generated(column)
+
+
+class DerivedCaches:
+    """What is derived from one catalogue and freed together with it: caller views, plans and statements."""
+
+    def __init__(self) -> None:
+        self.caller_views: WeightedCache[frozenset[str], Any] = WeightedCache(limit=VIEW_CACHE_BYTES, weigh=_weigh)
+        self.statements: WeightedCache[Hashable, Any] = WeightedCache(limit=STATEMENT_CACHE_BYTES, weigh=_weigh)
+
+
+def _weigh(key: Hashable, item: Any) -> int:
+    return _weight(item) + len(repr(key))
+
+
+def _weight(item: Any) -> int:
+    """About the bytes of an item; views, plans and statements estimate their own."""
+    if isinstance(item, tuple):
+        return sum(map(_weight, item))
+    weight = getattr(item, "weight", None)
+    return weight if isinstance(weight, int) else len(repr(item))
 
 
 @dataclass(frozen=True, eq=False)

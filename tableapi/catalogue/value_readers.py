@@ -23,6 +23,9 @@ MAX_EMAIL_LENGTH = 254
 MAX_LOCAL_PART_LENGTH = 64
 ID_EXPECTED = "Expected the id of a record. To send display values instead, set sysparm_input_display_value=1."
 
+# PostgreSQL stores neither NUL characters nor lone surrogates.
+UNSTORABLE_CHARACTER = re.compile("[\x00\ud800-\udfff]")
+
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 _ID = re.compile(r"[0-9a-z]{1,32}")

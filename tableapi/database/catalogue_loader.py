@@ -1,7 +1,5 @@
 """Loads the catalogue from its tables as one frozen value, and caches the newest in this process."""
 
-from __future__ import annotations
-
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -63,13 +61,13 @@ def load() -> Catalogue:
     never holds half of a change."""
     for _ in range(MAX_ATTEMPTS):
         version = _stored_version()
-        catalogue = Catalogue(version, dict(_tables()), tuple(_rules()), _views())
+        catalogue = Catalogue(version, {table.name: table for table in _tables()}, tuple(_rules()), _views())
         if _stored_version() == version:
             return catalogue
     return catalogue
 
 
-def _tables() -> Iterator[tuple[str, Table]]:
+def _tables() -> Iterator[Table]:
     rows: dict[str, dict[str, Any]] = {row["sys_id"]: dict(row) for row in models.Table.objects.values()}
     names = {sys_id: row["name"] for sys_id, row in rows.items()}
     own_columns = _columns(names)
@@ -84,21 +82,18 @@ def _tables() -> Iterator[tuple[str, Table]]:
         columns = {column.name: column for column in _sys_columns(root, bool(row["is_system"]))}
         for table in reversed(lineage):
             columns |= {column.name: column for column in own_columns[table]}
-        yield (
-            row["name"],
-            Table(
-                id=sys_id,
-                name=row["name"],
-                label=row["label"],
-                columns=columns,
-                parent=names.get(row["parent_id"]),
-                is_system=row["is_system"],
-                number_prefix=rows[numbering]["number_prefix"] if numbering else "",
-                number_table_id=numbering,
-                deferred_create=row["deferred_create"],
-                lineage=tuple(names[table] for table in lineage),
-                family=tuple(names[table] for table in family),
-            ),
+        yield Table(
+            id=sys_id,
+            name=row["name"],
+            label=row["label"],
+            columns=columns,
+            parent=names.get(row["parent_id"]),
+            is_system=row["is_system"],
+            number_prefix=rows[numbering]["number_prefix"] if numbering else "",
+            number_table_id=numbering,
+            deferred_create=row["deferred_create"],
+            lineage=tuple(names[table] for table in lineage),
+            family=tuple(names[table] for table in family),
         )
 
 
@@ -126,9 +121,8 @@ def _sys_columns(root: str, is_system: bool) -> Iterator[Column]:
 
 def _columns(names: Mapping[str, str]) -> dict[str, list[Column]]:
     choices: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for column, value, label in models.Choice.objects.order_by("position", "sys_id").values_list(
-        "column_id", "value", "label"
-    ):
+    in_order = models.Choice.objects.order_by("position", "sys_id")
+    for column, value, label in in_order.values_list("column_id", "value", "label"):
         choices[column].append((value, label))
     columns: dict[str, list[Column]] = defaultdict(list)
     for row in models.Column.objects.order_by("sys_id").values():

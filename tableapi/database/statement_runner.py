@@ -1,7 +1,5 @@
 """Runs statements: the only module that reads records from the database."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS

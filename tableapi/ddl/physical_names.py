@@ -4,36 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from psycopg import sql
 
 from system.encoded_query import ComparisonKind
-from tableapi.catalogue.column_type import ColumnType
-from tableapi.catalogue.definitions import plain_text_column_name
+from tableapi.catalogue.definitions import Column, plain_text_column_name
 from tableapi.sql import operators
+
+if TYPE_CHECKING:
+    from tableapi import models
+
+    # As designed, or as the catalogue has it.
+    IndexableColumn = models.Column | Column
 
 RECORDS_SCHEMA = "records"
 ID_TYPE = sql.SQL('varchar(32) COLLATE "C"')
-
-
-class IndexableColumn(Protocol):
-    """The properties of a column that its names and indexes depend on."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def column_type(self) -> ColumnType: ...
-    @property
-    def physical(self) -> str: ...
-    @property
-    def is_unique(self) -> bool: ...
-    @property
-    def is_display(self) -> bool: ...
-    @property
-    def is_indexed(self) -> bool: ...
-    @property
-    def converted_from_text(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +67,18 @@ def comparison_key(column: IndexableColumn) -> sql.Composable:
     return sql.SQL(operators.comparison_key(ComparisonKind.TEXT, "{}")).format(searchable_column(column))
 
 
-def unique_index(column: IndexableColumn, table: str, schema: str = RECORDS_SCHEMA) -> Index:
-    return Index(f"U{column.id}", schema, table, sql.SQL("(({}))").format(comparison_key(column)), is_unique=True)
+def unique_index(column: IndexableColumn, table: str) -> Index:
+    return Index(
+        f"U{column.id}", RECORDS_SCHEMA, table, sql.SQL("(({}))").format(comparison_key(column)), is_unique=True
+    )
 
 
-def main_index(column: IndexableColumn, table: str, schema: str = RECORDS_SCHEMA) -> Index:
+def main_index(column: IndexableColumn, table: str, schema: str) -> Index:
     shape = sql.SQL("USING gin ({})") if column.column_type.is_list else sql.SQL("(({}), sys_id)")
     return Index(f"I{column.id}", schema, table, shape.format(comparison_key(column)))
 
 
-def word_index(column: IndexableColumn, table: str, schema: str = RECORDS_SCHEMA) -> Index:
+def word_index(column: IndexableColumn, table: str, schema: str) -> Index:
     words: sql.Composable = searchable_column(column)
     if not column.converted_from_text:
         return Index(f"W{column.id}", schema, table, sql.SQL("USING gin (to_tsvector('simple', {}))").format(words))

@@ -238,13 +238,14 @@ def change_column(column: Column, before: Column) -> None:
     """Apply the differences. Types change only in ways that rewrite no record."""
     table = column.table
     required_indexes = list(physical_names.column_indexes(column, table.name))
-    previous_indexes = [] if column.type != before.type else list(physical_names.column_indexes(before, table.name))
+    previous_indexes = list(physical_names.column_indexes(before, table.name))
     if column.type != before.type:
         if column.column_type.is_html:
             text = sql.SQL("ALTER TABLE {} ADD COLUMN {} text")
             run(text.format(qualified_name(table), sql.Identifier(plain_text_column_name(column.pk))))
         # New indexes have the same names and other expressions, and an old one would reject long texts.
-        run(*(index.drop_sql() for index in physical_names.column_indexes(before, table.name)))
+        run(*(index.drop_sql() for index in previous_indexes))
+        previous_indexes = []
     if column.is_unique and not before.is_unique:
         create_unique_index(column)
     if before.is_unique and not column.is_unique:

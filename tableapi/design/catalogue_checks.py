@@ -15,18 +15,20 @@ from tableapi.query.path_resolver import RuleScope
 
 
 def check_rule(rule: Rule) -> None:
-    if rule.condition:
-        check_condition(Table.objects.filter(pk=rule.table_id).first(), rule.condition)
-
-
-def check_view_column(column: ViewColumn) -> None:
-    check_path_in_view(column, column.path)
+    if not rule.condition:
+        return
+    table = Table.objects.filter(pk=rule.table_id).first()
+    try:
+        permissions.check_condition(catalogue_loader.load(), table.name if table else None, rule.condition)
+    except QueryError as error:
+        message = str(error)
+        raise ValidationError({"condition": f"{message[0].upper()}{message[1:]}."}) from None
 
 
 def check_path_in_view(column: ViewColumn, path: str) -> None:
     """Refuse an invalid path for this column of a view. A path that becomes invalid later, with its column, is omitted
     from responses."""
-    before = None if column.is_new else ViewColumn.objects.filter(pk=column.pk).first()
+    before = column.stored()
     if before is not None and (before.path, before.view_id) == (path, column.view_id):
         return
     view = View.objects.select_related("table").filter(pk=column.view_id).first()
@@ -34,14 +36,6 @@ def check_path_in_view(column: ViewColumn, path: str) -> None:
         check_path(view.table, path)
         others = view.columns.exclude(pk=column.pk).values_list("path", flat=True)
         check_joins(view.table, (*others, path))
-
-
-def check_condition(table: Table | None, condition: str) -> None:
-    try:
-        permissions.check_condition(catalogue_loader.load(), table.name if table else None, condition)
-    except QueryError as error:
-        message = str(error)
-        raise ValidationError({"condition": f"{message[0].upper()}{message[1:]}."}) from None
 
 
 def check_path(table: Table, path: str) -> None:

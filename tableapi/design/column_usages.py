@@ -11,9 +11,6 @@ from tableapi.catalogue.definitions import Catalogue, Column, Rule, Table
 from tableapi.query.expressions import ResolvedPath
 from tableapi.query.path_resolver import RuleScope, resolve_path
 
-# The name of a table's view, as the catalogue has it.
-TableView = tuple[str, str]
-
 
 class ColumnUsage(Enum):
     """How a rule uses a column, with the most important usage first."""
@@ -35,7 +32,8 @@ def rules_using(catalogue: Catalogue, column: Column) -> Iterator[tuple[Rule, Co
             yield rule, first
 
 
-def views_using(catalogue: Catalogue, column: Column) -> Iterator[TableView]:
+def views_using(catalogue: Catalogue, column: Column) -> Iterator[tuple[str, str]]:
+    """Table and name of each view."""
     scope = RuleScope(catalogue)
     for (table, name), paths in catalogue.views.items():
         candidates = (path.split(".") for path in paths if column.name in path)

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from django.db.models import Q
-from psycopg import sql
 
 from system.background import index_builds
 from system.plain_sql import fetch_rows
@@ -42,15 +41,10 @@ def build_indexes() -> list[str]:
     with index_builds.build_cursor(INDEX_BUILD_LOCK_ID) as cursor:
         if cursor is None:
             return []
-        built = [
-            index.name for index in missing_indexes() if index_builds.execute(cursor, index.name, *_rebuild(index))
-        ]
+        rebuilds = [(index.name, index.drop_sql(True), index.create_sql(True)) for index in missing_indexes()]
+        built = [name for name, *statements in rebuilds if index_builds.execute(cursor, name, *statements)]
         drops = [(name, physical_names.drop_index_sql(schema, name, True)) for schema, name in surplus_indexes()]
         return built + [name for name, statement in drops if index_builds.execute(cursor, name, statement)]
-
-
-def _rebuild(index: Index) -> tuple[sql.Composed, ...]:
-    return index.drop_sql(concurrently=True), index.create_sql(concurrently=True)
 
 
 def _indexes() -> dict[tuple[str, str], bool]:

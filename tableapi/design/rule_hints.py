@@ -4,14 +4,14 @@ They are shown to the administrator who saves the rule, and refuse nothing: a ch
 a rule that names a missing one fails closed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from django.db import connection
 from psycopg import sql
 
 from system.encoded_query import Condition, parse, read
 from tableapi.access import permissions
-from tableapi.catalogue.definitions import Catalogue, Column, Table
+from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.models import Rule
 from tableapi.query.path_resolver import RuleScope
 
@@ -38,21 +38,15 @@ def condition_hints(catalogue: Catalogue, table_name: str, text: str) -> Iterato
     for predicate in permissions.predicates_in(RuleScope(catalogue), catalogue.tables[table_name], parse(text)):
         column, path = predicate.path.column, ".".join(predicate.condition.path)
         values = _values(predicate.condition)
-        yield from (f"{value} is not a choice of {path}." for value in _missing_choices(column, values))
+        if column.choices:
+            choices = dict(column.choices)
+            yield from (f"{value} is not a choice of {path}." for value in values if value not in choices)
         target = catalogue.tables.get(column.reference or "")
         if target is not None:
             existing = _existing_ids(target, values)
             yield from (
                 f"{path}: {target.name} has no record with the id {value}." for value in values if value not in existing
             )
-
-
-def _missing_choices(column: Column, values: Iterable[str]) -> list[str]:
-    """The values that are not choices of the column."""
-    if not column.choices:
-        return []
-    known = {value for value, _ in column.choices}
-    return [value for value in values if value not in known]
 
 
 def _values(condition: Condition) -> list[str]:

@@ -99,7 +99,7 @@ def _check_catalogue(record: CatalogueRecord) -> None:
     if isinstance(record, Rule):
         catalogue_checks.check_rule(record)
     elif isinstance(record, ViewColumn):
-        catalogue_checks.check_view_column(record)
+        catalogue_checks.check_path_in_view(record, record.path)
 
 
 def _errors_of(step: Callable[[], None], errors: dict[str, Any]) -> dict[str, Any]:

@@ -16,23 +16,12 @@ from system.http.error_responses import error_response
 from system.plain_sql import fetch_rows
 from tableapi.models import IdempotentAnswer
 
+IDEMPOTENCY_HEADER = "HTTP_IDEMPOTENCY_KEY"
 RETENTION_PERIOD = timedelta(hours=24)
 MAX_KEY_LENGTH = 255
 STORED_HEADERS = ("Location", "ETag", "X-Ignored-Fields")
 # Not caused by the request itself: another try may succeed.
 TRANSIENT_STATUSES = frozenset({401, 408, 429})
-
-
-class IdempotencyKeyReused(Conflict):
-    code = "idempotency_mismatch"
-
-
-IDEMPOTENCY_HEADER = "HTTP_IDEMPOTENCY_KEY"
-
-
-class RequestInProgress(Conflict):
-    code = "idempotency_in_progress"
-    message = "A request with this Idempotency-Key is still in progress. Retry shortly."
 
 
 def respond_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpResponse:
@@ -75,7 +64,8 @@ def _lock(identity: dict[str, Any]) -> None:
     """One of two concurrent requests gets the lock; the other one is refused and does not wait."""
     number = int.from_bytes(hashlib.sha256("\0".join(identity.values()).encode()).digest()[:8], "big", signed=True)
     if fetch_rows("SELECT pg_try_advisory_xact_lock(%s)", [number]) != [(True,)]:
-        raise RequestInProgress
+        message = "A request with this Idempotency-Key is still in progress. Retry shortly."
+        raise Conflict(message, code="idempotency_in_progress")
 
 
 def _first_response(respond: Callable[[], HttpResponse]) -> HttpResponse:
@@ -88,7 +78,8 @@ def _first_response(respond: Callable[[], HttpResponse]) -> HttpResponse:
 
 def _replay(stored: IdempotentAnswer, request_hash: str) -> HttpResponse:
     if stored.body_hash != request_hash:
-        raise IdempotencyKeyReused("This Idempotency-Key was used for a different request. Use a new key.")
+        message = "This Idempotency-Key was used for a different request. Use a new key."
+        raise Conflict(message, code="idempotency_mismatch")
     response = HttpResponse(stored.body, status=stored.status, content_type="application/json")
     for name, value in stored.headers.items():
         response[name] = value

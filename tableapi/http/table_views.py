@@ -39,15 +39,13 @@ class TableViewSet(JsonView, ViewSet):
         return list_response(request, pipeline.read_list(caller_of(request), table, request.query_params))
 
     def retrieve(self, request: Request, table: str, sys_id: str) -> HttpResponse:
-        result = pipeline.read_record(caller_of(request), table, sys_id, request.query_params)
-        return record_response(request, result)
+        return record_response(request, pipeline.read_record(caller_of(request), table, sys_id, request.query_params))
 
     def create(self, request: Request, table: str) -> HttpResponse:
         change = parse_change(request)
 
         def respond() -> HttpResponse:
-            result = write(caller_of(request), table, change, create.create)
-            return created_response(request, table, result)
+            return created_response(request, table, write(caller_of(request), table, change, create.create))
 
         return respond_once(request, respond)
 

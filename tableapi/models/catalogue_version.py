@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Func
 
 from system.records.record import Record
+from tableapi.catalogue.value_readers import UNSTORABLE_CHARACTER
 from tableapi.ddl import schema_editor
 
 
@@ -36,9 +37,8 @@ class State(models.Model):
     @classmethod
     def row(cls) -> "State":
         """The one row, locked."""
-        if not cls.objects.filter(pk=cls.ROW_ID).exists():
-            cls.objects.create(pk=cls.ROW_ID, version=NextVersion())
-        return cls.objects.select_for_update().get(pk=cls.ROW_ID)
+        row, _ = cls.objects.select_for_update().get_or_create(pk=cls.ROW_ID, defaults={"version": NextVersion()})
+        return row
 
     @classmethod
     def increment_version(cls) -> None:
@@ -46,13 +46,6 @@ class State(models.Model):
         with schema_editor.design_lock():
             if not cls.objects.filter(pk=cls.ROW_ID).update(version=NextVersion()):
                 cls.objects.create(pk=cls.ROW_ID, version=NextVersion())
-
-
-def is_storable(value: Any) -> bool:
-    """PostgreSQL stores neither NUL characters nor lone surrogates."""
-    return not isinstance(value, str) or not any(
-        character == "\x00" or "\ud800" <= character <= "\udfff" for character in value
-    )
 
 
 class CatalogueRecord(Record):
@@ -87,7 +80,8 @@ class CatalogueRecord(Record):
     def check_characters(self) -> None:
         """Called before the other checks, because they query the database with these values."""
         for field in self._meta.concrete_fields:
-            if not is_storable(getattr(self, field.attname)):
+            value = getattr(self, field.attname)
+            if isinstance(value, str) and UNSTORABLE_CHARACTER.search(value):
                 raise ValidationError({field.name: "Remove the characters that cannot be stored, such as NUL."})
 
     def clean(self) -> None:

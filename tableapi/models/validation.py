@@ -5,7 +5,7 @@ The checks that need the catalogue are in `design.catalogue_checks`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
@@ -29,7 +29,7 @@ MAX_LENGTH_NEEDS_TEXT = "Only text can have a maximum length. It must be at leas
 
 
 def check_table(table: Table) -> None:
-    before = None if table.is_new else type(table).objects.filter(pk=table.pk).first()
+    before = table.stored()
     if schema_editor.is_product():
         return
     if table.is_system or (before is not None and before.is_system):
@@ -60,7 +60,7 @@ def check_column(column: Column) -> None:
     table = apps.get_model("tableapi", "Table").objects.filter(pk=column.table_id).first()
     if table is None or column.type not in COLUMN_TYPES:
         return  # reported by the field validation
-    before = None if column.is_new else type(column).objects.filter(pk=column.pk).first()
+    before = column.stored()
     if table.is_system and not schema_editor.is_product():
         _check_label_only(column, before)
         return
@@ -190,7 +190,7 @@ def check_choice(choice: Choice) -> None:
         raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
     if not column.column_type.has_choices:
         raise ValidationError("Only columns of type choice can have choices.")
-    before = None if choice.is_new else type(choice).objects.select_related("column").filter(pk=choice.pk).first()
+    before = choice.stored()
     if "," in choice.value and (before is None or before.value != choice.value):
         raise ValidationError(
             {"value": "A value must not contain a comma, because the IN operator uses commas to separate values."}
@@ -215,32 +215,28 @@ def _check_is_not_default(choice: Choice) -> None:
 
 
 def check_rule(rule: Rule) -> None:
-    table = apps.get_model("tableapi", "Table").objects.filter(pk=rule.table_id).first()
-    errors: dict[str, Any] = {}
-    for check in (_check_rule_roles, _check_rule_column):
-        try:
-            check(rule, table)
-        except ValidationError as error:
-            errors = error.update_error_dict(errors)
+    errors = _role_errors(rule) | _column_errors(rule)
     if errors:
         raise ValidationError(errors)
 
 
-def _check_rule_roles(rule: Rule, _: Table | None) -> None:
+def _role_errors(rule: Rule) -> dict[str, str]:
     known = set(Role.objects.filter(sys_id__in=rule.roles).values_list("sys_id", flat=True))
     stored = type(rule).objects.filter(pk=rule.pk).values_list("roles", flat=True).first() if not rule.is_new else None
     if set(rule.roles) - known - set(stored or ()):
-        raise ValidationError({"roles": "This role does not exist."})
+        return {"roles": "This role does not exist."}
     if rule.roles and not known:
         # Without roles it would apply to everybody.
-        raise ValidationError({"roles": "The roles of this rule were deleted. Select other roles."})
+        return {"roles": "The roles of this rule were deleted. Select other roles."}
     rule.roles = [sys_id for sys_id in dict.fromkeys(rule.roles) if sys_id in known]
+    return {}
 
 
-def _check_rule_column(rule: Rule, table: Table | None) -> None:
+def _column_errors(rule: Rule) -> dict[str, str]:
+    table = apps.get_model("tableapi", "Table").objects.filter(pk=rule.table_id).first()
     name = rule.column_name
     if table is None or name in ("", "*", OWN_TABLE) or name in SYS_COLUMNS:
-        return
+        return {}
     columns = apps.get_model("tableapi", "Column").objects
-    if not columns.filter(table__in=table.lineage, name=name).exists():
-        raise ValidationError({"column_name": f"{table.name} has no column with this name."})
+    is_defined = columns.filter(table__in=table.lineage, name=name).exists()
+    return {} if is_defined else {"column_name": f"{table.name} has no column with this name."}

@@ -66,6 +66,12 @@ OUTPUT_PARAMETERS = ("display", "links", "fields", "view")
 LIST_PARAMETERS = ("query", "limit", "page", "cursor", *OUTPUT_PARAMETERS, "count", "category")
 WRITE_PARAMETERS = (*OUTPUT_PARAMETERS, "input", "idempotencyKey")
 
+
+def envelope_of(data: Object) -> Object:
+    """The body of a success, with the schema of its data."""
+    return {"type": "object", "required": ["status", "data"], "properties": {"status": {"const": "OK"}, "data": data}}
+
+
 SCHEMAS: dict[str, Object] = {
     **VALUE_SCHEMAS,
     "Record": {
@@ -74,24 +80,15 @@ SCHEMAS: dict[str, Object] = {
         "or objects of both; the key of a field behind references is its path.",
         "additionalProperties": True,
     },
-    "Records": {
-        "type": "object",
-        "required": ["status", "data"],
-        "properties": {"status": {"const": "OK"}, "data": {"type": "array", "items": reference("schemas", "Record")}},
-    },
+    "Records": envelope_of({"type": "array", "items": reference("schemas", "Record")}),
     "NewValues": {
         "type": "object",
         "description": "Columns and values of exactly one record.",
         "additionalProperties": True,
     },
-    "Deleted": {
-        "type": "object",
-        "required": ["status", "data"],
-        "properties": {
-            "status": {"const": "OK"},
-            "data": {"type": "object", "required": ["description"], "properties": {"description": {"type": "string"}}},
-        },
-    },
+    "Deleted": envelope_of(
+        {"type": "object", "required": ["description"], "properties": {"description": {"type": "string"}}}
+    ),
 }
 RECORD_HEADERS = ("X-Ignored-Fields",)
 LIST_HEADERS = ("Link", "X-Total-Count", *RECORD_HEADERS)

@@ -7,15 +7,15 @@ from rest_framework.request import Request
 
 from system.openapi import Object, reference
 from tableapi.access.caller_view import CallerView, view_for
-from tableapi.catalogue.definitions import CREATE, DELETE, NUMBER_COLUMN, WRITE, Column, Table
+from tableapi.catalogue.definitions import CREATE, DELETE, WRITE, Column, Table
 from tableapi.database import catalogue_loader
 from tableapi.query.expressions import NEVER
 from tableapi.write import system_records
 from tableapi.write.current_record import may_import_ids
 
 from .column_schemas import IMPORTED_ID_SCHEMA, read_schema, written_schema
-from .components import PARAMETERS, RESPONSE_HEADERS, SCHEMAS
-from .paths import ANY_TABLE_NAME, API_PATH, TableDescription, envelope_of, table_paths
+from .components import PARAMETERS, RESPONSE_HEADERS, SCHEMAS, envelope_of
+from .paths import ANY_TABLE_NAME, API_PATH, TableDescription, table_paths
 
 
 def without_table_view(endpoints: list[Any]) -> list[Any]:
@@ -61,7 +61,7 @@ def visible_tables(view: CallerView) -> tuple[Object, Object]:
         if view.can_read(table):
             schemas[name] = record_schema(view, table)
             records = [reference("schemas", name), reference("schemas", "Record")]
-            schemas[f"{name}.answer"] = envelope_of(records)
+            schemas[f"{name}.answer"] = envelope_of({"type": "array", "items": {"anyOf": records}})
             response = reference("schemas", f"{name}.answer")
         bodies = body_schemas(view, table, methods)
         schemas |= {f"{name}.{kind}": schema for kind, schema in bodies.items()}
@@ -91,7 +91,7 @@ def allowed_methods(view: CallerView, table: Table) -> Iterator[str]:
     """What the rules' roles allow; whether a condition holds depends on the record. Without what nobody can do: records
     of some system tables are created or written by the server only."""
     can_read = view.can_read(table)
-    is_writable = not (table.is_system and all(is_server_managed(table, column) for column in table.columns.values()))
+    is_writable = not (table.is_system and all(map(table.is_server_managed, table.columns.values())))
     is_creatable = not table.is_system or system_records.can_be_created_by_clients(table)
     if can_read:
         yield "get"
@@ -108,7 +108,7 @@ def record_schema(view: CallerView, table: Table) -> Object:
     columns = [visible[0] for name in table.columns if (visible := view.column(table, name)) is not None]
     properties = {column.name: read_schema(column, target_label(view, column)) for column in columns}
     for column in columns:
-        if is_server_managed(table, column):
+        if table.is_server_managed(column):
             properties[column.name]["readOnly"] = True
     return {"type": "object", "title": table.label, "properties": properties}
 
@@ -119,7 +119,7 @@ def body_schema(view: CallerView, table: Table, operation: str) -> Object:
     for column in table.columns.values():
         if not view.permissions.is_known(table, column):
             continue
-        if is_server_managed(table, column):
+        if table.is_server_managed(column):
             if operation == WRITE and view.column(table, column.name) is not None:
                 properties[column.name] = read_schema(column, target_label(view, column)) | {"readOnly": True}
         elif view.permissions.column(operation, table, column) != NEVER:
@@ -132,12 +132,8 @@ def required_columns(table: Table, body: Object) -> list[str]:
     return [
         column.name
         for column in columns
-        if column.mandatory and not column.default and not is_server_managed(table, column)
+        if column.mandatory and not column.default and not table.is_server_managed(column)
     ]
-
-
-def is_server_managed(table: Table, column: Column) -> bool:
-    return column.is_sys or column.read_only or (column.name == NUMBER_COLUMN and bool(table.number_prefix))
 
 
 def target_label(view: CallerView, column: Column) -> str:

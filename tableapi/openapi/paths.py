@@ -35,10 +35,6 @@ class TableDescription:
     response: Object
     bodies: dict[str, str]
 
-    @property
-    def is_any(self) -> bool:
-        return self.name == ANY_TABLE_NAME
-
 
 def table_paths(table: TableDescription, methods: set[str]) -> Object:
     """Both paths of a table, with the operations among `methods`."""
@@ -99,7 +95,7 @@ def _with_body(table: TableDescription, method: str, described: Object) -> Objec
 def _operation(
     table: TableDescription, verb: str, title: str, parameters: tuple[str, ...], possible: Errors, success: Object
 ) -> Object:
-    if table.is_any:
+    if table.name == ANY_TABLE_NAME:
         names = ("tableName", *parameters)
         operation_id, summary, tag = f"records_{verb}", f"{title} · any table", TABLE_API_TAG
         failures = error_responses(possible)
@@ -114,10 +110,3 @@ def _operation(
 
 def _records(table: TableDescription, description: str, *headers: str) -> Object:
     return json_response(table.response, description, {name: reference("headers", name) for name in headers})
-
-
-def envelope_of(records: list[Object]) -> Object:
-    """The envelope of a success; its records have one of these schemas."""
-    record = records[0] if len(records) == 1 else {"anyOf": records}
-    properties = {"status": {"const": "OK"}, "data": {"type": "array", "items": record}}
-    return {"type": "object", "required": ["status", "data"], "properties": properties}

@@ -52,10 +52,6 @@ class ResolvedPath:
     column: Column
     guard: Decision = ALWAYS
 
-    @property
-    def reference_names(self) -> tuple[str, ...]:
-        return tuple(step.column.name for step in self.steps)
-
 
 @dataclass(frozen=True, slots=True)
 class Predicate:

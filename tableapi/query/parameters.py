@@ -9,6 +9,7 @@ from typing import Protocol
 
 from system.encoded_query import QueryError
 from system.errors import BadRequest
+from tableapi.catalogue.value_readers import UNSTORABLE_CHARACTER
 
 from .parsed_query import ParsedQuery, parse_query_text
 
@@ -117,7 +118,7 @@ def _parameter(raw: RawParameters, name: str) -> str:
     if len(values) > 1:
         raise _invalid(name, f"{name} was given more than once.")
     value = values[0] if values else ""
-    if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
+    if UNSTORABLE_CHARACTER.search(value):
         raise _invalid(name, f"{name} contains a character that cannot be stored.")
     return value
 

@@ -1,6 +1,5 @@
 """Resolves the paths of queries: the only module that looks names up. Pure."""
 
-from collections.abc import Iterator
 from typing import Any, Protocol
 
 from system.encoded_query import (
@@ -19,7 +18,7 @@ from system.encoded_query import (
     read_words,
 )
 from system.errors import BadRequest
-from tableapi.catalogue.definitions import OWN_TABLE, Catalogue, Column, Table
+from tableapi.catalogue.definitions import Catalogue, Column, Table
 
 from .expressions import (
     ALWAYS,
@@ -125,26 +124,22 @@ def _refuse_too_many_words(condition: Expression) -> None:
 
 
 def _resolve_groups(scope: ReadScope, table: Table, groups: tuple[Group, ...], slots: dict[int, int]) -> Expression:
-    return _any_of([_all_of([_resolve_term(scope, table, term, slots) for term in group.terms]) for group in groups])
+    terms = [[_resolve_term(scope, table, term, slots) for term in group.terms] for group in groups]
+    return _combined(AnyOf, [_combined(AllOf, parts) for parts in terms])
 
 
 def _resolve_term(scope: ReadScope, table: Table, term: Term, slots: dict[int, int]) -> Expression:
-    return _any_of(
-        [
-            _resolve_groups(scope, table, factor.groups, slots)
-            if isinstance(factor, SubQuery)
-            else resolve_condition(scope, table, factor, slots.get(id(factor)))
-            for factor in term.factors
-        ]
-    )
+    factors = [
+        _resolve_groups(scope, table, factor.groups, slots)
+        if isinstance(factor, SubQuery)
+        else resolve_condition(scope, table, factor, slots.get(id(factor)))
+        for factor in term.factors
+    ]
+    return _combined(AnyOf, factors)
 
 
-def _all_of(parts: list[Expression]) -> Expression:
-    return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
-
-
-def _any_of(parts: list[Expression]) -> Expression:
-    return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
+def _combined(kind: type[AllOf] | type[AnyOf], parts: list[Expression]) -> Expression:
+    return parts[0] if len(parts) == 1 else kind(tuple(parts))
 
 
 def resolve_condition(scope: ReadScope, table: Table, condition: Condition, slot: int | None) -> Predicate:
@@ -189,18 +184,9 @@ def _family_ids(scope: ReadScope, condition: Condition) -> tuple[str, ...]:
 
 
 def _searched_paths(scope: ReadScope, table: Table, condition: Condition) -> tuple[ResolvedPath, ...]:
-    paths = tuple(_searchable_paths(scope, table))
-    if not paths:
+    indexed = [column for column in table.columns.values() if column.column_type.is_text and column.is_indexed]
+    paths = [resolve_path(scope, table, (column.name,)) for column in indexed]
+    visible = tuple(path for path in paths if path is not None)
+    if not visible:
         raise QueryError("the table has no column with word search", condition.position)
-    return paths
-
-
-def _searchable_paths(scope: ReadScope, table: Table) -> Iterator[ResolvedPath]:
-    for column in table.columns.values():
-        if column.column_type.is_text and column.is_indexed and (path := resolve_path(scope, table, (column.name,))):
-            yield path
-
-
-def own_table_column(table: Table) -> Column | None:
-    """The column with a record's own table; system tables have no children and no such column."""
-    return table.columns.get(OWN_TABLE) if not table.is_system else None
+    return visible

@@ -131,21 +131,22 @@ def display_path(scope: ReadScope, column: Column) -> ResolvedPath | None:
 
 def _refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) -> None:
     """Names the parameter that leads too far: the query, or the one that chooses the fields."""
-    joins = _joins(sort.path for sort in plan.order)
-    joins |= {path[: length + 1] for path in _query_paths(query) for length in range(len(path) - 1)}
+    joins = _joins(_query_paths(query))
     message = f"The paths follow more than {MAX_JOINS} references. Request fewer paths."
     if len(joins) > MAX_JOINS:
         raise BadRequest(message, code="invalid_query", field="sysparm_query")
-    if len(joins | _joins(output.path for output in plan.fields)) > MAX_JOINS:
+    if len(joins | _joins(tuple(output.key.split(".")) for output in plan.fields)) > MAX_JOINS:
         raise BadRequest(message, code="invalid_parameter", field=output_parameter)
 
 
-def _joins(paths: Iterable[ResolvedPath]) -> set[tuple[str, ...]]:
-    return {path.reference_names[: length + 1] for path in paths for length in range(len(path.steps))}
+def _joins(paths: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
+    """The references that the paths follow."""
+    return {path[:length] for path in paths for length in range(1, len(path))}
 
 
 def _query_paths(query: Query) -> Iterator[tuple[str, ...]]:
-    """Every path in the conditions, including those that are values."""
+    """Every path of the query, including those that are values of conditions."""
+    yield from (by.path for by in query.order)
     for condition in query.conditions():
         yield condition.path
         if condition.row.kind in (ValueKind.PATH, ValueKind.DISTANCE):

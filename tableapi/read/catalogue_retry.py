@@ -1,7 +1,5 @@
 """Repeats a read or a write when the catalogue that it worked on turns out to be outdated."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar

@@ -1,7 +1,5 @@
 """Who reads or writes, and what they see of one catalogue."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -25,7 +23,7 @@ class Caller:
     link: str = ""
     now: datetime = field(default_factory=lambda: now())
 
-    def context(self, catalogue: Catalogue) -> ReadContext:
+    def context(self, catalogue: Catalogue) -> "ReadContext":
         return ReadContext(self, view_for(catalogue, self.role_names))
 
 

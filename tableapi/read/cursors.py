@@ -3,8 +3,6 @@
 If the last record's sort values are too long for a URL, it holds an earlier place and the number of records to skip.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

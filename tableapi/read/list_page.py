@@ -1,11 +1,10 @@
 """Pages of a list: where a page starts, and the parameters of the next one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tableapi.catalogue.definitions import Table
+from tableapi.database.statement_runner import ByteRow
 from tableapi.query.parameters import MAX_PAGED_RECORDS, ListRequest
 from tableapi.query.read_plan import ReadPlan
 from tableapi.sql.select import Page
@@ -13,11 +12,9 @@ from tableapi.sql.select import Page
 from . import cursors
 from .cursors import CursorPosition
 
-# The database joins the JSON of so many records into one value, if a page has more. A value for each costs the CPU of
-# fetching it. One for all costs more than it saves: megabytes are copied from one new piece of memory to the next.
+# The database joins the JSON of so many records into one value. A value for each costs the CPU of fetching it, and of
+# waking the reader for every 8 KB. One for all costs more than it saves: megabytes are copied as they grow.
 BLOCK_SIZE = 50
-
-Row = tuple[bytes | None, ...]
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class PageStart:
 
     def page(self, limit: int) -> Page:
         position = tuple(key is not None for key in self.position.keys) if self.position else None
-        return Page(limit, BLOCK_SIZE if limit > BLOCK_SIZE else 1, self.skip > 0, position)
+        return Page(limit, min(limit, BLOCK_SIZE), self.skip > 0, position)
 
     def values(self) -> dict[str, object]:
         """What the statement of the page binds."""
@@ -59,14 +56,14 @@ def page_start(request: ListRequest, table: Table, user_id: str) -> PageStart:
 
 
 def list_result(
-    request: ListRequest, start: PageStart, plan: ReadPlan, rows: Sequence[Row], total: int | None
+    request: ListRequest, start: PageStart, plan: ReadPlan, rows: Sequence[ByteRow], total: int | None
 ) -> ListResult:
-    """Rows are those of `select.records`; there is one more than the blocks of the page if the list goes on."""
-    block_count = start.page(request.limit).block_count
-    blocks = [row[0] for row in rows[:block_count] if row[0] is not None]
-    if len(rows) <= block_count:
+    """Rows are those of `select.page_statement`."""
+    blocks = [row[0] for row in rows if row[0] is not None]
+    *keys, goes_on = rows[-1][1:]
+    if goes_on != b"t":
         return ListResult(blocks, {}, plan.ignored, total)
-    last = CursorPosition(tuple([key.decode() if key is not None else None for key in rows[block_count - 1][1:]]))
+    last = CursorPosition(tuple([key.decode() if key is not None else None for key in keys]))
     return ListResult(blocks, _next_page(request, start, last), plan.ignored, total)
 
 

@@ -4,8 +4,6 @@ Each stage takes what the one before it returned. Plans and statements depend on
 cached in the caller's view of the catalogue.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -48,7 +46,6 @@ class RecordResult:
 
 
 def read_list(caller: Caller, table_name: str, raw: RawParameters) -> ListResult:
-    """One page of a list."""
     try:
         return _read_list(caller, table_name, parse_list(raw))
     except QueryError as error:
@@ -75,7 +72,6 @@ def _read_list(catalogue: Catalogue, caller: Caller, table_name: str, request: L
 
 
 def read_record(caller: Caller, table_name: str, sys_id: str, raw: RawParameters) -> RecordResult:
-    """One record."""
     return _read_record(caller, table_name, sys_id, parse_output(raw))
 
 

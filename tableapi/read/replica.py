@@ -1,7 +1,5 @@
 """Reads lists from the replica where the client allows it and the replica is up to date."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import TypeVar

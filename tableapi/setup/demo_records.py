@@ -1,7 +1,5 @@
 """Demo records: tasks of the demo users, a form view, and access rules for the tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple

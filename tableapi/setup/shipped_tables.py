@@ -1,7 +1,5 @@
 """The shipped tables and rules, which are created once and then belong to the administrator."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from accounts import roles

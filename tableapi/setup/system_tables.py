@@ -3,12 +3,9 @@
 Each model lists the columns to show, so that hashes of keys, staff flags and sessions never become columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
-from django.apps import apps
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
@@ -17,30 +14,25 @@ from system.records.record import Record
 from tableapi.catalogue.column_types import COLUMN_TYPES, names_where
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, State, Table
+from tableapi.write import system_records
 
 # Column types by the class name of a field or of its nearest parent.
 TYPE_BY_FIELD_CLASS = {field: row.name for row in COLUMN_TYPES.values() for field in row.model_fields}
-HASHED_FIELD_TYPES = {"password": "password"}  # hashed; every other secret is encrypted
 
 
 def update_system_tables() -> None:
     """Update the catalogue to match the models. Nothing is written if nothing differs."""
     with schema_editor.design_lock(), schema_editor.as_product():
         State.row()
-        models_by_table = {model.table_name(): model for model in _models()}
+        models_by_table = {model.table_name(): model for model in system_records.models_with_columns()}
         changed = _create_tables(models_by_table)
         tables = {table.name: table for table in Table.objects.filter(is_system=True)}
         changed |= _update_columns(models_by_table, tables)
         changed |= _update_choices(models_by_table)
-        changed |= _drop_tables(set(tables) - set(models_by_table))
+        removed = Table.objects.filter(is_system=True, name__in=tables.keys() - models_by_table.keys())
+        changed |= bool(removed.delete()[0])
         if changed:
             State.increment_version()
-
-
-def _models() -> Iterator[type[Record]]:
-    for model in apps.get_models():
-        if issubclass(model, Record) and model.table_columns:
-            yield model
 
 
 def _create_tables(models_by_table: dict[str, type[Record]]) -> bool:
@@ -52,11 +44,6 @@ def _create_tables(models_by_table: dict[str, type[Record]]) -> bool:
     ]
     Table.objects.bulk_create(new)
     return bool(new)
-
-
-def _drop_tables(names: set[str]) -> bool:
-    removed = Table.objects.filter(is_system=True, name__in=names)
-    return bool(removed.delete()[0]) if names else False
 
 
 def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, Table]) -> bool:
@@ -71,8 +58,7 @@ def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, 
         column.sys_updated_at, column.sys_version = timezone.now(), column.sys_version + 1
     Column.objects.bulk_create(new)
     Column.objects.bulk_update(changed, [*ATTRIBUTES_FROM_MODEL, "sys_updated_at", "sys_version"])
-    if removed:
-        Column.objects.filter(pk__in=removed).delete()
+    Column.objects.filter(pk__in=removed).delete()
     return bool(new or changed or removed)
 
 
@@ -119,7 +105,7 @@ def _describe(model: type[Record], name: str, tables: dict[str, Table]) -> dict[
         "type": type_name,
         "reference_table_id": tables[target].pk if target else None,
         "mandatory": not is_optional,
-        "is_unique": field.unique or _is_unique(model, name),
+        "is_unique": field.unique or any(it.fields == (name,) for it in model._meta.total_unique_constraints),
         "read_only": not field.editable,
         "default_value": "" if is_secret else _default(field),
         "max_length": field.max_length if COLUMN_TYPES[type_name].has_max_length else None,
@@ -136,7 +122,7 @@ def _capitalised(name: Any) -> str:
 def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:
     """The column type and the name of the referenced table."""
     if field.name in model.secret_columns:
-        return HASHED_FIELD_TYPES.get(field.name, "secret"), None
+        return "password" if field.name == "password" else "secret", None  # hashed, or encrypted
     if field.name in model.references:
         return "list" if isinstance(field, ArrayField) else "reference", model.references[field.name]
     if isinstance(field, models.ForeignKey):
@@ -147,10 +133,6 @@ def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:
         if field_class.__name__ in TYPE_BY_FIELD_CLASS:
             return TYPE_BY_FIELD_CLASS[field_class.__name__], None
     raise TypeError(f"No column type fits the field {model.__name__}.{field.name}. Remove it from `table_columns`.")
-
-
-def _is_unique(model: type[Record], name: str) -> bool:
-    return any(constraint.fields == (name,) for constraint in model._meta.total_unique_constraints)
 
 
 def _default(field: Any) -> str:

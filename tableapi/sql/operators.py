@@ -1,7 +1,5 @@
 """Compiles a condition on a typed column: the adapter of the Table API. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -71,7 +69,7 @@ class ColumnSubject:
         is_time = self.kind in (ComparisonKind.DATE, ComparisonKind.DATETIME)
         return f"date_trunc('second', {self.instant})" if is_time else self.key
 
-    def compared(self, operator: str, other: ColumnSubject) -> str:
+    def compared(self, operator: str, other: "ColumnSubject") -> str:
         return f"{self.second} {operator} {other.second}"
 
 

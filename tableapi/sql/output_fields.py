@@ -1,7 +1,5 @@
 """Compiles one field of an answer to an SQL expression for the database's JSON functions. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from tableapi.catalogue.definitions import Column
@@ -24,20 +22,28 @@ class OutputStyle:
 
 
 def field_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias) -> str:
-    """The JSON of one field; `alias` is the record at the end of its path."""
+    """The JSON of one field as text; `alias` is the record at the end of its path."""
     column = output.path.column
-    if column.column_type.is_reference:
-        stored = predicates.guarded_value(builder, output.path.guard, alias, alias.column(column))
-        return _reference_sql(builder, style, output, stored)
-    if column.column_type.is_list:
-        stored = predicates.guarded_value(builder, output.path.guard, alias, alias.column(column))
-        return _list_sql(builder, style, output, stored)
     value = predicates.guarded_value(builder, output.path.guard, alias, _stored_sql(style, column, alias))
-    if style.display == DisplayMode.VALUE:
-        return _value(column, value)
+    if style.display == DisplayMode.VALUE and column.column_type.is_reference and style.with_links:
+        return f"CASE WHEN {value} <> '' THEN {_linked_sql(builder, column, value)} ELSE 'null' END"
+    if style.display == DisplayMode.VALUE and not column.column_type.has_target:
+        json = column.column_type.json_sql.format(_value(column, value))
+    else:
+        json = f"to_json({_json_sql(builder, style, output, value)})::text"
+    return f"coalesce({json}, 'null')"
+
+
+def _json_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, value: str) -> str:
+    column = output.path.column
+    if column.column_type.is_list:
+        return _list_sql(builder, style, output, value)
+    if column.column_type.is_reference:
+        return _reference_sql(builder, style, output, value)
+    display_value = display_value_sql(column, value)
     if style.display == DisplayMode.DISPLAY:
-        return display_value_sql(column, value)
-    return f"json_build_object('value', {_value(column, value)}, 'display_value', {display_value_sql(column, value)})"
+        return display_value
+    return f"json_build_object('value', {_value(column, value)}, 'display_value', {display_value})"
 
 
 def _stored_sql(style: OutputStyle, column: Column, alias: TableAlias) -> str:
@@ -72,9 +78,8 @@ def _referenced_name_sql(builder: StatementBuilder, display: ResolvedPath | None
     value = predicates.guarded_value(
         builder, display.guard, target, display_value_sql(display.column, target.column(display.column))
     )
-    readable = predicates.decision_sql(builder, step.records, target)
-    condition = f" AND {readable}" if readable else ""
-    return f"(SELECT ({value})::text FROM {target.from_sql()} WHERE {target.sys_id()} = {reference}{condition})"
+    where = [f"{target.sys_id()} = {reference}", *predicates.decision_conditions(builder, step.records, target)]
+    return f"(SELECT ({value})::text FROM {target.from_sql()} WHERE {' AND '.join(where)})"
 
 
 def _reference_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, stored: str) -> str:
@@ -83,17 +88,14 @@ def _reference_sql(builder: StatementBuilder, style: OutputStyle, output: Output
         return f"nullif({stored}, '')"
     if style.display == DisplayMode.DISPLAY and not style.with_links:
         return _referenced_name_sql(builder, output.display, stored)
-    if style.display == DisplayMode.VALUE:
-        return f"CASE WHEN {stored} <> '' THEN {_linked_sql(builder, column, stored)} END"
     json_object = f"json_build_object({_json_members(builder, style, column, output.display, stored)})"
     return json_object if style.display == DisplayMode.BOTH else f"CASE WHEN {stored} <> '' THEN {json_object} END"
 
 
 def _linked_sql(builder: StatementBuilder, column: Column, stored: str) -> str:
     """Id and link as JSON text: an id has only digits and letters. Measured: json_build_object takes twice as long."""
-    start, middle = literal('{"value":"'), literal('","link":"')
-    link = f"{builder.link()} || {literal(f'{column.reference}/')}"
-    return f"({start} || {stored} || {middle} || {link} || {stored} || '\"}}')::json"
+    start, middle, table = literal('{"value":"'), literal('","link":"'), literal(f"{column.reference}/")
+    return f"concat({start}, {stored}, {middle}, {builder.link()}, {table}, {stored}, '\"}}')"
 
 
 def _list_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, stored: str) -> str:
@@ -102,7 +104,7 @@ def _list_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField
     items_alias = builder.alias()
     item, place = f"{items_alias}.item", f"{items_alias}.place"
     if style.display == DisplayMode.VALUE and style.with_links:
-        json = _linked_sql(builder, column, item)
+        json = f"{_linked_sql(builder, column, item)}::json"
     elif style.with_links or style.display == DisplayMode.BOTH:
         json = f"json_build_object({_json_members(builder, style, column, output.display, item)})"
     else:

@@ -1,11 +1,9 @@
 """Compiles expressions and decisions to SQL conditions on a record. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from system.encoded_query import ValueKind, read_words
-from tableapi.catalogue.definitions import Table
+from tableapi.catalogue.definitions import OWN_TABLE, Table
 from tableapi.query.expressions import (
     AllOf,
     AlwaysAllowed,
@@ -17,7 +15,6 @@ from tableapi.query.expressions import (
     Predicate,
     ResolvedPath,
 )
-from tableapi.query.path_resolver import own_table_column
 
 from .operators import ColumnCondition, ColumnSubject
 from .statement_builder import StatementBuilder, TableAlias, literal
@@ -39,10 +36,16 @@ def _case_sql(builder: StatementBuilder, case: DecisionCase, alias: TableAlias) 
     parts = []
     if case.tables is not None:
         ids = ", ".join(map(literal, case.tables))
-        parts.append(f"{alias.own_table_id()} IN ({ids})")
+        parts.append(f"{alias.column(alias.table.columns[OWN_TABLE])} IN ({ids})")
     if case.conditions is not None:
         parts.append(_joined_conditions(" OR ", [rule_sql(builder, condition, alias) for condition in case.conditions]))
     return _joined_conditions(" AND ", parts) if parts else "TRUE"
+
+
+def decision_conditions(builder: StatementBuilder, decision: Decision, alias: TableAlias) -> list[str]:
+    """The condition of the decision as a part of a WHERE clause; no part if it always holds."""
+    condition = decision_sql(builder, decision, alias)
+    return [] if condition is None else [condition]
 
 
 def guarded_value(builder: StatementBuilder, guard: Decision, alias: TableAlias, value: str) -> str:
@@ -102,8 +105,8 @@ def _predicate_sql(builder: StatementBuilder, predicate: Predicate, alias: Table
 
 
 def _table_sql(predicate: Predicate, alias: TableAlias) -> str:
-    column = own_table_column(alias.table)
-    if column is None:
+    column = alias.table.columns.get(OWN_TABLE)
+    if column is None:  # system tables extend no other table
         return "TRUE" if alias.table.id in predicate.tables else "FALSE"
     return f"({alias.column(column)} IN ({', '.join(map(literal, predicate.tables))}))"
 

@@ -1,14 +1,12 @@
 """Builds SQL text with numbered parameters: values are never in the text, names come from the catalogue. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from system.encoded_query import Condition, Moment
-from tableapi.catalogue.definitions import OWN_TABLE, Column, Table
+from tableapi.catalogue.definitions import Column, Table
 
 
 @dataclass(frozen=True)
@@ -108,9 +106,6 @@ class TableAlias:
 
     def is_html(self, column: Column) -> str:
         return f"{self._alias(column.owner)}.{quote(column.plain)} IS NOT NULL"
-
-    def own_table_id(self) -> str:
-        return self.column(self.table.columns[OWN_TABLE])
 
     def _alias(self, owner: str) -> str:
         if owner not in self._aliases:

@@ -44,11 +44,8 @@ def comparable_value(column: Column, operand: Operand, moment: Moment, condition
         return instant.date() if column.compare_as is ComparisonKind.DATE else instant
     if isinstance(value, datetime):
         raise QueryError("a time cannot be compared with this column", position, condition.value)
-    return _READERS.get(column.compare_as, _as_text)(value, position)
-
-
-def _as_text(value: str, position: int) -> str:
-    return value
+    reader = _READERS.get(column.compare_as)
+    return reader(value, position) if reader else value
 
 
 def _as_integer(value: str, position: int) -> int:

@@ -1,4 +1,4 @@
-"""Defaults of columns, which are read like values that a caller sends, and the check of mandatory columns."""
+"""Defaults of columns, which are read like values that a caller sends, and the test for missing mandatory values."""
 
 from typing import Any
 
@@ -40,7 +40,6 @@ def _read(column: Column) -> Any:
     return column_values.parse(column, parse_json(column.default.encode()) if is_json else column.default)
 
 
-def check_mandatory(column: Column, value: Any) -> None:
-    """`value` is the one that will be stored."""
-    if column.mandatory and (value is None or (isinstance(value, str | list) and not value)):
-        raise Invalid("A value is required.", code="mandatory", field=column.name)
+def lacks_value(column: Column, value: Any) -> bool:
+    """Whether the column is mandatory and the value that will be stored is empty."""
+    return column.mandatory and (value is None or (isinstance(value, str | list) and not value))

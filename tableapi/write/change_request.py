@@ -9,14 +9,12 @@ from tableapi.query.parameters import OutputOptions
 from tableapi.read.context import ReadContext
 from tableapi.read.pipeline import RecordResult
 
-Body = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class RequestedChange:
     """The body and parameters of a write, as the client sent them."""
 
-    body: Body
+    body: dict[str, Any]
     output: OutputOptions
     uses_display_values: bool = False
     # Tells whether If-Match names this version; None without the header.
@@ -36,7 +34,7 @@ class WriteRequest(RequestedChange):
 
 @dataclass(frozen=True)
 class WriteResult:
-    """`answer` is None if the caller may not read the record after the write."""
+    """`record` is None if the caller may not read the record after the write."""
 
     sys_id: str
     record: RecordResult | None

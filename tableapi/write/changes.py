@@ -11,7 +11,7 @@ from tableapi.values import column_values, defaults
 
 from . import current_record, designed_records, payload
 from .change_request import WriteRequest
-from .current_record import CurrentRecord, CurrentValue, is_generated
+from .current_record import CurrentRecord, CurrentValue
 
 UNCHANGED = object()
 
@@ -19,7 +19,7 @@ UNCHANGED = object()
 def changed_value(change: WriteRequest, column: Column, value: Any, stored: CurrentValue, *, replaces: bool) -> Any:
     """The value to store, or UNCHANGED. A value that the caller cannot read always counts as changed: the result must
     not reveal whether it was the same."""
-    if column.is_sys or column.read_only or is_generated(change.table, column):
+    if change.table.is_server_managed(column):
         if stored.is_readable and _is_unchanged_read_only(change, column, stored, value):
             return UNCHANGED
         raise current_record.read_only_error(column)
@@ -67,8 +67,7 @@ def _is_shown_value(column: Column, stored: CurrentValue, value: Any) -> bool:
 
 def can_read_and_write(table: Table, column: Column, stored: CurrentValue) -> bool:
     """Whether the caller can both read and write this column of this record."""
-    is_server_column = column.is_sys or column.read_only or is_generated(table, column)
-    return stored.is_readable and stored.is_allowed and not is_server_column
+    return stored.is_readable and stored.is_allowed and not table.is_server_managed(column)
 
 
 def defaults_of_omitted(table: Table, sent: Iterable[Column], current: CurrentRecord) -> dict[Column, Any]:

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from system.errors import Conflict, Invalid
-from tableapi.access.caller_view import CallerView
-from tableapi.catalogue.definitions import Column, Table
+from tableapi.catalogue.definitions import Column
 from tableapi.values import defaults
 
 from . import designed_records
@@ -23,14 +22,11 @@ def collecting(errors: list[Invalid]) -> Iterator[None]:
             errors.append(error)
 
 
-def check_mandatory(view: CallerView, table: Table, column: Column, value: Any) -> None:
+def check_mandatory(change: WriteRequest, column: Column, value: Any) -> None:
     """A missing value is always reported; its column only to a caller who may know of it."""
-    try:
-        defaults.check_mandatory(column, value)
-    except Invalid as error:
-        if not view.permissions.is_known(table, column):
-            error.field = None
-        raise
+    if defaults.lacks_value(column, value):
+        is_known = change.context.view.permissions.is_known(change.table, column)
+        raise Invalid("A value is required.", code="mandatory", field=column.name if is_known else None)
 
 
 @contextmanager

@@ -74,8 +74,8 @@ def _add_defaults(
     change: WriteRequest, values: dict[Column, Any], sent: Mapping[Column, Any], errors: list[Invalid]
 ) -> None:
     """Defaults for the columns that were not sent, and errors for mandatory columns that are still empty."""
-    view, table = change.context.view, change.table
-    columns = view.cached(
+    table = change.table
+    columns = change.context.view.cached(
         ("completed", table.name),
         lambda: [
             column for column in table.columns.values() if not column.is_sys and (column.default or column.mandatory)
@@ -86,9 +86,9 @@ def _add_defaults(
             continue  # its value is invalid, which is reported already
         if column not in values and (value := defaults.default_value(column)) is not None:
             values[column] = value
-        if not current_record.is_generated(table, column) and not table.is_system:
+        if not table.is_generated(column) and not table.is_system:
             with column_errors.collecting(errors):
-                column_errors.check_mandatory(view, table, column, values.get(column))
+                column_errors.check_mandatory(change, column, values.get(column))
 
 
 def _insert(change: WriteRequest, values: Mapping[Column, Any], sys_id: str | None) -> str:

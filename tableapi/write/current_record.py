@@ -6,7 +6,7 @@ from typing import Any
 
 from system.errors import AccessDenied, BadRequest, NotFound, PreconditionFailed
 from tableapi.access.caller_view import CallerView, record_not_found
-from tableapi.catalogue.definitions import CREATE, NUMBER_COLUMN, Column, Table
+from tableapi.catalogue.definitions import CREATE, Column, Table
 from tableapi.database import statement_runner
 from tableapi.read.context import ReadContext
 from tableapi.read.pipeline import RECORD_ID
@@ -95,10 +95,6 @@ def check_allowed(change: WriteRequest, operation: str, sys_id: str, columns: tu
         # "Denied: 403 naming only columns that the client sent", not those that PUT empties.
         denied = [column.name for column, holds in zip(columns, columns_allowed, strict=True) if not holds]
         raise write_denied([name for name in denied if name in change.body])
-
-
-def is_generated(table: Table, column: Column) -> bool:
-    return column.name == NUMBER_COLUMN and bool(table.number_prefix)
 
 
 def may_import_ids(view: CallerView, table: Table) -> bool:

@@ -59,11 +59,8 @@ def create_due() -> int:
 def _create(row_id: int) -> None:
     with transaction.atomic():
         # A row that another worker has locked is skipped.
-        row = (
-            DeferredRecord.objects.select_for_update(skip_locked=True)
-            .filter(pk=row_id, state=DeferredRecord.State.QUEUED)
-            .first()
-        )
+        queued = DeferredRecord.objects.filter(pk=row_id, state=DeferredRecord.State.QUEUED)
+        row = queued.select_for_update(skip_locked=True).first()
         if row is None:
             return
         try:

@@ -21,11 +21,11 @@ def delete(change: WriteRequest, sys_id: str) -> None:
 
 def _delete(change: WriteRequest, sys_id: str) -> None:
     catalogue, table = change.context.view.catalogue, change.table
-    own_table = table.columns.get(OWN_TABLE) if not table.is_system else None
+    own_table = table.columns.get(OWN_TABLE)
     current = current_record.lock_current_record(change, sys_id, DELETE, (own_table,) if own_table else ())
     if not current.is_allowed:
         raise AccessDenied("You have no access to delete the records.")
-    if own_table is None:
+    if own_table is None:  # a system table
         system_records.delete(table, sys_id)  # also releases references, as in the administration
         return
     record_table = catalogue.tables_by_id.get(current.columns[own_table].value, table)

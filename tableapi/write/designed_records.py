@@ -23,7 +23,7 @@ Values = Mapping[Column, Any]
 def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | None = None) -> str:
     """Create a record: one row in the root table and one in each table that extends it."""
     who = acting_user.current()
-    with _as_service_errors(table):
+    with translating_integrity_errors(table):
         for name in reversed(table.lineage):
             owner = catalogue.tables[name]
             columns, placeholders, parameters = _assignments(name, values)
@@ -65,11 +65,8 @@ def add_number(table: Table, columns: list[str], placeholders: list[str]) -> str
         return ""  # a deferred record has its number already
     columns.append(NUMBER_COLUMN)
     placeholders.append(number)
-    if (
-        (display := table.columns.get(DISPLAY_NAME_COLUMN))
-        and defaults_to_number(table, display)
-        and DISPLAY_NAME_COLUMN not in columns
-    ):
+    display = table.columns.get(DISPLAY_NAME_COLUMN)
+    if display and defaults_to_number(table, display) and DISPLAY_NAME_COLUMN not in columns:
         columns.append(DISPLAY_NAME_COLUMN)
         placeholders.append(number)
     sequence = literal(f'records."N{table.number_table_id}"')
@@ -78,7 +75,7 @@ def add_number(table: Table, columns: list[str], placeholders: list[str]) -> str
 
 def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> None:
     """Change only these columns, and increment the version."""
-    with _as_service_errors(table):
+    with translating_integrity_errors(table):
         for name in table.lineage:
             columns, placeholders, parameters = _assignments(name, values)
             assignments = [f"{quote(column)} = {value}" for column, value in zip(columns, placeholders, strict=True)]
@@ -137,7 +134,10 @@ def _assignments(owner: str, values: Values) -> tuple[list[str], list[str], dict
     for column, value in values.items():
         if column.owner != owner:
             continue
-        for physical, stored in _physical_values(column, value):
+        physical_values = {column.physical: value}
+        if column.column_type.is_html:
+            physical_values[column.plain] = column_values.plain_text(value)
+        for physical, stored in physical_values.items():
             name = f"v{len(columns)}"
             columns.append(physical)
             placeholders.append(f"%({name})s::{column.column_type.sql_type}")
@@ -145,15 +145,9 @@ def _assignments(owner: str, values: Values) -> tuple[list[str], list[str], dict
     return columns, placeholders, parameters
 
 
-def _physical_values(column: Column, value: Any) -> Iterator[tuple[str, Any]]:
-    yield column.physical, value
-    if column.column_type.is_html:
-        yield column.plain, column_values.plain_text(value)
-
-
 @contextmanager
-def _as_service_errors(table: Table) -> Iterator[None]:
-    """Turn constraint violations into errors for the caller."""
+def translating_integrity_errors(table: Table) -> Iterator[None]:
+    """Turns constraint violations into errors for the caller."""
     try:
         yield
     except IntegrityError as error:

@@ -17,7 +17,7 @@ from tableapi.values import column_values, display_values
 
 from . import permission_queries
 from .change_request import WriteRequest
-from .current_record import create_denied, empty_as_null, is_generated, may_import_ids, read_only_error, write_denied
+from .current_record import create_denied, empty_as_null, may_import_ids, read_only_error, write_denied
 
 GENERATED_ID = re.compile(r"([0-9]{10})[0-9]{8}")
 CLOCK_SKEW_S = 60
@@ -61,7 +61,7 @@ def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | N
     table, context = change.table, change.context
     sent = payload_columns(change)
     sys_id = _imported_id(change, sent)
-    read_only = [column for column in sent if is_generated(table, column) or column.is_sys or column.read_only]
+    read_only = [column for column in sent if table.is_server_managed(column)]
     errors = [read_only_error(column) for column in read_only if sent.pop(column) is not None]
     if errors:
         raise combine_errors(errors)

@@ -12,8 +12,6 @@ from tableapi.sql.operators import comparison_key
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
 
-VERSION_COLUMN = "sys_version"
-
 
 def _condition_sql(builder: StatementBuilder, decision: Decision, alias: TableAlias) -> str:
     condition = predicates.decision_sql(builder, decision, alias)
@@ -43,7 +41,7 @@ def locking_statement(permissions: Permissions, table: Table, operation: str, co
     allowed; then the value of each column, and one list of all conditions that `column_permission` leaves open."""
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
-    version_column = table.columns[VERSION_COLUMN]
+    version_column = table.columns["sys_version"]
     is_visible = permissions.column(READ, table, version_column)
     version = predicates.guarded_value(builder, is_visible, alias, alias.column(version_column))
     outputs = [alias.sys_id(), version, _condition_sql(builder, permissions.records(operation, table), alias)]
@@ -58,9 +56,7 @@ def locking_statement(permissions: Permissions, table: Table, operation: str, co
     # One output for all: a PostgreSQL query has at most 1,664, and a table nearly as many columns.
     outputs.append(f"ARRAY[{', '.join(conditions)}]::boolean[]")
     where = [f"{alias.sys_id()} = {builder.input('sys_id', 'varchar')}"]
-    readable = predicates.decision_sql(builder, permissions.records(READ, table), alias)
-    if readable:
-        where.append(readable)
+    where += predicates.decision_conditions(builder, permissions.records(READ, table), alias)
     # A deletion also blocks new references, which would otherwise be emptied even in mandatory columns.
     lock = "UPDATE" if operation == DELETE else "NO KEY UPDATE"
     # Every row of the record, because PostgreSQL re-reads only locked rows after waiting.
@@ -115,9 +111,7 @@ def readable_count(
     """How many records with these ids the caller can read."""
     alias = TableAlias(builder, target)
     where = [f"{alias.sys_id()} = ANY ({builder.input(ids, 'varchar[]')})"]
-    readable = predicates.decision_sql(builder, permissions.records(READ, target), alias)
-    if readable:
-        where.append(readable)
+    where += predicates.decision_conditions(builder, permissions.records(READ, target), alias)
     # Lists have no foreign key, so the records are locked until the end of the transaction.
     lock = f" FOR KEY SHARE OF {', '.join(alias.row_aliases())}" if for_lists else ""
     records = f"SELECT 1 FROM {alias.from_sql()} WHERE {' AND '.join(where)}{lock}"
@@ -135,9 +129,7 @@ def display_value_statement(permissions: Permissions, target: Table, display_col
     if column.compare_as is ComparisonKind.TEXT:
         # The index is on the folded text.
         where.append(f"{comparison_key(ComparisonKind.TEXT, value)} = ANY ({FOLD_ARRAY_SQL.format(names)})")
-    readable = predicates.decision_sql(builder, permissions.records(READ, target), alias)
-    if readable:
-        where.append(readable)
+    where += predicates.decision_conditions(builder, permissions.records(READ, target), alias)
     ids = f"min({alias.sys_id()}), max({alias.sys_id()})"
     sql = f"SELECT ({value})::text, {ids} FROM {alias.from_sql()} WHERE {' AND '.join(where)} GROUP BY 1"
     return Statement(sql, builder.parameters)

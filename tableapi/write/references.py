@@ -14,17 +14,14 @@ from tableapi.read.context import ReadContext
 from tableapi.sql import select
 from tableapi.sql.statement_builder import quote, table_identifier
 
-# Table and column names.
-ColumnLocation = tuple[str, str]
-
 
 class StillReferenced(Conflict):
-    """Mandatory columns refer to the record to delete; `locations` lists all of them, whoever the caller is."""
+    """Mandatory columns refer to the record to delete; `locations` has the table and name of each, for every caller."""
 
     code = "referenced"
     message = "Other records require this record."
 
-    def __init__(self, locations: Iterable[ColumnLocation] = ()) -> None:
+    def __init__(self, locations: Iterable[tuple[str, str]] = ()) -> None:
         super().__init__()
         self.locations = tuple(dict.fromkeys(locations))
 

@@ -27,7 +27,6 @@ from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal
 
 from . import designed_records, payload, permission_queries
 from .change_request import WriteRequest, WriteResult
-from .current_record import is_generated
 
 Values = Mapping[Column, Any]
 NO_STATEMENT = "no such statement"
@@ -76,8 +75,9 @@ def _is_stored_unchanged(column: Column) -> bool:
 
 
 def _is_compared_by_value(table: Table, column: Column) -> bool:
-    is_server_column = column.is_sys or column.read_only or is_generated(table, column)
-    return not is_server_column and not column.converted_from_text and column.column_type.is_same is operator.eq
+    if table.is_server_managed(column) or column.converted_from_text:
+        return False
+    return column.column_type.is_same is operator.eq
 
 
 def _run(

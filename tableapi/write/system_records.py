@@ -24,7 +24,7 @@ from tableapi.access.caller_view import record_not_found
 from tableapi.catalogue.column_type import Storage
 from tableapi.catalogue.definitions import Column, Table
 
-from .designed_records import Duplicate
+from .designed_records import Duplicate, translating_integrity_errors
 from .references import StillReferenced
 
 # A change of these tables could remove the last administrator.
@@ -36,9 +36,16 @@ UNIQUE_CODES = frozenset({"unique", "unique_together"})
 UNCHANGED_PASSWORD = object()
 
 
+def models_with_columns() -> Iterator[type[Record]]:
+    """The models whose records are those of a table of the API."""
+    for model in apps.get_models():
+        if issubclass(model, Record) and model.table_columns:
+            yield model
+
+
 @cache
 def model_of(name: str) -> type[Record]:
-    return next(model for model in apps.get_models() if issubclass(model, Record) and model._meta.db_table == name)
+    return next(model for model in models_with_columns() if model.table_name() == name)
 
 
 def can_be_created_by_clients(table: Table) -> bool:
@@ -72,7 +79,7 @@ def delete(table: Table, sys_id: str) -> None:
     if record is None:
         raise record_not_found()
     _check_account(record)
-    with _keeping_an_admin(table), _as_service_errors(record, {}):
+    with _keeping_an_admin(table), _as_service_errors(table, record, {}):
         try:
             record.delete()
             _check_references()
@@ -92,7 +99,7 @@ def _save(table: Table, record: Record, values: Mapping[Column, Any], prepared: 
     by_physical = {column.physical: column.name for column in table.columns.values()}
     fields = record._meta.concrete_fields
     names = {field.name: by_physical[field.column] for field in fields if field.column in by_physical}
-    with _keeping_an_admin(table), _as_service_errors(record, names):
+    with _keeping_an_admin(table), _as_service_errors(table, record, names):
         password = None if record.is_new else UNCHANGED_PASSWORD
         for field in fields:
             column = columns.get(str(field.column))
@@ -156,24 +163,16 @@ def _keeping_an_admin(table: Table) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _as_service_errors(record: Record, names: Mapping[str, str]) -> Iterator[None]:
-    try:
-        yield
-    except ValidationError as error:
-        raise _to_service_errors(error, record, names) from None
-    except IntegrityError as error:
-        # The model's validation found nothing, so another write came first.
-        if isinstance(error.__cause__, errors.UniqueViolation):
-            raise Duplicate from None
-        if isinstance(error.__cause__, errors.ForeignKeyViolation):
-            raise Invalid("The referenced record does not exist.") from None
-        raise
-
-
-def _to_service_errors(error: ValidationError, record: Record, names: Mapping[str, str]) -> Invalid | Conflict:
+def _as_service_errors(table: Table, record: Record, names: Mapping[str, str]) -> Iterator[None]:
     """The validation errors of a model, each with its column; `column_errors` hides unknown columns."""
-    by_field = error.error_dict if hasattr(error, "error_dict") else {"": error.error_list}
-    return combine_errors([_to_service_error(field, errors_[0], record, names) for field, errors_ in by_field.items()])
+    try:
+        # A constraint is violated only if another write came after the model's validation.
+        with translating_integrity_errors(table):
+            yield
+    except ValidationError as error:
+        by_field = error.error_dict if hasattr(error, "error_dict") else {"": error.error_list}
+        found = [_to_service_error(field, errors_[0], record, names) for field, errors_ in by_field.items()]
+        raise combine_errors(found) from None
 
 
 def _to_service_error(

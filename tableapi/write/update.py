@@ -108,18 +108,17 @@ def _added_references(values: Mapping[Column, Any], current: CurrentRecord) -> d
 def _check_mandatory(
     change: WriteRequest, values: Mapping[Column, Any], current: CurrentRecord, errors: list[Invalid], *, replaces: bool
 ) -> None:
-    view, table = change.context.view, change.table
     reported = {error.field for error in errors}
     result = dict(values)
     for column, stored in current.columns.items() if replaces else ():
         # "A missing mandatory column is a 422", also if it was missing before. Not a secret, which stays as it is:
         # nobody may learn whether one is set.
-        if column not in values and changes.can_read_and_write(table, column, stored):
+        if column not in values and changes.can_read_and_write(change.table, column, stored):
             result[column] = stored.value
     for column, value in result.items():
         if column.name not in reported:
             with column_errors.collecting(errors):
-                column_errors.check_mandatory(view, table, column, value)
+                column_errors.check_mandatory(change, column, value)
 
 
 def _save(change: WriteRequest, sys_id: str, values: Mapping[Column, Any], prepared: Any) -> None:

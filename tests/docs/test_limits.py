@@ -70,7 +70,6 @@ NO_LIMITS = {
     "tableapi.setup.shipped_tables.SHIPPED_LEVEL",
     "tableapi.query.parsed_query.BYTES_PER_CONDITION",
     "tableapi.query.read_plan.BYTES_PER_FIELD",
-    "tableapi.sql.select.MAX_NAME_BYTES",
     "tableapi.catalogue.value_readers.MAX_INTEGER",
     "tableapi.values.comparison.INTEGER_BOUND",
     "tableapi.catalogue.html.MAX_COPIED_CHARACTERS",

@@ -31,7 +31,7 @@ from tests.tableapi.oracle.worlds import callers, worlds
 # A caller is one of few, so that statements are used again, as they are in a running service.
 CALLERS, QUESTIONS = 2, 10
 REFUSED = "refused"
-NEVER = 10**9
+ONE_ROW = 1
 LINK = "http://testserver/rest/v1/table/"
 
 
@@ -112,17 +112,17 @@ class Answer:
 @contextmanager
 def ids_seen() -> Iterator[list[list[str]]]:
     """The last key of each row that a page is made of: the id, which answers hide where a rule says so. Each record is
-    a row here; `test_blocks` compares with pages in blocks."""
+    a block here; `test_blocks` compares with pages in blocks."""
     results: list[list[str]] = []
     fetch = statement_runner.fetch_bytes
 
     def spying(*positional: Any, **named: Any) -> list[statement_runner.ByteRow]:
         rows = fetch(*positional, **named)
         if rows and len(rows[0]) > 2:
-            results.append([row[-1].decode() for row in rows if row[1] is not None and row[-1] is not None])
+            results.append([row[-2].decode() for row in rows if row[1] is not None and row[-2] is not None])
         return rows
 
-    with patch.object(statement_runner, "fetch_bytes", spying), patch.object(list_page, "BLOCK_SIZE", NEVER):
+    with patch.object(statement_runner, "fetch_bytes", spying), patch.object(list_page, "BLOCK_SIZE", ONE_ROW):
         yield results
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from system.errors import ServiceError
 from tableapi.read import context, list_page, pipeline
-from tests.tableapi.laws.questions import LINK, NEVER, Interview, Question, account, chance, in_turn, interviews
+from tests.tableapi.laws.questions import LINK, ONE_ROW, Interview, Question, account, chance, in_turn, interviews
 from tests.tableapi.laws.storage import stored_world
 from tests.tableapi.laws.test_pages import MAX_PAGES, sorted_lists
 from tests.tableapi.oracle.column_types import NOW
@@ -47,7 +47,7 @@ def blocks_are_the_rows(interview: Interview) -> None:
             by = ("cursor", "page")[number % 2]
             # A page of one block, of a short first block and others, and one that is not full.
             for block_size, limit in ((2, 3), (2, 4), (3, 4), (3, 10_000)):
-                rows, blocks = (list(pages(question, size, limit, by)) for size in (NEVER, block_size))
+                rows, blocks = (list(pages(question, size, limit, by)) for size in (ONE_ROW, block_size))
                 assert rows == blocks, account(world, question)
 
 

@@ -81,7 +81,7 @@ def a_view_shows_every_column(stack: ExitStack) -> None:
 
 @leak("B16")
 def words_are_searched_in_every_column(stack: ExitStack) -> None:
-    instead(stack, path_resolver, "_searchable_paths", with_open_eyes)
+    instead(stack, path_resolver, "_searched_paths", with_open_eyes)
 
 
 @leak("B15")
