@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.apps import apps
-from django.db import connection, models
+from django.db import models
 from psycopg import sql
 
 from system import encryption
+from system.plain_sql import fetch_rows, run_statement
 from tableapi.catalogue.column_type import Storage
 from tableapi.catalogue.column_types import names_where
 from tableapi.models import Column, DeferredRecord
@@ -100,13 +101,10 @@ def _designed_location(table: str, column: str) -> SecretLocation:
     names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
 
     def after(last: Any) -> Rows:
-        with connection.cursor() as cursor:
-            cursor.execute(NEXT_SECRETS_SQL.format(**names), [last, BATCH_SIZE])
-            return list(cursor.fetchall())
+        return fetch_rows(NEXT_SECRETS_SQL.format(**names), [last, BATCH_SIZE])
 
     def replace(key: Any, old: str, new: str) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(REPLACE_SECRET_SQL.format(**names), [new, key, old])
+        run_statement(REPLACE_SECRET_SQL.format(**names), [new, key, old])
 
     return SecretLocation(f"{table}.{column}", "", after, replace)
 

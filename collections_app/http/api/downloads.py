@@ -11,8 +11,8 @@ from django.http import HttpResponse
 from django.utils.http import content_disposition_header
 
 from collections_app.models import Version
-from system.database_cursor import bound_cursor
 from system.errors import NotFound
+from system.plain_sql import bound_cursor
 
 
 def download_response(version: Version, filename: str, *, has_body: bool) -> HttpResponse:
