@@ -62,10 +62,8 @@ def main(words: list[str], environment: Environment) -> int:
         pass
     except PreparationFailed:
         code = 1
-    except ConfigurationError:
+    finally:
         stop(supervisor, folder, reason)
-        raise
-    stop(supervisor, folder, reason)
     return code
 
 
