@@ -120,7 +120,7 @@ def test_leftover_processes_are_killed_before_a_restart(supervisor: Watched):
     leaves = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True)"
     supervisor.begin()
     supervisor.start(Child("parent", [sys.executable, "-c", leaves]))
-    eventually(lambda: "parent ended" in said(supervisor))
+    eventually(lambda: "parent | " in said(supervisor) and "parent ended" in said(supervisor))
     orphan = int(said(supervisor).split("parent | ")[1].split()[0])
 
     eventually(lambda: not psutil.pid_exists(orphan) or psutil.Process(orphan).status() == psutil.STATUS_ZOMBIE)
