@@ -24,7 +24,7 @@ class SchemaView(SpectacularJSONAPIView):
     renderer_classes = [CompactRenderer]
 
 
-class NonceView(View):
+class ApiReference(View):
     template = ""
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
@@ -33,14 +33,6 @@ class NonceView(View):
         response = render(request, self.template, {"nonce": nonce})
         response["Content-Security-Policy"] = f"{policy}; worker-src 'self' blob:"
         return response
-
-
-class SwaggerView(NonceView):
-    template = "pages/swagger.html"
-
-
-class RedocView(NonceView):
-    template = "pages/redoc.html"
 
 
 REDOC_BUNDLE = "drf_spectacular_sidecar/redoc/bundles/redoc.standalone.js"

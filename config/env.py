@@ -31,9 +31,11 @@ def variable(name: str, read: Callable[[str], Any], default: Any, about: str, *,
 class Environment:
     """Every variable, as typed values."""
 
-    env: str = variable("SVC_ENV", parsers.environment_name, "development", "`development` or `production`.")
+    env: str = variable(
+        "SVC_ENV", parsers.one_of("development", "production"), "development", "`development` or `production`."
+    )
     host: str = variable(
-        "SVC_HOST", parsers.text, "127.0.0.1", "IP address the web server listens on; 0.0.0.0 for all interfaces."
+        "SVC_HOST", str, "127.0.0.1", "IP address the web server listens on; 0.0.0.0 for all interfaces."
     )
     port: int = variable("SVC_PORT", parsers.integer(1, 65535), 8000, "Port the web server listens on.")
     base_url: str | None = variable(
@@ -60,11 +62,11 @@ class Environment:
         "SVC_WEB_PROCESSES", parsers.integer(1, 64), 2, "Number of web server processes; each has four threads."
     )
     admin_login: str = variable(
-        "SVC_ADMIN_LOGIN", parsers.text, "admin", "Login of the administrator that the first start creates."
+        "SVC_ADMIN_LOGIN", str, "admin", "Login of the administrator that the first start creates."
     )
     admin_password: str | None = variable(
         "SVC_ADMIN_PASSWORD",
-        parsers.text,
+        str,
         None,
         "Password of that administrator, used only to create the account. Default: a random one, which is printed.",
         secret=True,
@@ -102,7 +104,7 @@ class Environment:
     )
     secret_key: str | None = variable(
         "SECRET_KEY",
-        parsers.text,
+        str,
         None,
         "Signs sessions and links. In development one is generated and kept in the data folder.",
         secret=True,
@@ -179,27 +181,24 @@ class Environment:
     )
     openai_api_key: str | None = variable(
         "OPENAI_API_KEY",
-        parsers.text,
+        str,
         None,
         "API key of an embedding provider with an OpenAI-compatible API.",
         secret=True,
     )
     openai_base_url: str | None = variable(
-        "OPENAI_BASE_URL",
-        parsers.provider_url,
-        None,
-        "Base URL of that provider, such as http://127.0.0.1:11434/v1.",
+        "OPENAI_BASE_URL", parsers.provider_url, None, "Base URL of that provider, such as http://127.0.0.1:11434/v1."
     )
     embedding_provider: str = variable(
         "SVC_EMBEDDING_PROVIDER",
-        parsers.embedding_provider,
+        parsers.one_of("local", "openai"),
         "local",
         "Embedding provider of new document collections: `local`, a model that comes with the product, or `openai`, "
         "a provider with an OpenAI-compatible API.",
     )
     embedding_model: str | None = variable(
         "SVC_EMBEDDING_MODEL",
-        parsers.text,
+        str,
         None,
         "Name of the embedding model. Required with `openai`; `local` has a default.",
     )

@@ -15,10 +15,6 @@ SIZES = ("shared_buffers", "effective_cache_size", "work_mem", "maintenance_work
 POSTGRES_SIZE_PATTERN = re.compile(rf"({'|'.join(SIZES)})=[1-9][0-9]{{0,8}}(kB|MB|GB)")
 
 
-def text(value: str) -> str:
-    return value
-
-
 def boolean(value: str) -> bool:
     """
     >>> boolean("1"), boolean("false")
@@ -45,10 +41,13 @@ def integer(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
-def embedding_provider(value: str) -> str:
-    if value not in ("local", "openai"):
-        raise ValueError("must be local or openai")
-    return value
+def one_of(*words: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        if value not in words:
+            raise ValueError(f"must be {' or '.join(words)}")
+        return value
+
+    return parse
 
 
 def provider_url(value: str) -> str:
@@ -95,12 +94,6 @@ def networks(value: str) -> tuple[Network, ...]:
         return tuple(ipaddress.ip_network(word, strict=False) for word in word_list(value))
     except ValueError:
         raise ValueError("must be IP addresses or networks such as 10.0.0.0/8, separated by commas") from None
-
-
-def environment_name(value: str) -> str:
-    if value not in ("development", "production"):
-        raise ValueError("must be development or production")
-    return value
 
 
 def base_url(value: str) -> str:

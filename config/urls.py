@@ -6,7 +6,7 @@ from django.views.generic import RedirectView
 
 import tableapi.urls
 from accounts.http.pages import SignOutView
-from config.api_docs import RedocBundle, RedocView, SchemaView, SwaggerView
+from config.api_docs import ApiReference, RedocBundle, SchemaView
 from system.monitoring import health, metrics
 
 urlpatterns = [
@@ -19,8 +19,8 @@ urlpatterns = [
     path("admin/password_change/", RedirectView.as_view(pattern_name="account")),
     path("admin/", admin.site.urls),
     path("api/schema", SchemaView.as_view(), name="schema"),
-    path("api/docs", SwaggerView.as_view(), name="docs"),
-    path("api/docs/reference", RedocView.as_view(), name="reference"),
+    path("api/docs", ApiReference.as_view(template="pages/swagger.html"), name="docs"),
+    path("api/docs/reference", ApiReference.as_view(template="pages/redoc.html"), name="reference"),
     path("api/docs/redoc.js", RedocBundle.as_view(), name="redoc-bundle"),
     path("sso/", include("sso.urls")),
     path("", include("collections_app.urls")),

@@ -83,12 +83,8 @@ def readable_type(header: str) -> str:
     return header if is_utf8 else UNSUPPORTED_TYPE
 
 
-def warm_up() -> None:
-    """Load what the first request would otherwise wait for."""
-    str(passwords.DUMMY_HASH)
-    get_resolver().url_patterns  # noqa: B018  (loads every view)
-
-
 application = Application()
-warm_up()
+# What the first request would otherwise wait for: a hash, and every view.
+str(passwords.DUMMY_HASH)
+get_resolver().url_patterns  # noqa: B018
 gateway = Gateway(application, settings.BODY_DEADLINE_S)

@@ -4,8 +4,6 @@ psycopg's cursors send a statement and wait for its result in seven steps, and e
 threads every release hands the processor to another one, which took a quarter of the CPU of a read.
 """
 
-from __future__ import annotations
-
 import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence

@@ -21,8 +21,6 @@
 objects, or data that the caller did not send.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar, TypeVar
 

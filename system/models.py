@@ -2,6 +2,7 @@
 
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.models.functions import Now
 
 from system import property_definitions
 from system.records.history import tracked
@@ -103,3 +104,7 @@ class Heartbeat(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @classmethod
+    def record(cls, name: str) -> None:
+        cls.objects.update_or_create(name=name, defaults={"at": Now()})

@@ -61,7 +61,8 @@ class WeightedCache(Generic[Key, Item]):
     def put(self, key: Key, item: Item) -> None:
         weight = self._weigh(key, item)
         with self._lock:
-            self._remove(key)
+            if key in self._items:
+                self.weight -= self._items.pop(key)[1]
             if weight > self.limit:
                 return
             self._items[key] = (item, weight)
@@ -77,16 +78,7 @@ class WeightedCache(Generic[Key, Item]):
             self.put(key, item)
         return item
 
-    def remove(self, key: Key) -> None:
-        with self._lock:
-            self._remove(key)
-
     def clear(self) -> None:
         with self._lock:
             self._items.clear()
             self.weight = 0
-
-    def _remove(self, key: Key) -> None:
-        entry = self._items.pop(key, None)
-        if entry is not None:
-            self.weight -= entry[1]

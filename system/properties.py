@@ -4,17 +4,11 @@ import time
 from typing import Any
 
 from system.models import Property
-from system.property_definitions import (
-    CASE_SENSITIVE,
-    DEFINITIONS,
-    VALUE_CACHE,
-    WELCOME_PAGE,
-    WYSIWYG_COLUMNS,
-    PropertyDefinition,
-    check_own_url,
-)
-
-__all__ = ["CASE_SENSITIVE", "WELCOME_PAGE", "WYSIWYG_COLUMNS", "PropertyDefinition", "check_own_url", "get", "put"]
+from system.property_definitions import CASE_SENSITIVE as CASE_SENSITIVE
+from system.property_definitions import DEFINITIONS, VALUE_CACHE, PropertyDefinition
+from system.property_definitions import WELCOME_PAGE as WELCOME_PAGE
+from system.property_definitions import WYSIWYG_COLUMNS as WYSIWYG_COLUMNS
+from system.property_definitions import check_own_url as check_own_url
 
 # A change applies in all processes within this time, and immediately in the process that saved it.
 CACHE_TTL_S = 1.0

@@ -23,7 +23,7 @@ def release_references(sender: type[Record], instance: Record, origin: Any = Non
     if issubclass(sender, CatalogueRecord) and not is_origin(sender, origin):
         return  # deleted with its table, whose columns may already be dropped
     catalogue = catalogue_loader.reload_if_changed()
-    table = catalogue.tables.get(sender.table_name())
+    table = catalogue.tables.get(sender._meta.db_table)
     if table is not None and table.is_system:
         references.release_references(catalogue, table, instance.sys_id)
 

@@ -99,7 +99,7 @@ def delete_collection(collection: Collection, check: Callable[[Collection], None
         documents = Document.objects.filter(collection=locked, deleted_at=None).count()
         searched_versions = Version.objects.filter(collection=locked, is_searched=True)
         chunks = searched_versions.aggregate(sum=Sum("chunks_count", default=0))["sum"]
-        deletion_log.write(locked.table_name(), locked.pk, locked.display_text(), locked.payload())
+        deletion_log.write(locked._meta.db_table, locked.pk, str(locked), locked.payload())
         locked.mark_deleted()
         transaction.on_commit(worker_signals.request_purge, robust=True)
     return documents, chunks

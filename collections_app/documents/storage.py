@@ -20,9 +20,8 @@ from collections_app.models import Collection, Document, Version
 from collections_app.models.collections import normalize_name
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases, worker_signals
-from system.database_cursor import bound_cursor
 from system.errors import BadRequest, Conflict, NotFound
-from system.plain_sql import fetch_rows, run_statement
+from system.plain_sql import bound_cursor, fetch_rows, run_statement
 
 PIECE_BYTES = 1024 * 1024
 MAX_FILENAME_LENGTH = 255

@@ -27,8 +27,7 @@ from collections_app.models import Document, ExtractedText, Version
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
-from system.database_cursor import bound_cursor
-from system.plain_sql import fetch_rows, run_statement
+from system.plain_sql import bound_cursor, fetch_rows, run_statement
 
 logger = structlog.get_logger(__name__)
 

@@ -15,8 +15,7 @@ from psycopg.types import TypeInfo
 from collections_app.chunk.splitter import indexed_text
 from collections_app.embed import Embedder
 from collections_app.models import EmbeddingSpace, Version
-from system.database_cursor import bound_cursor
-from system.plain_sql import fetch_rows
+from system.plain_sql import bound_cursor, fetch_rows
 
 # Chunks embedded in one batch.
 CHUNK_BATCH_SIZE = 256

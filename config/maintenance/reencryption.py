@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.apps import apps
-from django.db import connection, models
 from psycopg import sql
 
 from system import encryption
+from system.plain_sql import fetch_rows, run_statement
 from tableapi.catalogue.column_type import Storage
 from tableapi.catalogue.column_types import names_where
 from tableapi.models import Column, DeferredRecord
@@ -23,9 +23,9 @@ from tableapi.models import Column, DeferredRecord
 BATCH_SIZE = 500
 ENCRYPTED_TYPES = names_where(lambda row: row.storage is Storage.ENCRYPTED)
 NEXT_SECRETS_SQL = sql.SQL(
-    "SELECT sys_id, {column} FROM records.{table} WHERE {column} <> '' AND sys_id > %s ORDER BY sys_id LIMIT %s"
+    "SELECT {key}, {column} FROM {table} WHERE {column} <> '' AND {key} > %s ORDER BY {key} LIMIT %s"
 )
-REPLACE_SECRET_SQL = sql.SQL("UPDATE records.{table} SET {column} = %s WHERE sys_id = %s AND {column} = %s")
+REPLACE_SECRET_SQL = sql.SQL("UPDATE {table} SET {column} = %s WHERE {key} = %s AND {column} = %s")
 
 Rows = list[tuple[Any, str]]
 
@@ -74,39 +74,24 @@ def reencrypt(location: SecretLocation) -> ReencryptionResult:
 def model_locations() -> Iterator[SecretLocation]:
     for model in apps.get_models():
         for column in sorted(getattr(model, "encrypted_columns", ())):
-            yield _model_location(model, column)
-
-
-def _model_location(model: type[models.Model], column: str) -> SecretLocation:
-    """Without hooks, versions and history, because the secret itself does not change."""
-    stored = model._base_manager.exclude(**{column: ""}).order_by("pk")
-
-    def after(last: Any) -> Rows:
-        return list(stored.filter(pk__gt=last).values_list("pk", column)[:BATCH_SIZE])
-
-    def replace(key: Any, old: str, new: str) -> None:
-        model._base_manager.filter(pk=key, **{column: old}).update(**{column: new})
-
-    return SecretLocation(f"{model._meta.db_table}.{column}", "", after, replace)
+            yield _column_location("public", model._meta.db_table, model._meta.pk.attname, column)
 
 
 def designed_locations() -> Iterator[SecretLocation]:
     secret = Column.objects.filter(type__in=ENCRYPTED_TYPES, table__is_system=False)
     for column in secret.select_related("table").order_by("table__name", "name"):
-        yield _designed_location(column.table.name, column.name)
+        yield _column_location("records", column.table.name, "sys_id", column.name)
 
 
-def _designed_location(table: str, column: str) -> SecretLocation:
-    names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
+def _column_location(schema: str, table: str, key: str, column: str) -> SecretLocation:
+    """Without hooks, versions and history, because the secret itself does not change."""
+    names = {"table": sql.Identifier(schema, table), "key": sql.Identifier(key), "column": sql.Identifier(column)}
 
     def after(last: Any) -> Rows:
-        with connection.cursor() as cursor:
-            cursor.execute(NEXT_SECRETS_SQL.format(**names), [last, BATCH_SIZE])
-            return list(cursor.fetchall())
+        return fetch_rows(NEXT_SECRETS_SQL.format(**names), [last, BATCH_SIZE])
 
     def replace(key: Any, old: str, new: str) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(REPLACE_SECRET_SQL.format(**names), [new, key, old])
+        run_statement(REPLACE_SECRET_SQL.format(**names), [new, key, old])
 
     return SecretLocation(f"{table}.{column}", "", after, replace)
 

@@ -46,6 +46,7 @@ def postgres_tool(name: str) -> str:
 class Postgres:
     """PostgreSQL with pgvector on a Unix socket in the data folder."""
 
+    name = "postgres"
     stop_signal = signal.SIGINT  # "fast": ends sessions, writes a checkpoint
 
     def __init__(self, folder: DataFolder, chosen_sizes: Sequence[str] = ()) -> None:
@@ -115,7 +116,7 @@ class Postgres:
             # Before it recovers from a crash PostgreSQL syncs its thousands of files one by one, which takes seconds;
             # only Linux can sync a whole file system.
             **({"recovery_init_sync_method": "syncfs"} if sys.platform == "linux" else {}),
-            **postgres_sizes.sizes_for_machine(self.folder.root),
+            **postgres_sizes.sizes(postgres_sizes.memory_bytes(), shutil.disk_usage(self.folder.root).total),
         }
         # The last one of a name counts.
         values = [*(f"{name}={value}" for name, value in settings.items()), *self.chosen_sizes]
@@ -146,6 +147,7 @@ class Postgres:
 class Valkey:
     """Valkey on a Unix socket in the data folder. Changes are appended to a file; a kill loses one second at most."""
 
+    name = "valkey"
     stop_signal = signal.SIGTERM
 
     def __init__(self, folder: DataFolder) -> None:
@@ -221,7 +223,7 @@ def database_for_command(environment: Environment) -> Iterator[None]:
     server.initialise()
     with open(folder.run / "postgres.log", "w", encoding="utf-8") as log:
         supervisor = Supervisor(claim, out=log)  # its reaper ends the server when this command is killed
-        process = supervisor.start(Child("postgres", server.command(), stop_signal=server.stop_signal))
+        process = supervisor.start(Child(server.name, server.command(), stop_signal=server.stop_signal))
         try:
             if not wait_until_ready(server, process):
                 output = (folder.run / "postgres.log").read_text(encoding="utf-8", errors="replace")

@@ -1,20 +1,15 @@
 """Sizes the embedded PostgreSQL to the machine."""
 
 import os
-import shutil
 from pathlib import Path
 
 # Memory limits of a container: cgroup version 2 and 1.
 CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
-def sizes_for_machine(data: Path) -> dict[str, str]:
-    """The settings for this machine's memory and the disk of the data folder."""
-    return sizes(memory_bytes(), shutil.disk_usage(data).total)
-
-
 def sizes(memory: int, disk: int) -> dict[str, str]:
-    """
+    """The settings for this memory and the disk of the data folder.
+
     >>> sizes(memory=8 * 1024**3, disk=100 * 1024**3)["shared_buffers"]
     '1024MB'
     >>> sizes(memory=512 * 1024**2, disk=400 * 1024**2)  # doctest: +NORMALIZE_WHITESPACE

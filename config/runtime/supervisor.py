@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import IO
 
@@ -38,6 +39,7 @@ class Child:
     process: subprocess.Popen[bytes] | None = None
     relay: threading.Thread | None = None
     started_at: float = 0.0
+    restart_at: float = inf
     backoff_s: float = 1.0
 
 
@@ -48,11 +50,6 @@ class ChildExit:
     code: int
 
 
-@dataclass(frozen=True)
-class SignalReceived:
-    signal: int
-
-
 class Supervisor:
     """Owns the children of one `manage.py up`."""
 
@@ -60,10 +57,9 @@ class Supervisor:
         self.out = out
         self.has_prefix = has_prefix
         self.children: list[Child] = []
-        self.restarts: dict[str, float] = {}
         self.is_stopping = False
         # SimpleQueue.put may be called from a signal handler.
-        self.events: queue.SimpleQueue[ChildExit | SignalReceived] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[ChildExit | signal.Signals] = queue.SimpleQueue()
         self.has_colour = out.isatty()
         self.writing = threading.Lock()
         # Held here and by the reaper: the data folder stays locked until both have ended.
@@ -124,7 +120,7 @@ class Supervisor:
     def install_signal_handlers(self) -> None:
         """Turn signals into events."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda received, _frame: self.events.put(SignalReceived(received)))
+            signal.signal(number, lambda received, _frame: self.events.put(signal.Signals(received)))
 
     def start(self, child: Child) -> subprocess.Popen[bytes]:
         if child not in self.children:
@@ -138,7 +134,7 @@ class Supervisor:
             pass_fds=child.pass_fds,
             start_new_session=True,  # Ctrl-C reaches only this process, and the group can be killed as a whole
         )
-        child.started_at = time.monotonic()
+        child.started_at, child.restart_at = time.monotonic(), inf
         self._register_with_reaper(child, child.process)
         child.relay = threading.Thread(target=self._relay, args=(child, child.process), daemon=True)
         child.relay.start()
@@ -176,21 +172,20 @@ class Supervisor:
     def watch(self) -> str:
         """Keep everything running until a signal arrives; return the reason to stop."""
         while True:
-            for child in [child for child in self.children if self.restarts.get(child.name, 0) <= time.monotonic()]:
-                if self.restarts.pop(child.name, None) is not None:
+            for child in self.children:
+                if child.restart_at <= time.monotonic():
                     self.start(child)
-            due = min(self.restarts.values(), default=None)
+            due = min((child.restart_at for child in self.children), default=inf)
             try:
-                event = self.events.get(timeout=None if due is None else max(0.0, due - time.monotonic()))
+                event = self.events.get(timeout=None if due == inf else max(0.0, due - time.monotonic()))
             except queue.Empty:
                 continue
-            if isinstance(event, SignalReceived):
-                if event.signal == signal.SIGHUP:
-                    self._reload_web()
-                    continue
+            if event is signal.SIGHUP:
+                self._reload_web()
+            elif isinstance(event, signal.Signals):
                 self.is_stopping = True
-                return "interrupt" if event.signal == signal.SIGINT else "drain"
-            if event.child.process is event.process:
+                return "interrupt" if event is signal.SIGINT else "drain"
+            elif event.child.process is event.process:
                 self._plan_restart(event)
 
     def _reload_web(self) -> None:
@@ -206,7 +201,7 @@ class Supervisor:
         if time.monotonic() - child.started_at > BACKOFF_RESET_AFTER_S:
             child.backoff_s = 1.0
         self.say(f"{child.name} ended ({describe(event.code)}); it restarts in {child.backoff_s:.0f} s")
-        self.restarts[child.name] = time.monotonic() + child.backoff_s
+        child.restart_at = time.monotonic() + child.backoff_s
         child.backoff_s = min(MAX_BACKOFF_S, child.backoff_s * 2)
 
     def sweep(self, group: int) -> None:

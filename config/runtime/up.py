@@ -62,10 +62,8 @@ def main(words: list[str], environment: Environment) -> int:
         pass
     except PreparationFailed:
         code = 1
-    except ConfigurationError:
+    finally:
         stop(supervisor, folder, reason)
-        raise
-    stop(supervisor, folder, reason)
     return code
 
 
@@ -164,17 +162,16 @@ def start_servers(supervisor: Supervisor, environment: Environment, folder: Data
     """Start the embedded servers, unless the addresses of external ones are set."""
     if environment.database_url is None:
         postgres = Postgres(folder, environment.postgres_sizes)
-        postgres.initialise()
-        launch(supervisor, Child("postgres", postgres.command(), stop_signal=postgres.stop_signal), postgres)
+        launch(supervisor, postgres)
         postgres.create_database()
     if environment.redis_url is None:
-        valkey = Valkey(folder)
-        valkey.initialise()
-        launch(supervisor, Child("valkey", valkey.command()), valkey)
+        launch(supervisor, Valkey(folder))
 
 
-def launch(supervisor: Supervisor, child: Child, server: Postgres | Valkey) -> None:
-    if not wait_until_ready(server, supervisor.start(child)):
+def launch(supervisor: Supervisor, server: Postgres | Valkey) -> None:
+    server.initialise()
+    process = supervisor.start(Child(server.name, server.command(), stop_signal=server.stop_signal))
+    if not wait_until_ready(server, process):
         raise ConfigurationError(server.start_failure)
 
 

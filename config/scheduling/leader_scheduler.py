@@ -5,17 +5,18 @@ one ends.
 """
 
 import time
+from contextlib import suppress
 from typing import Any
 
 import psycopg
 import structlog
 from django.conf import settings
-from django.db import connection
+from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 from django_celery_beat.schedulers import DatabaseScheduler
 
 from config.database import connections
-from system.monitoring.heartbeats import record_beat_heartbeat
+from system.models import Heartbeat
 
 logger = structlog.get_logger(__name__)
 
@@ -84,8 +85,10 @@ class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package h
             return RETRY_INTERVAL_S
 
     def _write_heartbeat(self) -> None:
-        if time.monotonic() - self.heartbeat_at >= HEARTBEAT_INTERVAL_S and record_beat_heartbeat():
-            self.heartbeat_at = time.monotonic()
+        if time.monotonic() - self.heartbeat_at >= HEARTBEAT_INTERVAL_S:
+            with suppress(DatabaseError, InterfaceError):
+                Heartbeat.record("beat")
+                self.heartbeat_at = time.monotonic()
 
     def _correct_last_runs(self) -> None:
         """A last run in the future, from before the clock was set back or by a leader whose clock is ahead, would pause

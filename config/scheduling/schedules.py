@@ -17,7 +17,6 @@ SCHEDULES = (
     ("Forget expired sessions, keys and counters", "accounts.tasks.forget_expired", 600),
 )
 
-
 UNITS = (
     (86400, IntervalSchedule.DAYS),
     (3600, IntervalSchedule.HOURS),
@@ -43,7 +42,6 @@ def make_rows() -> None:
         PeriodicTask.objects.update_or_create(
             name=name,
             defaults={"task": task, "interval": interval, "expire_seconds": max(seconds, 30)},
-            create_defaults={"task": task, "interval": interval, "expire_seconds": max(seconds, 30), "enabled": True},
         )
     PeriodicTask.objects.exclude(name__in=[name for name, _, _ in SCHEDULES]).exclude(
         task="celery.backend_cleanup"

@@ -1,7 +1,7 @@
 """The query language: one grammar for the Table API, the conditions of access rules and the filter of metadata.
 
-`parse` reads a text into a tree of frozen values, `to_text` writes it, `read` returns the typed value of a condition,
-`resolve` and the `bounds` of a value apply the time and user of the request, `sql` compiles a condition for an adapter.
+`parse` reads a text into a tree of frozen values, `read` returns the typed value of a condition, `resolve` and the
+`bounds` of a value apply the time and user of the request, `sql` compiles a condition for an adapter.
 Nothing here depends on a table, a connection or HTTP. The only error is `QueryError`.
 """
 
@@ -11,7 +11,6 @@ from .functions import FUNCTIONS, Moment, Operand, ValueFunction, read_operand, 
 from .grammar import parse
 from .operators import ALIASES, OPERATORS, REFUSED, ComparisonKind, OnEmpty, Operator, ValueKind
 from .periods import Unit, end_of, shift, start_of
-from .printer import to_text
 from .time_values import Distance, Period, Relative, read_instant
 from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
 from .values import ConditionValue, Range, read, read_boolean, read_list, read_words
@@ -21,5 +20,5 @@ __all__ = [
     "ConditionValue", "Dialect", "Distance", "Group", "Moment", "OnEmpty", "Operand", "Operator", "OrderBy", "Path",
     "Period", "Query", "QueryError", "Range", "Relative", "SubQuery", "Term", "Unit", "ValueFunction", "ValueKind",
     "end_of", "parse", "read", "read_boolean", "read_instant", "read_list", "read_operand", "read_words", "resolve",
-    "shift", "start_of", "to_text",
+    "shift", "start_of",
 ]  # fmt: skip

@@ -60,15 +60,6 @@ def read_quoted(text: str, start: int) -> tuple[str, int]:
     raise QueryError("unclosed { (a brace inside a quoted value is written }})", start, "{")
 
 
-def quote(text: str) -> str:
-    """The text between braces, for `read_quoted`.
-
-    >>> quote("a^{b}")
-    '{a^{b}}}'
-    """
-    return "{" + text.replace("}", "}}") + "}"
-
-
 def read_path(text: str, start: int, dialect: Dialect) -> tuple[Path, int]:
     """The longest path at `start` and the position after it.
 

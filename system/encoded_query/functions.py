@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import MappingProxyType
 
 from .errors import QueryError
 from .periods import Unit, end_of, is_within_limit, shift, start_of
@@ -87,7 +86,7 @@ def _rows() -> Iterator[FunctionRow]:
             yield from _edge_rows(frame + unit.capitalize(), unit, offset)
 
 
-FUNCTIONS: Mapping[str, FunctionRow] = MappingProxyType({row.name: row for row in _rows()})
+FUNCTIONS: Mapping[str, FunctionRow] = {row.name: row for row in _rows()}
 """Every function by its name."""
 
 # The parser reads a call as one piece, so that its ")" does not close the group around it.

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from types import MappingProxyType
 
 
 class ValueKind(Enum):
@@ -215,10 +214,10 @@ _ROWS: tuple[Operator, ...] = (
     _on_record("INSTANCEOF", ValueKind.TABLE, "the record is of this table or of one that extends it"),
 )
 
-OPERATORS: Mapping[str, Operator] = MappingProxyType({row.name: row for row in _ROWS})
+OPERATORS: Mapping[str, Operator] = {row.name: row for row in _ROWS}
 """Every operator by its name."""
 
-ALIASES: Mapping[str, str] = MappingProxyType({alias: row.name for row in _ROWS for alias in row.aliases})
+ALIASES: Mapping[str, str] = {alias: row.name for row in _ROWS for alias in row.aliases}
 """Other spellings, with the name of the operator."""
 
 # They depend on the history of a change, which a stored record does not have.

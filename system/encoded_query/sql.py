@@ -8,7 +8,6 @@ store binds values and implements the comparisons that depend on how it types th
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from .dialect import RECORDS, Dialect
@@ -171,42 +170,40 @@ def _distance(is_more: bool) -> Comparison:
     return row
 
 
-COMPARISONS: Mapping[str, Comparison] = MappingProxyType(
-    {
-        "=": lambda compiler: compiler.equal(),
-        ">": _ordered(">"),
-        "<": _ordered("<"),
-        ">=": _ordered(">="),
-        "<=": _ordered("<="),
-        "IN": lambda compiler: compiler.one_of(),
-        "LIKE": _text("strpos({c}, {v}) > 0"),
-        "STARTSWITH": _text("starts_with({c}, {v})"),
-        "ENDSWITH": _text("right({c}, length({v})) = {v}"),
-        "ISNOTEMPTY": lambda compiler: compiler.not_empty(),
-        "EMPTYSTRING": lambda compiler: compiler.holds(f"{compiler.subject.raw} = ''"),
-        "ANYTHING": lambda _: "TRUE",
-        "BETWEEN": lambda compiler: compiler.between(),
-        "SAMEAS": lambda compiler: compiler.same_as(),
-        "GT_FIELD": _compared(">"),
-        "LT_FIELD": _compared("<"),
-        "GT_OR_EQUALS_FIELD": _compared(">="),
-        "LT_OR_EQUALS_FIELD": _compared("<="),
-        "ON": _within,
-        "YEAR_IS": _part("year"),
-        "QUARTER_IS": _part("quarter"),
-        "MONTH_IS": _part("month"),
-        "WEEK_IS": _part("week"),
-        "DAY_IS": _part("day"),
-        "DAY_OF_WEEK_IS": _part("isodow"),
-        "HOUR_IS": _part("hour"),
-        "RELATIVEGT": _relative(">"),
-        "RELATIVEGE": _relative(">="),
-        "RELATIVELT": _relative("<"),
-        "RELATIVELE": _relative("<="),
-        "RELATIVEEE": _within,
-        "MORETHAN": _distance(True),
-        "LESSTHAN": _distance(False),
-        "HAS": lambda compiler: compiler.has(),
-    }
-)
+COMPARISONS: Mapping[str, Comparison] = {
+    "=": lambda compiler: compiler.equal(),
+    ">": _ordered(">"),
+    "<": _ordered("<"),
+    ">=": _ordered(">="),
+    "<=": _ordered("<="),
+    "IN": lambda compiler: compiler.one_of(),
+    "LIKE": _text("strpos({c}, {v}) > 0"),
+    "STARTSWITH": _text("starts_with({c}, {v})"),
+    "ENDSWITH": _text("right({c}, length({v})) = {v}"),
+    "ISNOTEMPTY": lambda compiler: compiler.not_empty(),
+    "EMPTYSTRING": lambda compiler: compiler.holds(f"{compiler.subject.raw} = ''"),
+    "ANYTHING": lambda _: "TRUE",
+    "BETWEEN": lambda compiler: compiler.between(),
+    "SAMEAS": lambda compiler: compiler.same_as(),
+    "GT_FIELD": _compared(">"),
+    "LT_FIELD": _compared("<"),
+    "GT_OR_EQUALS_FIELD": _compared(">="),
+    "LT_OR_EQUALS_FIELD": _compared("<="),
+    "ON": _within,
+    "YEAR_IS": _part("year"),
+    "QUARTER_IS": _part("quarter"),
+    "MONTH_IS": _part("month"),
+    "WEEK_IS": _part("week"),
+    "DAY_IS": _part("day"),
+    "DAY_OF_WEEK_IS": _part("isodow"),
+    "HOUR_IS": _part("hour"),
+    "RELATIVEGT": _relative(">"),
+    "RELATIVEGE": _relative(">="),
+    "RELATIVELT": _relative("<"),
+    "RELATIVELE": _relative("<="),
+    "RELATIVEEE": _within,
+    "MORETHAN": _distance(True),
+    "LESSTHAN": _distance(False),
+    "HAS": lambda compiler: compiler.has(),
+}
 """The operators of every store. ARE and INSTANCEOF are conditions on a record, and the caller's own are on columns."""

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from .dialect import RECORDS, Dialect, read_whole_path
 from .errors import QueryError
@@ -14,7 +13,7 @@ from .tree import Condition
 
 DYNAMIC_VALUES = frozenset({"me", "my_groups", "my_roles"})
 
-_BOOLEANS = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _TABLE = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
@@ -111,22 +110,20 @@ def _refuse_value(condition: Condition, _: Dialect) -> None:
         raise QueryError(f"{condition.operator} takes no value", condition.value_position, condition.value)
 
 
-_READERS: Mapping[ValueKind, Callable[[Condition, Dialect], ConditionValue]] = MappingProxyType(
-    {
-        ValueKind.NONE: _refuse_value,
-        ValueKind.TEXT: lambda it, _: read_operand(it.value, it.value_position),
-        ValueKind.LIST: lambda it, dialect: read_list(it.value, it.value_position, dialect),
-        ValueKind.RANGE: lambda it, _: read_range(it.value, it.value_position),
-        ValueKind.PATH: lambda it, dialect: read_whole_path(it.value, dialect, it.value_position),
-        ValueKind.DAY: lambda it, _: read_period(it.value, it.value_position),
-        ValueKind.DATE_PART: lambda it, _: read_part(it.value, it.row.allowed, it.value_position),
-        ValueKind.RELATIVE: lambda it, _: read_relative(it.value, it.value_position),
-        ValueKind.DISTANCE: lambda it, dialect: read_distance(it.value, it.value_position, dialect),
-        ValueKind.NAMED: lambda it, _: read_dynamic(it.value, it.value_position),
-        ValueKind.WORDS: lambda it, _: read_words(it.value, it.value_position),
-        ValueKind.TABLE: lambda it, _: read_table(it.value, it.value_position),
-    }
-)
+_READERS: Mapping[ValueKind, Callable[[Condition, Dialect], ConditionValue]] = {
+    ValueKind.NONE: _refuse_value,
+    ValueKind.TEXT: lambda it, _: read_operand(it.value, it.value_position),
+    ValueKind.LIST: lambda it, dialect: read_list(it.value, it.value_position, dialect),
+    ValueKind.RANGE: lambda it, _: read_range(it.value, it.value_position),
+    ValueKind.PATH: lambda it, dialect: read_whole_path(it.value, dialect, it.value_position),
+    ValueKind.DAY: lambda it, _: read_period(it.value, it.value_position),
+    ValueKind.DATE_PART: lambda it, _: read_part(it.value, it.row.allowed, it.value_position),
+    ValueKind.RELATIVE: lambda it, _: read_relative(it.value, it.value_position),
+    ValueKind.DISTANCE: lambda it, dialect: read_distance(it.value, it.value_position, dialect),
+    ValueKind.NAMED: lambda it, _: read_dynamic(it.value, it.value_position),
+    ValueKind.WORDS: lambda it, _: read_words(it.value, it.value_position),
+    ValueKind.TABLE: lambda it, _: read_table(it.value, it.value_position),
+}
 
 
 def read(condition: Condition, dialect: Dialect = RECORDS) -> ConditionValue:

@@ -1,7 +1,5 @@
 """Middleware, error responses, request bodies, ETags."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,6 +7,6 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
-def django_request(request: Request) -> HttpRequest:
+def django_request(request: "Request") -> "HttpRequest":
     """The Django request inside the one of Django REST framework, which has no public name for it."""
     return request._request

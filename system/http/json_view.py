@@ -4,8 +4,6 @@ There is one parser and one renderer, no version and no throttle, and a caller m
 response refers to its view, so a response, which can hold megabytes, is freed once it is sent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

@@ -19,10 +19,21 @@ from system.records import acting_user
 Handler = Callable[[HttpRequest], HttpResponse]
 
 
-class SecurityHeaders:
+class Middleware:
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
 
+
+def refusal(step: Callable[..., None], request: HttpRequest, *arguments: Any) -> HttpResponse | None:
+    """Run a step; the response if it refuses the request."""
+    try:
+        step(request, *arguments)
+    except errors.ServiceError as error:
+        return error_responses.error_for_client(request, error)
+    return None
+
+
+class SecurityHeaders(Middleware):
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         steps.add_security_headers(request, response)
@@ -35,16 +46,9 @@ def policy_with_nonce() -> tuple[str, str]:
     return steps.POLICY_TEMPLATE.format(script=f" 'nonce-{nonce}'", style=" 'unsafe-inline'"), nonce
 
 
-class TrustedProxies:
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
-
+class TrustedProxies(Middleware):
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        try:
-            steps.use_forwarded_headers(request)
-        except errors.ServiceError as error:
-            return error_responses.error_for_client(request, error)
-        return self.get_response(request)
+        return refusal(steps.use_forwarded_headers, request) or self.get_response(request)
 
 
 class RequestLog(RequestMiddleware):
@@ -72,32 +76,18 @@ class RequestLog(RequestMiddleware):
         return steps.method_and_path(request)
 
 
-class RequestLimits:
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
-
+class RequestLimits(Middleware):
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        try:
-            steps.check_request_head(request)
-        except errors.ServiceError as error:
-            return error_responses.error_for_client(request, error)
-        return self.get_response(request)
+        return refusal(steps.check_request_head, request) or self.get_response(request)
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], positional: Any, named: Any
     ) -> HttpResponse | None:
-        try:
-            steps.check_body_size(request, view)
-        except errors.ServiceError as error:
-            return error_responses.error_for_client(request, error)
-        return None
+        return refusal(steps.check_body_size, request, view)
 
 
-class RequestMetrics:
+class RequestMetrics(Middleware):
     """For every request that is within the limits."""
-
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started_at = time.perf_counter()
@@ -115,14 +105,11 @@ class HostNames(CommonMiddleware):
         return None if request.path in self.PROBES else super().process_request(request)
 
 
-class CurrentActor:
+class CurrentActor(Middleware):
     """Sets the acting user to the signed-in user, and turns exceptions of views into responses."""
 
     # Where a user signs out or revokes a key, whose slow statements may be the reason why the user is limited.
     UNLIMITED_PATHS = ("/account/", "/logout/", "/admin/logout/", "/sso/")
-
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         try:

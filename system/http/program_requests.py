@@ -64,7 +64,7 @@ def counted_response(request: HttpRequest) -> HttpResponse:
 
 
 def view_response(request: HttpRequest) -> HttpResponse:
-    steps.check_host(request)
+    request.get_host()  # refuses names that are not allowed
     request.resolver_match = match = get_resolver().resolve(request.path_info)
     steps.check_body_size(request, match.func)
     # The credentials, which the view reads, name the acting user.

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 
+from system.registry import Registry
+
 
 @dataclass(frozen=True)
 class StartPageEntry:
@@ -16,13 +18,9 @@ class StartPageEntry:
 
 
 EntryFactory = Callable[[HttpRequest], StartPageEntry | None]
-ENTRIES: list[EntryFactory] = []
-
-
-def register_entry(factory: EntryFactory) -> EntryFactory:
-    """Add an entry; the factory returns None for users who may not use it."""
-    ENTRIES.append(factory)
-    return factory
+# A factory returns None for users who may not use the entry.
+ENTRIES: Registry[EntryFactory] = Registry()
+register_entry = ENTRIES.register
 
 
 def entries(request: HttpRequest) -> list[StartPageEntry]:

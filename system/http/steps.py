@@ -113,11 +113,6 @@ def check_request_head(request: HttpRequest) -> None:
         raise errors.UnsupportedMediaType("Send the body without Content-Encoding.")
 
 
-def check_host(request: HttpRequest) -> None:
-    """Refuse host names that are not allowed."""
-    request.get_host()
-
-
 def check_body_size(request: HttpRequest, view: Any) -> None:
     """A view that accepts larger bodies has an attribute `body_limit`."""
     length = int(request.META.get("CONTENT_LENGTH") or 0)

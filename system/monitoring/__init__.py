@@ -1,1 +1,1 @@
-"""Logs, metrics, health probes and heartbeats."""
+"""Logs, metrics and health probes."""

@@ -15,6 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from system.models import Heartbeat
+from system.plain_sql import fetch_rows
 
 OLDEST_VECTOR = (0, 8, 4)
 CACHE_TTL_S = 1.0
@@ -39,10 +40,8 @@ def version(text: str) -> tuple[int, ...]:
 
 
 def vector_version() -> tuple[int, ...]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
-        row = cursor.fetchone()
-    return version(row[0]) if row else ()
+    rows = fetch_rows("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+    return version(rows[0][0]) if rows else ()
 
 
 def pending_migrations() -> int:

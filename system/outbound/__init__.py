@@ -9,7 +9,6 @@
 wrong. Nothing here reads settings, proxy variables or the database.
 """
 
-from .addresses import is_forbidden
 from .calls import OutboundResponse, get, post_form
 from .errors import OutboundError, OutboundFailed, OutboundRefused
 from .policy import Policy
@@ -18,5 +17,5 @@ from .urls import CheckedUrl, check_url
 
 __all__ = [
     "CheckedUrl", "OutboundError", "OutboundFailed", "OutboundRefused", "OutboundResponse", "Policy", "check_url",
-    "get", "is_forbidden", "parse_json", "post_form",
+    "get", "parse_json", "post_form",
 ]  # fmt: skip

@@ -75,10 +75,6 @@ def forbidden_kind(ip: Address, policy: Policy) -> str:
     return next((kind for kind in map(_kind, unwrap(ip)) if kind not in allowed), "")
 
 
-def is_forbidden(ip: Address, policy: Policy) -> bool:
-    return bool(forbidden_kind(ip, policy))
-
-
 def _kind(ip: Address) -> str:
     default = "public" if ip.version == 4 else "reserved"
     return next((kind for network, kind in _KINDS if ip in network), default)

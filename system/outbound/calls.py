@@ -5,7 +5,6 @@ import ssl
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from urllib.parse import urlencode
 
 import httpcore2
@@ -137,4 +136,4 @@ def _join_headers(headers: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
         joined[name] = f"{joined[name]}, {value}" if name in joined else value
-    return MappingProxyType(joined)
+    return joined

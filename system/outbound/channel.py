@@ -3,7 +3,6 @@
 import socket
 import ssl
 from collections.abc import Sequence
-from typing import Any
 
 import httpcore2
 
@@ -50,9 +49,6 @@ class Channel(httpcore2.NetworkStream):
 
     def close(self) -> None:
         self._sock.close()
-
-    def get_extra_info(self, info: str) -> Any:
-        return None
 
 
 def open_channel(url: CheckedUrl, policy: Policy, deadline: Deadline) -> Channel:

@@ -103,8 +103,7 @@ def _check_host(host: str, policy: Policy) -> Address | None:
         address = _literal(host)
     except AddressValueError:
         raise OutboundRefused(
-            "host",
-            "Enter a host name, an IPv4 address (192.0.2.1) or an IPv6 address ([::1]).",
+            "host", "Enter a host name, an IPv4 address (192.0.2.1) or an IPv6 address ([::1])."
         ) from None
     if address is None and not _NAME.fullmatch(host):
         raise OutboundRefused("host", "The host name is empty or malformed.")

@@ -106,10 +106,6 @@ class Record(models.Model):
         """Whether the deletion is written to the Record Deletion Log."""
         return True
 
-    def display_text(self) -> str:
-        """The name of this record for people."""
-        return str(self)
-
     # Description of a change that the history does not contain, for example of a secret.
     untracked_change = ""
     # Whether the last save wrote a history entry.
@@ -130,10 +126,6 @@ class Record(models.Model):
             is_list = isinstance(column, ArrayField)
             values[column.attname] = value if is_plain or is_list else column.value_to_string(self)
         return values
-
-    @classmethod
-    def table_name(cls) -> str:
-        return cls._meta.db_table
 
     def refreshed(self) -> Self:
         """This record with its current values in the database."""

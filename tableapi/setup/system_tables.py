@@ -24,7 +24,7 @@ def update_system_tables() -> None:
     """Update the catalogue to match the models. Nothing is written if nothing differs."""
     with schema_editor.design_lock(), schema_editor.as_product():
         State.row()
-        models_by_table = {model.table_name(): model for model in system_records.models_with_columns()}
+        models_by_table = {model._meta.db_table: model for model in system_records.models_with_columns()}
         changed = _create_tables(models_by_table)
         tables = {table.name: table for table in Table.objects.filter(is_system=True)}
         changed |= _update_columns(models_by_table, tables)

@@ -115,7 +115,7 @@ class TestTheProductsOwn:
 
     def test_every_secret_column_is_hashed_or_reencrypted(self):
         secret = {
-            (model.table_name(), column)
+            (model._meta.db_table, column)
             for model in apps.get_models()
             if issubclass(model, Record)
             for column in model.secret_columns - model.encrypted_columns

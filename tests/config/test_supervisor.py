@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from config.runtime.data_folder import AlreadyRunning, DataFolder
-from config.runtime.supervisor import MAX_LINE_BYTES, Child, SignalReceived, Supervisor
+from config.runtime.supervisor import MAX_LINE_BYTES, Child, Supervisor
 from tests.config.stack import eventually
 
 SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
@@ -57,7 +57,7 @@ class Watched(Supervisor):
 
     def end(self) -> None:
         if hasattr(self, "watcher"):
-            self.events.put(SignalReceived(signal.SIGINT))
+            self.events.put(signal.SIGINT)
             self.watcher.join(10)
 
 
@@ -112,7 +112,7 @@ def test_crashing_child_restarts_with_growing_delays(supervisor: Watched):
 
     eventually(lambda: "short ended (exit code 3); it restarts in 2 s" in said(supervisor))
     assert said(supervisor).index("in 1 s") < said(supervisor).index("in 2 s")
-    supervisor.events.put(SignalReceived(signal.SIGINT))
+    supervisor.events.put(signal.SIGINT)
     eventually(lambda: supervisor.results == ["interrupt"])
 
 
@@ -120,7 +120,7 @@ def test_leftover_processes_are_killed_before_a_restart(supervisor: Watched):
     leaves = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True)"
     supervisor.begin()
     supervisor.start(Child("parent", [sys.executable, "-c", leaves]))
-    eventually(lambda: "parent ended" in said(supervisor))
+    eventually(lambda: "parent | " in said(supervisor) and "parent ended" in said(supervisor))
     orphan = int(said(supervisor).split("parent | ")[1].split()[0])
 
     eventually(lambda: not psutil.pid_exists(orphan) or psutil.Process(orphan).status() == psutil.STATUS_ZOMBIE)

@@ -20,7 +20,9 @@ from tests.config.stack import Stack, eventually
 pytestmark = pytest.mark.stack
 
 ANSWER = "system/monitoring/health.py"
-WITHOUT_FORK = "from config.runtime import web_server; web_server.HAS_FORK = False; web_server.main('parent')"
+WITHOUT_FORK = (
+    "from config.runtime import web_processes, web_server; web_processes.HAS_FORK = False; web_server.main('parent')"
+)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import pytest
 
 from system.models import Heartbeat
-from system.monitoring import heartbeats
 from system.monitoring.health import heartbeat_states
 from tests.support.clocks import database_clock_goes_back, host_clock_off_by, time_passes
 
@@ -17,7 +16,7 @@ def worker() -> str:
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 def test_heartbeat_counts_for_35_seconds_whatever_its_host_says(hours: int):
     with host_clock_off_by(hours):
-        heartbeats.beat("worker")
+        Heartbeat.record("worker")
     assert worker() == "ok"
     time_passes(Heartbeat.objects.all(), "at", seconds=36)
     assert worker() == "silent"
@@ -25,14 +24,14 @@ def test_heartbeat_counts_for_35_seconds_whatever_its_host_says(hours: int):
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 def test_heartbeat_is_read_by_a_host_with_another_clock(hours: int):
-    heartbeats.beat("worker")
+    Heartbeat.record("worker")
     with host_clock_off_by(hours):
         assert worker() == "ok"
 
 
 def test_dead_worker_is_silent_after_the_clock_was_set_back():
-    heartbeats.beat("worker")
+    Heartbeat.record("worker")
     database_clock_goes_back(Heartbeat.objects.all(), "at")
     assert worker() == "silent"
-    heartbeats.beat("worker")
+    Heartbeat.record("worker")
     assert worker() == "ok"

@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.authentication import access_keys
 from accounts.models import Role, User, UserRole
 from system.models import Heartbeat
-from system.monitoring import health, heartbeats
+from system.monitoring import health
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,7 @@ def test_broker_and_background_state_is_reported_but_not_required(client: Client
 
 
 def test_heartbeat_expires(client: Client, db):
-    heartbeats.beat("worker")
+    Heartbeat.record("worker")
     Heartbeat.objects.create(name="beat", at=timezone.now() - timedelta(minutes=2))
     body = client.get("/readyz").json()
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from system.encoded_query import OPERATORS, Group, OnEmpty, Query, Term, parse, to_text
+from system.encoded_query import OPERATORS, Group, OnEmpty, Query, Term, parse
 from tableapi.catalogue.definitions import OWN_TABLE, READ, WRITE, Rule
+from tests.support.query_printer import to_text
 from tests.tableapi.oracle import Caller, Refused, Row, World, can, field, matches, select, visible
 from tests.tableapi.oracle.alphabets import moment
 from tests.tableapi.oracle.column_types import NOW

@@ -25,7 +25,7 @@ from system.encoded_query import (
     Unit,
     ValueKind,
 )
-from system.encoded_query.dialect import quote
+from tests.support.query_printer import quote
 
 # What the language gives a meaning to, so that chance finds the places where text and meaning meet.
 SIGNS = [*"^(){}@,=<>!%_\\.' \n", "^OR", "^NQ", "^EQ", "^ORDERBY", "}}", "javascript", "STANCEOF", "NOT", "OR 1=1--"]

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from system.encoded_query import METADATA, RECORDS, Dialect, QueryError, parse, read, to_text
+from system.encoded_query import METADATA, RECORDS, Dialect, QueryError, parse, read
+from tests.support.query_printer import to_text
 
 from .queries import jumble
 

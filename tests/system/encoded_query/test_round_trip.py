@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from system.encoded_query import METADATA, RECORDS, Condition, Query, QueryError, parse, to_text
+from system.encoded_query import METADATA, RECORDS, Condition, Query, QueryError, parse
+from tests.support.query_printer import to_text
 
 from .queries import SIGNS, queries, texts
 

@@ -15,12 +15,13 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from system.encoded_query import Query, to_text
+from system.encoded_query import Query
 from system.errors import BadRequest, NotFound
 from tableapi.access.caller_view import view_for
 from tableapi.catalogue.definitions import Table
 from tableapi.database import statement_runner
 from tableapi.read import context, list_page, pipeline
+from tests.support.query_printer import to_text
 from tests.tableapi.laws.storage import store_groups
 from tests.tableapi.oracle import Caller, Refused, World, select, visible
 from tests.tableapi.oracle.alphabets import moment

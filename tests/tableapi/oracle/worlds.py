@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from system.encoded_query import Group, Moment, Query, Term, to_text
+from system.encoded_query import Group, Moment, Query, Term
 from tableapi.catalogue.definitions import (
     OPERATIONS,
     OWN_TABLE,
@@ -21,6 +21,7 @@ from tableapi.catalogue.definitions import (
     Rule,
     Table,
 )
+from tests.support.query_printer import to_text
 
 from .alphabets import (
     GROUP_IDS,

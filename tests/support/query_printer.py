@@ -1,14 +1,13 @@
 """Writes a parsed query as canonical text; parsing the text gives the same query."""
 
-from .dialect import RECORDS, Dialect, Path, quote
-from .operators import spelling_at
-from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
+from system.encoded_query import RECORDS, Condition, Dialect, Group, OrderBy, Path, Query, SubQuery, Term
+from system.encoded_query.operators import spelling_at
 
 
 def to_text(query: Query, dialect: Dialect = RECORDS) -> str:
     """The canonical text: `parse(to_text(query)) == query` for every query that `parse` can give.
 
-    >>> from .grammar import parse
+    >>> from system.encoded_query import parse
     >>> to_text(parse("nameCONTAINSa^(b=^ORc={x)})^ORDERBYd^EQ"))
     'nameLIKEa^(bISEMPTY^ORc={x)})^ORDERBYd'
     """
@@ -51,6 +50,15 @@ class _Printer:
         if not self.dialect.allows_quoted_names or not name:
             raise ValueError(f"not a valid field name of this dialect: {name!r}")
         return quote(name)
+
+
+def quote(text: str) -> str:
+    """The text between braces.
+
+    >>> quote("a^{b}")
+    '{a^{b}}}'
+    """
+    return "{" + text.replace("}", "}}") + "}"
 
 
 def _must_quote(operator: str, value: str, is_inside: bool) -> bool:

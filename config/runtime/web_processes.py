@@ -1,0 +1,219 @@
+"""The parent of the web processes: forks the processes that answer requests, and replaces them.
+
+It holds the listening socket, so that connections wait while a process is replaced. It has no threads and no
+connections, because those do not survive a fork. What needs the database at the start runs in a fork of its own.
+
+start:  load, prepare the database ──> fork the processes ──> tell `up`, make the welcome text
+SIGHUP: load the new code in a trial ──> become it by exec, with the same process id, socket and processes
+        ──> fork a process ──it serves──> stop one with the former code ──it ended──> fork the next
+"""
+
+import logging
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from math import inf
+
+from config.env import Environment
+from config.runtime.supervisor import describe
+from config.runtime.up import DRAIN_S
+
+# The system libraries of macOS do not survive a fork. There, each process loads the application by itself.
+HAS_FORK = sys.platform != "darwin"
+HANDLED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+# A process that ended sooner is replaced only then.
+MIN_LIFETIME_S = 1.0
+# The application removes its secrets from the environment, and the new code needs them.
+ENVIRON = dict(os.environ)
+
+logger = logging.getLogger(__name__)
+
+
+class Forked(Exception):
+    """Raised in a forked process, which leaves the work of its parent and takes the role in the arguments."""
+
+
+@dataclass
+class WebProcess:
+    """A process that answers requests, from its start to its end."""
+
+    pid: int
+    started_at: float = 0.0
+    is_former: bool = False  # with the code from before SIGHUP
+    is_serving: bool = False
+    kill_at: float = inf  # set when it is told to end
+
+    def end(self) -> None:
+        """Tell it to end after its requests."""
+        os.kill(self.pid, signal.SIGTERM)
+        self.kill_at = time.monotonic() + DRAIN_S
+
+
+class Parent:
+    """Keeps the processes running that answer requests."""
+
+    def __init__(self, environment: Environment, report: int, listener: int, former: tuple[int, ...]) -> None:
+        self.size = environment.web_processes
+        self.report = report
+        self.listener = listener
+        self.processes = {pid: WebProcess(pid, is_former=True, is_serving=True) for pid in former}
+        self.retry_at = 0.0
+        self.trial = 0
+        self.received: set[int] = set()
+        self.is_stopping = False
+        self.signal_pipe = os.pipe()
+        self.serving_pipe = os.pipe()  # a process writes its id when it serves
+        for descriptor in (*self.signal_pipe, *self.serving_pipe):
+            os.set_blocking(descriptor, False)
+
+    def prepare(self) -> None:
+        """Prepare the database; what prevents it goes to the report."""
+        _, status = os.waitpid(self._start("prepare", self.report), 0)
+        if status != 0:
+            sys.exit(1)
+
+    def run(self) -> None:
+        signal.set_wakeup_fd(self.signal_pipe[1], warn_on_full_buffer=False)
+        for number in HANDLED_SIGNALS:
+            signal.signal(number, lambda received, _frame: self.received.add(received))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
+        while not self.is_stopping or self.processes:
+            self._note_serving()
+            self._handle_signals()
+            if not self.is_stopping:
+                self._replace()
+            self._wait()
+            for pid, code in ended_children():
+                self._note_end(pid, code)
+
+    def _wait(self) -> None:
+        now = time.monotonic()
+        moments = (self.retry_at, *(process.kill_at for process in self.processes.values()))
+        due = min((moment for moment in moments if moment > now), default=inf)
+        select.select([self.signal_pipe[0], self.serving_pipe[0]], [], [], None if due == inf else due - now)
+        read(self.signal_pipe[0])
+
+    def _running(self) -> list[WebProcess]:
+        """Without those that were told to end."""
+        return [process for process in self.processes.values() if process.kill_at == inf]
+
+    def _note_end(self, pid: int, code: int) -> None:
+        if pid == self.trial:
+            self.trial = 0
+            if code != 0:
+                logger.error("The new code does not load, so the web processes keep the former code.")
+            elif not self.is_stopping:
+                self._become_new_code()
+        process = self.processes.pop(pid, None)
+        if process is None:
+            return
+        self.retry_at = max(self.retry_at, process.started_at + MIN_LIFETIME_S)
+        if process.kill_at == inf:
+            logger.error("Web process %d ended (%s) and is replaced.", pid, describe(code))
+            if code > 0 and not any(other.is_serving for other in self._running()):
+                sys.exit(1)  # none can start; the supervisor tries again, with growing delays
+
+    def _note_serving(self) -> None:
+        for pid in map(int, read(self.serving_pipe[0]).split()):
+            if pid in self.processes:
+                self.processes[pid].is_serving = True
+        if self.report and any(process.is_serving for process in self.processes.values()):
+            with suppress(OSError):  # the supervisor was killed
+                os.write(self.report, b"serving\n")
+            self._start("welcome", self.report)
+            os.close(self.report)
+            self.report = 0
+
+    def _handle_signals(self) -> None:
+        if self.received & {signal.SIGTERM, signal.SIGINT} and not self.is_stopping:
+            self.is_stopping = True
+            # Closed with the last process, so that new connections are refused instead of waiting.
+            os.close(self.listener)
+            for process in self._running():
+                process.end()
+        is_busy = self.is_stopping or self.trial or any(process.is_former for process in self.processes.values())
+        if signal.SIGHUP in self.received and not is_busy:
+            self.received.discard(signal.SIGHUP)
+            self.trial = spawn("trial")
+        for process in self.processes.values():
+            if process.kill_at <= time.monotonic():
+                os.kill(process.pid, signal.SIGKILL)
+
+    def _replace(self) -> None:
+        """Start what is missing, and replace the processes with the former code one after another."""
+        running = self._running()
+        former = [process for process in running if process.is_former]
+        is_settled = len(running) == len(self.processes) and all(process.is_serving for process in running)
+        if former and is_settled and len(running) > self.size:
+            former[-1].end()
+            return
+        wanted = self.size + 1 if former and is_settled else self.size
+        while len(self._running()) < wanted and time.monotonic() >= self.retry_at:
+            self._start_serving()
+
+    def _start_serving(self) -> None:
+        try:
+            pid = self._start("serve", self.listener, self.serving_pipe[1])
+        except OSError as error:
+            logger.error("No web process could be started (%s).", error.strerror)
+            self.retry_at = time.monotonic() + MIN_LIFETIME_S
+        else:
+            self.processes[pid] = WebProcess(pid, time.monotonic())
+
+    def _start(self, role: str, *descriptors: int) -> int:
+        """Start a process that keeps these descriptors; returns its id."""
+        if not HAS_FORK:
+            return spawn(role, *descriptors)
+        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                signal.set_wakeup_fd(-1)
+                for number in HANDLED_SIGNALS:
+                    signal.signal(number, signal.SIG_DFL)
+                own = {*self.signal_pipe, *self.serving_pipe, self.listener, self.report} - {0}
+                for descriptor in own.difference(descriptors):
+                    os.close(descriptor)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
+        if pid == 0:
+            raise Forked(role, *descriptors)
+        return pid
+
+    def _become_new_code(self) -> None:
+        """Replace this program. Signals wait until the new one handles them."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
+        os.set_inheritable(self.listener, True)
+        os.execve(sys.executable, command("parent", 0, self.listener, *self.processes), ENVIRON)
+
+
+def ended_children() -> Iterator[tuple[int, int]]:
+    with suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            yield pid, os.waitstatus_to_exitcode(status)
+
+
+def read(pipe: int) -> bytes:
+    try:
+        return os.read(pipe, 65536)
+    except BlockingIOError:
+        return b""
+
+
+def command(role: str, *numbers: int) -> list[str]:
+    return [sys.executable, "-m", "config.runtime.web_server", role, *map(str, numbers)]
+
+
+def spawn(role: str, *descriptors: int) -> int:
+    """Start a process that shares nothing but these descriptors."""
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, True)
+    return os.posix_spawn(sys.executable, command(role, *descriptors), ENVIRON, setsigmask=[])
