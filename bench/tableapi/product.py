@@ -165,7 +165,8 @@ class FloorServer(Product):
     def command(self) -> list[str]:
         return [
             sys.executable, "-m", "granian", "--interface", "wsgi", "--runtime-mode", "mt", "--http", "1", "--no-ws",
-            "--port", str(self.port), "--workers", "1", "--blocking-threads", str(WEB_THREADS), "--log-level", "warning",
+            "--port", str(self.port), "--workers", "1", "--blocking-threads", str(WEB_THREADS),
+            "--log-level", "warning",
             "bench.tableapi.floor:application",
         ]  # fmt: skip
 
