@@ -41,7 +41,9 @@ class CertificateAdmin(ReadOnlyAdmin):
 class LinkAdmin(ReadOnlyAdmin):
     """Deleting a link resets it: the next sign-in matches the account by User field again."""
 
-    empty_list_text = "At the first sign-in through an identity provider, the account is linked to it. This page lists the links."
+    empty_list_text = (
+        "At the first sign-in through an identity provider, the account is linked to it. This page lists the links."
+    )
 
     list_display = ("user", "issuer", "sub", "is_unapproved", "sys_created_at")
     list_select_related = ("user",)

@@ -20,7 +20,7 @@ from unfold.sites import UnfoldAdminSite
 
 from system.admin_site.edit_conflicts import EditConflictMixin
 from system.admin_site.history_page import HistoryEntries, describe_changes
-from system.errors import AccessDenied, Conflict, Invalid, NotFound, Unavailable
+from system.errors import AccessDenied, Conflict, InvalidInput, NotFound, Unavailable
 from system.records.record import Record
 
 
@@ -135,7 +135,7 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
                 return view(request, *positional, **named)
         except ValidationError as error:
             reason = " ".join(error.messages)
-        except (Conflict, Invalid, Unavailable) as error:
+        except (Conflict, InvalidInput, Unavailable) as error:
             reason = error.message
         except (models.ProtectedError, models.RestrictedError):
             reason = "Other records reference this record."

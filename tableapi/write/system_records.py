@@ -17,7 +17,7 @@ from psycopg import errors
 from accounts.models import User
 from accounts.privileges import privilege_guard
 from accounts.privileges.last_admin import ensure_admin_remains
-from system.errors import AccessDenied, Conflict, Invalid, combine_errors
+from system.errors import AccessDenied, Conflict, InvalidInput, combine_errors
 from system.plain_sql import run_statement
 from system.records import savers
 from system.records.record import Record
@@ -144,11 +144,11 @@ def _set_password(record: AbstractBaseUser, password: Any) -> None:
         record.set_unusable_password()
         return
     if not isinstance(password, str):
-        raise Invalid("Expected a string.", field="password")
+        raise InvalidInput("Expected a string.", field="password")
     try:
         validate_password(password, record)  # type: ignore[arg-type]  # our user model
     except ValidationError as error:
-        raise Invalid(" ".join(error.messages), field="password") from None
+        raise InvalidInput(" ".join(error.messages), field="password") from None
     record.set_password(password)
 
 
@@ -167,11 +167,11 @@ def _as_service_errors(record: Record, names: Mapping[str, str]) -> Iterator[Non
         if isinstance(error.__cause__, errors.UniqueViolation):
             raise Duplicate from None
         if isinstance(error.__cause__, errors.ForeignKeyViolation):
-            raise Invalid("The referenced record does not exist.") from None
+            raise InvalidInput("The referenced record does not exist.") from None
         raise
 
 
-def _to_service_errors(error: ValidationError, record: Record, names: Mapping[str, str]) -> Invalid | Conflict:
+def _to_service_errors(error: ValidationError, record: Record, names: Mapping[str, str]) -> InvalidInput | Conflict:
     """The validation errors of a model, each with its column; `column_errors` hides unknown columns."""
     by_field = error.error_dict if hasattr(error, "error_dict") else {"": error.error_list}
     return combine_errors([_to_service_error(field, errors_[0], record, names) for field, errors_ in by_field.items()])
@@ -179,15 +179,15 @@ def _to_service_errors(error: ValidationError, record: Record, names: Mapping[st
 
 def _to_service_error(
     field: str, error: ValidationError, record: Record, names: Mapping[str, str]
-) -> Invalid | Conflict:
+) -> InvalidInput | Conflict:
     name = names.get(field)
     message = " ".join(error.messages)
     fields = _unique_fields(record, error, message)
     if fields:
         return Duplicate(*[names[unique_field] for unique_field in fields if unique_field in names])
     if error.code in ("null", "blank", "required"):
-        return Invalid("A value is required.", code="mandatory", field=name)
-    return Invalid(message, field=name)
+        return InvalidInput("A value is required.", code="mandatory", field=name)
+    return InvalidInput(message, field=name)
 
 
 def _unique_fields(record: Record, error: ValidationError, message: str) -> tuple[str, ...]:
