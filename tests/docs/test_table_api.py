@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
+from accounts import demo as demo_users
 from config.env import ROOT
 from system import errors
 from tableapi.models import Table
