@@ -58,14 +58,14 @@ class Workload:
             "priority": self.rng.choice("1234"),
         }
         response = self.caller.call("create", "POST", TABLE, payload, headers=self.idempotency_headers())
-        if self.has_status(response, 201, "a created record"):
+        if self.check_status(response, 201, "a created record"):
             self.records[response.body["data"][0]["sys_id"]] = payload
             self.acknowledged_writes += 1
 
     def defer_record(self) -> None:
         payload = {"name": f"{self.name} {self.sentence()}"}
         response = self.caller.call("defer", "POST", DEFERRED_TABLE, payload, headers=self.idempotency_headers())
-        if self.has_status(response, 201, "a deferred record"):
+        if self.check_status(response, 201, "a deferred record"):
             self.deferred_names[response.body["data"][0]["sys_id"]] = payload["name"]
             self.acknowledged_writes += 1
 
@@ -77,14 +77,14 @@ class Workload:
         if sys_id := self.choose(self.records):
             payload = {"description": self.sentence(), "priority": self.rng.choice("1234")}
             response = self.caller.call("change", "PATCH", f"{TABLE}/{sys_id}", payload)
-            if self.has_status(response, 200, "a changed record"):
+            if self.check_status(response, 200, "a changed record"):
                 self.records[sys_id] |= payload
                 self.acknowledged_writes += 1
 
     def delete_record(self) -> None:
         if sys_id := self.choose(self.records):
             response = self.caller.call("delete", "DELETE", f"{TABLE}/{sys_id}", headers=self.idempotency_headers())
-            if self.has_status(response, 200, "a deleted record"):
+            if self.check_status(response, 200, "a deleted record"):
                 del self.records[sys_id]
                 self.deleted_ids.add(sys_id)
                 self.acknowledged_writes += 1
@@ -95,7 +95,7 @@ class Workload:
 
     def check_record(self, sys_id: str) -> None:
         response = self.caller.call("read", "GET", f"{TABLE}/{sys_id}", query={"sysparm_fields": ",".join(FIELDS)})
-        if self.has_status(response, 200, "an existing record"):
+        if self.check_status(response, 200, "an existing record"):
             self.check_equal(response.body["data"][0], self.records[sys_id], f"record {sys_id}")
 
     def list_records(self) -> None:
@@ -104,7 +104,7 @@ class Workload:
             "sysparm_limit": 100,
         }  # fmt: skip
         response = self.caller.call("list", "GET", TABLE, query=query)
-        if self.has_status(response, 200, "a list"):
+        if self.check_status(response, 200, "a list"):
             self.check_equal([row["sys_id"] for row in response.body["data"]], sorted(self.records), "the list")
 
     # Documents
@@ -123,7 +123,7 @@ class Workload:
             self.documents[doc_id] = text
             self.acknowledged_writes += 1
         else:
-            self.has_status(response, 201, f"a load of {doc_id}")
+            self.check_status(response, 201, f"a load of {doc_id}")
 
     def remove_document(self) -> None:
         if doc_id := self.choose(self.documents):
@@ -131,14 +131,14 @@ class Workload:
             response = self.caller.call("remove", "DELETE", "/delete_document_from_collection", query=query)
             # An earlier try may have removed it although its response was lost.
             is_gone = response.status == 404 and response.tries > 1
-            if is_gone or self.has_status(response, 200, "a removed document"):
+            if is_gone or self.check_status(response, 200, "a removed document"):
                 del self.documents[doc_id]
                 self.acknowledged_writes += 1
 
     def check_search(self) -> None:
         """Checks that a search finds only passages of own documents. `check_all` checks that it finds all."""
         response = self.search(f"{self.rng.choice(WORDS)} {self.rng.choice(WORDS)}")
-        for row in response.body if self.has_status(response, 200, "a search") else ():
+        for row in response.body if self.check_status(response, 200, "a search") else ():
             if row["doc_id"] not in self.documents or row["metadata"] != {"of": self.name}:
                 self.caller.tally.add_error(f"{self.name}: a search found {row['doc_id']}")
 
@@ -159,25 +159,25 @@ class Workload:
         for sys_id in self.records:
             self.check_record(sys_id)
         for sys_id in self.deleted_ids:
-            self.has_status(self.caller.call("read", "GET", f"{TABLE}/{sys_id}"), 404, f"deleted record {sys_id}")
+            self.check_status(self.caller.call("read", "GET", f"{TABLE}/{sys_id}"), 404, f"deleted record {sys_id}")
         for sys_id, name in self.deferred_names.items():
             response = self.caller.call("read", "GET", f"{DEFERRED_TABLE}/{sys_id}", query={"sysparm_fields": "name"})
-            if self.has_status(response, 200, f"deferred record {sys_id}"):
+            if self.check_status(response, 200, f"deferred record {sys_id}"):
                 self.check_equal(response.body["data"][0], {"name": name}, f"deferred record {sys_id}")
         parameters = {"collection_name": COLLECTION, "tag_info": f"of={self.name}", "limit": 200}
         response = self.caller.call("content", "GET", "/get_content_by_tag", query=parameters)
-        if self.has_status(response, 200, "all documents"):
+        if self.check_status(response, 200, "all documents"):
             stored = {row["doc_id"]: row["page_content"] for row in response.body}
             self.check_equal(stored, self.documents, "the documents")
         for doc_id in self.documents:
             response = self.search(self.unique_word(doc_id))
-            if self.has_status(response, 200, "a search"):
+            if self.check_status(response, 200, "a search"):
                 self.check_equal([row["doc_id"] for row in response.body][:1], [doc_id], f"the search for {doc_id}")
 
     def choose(self, items: dict[str, Any]) -> str:
         return self.rng.choice(list(items)) if items else ""
 
-    def has_status(self, response: Response, status: int, description: str) -> bool:
+    def check_status(self, response: Response, status: int, description: str) -> bool:
         if response.status == status:
             return True
         self.caller.tally.add_error(f"{self.name}: {description} was answered with {response.status} {response.body}")

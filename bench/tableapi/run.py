@@ -126,9 +126,9 @@ def report(results: dict[Pair, list[Comparison]]) -> None:
     """Milliseconds of CPU for one request by part, and the ratio in each run."""
     header = f"{'web':>8}{'database':>9}{'log':>7}{'CPU ms':>8}{'others':>8}{'req/s':>8}{'p50 ms':>8}"
     print(f"\n{'':<33}{'':<12}{header}")
-    for (first, second), runs in results.items():
-        print(table_row(first, add_slices([result for run in runs for result in run.first])))
-        print(table_row(second, add_slices([result for run in runs for result in run.second])))
+    for (contender, other_contender), runs in results.items():
+        print(table_row(contender, add_slices([result for run in runs for result in run.first])))
+        print(table_row(other_contender, add_slices([result for run in runs for result in run.second])))
     print("\nCPU of web, database and log relay, current / other; median of the runs")
     for (_, other), runs in results.items():
         result = " ".join(f"{run.ratio:.3f}" for run in runs)
