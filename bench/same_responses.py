@@ -24,7 +24,7 @@ from bench.tableapi.product import Product, check_out
 from bench.tableapi.run import running_products
 from config.env import ROOT
 
-ROWS = 500
+ROW_COUNT = 500
 TABLE = "/rest/v1/table/task"
 IGNORED_HEADERS = {"date", "x-request-id", "server"}
 VOLATILE_PATTERNS = [
@@ -222,8 +222,8 @@ def send_request(
     headers = dict(request.headers)
     if request.has_key:
         headers["Authorization"] = f"Bearer {product.key}"
-    encoded = {name: value.encode("utf-8") for name, value in headers.items()}
-    connection.request(request.method, request.path, request.body or None, encoded)
+    encoded_headers = {name: value.encode("utf-8") for name, value in headers.items()}
+    connection.request(request.method, request.path, request.body or None, encoded_headers)
     response = connection.getresponse()
     body = mask_volatile_parts(response.read())
     ignored_headers = IGNORED_HEADERS
@@ -274,7 +274,7 @@ def main(argv: list[str]) -> None:
         baseline = Product(name, folder / "code", folder / "baseline")
         with running_products(current, baseline):
             with ThreadPoolExecutor() as pool:
-                list(pool.map(lambda product: product.fill(ROWS), (current, baseline)))
+                list(pool.map(lambda product: product.fill_database(ROW_COUNT), (current, baseline)))
             sys.exit(compare(current, baseline, compares_messages=not arguments.no_messages))
 
 

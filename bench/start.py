@@ -41,8 +41,13 @@ def copy_project(target: Path) -> None:
 
 
 def clone_environment(cache: Path) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "VIRTUAL_ENV"))}
-    return {**inherited, "SVC_PORT": str(PORT), "UV_CACHE_DIR": str(cache / "uv"), "PIP_CACHE_DIR": str(cache / "pip")}
+    inherited_env = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "VIRTUAL_ENV"))}
+    return {
+        **inherited_env,
+        "SVC_PORT": str(PORT),
+        "UV_CACHE_DIR": str(cache / "uv"),
+        "PIP_CACHE_DIR": str(cache / "pip"),
+    }
 
 
 def wait_for_first_page(project: Path, env: dict[str, str]) -> tuple["subprocess.Popen[bytes]", float]:

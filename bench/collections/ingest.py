@@ -36,9 +36,9 @@ PAGE_COUNT, LINES_PER_PAGE, LINE_WIDTH = 30, 55, 90
 TIMEOUT_S = 1_200
 
 
-def invented_text(first: int, chunks: int) -> str:
+def invented_text(first_number: int, chunks: int) -> str:
     """A text of about this many chunks."""
-    missing_length, paragraphs, number = chunks * CHARACTERS_PER_CHUNK, [], first
+    missing_length, paragraphs, number = chunks * CHARACTERS_PER_CHUNK, [], first_number
     while missing_length > 0:
         paragraphs.append(InventedText().chunk(number))
         missing_length -= len(paragraphs[-1]) + 2
@@ -63,12 +63,12 @@ def own_cpu_s() -> float:
 
 @contextmanager
 def measured_step(costs: dict[str, list[float]], name: str) -> Iterator[None]:
-    before = (time.perf_counter(), own_cpu_s(), backend_cpu_s())
+    usage_before = (time.perf_counter(), own_cpu_s(), backend_cpu_s())
     yield
-    after = (time.perf_counter(), own_cpu_s(), backend_cpu_s())
+    usage_after = (time.perf_counter(), own_cpu_s(), backend_cpu_s())
     totals = costs.setdefault(name, [0.0, 0.0, 0.0])
     for index in range(3):
-        totals[index] += after[index] - before[index]
+        totals[index] += usage_after[index] - usage_before[index]
 
 
 def measure_steps(collection: Collection, chunks: int) -> None:
@@ -84,8 +84,8 @@ def measure_steps(collection: Collection, chunks: int) -> None:
     print(f"one text of {count:,} chunks")
     print(f"{'step':<12}{'wall s':>9}{'own CPU s':>11}{'database CPU s':>16}{'chunks/s':>10}")
     costs["in all"] = [sum(cost[index] for cost in costs.values()) for index in range(3)]
-    for name, (wall_s, own_s, database_s) in costs.items():
-        print(f"{name:<12}{wall_s:>9.2f}{own_s:>11.2f}{database_s:>16.2f}{count / wall_s:>10.0f}", flush=True)
+    for name, (wall_s, process_s, database_s) in costs.items():
+        print(f"{name:<12}{wall_s:>9.2f}{process_s:>11.2f}{database_s:>16.2f}{count / wall_s:>10.0f}", flush=True)
 
 
 def measure_pdf(collection: Collection) -> None:
@@ -122,8 +122,8 @@ def _report_worker(worker: Any, collection: Collection) -> None:
     while versions.filter(state__in=UNFINISHED_STATES).exists():
         if time.monotonic() > deadline:
             raise SystemExit("the worker did not finish")
-        if not started_at and (ready := _ready_chunks(versions)):
-            started_at, ready_at_start = time.perf_counter(), ready
+        if not started_at and (ready_chunks := _ready_chunks(versions)):
+            started_at, ready_at_start = time.perf_counter(), ready_chunks
         processes = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(recursive=True)]
         max_memory_bytes = max(max_memory_bytes, sum(_rss_bytes(process) for process in processes))
         time.sleep(0.1)

@@ -65,7 +65,7 @@ def table_row(name: str, mode: str, figures: dict[str, float]) -> str:
     return f"{name:<9}{mode:<9}" + "".join([f"{value:>11.3f}" for value in figures.values()])
 
 
-def verdict_lines(question_set: QuestionSet, results: dict[str, dict[str, float]]) -> list[str]:
+def target_lines(question_set: QuestionSet, results: dict[str, dict[str, float]]) -> list[str]:
     metric = "in 4,000" if question_set.is_long else "nDCG@10"
     hybrid, text = results["hybrid"][metric], results["text"][metric]
     lines = []
@@ -80,7 +80,7 @@ def verdict_lines(question_set: QuestionSet, results: dict[str, dict[str, float]
 
 def measure_sets(question_sets: Sequence[QuestionSet]) -> None:
     print(f"{'set':<9}{'mode':<9}{'nDCG@10':>11}{'recall@10':>11}{'in 4,000':>11}{'ms each':>11}")
-    verdicts = []
+    lines = []
     for question_set in question_sets:
         started_at = time.perf_counter()
         collection = load_question_set(question_set)
@@ -92,8 +92,8 @@ def measure_sets(question_sets: Sequence[QuestionSet]) -> None:
         languages = Version.objects.filter(collection=collection).values_list("text_configuration", flat=True)
         language_counts = ", ".join(f"{name} {count}" for name, count in Counter(languages.order_by()).most_common())
         print(f"         {counts}; languages {language_counts}; loaded in {elapsed_s:.1f} s", flush=True)
-        verdicts += verdict_lines(question_set, results)
-    print("\n".join(["", *verdicts]))
+        lines += target_lines(question_set, results)
+    print("\n".join(["", *lines]))
 
 
 def main(argv: list[str]) -> None:

@@ -32,12 +32,12 @@ QUESTION_COUNT = 60
 ENGLISH_SETS = "en,covidqa"
 
 
-def create_collection(name: str, text: TextSource, first: int, count: int) -> Collection:
+def create_collection(name: str, text: TextSource, first_number: int, count: int) -> Collection:
     """Stores chunks as the product does, without the steps of a load that do not affect searches."""
     collection = Collection.objects.create(name=name, space=embed.default_space(), text_configuration="english")
     embedder = embed.embedder(collection.space)
-    for start in range(first, first + count, CHUNKS_PER_DOCUMENT):
-        texts = [text.chunk(number) for number in range(start, min(start + CHUNKS_PER_DOCUMENT, first + count))]
+    for start in range(first_number, first_number + count, CHUNKS_PER_DOCUMENT):
+        texts = [text.chunk(number) for number in range(start, min(start + CHUNKS_PER_DOCUMENT, first_number + count))]
         with transaction.atomic():
             _load_document(collection, start, texts, embedder.embed_documents(texts))
     return Collection.objects.select_related("space").get(pk=collection.pk)

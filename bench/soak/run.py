@@ -112,12 +112,12 @@ def check_result(
         connection.execute(query).fetchone() or ()
         for query in (FAILED_LOADS, CALLER_RECORDS, DEFERRED_RECORDS, NEW_USERS)
     ]
-    for stored, expected, kind in (
+    for stored_count, expected_count, kind in (
         (record_count, sum(len(workload.records) for workload in workloads), "records"),
         (deferred_count, sum(len(workload.deferred_names) for workload in workloads), "deferred records"),
     ):
-        if stored != expected:
-            tally.add_error(f"{stored} {kind} of callers, not {expected}")
+        if stored_count != expected_count:
+            tally.add_error(f"{stored_count} {kind} of callers, not {expected_count}")
     if failed_count:
         tally.add_error(f"{failed_count} loads failed")
     if user_count < sign_in_count or user_count != distinct_count:

@@ -20,8 +20,8 @@ def percentile(values: Iterable[float], share: float) -> float:
     >>> percentile([3.0, 1.0, 2.0], 0.5), percentile([], 0.99)
     (2.0, 0.0)
     """
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+    sorted_values = sorted(values)
+    return sorted_values[min(len(sorted_values) - 1, int(share * len(sorted_values)))] if sorted_values else 0.0
 
 
 @dataclass(frozen=True)

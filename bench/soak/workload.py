@@ -167,8 +167,8 @@ class Workload:
         parameters = {"collection_name": COLLECTION, "tag_info": f"of={self.name}", "limit": 200}
         response = self.caller.call("content", "GET", "/get_content_by_tag", query=parameters)
         if self.check_status(response, 200, "all documents"):
-            stored = {row["doc_id"]: row["page_content"] for row in response.body}
-            self.check_equal(stored, self.documents, "the documents")
+            stored_texts = {row["doc_id"]: row["page_content"] for row in response.body}
+            self.check_equal(stored_texts, self.documents, "the documents")
         for doc_id in self.documents:
             response = self.search(self.unique_word(doc_id))
             if self.check_status(response, 200, "a search"):

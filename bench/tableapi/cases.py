@@ -15,12 +15,12 @@ NEWEST_FIRST = "^ORDERBYDESCopened_at"
 FILTERS = ("active=true^priorityIN1,2", "active=true^priority=2", "active=true^stateIN1,3")
 DRF_FILTERS = ("active=true&priority__in=1,2", "active=true&priority=2", "active=true&state__in=1,3")
 
-USER, GROUP, SERVICE = "160000000000000042", "160000000100000042", "160000000200000042"
+USER_ID, GROUP_ID, SERVICE_ID = "160000000000000042", "160000000100000042", "160000000200000042"
 # `opened_at` is in the past, because new tasks would come first in the lists and change what the reads measure.
 CREATE_BODY = (
     f'{{"short_description":"Made @","description":"{"A printer that prints no more. " * 6}","priority":"3",'
     '"opened_at":"2020-02-02 02:02:02",'
-    f'"caller":"{USER}","assignment_group":"{GROUP}","service":"{SERVICE}"}}'
+    f'"caller":"{USER_ID}","assignment_group":"{GROUP_ID}","service":"{SERVICE_ID}"}}'
 ).replace("@", COUNTER_PLACEHOLDER.decode())
 PATCH_BODY = '{"state":"2","short_description":"Changed @"}'.replace("@", COUNTER_PLACEHOLDER.decode())
 # The values that are read after a write whose counter is "first".

@@ -66,13 +66,16 @@ def add_slices(slices: list[Measurement]) -> Measurement:
 class Comparison:
     """The slices of two contenders in one run."""
 
-    first: list[Measurement]
-    second: list[Measurement]
+    first_slices: list[Measurement]
+    second_slices: list[Measurement]
 
     @property
     def ratio(self) -> float:
         """The ratio of the medians, because other load on the machine makes single slices expensive."""
-        return median(slice_.cpu_ms for slice_ in self.first) / median(slice_.cpu_ms for slice_ in self.second)
+        first_ms, second_ms = (
+            median(slice_.cpu_ms for slice_ in slices) for slices in (self.first_slices, self.second_slices)
+        )
+        return first_ms / second_ms
 
 
 def compare(first: Contender, second: Contender, *, clients: int, seconds: float, slices: int) -> Comparison:

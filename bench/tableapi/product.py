@@ -37,12 +37,12 @@ class Product:
     def __init__(self, name: str, code: Path, data: Path, **settings: str) -> None:
         self.name, self.code, self.data = name, code, data
         self.port = free_port()
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("SVC_", "DJANGO_"))}
+        inherited_env = {key: value for key, value in os.environ.items() if not key.startswith(("SVC_", "DJANGO_"))}
         for key in ("DATABASE_URL", "DATABASE_REPLICA_URL", "REDIS_URL", "VIRTUAL_ENV"):
-            inherited.pop(key, None)
+            inherited_env.pop(key, None)
         # Production settings, because log lines and checks of the development mode have other costs.
         self.env = {
-            **inherited,
+            **inherited_env,
             "SVC_ENV": "production",
             "SVC_ALLOW_EMBEDDED": "1",
             "SVC_DEMO": "1",
@@ -109,7 +109,7 @@ class Product:
         with psycopg.connect(host=self.socket_folder(), dbname=DATABASE, user=DATABASE, autocommit=True) as connection:
             yield connection
 
-    def fill(self, rows: int) -> None:
+    def fill_database(self, rows: int) -> None:
         """Creates the records and the caller's key, then restarts, so that caches are empty."""
         started_at = time.monotonic()
         with self.database() as connection:
@@ -117,7 +117,7 @@ class Product:
             fill_started_at = time.monotonic()
             seed.create_records(connection, rows)
             self.tasks = seed.sample_task_ids(connection)
-        self.key = self.manage("key", seed.CALLER, "bench").rpartition("\n")[2]
+        self.key = self.manage("key", seed.CALLER_LOGIN, "bench").rpartition("\n")[2]
         self.restart()
         with self.database() as connection:
             if seed.wait_for_indexes(connection, quiet_s=5) != indexes:
@@ -142,8 +142,8 @@ class Product:
         assert self.process
         supervisor = psutil.Process(self.process.pid)
         while True:
-            times = supervisor.cpu_times()
-            counts = Counter({"supervisor": times.user + times.system})
+            cpu_times = supervisor.cpu_times()
+            counts = Counter({"supervisor": cpu_times.user + cpu_times.system})
             try:
                 for child in supervisor.children():
                     processes = [child, *child.children(recursive=True)]
@@ -178,8 +178,8 @@ class FloorServer(Product):
         assert self.process
         server = psutil.Process(self.process.pid)
         processes = [server, *server.children(recursive=True)]
-        web = sum(sum(process.cpu_times()[:4]) for process in processes)
-        return Counter({"web": web, "postgres": self.product.cpu_s()["postgres"]})
+        web_cpu_s = sum(sum(process.cpu_times()[:4]) for process in processes)
+        return Counter({"web": web_cpu_s, "postgres": self.product.cpu_s()["postgres"]})
 
 
 def check_out(commit: str, target: Path) -> str:

@@ -87,9 +87,9 @@ def differing_columns(rows: Sequence[dict[str, Any]], baseline_rows: Sequence[di
 
 def check_write(case: Case, data: Sequence[dict[str, Any]], product: Product) -> None:
     """Requires that the record contains what was sent."""
-    (stored,) = product.call("GET", f"{cases.TABLE}/{data[0]['sys_id']}")["data"]
-    if cases.EXPECTED_VALUES[case.name].items() - {name: str(value) for name, value in stored.items()}.items():
-        raise SystemExit(f"{product.name}: {case.name} did not store what was sent: {stored}")
+    (stored_record,) = product.call("GET", f"{cases.TABLE}/{data[0]['sys_id']}")["data"]
+    if cases.EXPECTED_VALUES[case.name].items() - {name: str(value) for name, value in stored_record.items()}.items():
+        raise SystemExit(f"{product.name}: {case.name} did not store what was sent: {stored_record}")
 
 
 def pairs_with_drf(product: Product, floor_server: Product) -> list[Pair]:
@@ -104,7 +104,7 @@ def pairs_with_drf(product: Product, floor_server: Product) -> list[Pair]:
     return [*drf_pairs, (Contender(product, cases_by_name["R1"]), Contender(floor_server, cases.floor_case()))]
 
 
-def measure(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[Pair, list[Comparison]]:
+def measure_pairs(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[Pair, list[Comparison]]:
     """Each run has new processes, because two processes of the same code can differ by some per cent. A product
     starts before the floor, which uses its database."""
     results = defaultdict(list)
@@ -127,8 +127,8 @@ def report(results: dict[Pair, list[Comparison]]) -> None:
     header = f"{'web':>8}{'database':>9}{'log':>7}{'CPU ms':>8}{'others':>8}{'req/s':>8}{'p50 ms':>8}"
     print(f"\n{'':<33}{'':<12}{header}")
     for (contender, other_contender), runs in results.items():
-        print(table_row(contender, add_slices([result for run in runs for result in run.first])))
-        print(table_row(other_contender, add_slices([result for run in runs for result in run.second])))
+        print(table_row(contender, add_slices([result for run in runs for result in run.first_slices])))
+        print(table_row(other_contender, add_slices([result for run in runs for result in run.second_slices])))
     print("\nCPU of web, database and log relay, current / other; median of the runs")
     for (_, other), runs in results.items():
         result = " ".join(f"{run.ratio:.3f}" for run in runs)
@@ -160,11 +160,11 @@ def main(argv: list[str]) -> None:
             products = [Product("current", ROOT, folder / "current", DJANGO_SETTINGS_MODULE=SETTINGS_WITH_DRF)]
         with running_products(*products):
             with ThreadPoolExecutor() as pool:
-                list(pool.map(lambda product: product.fill(arguments.rows), products))
-            print(f"{arguments.rows:,} tasks, {arguments.clients} clients, caller {seed.CALLER}", flush=True)
+                list(pool.map(lambda product: product.fill_database(arguments.rows), products))
+            print(f"{arguments.rows:,} tasks, {arguments.clients} clients, caller {seed.CALLER_LOGIN}", flush=True)
             if arguments.against:
-                report(measure(pairs_with_commit(*products), arguments))
+                report(measure_pairs(pairs_with_commit(*products), arguments))
                 return
             floor_server = FloorServer(products[0])
             with running_products(floor_server):
-                report(measure(pairs_with_drf(products[0], floor_server), arguments))
+                report(measure_pairs(pairs_with_drf(products[0], floor_server), arguments))

@@ -12,7 +12,7 @@ from psycopg import sql
 
 USER_COUNT, GROUP_COUNT, SERVICE_COUNT, COMPANY_COUNT, TEXT_COUNT = 20_000, 200, 50, 100, 5_000
 SAMPLE_SIZE = 1_000
-CALLER = "demo.agent"
+CALLER_LOGIN = "demo.agent"
 # Nine of ten tasks are active. The caller can read these, and tasks with themselves as the caller.
 READ_CONDITION = "active=true^ORcallerDYNAMICme"
 CREATED_AT = "timestamptz '2026-01-01 00:00+00'"
@@ -130,10 +130,10 @@ def create_records(connection: Connection, tasks: int) -> None:
         cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute("SET LOCAL maintenance_work_mem = '1GB'")
         numbers = "generate_series(1, {}) n"
-        insert(cursor, "public", "company", COMPANY_VALUES, numbers.format(COMPANY_COUNT))
-        insert(cursor, "public", "sys_group", GROUP_VALUES, numbers.format(GROUP_COUNT))
-        insert(cursor, "public", "user", USER_VALUES, numbers.format(USER_COUNT))
-        insert(cursor, "records", "service", SERVICE_VALUES, numbers.format(SERVICE_COUNT))
+        insert_rows(cursor, "public", "company", COMPANY_VALUES, numbers.format(COMPANY_COUNT))
+        insert_rows(cursor, "public", "sys_group", GROUP_VALUES, numbers.format(GROUP_COUNT))
+        insert_rows(cursor, "public", "user", USER_VALUES, numbers.format(USER_COUNT))
+        insert_rows(cursor, "records", "service", SERVICE_VALUES, numbers.format(SERVICE_COUNT))
         cursor.execute(CREATE_TEXTS.encode())
         # In the same transaction, so that the worker never finds an index missing and starts to build it.
         indexes = cursor.execute(SECONDARY_INDEXES.encode()).fetchall()
@@ -141,7 +141,7 @@ def create_records(connection: Connection, tasks: int) -> None:
             cursor.execute(f"DROP INDEX {name}".encode())
         # The demo records have different times and ids in each database.
         cursor.execute("DELETE FROM records.task")
-        insert(cursor, "records", "task", TASK_VALUES, TASK_ROWS.format(count=tasks))
+        insert_rows(cursor, "records", "task", TASK_VALUES, TASK_ROWS.format(count=tasks))
         for _, definition, _ in indexes:
             cursor.execute(definition.encode())
         if cursor.execute(RESTRICT_RULE.encode(), [READ_CONDITION]).rowcount != 1:
@@ -164,14 +164,14 @@ def vacuum(connection: "psycopg.Connection[Any]") -> None:
     raise SystemExit("VACUUM failed with three deadlocks.")
 
 
-def insert(cursor: "psycopg.Cursor[Any]", schema: str, table: str, values: Mapping[str, str], source: str) -> None:
+def insert_rows(cursor: "psycopg.Cursor[Any]", schema: str, table: str, values: Mapping[str, str], source: str) -> None:
     """Inserts rows; values for columns that this version of the table does not have are left out."""
     cursor.execute(
         "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s",
         [schema, table],
     )
-    existing = {name for (name,) in cursor.fetchall()}
-    columns = {name: value for name, value in values.items() if name in existing}
+    existing_columns = {name for (name,) in cursor.fetchall()}
+    columns = {name: value for name, value in values.items() if name in existing_columns}
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     select = f" SELECT {', '.join(columns.values())} FROM {source}"
     cursor.execute(sql.SQL("INSERT INTO {} ({})").format(sql.Identifier(schema, table), names) + sql.SQL(select))

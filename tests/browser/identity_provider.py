@@ -72,9 +72,9 @@ class SecureStack(Stack):
 class SsoSetup:
     """A product that is a client of a provider. Connections are created through the Table API."""
 
-    def __init__(self, product: SecureStack, provider: RealProvider, administrator: tuple[str, str]) -> None:
+    def __init__(self, product: SecureStack, provider: RealProvider, credentials: tuple[str, str]) -> None:
         self.product, self.provider = product, provider
-        self._authorization = "Basic " + base64.b64encode(":".join(administrator).encode()).decode()
+        self._authorization = "Basic " + base64.b64encode(":".join(credentials).encode()).decode()
         callback_url = product.url + "/sso/callback/"
         post_options = {"client_id": "servicebase-post", "token_endpoint_auth_method": "client_secret_post"}
         post_client = client(callback_url, **post_options)

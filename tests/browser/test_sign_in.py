@@ -135,7 +135,7 @@ def test_provider_rotates_its_keys(visitor_factory: Any, sso_setup: SsoSetup, ha
     assert visitor_factory().sign_in("anna").sees_greeting("Anna")
 
 
-def test_sign_out_here_also_signs_out_at_the_provider(visitor_factory: Any, sso_setup: SsoSetup):
+def test_sign_out_of_the_product_also_signs_out_of_the_provider(visitor_factory: Any, sso_setup: SsoSetup):
     sso_setup.connect()
     anna = visitor_factory().sign_in("anna")
     page = anna.page
@@ -151,7 +151,7 @@ def test_sign_out_here_also_signs_out_at_the_provider(visitor_factory: Any, sso_
     assert page.get_by_label("Password").is_visible()
 
 
-def test_sign_out_at_the_provider_also_signs_out_here(visitor_factory: Any, sso_setup: SsoSetup):
+def test_sign_out_of_the_provider_also_signs_out_of_the_product(visitor_factory: Any, sso_setup: SsoSetup):
     sso_setup.connect()
     anna, ben = visitor_factory().sign_in("anna"), visitor_factory().sign_in("ben")
     assert "servicebase" in sso_setup.provider.end_sessions("main", "anna")
@@ -161,7 +161,7 @@ def test_sign_out_at_the_provider_also_signs_out_here(visitor_factory: Any, sso_
     assert ben.sees_greeting("ben")
 
 
-def test_unreachable_provider_is_reported_and_passwords_work(visitor_factory: Any, sso_setup: SsoSetup):  # A61
+def test_password_sign_in_works_while_the_provider_is_unreachable(visitor_factory: Any, sso_setup: SsoSetup):  # A61
     sso_setup.connect()
     alice = visitor_factory()
     sso_setup.provider.stop()

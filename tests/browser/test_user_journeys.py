@@ -89,8 +89,8 @@ def connect_provider(page: Page, demo: DemoProvider) -> None:
     for name in ("Authorization type", "User field"):
         option = page.locator(f"#id_{name.lower().replace(' ', '_')} option:checked")
         assert option.inner_text() == demo.printed_value(name)
-    for box in demo.printed_value("Tick").split(", "):
-        page.locator(f"#id_{box.lower().replace(' ', '_')}").check()
+    for checkbox_name in demo.printed_value("Tick").split(", "):
+        page.locator(f"#id_{checkbox_name.lower().replace(' ', '_')}").check()
     save_record(page)
     page.get_by_role("button", name="Test connection").click()
     page.get_by_text("The connection works.").wait_for()
@@ -181,20 +181,20 @@ def json_arguments(body: dict[str, Any]) -> tuple[str, ...]:
 
 def test_integrator_uses_every_table_operation_with_curl(installation: Installation, tmp_path: Path):
     devices = f"{installation.product.url}/rest/v1/table/device"
-    status, me = curl(installation, f"{installation.product.url}/rest/v1/table/user?sysparm_query=login=admin")
+    status, user_list = curl(installation, f"{installation.product.url}/rest/v1/table/user?sysparm_query=login=admin")
     assert status == 200
 
-    values = {"title": "Reader at the gate", "owner": me["data"][0]["sys_id"], "state": "1", "checked_on": DATE}
-    status, created = curl(installation, devices, *json_arguments(values))
+    values = {"title": "Reader at the gate", "owner": user_list["data"][0]["sys_id"], "state": "1", "checked_on": DATE}
+    status, creation = curl(installation, devices, *json_arguments(values))
     assert status == 201
-    device_url = f"{devices}/{created['data'][0]['sys_id']}"
+    device_url = f"{devices}/{creation['data'][0]['sys_id']}"
     query = "sysparm_query=stateIN1,2^ORDERBYtitle&sysparm_view=short&sysparm_limit=5"
     assert curl(installation, f"{devices}?{query}") == (
         200, {"status": "OK", "data": [{"title": "Reader at the gate", "owner.login": "admin"}]},
     )  # fmt: skip
     assert curl(installation, "-X", "PATCH", device_url, *json_arguments({"state": "2"}))[0] == 200
-    status, displayed = curl(installation, f"{device_url}?sysparm_fields=state,checked_on&sysparm_display_value=1")
-    assert displayed["data"] == [{"state": "Broken", "checked_on": "30 Nov 2026"}]
+    status, display_values = curl(installation, f"{device_url}?sysparm_fields=state,checked_on&sysparm_display_value=1")
+    assert display_values["data"] == [{"state": "Broken", "checked_on": "30 Nov 2026"}]
     assert curl(installation, "-X", "PUT", device_url, *json_arguments({"title": "Reader at the door"}))[0] == 200
     assert curl(installation, device_url)[1]["data"][0]["owner"] in ("", None)
     assert curl(installation, "-X", "DELETE", device_url)[0] == 200
@@ -214,8 +214,8 @@ def test_integrator_loads_searches_and_deletes_documents_with_curl(installation:
 
     url = f"{product_url}/get_relevant_documents?collection_names=Badges&query=porter&metadata=type=manual"
     assert [row["doc_id"] for row in curl(installation, url)[1]] == ["doors"]
-    tagged = curl(installation, f"{product_url}/get_content_by_tag?collection_name=Badges&tag_info=type=note")[1]
-    assert [row["page_content"] for row in tagged] == ["The porter has the number 12."]
+    url = f"{product_url}/get_content_by_tag?collection_name=Badges&tag_info=type=note"
+    assert [row["page_content"] for row in curl(installation, url)[1]] == ["The porter has the number 12."]
     names = curl(installation, f"{product_url}/get_list_of_documents_names?collection_name=Badges")[1]
     assert len(names) == 3
     collections = curl(installation, f"{product_url}/get_list_of_collection")[1]
@@ -259,10 +259,10 @@ def test_access_rules_apply_to_the_user_of_the_provider(installation: Installati
     anna = SsoVisitor(browser, installation.product.url, installation.demo.printed_value("URL IdP"))
     key = create_key(anna.sign_in("anna", installation.demo.password).page)
 
-    readable = installation.product.call("GET", f"{devices}?sysparm_query=titleSTARTSWITHSeen", key=key)
+    device_list = installation.product.call("GET", f"{devices}?sysparm_query=titleSTARTSWITHSeen", key=key)
 
     assert response.body["data"][0]["checked_on"] == DATE
-    assert [row["title"] for row in readable.body["data"]] == ["Seen by all who work here"]
-    assert "checked_on" not in readable.body["data"][0]
-    refused = installation.product.call("GET", f"{devices}?sysparm_query=checked_onISNOTEMPTY", key=key)
-    assert (refused.status, refused.body["errors"][0]["code"]) == (400, "unknown_field")
+    assert [row["title"] for row in device_list.body["data"]] == ["Seen by all who work here"]
+    assert "checked_on" not in device_list.body["data"][0]
+    error_response = installation.product.call("GET", f"{devices}?sysparm_query=checked_onISNOTEMPTY", key=key)
+    assert (error_response.status, error_response.body["errors"][0]["code"]) == (400, "unknown_field")

@@ -73,7 +73,7 @@ def test_examples_return_the_printed_responses(demo_users: None):
             check_curl(step["curl"], step["printed"])
         else:
             try:
-                runner.check(step["response"], runner.ask(step["request"]))
+                runner.check_response(step["response"], runner.send_request(step["request"]))
             except (AssertionError, KeyError) as error:
                 raise AssertionError(f"{step['request']}\n\nprinted:\n{step['response']}\nerror: {error}") from None
 

@@ -92,7 +92,7 @@ def read_limit(text: str) -> float:
 
 def constant_value(constant: str) -> float:
     """The value of a constant, in the same units."""
-    value = look_up(constant)
+    value = load_constant(constant)
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, BoundedSemaphore):
@@ -100,7 +100,7 @@ def constant_value(constant: str) -> float:
     return float(value) * next((factor for ending, factor in SUFFIXES.items() if ending in constant.upper()), 1)
 
 
-def look_up(constant: str) -> Any:
+def load_constant(constant: str) -> Any:
     names, keys = constant.partition("[")[0].split("."), re.findall(r"\[(\w+)\]", constant)
     value: Any = None
     for index, name in enumerate(names):

@@ -45,7 +45,7 @@ class ExampleRunner:
     ids: dict[str, str] = field(default_factory=dict)
     cursor: str = ""
 
-    def ask(self, text: str) -> Any:
+    def send_request(self, text: str) -> Any:
         head, _, body = text.strip().partition("\n\n")
         line, *lines = head.splitlines()
         method, target = line.split(" ", 1)
@@ -69,7 +69,7 @@ class ExampleRunner:
     def with_current_ids(self, text: str) -> str:
         return ID.sub(lambda match: self.ids[match[0]], text)
 
-    def check(self, printed: str, response: Any) -> None:
+    def check_response(self, printed: str, response: Any) -> None:
         head, _, body = printed.strip().partition("\n\n")
         line, *lines = head.splitlines()
         assert int(line[:3]) == response.status_code, response.content
@@ -119,7 +119,7 @@ def test_examples_return_the_printed_responses(demo_records: None):
             deferred_records.create_due()
             continue
         try:
-            runner.check(step["response"], runner.ask(step["request"]))
+            runner.check_response(step["response"], runner.send_request(step["request"]))
         except (AssertionError, KeyError) as error:
             raise AssertionError(f"{step['request']}\n\nprinted:\n{step['response']}\nerror: {error}") from None
 
@@ -148,7 +148,7 @@ def test_every_example_query_works(demo_records: None):
     assert len(rows) > 8
 
     for query in rows[1:]:
-        response = ExampleRunner().ask(f"GET /rest/v1/table/task?sysparm_query={query}")
+        response = ExampleRunner().send_request(f"GET /rest/v1/table/task?sysparm_query={query}")
         assert response.status_code == 200 and response.json()["data"], query
 
 
