@@ -43,7 +43,7 @@
       this.bulkButtons = document.getElementById("failed-uploads");
       this.pendingUploads = [];
       this.activeUploads = new Set();
-      for (const name of ["retry-button", "remove-button"]) {
+      for (const name of ["upload-retry", "upload-remove"]) {
         this.bulkButtons.querySelector(`.${name}`).onclick = () => this.clickAll(name);
       }
     }
@@ -161,7 +161,7 @@
     }
 
     showFailure(upload, text, canRetry) {
-      upload.row.querySelector(".retry-button").hidden = !canRetry;
+      upload.row.querySelector(".upload-retry").hidden = !canRetry;
       this.showStatus(upload, text, true);
     }
 
@@ -178,7 +178,7 @@
       upload.row.remove();
       this.list.hidden = this.list.childElementCount === 0;
       this.updateBulkButtons();
-      (this.list.querySelector(".is-failed .remove-button") ?? this.form.elements.file).focus();
+      (this.list.querySelector(".is-failed .upload-remove") ?? this.form.elements.file).focus();
     }
 
     // Clicks a button of all failed uploads. Copies the list first, because a click may change which have failed.
@@ -188,8 +188,8 @@
 
     updateBulkButtons() {
       this.bulkButtons.hidden = this.list.querySelectorAll(".is-failed").length < 2;
-      const retryButton = this.list.querySelector(".is-failed .retry-button:not([hidden])");
-      this.bulkButtons.querySelector(".retry-button").hidden = !retryButton;
+      const retryButton = this.list.querySelector(".is-failed .upload-retry:not([hidden])");
+      this.bulkButtons.querySelector(".upload-retry").hidden = !retryButton;
     }
 
     showStatus(upload, text, isFailure = false) {
