@@ -4,13 +4,14 @@ import importlib
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-NAMES = sorted(path.stem for path in [*HERE.glob("[a-z]*.py"), *(found.parent for found in HERE.glob("*/__init__.py"))])
+BENCH_FOLDER = Path(__file__).parent
+MODULES = [*BENCH_FOLDER.glob("[a-z]*.py"), *(file.parent for file in BENCH_FOLDER.glob("*/__init__.py"))]
+BENCHMARK_NAMES = sorted(path.stem for path in MODULES)
 
 
 def main() -> int:
-    if len(sys.argv) < 2 or sys.argv[1] not in NAMES:
-        print(f"Usage: ./run bench NAME, one of: {', '.join(NAMES)}")
+    if len(sys.argv) < 2 or sys.argv[1] not in BENCHMARK_NAMES:
+        print(f"Usage: ./run bench NAME, one of: {', '.join(BENCHMARK_NAMES)}")
         return 2
     importlib.import_module(f"bench.{sys.argv[1]}").main(sys.argv[2:])
     return 0

@@ -1,4 +1,4 @@
-"""How long a newcomer waits for the first page, and how much memory the idle product uses."""
+"""Measures the time from a clone to the first page, and the memory of the idle product."""
 
 import argparse
 import os
@@ -18,43 +18,48 @@ from typing import NamedTuple
 
 import psutil
 
-from bench.tableapi.product import Product, check_out, part_of
+from bench.tableapi.product import Product, check_out, part_name
 from config.env import ROOT
 
 PORT = 8766
 URL = f"http://127.0.0.1:{PORT}/login/"
-WITHIN_S = 300
+START_TIMEOUT_S = 300
 # Idle times before memory is measured: after a first start, the worker loads documents.
 FIRST_IDLE_S = 25.0
 IDLE_S = 8.0
 
 
 def copy_project(target: Path) -> None:
-    """What a clone has: the files that git knows."""
-    listed = subprocess.run(
+    """Copies what a clone contains: the files that git tracks, and new ones."""
+    git_files = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    for name in listed.stdout.splitlines():
+    for name in git_files.stdout.splitlines():
         if (ROOT / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target / name)
 
 
-def environment(cache: Path) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "VIRTUAL_ENV"))}
-    return {**inherited, "SVC_PORT": str(PORT), "UV_CACHE_DIR": str(cache / "uv"), "PIP_CACHE_DIR": str(cache / "pip")}
+def clone_environment(cache: Path) -> dict[str, str]:
+    inherited_env = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "VIRTUAL_ENV"))}
+    return {
+        **inherited_env,
+        "SVC_PORT": str(PORT),
+        "UV_CACHE_DIR": str(cache / "uv"),
+        "PIP_CACHE_DIR": str(cache / "pip"),
+    }
 
 
-def first_page(project: Path, env: dict[str, str]) -> tuple["subprocess.Popen[bytes]", float]:
-    """Start and wait for the first page; returns the running product and the seconds it took."""
-    started = time.monotonic()
+def wait_for_first_page(project: Path, env: dict[str, str]) -> tuple["subprocess.Popen[bytes]", float]:
+    """Starts the product and waits for its first page; returns the process and the time in seconds."""
+    started_at = time.monotonic()
     process = subprocess.Popen(
         [str(project / "run")], cwd=project, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
     )
-    while time.monotonic() - started < WITHIN_S:
+    while time.monotonic() - started_at < START_TIMEOUT_S:
         try:
             with urllib.request.urlopen(URL, timeout=5):
-                return process, time.monotonic() - started
+                return process, time.monotonic() - started_at
         except OSError:
             if process.poll() is not None:
                 break
@@ -63,68 +68,68 @@ def first_page(project: Path, env: dict[str, str]) -> tuple["subprocess.Popen[by
 
 
 def stop(process: "subprocess.Popen[bytes]") -> float:
-    started = time.monotonic()
+    started_at = time.monotonic()
     process.send_signal(signal.SIGINT)
     process.wait(30)
-    return time.monotonic() - started
+    return time.monotonic() - started_at
 
 
-def memory(process: "subprocess.Popen[bytes]") -> dict[str, float]:
-    """Proportional memory by part, in MB: pages that processes share are counted once."""
+def memory_by_part_mb(process: "subprocess.Popen[bytes]") -> dict[str, float]:
+    """Proportional memory of each part: pages that processes share are counted once."""
     memory_mb: dict[str, float] = {}
     parent = psutil.Process(process.pid)
-    parts = {process_.pid: part_of(" ".join(process_.cmdline())) for process_ in parent.children()}
-    for process_ in [parent, *parent.children(recursive=True)]:
-        ancestor = process_
+    parts = {child.pid: part_name(" ".join(child.cmdline())) for child in parent.children()}
+    for child in [parent, *parent.children(recursive=True)]:
+        ancestor = child
         while ancestor.pid not in parts and ancestor.pid != parent.pid:
             ancestor = ancestor.parent() or parent
         name = parts.get(ancestor.pid, "supervisor")
-        memory_mb[name] = memory_mb.get(name, 0.0) + process_.memory_full_info().pss / 2**20
+        memory_mb[name] = memory_mb.get(name, 0.0) + child.memory_full_info().pss / 2**20
     return memory_mb
 
 
-class Started(NamedTuple):
-    """What one start cost, with the processes that it left running."""
+class StartCost(NamedTuple):
+    """The cost of one start, including the processes that it started."""
 
     wall_s: float
     cpu_s: float
     memory_mb: float
 
 
-def start(product: Product, idle_s: float) -> Started:
-    began = time.monotonic()
+def measure_start(product: Product, idle_s: float) -> StartCost:
+    started_at = time.monotonic()
     product.start()
-    wall_s = time.monotonic() - began
+    wall_s = time.monotonic() - started_at
     time.sleep(idle_s)
     assert product.process
     parent = psutil.Process(product.process.pid)
     while True:
-        with suppress(psutil.NoSuchProcess):  # one ended while it was looked at
-            # Times of processes that have ended are in those of their parents.
-            cpu_s = sum(sum(each.cpu_times()[:4]) for each in [parent, *parent.children(recursive=True)])
-            return Started(wall_s, cpu_s, sum(memory(product.process).values()))
+        with suppress(psutil.NoSuchProcess):  # a process ended in between
+            # The times of ended processes are included in those of their parents.
+            cpu_s = sum(sum(process.cpu_times()[:4]) for process in [parent, *parent.children(recursive=True)])
+            return StartCost(wall_s, cpu_s, sum(memory_by_part_mb(product.process).values()))
 
 
-def round_of(product: Product, started: dict[str, list[Started]]) -> None:
+def measure_round(product: Product, costs: dict[str, list[StartCost]]) -> None:
     shutil.rmtree(product.data, ignore_errors=True)
     for kind, idle_s in (("first start", FIRST_IDLE_S), ("restart", IDLE_S), ("restart", IDLE_S)):
-        started[kind].append(start(product, idle_s))
+        costs[kind].append(measure_start(product, idle_s))
         product.stop()
 
 
 def compare(commit: str, rounds: int) -> None:
-    """First starts and restarts of the present code and of a commit, in turn and in random order."""
+    """Compares first starts and restarts of the current code and of a commit, in random order."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as scratch:
-        root = Path(scratch)
-        name = check_out(commit, root / "code")
-        # With the settings of a newcomer, except for the port.
-        plain = {"SVC_ENV": "development", "SVC_WEB_PROCESSES": "2"}
+    with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as scratch_folder:
+        folder = Path(scratch_folder)
+        name = check_out(commit, folder / "code")
+        # The settings of a fresh clone, except for the port.
+        settings = {"SVC_ENV": "development", "SVC_WEB_PROCESSES": "2"}
         products = [
-            Product("present", ROOT, root / "present", **plain),
-            Product(name, root / "code", root / "earlier", **plain),
+            Product("current", ROOT, folder / "current", **settings),
+            Product(name, folder / "code", folder / "baseline", **settings),
         ]
-        started: dict[str, dict[str, list[Started]]] = {each.name: defaultdict(list) for each in products}
+        costs: dict[str, dict[str, list[StartCost]]] = {product.name: defaultdict(list) for product in products}
         try:
             for product in products:
                 product.manage("--version")  # installs the packages
@@ -132,22 +137,24 @@ def compare(commit: str, rounds: int) -> None:
                 product.stop()
             for _ in range(rounds):
                 for product in random.sample(products, len(products)):
-                    round_of(product, started[product.name])
+                    measure_round(product, costs[product.name])
         finally:
             for product in products:
                 product.stop()
-    print(f"medians of {rounds} rounds{'':<17}{'present':>10}{name:>10}{'ratio':>8}")
+    print(f"medians of {rounds} rounds{'':<17}{'current':>10}{name:>10}{'ratio':>8}")
     for kind in ("first start", "restart"):
-        for index, what in enumerate(("s to /readyz 200", "s of CPU in all", "MB of memory (PSS)")):
-            present, earlier = (median(each[index] for each in started[who][kind]) for who in ("present", name))
-            print(f"{kind:<12} {what:<24}{present:>10.2f}{earlier:>10.2f}{present / earlier:>8.2f}")
+        for column, label in enumerate(("s to /readyz 200", "s of CPU in total", "MB of memory (PSS)")):
+            current, baseline = (
+                median(cost[column] for cost in costs[product_name][kind]) for product_name in ("current", name)
+            )
+            print(f"{kind:<12} {label:<24}{current:>10.2f}{baseline:>10.2f}{current / baseline:>8.2f}")
 
 
-def main(words: list[str]) -> None:
+def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="./run bench start", description=__doc__)
     parser.add_argument("--against", metavar="COMMIT", help="compare starts with this commit instead")
     parser.add_argument("--rounds", type=int, default=5, help="each has one first start and two restarts")
-    arguments = parser.parse_args(words)
+    arguments = parser.parse_args(argv)
     if arguments.against:
         compare(arguments.against, arguments.rounds)
     else:
@@ -155,24 +162,24 @@ def main(words: list[str]) -> None:
 
 
 def measure_clone() -> None:
-    with tempfile.TemporaryDirectory() as scratch:
-        cache, project = Path(scratch) / "cache", Path(scratch) / "clone"
+    with tempfile.TemporaryDirectory() as scratch_folder:
+        cache, project = Path(scratch_folder) / "cache", Path(scratch_folder) / "clone"
         copy_project(project)
-        env = environment(cache)
-        process, cold = first_page(project, env)
+        env = clone_environment(cache)
+        process, cold_start_s = wait_for_first_page(project, env)
         stop(process)
         for name in (".venv", "var"):
             shutil.rmtree(project / name)
-        process, warm = first_page(project, env)
+        process, warm_start_s = wait_for_first_page(project, env)
         stop(process)
-        process, again = first_page(project, env)
-        time.sleep(20)  # idle: caches filled, start-up work done
-        held_values = memory(process)
-        stopping = stop(process)
-    print(f"clone to first page, nothing cached   {cold:6.1f} s")
-    print(f"clone to first page, packages cached  {warm:6.1f} s")
-    print(f"second start to first page            {again:6.1f} s")
-    print(f"Ctrl-C to the end                     {stopping:6.1f} s")
-    for name, size in sorted(held_values.items(), key=lambda part: -part[1]):
-        print(f"idle memory, {name:<11}              {size:6.0f} MB")
-    print(f"idle memory, all                      {sum(held_values.values()):6.0f} MB")
+        process, second_start_s = wait_for_first_page(project, env)
+        time.sleep(20)  # until caches are filled and start-up work is done
+        memory_mb = memory_by_part_mb(process)
+        stop_s = stop(process)
+    print(f"clone to first page, nothing cached   {cold_start_s:6.1f} s")
+    print(f"clone to first page, packages cached  {warm_start_s:6.1f} s")
+    print(f"second start to first page            {second_start_s:6.1f} s")
+    print(f"Ctrl-C to the end                     {stop_s:6.1f} s")
+    for name, size_mb in sorted(memory_mb.items(), key=lambda item: -item[1]):
+        print(f"idle memory, {name:<11}              {size_mb:6.0f} MB")
+    print(f"idle memory, all                      {sum(memory_mb.values()):6.0f} MB")

@@ -57,7 +57,7 @@ class PropertyAdmin(TrackedAdmin):
 
 @admin.register(DeletionLogEntry)
 class DeletionLogAdmin(ReadOnlyAdmin):
-    holds = "Deleted records are listed here, with their content and who deleted them."
+    empty_list_text = "Deleted records are listed here, with their content and who deleted them."
     list_display = ("sys_created_at", "table", "display_value", "record_id", "deleted_by_name")
     list_filter = ["table"]
     search_fields = ("display_value", "record_id")

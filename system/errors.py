@@ -12,7 +12,7 @@
     ├── TooLarge             413  a body over its limit
     ├── QueryTooLong         414  a query string over its limit
     ├── UnsupportedMediaType 415  a body of another type
-    ├── Invalid              422  understood, but the values are wrong
+    ├── InvalidInput         422  understood, but the values are wrong
     ├── QueryTooSlow         422  a statement hit its time limit
     ├── TooManyRequests      429  too many requests or failed attempts
     └── Unavailable          503  try again later
@@ -75,7 +75,8 @@ ErrorT = TypeVar("ErrorT", bound=ServiceError)
 def combine_errors(errors: Sequence[ErrorT]) -> ErrorT:
     """The first error with up to MAX_ERRORS - 1 others of the same status, because a response has one status.
 
-    >>> [item["field"] for item in combine_errors([Invalid(field="a"), Conflict(), Invalid(field="c")]).as_items()]
+    >>> error = combine_errors([InvalidInput(field="a"), Conflict(), InvalidInput(field="c")])
+    >>> [item["field"] for item in error.as_items()]
     ['a', 'c']
     """
     first = errors[0]
@@ -150,7 +151,7 @@ class UnsupportedMediaType(ServiceError):
     message = "Send application/json."
 
 
-class Invalid(ServiceError):
+class InvalidInput(ServiceError):
     status = 422
     code = "invalid_value"
     message = "A value is not valid."

@@ -29,7 +29,7 @@ BODY_ERRORS: Errors = (errors.TimedOut, errors.LengthRequired, errors.TooLarge, 
 # Errors that `with_errors` adds to every operation, and to every operation with a body.
 COMMON_ERRORS: Errors = (errors.Unauthenticated, errors.QueryTooSlow, errors.TooManyRequests, errors.Unavailable)
 COMMON_BODY_ERRORS: Errors = (
-    errors.BadRequest, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMediaType, errors.Invalid,
+    errors.BadRequest, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMediaType, errors.InvalidInput,
 )  # fmt: skip
 
 ERROR: Object = {
@@ -88,9 +88,9 @@ def describe(
     operation_id: str, summary: str, responses: Mapping[Any, Any], *possible: type[ServiceError], **more: Any
 ) -> Callable[[Method], Method]:
     """`@extend_schema` for a method that can answer with one of the `possible` errors."""
-    answers = {**responses, **{error.status: error for error in possible}}
+    all_responses = {**responses, **{error.status: error for error in possible}}
     decorator: Callable[[Method], Method] = extend_schema(
-        operation_id=operation_id, summary=summary, responses=answers, **more
+        operation_id=operation_id, summary=summary, responses=all_responses, **more
     )
     return decorator
 

@@ -64,7 +64,7 @@ def revoke_selected(
 
 @admin.register(AccessKey)
 class AccessKeyAdmin(RecordAdmin):
-    holds = "Scripts authenticate with an access key instead of the user's password."
+    empty_list_text = "Scripts authenticate with an access key instead of the user's password."
     form = AccessKeyForm
     list_display = ("name", "user", "prefix", "kind", "expires_at", "last_used_at")
     list_filter = ("kind",)

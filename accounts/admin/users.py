@@ -183,9 +183,9 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
 
     @admin.display(description="Password")
     def password_state(self, obj: User) -> str:
-        address = reverse("admin:auth_user_password_change", args=[obj.pk])
+        url = reverse("admin:auth_user_password_change", args=[obj.pk])
         state, next_step = ("set", "change it") if obj.has_usable_password() else ("not set", "set one")
-        return format_html('{} · <a class="sb-link" href="{}">{}</a>', state, address, next_step)
+        return format_html('{} · <a class="sb-link" href="{}">{}</a>', state, url, next_step)
 
     @action(description="Save and end sessions")  # type: ignore[untyped-decorator]
     def save_and_end_sessions(self, request: HttpRequest, obj: User) -> None:
@@ -195,7 +195,7 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
 
 @admin.register(Group)
 class GroupAdmin(TrackedAdmin):
-    holds = "People who work together. Records and access rules can refer to a group."
+    empty_list_text = "People who work together. Records and access rules can refer to a group."
     list_display = ("name", "active")
     list_filter = ["active"]
     search_fields = ("name",)
@@ -213,7 +213,7 @@ class GroupAdmin(TrackedAdmin):
 
 @admin.register(Company)
 class CompanyAdmin(RecordAdmin):
-    holds = "Organizations that people and records belong to."
+    empty_list_text = "Organizations that people and records belong to."
     list_display = ("name", "active")
     list_filter = ["active"]
     search_fields = ("name",)

@@ -1,8 +1,8 @@
-"""Quality and cost of document collections: known questions, and searches among many chunks."""
+"""Quality and cost of document collections: questions with known answers, and searches among many chunks."""
 
 
-def main(words: list[str]) -> None:
-    # What is measured runs in processes of its own, which must not carry this.
+def main(argv: list[str]) -> None:
+    # Imported late: the measurements run in processes of their own, which must not load `run`.
     from bench.collections import run  # noqa: PLC0415
 
-    run.main(words)
+    run.main(argv)

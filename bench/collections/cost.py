@@ -1,4 +1,4 @@
-"""Measures one question: elapsed time, and CPU of the database backend."""
+"""Measures the elapsed time and the database CPU of one call."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,14 +10,14 @@ from django.db import connection
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one question, on the average."""
+    """The average of one call."""
 
     wall_ms: float
     cpu_ms: float
 
 
 def backend_cpu_s() -> float:
-    """Of this connection's process in the database, to the nanosecond."""
+    """CPU time of the database process of this connection, in nanosecond resolution."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         pid = cursor.fetchone()[0]
@@ -25,11 +25,12 @@ def backend_cpu_s() -> float:
         return int(file.read().split()[0]) / 1e9
 
 
-def cost(work: Callable[[Any], Any], inputs: Sequence[Any]) -> Cost:
+def measure_cost(function: Callable[[Any], Any], inputs: Sequence[Any]) -> Cost:
+    """The average over all inputs, after five calls that warm up."""
     for item in inputs[:5]:
-        work(item)
-    cpu, started = backend_cpu_s(), time.perf_counter()
+        function(item)
+    cpu_before_s, started_at = backend_cpu_s(), time.perf_counter()
     for item in inputs:
-        work(item)
-    elapsed_s, cpu_s = time.perf_counter() - started, backend_cpu_s() - cpu
+        function(item)
+    elapsed_s, cpu_s = time.perf_counter() - started_at, backend_cpu_s() - cpu_before_s
     return Cost(1000 * elapsed_s / len(inputs), 1000 * cpu_s / len(inputs))

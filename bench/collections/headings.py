@@ -1,4 +1,4 @@
-"""Quality of answers from a text with headings: questions about this documentation."""
+"""Search quality in texts with headings: questions about this documentation."""
 
 import django
 
@@ -15,11 +15,11 @@ from config.env import ROOT  # noqa: E402
 
 PAGES = (
     "how-to/deploy", "how-to/tls", "how-to/backup", "how-to/upgrade", "how-to/rotate-keys", "how-to/monitor",
-    "how-to/connect-a-provider", "how-to/design-tables", "how-to/load-a-folder", "how-to/write-access-rules",
+    "how-to/connect-a-provider", "how-to/design-tables", "how-to/load_pages-a-folder", "how-to/write-access-rules",
     "reference/single-sign-on", "reference/sign-in-errors", "reference/document-collections", "reference/table-api",
     "reference/http", "reference/access-rules",
 )  # fmt: skip
-# What is asked, and the heading under which it is answered.
+# Questions, and the heading of the section that answers each.
 QUESTIONS = {
     "restore a backup": "Back up and restore",
     "how do I rotate the secret keys": "Rotate keys",
@@ -58,36 +58,38 @@ QUESTIONS = {
 }
 
 
-def load() -> tuple[Collection, int]:
+def load_pages() -> tuple[Collection, int]:
     collection = Collection.objects.create(name="documentation", space=embed.default_space())
     count = 0
-    for name in PAGES:
-        page = ROOT / "docs" / f"{name}.md"
-        accepted = storage.store_document(
+    for page_name in PAGES:
+        page = ROOT / "docs" / f"{page_name}.md"
+        store_result = storage.store_document(
             collection=collection, data=page.read_bytes(), filename=page.name,
-            format="markdown", metadata={}, doc_id=name, on_duplicate="error", user_id="", takes_lease=True,
+            format="markdown", metadata={}, doc_id=page_name, on_duplicate="error", user_id="", takes_lease=True,
         )  # fmt: skip
-        count += worker.process_in_request(accepted).chunks_count
+        count += worker.process_in_request(store_result).chunks_count
     return Collection.objects.select_related("space").get(pk=collection.pk), count
 
 
-def holds(hit: Hit, heading: str) -> bool:
-    """It stands under the heading, or has it in its text."""
+def contains_heading(hit: Hit, heading: str) -> bool:
+    """Whether the passage is below this heading or contains it."""
     return heading in hit.heading_path or any(line.lstrip("# ") == heading for line in hit.page_content.splitlines())
 
 
 def main() -> None:
-    lines = {line.lstrip("# ") for name in PAGES for line in (ROOT / "docs" / f"{name}.md").read_text().splitlines()}
-    if absent := sorted(set(QUESTIONS.values()) - lines):
-        raise SystemExit(f"these headings are in none of the pages: {', '.join(absent)}")
-    collection, count = load()
-    ranks, named = 0.0, 0
+    texts = [(ROOT / "docs" / f"{page_name}.md").read_text() for page_name in PAGES]
+    page_lines = {line.lstrip("# ") for text in texts for line in text.splitlines()}
+    if missing_headings := sorted(set(QUESTIONS.values()) - page_lines):
+        raise SystemExit(f"no page has these headings: {', '.join(missing_headings)}")
+    collection, count = load_pages()
+    reciprocal_ranks, heading_matches = 0.0, 0
     for question, heading in QUESTIONS.items():
         hits = pipeline.search([collection], pipeline.SearchRequest(query=question, k=5, filter=Filter())).hits
-        ranks += next((1 / place for place, hit in enumerate(hits, 1) if holds(hit, heading)), 0)
-        named += heading in hits[0].heading_path
+        reciprocal_ranks += next((1 / rank for rank, hit in enumerate(hits, 1) if contains_heading(hit, heading)), 0)
+        heading_matches += heading in hits[0].heading_path
     print(f"{len(PAGES)} pages, {count} passages, {len(QUESTIONS)} questions")
-    print(f"mean reciprocal rank {ranks / len(QUESTIONS):.3f}; the first answer names its heading: {named}")
+    mean_rank = reciprocal_ranks / len(QUESTIONS)
+    print(f"mean reciprocal rank {mean_rank:.3f}; first passages that name the heading: {heading_matches}")
 
 
 if __name__ == "__main__":

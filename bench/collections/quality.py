@@ -1,4 +1,4 @@
-"""Quality of answers: question sets, loaded and searched with the code of the product."""
+"""Search quality: question sets, loaded and searched with the code of the product."""
 
 import sys
 import time
@@ -8,9 +8,9 @@ from statistics import mean
 
 import django
 
-from bench.collections.measures import is_in_context, ndcg, recall
-from bench.collections.run import options
-from bench.collections.sets import QuestionSet, sets
+from bench.collections.measures import context_recall, ndcg, recall
+from bench.collections.question_sets import QuestionSet, read_question_sets
+from bench.collections.run import parse_arguments
 
 django.setup()
 
@@ -21,81 +21,85 @@ from collections_app.metadata.filter import Filter  # noqa: E402
 from collections_app.models import Collection, Version  # noqa: E402
 from collections_app.search import pipeline  # noqa: E402
 
-MODES = ("text", "vector", "hybrid")
-# Enough for ten documents, of which several passages may be found.
-PASSAGES = 40
-# What hybrid search is held against, and how far below text alone it may fall.
-AIMS = {"en": 0.965, "ru": 0.950, "zh": 0.93, "covidqa": 0.70}
-MAX_LOST = 0.005
+SEARCH_MODES = ("text", "vector", "hybrid")
+# Enough for ten documents with several passages each.
+MAX_PASSAGES = 40
+# The targets of hybrid search, and how far it may fall below keyword search.
+TARGET_SCORES = {"en": 0.965, "ru": 0.950, "zh": 0.93, "covidqa": 0.70}
+MAX_LOSS = 0.005
 
 
-def load(each: QuestionSet) -> Collection:
-    collection = Collection.objects.create(name=each.name, space=embed.default_space())
-    for doc_id, text in each.documents.items():
-        accepted = storage.store_document(
+def load_question_set(question_set: QuestionSet) -> Collection:
+    collection = Collection.objects.create(name=question_set.name, space=embed.default_space())
+    for doc_id, text in question_set.documents.items():
+        store_result = storage.store_document(
             collection=collection, data=text.encode(), filename="", format="text", metadata={}, doc_id=doc_id,
             on_duplicate="error", user_id="", takes_lease=True,
         )  # fmt: skip
-        if worker.process_in_request(accepted).state != "ready":
+        if worker.process_in_request(store_result).state != "ready":
             raise SystemExit(f"{doc_id} was not loaded")
     return Collection.objects.select_related("space").get(pk=collection.pk)
 
 
-def scores(collection: Collection, each: QuestionSet, mode: str, alpha: float | None = None) -> dict[str, float]:
+def mean_scores(
+    collection: Collection, question_set: QuestionSet, mode: str, alpha: float | None = None
+) -> dict[str, float]:
     """The means over the questions."""
     figures: dict[str, list[float]] = {"nDCG@10": [], "recall@10": [], "in 4,000": [], "ms": []}
-    for question in each.questions:
-        started = time.perf_counter()
+    for question in question_set.questions:
+        started_at = time.perf_counter()
         results = pipeline.search(
             [collection],
-            pipeline.SearchRequest(query=question.text, k=PASSAGES, filter=Filter(), mode=mode, alpha=alpha),
+            pipeline.SearchRequest(query=question.text, k=MAX_PASSAGES, filter=Filter(), mode=mode, alpha=alpha),
         )
-        figures["ms"].append(1000 * (time.perf_counter() - started))
-        documents = [hit.doc_id for hit in results.hits]
+        figures["ms"].append(1000 * (time.perf_counter() - started_at))
+        doc_ids = [hit.doc_id for hit in results.hits]
         passages = [(hit.doc_id, hit.page_content) for hit in results.hits]
-        figures["nDCG@10"].append(ndcg(documents, question.doc_id))
-        figures["recall@10"].append(recall(documents, question.doc_id))
-        figures["in 4,000"].append(is_in_context(passages, question.doc_id, question.answers))
+        figures["nDCG@10"].append(ndcg(doc_ids, question.doc_id))
+        figures["recall@10"].append(recall(doc_ids, question.doc_id))
+        figures["in 4,000"].append(context_recall(passages, question.doc_id, question.answers))
     return {name: mean(values) for name, values in figures.items()}
 
 
-def line(name: str, mode: str, figures: dict[str, float]) -> str:
+def table_row(name: str, mode: str, figures: dict[str, float]) -> str:
     return f"{name:<9}{mode:<9}" + "".join([f"{value:>11.3f}" for value in figures.values()])
 
 
-def verdict(each: QuestionSet, results: dict[str, dict[str, float]]) -> list[str]:
-    measure = "in 4,000" if each.is_long else "nDCG@10"
-    hybrid, text = results["hybrid"][measure], results["text"][measure]
+def target_lines(question_set: QuestionSet, results: dict[str, dict[str, float]]) -> list[str]:
+    metric = "in 4,000" if question_set.is_long else "nDCG@10"
+    hybrid, text = results["hybrid"][metric], results["text"][metric]
     lines = []
-    if each.name in AIMS:
-        is_met = hybrid >= AIMS[each.name]
-        lines.append(f"{'met   ' if is_met else 'MISSED'} {each.name} {measure} {hybrid:.3f}, aim {AIMS[each.name]}")
-    if hybrid < text - MAX_LOST:
-        lines.append(f"MISSED {each.name} hybrid {hybrid:.3f} below text alone {text:.3f}")
+    if question_set.name in TARGET_SCORES:
+        is_met = hybrid >= TARGET_SCORES[question_set.name]
+        result = f"{question_set.name} {metric} {hybrid:.3f}, target {TARGET_SCORES[question_set.name]}"
+        lines.append(f"{'met   ' if is_met else 'MISSED'} {result}")
+    if hybrid < text - MAX_LOSS:
+        lines.append(f"MISSED {question_set.name} hybrid {hybrid:.3f} below keyword search alone {text:.3f}")
     return lines
 
 
-def measure(every: Sequence[QuestionSet]) -> None:
+def measure_sets(question_sets: Sequence[QuestionSet]) -> None:
     print(f"{'set':<9}{'mode':<9}{'nDCG@10':>11}{'recall@10':>11}{'in 4,000':>11}{'ms each':>11}")
-    verdicts = []
-    for each in every:
-        started = time.perf_counter()
-        collection = load(each)
-        elapsed_s = time.perf_counter() - started
-        results = {mode: scores(collection, each, mode) for mode in MODES}
-        print("\n".join([line(each.name, mode, figures) for mode, figures in results.items()]))
+    lines = []
+    for question_set in question_sets:
+        started_at = time.perf_counter()
+        collection = load_question_set(question_set)
+        elapsed_s = time.perf_counter() - started_at
+        results = {mode: mean_scores(collection, question_set, mode) for mode in SEARCH_MODES}
+        print("\n".join([table_row(question_set.name, mode, figures) for mode, figures in results.items()]))
         chunks = sum(Version.objects.filter(collection=collection).values_list("chunks_count", flat=True))
-        about = f"{len(each.documents)} documents, {chunks} chunks, {len(each.questions)} questions"
+        counts = f"{len(question_set.documents)} documents, {chunks} chunks, {len(question_set.questions)} questions"
         languages = Version.objects.filter(collection=collection).values_list("text_configuration", flat=True)
         language_counts = ", ".join(f"{name} {count}" for name, count in Counter(languages.order_by()).most_common())
-        print(f"         {about}; languages {language_counts}; loaded in {elapsed_s:.1f} s", flush=True)
-        verdicts += verdict(each, results)
-    print("\n".join(["", *verdicts]))
+        print(f"         {counts}; languages {language_counts}; loaded in {elapsed_s:.1f} s", flush=True)
+        lines += target_lines(question_set, results)
+    print("\n".join(["", *lines]))
 
 
-def main(words: list[str]) -> None:
-    arguments = options(words)
-    measure(sets(arguments.data, [part for part in arguments.sets.split(",") if part], arguments.questions))
+def main(argv: list[str]) -> None:
+    arguments = parse_arguments(argv)
+    names = [name for name in arguments.sets.split(",") if name]
+    measure_sets(read_question_sets(arguments.data, names, arguments.questions))
 
 
 if __name__ == "__main__":

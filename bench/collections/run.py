@@ -11,35 +11,35 @@ from tests.config.shared import SharedServers
 from tests.config.stack import environment, free_port
 
 
-def options(words: list[str]) -> argparse.Namespace:
+def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench collections", description=__doc__)
     parser.add_argument("--data", type=Path, help="a folder with question sets: xquad/xquad.*.json, covidqa/*.json")
     parser.add_argument("--sets", default="", help="only these, such as en,covidqa")
-    parser.add_argument("--questions", type=int, default=0, help="at most so many of each set, spread over it")
+    parser.add_argument("--questions", type=int, default=0, help="at most this many of each set, evenly spread")
     parser.add_argument(
-        "--scale", type=int, default=0, help="instead: so many chunks of varied text: of DATA, or made up"
+        "--scale", type=int, default=0, help="instead: this many chunks of text, varied from DATA or invented"
     )
-    parser.add_argument("--collections", type=int, default=1, help="in so many collections (with --scale)")
-    parser.add_argument("--ingest", type=int, default=0, help="instead: what loading about so many chunks costs")
+    parser.add_argument("--collections", type=int, default=1, help="in this many collections (with --scale)")
+    parser.add_argument("--ingest", type=int, default=0, help="instead: the cost of loading about this many chunks")
     parser.add_argument("--headings", action="store_true", help="instead: questions about this documentation")
-    arguments = parser.parse_args(words)
+    arguments = parser.parse_args(argv)
     if not (arguments.data or arguments.scale or arguments.ingest or arguments.headings):
         parser.error(
-            "give --data or --headings for the quality of answers, --scale for their cost, --ingest for that of loading"
+            "give --data or --headings to measure search quality, --scale for search cost, --ingest for loading cost"
         )
     return arguments
 
 
-def main(words: list[str]) -> None:
-    arguments = options(words)
-    kinds = {"scale": arguments.scale, "ingest": arguments.ingest, "headings": arguments.headings}
-    module = f"bench.collections.{next((name for name, is_asked in kinds.items() if is_asked), 'quality')}"
+def main(argv: list[str]) -> None:
+    arguments = parse_arguments(argv)
+    module_options = {"scale": arguments.scale, "ingest": arguments.ingest, "headings": arguments.headings}
+    module = f"bench.collections.{next((name for name, value in module_options.items() if value), 'quality')}"
     with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as root:
         servers = SharedServers(Path(root) / "servers").start_postgres().start_valkey()
         environ = {**environment(Path(root) / "host", free_port()), **servers.environ}
         environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
         try:
             subprocess.run([sys.executable, "manage.py", "prepare"], cwd=ROOT, env=environ, check=True)
-            subprocess.run([sys.executable, "-m", module, *words], cwd=ROOT, env=environ, check=True)
+            subprocess.run([sys.executable, "-m", module, *argv], cwd=ROOT, env=environ, check=True)
         finally:
             servers.end()

@@ -9,15 +9,15 @@ from typing import Any
 
 import django
 
-from bench.collections.run import options
-from bench.collections.sets import sets
-from bench.collections.texts import FILTERS, InventedText, RewordedText, Text
+from bench.collections.question_sets import read_question_sets
+from bench.collections.run import parse_arguments
+from bench.collections.texts import FILTER_PERCENTAGES, InventedText, RewordedText, TextSource
 
 django.setup()
 
 from django.db import connection, transaction  # noqa: E402
 
-from bench.collections.cost import cost  # noqa: E402
+from bench.collections.cost import measure_cost  # noqa: E402
 from collections_app import embed  # noqa: E402
 from collections_app.lexical import term_statistics  # noqa: E402
 from collections_app.metadata.filter import Filter, parse_filter  # noqa: E402
@@ -26,18 +26,18 @@ from collections_app.search import keyword_retrieval, pipeline, vector_retrieval
 from collections_app.search.scope import build_scopes, read_snapshot  # noqa: E402
 from collections_app.vectors import vector_indexes  # noqa: E402
 
-PER_DOCUMENT = 10
-QUESTIONS = 60
-# Sets whose words are looked up as those of English are.
-ENGLISH = "en,covidqa"
+CHUNKS_PER_DOCUMENT = 10
+QUESTION_COUNT = 60
+# Sets in English, because the collection uses English text search.
+ENGLISH_SETS = "en,covidqa"
 
 
-def load(name: str, text: Text, first: int, count: int) -> Collection:
-    """Chunks as the product stores them, without the steps of a load that cost no search anything."""
+def create_collection(name: str, text: TextSource, first_number: int, count: int) -> Collection:
+    """Stores chunks as the product does, without the steps of a load that do not affect searches."""
     collection = Collection.objects.create(name=name, space=embed.default_space(), text_configuration="english")
     embedder = embed.Embedder(collection.space)
-    for start in range(first, first + count, PER_DOCUMENT):
-        texts = [text.chunk(number) for number in range(start, min(start + PER_DOCUMENT, first + count))]
+    for start in range(first_number, first_number + count, CHUNKS_PER_DOCUMENT):
+        texts = [text.chunk(number) for number in range(start, min(start + CHUNKS_PER_DOCUMENT, first_number + count))]
         with transaction.atomic():
             _load_document(collection, start, texts, embedder.embed_documents(texts))
     return Collection.objects.select_related("space").get(pk=collection.pk)
@@ -47,59 +47,61 @@ def _load_document(collection: Collection, number: int, texts: list[str], vector
     document = Document.objects.create(collection=collection, doc_id=f"d{number}")
     version = Version.objects.create(
         document=document, collection=collection, format="text", size=1, sha256="0" * 64, state="ready",
-        is_searched=True, chunks_count=len(texts), metadata={"share": number // PER_DOCUMENT % 100, "tag": "x"},
+        is_searched=True, chunks_count=len(texts), metadata={"share": number // CHUNKS_PER_DOCUMENT % 100, "tag": "x"},
     )  # fmt: skip
     chunks = Chunk.objects.bulk_create(
-        Chunk(version=version, collection=collection, number=place, text=text, char_start=0, char_end=len(text))
-        for place, text in enumerate(texts)
+        Chunk(version=version, collection=collection, number=index, text=text, char_start=0, char_end=len(text))
+        for index, text in enumerate(texts)
     )
     ChunkVector.objects.bulk_create(
         ChunkVector(
-            chunk=one, space=collection.space, collection=collection, version=version, embedding=vector,
+            chunk=chunk, space=collection.space, collection=collection, version=version, embedding=vector,
             dimensions=collection.space.dimensions,
         )
-        for one, vector in zip(chunks, vectors, strict=True)
+        for chunk, vector in zip(chunks, vectors, strict=True)
     )  # fmt: skip
     term_statistics.store_words(version.pk, collection.pk, collection.text_configuration)
     term_statistics.change_counts(version.pk, collection.pk, 1)
 
 
-def recall(scores: dict[int, float], true: dict[int, float], count: int = 10) -> float:
-    """Of the true best, the part whose score was reached: equal ones may stand for one another."""
-    if not true:
+def recall(scores: dict[int, float], exact_scores: dict[int, float], count: int = 10) -> float:
+    """The share of the best scores that was reached; chunks with equal scores are interchangeable."""
+    if not exact_scores:
         return 1.0
-    least = sorted(true.values(), reverse=True)[:count][-1]
-    reached = sum(1 for score in sorted(scores.values(), reverse=True)[:count] if score >= least - 1e-6)
-    return reached / min(count, len(true))
+    threshold = sorted(exact_scores.values(), reverse=True)[:count][-1]
+    reached_count = sum(1 for score in sorted(scores.values(), reverse=True)[:count] if score >= threshold - 1e-6)
+    return reached_count / min(count, len(exact_scores))
 
 
-def missed(collection: Collection, filter_: Filter, questions: Sequence[str]) -> tuple[float, float]:
-    """Recall of the ten best by words and by vectors, against looking at everything."""
-    words, vectors = [], []
+def measure_recalls(collection: Collection, filter_: Filter, questions: Sequence[str]) -> tuple[float, float]:
+    """Recall of the ten best chunks by words and by vectors, compared with an exhaustive search."""
+    keyword_recalls, vector_recalls = [], []
     embedder = embed.Embedder(collection.space)
     with read_snapshot():
         scope = build_scopes([collection], filter_)[0]
         for question in questions:
-            existing = term_statistics.find_query_terms(question, [collection])[collection.pk]
-            by_words = partial(keyword_retrieval.best_chunks, scope, existing, 100)
-            words.append(recall(by_words(), _exactly(keyword_retrieval, "MAX_CANDIDATES", by_words)))
+            query_terms = term_statistics.find_query_terms(question, [collection])[collection.pk]
+            search = partial(keyword_retrieval.best_chunks, scope, query_terms, 100)
+            exact_scores = _without_limit(keyword_retrieval, "MAX_CANDIDATES", search)
+            keyword_recalls.append(recall(search(), exact_scores))
             vector = vector_retrieval.vector_literal(embedder.embed_query(question))
-            by_vectors = partial(vector_retrieval.nearest_chunks, scope, existing.chunks, vector, 100)
-            vectors.append(recall(by_vectors(), _exactly(vector_indexes, "INDEX_THRESHOLD", by_vectors)))
-    return mean(words), mean(vectors)
+            search = partial(vector_retrieval.nearest_chunks, scope, query_terms.chunks, vector, 100)
+            exact_scores = _without_limit(vector_indexes, "INDEX_THRESHOLD", search)
+            vector_recalls.append(recall(search(), exact_scores))
+    return mean(keyword_recalls), mean(vector_recalls)
 
 
-def _exactly(room: Any, limit: str, work: Callable[[], dict[int, float]]) -> dict[int, float]:
-    """With the limit out of the way."""
-    original = getattr(room, limit)
-    setattr(room, limit, 10**15)
+def _without_limit(module: Any, limit_name: str, search: Callable[[], dict[int, float]]) -> dict[int, float]:
+    """The result of a search without this limit of a module."""
+    original = getattr(module, limit_name)
+    setattr(module, limit_name, 10**15)
     try:
-        return work()
+        return search()
     finally:
-        setattr(room, limit, original)
+        setattr(module, limit_name, original)
 
 
-def searched(collection: Collection, filter_: Filter, mode: str) -> Callable[[str], Any]:
+def search_function(collection: Collection, filter_: Filter, mode: str) -> Callable[[str], Any]:
     return lambda query: pipeline.search(
         [collection], pipeline.SearchRequest(query=query, k=5, filter=filter_, mode=mode)
     )
@@ -107,32 +109,34 @@ def searched(collection: Collection, filter_: Filter, mode: str) -> Callable[[st
 
 def report(collection: Collection, questions: Sequence[str]) -> None:
     print(f"{'filter':<8}{'mode':<9}{'wall ms':>9}{'database CPU ms':>17}{'recall, words':>15}{'recall, vectors':>17}")
-    for name, below in FILTERS.items():
-        filter_ = parse_filter("" if below == 100 else f"share<{below}")
-        words, vectors = missed(collection, filter_, questions[:30])
+    for name, share_limit in FILTER_PERCENTAGES.items():
+        filter_ = parse_filter("" if share_limit == 100 else f"share<{share_limit}")
+        keyword_recalls, vector_recalls = measure_recalls(collection, filter_, questions[:30])
         for mode in ("text", "vector", "hybrid"):
-            result = cost(searched(collection, filter_, mode), questions)
-            recalls = f"{words:>15.3f}{vectors:>17.3f}" if mode == "hybrid" else ""
+            result = measure_cost(search_function(collection, filter_, mode), questions)
+            recalls = f"{keyword_recalls:>15.3f}{vector_recalls:>17.3f}" if mode == "hybrid" else ""
             print(f"{name:<8}{mode:<9}{result.wall_ms:>9.1f}{result.cpu_ms:>17.1f}{recalls}", flush=True)
 
 
-def main(words: list[str]) -> None:
-    arguments = options(words)
-    started = time.perf_counter()
+def main(argv: list[str]) -> None:
+    arguments = parse_arguments(argv)
+    started_at = time.perf_counter()
     count = arguments.scale // arguments.collections
-    text = (
-        RewordedText(sets(arguments.data, (arguments.sets or ENGLISH).split(","))) if arguments.data else InventedText()
-    )
-    collections = [load(f"c{number}", text, number * count, count) for number in range(arguments.collections)]
+    text: TextSource = InventedText()
+    if arguments.data:
+        text = RewordedText(read_question_sets(arguments.data, (arguments.sets or ENGLISH_SETS).split(",")))
+    collections = [
+        create_collection(f"c{number}", text, number * count, count) for number in range(arguments.collections)
+    ]
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
-    elapsed_s = time.perf_counter() - started
+    elapsed_s = time.perf_counter() - started_at
     print(f"{arguments.scale:,} chunks in {arguments.collections} collections, created in {elapsed_s:.0f} s")
-    started = time.perf_counter()
-    if built := vector_indexes.maintain_indexes():
-        print(f"{len(built)} vector indexes, made in {time.perf_counter() - started:.0f} s")
+    started_at = time.perf_counter()
+    if indexes := vector_indexes.maintain_indexes():
+        print(f"{len(indexes)} vector indexes, built in {time.perf_counter() - started_at:.0f} s")
     vector_indexes.clear_cache()
-    questions = list(text.questions(QUESTIONS))
+    questions = list(text.questions(QUESTION_COUNT))
     report(collections[0], questions)
 
 

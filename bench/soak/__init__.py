@@ -3,5 +3,5 @@
 from bench.soak import run
 
 
-def main(words: list[str]) -> None:
-    run.main(words)
+def main(argv: list[str]) -> None:
+    run.main(argv)

@@ -1,4 +1,4 @@
-"""Sends one request until it is acknowledged, because nothing that was refused may count as done."""
+"""Sends requests, and retries them until they are acknowledged. A refused write must not count as done."""
 
 import http.client
 import json
@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from bench.soak.tally import RETRY_LATER, UNREACHABLE, Tally
+from bench.soak.tally import NO_RESPONSE, RETRY_STATUSES, Tally
 
-GIVEN_UP_AFTER_S = 180.0
-MAX_WAIT_S = 1.0
-# The first of two requests with one key still runs, or its process was killed and nobody knows yet.
-STILL_RUNS = "idempotency_in_progress"
+RETRY_TIMEOUT_S = 180.0
+MAX_RETRY_WAIT_S = 1.0
+# The first request with the same key is still running, or its process was killed and this is not known yet.
+IN_PROGRESS_CODE = "idempotency_in_progress"
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     status: int
     body: Any
     wait_s: float = 0.0
@@ -31,44 +31,49 @@ class Caller:
     key: str
     tally: Tally
 
-    def call(self, kind: str, method: str, path: str, body: Any = None, **more: Any) -> Answer:
-        """The first answer that is not to come back later; `query` and `headers` may be given."""
-        first, tries = time.monotonic(), 0
+    def call(
+        self, kind: str, method: str, path: str, body: Any = None, *,
+        query: dict[str, Any] | None = None, headers: dict[str, str] | None = None,
+    ) -> Response:  # fmt: skip
+        """The first response that does not ask for a retry."""
+        first_sent_at, tries = time.monotonic(), 0
         while True:
-            started, tries = time.monotonic(), tries + 1
-            answer = self._once(method, path, body, more.get("query"), more.get("headers"))
-            if answer.status not in (*RETRY_LATER, UNREACHABLE) and answer.code != STILL_RUNS:
+            sent_at, tries = time.monotonic(), tries + 1
+            response = self._send_once(method, path, body, query, headers)
+            if response.status not in (*RETRY_STATUSES, NO_RESPONSE) and response.code != IN_PROGRESS_CODE:
                 now = time.monotonic()
-                self.tally.answered(kind, now - started, now - first)
+                self.tally.add_timing(kind, now - sent_at, now - first_sent_at)
                 break
-            self.tally.refused(kind, answer.status, started)
-            if started > first + GIVEN_UP_AFTER_S:
-                self.tally.is_wrong(f"{kind} was not answered for {GIVEN_UP_AFTER_S:.0f} s, at last {answer.status}")
+            self.tally.add_refusal(kind, response.status, sent_at)
+            if sent_at > first_sent_at + RETRY_TIMEOUT_S:
+                self.tally.add_error(
+                    f"{kind} was not answered for {RETRY_TIMEOUT_S:.0f} s; the last status was {response.status}"
+                )
                 break
-            time.sleep(min(MAX_WAIT_S, answer.wait_s or 0.2))
-        return replace(answer, tries=tries)
+            time.sleep(min(MAX_RETRY_WAIT_S, response.wait_s or 0.2))
+        return replace(response, tries=tries)
 
-    def _once(
+    def _send_once(
         self, method: str, path: str, body: Any, query: dict[str, Any] | None, headers: dict[str, str] | None
-    ) -> Answer:
-        """On a connection of its own: one that was kept may be closed by a server that ends in good order."""
-        address = quote(path) + ("?" + urlencode(query) if query else "")
-        all_headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **(headers or {})}
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as link:
+    ) -> Response:
+        """Uses a new connection, because a server that shuts down may close an idle one."""
+        target = quote(path) + ("?" + urlencode(query) if query else "")
+        request_headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **(headers or {})}
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
             try:
-                link.request(method, address, None if body is None else json.dumps(body), all_headers)
-                answer = link.getresponse()
-                text = answer.read()
+                connection.request(method, target, None if body is None else json.dumps(body), request_headers)
+                response = connection.getresponse()
+                content = response.read()
             except (OSError, http.client.HTTPException):
-                return Answer(UNREACHABLE, None)
-        wait_s = float(answer.headers.get("Retry-After") or 0)
-        return _read(answer.status, text, wait_s)
+                return Response(NO_RESPONSE, None)
+        wait_s = float(response.headers.get("Retry-After") or 0)
+        return _parse_response(response.status, content, wait_s)
 
 
-def _read(status: int, text: bytes, wait_s: float) -> Answer:
+def _parse_response(status: int, content: bytes, wait_s: float) -> Response:
     try:
-        body = json.loads(text) if text else None
+        body = json.loads(content) if content else None
     except ValueError:
-        return Answer(status, text[:200], wait_s)
+        return Response(status, content[:200], wait_s)
     errors = body.get("errors") if isinstance(body, dict) else None
-    return Answer(status, body, wait_s, errors[0].get("code", "") if errors else "")
+    return Response(status, body, wait_s, errors[0].get("code", "") if errors else "")

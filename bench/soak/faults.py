@@ -1,4 +1,4 @@
-"""Faults of a soak: one at a time, each until the product is whole again."""
+"""Causes the faults of a soak, one at a time, and waits after each until the product has recovered."""
 
 import json
 import signal
@@ -15,106 +15,106 @@ from bench.soak.tally import Tally
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack
 
-WHOLE_WITHIN_S = 120.0
-AWAY_S = 3.0
-LOOKS_EVERY_S = 0.5
-# What `/readyz` says holds for a second.
-BELIEVED_S = 1.1
-PARTS = ("web_server", " worker ")  # beat is a process of the worker
+RECOVERY_TIMEOUT_S = 120.0
+OUTAGE_S = 3.0
+POLL_INTERVAL_S = 0.5
+# The response of `/readyz` is cached for a second.
+READINESS_LIFETIME_S = 1.1
+COMMAND_PATTERNS = ("web_server", " worker ")  # beat is a child of the worker
 
 
-class Faults:
+class FaultInjector:
     def __init__(self, servers: SharedServers, stack: Stack, tally: Tally) -> None:
         self.servers, self.stack, self.tally = servers, stack, tally
-        self.done: list[str] = []
-        self.kinds: dict[str, Callable[[], None]] = {
-            "a worker process is killed": lambda: self.kill_one(" worker "),
-            "PostgreSQL crashes": self.postgres,
-            "a web process is killed": lambda: self.kill_one("web_server"),
-            "Valkey is killed": self.valkey,
+        self.results: list[str] = []
+        self.actions: dict[str, Callable[[], None]] = {
+            "a worker process is killed": lambda: self.kill_process(" worker "),
+            "PostgreSQL crashes": self.restart_postgres,
+            "a web process is killed": lambda: self.kill_process("web_server"),
+            "Valkey is killed": self.restart_valkey,
             "the whole worker is killed": lambda: self.stack.kill(" worker "),
             "rolling restart of web": self.rolling_restart,
             "beat is killed": lambda: self.stack.beat().kill(),
             "the web server is killed": lambda: self.stack.kill("web_server"),
         }
 
-    def go_on(self, every_s: float, over: threading.Event, most: int | None = None) -> None:
-        expected = self.expected_processes()
-        for name, cause in islice(cycle(self.kinds.items()), most):
-            if over.wait(every_s):
+    def run(self, interval_s: float, stop_event: threading.Event, max_faults: int | None = None) -> None:
+        expected_counts = self.count_expected_processes()
+        for name, action in islice(cycle(self.actions.items()), max_faults):
+            if stop_event.wait(interval_s):
                 return
-            started = time.monotonic()
-            with self.tally.something_is_away(name):
-                cause()
-                self.wait_until_whole(expected)
-            self.done.append(f"{name}: whole again after {time.monotonic() - started:.1f} s")
+            started_at = time.monotonic()
+            with self.tally.outage(name):
+                action()
+                self.wait_until_recovered(expected_counts)
+            self.results.append(f"{name}: recovered after {time.monotonic() - started_at:.1f} s")
 
-    def expected_processes(self) -> dict[str, int]:
-        """Before anything went wrong; later a process may be between its end, after so many tasks, and the next."""
-        expected = self._processes()
-        while 0 in expected.values() or expected != self._processes():
-            time.sleep(LOOKS_EVERY_S)
-            expected = self._processes()
-        return expected
+    def count_expected_processes(self) -> dict[str, int]:
+        """The numbers before the first fault. Later a worker process may just be replaced after its last task."""
+        expected_counts = self._count_processes()
+        while 0 in expected_counts.values() or expected_counts != self._count_processes():
+            time.sleep(POLL_INTERVAL_S)
+            expected_counts = self._count_processes()
+        return expected_counts
 
-    def wait_until_whole(self, wanted: dict[str, int]) -> None:
-        """As many processes as at the beginning, and all is well, twice in a row."""
-        until = time.monotonic() + WHOLE_WITHIN_S
-        while time.monotonic() < until:
-            if self._is_whole(wanted):
-                time.sleep(BELIEVED_S)
-                if self._is_whole(wanted):
+    def wait_until_recovered(self, expected_counts: dict[str, int]) -> None:
+        """Waits until the product is ready with all its processes, twice in a row."""
+        deadline = time.monotonic() + RECOVERY_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if self._has_recovered(expected_counts):
+                time.sleep(READINESS_LIFETIME_S)
+                if self._has_recovered(expected_counts):
                     return
-            time.sleep(LOOKS_EVERY_S)
-        self.tally.is_wrong(f"the product was not whole again after {WHOLE_WITHIN_S:.0f} s")
+            time.sleep(POLL_INTERVAL_S)
+        self.tally.add_error(f"the product did not recover within {RECOVERY_TIMEOUT_S:.0f} s")
 
-    def _is_whole(self, wanted: dict[str, int]) -> bool:
+    def _has_recovered(self, expected_counts: dict[str, int]) -> bool:
         try:
-            with urllib.request.urlopen(self.stack.url + "/readyz", timeout=5) as answer:
-                states = {str(state) for state in json.load(answer).values()}
+            with urllib.request.urlopen(self.stack.url + "/readyz", timeout=5) as response:
+                states = {str(state) for state in json.load(response).values()}
         except (OSError, ValueError):
             return False
-        return states == {"ok", "ready"} and self._processes() == wanted
+        return states == {"ok", "ready"} and self._count_processes() == expected_counts
 
-    def _processes(self) -> dict[str, int]:
-        """How many each part has for its work; a part that just ended has none."""
-        counts = dict.fromkeys(PARTS, 0)
-        for words in PARTS:
+    def _count_processes(self) -> dict[str, int]:
+        """The number of processes of each part; 0 for a part that has just ended."""
+        counts = dict.fromkeys(COMMAND_PATTERNS, 0)
+        for pattern in COMMAND_PATTERNS:
             with suppress(AssertionError, psutil.Error):
-                counts[words] = 1 + len(self.working(words))
+                counts[pattern] = 1 + len(self.working_processes(pattern))
         return counts
 
-    def working(self, words: str) -> list[psutil.Process]:
-        """A part's own processes, without the one that only counts its parent's resources."""
-        workers = []
-        for process_ in psutil.Process(self.stack.child(words).pid).children():
-            # One that has just ended, after so many tasks, has no command line any more.
+    def working_processes(self, pattern: str) -> list[psutil.Process]:
+        """The children of a part, without the one that only tracks its parent's resources."""
+        processes = []
+        for process in psutil.Process(self.stack.child(pattern).pid).children():
+            # A process that has just ended has no command line.
             with suppress(psutil.NoSuchProcess):
-                if "resource_tracker" not in " ".join(process_.cmdline()):
-                    workers.append(process_)
-        return workers
+                if "resource_tracker" not in " ".join(process.cmdline()):
+                    processes.append(process)
+        return processes
 
-    def kill_one(self, words: str) -> None:
-        until = time.monotonic() + WHOLE_WITHIN_S
-        while not (working := self.working(words)) and time.monotonic() < until:
-            time.sleep(LOOKS_EVERY_S)
-        working[0].kill()
+    def kill_process(self, pattern: str) -> None:
+        deadline = time.monotonic() + RECOVERY_TIMEOUT_S
+        while not (working_processes := self.working_processes(pattern)) and time.monotonic() < deadline:
+            time.sleep(POLL_INTERVAL_S)
+        working_processes[0].kill()
 
     def rolling_restart(self) -> None:
         self.stack.process.send_signal(signal.SIGHUP)
-        former = {each.pid for each in self.working("web_server")}
-        until = time.monotonic() + WHOLE_WITHIN_S
-        while former and time.monotonic() < until:
-            time.sleep(LOOKS_EVERY_S)
-            with suppress(AssertionError, psutil.Error):  # at the moment of its `exec` the parent has no command line
-                former &= {each.pid for each in self.working("web_server")}
+        former_ids = {process.pid for process in self.working_processes("web_server")}
+        deadline = time.monotonic() + RECOVERY_TIMEOUT_S
+        while former_ids and time.monotonic() < deadline:
+            time.sleep(POLL_INTERVAL_S)
+            with suppress(AssertionError, psutil.Error):  # during its `exec` the parent has no command line
+                former_ids &= {process.pid for process in self.working_processes("web_server")}
 
-    def postgres(self) -> None:
+    def restart_postgres(self) -> None:
         self.servers.stop("postgres", signal.SIGQUIT)
-        time.sleep(AWAY_S)
+        time.sleep(OUTAGE_S)
         self.servers.start_postgres()
 
-    def valkey(self) -> None:
+    def restart_valkey(self) -> None:
         self.servers.stop("valkey", signal.SIGKILL)
-        time.sleep(AWAY_S)
+        time.sleep(OUTAGE_S)
         self.servers.start_valkey()

@@ -1,4 +1,4 @@
-"""Kills of a soak at random moments, also while the product recovers from the one before."""
+"""Kills processes at random moments of a soak, also while the product recovers from the previous kill."""
 
 import random
 import signal
@@ -9,87 +9,87 @@ from contextlib import suppress
 
 import psutil
 
-from bench.soak.faults import Faults
+from bench.soak.faults import FaultInjector
 from bench.soak.tally import Tally
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, eventually
 
-# Often enough to say which of the kills was too much.
-WHOLE_AGAIN_AFTER = 10
-MAX_AWAY_S = 3.0
-STARTED_WITHIN_S = 120.0
-# Of the workers, one in ten: the supervisor waits up to 30 s before it starts the next.
-WHOLE_WORKERS = 0.1
+# Often enough to tell which kill the product did not recover from.
+KILLS_PER_RECOVERY = 10
+MAX_OUTAGE_S = 3.0
+START_TIMEOUT_S = 120.0
+# One in ten kills of workers: the supervisor waits up to 30 s before it starts the next parent.
+PARENT_KILL_RATE = 0.1
 
 
-class Kills(Faults):
-    """What each kill hits and when is decided by the seed."""
+class KillInjector(FaultInjector):
+    """The seed decides when each kill happens and which process it hits."""
 
     def __init__(self, servers: SharedServers, stack: Stack, tally: Tally, kill: "Kill", seed: int) -> None:
         super().__init__(servers, stack, tally)
-        self.kill_something, self.chance = kill, random.Random(seed)
-        self.seen: set[psutil.Process] = set()
+        self.kill_once, self.rng = kill, random.Random(seed)
+        self.seen_processes: set[psutil.Process] = set()
 
-    def go_on(self, every_s: float, over: threading.Event, most: int | None = None) -> None:
-        expected = self.expected_processes()
-        with self.tally.something_is_away("kills"):
-            while len(self.done) < (most or 1) and not over.wait(self.chance.expovariate(1 / every_s)):
+    def run(self, interval_s: float, stop_event: threading.Event, max_faults: int | None = None) -> None:
+        expected_counts = self.count_expected_processes()
+        with self.tally.outage("kills"):
+            while len(self.results) < (max_faults or 1) and not stop_event.wait(self.rng.expovariate(1 / interval_s)):
                 self.note_processes()
-                # What was chosen may have just ended.
+                # The chosen process may have just ended.
                 with suppress(psutil.NoSuchProcess, AssertionError, IndexError):
-                    self.done.append(self.kill_something(self))
-                    if len(self.done) % WHOLE_AGAIN_AFTER == 0:
-                        self.wait_until_whole(expected)
-            self.wait_until_whole(expected)
+                    self.results.append(self.kill_once(self))
+                    if len(self.results) % KILLS_PER_RECOVERY == 0:
+                        self.wait_until_recovered(expected_counts)
+            self.wait_until_recovered(expected_counts)
 
     def note_processes(self) -> None:
-        self.seen |= self.processes()
+        self.seen_processes |= self.processes()
 
     def processes(self) -> set[psutil.Process]:
-        running = set()
+        processes = set()
         for pid in (self.stack.process.pid, self.servers.process("postgres").pid):
             with suppress(psutil.NoSuchProcess):
-                running |= {*psutil.Process(pid).children(recursive=True)}
-        return running
+                processes |= {*psutil.Process(pid).children(recursive=True)}
+        return processes
 
     def orphans(self) -> list[str]:
         """Processes that lost their parent and still run."""
         return [
-            " ".join(each.cmdline())
-            for each in self.seen - self.processes()
-            if each.is_running() and each.status() != psutil.STATUS_ZOMBIE
+            " ".join(process.cmdline())
+            for process in self.seen_processes - self.processes()
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
         ]
 
-    def one_of(self, processes: list[psutil.Process]) -> psutil.Process:
-        return self.chance.choice(sorted(processes, key=lambda each: each.pid))
+    def choose_process(self, processes: list[psutil.Process]) -> psutil.Process:
+        return self.rng.choice(sorted(processes, key=lambda process: process.pid))
 
 
-Kill = Callable[[Kills], str]
+Kill = Callable[[KillInjector], str]
 
 
-def worker(kills: Kills) -> str:
-    """A process that works, or the parent alone, whose children the supervisor ends."""
-    if kills.chance.random() < WHOLE_WORKERS:
-        kills.stack.child(" worker ").kill()
+def kill_worker(injector: KillInjector) -> str:
+    """Kills a worker process, or their parent, whose children the supervisor then ends."""
+    if injector.rng.random() < PARENT_KILL_RATE:
+        injector.stack.child(" worker ").kill()
         return "the parent of the workers"
-    kills.one_of(kills.working(" worker ")).kill()
+    injector.choose_process(injector.working_processes(" worker ")).kill()
     return "a worker process"
 
 
-def postgres(kills: Kills) -> str:
-    """One of its processes, the first of them, or all at once."""
-    number = kills.chance.choice([None, signal.SIGKILL, signal.SIGQUIT])
-    if number is None:
-        kills.one_of(psutil.Process(kills.servers.process("postgres").pid).children()).kill()
+def kill_postgres(injector: KillInjector) -> str:
+    """Kills one process of PostgreSQL, its first process, or all of them."""
+    signal_number = injector.rng.choice([None, signal.SIGKILL, signal.SIGQUIT])
+    if signal_number is None:
+        injector.choose_process(psutil.Process(injector.servers.process("postgres").pid).children()).kill()
         return "a process of PostgreSQL"
-    kills.servers.stop("postgres", number)
-    time.sleep(kills.chance.uniform(0, MAX_AWAY_S))
-    eventually(lambda: is_started(kills.servers), STARTED_WITHIN_S)
-    return f"PostgreSQL, with {number.name}"
+    injector.servers.stop("postgres", signal_number)
+    time.sleep(injector.rng.uniform(0, MAX_OUTAGE_S))
+    eventually(lambda: try_start_postgres(injector.servers), START_TIMEOUT_S)
+    return f"PostgreSQL, with {signal_number.name}"
 
 
-def is_started(servers: SharedServers) -> bool:
-    """Not as long as a process of the one that was killed is still at its last statement."""
+def try_start_postgres(servers: SharedServers) -> bool:
+    """Whether PostgreSQL started. It cannot while a process of the killed server runs its last statement."""
     try:
         servers.start_postgres()
     except AssertionError:

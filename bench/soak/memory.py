@@ -1,4 +1,4 @@
-"""Samples the memory of the processes during a soak: the largest process of each kind."""
+"""Samples memory during a soak: that of the largest process of each kind."""
 
 import threading
 from collections.abc import Iterator
@@ -9,47 +9,47 @@ import psutil
 
 from tests.config.stack import Stack
 
-EVERY_S = 2.0
-KINDS = {"web process": "web_server", "worker process": " worker "}
+SAMPLE_INTERVAL_S = 2.0
+COMMAND_PATTERNS = {"web process": "web_server", "worker process": " worker "}
 MB = 2**20
 
 
-class Memory:
+class MemorySampler:
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
-        self.seen: dict[str, list[float]] = {kind: [] for kind in KINDS}
+        self.samples_mb: dict[str, list[float]] = {kind: [] for kind in COMMAND_PATTERNS}
 
-    def look(self) -> None:
-        for kind, words in KINDS.items():
-            # One that was just killed is looked at the next time.
+    def take_sample(self) -> None:
+        for kind, pattern in COMMAND_PATTERNS.items():
+            # A process that was just killed counts in the next sample.
             with suppress(psutil.Error, AssertionError, ValueError):
-                main = self.stack.child(words)
-                held = [child.memory_info().rss / MB for child in (*main.children(recursive=True), main)]
-                self.seen[kind].append(max(held))
+                parent = self.stack.child(pattern)
+                process_mb = [child.memory_info().rss / MB for child in (*parent.children(recursive=True), parent)]
+                self.samples_mb[kind].append(max(process_mb))
 
     def report_lines(self) -> list[str]:
-        """In the second and the last quarter of the time: the first is for what is loaded once."""
+        """Medians of the second and the last quarter, and the maximum. In the first quarter, code is still loaded."""
         lines = []
-        for kind, held in self.seen.items():
-            quarter = max(1, len(held) // 4)
-            early, late = held[quarter : 2 * quarter] or held, held[-quarter:]
-            if held:
-                lines.append(f"  {kind:<16} {median(early):8.0f} {median(late):8.0f} {max(held):8.0f}")
+        for kind, samples in self.samples_mb.items():
+            quarter = max(1, len(samples) // 4)
+            early_mb, late_mb = samples[quarter : 2 * quarter] or samples, samples[-quarter:]
+            if samples:
+                lines.append(f"  {kind:<16} {median(early_mb):8.0f} {median(late_mb):8.0f} {max(samples):8.0f}")
         return lines
 
 
 @contextmanager
-def watched(stack: Stack) -> Iterator[Memory]:
-    memory, over = Memory(stack), threading.Event()
+def sampled_memory(stack: Stack) -> Iterator[MemorySampler]:
+    memory, stop_event = MemorySampler(stack), threading.Event()
 
-    def go_on() -> None:
-        while not over.wait(EVERY_S):
-            memory.look()
+    def take_samples() -> None:
+        while not stop_event.wait(SAMPLE_INTERVAL_S):
+            memory.take_sample()
 
-    watcher = threading.Thread(target=go_on)
-    watcher.start()
+    thread = threading.Thread(target=take_samples)
+    thread.start()
     try:
         yield memory
     finally:
-        over.set()
-        watcher.join()
+        stop_event.set()
+        thread.join()

@@ -1,4 +1,4 @@
-"""Runs a soak: the product on its own servers, callers, faults in turn, and a check of the result."""
+"""Runs a soak: the product on its own servers, with callers, faults in turn, and a check of the result."""
 
 import argparse
 import tempfile
@@ -13,47 +13,47 @@ from pathlib import Path
 import psycopg
 
 from bench.soak.caller import Caller
-from bench.soak.faults import Faults
-from bench.soak.memory import Memory, watched
-from bench.soak.people import People
-from bench.soak.sign_ins import provider_of_new_people
-from bench.soak.tally import Tally, Timing, part
-from bench.soak.work import Work
+from bench.soak.faults import FaultInjector
+from bench.soak.memory import MemorySampler, sampled_memory
+from bench.soak.new_users import NewUsers
+from bench.soak.sign_ins import provider_with_new_users
+from bench.soak.tally import Tally, Timing, percentile
+from bench.soak.workload import Workload
 from tests.collections_app.ingest.stack.product import UNFINISHED
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, eventually, manage
 
-FAILED = "SELECT count(*) FROM document_version WHERE state IN ('empty', 'failed')"
-OURS = "SELECT count(*) FROM records.task WHERE short_description LIKE 'caller%'"
-DEFERRED = "SELECT count(*) FROM records.sys_indication WHERE name LIKE 'caller%'"
-QUEUED = "SELECT count(*) FROM tableapi_deferred_record"
-PERSONS = "SELECT count(*), count(DISTINCT lower(login)) FROM public.user WHERE login LIKE 'person%'"
-DONE_WITHIN_S = 300.0
+FAILED_LOADS = "SELECT count(*) FROM document_version WHERE state IN ('empty', 'failed')"
+CALLER_RECORDS = "SELECT count(*) FROM records.task WHERE short_description LIKE 'caller%'"
+DEFERRED_RECORDS = "SELECT count(*) FROM records.sys_indication WHERE name LIKE 'caller%'"
+QUEUE_LENGTH = "SELECT count(*) FROM tableapi_deferred_record"
+NEW_USERS = "SELECT count(*), count(DISTINCT lower(login)) FROM public.user WHERE login LIKE 'person%'"
+COMPLETION_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True)
-class Soak:
-    """How it went."""
+class SoakResult:
+    """What happened during a soak."""
 
     tally: Tally
     timings: dict[str, list[Timing]]
-    faults: Sequence[str]
-    memory: Memory
-    works: Sequence[Work]
-    signed_in: int
+    fault_lines: Sequence[str]
+    memory_sampler: MemorySampler
+    workloads: Sequence[Workload]
+    sign_in_count: int
     elapsed_s: float
 
     @property
-    def acknowledged(self) -> int:
-        return sum(work.acknowledged for work in self.works)
+    def acknowledged_writes(self) -> int:
+        return sum(workload.acknowledged_writes for workload in self.workloads)
 
 
 @contextmanager
-def product(root: Path) -> Iterator[tuple[SharedServers, Stack]]:
-    """What is acknowledged is on the disk, as far as the end of a process can tell."""
+def running_product(root: Path) -> Iterator[tuple[SharedServers, Stack]]:
+    """Runs the product with synchronous commits, so that acknowledged writes survive the end of a process."""
     servers = SharedServers(root / "servers").start_postgres("-c", "synchronous_commit=on").start_valkey()
-    more = {**servers.environ, "SVC_WEB_PROCESSES": "2", "SVC_ALLOW_HTTP_IDP": "1"}
-    stack = Stack(root / "host", **more)
+    settings = {**servers.environ, "SVC_WEB_PROCESSES": "2", "SVC_ALLOW_HTTP_IDP": "1"}
+    stack = Stack(root / "host", **settings)
     try:
         yield servers, stack.start().wait_until_up()
     finally:
@@ -63,110 +63,122 @@ def product(root: Path) -> Iterator[tuple[SharedServers, Stack]]:
         servers.end()
 
 
-def soak(
+def run_soak(
     servers: SharedServers,
     stack: Stack,
     *,
     callers: int,
     seconds: float,
-    every_s: float,
-    most: int | None = None,
-    make_faults: Callable[[SharedServers, Stack, Tally], Faults] = Faults,
-) -> Soak:
-    """For so many seconds, or until so many faults were overcome."""
+    fault_interval_s: float,
+    max_faults: int | None = None,
+    injector_class: Callable[[SharedServers, Stack, Tally], FaultInjector] = FaultInjector,
+) -> SoakResult:
+    """Runs for this many seconds, or until the product has recovered from this many faults."""
     tally = Tally()
     key = manage("key", "admin", "soak", env=stack.env).stdout.strip()
-    faults = make_faults(servers, stack, tally)
-    with provider_of_new_people(stack) as idp, watched(stack) as memory:
-        signing_in = People(stack, idp, tally)
-        works = [
-            Work(f"caller{number}", Caller(stack.port, key, tally), signing_in.sign_in) for number in range(callers)
+    injector = injector_class(servers, stack, tally)
+    with provider_with_new_users(stack) as idp, sampled_memory(stack) as memory_sampler:
+        new_users = NewUsers(stack, idp, tally)
+        workloads = [
+            Workload(f"caller{number}", Caller(stack.port, key, tally), new_users.sign_in) for number in range(callers)
         ]
-        works[0].loads()  # which makes the collection
-        signing_in.sign_in()
-        started, finished = time.monotonic(), threading.Event()
+        workloads[0].load_document()  # creates the collection
+        new_users.sign_in()
+        started_at, stop_event = time.monotonic(), threading.Event()
         with ThreadPoolExecutor(callers + 1) as pool:
-            working = [pool.submit(work.go_on_until, finished) for work in works]
-            causing = pool.submit(faults.go_on, every_s, finished, most)
-            wait([causing, *working], timeout=seconds, return_when=FIRST_COMPLETED)
-            finished.set()
-            for each in (causing, *working):
-                each.result()
-        elapsed_s, timings = time.monotonic() - started, tally.times_so_far()
-        with psycopg.connect(servers.postgres.url, autocommit=True) as link:
-            check(link, tally, works, signing_in.signed_in)
-    return Soak(tally, timings, faults.done, memory, works, signing_in.signed_in, elapsed_s)
+            workload_futures = [pool.submit(workload.run_until, stop_event) for workload in workloads]
+            fault_future = pool.submit(injector.run, fault_interval_s, stop_event, max_faults)
+            wait([fault_future, *workload_futures], timeout=seconds, return_when=FIRST_COMPLETED)
+            stop_event.set()
+            for future in (fault_future, *workload_futures):
+                future.result()
+        elapsed_s, timings = time.monotonic() - started_at, tally.timings_so_far()
+        with psycopg.connect(servers.postgres.url, autocommit=True) as connection:
+            check_result(connection, tally, workloads, new_users.sign_in_count)
+    return SoakResult(tally, timings, injector.results, memory_sampler, workloads, new_users.sign_in_count, elapsed_s)
 
 
-def check(link: psycopg.Connection, tally: Tally, works: Sequence[Work], signed_in: int) -> None:
-    """Once the worker is done: by the product's own answers, and nothing twice in the database."""
-    eventually(lambda: [link.execute(each).fetchone() for each in (UNFINISHED, QUEUED)] == [(0,), (0,)], DONE_WITHIN_S)
-    for work in works:
-        work.checks_all()
-    ((failed,), (records,), (deferred,), (persons, different)) = [
-        link.execute(each).fetchone() or () for each in (FAILED, OURS, DEFERRED, PERSONS)
+def check_result(
+    connection: psycopg.Connection, tally: Tally, workloads: Sequence[Workload], sign_in_count: int
+) -> None:
+    """Waits for the worker, then checks the responses of the product and that nothing exists twice in the database."""
+    queries = (UNFINISHED, QUEUE_LENGTH)
+    eventually(
+        lambda: [connection.execute(query).fetchone() for query in queries] == [(0,), (0,)], COMPLETION_TIMEOUT_S
+    )
+    for workload in workloads:
+        workload.check_all()
+    ((failed_count,), (record_count,), (deferred_count,), (user_count, distinct_count)) = [
+        connection.execute(query).fetchone() or ()
+        for query in (FAILED_LOADS, CALLER_RECORDS, DEFERRED_RECORDS, NEW_USERS)
     ]
-    for stored, expected, what in (
-        (records, sum(len(work.records) for work in works), "records"),
-        (deferred, sum(len(work.deferred) for work in works), "deferred records"),
+    for stored_count, expected_count, kind in (
+        (record_count, sum(len(workload.records) for workload in workloads), "records"),
+        (deferred_count, sum(len(workload.deferred_names) for workload in workloads), "deferred records"),
     ):
-        if stored != expected:
-            tally.is_wrong(f"{stored} {what} of callers, not {expected}")
-    if failed:
-        tally.is_wrong(f"{failed} loads failed")
-    if persons < signed_in or persons != different:
-        tally.is_wrong(f"{signed_in} signed in, {persons} people were made, {different} of them different")
+        if stored_count != expected_count:
+            tally.add_error(f"{stored_count} {kind} of callers, not {expected_count}")
+    if failed_count:
+        tally.add_error(f"{failed_count} loads failed")
+    if user_count < sign_in_count or user_count != distinct_count:
+        tally.add_error(f"{sign_in_count} sign-ins, {user_count} users with {distinct_count} distinct logins")
 
 
-def report(result: Soak) -> None:
-    answers = sum(map(len, result.timings.values()))
-    print(f"{answers:,} answers in {result.elapsed_s:.0f} s, {answers / result.elapsed_s:.0f} a second")
-    print(f"{result.acknowledged:,} writes acknowledged, {result.signed_in:,} sign-ins")
+def report(result: SoakResult) -> None:
+    response_count = sum(map(len, result.timings.values()))
+    print(f"{response_count:,} responses in {result.elapsed_s:.0f} s, {response_count / result.elapsed_s:.0f} a second")
+    print(f"{result.acknowledged_writes:,} writes acknowledged, {result.sign_in_count:,} sign-ins")
     print(
-        f"\n{'milliseconds':<14}{'number':>8}{'median':>9}{'p95':>9}{'p99':>9}   with all tries{'p99':>9}{'longest':>9}"
+        f"\n{'milliseconds':<14}{'number':>8}{'median':>9}{'p95':>9}{'p99':>9}    with retries{'p99':>9}{'longest':>9}"
     )
     for kind, timings in sorted(result.timings.items()):
-        answers_ms, whole_ms = [timing.answer_ms for timing in timings], [timing.whole_ms for timing in timings]
-        shares = "".join(f"{part(answers_ms, share):9.0f}" for share in (0.5, 0.95, 0.99))
-        print(f"{kind:<14}{len(timings):>8}{shares}{'':>17}{part(whole_ms, 0.99):9.0f}{max(whole_ms):9.0f}")
+        last_try_ms, total_ms = [timing.last_try_ms for timing in timings], [timing.total_ms for timing in timings]
+        shares = "".join(f"{percentile(last_try_ms, share):9.0f}" for share in (0.5, 0.95, 0.99))
+        print(f"{kind:<14}{len(timings):>8}{shares}{'':>17}{percentile(total_ms, 0.99):9.0f}{max(total_ms):9.0f}")
     print(f"\n{'MB, largest of':<16}  2nd quarter    last  at most")
-    print("\n".join(result.memory.report_lines()))
+    print("\n".join(result.memory_sampler.report_lines()))
     for title, lines in (
-        ("What was done to it", result.faults),
-        ("Told to come back, or not answered, while something was away", _counted(result.tally.late)),
-        ("The same while nothing was away", _counted(result.tally.unexpected)),
-        ("Wrong", result.tally.wrong[:20]),
+        ("Faults", result.fault_lines),
+        ("Refused or unanswered during an outage", _count_lines(result.tally.outage_refusals)),
+        ("Refused or unanswered at other times", _count_lines(result.tally.unexpected_refusals)),
+        ("Errors", result.tally.errors[:20]),
     ):
         print(f"\n{title}: {'' if lines else 'none'}")
         print("\n".join(f"  {line}" for line in lines))
 
 
-def _counted(seen: dict[str, int]) -> list[str]:
-    return [f"{count:>6} {name}" for name, count in sorted(seen.items(), key=lambda each: -each[1])]
+def _count_lines(counts: dict[str, int]) -> list[str]:
+    return [f"{count:>6} {name}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]
 
 
-def options(words: list[str]) -> argparse.Namespace:
+def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench soak", description=__doc__)
     parser.add_argument("--callers", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--every", type=float, default=15.0, help="seconds from one thing that goes wrong to the next")
-    return parser.parse_args(words)
+    parser.add_argument(
+        "--every", type=float, default=15.0, help="seconds from the recovery after a fault to the next fault"
+    )
+    return parser.parse_args(argv)
 
 
-def main(words: list[str]) -> None:
-    arguments = options(words)
+def main(argv: list[str]) -> None:
+    arguments = parse_arguments(argv)
     with (
         tempfile.TemporaryDirectory(prefix="servicebase-bench-") as root,
         tempfile.NamedTemporaryFile("w", prefix="servicebase-bench-soak-", suffix=".log", delete=False) as log,
-        product(Path(root)) as (servers, stack),
+        running_product(Path(root)) as (servers, stack),
     ):
         try:
-            result = soak(
-                servers, stack, callers=arguments.callers, seconds=60 * arguments.minutes, every_s=arguments.every
+            result = run_soak(
+                servers,
+                stack,
+                callers=arguments.callers,
+                seconds=60 * arguments.minutes,
+                fault_interval_s=arguments.every,
             )
             report(result)
         finally:
             log.write(stack.output)
-            print(f"\nWhat the service logged: {log.name}")
-    if result.tally.wrong:
+            print(f"\nLog of the product: {log.name}")
+    if result.tally.errors:
         raise SystemExit(1)

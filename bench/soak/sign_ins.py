@@ -1,4 +1,4 @@
-"""Signs new people in through a provider, as a browser does that waits and retries when told to."""
+"""Signs in new users through a provider, as a browser that waits and retries when a page asks it to."""
 
 import http.client
 import itertools
@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from tests.config.stack import Stack, manage
 from tests.providers.hostile import HostileProvider
 
-GIVEN_UP_AFTER_S = 300
-AWAY_AGAIN_S = 0.5
-CODE = re.compile(r"<code>(\w+)</code>")
-CONNECT = """
+SIGN_IN_TIMEOUT_S = 300
+RETRY_WAIT_S = 0.5
+REFUSAL_CODE = re.compile(r"<code>(\w+)</code>")
+CREATE_CONNECTION = """
 from sso.connections import certificate_updates
 from sso.models import OidcSetting
 setting = OidcSetting.objects.create(
@@ -28,88 +28,88 @@ certificate_updates.refresh_certificates(setting, reason="form")
 
 
 class Browser:
-    """One person's way to the provider and back; retries as the waiting page does, starts over when told to."""
+    """One user's way to the provider and back; retries as the waiting page does, and starts over when asked to."""
 
     def __init__(self, stack: Stack) -> None:
         self.port = stack.port
         self.cookies: dict[str, str] = {}
-        self.started_again: list[str] = []
-        """Why: the codes of the pages that said so."""
+        self.restart_reasons: list[str] = []
+        """The refusal codes of the pages that asked for another sign-in."""
 
     def get(self, path: str) -> tuple[http.client.HTTPResponse, str]:
-        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         cookie_header = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        link.request("GET", path, headers={"Cookie": cookie_header, "Accept": "text/html"})
-        answer = link.getresponse()
-        page = answer.read().decode()
-        for each in answer.headers.get_all("Set-Cookie", []):
-            name, _, value = each.partition(";")[0].partition("=")
+        connection.request("GET", path, headers={"Cookie": cookie_header, "Accept": "text/html"})
+        response = connection.getresponse()
+        page = response.read().decode()
+        for header in response.headers.get_all("Set-Cookie", []):
+            name, _, value = header.partition(";")[0].partition("=")
             self.cookies[name] = value
-        link.close()
-        return answer, page
+        connection.close()
+        return response, page
 
     def sign_in(self, idp: HostileProvider) -> float:
-        """How long it took."""
-        start_time = time.monotonic()
-        until = start_time + GIVEN_UP_AFTER_S
-        while time.monotonic() < until:
-            started, _ = self.get("/sso/start/")
-            if started.status == 503:
-                self.started_again.append("at its start")
-                time.sleep(AWAY_AGAIN_S)
+        """Signs in and returns the duration in seconds."""
+        started_at = time.monotonic()
+        deadline = started_at + SIGN_IN_TIMEOUT_S
+        while time.monotonic() < deadline:
+            start_response, _ = self.get("/sso/start/")
+            if start_response.status == 503:
+                self.restart_reasons.append("at its start")
+                time.sleep(RETRY_WAIT_S)
                 continue
-            if started.status != 302:
-                raise SystemExit(f"the start of a sign-in was answered with {started.status}")
-            back = urlsplit(idp.authorize(started.headers["Location"]))
-            code = self.come(f"{back.path}?{back.query}", until)
+            if start_response.status != 302:
+                raise SystemExit(f"the start of a sign-in was answered with {start_response.status}")
+            callback_url = urlsplit(idp.authorize(start_response.headers["Location"]))
+            code = self.finish_sign_in(f"{callback_url.path}?{callback_url.query}", deadline)
             if not code:
-                return time.monotonic() - start_time
-            self.started_again.append(code)
-        raise SystemExit("a sign-in did not come to an end")
+                return time.monotonic() - started_at
+            self.restart_reasons.append(code)
+        raise SystemExit("a sign-in did not finish")
 
-    def come(self, path: str, until: float) -> str:
-        """The code of a refusal that says to try again shortly; nothing when somebody is signed in."""
-        is_again = False
-        while time.monotonic() < until:
-            answer, page = self.get(path)
-            if answer.status == 302:
+    def finish_sign_in(self, path: str, deadline: float) -> str:
+        """Requests the callback; returns the code of a refusal that asks for another sign-in, or "" after a sign-in."""
+        is_retry = False
+        while time.monotonic() < deadline:
+            response, page = self.get(path)
+            if response.status == 302:
                 return ""
-            code = "".join(CODE.findall(page)[:1])
-            # A state counts once: the database may have gone away between taking it and signing somebody in.
-            if is_again and code == "state_unknown":
+            code = "".join(REFUSAL_CODE.findall(page)[:1])
+            # A state can be used once. The database may have failed after the state was used and before the sign-in.
+            if is_retry and code == "state_unknown":
                 return code
-            if answer.status != 503:
-                raise SystemExit(f"a sign-in was answered with {answer.status} {code}")
-            if "Retry-After" not in answer.headers:
+            if response.status != 503:
+                raise SystemExit(f"a sign-in was answered with {response.status} {code}")
+            if "Retry-After" not in response.headers:
                 return code
-            time.sleep(int(answer.headers["Retry-After"]))
-            is_again = True
+            time.sleep(int(response.headers["Retry-After"]))
+            is_retry = True
         return "late"
 
 
-def connect(stack: Stack, idp: HostileProvider) -> None:
-    result = {
+def create_connection(stack: Stack, idp: HostileProvider) -> None:
+    values = {
         "url_idp": idp.url_idp, "realm": idp.realm, "client_id": idp.client_id, "issuer": idp.issuer,
         "redirect_uri": f"{stack.url}/sso/callback/", "auth": idp.url("auth"), "token": idp.url("token"),
         "certs": idp.url("certs"),
     }  # fmt: skip
-    done = manage("shell", "-c", CONNECT.format(**result), env=stack.env)
-    if done.returncode != 0:
-        raise SystemExit(done.stderr)
+    result = manage("shell", "-c", CREATE_CONNECTION.format(**values), env=stack.env)
+    if result.returncode != 0:
+        raise SystemExit(result.stderr)
 
 
 @contextmanager
-def provider_of_new_people(stack: Stack) -> Iterator[HostileProvider]:
-    """The product's connection leads to it, and each sign-in is somebody's who was never there."""
+def provider_with_new_users(stack: Stack) -> Iterator[HostileProvider]:
+    """A provider that the product is connected to. Every sign-in there is that of a new user."""
     numbers = itertools.count(1)
     with HostileProvider() as idp:
 
-        def somebody_else(claims: dict[str, object]) -> str:
+        def sign_new_user_token(claims: dict[str, object]) -> str:
             name = f"person{next(numbers)}"
-            who = {"sub": f"sub-{name}", "preferred_username": name, "email": f"{name}@example.com"}
-            return idp.sign({**claims, **who, "at_hash": ...})
+            user_claims = {"sub": f"sub-{name}", "preferred_username": name, "email": f"{name}@example.com"}
+            return idp.sign({**claims, **user_claims, "at_hash": ...})
 
         idp.client_secret = ""
-        connect(stack, idp)
-        idp.id_token = somebody_else
+        create_connection(stack, idp)
+        idp.id_token = sign_new_user_token
         yield idp

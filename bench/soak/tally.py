@@ -1,4 +1,4 @@
-"""Collects the results of a soak: response times, refusals and wrong answers."""
+"""Collects the results of a soak: response times, refusals and errors."""
 
 import math
 import threading
@@ -8,74 +8,74 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-# What callers are told while something is away, and the way it is told when the web server itself is.
-RETRY_LATER = frozenset({429, 503})
-UNREACHABLE = 0
-# After a part is back: connections are made again, and what was believed of the others is asked again.
-SETTLED_AFTER_S = 3.0
+# The statuses that ask for a retry during an outage, and the one that stands for an unreachable web server.
+RETRY_STATUSES = frozenset({429, 503})
+NO_RESPONSE = 0
+# After an outage: connections are opened again, and cached states of other parts expire.
+SETTLING_TIME_S = 3.0
 
 
-def part(times: Iterable[float], share: float) -> float:
+def percentile(values: Iterable[float], share: float) -> float:
     """
-    >>> part([3.0, 1.0, 2.0], 0.5), part([], 0.99)
+    >>> percentile([3.0, 1.0, 2.0], 0.5), percentile([], 0.99)
     (2.0, 0.0)
     """
-    ordered = sorted(times)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+    sorted_values = sorted(values)
+    return sorted_values[min(len(sorted_values) - 1, int(share * len(sorted_values)))] if sorted_values else 0.0
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long the try that was answered took, and all from the first try on."""
+    """The duration of the try that succeeded, and the time since the first try."""
 
-    answer_ms: float
-    whole_ms: float
+    last_try_ms: float
+    total_ms: float
 
 
 @dataclass
 class Tally:
-    """Of all callers together."""
+    """The results of all callers."""
 
     timings: dict[str, list[Timing]] = field(default_factory=dict)
-    late: Counter[str] = field(default_factory=Counter)
-    """Refusals with 429, 503 or no answer while something was away: what was, and the status."""
-    unexpected: Counter[str] = field(default_factory=Counter)
-    """The same while nothing was."""
-    wrong: list[str] = field(default_factory=list)
-    _away: str = ""
-    _away_until: float = 0.0
-    _turn: threading.Lock = field(default_factory=threading.Lock)
+    outage_refusals: Counter[str] = field(default_factory=Counter)
+    """Refusals with 429, 503 or no response during an outage, by outage and status."""
+    unexpected_refusals: Counter[str] = field(default_factory=Counter)
+    """The same at other times, by kind of request and status."""
+    errors: list[str] = field(default_factory=list)
+    _outage_name: str = ""
+    _outage_end_s: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
-    def something_is_away(self, what: str) -> Iterator[None]:
-        with self._turn:
-            self._away, self._away_until = what, math.inf
+    def outage(self, description: str) -> Iterator[None]:
+        with self._lock:
+            self._outage_name, self._outage_end_s = description, math.inf
         try:
             yield
         finally:
-            with self._turn:
-                self._away_until = time.monotonic() + SETTLED_AFTER_S
+            with self._lock:
+                self._outage_end_s = time.monotonic() + SETTLING_TIME_S
 
-    def is_anything_away(self, since: float) -> bool:
-        """Or was, after that moment."""
-        return since < self._away_until
+    def had_outage_since(self, time_s: float) -> bool:
+        """Whether there is an outage, or was one after this time."""
+        return time_s < self._outage_end_s
 
-    def answered(self, kind: str, answer_s: float, whole_s: float) -> None:
-        with self._turn:
-            self.timings.setdefault(kind, []).append(Timing(1000 * answer_s, 1000 * whole_s))
+    def add_timing(self, kind: str, last_try_s: float, total_s: float) -> None:
+        with self._lock:
+            self.timings.setdefault(kind, []).append(Timing(1000 * last_try_s, 1000 * total_s))
 
-    def times_so_far(self) -> dict[str, list[Timing]]:
-        with self._turn:
+    def timings_so_far(self) -> dict[str, list[Timing]]:
+        with self._lock:
             return {kind: list(timing) for kind, timing in self.timings.items()}
 
-    def refused(self, kind: str, status: int, started: float) -> None:
-        with self._turn:
-            reply = str(status or "no answer")
-            if self.is_anything_away(started):
-                self.late[f"{self._away}: {reply}"] += 1
+    def add_refusal(self, kind: str, status: int, sent_at: float) -> None:
+        with self._lock:
+            status_text = str(status or "no response")
+            if self.had_outage_since(sent_at):
+                self.outage_refusals[f"{self._outage_name}: {status_text}"] += 1
             else:
-                self.unexpected[f"{kind}: {reply}"] += 1
+                self.unexpected_refusals[f"{kind}: {status_text}"] += 1
 
-    def is_wrong(self, what: str) -> None:
-        with self._turn:
-            self.wrong.append(what)
+    def add_error(self, description: str) -> None:
+        with self._lock:
+            self.errors.append(description)

@@ -1,8 +1,8 @@
 """CPU of a request of the Table API, compared with idiomatic DRF or with an earlier commit."""
 
 
-def main(words: list[str]) -> None:
-    # The web processes load this package for their settings, and must not carry the rest.
+def main(argv: list[str]) -> None:
+    # Imported late: the web processes load this package for their settings, and must not load `run`.
     from bench.tableapi import run  # noqa: PLC0415
 
-    run.main(words)
+    run.main(argv)

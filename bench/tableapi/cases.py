@@ -4,27 +4,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from bench.tableapi.load import COUNTER
+from bench.tableapi.load import COUNTER_PLACEHOLDER
 
 TABLE = "/rest/v1/table/task"
 VIEWSET = "/rest/bench/task/"
 
 FIELDS = "number,short_description,assigned_user.login,assignment_group.name,caller.first_name"
-NEWEST = "^ORDERBYDESCopened_at"
-# 2 % and 8 % of the tasks, which the index of the sorting finds at different pace.
+NEWEST_FIRST = "^ORDERBYDESCopened_at"
+# Filters that match 2 % and 8 % of the tasks, which a scan of the sort index finds at different speeds.
 FILTERS = ("active=true^priorityIN1,2", "active=true^priority=2", "active=true^stateIN1,3")
 DRF_FILTERS = ("active=true&priority__in=1,2", "active=true&priority=2", "active=true&state__in=1,3")
 
-USER, GROUP, SERVICE = "160000000000000042", "160000000100000042", "160000000200000042"
-# Made in the past: new tasks without a time would come first in the lists, which the reads would have to step over.
-CREATE = (
+USER_ID, GROUP_ID, SERVICE_ID = "160000000000000042", "160000000100000042", "160000000200000042"
+# `opened_at` is in the past, because new tasks would come first in the lists and change what the reads measure.
+CREATE_BODY = (
     f'{{"short_description":"Made @","description":"{"A printer that prints no more. " * 6}","priority":"3",'
     '"opened_at":"2020-02-02 02:02:02",'
-    f'"caller":"{USER}","assignment_group":"{GROUP}","service":"{SERVICE}"}}'
-).replace("@", COUNTER.decode())
-PATCH = '{"state":"2","short_description":"Changed @"}'.replace("@", COUNTER.decode())
-# What is read after a write whose counter is "first".
-CHECKED = {
+    f'"caller":"{USER_ID}","assignment_group":"{GROUP_ID}","service":"{SERVICE_ID}"}}'
+).replace("@", COUNTER_PLACEHOLDER.decode())
+PATCH_BODY = '{"state":"2","short_description":"Changed @"}'.replace("@", COUNTER_PLACEHOLDER.decode())
+# The values that are read after a write whose counter is "first".
+EXPECTED_VALUES = {
     "W1": {"short_description": "Made first", "priority": "3", "opened_at": "2020-02-02 02:02:02"},
     "W2": {"short_description": "Changed first", "state": "2"},
 }
@@ -32,10 +32,10 @@ CHECKED = {
 
 @dataclass(frozen=True)
 class Case:
-    """One kind of request; `paths` are asked in turn."""
+    """One kind of request, sent to the paths in turn."""
 
     name: str
-    what: str
+    description: str
     paths: tuple[str, ...]
     method: str = "GET"
     body: str = ""
@@ -43,41 +43,42 @@ class Case:
 
     def requests(self, port: int, key: str) -> list[bytes]:
         body = self.body.encode()
-        kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
-        rest = f"HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {key}\r\n{kind}\r\n".encode() + body
-        return [f"{self.method} {path} ".encode() + rest for path in self.paths]
+        content_headers = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
+        headers = f"Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {key}\r\n{content_headers}".encode()
+        return [f"{self.method} {path} HTTP/1.1\r\n".encode() + headers + b"\r\n" + body for path in self.paths]
 
 
-def listed(**params: str) -> str:
+def list_path(**params: str) -> str:
     return TABLE + "?" + "&".join(f"sysparm_{name}={quote(value)}" for name, value in params.items())
 
 
-def requests(tasks: Sequence[str]) -> list[Case]:
-    """Through the Table API."""
-    records = tuple(f"{TABLE}/{task}" for task in tasks)
+def table_api_cases(tasks: Sequence[str]) -> list[Case]:
+    """The cases through the Table API."""
+    record_paths = tuple(f"{TABLE}/{task}" for task in tasks)
+    queries = [query + NEWEST_FIRST for query in FILTERS]
     return [
-        Case("R1", "one record", records),
-        Case("R2", "list of 20, all columns", tuple(listed(query=task + NEWEST) for task in FILTERS)),
-        Case("R3", "list of 20, 3 of 5 walked", tuple(listed(query=f + NEWEST, fields=FIELDS) for f in FILTERS)),
-        Case("R4", "list of 1,000", (listed(limit="1000"),)),
-        Case("W1", "create", (TABLE,), "POST", CREATE, 201),
-        Case("W2", "patch", records, "PATCH", PATCH),
+        Case("R1", "one record", record_paths),
+        Case("R2", "list of 20, all columns", tuple(list_path(query=query) for query in queries)),
+        Case("R3", "list of 20, 3 of 5 dot-walked", tuple(list_path(query=query, fields=FIELDS) for query in queries)),
+        Case("R4", "list of 1,000", (list_path(limit="1000"),)),
+        Case("W1", "create", (TABLE,), "POST", CREATE_BODY, 201),
+        Case("W2", "patch", record_paths, "PATCH", PATCH_BODY),
     ]
 
 
-def floor() -> Case:
+def floor_case() -> Case:
     return Case("S1", "SELECT 1, bare WSGI", ("/",))
 
 
-def idiomatic(tasks: Sequence[str]) -> list[Case]:
-    """The same through DRF."""
-    result = tuple(f"{VIEWSET}?{filter}&ordering=-opened_at" for filter in DRF_FILTERS)
-    records = tuple(f"{VIEWSET}{sys_id}/" for sys_id in tasks)
+def drf_cases(tasks: Sequence[str]) -> list[Case]:
+    """The same cases through DRF."""
+    list_paths = tuple(f"{VIEWSET}?{filter}&ordering=-opened_at" for filter in DRF_FILTERS)
+    record_paths = tuple(f"{VIEWSET}{task}/" for task in tasks)
     return [
-        Case("R1", "one record", records),
-        Case("R2", "list of 20, all columns", result),
-        Case("R3", "list of 20, 3 of 5 walked", tuple(f"{filter}&short=1" for filter in result)),
+        Case("R1", "one record", record_paths),
+        Case("R2", "list of 20, all columns", list_paths),
+        Case("R3", "list of 20, 3 of 5 dot-walked", tuple(f"{filter}&short=1" for filter in list_paths)),
         Case("R4", "list of 1,000", (f"{VIEWSET}?limit=1000",)),
-        Case("W1", "create", (VIEWSET,), "POST", CREATE, 201),
-        Case("W2", "patch", records, "PATCH", PATCH),
+        Case("W1", "create", (VIEWSET,), "POST", CREATE_BODY, 201),
+        Case("W2", "patch", record_paths, "PATCH", PATCH_BODY),
     ]

@@ -6,14 +6,14 @@ from typing import Any
 
 import psycopg
 
-BODY = b'{"status":"OK"}'
-HEADERS = [("Content-Type", "application/json"), ("Content-Length", str(len(BODY)))]
-of_thread = threading.local()
+RESPONSE_BODY = b'{"status":"OK"}'
+RESPONSE_HEADERS = [("Content-Type", "application/json"), ("Content-Length", str(len(RESPONSE_BODY)))]
+thread_state = threading.local()
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    if not hasattr(of_thread, "connection"):
-        of_thread.connection = psycopg.connect(autocommit=True)  # where to: PGHOST and others
-    of_thread.connection.execute("SELECT 1").fetchone()
-    start_response("200 OK", HEADERS)
-    return [BODY]
+    if not hasattr(thread_state, "connection"):
+        thread_state.connection = psycopg.connect(autocommit=True)  # the server is in PGHOST
+    thread_state.connection.execute("SELECT 1").fetchone()
+    start_response("200 OK", RESPONSE_HEADERS)
+    return [RESPONSE_BODY]

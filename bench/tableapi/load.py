@@ -1,4 +1,4 @@
-"""The clients of a slice, in a process whose CPU is not counted: each sends again as soon as it has its response."""
+"""The clients of a slice: each sends its next request as soon as it has the response. Their CPU is not counted."""
 
 import itertools
 import selectors
@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-CHUNK = 1 << 20
-# Stands in a body where each request must say something new.
-COUNTER = b"@@@@@@@@@@"
-counter = itertools.count(int(time.time()))
+RECEIVE_BYTES = 1 << 20
+# The part of a body that differs in each request.
+COUNTER_PLACEHOLDER = b"@@@@@@@@@@"
+request_numbers = itertools.count(int(time.time()))
 
 
 @dataclass(frozen=True)
-class Job:
-    """What the clients do: these requests, in turn."""
+class LoadJob:
+    """The requests that the clients send in turn."""
 
     port: int
     requests: Sequence[bytes]
@@ -29,70 +29,70 @@ class Job:
 class LoadResult:
     requests: int
     seconds: float
-    median_ms: float  # from a request to its answer, as its client sees it
+    median_ms: float  # from sending a request to the end of its response
 
 
 class Client:
-    """One connection that is kept."""
+    """One persistent connection."""
 
-    def __init__(self, job: Job, number: int) -> None:
+    def __init__(self, job: LoadJob, number: int) -> None:
         self.job = job
-        # Each begins elsewhere, so that two clients do not wait for one record.
+        # Clients start at different requests, so that they do not wait for the same record.
         self.requests = itertools.islice(itertools.cycle(job.requests), number * len(job.requests) // job.clients, None)
         self.socket = socket.create_connection(("127.0.0.1", job.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.head = b""
-        self.left = -1
-        self.started = 0.0
+        self.bytes_left = -1
+        self.started_at = 0.0
 
     def send(self) -> None:
-        self.head, self.left = b"", -1
-        self.started = time.perf_counter()
-        self.socket.sendall(next(self.requests).replace(COUNTER, b"%010d" % next(counter)))
+        self.head, self.bytes_left = b"", -1
+        self.started_at = time.perf_counter()
+        self.socket.sendall(next(self.requests).replace(COUNTER_PLACEHOLDER, b"%010d" % next(request_numbers)))
 
-    def has_answer(self) -> bool:
-        """Take in what has come; whether it is all of the answer."""
-        data = self.socket.recv(CHUNK)
+    def receive_part(self) -> bool:
+        """Receives a part of the response; returns whether the response is complete."""
+        data = self.socket.recv(RECEIVE_BYTES)
         if not data:
             raise RuntimeError("the server closed a connection")
-        if self.left >= 0:
-            self.left -= len(data)
+        if self.bytes_left >= 0:
+            self.bytes_left -= len(data)
         else:
             self.head += data
-            self._begin()
-        return self.left == 0
+            self._parse_head()
+        return self.bytes_left == 0
 
-    def _begin(self) -> None:
-        head, end, rest = self.head.partition(b"\r\n\r\n")
+    def _parse_head(self) -> None:
+        head, end, body_start = self.head.partition(b"\r\n\r\n")
         if not end:
             return
         if int(head[9:12]) != self.job.status:
-            raise RuntimeError(f"answered: {self.head[:1000]!r}")
+            raise RuntimeError(f"unexpected response: {self.head[:1000]!r}")
         length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-        self.left = int(length.partition(b":")[2]) - len(rest)
+        self.bytes_left = int(length.partition(b":")[2]) - len(body_start)
 
 
-def run(job: Job) -> LoadResult:
-    """Ask for as long as the job says; what is under way then is waited for and counted."""
+def run_load(job: LoadJob) -> LoadResult:
+    """Sends requests for the duration of the job; the last responses are waited for and counted."""
     clients = [Client(job, number) for number in range(job.clients)]
-    durations: list[float] = []
-    waiting = len(clients)
+    durations_s: list[float] = []
+    waiting_count = len(clients)
     with selectors.DefaultSelector() as selector:
         for client in clients:
             selector.register(client.socket, selectors.EVENT_READ, client)
-        started = time.perf_counter()
+        started_at = time.perf_counter()
         for client in clients:
             client.send()
-        while waiting:
+        while waiting_count:
             for key, _ in selector.select():
-                if not key.data.has_answer():
+                if not key.data.receive_part():
                     continue
-                durations.append(time.perf_counter() - key.data.started)
-                if time.perf_counter() - started < job.seconds:
+                durations_s.append(time.perf_counter() - key.data.started_at)
+                if time.perf_counter() - started_at < job.seconds:
                     key.data.send()
                 else:
-                    waiting -= 1
-        finished = time.perf_counter()
+                    waiting_count -= 1
+        finished_at = time.perf_counter()
     for client in clients:
         client.socket.close()
-    return LoadResult(len(durations), finished - started, 1000 * median(durations))
+    return LoadResult(len(durations_s), finished_at - started_at, 1000 * median(durations_s))

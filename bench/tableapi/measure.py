@@ -6,27 +6,27 @@ from statistics import median
 
 from bench.tableapi import load
 from bench.tableapi.cases import Case
-from bench.tableapi.product import COUNTED, Product
+from bench.tableapi.product import MEASURED_PARTS, Product
 
 WARM_UP_S = 2.0
 
 
 @dataclass(frozen=True)
 class Contender:
-    """One case as it is asked of one product."""
+    """One case on one product."""
 
     product: Product
     case: Case
-    way: str = ""  # where one product is asked in two ways
+    label: str = ""  # for two cases on the same product
 
     @property
     def name(self) -> str:
-        return self.way or self.product.name
+        return self.label or self.product.name
 
-    def slice(self, clients: int, seconds: float) -> "Measurement":
+    def measure_slice(self, clients: int, seconds: float) -> "Measurement":
         requests = self.case.requests(self.product.port, self.product.key)
         before = self.product.cpu_s()
-        result = load.run(load.Job(self.product.port, requests, self.case.status, clients, seconds))
+        result = load.run_load(load.LoadJob(self.product.port, requests, self.case.status, clients, seconds))
         cpu_s = self.product.cpu_s()
         cpu_s.subtract(before)
         return Measurement(result.requests, result.seconds, cpu_s, result.median_ms)
@@ -34,27 +34,27 @@ class Contender:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was answered in a slice, or in several, and the seconds of CPU by part of the product."""
+    """The responses of one or more slices, and the CPU seconds of each part of the product."""
 
     requests: int
     seconds: float
     cpu_s: Counter[str]
     median_ms: float
 
-    def ms(self, *parts: str) -> float:
+    def ms_per_request(self, *parts: str) -> float:
         """Milliseconds of CPU for one request."""
         return 1000 * sum(self.cpu_s[part] for part in parts) / self.requests
 
     @property
     def cpu_ms(self) -> float:
-        return self.ms(*COUNTED)
+        return self.ms_per_request(*MEASURED_PARTS)
 
     @property
-    def rest_ms(self) -> float:
-        return self.ms(*(part for part in self.cpu_s if part not in COUNTED))
+    def other_ms(self) -> float:
+        return self.ms_per_request(*(part for part in self.cpu_s if part not in MEASURED_PARTS))
 
 
-def total(slices: list[Measurement]) -> Measurement:
+def add_slices(slices: list[Measurement]) -> Measurement:
     cpu_s: Counter[str] = Counter()
     for slice_ in slices:
         cpu_s.update(slice_.cpu_s)
@@ -64,23 +64,26 @@ def total(slices: list[Measurement]) -> Measurement:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One run of two ways, each as its slices."""
+    """The slices of two contenders in one run."""
 
-    first: list[Measurement]
-    second: list[Measurement]
+    first_slices: list[Measurement]
+    second_slices: list[Measurement]
 
     @property
     def ratio(self) -> float:
-        """Of the medians: something else on the machine makes single slices dear."""
-        return median(slice_.cpu_ms for slice_ in self.first) / median(slice_.cpu_ms for slice_ in self.second)
+        """The ratio of the medians, because other load on the machine makes single slices expensive."""
+        first_ms, second_ms = (
+            median(slice_.cpu_ms for slice_ in slices) for slices in (self.first_slices, self.second_slices)
+        )
+        return first_ms / second_ms
 
 
 def compare(first: Contender, second: Contender, *, clients: int, seconds: float, slices: int) -> Comparison:
-    """Warm both up, then A B, B A, A B …: neither always comes after the other."""
-    slices_of: dict[Contender, list[Measurement]] = {first: [], second: []}
-    for contender in slices_of:
-        contender.slice(clients, WARM_UP_S)
+    """Warms both up, then measures A B, B A, A B …, so that neither always comes second."""
+    slices_by_contender: dict[Contender, list[Measurement]] = {first: [], second: []}
+    for contender in slices_by_contender:
+        contender.measure_slice(clients, WARM_UP_S)
     for number in range(slices):
         for contender in (first, second) if number % 2 == 0 else (second, first):
-            slices_of[contender].append(contender.slice(clients, seconds))
-    return Comparison(slices_of[first], slices_of[second])
+            slices_by_contender[contender].append(contender.measure_slice(clients, seconds))
+    return Comparison(slices_by_contender[first], slices_by_contender[second])

@@ -25,24 +25,24 @@ from config.env import ROOT
 from config.runtime.embedded_servers import DATABASE
 from tests.config.stack import free_port
 
-STARTED_WITHIN_S = 600.0
-# What answers requests; the relay of the log lines is a thread of the supervisor.
-COUNTED = ("web", "postgres", "supervisor")
-THREADS = 4  # of a web process; `system.http.gateway` cannot be imported without settings
+START_TIMEOUT_S = 600.0
+# The parts that work on responses; a thread of the supervisor relays the log lines.
+MEASURED_PARTS = ("web", "postgres", "supervisor")
+WEB_THREADS = 4  # in a web process, as in `system.http.gateway`, which cannot be imported without settings
 
 
 class Product:
-    """One running `./run`, with a data folder and port of its own."""
+    """One running `./run` with its own data folder and port."""
 
-    def __init__(self, name: str, code: Path, data: Path, **more: str) -> None:
+    def __init__(self, name: str, code: Path, data: Path, **settings: str) -> None:
         self.name, self.code, self.data = name, code, data
         self.port = free_port()
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("SVC_", "DJANGO_"))}
+        inherited_env = {key: value for key, value in os.environ.items() if not key.startswith(("SVC_", "DJANGO_"))}
         for key in ("DATABASE_URL", "DATABASE_REPLICA_URL", "REDIS_URL", "VIRTUAL_ENV"):
-            inherited.pop(key, None)
-        # As in production: the form of log lines and the checks of development cost differently.
+            inherited_env.pop(key, None)
+        # Production settings, because log lines and checks of the development mode have other costs.
         self.env = {
-            **inherited,
+            **inherited_env,
             "SVC_ENV": "production",
             "SVC_ALLOW_EMBEDDED": "1",
             "SVC_DEMO": "1",
@@ -52,10 +52,10 @@ class Product:
             "SVC_WEB_PROCESSES": "1",
             "ALLOWED_HOSTS": "127.0.0.1",
             "DEBUG": "0",
-            "PYTHONHASHSEED": "0",  # the layout of dictionaries costs some per cent, by chance
+            "PYTHONHASHSEED": "0",  # random dictionary layouts differ by some per cent
             "SECRET_KEY": Fernet.generate_key().decode(),
             "SVC_SECRET_KEYS": Fernet.generate_key().decode(),
-            **more,
+            **settings,
         }
         self.log = data.with_suffix(".log")
         self.process: subprocess.Popen[bytes] | None = None
@@ -71,8 +71,8 @@ class Product:
             self.process = subprocess.Popen(
                 self.command, cwd=self.code, env=self.env, stdout=log, stderr=log, start_new_session=True
             )
-        until = time.monotonic() + STARTED_WITHIN_S
-        while time.monotonic() < until and self.process.poll() is None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline and self.process.poll() is None:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5):
                     return
@@ -86,75 +86,76 @@ class Product:
             try:
                 self.process.wait(60)
             except subprocess.TimeoutExpired:
-                self.process.kill()  # its reaper ends what it started
+                self.process.kill()  # its reaper ends the child processes
 
     def restart(self) -> None:
         self.stop()
         self.start()
 
-    def manage(self, *words: str) -> str:
-        command = [str(self.code / "run"), "manage", *words]
+    def manage(self, *args: str) -> str:
+        command = [str(self.code / "run"), "manage", *args]
         result = subprocess.run(command, cwd=self.code, env=self.env, capture_output=True, text=True)
         if result.returncode != 0:
-            raise SystemExit(f"{self.name}: manage {words[0]} failed: {result.stderr[-2000:]}")
+            raise SystemExit(f"{self.name}: manage {args[0]} failed: {result.stderr[-2000:]}")
         return result.stdout.strip()
 
-    def socket(self) -> str:
-        """The folder of the database's socket."""
+    def socket_folder(self) -> str:
+        """The folder that contains the database socket."""
         (pid_file,) = self.data.rglob("postmaster.pid")
         return pid_file.read_text().splitlines()[4]
 
     @contextmanager
     def database(self) -> Iterator["psycopg.Connection[Any]"]:
-        with psycopg.connect(host=self.socket(), dbname=DATABASE, user=DATABASE, autocommit=True) as connection:
+        with psycopg.connect(host=self.socket_folder(), dbname=DATABASE, user=DATABASE, autocommit=True) as connection:
             yield connection
 
-    def fill(self, rows: int) -> None:
-        """Make the records and the caller's key; then start again, so that nothing is remembered from before."""
-        started = time.monotonic()
+    def fill_database(self, rows: int) -> None:
+        """Creates the records and the caller's key, then restarts, so that caches are empty."""
+        started_at = time.monotonic()
         with self.database() as connection:
             indexes = seed.wait_for_indexes(connection)
-            filling_started = time.monotonic()
-            seed.records(connection, rows)
-            self.tasks = seed.sample(connection)
-        self.key = self.manage("key", seed.CALLER, "bench").rpartition("\n")[2]
+            fill_started_at = time.monotonic()
+            seed.create_records(connection, rows)
+            self.tasks = seed.sample_task_ids(connection)
+        self.key = self.manage("key", seed.CALLER_LOGIN, "bench").rpartition("\n")[2]
         self.restart()
         with self.database() as connection:
             if seed.wait_for_indexes(connection, quiet_s=5) != indexes:
-                raise SystemExit(f"{self.name}: the indexes of the tasks changed after the records were made")
-        summary = f"{rows:,} tasks, {indexes} indexes made in {time.monotonic() - filling_started:.0f} s"
-        print(f"{self.name}: {summary}, ready after {time.monotonic() - started:.0f} s", flush=True)
+                raise SystemExit(f"{self.name}: the indexes of the tasks changed after the records were created")
+        summary = f"{rows:,} tasks, {indexes} indexes created in {time.monotonic() - fill_started_at:.0f} s"
+        print(f"{self.name}: {summary}, ready after {time.monotonic() - started_at:.0f} s", flush=True)
 
     def call(self, method: str, path: str, body: str = "") -> Any:
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         url = f"http://127.0.0.1:{self.port}{path}"
         request = urllib.request.Request(url, body.encode() or None, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                text = answer.read().decode()
+            with urllib.request.urlopen(request, timeout=60) as response:
+                text = response.read().decode()
         except urllib.error.HTTPError as error:
             with error:
-                raise SystemExit(f"{self.name}: {method} {path} answered {error.code} {error.read()[:500]!r}") from None
+                raise SystemExit(f"{self.name}: {method} {path} returned {error.code} {error.read()[:500]!r}") from None
         return json.loads(text.replace(f"127.0.0.1:{self.port}", "host"))
 
     def cpu_s(self) -> Counter[str]:
-        """By part; a process that has ended is in what its parent inherited."""
+        """CPU seconds by part. The times of ended processes are included in those of their parents."""
         assert self.process
-        main = psutil.Process(self.process.pid)
+        supervisor = psutil.Process(self.process.pid)
         while True:
-            times = main.cpu_times()
-            counts = Counter({"supervisor": times.user + times.system})
+            cpu_times = supervisor.cpu_times()
+            counts = Counter({"supervisor": cpu_times.user + cpu_times.system})
             try:
-                for child in main.children():
-                    tree = [child, *child.children(recursive=True)]
-                    counts[part_of(" ".join(child.cmdline()))] += sum(sum(each.cpu_times()[:4]) for each in tree)
+                for child in supervisor.children():
+                    processes = [child, *child.children(recursive=True)]
+                    part = part_name(" ".join(child.cmdline()))
+                    counts[part] += sum(sum(process.cpu_times()[:4]) for process in processes)
             except psutil.NoSuchProcess:
-                continue  # it ended while it was looked at
+                continue  # a process ended in between
             return counts
 
 
-class Floor(Product):
-    """`bench.tableapi.floor` in the same web server with as many threads, on the database of a product."""
+class FloorServer(Product):
+    """`bench.tableapi.floor` in the same web server, with the same threads and the database of a product."""
 
     def __init__(self, product: Product) -> None:
         super().__init__("floor", ROOT, product.data)
@@ -164,36 +165,37 @@ class Floor(Product):
     def command(self) -> list[str]:
         return [
             sys.executable, "-m", "granian", "--interface", "wsgi", "--runtime-mode", "mt", "--http", "1", "--no-ws",
-            "--port", str(self.port), "--workers", "1", "--blocking-threads", str(THREADS), "--log-level", "warning",
+            "--port", str(self.port), "--workers", "1", "--blocking-threads", str(WEB_THREADS),
+            "--log-level", "warning",
             "bench.tableapi.floor:application",
         ]  # fmt: skip
 
     def start(self) -> None:
-        self.env |= {"PGHOST": self.product.socket(), "PGDATABASE": DATABASE, "PGUSER": DATABASE}
+        self.env |= {"PGHOST": self.product.socket_folder(), "PGDATABASE": DATABASE, "PGUSER": DATABASE}
         super().start()
 
     def cpu_s(self) -> Counter[str]:
         assert self.process
-        main = psutil.Process(self.process.pid)
-        tree = [main, *main.children(recursive=True)]
-        web = sum(sum(each.cpu_times()[:4]) for each in tree)
-        return Counter({"web": web, "postgres": self.product.cpu_s()["postgres"]})
+        server = psutil.Process(self.process.pid)
+        processes = [server, *server.children(recursive=True)]
+        web_cpu_s = sum(sum(process.cpu_times()[:4]) for process in processes)
+        return Counter({"web": web_cpu_s, "postgres": self.product.cpu_s()["postgres"]})
 
 
 def check_out(commit: str, target: Path) -> str:
-    """Unpack the files of the commit; returns its short name. Unlike a worktree this leaves no entry in .git behind."""
+    """Extracts the files of a commit and returns its short name. Unlike a worktree, this leaves no entry in .git."""
     name = subprocess.run(
         ["git", "rev-parse", "--short", "--verify", f"{commit}^{{commit}}"], cwd=ROOT, capture_output=True, text=True
     ).stdout.strip()
     if not name:
         raise SystemExit(f"there is no commit {commit} here")
-    packed = subprocess.run(["git", "archive", "--format=tar", name], cwd=ROOT, stdout=subprocess.PIPE, check=True)
-    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+    git_archive = subprocess.run(["git", "archive", "--format=tar", name], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    with tarfile.open(fileobj=io.BytesIO(git_archive.stdout)) as archive:
         archive.extractall(target, filter="data")
     return name
 
 
-def part_of(command: str) -> str:
+def part_name(command: str) -> str:
     for word, name in (
         ("web_server", "web"),
         (" worker ", "worker"),

@@ -14,17 +14,17 @@ from typing import Any
 
 from bench.tableapi import cases, load, seed
 from bench.tableapi.cases import Case
-from bench.tableapi.measure import Comparison, Contender, Measurement, compare, total
-from bench.tableapi.product import Floor, Product, check_out
+from bench.tableapi.measure import Comparison, Contender, Measurement, add_slices, compare
+from bench.tableapi.product import FloorServer, Product, check_out
 from config.env import ROOT
 
 SETTINGS_WITH_DRF = "bench.tableapi.project.settings"
-# Ids that each installation makes for itself.
-OWN_IDS = {"sys_db_table_id"}
+# Columns whose ids differ between installations.
+INSTALLATION_IDS = {"sys_db_table_id"}
 Pair = tuple[Contender, Contender]
 
 
-def options(words: list[str]) -> argparse.Namespace:
+def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench tableapi", description=__doc__)
     parser.add_argument("--against", metavar="COMMIT", help="compare with this commit instead of with DRF")
     parser.add_argument("--rows", type=int, default=1_000_000, help="task records (default %(default)s)")
@@ -32,11 +32,11 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=3, help="the ratio is their median (default %(default)s)")
     parser.add_argument("--slices", type=int, default=8, help="of each product in a run (default %(default)s)")
     parser.add_argument("--seconds", type=float, default=1.0, help="length of a slice (default %(default)s)")
-    return parser.parse_args(words)
+    return parser.parse_args(argv)
 
 
 @contextmanager
-def running(*products: Product) -> Iterator[None]:
+def running_products(*products: Product) -> Iterator[None]:
     try:
         for product in products:
             product.start()
@@ -46,69 +46,69 @@ def running(*products: Product) -> Iterator[None]:
             product.stop()
 
 
-def pairs_with_commit(present: Product, earlier: Product) -> list[Pair]:
-    if present.tasks != earlier.tasks:
-        raise SystemExit("the two products hold different records")
-    all_cases = cases.requests(present.tasks)
-    for case in all_cases:
-        check_case(case, present, earlier)
-    return [(Contender(present, case), Contender(earlier, case)) for case in all_cases]
+def pairs_with_commit(current: Product, baseline: Product) -> list[Pair]:
+    if current.tasks != baseline.tasks:
+        raise SystemExit("the two products have different records")
+    table_api_cases = cases.table_api_cases(current.tasks)
+    for case in table_api_cases:
+        check_case(case, current, baseline)
+    return [(Contender(current, case), Contender(baseline, case)) for case in table_api_cases]
 
 
-def check_case(case: Case, present: Product, earlier: Product) -> None:
-    """The same rows in the same order, and equal values: figures of different answers say nothing."""
+def check_case(case: Case, current: Product, baseline: Product) -> None:
+    """Requires the same rows in the same order. Times of different responses cannot be compared."""
     for path in case.paths[:50]:
-        body = case.body.replace(load.COUNTER.decode(), "first")
-        ours, theirs = (product.call(case.method, path, body)["data"] for product in (present, earlier))
+        body = case.body.replace(load.COUNTER_PLACEHOLDER.decode(), "first")
+        rows, baseline_rows = (product.call(case.method, path, body)["data"] for product in (current, baseline))
         if case.method != "GET":
-            check_write(case, ours, present)
-            check_write(case, theirs, earlier)
-        elif [row.get("sys_id", row.get("number")) for row in ours] != [
-            row.get("sys_id", row.get("number")) for row in theirs
+            check_write(case, rows, current)
+            check_write(case, baseline_rows, baseline)
+        elif [row.get("sys_id", row.get("number")) for row in rows] != [
+            row.get("sys_id", row.get("number")) for row in baseline_rows
         ]:
-            raise SystemExit(f"{case.name}: {path} answers other records than before")
-        elif columns := differing_columns(ours, theirs):
-            print(f"note: {case.name} answers differ in {', '.join(sorted(columns))}", flush=True)
+            raise SystemExit(f"{case.name}: {path} returns other records than before")
+        elif columns := differing_columns(rows, baseline_rows):
+            print(f"note: {case.name} responses differ in {', '.join(sorted(columns))}", flush=True)
             return
 
 
-def differing_columns(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> set[str]:
+def differing_columns(rows: Sequence[dict[str, Any]], baseline_rows: Sequence[dict[str, Any]]) -> set[str]:
     """
     >>> sorted(differing_columns([{"a": 1, "b": 2}], [{"a": 1, "b": 3, "c": 4}]))
     ['b', 'c']
     """
     return {
         name
-        for one, other in zip(ours, theirs, strict=True)
-        for name in (one.keys() | other.keys()) - OWN_IDS
-        if one.get(name) != other.get(name) or (name in one) != (name in other)
+        for row, baseline_row in zip(rows, baseline_rows, strict=True)
+        for name in (row.keys() | baseline_row.keys()) - INSTALLATION_IDS
+        if row.get(name) != baseline_row.get(name) or (name in row) != (name in baseline_row)
     }
 
 
 def check_write(case: Case, data: Sequence[dict[str, Any]], product: Product) -> None:
-    """What is read afterwards is what was sent."""
-    (stored,) = product.call("GET", f"{cases.TABLE}/{data[0]['sys_id']}")["data"]
-    if cases.CHECKED[case.name].items() - {name: str(value) for name, value in stored.items()}.items():
-        raise SystemExit(f"{product.name}: {case.name} did not store what was sent: {stored}")
+    """Requires that the record contains what was sent."""
+    (stored_record,) = product.call("GET", f"{cases.TABLE}/{data[0]['sys_id']}")["data"]
+    if cases.EXPECTED_VALUES[case.name].items() - {name: str(value) for name, value in stored_record.items()}.items():
+        raise SystemExit(f"{product.name}: {case.name} did not store what was sent: {stored_record}")
 
 
-def pairs_with_drf(product: Product, floor: Product) -> list[Pair]:
-    own = {case.name: case for case in cases.requests(product.tasks)}
-    pairs = [(own[case.name], case) for case in cases.idiomatic(product.tasks)]
-    for ours, theirs in pairs:
-        if ours.name in ("R1", "R2", "R4"):  # R3 has other names of walked fields
-            compared = product.call("GET", theirs.paths[0])
-            if compared.get("results", [compared]) != product.call("GET", ours.paths[0])["data"]:
-                raise SystemExit(f"the Table API and DRF answer {ours.name} differently")
-    of_drf = [(Contender(product, ours), Contender(product, theirs, "DRF")) for ours, theirs in pairs]
-    return [*of_drf, (Contender(product, own["R1"]), Contender(floor, cases.floor()))]
+def pairs_with_drf(product: Product, floor_server: Product) -> list[Pair]:
+    cases_by_name = {case.name: case for case in cases.table_api_cases(product.tasks)}
+    pairs = [(cases_by_name[case.name], case) for case in cases.drf_cases(product.tasks)]
+    for case, drf_case in pairs:
+        if case.name in ("R1", "R2", "R4"):  # R3 has other names of dot-walked fields
+            drf_response = product.call("GET", drf_case.paths[0])
+            if drf_response.get("results", [drf_response]) != product.call("GET", case.paths[0])["data"]:
+                raise SystemExit(f"the Table API and DRF respond differently to {case.name}")
+    drf_pairs = [(Contender(product, case), Contender(product, drf_case, "DRF")) for case, drf_case in pairs]
+    return [*drf_pairs, (Contender(product, cases_by_name["R1"]), Contender(floor_server, cases.floor_case()))]
 
 
-def measure(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[Pair, list[Comparison]]:
-    """Each run has fresh processes: two of the same code can differ by some per cent as long as they live. A product
+def measure_pairs(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[Pair, list[Comparison]]:
+    """Each run has new processes, because two processes of the same code can differ by some per cent. A product
     starts before the floor, which uses its database."""
     results = defaultdict(list)
-    products = {way.product.name: way.product for pair in pairs for way in pair}
+    products = {contender.product.name: contender.product for pair in pairs for contender in pair}
     for number in range(arguments.runs):
         print(f"run {number + 1} of {arguments.runs}", flush=True)
         for product in products.values():
@@ -124,42 +124,47 @@ def measure(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[Pair, 
 
 def report(results: dict[Pair, list[Comparison]]) -> None:
     """Milliseconds of CPU for one request by part, and the ratio in each run."""
-    head = f"{'web':>8}{'database':>9}{'log':>7}{'CPU ms':>8}{'others':>8}{'req/s':>8}{'p50 ms':>8}"
-    print(f"\n{'':<33}{'':<12}{head}")
-    for (first, second), runs in results.items():
-        print(line(first, total([result for run in runs for result in run.first])))
-        print(line(second, total([result for run in runs for result in run.second])))
-    print("\nCPU of web, database and log relay, present / other; median of the runs")
+    header = f"{'web':>8}{'database':>9}{'log':>7}{'CPU ms':>8}{'others':>8}{'req/s':>8}{'p50 ms':>8}"
+    print(f"\n{'':<33}{'':<12}{header}")
+    for (contender, other_contender), runs in results.items():
+        print(table_row(contender, add_slices([result for run in runs for result in run.first_slices])))
+        print(table_row(other_contender, add_slices([result for run in runs for result in run.second_slices])))
+    print("\nCPU of web, database and log relay, current / other; median of the runs")
     for (_, other), runs in results.items():
         result = " ".join(f"{run.ratio:.3f}" for run in runs)
-        print(f"{other.case.name} {other.case.what:<32}{median(run.ratio for run in runs):7.3f}   ({result})")
+        print(f"{other.case.name} {other.case.description:<32}{median(run.ratio for run in runs):7.3f}   ({result})")
 
 
-def line(contender: Contender, spent: Measurement) -> str:
+def table_row(contender: Contender, measurement: Measurement) -> str:
     case = contender.case
-    parts = f"{spent.ms('web'):8.3f}{spent.ms('postgres'):9.3f}{spent.ms('supervisor'):7.3f}{spent.cpu_ms:8.3f}"
-    rest = f"{spent.rest_ms:8.3f}{spent.requests / spent.seconds:8,.0f}{spent.median_ms:8.1f}"
-    return f"{f'{case.name} {case.what}':<33}{contender.name[:11]:<12}{parts}{rest}"
+    web_ms, postgres_ms, log_ms = map(measurement.ms_per_request, ("web", "postgres", "supervisor"))
+    requests_per_s = measurement.requests / measurement.seconds
+    cpu_columns = f"{web_ms:8.3f}{postgres_ms:9.3f}{log_ms:7.3f}{measurement.cpu_ms:8.3f}"
+    other_columns = f"{measurement.other_ms:8.3f}{requests_per_s:8,.0f}{measurement.median_ms:8.1f}"
+    return f"{f'{case.name} {case.description}':<33}{contender.name[:11]:<12}{cpu_columns}{other_columns}"
 
 
-def main(words: list[str]) -> None:
-    arguments = options(words)
-    # The products run in sessions of their own and must end with this, also when it is terminated.
+def main(argv: list[str]) -> None:
+    arguments = parse_arguments(argv)
+    # The products run in their own sessions, and must end with this process even if it is terminated.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as scratch:
-        root = Path(scratch)
+    with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as scratch_folder:
+        folder = Path(scratch_folder)
         if arguments.against:
-            name = check_out(arguments.against, root / "code")
-            products = [Product("present", ROOT, root / "present"), Product(name, root / "code", root / "earlier")]
+            name = check_out(arguments.against, folder / "code")
+            products = [
+                Product("current", ROOT, folder / "current"),
+                Product(name, folder / "code", folder / "baseline"),
+            ]
         else:
-            products = [Product("present", ROOT, root / "present", DJANGO_SETTINGS_MODULE=SETTINGS_WITH_DRF)]
-        with running(*products):
+            products = [Product("current", ROOT, folder / "current", DJANGO_SETTINGS_MODULE=SETTINGS_WITH_DRF)]
+        with running_products(*products):
             with ThreadPoolExecutor() as pool:
-                list(pool.map(lambda product: product.fill(arguments.rows), products))
-            print(f"{arguments.rows:,} tasks, {arguments.clients} clients, caller {seed.CALLER}", flush=True)
+                list(pool.map(lambda product: product.fill_database(arguments.rows), products))
+            print(f"{arguments.rows:,} tasks, {arguments.clients} clients, caller {seed.CALLER_LOGIN}", flush=True)
             if arguments.against:
-                report(measure(pairs_with_commit(*products), arguments))
+                report(measure_pairs(pairs_with_commit(*products), arguments))
                 return
-            floor = Floor(products[0])
-            with running(floor):
-                report(measure(pairs_with_drf(products[0], floor), arguments))
+            floor_server = FloorServer(products[0])
+            with running_products(floor_server):
+                report(measure_pairs(pairs_with_drf(products[0], floor_server), arguments))

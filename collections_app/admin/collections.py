@@ -50,7 +50,7 @@ def collections_with_role(role: Role) -> Iterator[str]:
 class CollectionAdmin(TrackedAdmin):
     """Collections that the user can read. Only their managers can change them."""
 
-    holds = (
+    empty_list_text = (
         "A collection holds documents that are searched together. The list shows the collections that you can search."
     )
 
@@ -211,7 +211,7 @@ class CollectionAdmin(TrackedAdmin):
             # While another space is being filled, this cancels the re-embedding.
             "is_current": target == collection.space and collection.next_space is None,
             "counts": counts.count_by_collection([collection.pk])[collection.pk],
-            "back": change_url,
+            "back_url": change_url,
         }
         return TemplateResponse(request, "admin/collections_app/collection/reembed.html", context)
 

@@ -71,7 +71,7 @@ def newest_version_column(description: str, value: Callable[[Version], Any], def
 class DocumentAdmin(ReadOnlyAdmin):
     """Documents of collections that the user can read, without their text."""
 
-    holds = "Documents of the collections that you can search. To add or change one, open its collection."
+    empty_list_text = "Documents of the collections that you can search. To add or change one, open its collection."
 
     list_display = ("display_title", "collection", "state", "chunks", "loaded_at", "error")
     list_filter = [DocumentStateFilter, CollectionFilter]

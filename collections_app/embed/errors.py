@@ -7,7 +7,7 @@
 The messages are our own, because those of a provider can contain its key or a text.
 """
 
-from system.errors import Invalid, Unavailable
+from system.errors import InvalidInput, Unavailable
 
 
 class EmbeddingUnavailable(Unavailable):
@@ -24,7 +24,7 @@ class EmbeddingMisconfigured(EmbeddingUnavailable):
     code = "embedding_misconfigured"
 
 
-class EmbeddingRefused(Invalid):
+class EmbeddingRefused(InvalidInput):
     """The provider refused the texts, or its response is invalid; `code` names the reason."""
 
     OF_THE_TEXTS = "provider_refused"

@@ -52,9 +52,9 @@ def load_wordllama() -> Encode:
     is_converted = numpy.zeros(len(matrix), dtype=bool)
 
     def encode(texts: list[str]) -> Any:
-        encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
-        tokens = numpy.array([each.ids for each in encoded], dtype=numpy.int32)
-        mask = numpy.array([each.attention_mask for each in encoded], dtype=numpy.float32)[..., numpy.newaxis]
+        encodings = tokenizer.encode_batch(texts, add_special_tokens=False)
+        tokens = numpy.array([encoding.ids for encoding in encodings], dtype=numpy.int32)
+        mask = numpy.array([encoding.attention_mask for encoding in encodings], dtype=numpy.float32)[..., numpy.newaxis]
         new = tokens[~is_converted[tokens]]
         rows[new] = matrix[new]
         is_converted[new] = True  # after the row, because other threads read it

@@ -32,10 +32,10 @@ def read_response(body: bytes, count: int) -> list[Any]:
     [[1], [2]]
     """
     try:
-        answer = json.loads(body)
+        response = json.loads(body)
     except (ValueError, RecursionError):
         raise EmbeddingUnavailable("The embedding provider's response is not JSON.") from None
-    items = answer.get("data") if isinstance(answer, dict) else None
+    items = response.get("data") if isinstance(response, dict) else None
     if not isinstance(items, list):
         # Some gateways return errors with status 200.
         raise EmbeddingUnavailable("The embedding provider's response contains no vectors.")

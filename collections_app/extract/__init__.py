@@ -58,7 +58,7 @@ def read_plain_text(data: bytes, limits: ExtractionLimits) -> ExtractionResult |
         text.add_verbatim(content)
     except ParserRefused as error:
         raise UnreadableFile(error.code, error.message) from None
-    return child_process.build_result(text.answer(), limits.max_characters)
+    return child_process.build_result(text.result(), limits.max_characters)
 
 
 def configured_limits() -> ExtractionLimits:

@@ -31,14 +31,14 @@ from collections_app.models.collections import lookup_name
 from collections_app.search import metadata_listing
 from collections_app.search.metadata_listing import DEFAULT_LIMIT, MAX_DOCUMENTS, MAX_OFFSET
 from collections_app.search.pipeline import SearchRequest, search
-from system.errors import AccessDenied, Invalid, NotFound
+from system.errors import AccessDenied, InvalidInput, NotFound
 from system.http import django_request
 from system.http.json_view import JsonView
 from system.openapi import BODY_ERRORS, READ_ERRORS, WRITE_ERRORS, describe
 
 DELETE_ERRORS = (*READ_ERRORS, AccessDenied)
 READ_WITH_BODY_ERRORS = (*READ_ERRORS, *BODY_ERRORS)
-LOAD_ERRORS = (*READ_WITH_BODY_ERRORS, *WRITE_ERRORS, Invalid)
+LOAD_ERRORS = (*READ_WITH_BODY_ERRORS, *WRITE_ERRORS, InvalidInput)
 LOAD_PARAMETERS = [OneCollectionParameters, serializers.LoadParameters.as_post_query_parameters()]
 LOAD_RESPONSES = {
     200: OpenApiResponse(LoadedSerializer, "The document already exists."),

@@ -14,7 +14,7 @@ from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Collection, Version
 from collections_app.models.documents import VersionState
 from collections_app.search.pipeline import Hit, SearchResult
-from system.errors import Conflict, Invalid
+from system.errors import Conflict, InvalidInput
 from system.http import django_request
 from system.http.error_responses import own_url
 
@@ -24,7 +24,7 @@ HIT_FIELDS = tuple(name for name in PassageSerializer().get_fields() if name not
 DOCUMENT_PATH = "/api/collections/{collection}/documents/{document}"
 
 
-class ExtractionFailed(Invalid):
+class ExtractionFailed(InvalidInput):
     """The document is stored as `failed`. The response has its id, so that the caller can inspect or delete it."""
 
     code = "extraction_failed"

@@ -116,7 +116,7 @@ class FilterField:
         """The expressions for the field itself, or for the values that `values` gives this alias."""
         return _untyped_expressions(f"{item}.value") if self.kind is FieldKind.ANY else _typed_expressions(self)
 
-    def holds(self, parameters: SqlParameters, test: str, item: str = "item") -> str:
+    def any_value(self, parameters: SqlParameters, test: str, item: str = "item") -> str:
         """True if the test is true for at least one of the values."""
         if self.kind is not FieldKind.ANY:
             return f"({test})"
@@ -127,7 +127,8 @@ class FilterField:
     def not_empty(self, parameters: SqlParameters) -> str:
         if self.kind is not FieldKind.ANY:
             return f"{self.subject().key} IS NOT NULL"
-        return self.holds(parameters, """item.value NOT IN ('null'::jsonb, '""'::jsonb, '{}'::jsonb, '[]'::jsonb)""")
+        test = """item.value NOT IN ('null'::jsonb, '""'::jsonb, '{}'::jsonb, '[]'::jsonb)"""
+        return self.any_value(parameters, test)
 
 
 def _typed_expressions(field: FilterField) -> ValueExpressions:

@@ -70,10 +70,10 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
     def bind(self, reader: ValueReader, sql_type: str) -> str:
         return self.parameters.add(reader(self.condition, self.moment), sql_type)
 
-    def holds(self, test: str) -> str:
+    def any_value(self, test: str) -> str:
         if self.other_field:
-            test = self.other_field.holds(self.parameters, test, "other")
-        return self.field.holds(self.parameters, test)
+            test = self.other_field.any_value(self.parameters, test, "other")
+        return self.field.any_value(self.parameters, test)
 
     def read_text(self, condition: Condition, moment: Moment) -> str:
         value: Any = read(condition)
@@ -97,11 +97,11 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
             return self._one_of_any([self.reader.resolved(operand) for operand in operands])
         values = [self.reader.typed(operand) for operand in operands]
         if self.field.kind is FieldKind.TEXT:
-            return self.holds(self._is_text(values))
+            return self.any_value(self._is_text(values))
         if self.field.kind is FieldKind.INSTANT:
-            return self.holds(self._is_instant(values))
+            return self.any_value(self._is_instant(values))
         sql_type = "numeric" if self.field.kind is FieldKind.INTEGER else "boolean"
-        return self.holds(f"{self.subject.key} = ANY ({self.parameters.add(values, f'{sql_type}[]')})")
+        return self.any_value(f"{self.subject.key} = ANY ({self.parameters.add(values, f'{sql_type}[]')})")
 
     def _is_text(self, texts: list[str]) -> str:
         return f"{self.subject.key} = ANY ({FOLD_ARRAY_SQL.format(self.parameters.add(texts, 'text[]'))})"
@@ -124,19 +124,19 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
         instants = [self.reader.instant(value) for value in values if isinstance(value, datetime)]
         if instants:
             tests.append(self._is_instant(instants))
-        return self.holds(join_conditions(" OR ", tests))
+        return self.any_value(join_conditions(" OR ", tests))
 
     def ordered(self, operator: str) -> str:
         value: Any = read(self.condition)
         resolved = self.reader.resolved(value)
-        return self.holds(self._ordered(operator, resolved, _common_kind(self.field, resolved)))
+        return self.any_value(self._ordered(operator, resolved, _common_kind(self.field, resolved)))
 
     def between(self) -> str:
         value_range: Any = read(self.condition)
         assert isinstance(value_range, Range)
         low, high = self.reader.resolved(value_range.low), self.reader.resolved(value_range.high)
         kind = _common_kind(self.field, low, high)
-        return self.holds(f"({self._ordered('>=', low, kind)} AND {self._ordered('<=', high, kind)})")
+        return self.any_value(f"({self._ordered('>=', low, kind)} AND {self._ordered('<=', high, kind)})")
 
     def _ordered(self, operator: str, value: str | datetime, kind: FieldKind) -> str:
         if kind is FieldKind.INSTANT:
@@ -166,7 +166,7 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
         is_instant = FieldKind.INSTANT in (one.kind, two.kind)
         test = f"{one.second} = {two.second}" if is_instant else f"{one.same} = {two.same}"
         is_empty = [f"({field.not_empty(self.parameters)}) IS NOT TRUE" for field in (self.field, self.other_field)]
-        return join_conditions(" OR ", [" AND ".join(is_empty), self.holds(test)])
+        return join_conditions(" OR ", [" AND ".join(is_empty), self.any_value(test)])
 
 
 def _other_field(column: str, condition: Condition) -> FilterField | None:

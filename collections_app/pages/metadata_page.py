@@ -62,7 +62,7 @@ class MetadataPage(CollectionPage):
     def _show(
         self, collection: Collection, opened: Document, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
-        context |= {"collection": collection, "title": opened.page_title(), "back": self._list_url(collection)}
+        context |= {"collection": collection, "title": opened.page_title(), "back_url": self._list_url(collection)}
         return render(self.request, "collections/metadata.html", context, status=status)
 
 

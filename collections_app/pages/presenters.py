@@ -90,7 +90,7 @@ def hit_context(result: Hit) -> dict[str, Any]:
         "document_id": result.document_id,
         "generation": result.generation,
         "number": result.chunk_index,
-        "place": f"{result.document_id}-{result.chunk_index}",
+        "passage_id": f"{result.document_id}-{result.chunk_index}",
         "title": result.filename or result.doc_id,
         "pages": page_range(result.page, result.page_end),
         "headings": " > ".join(result.heading_path),
@@ -143,7 +143,7 @@ def document_context(document: Document) -> dict[str, Any]:
         "id": document.pk,
         "title": title,
         # A generated id means nothing to people.
-        "name_below": document.doc_id if document.doc_id not in (title, document.pk) else "",
+        "secondary_name": document.doc_id if document.doc_id not in (title, document.pk) else "",
         "state": state,
         "size": version.size if version else 0,
         "pages": version.pages if version else None,

@@ -60,7 +60,7 @@ class NameFilter:
         self.filters = {"name": self.name}
 
     @property
-    def address(self) -> str:
+    def query_prefix(self) -> str:
         """The query string of the filter, to which the page's number is added."""
         query = QueryDict(mutable=True)
         query.update({name: value for name, value in self.filters.items() if value})
@@ -98,7 +98,7 @@ class CollectionListPage(CollectionPage):
             "form": form,
         }
         part = self.requested_part() == "collections"
-        return render(self.request, f"collections/{'rows' if part else 'list'}.html", context, status=status)
+        return render(self.request, f"collections/{'collection_rows' if part else 'list'}.html", context, status=status)
 
 
 class CollectionDetailPage(CollectionPage):
@@ -193,11 +193,11 @@ class PassagePage(CollectionPage):
             "collection": collection,
             "document_id": document,
             "context": context,
-            "place": f"{document}-{number}",
+            "passage_id": f"{document}-{number}",
             "more_url": more_url if has_more else "",
         }
         part = self.requested_part() is not None
-        return render(request, f"collections/{'around' if part else 'passage'}.html", page)
+        return render(request, f"collections/{'passage_context' if part else 'passage'}.html", page)
 
 
 class DeleteCollection(CollectionPage):
@@ -219,8 +219,8 @@ def confirmation_page(
     request: HttpRequest, question: str, collection: Collection, button: str = "Delete"
 ) -> HttpResponse:
     """The confirmation page for browsers without scripts."""
-    back = reverse("collection", args=[collection.pk])
-    return render(request, "collections/confirm.html", {"question": question, "button": button, "back": back})
+    back_url = reverse("collection", args=[collection.pk])
+    return render(request, "collections/confirm.html", {"question": question, "button": button, "back_url": back_url})
 
 
 def open_document(collection: Collection, sys_id: str) -> Document:

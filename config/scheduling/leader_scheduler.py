@@ -30,7 +30,7 @@ class Leadership:
 
     def __init__(self) -> None:
         self.link: psycopg.Connection[Any] | None = None
-        self.holds = False
+        self.is_leader = False
 
     def confirm(self) -> bool:
         """Whether this process is the leader; a lost connection also loses the lock."""
@@ -40,20 +40,20 @@ class Leadership:
                 parameters.pop("cursor_factory", None)
                 parameters.pop("context", None)
                 self.link = psycopg.connect(**parameters, autocommit=True)
-            if self.holds:
+            if self.is_leader:
                 self.link.execute("SELECT 1")
             else:
                 row = self.link.execute("SELECT pg_try_advisory_lock(%s)", [LEADER_LOCK_ID]).fetchone()
-                self.holds = bool(row and row[0])
+                self.is_leader = bool(row and row[0])
         except psycopg.Error as error:
             logger.warning("beat_cannot_lead", kind=type(error).__name__, sqlstate=error.sqlstate)
             self.resign()
-        return self.holds
+        return self.is_leader
 
     def resign(self) -> None:
         if self.link is not None:
             self.link.close()
-        self.link, self.holds = None, False
+        self.link, self.is_leader = None, False
 
 
 class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package has no types

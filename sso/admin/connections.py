@@ -95,7 +95,7 @@ CLIENT_COLUMNS = frozenset(
 @admin.register(OidcSetting)
 class ConnectionAdmin(TrackedAdmin):
     refuses_later_changes = False  # the form keeps changes by others in other fields
-    holds = "Connections to identity providers. Users sign in through the active connection."
+    empty_list_text = "Connections to identity providers. Users sign in through the active connection."
     form = ConnectionForm
 
     class Media:

@@ -18,7 +18,7 @@ from system.admin_site.site import ReadOnlyAdmin
 class CertificateAdmin(ReadOnlyAdmin):
     """Read-only. After a certificate is deleted, the next update fetches the present key of that kid."""
 
-    holds = "Certificates are fetched at the first sign-in through a connection and by Update certificates."
+    empty_list_text = "Certificates are fetched at the first sign-in through a connection and by Update certificates."
 
     list_display = ("kid", "url_idp", "realm", "kind", "sys_created_at")
     list_filter = ["realm"]
@@ -41,7 +41,9 @@ class CertificateAdmin(ReadOnlyAdmin):
 class LinkAdmin(ReadOnlyAdmin):
     """Deleting a link resets it: the next sign-in matches the account by User field again."""
 
-    holds = "At the first sign-in through an identity provider, the account is linked to it. This page lists the links."
+    empty_list_text = (
+        "At the first sign-in through an identity provider, the account is linked to it. This page lists the links."
+    )
 
     list_display = ("user", "issuer", "sub", "is_unapproved", "sys_created_at")
     list_select_related = ("user",)
@@ -65,7 +67,7 @@ class LinkAdmin(ReadOnlyAdmin):
 
 @admin.register(SignIn)
 class SignInAdmin(ReadOnlyAdmin):
-    holds = "All sign-ins through identity providers, including refused ones."
+    empty_list_text = "All sign-ins through identity providers, including refused ones."
     list_before_template = "admin/sso/signin/list_note.html"
     list_display = (
         "sys_created_at", "login", "user", "setting_name", "outcome", "times", "last_at", "address", "duration_ms",

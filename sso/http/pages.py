@@ -19,7 +19,7 @@ CONTENT_SECURITY_POLICY = (
 
 def refusal_page(request: HttpRequest, refusal: SignInRefused) -> HttpResponse:
     """The sentence for the user and the code for the administrator, but nothing of the response."""
-    return render(request, "sso/refused.html", {"refusal": refusal}, status=refusal.status)
+    return render(request, "sso/refusal.html", {"refusal": refusal}, status=refusal.status)
 
 
 def wait_page(request: HttpRequest, fields: Mapping[str, str] | None = None) -> HttpResponse:
@@ -36,7 +36,7 @@ def fragment_page(request: HttpRequest, names: Collection[str]) -> HttpResponse:
 
 def provider_logout_page(request: HttpRequest, url: str, fields: Mapping[str, str]) -> HttpResponse:
     """Posts to the provider's logout endpoint: a token must not be in an address."""
-    return render_with_script(request, "sso/leave.html", {"url": url, "fields": fields}, leaves_site=True)
+    return render_with_script(request, "sso/provider_logout.html", {"url": url, "fields": fields}, leaves_site=True)
 
 
 def render_with_script(

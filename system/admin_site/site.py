@@ -20,7 +20,7 @@ from unfold.sites import UnfoldAdminSite
 
 from system.admin_site.edit_conflicts import EditConflictMixin
 from system.admin_site.history_page import HistoryEntries, describe_changes
-from system.errors import AccessDenied, Conflict, Invalid, NotFound, Unavailable
+from system.errors import AccessDenied, Conflict, InvalidInput, NotFound, Unavailable
 from system.records.record import Record
 
 
@@ -55,8 +55,7 @@ class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the t
     compressed_fields = True
     warn_unsaved_form = True
     show_full_result_count = False
-    # What the list is for; shown while it is empty.
-    holds = ""
+    empty_list_text = ""
 
     def get_readonly_fields(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
         return (*super().get_readonly_fields(request, obj), *self.BOOKKEEPING)
@@ -73,8 +72,8 @@ class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the t
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist: Any = super().get_changelist_instance(request)
         changelist.title = capfirst(self.opts.verbose_name_plural)
-        changelist.is_narrowed = bool(changelist.query or changelist.get_filters_params())
-        if not changelist.is_narrowed:
+        changelist.is_filtered = bool(changelist.query or changelist.get_filters_params())
+        if not changelist.is_filtered:
             changelist.full_result_count = changelist.result_count  # otherwise the theme offers to show all rows
         return changelist
 
@@ -136,7 +135,7 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
                 return view(request, *positional, **named)
         except ValidationError as error:
             reason = " ".join(error.messages)
-        except (Conflict, Invalid, Unavailable) as error:
+        except (Conflict, InvalidInput, Unavailable) as error:
             reason = error.message
         except (models.ProtectedError, models.RestrictedError):
             reason = "Other records reference this record."

@@ -68,7 +68,7 @@ class ConditionCompiler(ABC, Generic[SubjectT]):
         """The placeholder of a value of the condition."""
 
     @abstractmethod
-    def holds(self, test: str) -> str:
+    def any_value(self, test: str) -> str:
         """The test, true for one of the values where a side has several."""
 
     @abstractmethod
@@ -105,13 +105,13 @@ def _ordered(operator: str) -> Comparison:
 
 
 def _compared(operator: str) -> Comparison:
-    return lambda compiler: compiler.holds(compiler.subject.compared(operator, compiler.other))
+    return lambda compiler: compiler.any_value(compiler.subject.compared(operator, compiler.other))
 
 
 def _text(template: str) -> Comparison:
     def row(compiler: ConditionCompiler[Any]) -> str:
         value = FOLD_SQL.format(compiler.bind(compiler.read_text, "text"))
-        return compiler.holds(template.format(c=FOLD_SQL.format(compiler.subject.raw), v=value))
+        return compiler.any_value(template.format(c=FOLD_SQL.format(compiler.subject.raw), v=value))
 
     return row
 
@@ -127,13 +127,13 @@ def _period_bound(number: int) -> ValueReader:
 
 def _within(compiler: ConditionCompiler[Any]) -> str:
     start, end = (compiler.bind(_period_bound(number), "timestamptz") for number in (0, 1))
-    return compiler.holds(f"{compiler.subject.instant} BETWEEN {start} AND {end}")
+    return compiler.any_value(f"{compiler.subject.instant} BETWEEN {start} AND {end}")
 
 
 def _part(field: str) -> Comparison:
     def row(compiler: ConditionCompiler[Any]) -> str:
         number = compiler.bind(lambda condition, _: read(condition), "integer")
-        return compiler.holds(f"extract({field} FROM {compiler.subject.instant} AT TIME ZONE 'UTC') = {number}")
+        return compiler.any_value(f"extract({field} FROM {compiler.subject.instant} AT TIME ZONE 'UTC') = {number}")
 
     return row
 
@@ -147,7 +147,7 @@ def _relative_instant(condition: Condition, moment: Moment) -> datetime:
 def _relative(operator: str) -> Comparison:
     def row(compiler: ConditionCompiler[Any]) -> str:
         value = compiler.bind(_relative_instant, "timestamptz")
-        return compiler.holds(f"{compiler.subject.instant} {operator} {value}")
+        return compiler.any_value(f"{compiler.subject.instant} {operator} {value}")
 
     return row
 
@@ -164,8 +164,8 @@ def _distance(is_more: bool) -> Comparison:
         one, two = compiler.subject.instant, compiler.other.instant
         limit = f"{two} {sign} {length}"
         if is_more:
-            return compiler.holds(f"{one} {beyond} {limit}")
-        return compiler.holds(f"({one} {back} {limit} AND {one} {beyond}= {two})")
+            return compiler.any_value(f"{one} {beyond} {limit}")
+        return compiler.any_value(f"({one} {back} {limit} AND {one} {beyond}= {two})")
 
     return row
 
@@ -181,7 +181,7 @@ COMPARISONS: Mapping[str, Comparison] = {
     "STARTSWITH": _text("starts_with({c}, {v})"),
     "ENDSWITH": _text("right({c}, length({v})) = {v}"),
     "ISNOTEMPTY": lambda compiler: compiler.not_empty(),
-    "EMPTYSTRING": lambda compiler: compiler.holds(f"{compiler.subject.raw} = ''"),
+    "EMPTYSTRING": lambda compiler: compiler.any_value(f"{compiler.subject.raw} = ''"),
     "ANYTHING": lambda _: "TRUE",
     "BETWEEN": lambda compiler: compiler.between(),
     "SAMEAS": lambda compiler: compiler.same_as(),

@@ -117,9 +117,9 @@ def _field_errors(detail: Any, field: str | None = None) -> Iterator[tuple[str |
         yield field, detail
 
 
-def _invalid(field: str | None, detail: Any) -> errors.Invalid:
+def _invalid(field: str | None, detail: Any) -> errors.InvalidInput:
     code = "mandatory" if getattr(detail, "code", "") in ("required", "null", "blank") else "invalid_value"
-    return errors.Invalid(str(detail), code=code, field=field)
+    return errors.InvalidInput(str(detail), code=code, field=field)
 
 
 def to_service_error(error: Exception, caller: Any = None) -> ServiceError | None:

@@ -64,7 +64,7 @@ def _remaining_usages(column: Column) -> Iterator[str]:
 
 @admin.register(Column)
 class ColumnAdmin(PerTableAdmin, DesignAdmin):
-    holds = "Columns define the values that the records of a table can have."
+    empty_list_text = "Columns define the values that the records of a table can have."
     list_display = ("name", "table", "label", "kind", "options")
     list_filter = ["table__is_system", "type"]
     list_select_related = ("table", "reference_table")

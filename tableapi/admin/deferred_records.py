@@ -11,7 +11,7 @@ from tableapi.models import DeferredRecord
 class DeferredRecordAdmin(ReadOnlyAdmin):
     """Without the values, because access rules may hide them from users who can open this page."""
 
-    holds = "Records that are waiting to be created in the background, or could not be created."
+    empty_list_text = "Records that are waiting to be created in the background, or could not be created."
 
     list_display = ("created_at", "table", "record_id", "state", "attempts", "error")
     list_filter = ["state"]

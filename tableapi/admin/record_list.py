@@ -42,7 +42,7 @@ class RecordList:
 def read_list(user: User, name: str, query: str, page: str) -> RecordList:
     values = {"sysparm_query": query, "sysparm_page": page or "1", "sysparm_limit": str(PAGE_SIZE), **OUTPUT_OPTIONS}
     try:
-        answer = pipeline.read_list(_caller(user), name, _query_parameters(values))
+        result = pipeline.read_list(_caller(user), name, _query_parameters(values))
     except (ServiceError, OperationalError) as error:
         refusal = to_service_error(error, user)
         assert refusal is not None
@@ -51,7 +51,7 @@ def read_list(user: User, name: str, query: str, page: str) -> RecordList:
     html_columns = frozenset(column.name for column in table.columns.values() if column.column_type.is_html)
     records = [
         {name: strip_tags(as_text(value)) if name in html_columns else as_text(value) for name, value in record.items()}
-        for record in json.loads(b"[" + b",".join(answer.blocks) + b"]")
+        for record in json.loads(b"[" + b",".join(result.blocks) + b"]")
     ]
     designed = [column.name for column in table.columns.values() if column.is_readable and not column.is_sys]
     filled = [name for name in designed if any(record.get(name) for record in records)]
@@ -61,7 +61,7 @@ def read_list(user: User, name: str, query: str, page: str) -> RecordList:
         for record in records
     ]
     number = int(page or 1)
-    return RecordList(names, rows, number + 1 if answer.next_page else None, page=number)
+    return RecordList(names, rows, number + 1 if result.next_page else None, page=number)
 
 
 def hidden_columns(table: models.Table) -> list[str]:
@@ -72,8 +72,8 @@ def hidden_columns(table: models.Table) -> list[str]:
 
 def read_values(user: User, name: str, sys_id: str) -> list[tuple[str, str]]:
     """The columns of a record and their values; raises NotFound."""
-    answer = pipeline.read_record(_caller(user), name, sys_id, _query_parameters(OUTPUT_OPTIONS))
-    return [(column, as_text(value)) for column, value in json.loads(answer.body).items()]
+    result = pipeline.read_record(_caller(user), name, sys_id, _query_parameters(OUTPUT_OPTIONS))
+    return [(column, as_text(value)) for column, value in json.loads(result.body).items()]
 
 
 def _query_parameters(values: dict[str, str]) -> MultiValueDict[str, str]:

@@ -21,7 +21,7 @@ API_PATH = "/rest/v1/table/"
 ANY_TABLE_NAME = "{tableName}"
 TABLE_API_TAG = "Table API"
 
-CREATE_ERRORS: Errors = (*READ_ERRORS, *WRITE_ERRORS, *BODY_ERRORS, errors.Invalid)
+CREATE_ERRORS: Errors = (*READ_ERRORS, *WRITE_ERRORS, *BODY_ERRORS, errors.InvalidInput)
 DELETE_ERRORS: Errors = (*READ_ERRORS, *WRITE_ERRORS, errors.PreconditionFailed)
 CHANGE_ERRORS: Errors = (*CREATE_ERRORS, errors.PreconditionFailed)
 

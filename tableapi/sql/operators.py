@@ -127,7 +127,7 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
 
         return self._bind_folded(edge)
 
-    def holds(self, test: str) -> str:
+    def any_value(self, test: str) -> str:
         return test
 
     def read_text(self, condition: Condition, moment: Moment) -> Any:

@@ -10,7 +10,7 @@ from django.contrib.auth.hashers import make_password
 from psycopg.types.json import Jsonb
 
 from system import encryption
-from system.errors import Invalid
+from system.errors import InvalidInput
 from system.http.request_body import InvalidJson, refuse_unstorable
 from tableapi.catalogue import html
 from tableapi.catalogue.column_type import Storage
@@ -32,7 +32,7 @@ def parse(column: Column, value: Any) -> Any:
         refuse_unstorable(value)
         read_value = column_type.read(column, value)
     except (InvalidValue, InvalidJson) as error:
-        raise Invalid(str(error), field=column.name) from None
+        raise InvalidInput(str(error), field=column.name) from None
     to_stored = None if read_value is None else _STORED.get(column_type.storage)
     return to_stored(read_value) if to_stored else read_value
 

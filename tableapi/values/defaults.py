@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from system.errors import Invalid
+from system.errors import InvalidInput
 from system.http.request_body import InvalidJson, parse_json
 from tableapi.catalogue.definitions import Column
 
@@ -15,7 +15,7 @@ def default_value(column: Column) -> Any:
         return None
     try:
         return _read(column)
-    except (Invalid, InvalidJson):
+    except (InvalidInput, InvalidJson):
         # It was valid when it was saved; that a later change made it invalid is not this caller's mistake.
         return None
 
@@ -30,7 +30,7 @@ def find_problem(column: Column) -> str:
         return "A column of this type cannot have a default value."
     try:
         _read(column)
-    except (Invalid, InvalidJson) as error:
+    except (InvalidInput, InvalidJson) as error:
         return error.message
     return ""
 

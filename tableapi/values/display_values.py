@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from system.errors import Invalid
+from system.errors import InvalidInput
 from tableapi.catalogue.definitions import Column
 from tableapi.catalogue.display_formats import value_with_label
 from tableapi.catalogue.value_readers import invalid_choice_message
@@ -15,7 +15,7 @@ def parse_display_value(column: Column, value: Any) -> Any:
     if column.column_type.has_choices:
         choice = value_with_label(value, [(label, stored) for stored, label in column.choices])
         if choice is None:
-            raise Invalid(invalid_choice_message([label for _, label in column.choices]), field=column.name)
+            raise InvalidInput(invalid_choice_message([label for _, label in column.choices]), field=column.name)
         return choice
     display = column.column_type.display
     return display.parse(value) if display else value

@@ -1,1 +1,1 @@
-"""Create, update and delete records: payload, lock, permission, change, answer."""
+"""Create, update and delete records: payload, lock, permission, change, response."""

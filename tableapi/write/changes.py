@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 from system import properties
-from system.errors import BadRequest, Invalid
+from system.errors import BadRequest, InvalidInput
 from tableapi.catalogue.definitions import NUMBER_COLUMN, Column, Table
 from tableapi.values import column_values, defaults
 
@@ -29,7 +29,7 @@ def changed_value(change: WriteRequest, column: Column, value: Any, stored: Curr
         return UNCHANGED
     try:
         new = payload.value(change, column, value)
-    except (Invalid, BadRequest):
+    except (InvalidInput, BadRequest):
         # A stored value that has become invalid, such as a deleted choice, can stay.
         if stored.is_readable and isinstance(value, str) and value == stored.value:
             return UNCHANGED
@@ -44,7 +44,7 @@ def _is_unchanged_read_only(change: WriteRequest, column: Column, stored: Curren
         return True  # shown like this if the caller cannot read its name; null never empties a system column
     try:
         return column_values.is_same(column, stored.value, payload.value(change, column, value))
-    except (Invalid, BadRequest):
+    except (InvalidInput, BadRequest):
         return False
 
 

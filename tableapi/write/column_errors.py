@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from system.errors import Conflict, Invalid
+from system.errors import Conflict, InvalidInput
 from tableapi.catalogue.definitions import Column
 from tableapi.values import defaults
 
@@ -13,11 +13,11 @@ from .change_request import WriteRequest
 
 
 @contextmanager
-def collecting(errors: list[Invalid]) -> Iterator[None]:
+def collecting(errors: list[InvalidInput]) -> Iterator[None]:
     """Adds the error of one column to the list instead of raising it."""
     try:
         yield
-    except Invalid as error:
+    except InvalidInput as error:
         if error.as_items() not in [other.as_items() for other in errors]:
             errors.append(error)
 
@@ -26,7 +26,7 @@ def check_mandatory(change: WriteRequest, column: Column, value: Any) -> None:
     """A missing value is always reported; its column only to a caller who may know of it."""
     if defaults.lacks_value(column, value):
         is_known = change.context.view.permissions.is_known(change.table, column)
-        raise Invalid("A value is required.", code="mandatory", field=column.name if is_known else None)
+        raise InvalidInput("A value is required.", code="mandatory", field=column.name if is_known else None)
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def hiding_unknown_columns(change: WriteRequest) -> Iterator[None]:
     permissions, columns = change.context.view.permissions, change.table.columns
     try:
         yield
-    except (Conflict, Invalid) as error:
+    except (Conflict, InvalidInput) as error:
         for item in (error, *error.others):
             if isinstance(item, designed_records.Duplicate):
                 # Of several columns that are unique together, the last: its value is looked up within the others.

@@ -1,4 +1,4 @@
-"""Creates a record: payload, references, defaults, insert, permission, answer."""
+"""Creates a record: payload, references, defaults, insert, permission, response."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -7,19 +7,19 @@ from typing import Any
 
 from django.db import transaction
 
-from system.errors import Invalid, combine_errors
+from system.errors import InvalidInput, combine_errors
 from tableapi.catalogue.definitions import CREATE, DISPLAY_NAME_COLUMN, NUMBER_COLUMN, Column
 from tableapi.database import statement_runner
 from tableapi.query.expressions import NEVER
 from tableapi.values import defaults
 
 from . import (
-    answer,
     column_errors,
     current_record,
     deferred_records,
     designed_records,
     payload,
+    response_record,
     single_statement,
     system_records,
 )
@@ -31,11 +31,11 @@ def create(change: WriteRequest) -> WriteResult:
     context, table = change.context, change.table
     if context.view.permissions.records(CREATE, table) == NEVER:
         raise current_record.create_denied(context, table)
-    read_answer = answer.prepare_reader(change)
+    read_record = response_record.prepare_reader(change)
     sent, sys_id = payload.new_record_columns(change)
     sent_values: dict[Column, Any] = {}
-    errors: list[Invalid] = []
-    missing: list[Invalid] = []
+    errors: list[InvalidInput] = []
+    missing: list[InvalidInput] = []
     for column, value in sent.items():
         with column_errors.collecting(errors):
             sent_values[column] = payload.value(change, column, value)
@@ -49,7 +49,7 @@ def create(change: WriteRequest) -> WriteResult:
     def insert() -> WriteResult:
         new_id = _insert(change, values, sys_id)
         current_record.check_allowed(change, CREATE, new_id, tuple(sent))
-        return WriteResult(new_id, read_answer(new_id))
+        return WriteResult(new_id, read_record(new_id))
 
     with transaction.atomic():
         _check_references(change, sent_values, errors)
@@ -61,7 +61,7 @@ def create(change: WriteRequest) -> WriteResult:
         return _defer(change, values, insert) if table.deferred_create else insert()
 
 
-def _check_references(change: WriteRequest, values: Mapping[Column, Any], errors: list[Invalid]) -> None:
+def _check_references(change: WriteRequest, values: Mapping[Column, Any], errors: list[InvalidInput]) -> None:
     is_catalogue_checked = False
     with column_errors.collecting(errors):
         is_catalogue_checked = payload.check_references(change, values)
@@ -71,7 +71,7 @@ def _check_references(change: WriteRequest, values: Mapping[Column, Any], errors
 
 
 def _add_defaults(
-    change: WriteRequest, values: dict[Column, Any], sent: Mapping[Column, Any], errors: list[Invalid]
+    change: WriteRequest, values: dict[Column, Any], sent: Mapping[Column, Any], errors: list[InvalidInput]
 ) -> None:
     """Defaults for the columns that were not sent, and errors for mandatory columns that are still empty."""
     table = change.table
@@ -106,7 +106,7 @@ def _defer(change: WriteRequest, values: dict[Column, Any], insert: Callable[[],
     result = insert()
     inserted = designed_records.stored_values(table, result.sys_id)
     transaction.savepoint_rollback(savepoint)
-    for name in (NUMBER_COLUMN, DISPLAY_NAME_COLUMN):  # the answer shows them, so they are taken
+    for name in (NUMBER_COLUMN, DISPLAY_NAME_COLUMN):  # the response shows them, so they are taken
         if name in table.columns and inserted.get(name) is not None:
             values[table.columns[name]] = inserted[name]
     deferred_records.enqueue(table, result.sys_id, values)

@@ -9,7 +9,7 @@ from django.db import IntegrityError
 from psycopg import errors
 
 from system.database_statements import run_named_sql
-from system.errors import Conflict, Invalid
+from system.errors import Conflict, InvalidInput
 from system.records import acting_user
 from tableapi.catalogue.definitions import DISPLAY_NAME_COLUMN, NUMBER_COLUMN, Catalogue, Column, Table
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, quote
@@ -157,7 +157,7 @@ def translating_integrity_errors(table: Table) -> Iterator[None]:
             name = next((column.name for column in table.columns.values() if constraint == f"U{column.id}"), None)
             raise Duplicate(*([name] if name else [])) from None
         if isinstance(cause, errors.ForeignKeyViolation):
-            raise Invalid("The referenced record does not exist.") from None
+            raise InvalidInput("The referenced record does not exist.") from None
         raise
 
 

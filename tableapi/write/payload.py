@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from system.errors import BadRequest, Invalid, combine_errors
+from system.errors import BadRequest, InvalidInput, combine_errors
 from tableapi.catalogue.column_type import Storage
 from tableapi.catalogue.definitions import CREATE, Column
 from tableapi.catalogue.value_readers import MAX_REFERENCES
@@ -78,11 +78,11 @@ def _imported_id(change: WriteRequest, sent: dict[Column, Any]) -> str | None:
         return None
     sys_id = sent.pop(column)
     if not isinstance(sys_id, str) or not RECORD_ID.fullmatch(sys_id):
-        raise Invalid("An id must have 1 to 32 lowercase letters and digits.", field="sys_id")
+        raise InvalidInput("An id must have 1 to 32 lowercase letters and digits.", field="sys_id")
     generated = GENERATED_ID.fullmatch(sys_id)
     if generated is not None and int(generated[1]) > time.time() - CLOCK_SKEW_S:
         # A record created at that time would find its id in use.
-        raise Invalid(
+        raise InvalidInput(
             "The service could still generate this id, because its first ten digits are a future time.", field="sys_id"
         )
     return sys_id
@@ -126,9 +126,9 @@ def _ids_by_display_value(change: WriteRequest, column: Column, names: list[str]
     target = view.catalogue.tables.get(column.reference or "")
     path = read_plan.display_path(view, column)
     if len(names) > MAX_REFERENCES:
-        raise Invalid(f"Expected at most {MAX_REFERENCES} references.", field=column.name)
+        raise InvalidInput(f"Expected at most {MAX_REFERENCES} references.", field=column.name)
     if target is None or path is None:
-        raise Invalid(NAME_NOT_UNIQUE, field=column.name)
+        raise InvalidInput(NAME_NOT_UNIQUE, field=column.name)
     statement = view.cached(
         ("called", target.name),
         lambda: permission_queries.display_value_statement(view.permissions, target, path.column.name, path.guard),
@@ -141,7 +141,7 @@ def _ids_by_display_value(change: WriteRequest, column: Column, names: list[str]
     }
     matches = {name: set().union(*(ids.get(text, set()) for text in stored)) for name, stored in texts.items()}
     if any(len(candidates) != 1 for candidates in matches.values()):
-        raise Invalid(NAME_NOT_UNIQUE, field=column.name)
+        raise InvalidInput(NAME_NOT_UNIQUE, field=column.name)
     return {name: next(iter(candidates)) for name, candidates in matches.items()}
 
 
@@ -168,7 +168,7 @@ def check_references(change: WriteRequest, values: Mapping[Column, Any]) -> bool
         if _target(column) in missing and _missing(change, {_target(column): ids})[0]
     ]
     if invalid:
-        raise combine_errors([Invalid(RECORD_NOT_FOUND, field=column.name) for column in invalid])
+        raise combine_errors([InvalidInput(RECORD_NOT_FOUND, field=column.name) for column in invalid])
     return was_queried
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 
-from system.errors import BadRequest, Invalid
+from system.errors import BadRequest, InvalidInput
 from system.records import acting_user
 from tableapi.access.permissions import Permissions
 from tableapi.catalogue.column_type import Storage
@@ -53,7 +53,7 @@ def update(change: WriteRequest, sys_id: str) -> WriteResult | None:
         return None
     try:
         values = {column: payload.value(change, column, change.body[column.name]) for column in columns}
-    except (Invalid, BadRequest):
+    except (InvalidInput, BadRequest):
         return None
     # Empty values count as the same, and mandatory columns must not get one.
     is_empty = any(value is None or value == "" for value in values.values())
@@ -131,10 +131,10 @@ def _statement(
     write = _insert if operation == CREATE else _update
     written = write(builder, view.permissions, table, new, sent, conditions)
     plan, _ = pipeline.compile_record(change.context, table, change.output)
-    answer = select.written_record_sql(builder, plan, pipeline.style_of(change.output))
-    if written is None or answer is None:
+    select_sql = select.written_record_sql(builder, plan, pipeline.style_of(change.output))
+    if written is None or select_sql is None:
         return None
-    return Statement(f"WITH written AS ({written}) {answer}", builder.parameters)
+    return Statement(f"WITH written AS ({written}) {select_sql}", builder.parameters)
 
 
 def _insert(

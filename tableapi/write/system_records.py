@@ -16,7 +16,7 @@ from psycopg import errors
 
 from accounts.models import User
 from accounts.privileges import ensure_admin_remains, may_change_account
-from system.errors import AccessDenied, Conflict, Invalid, combine_errors
+from system.errors import AccessDenied, Conflict, InvalidInput, combine_errors
 from system.plain_sql import run_statement
 from system.records import savers
 from system.records.record import Record
@@ -45,7 +45,7 @@ def models_with_columns() -> Iterator[type[Record]]:
 
 @cache
 def model_of(name: str) -> type[Record]:
-    return next(model for model in models_with_columns() if model.table_name() == name)
+    return next(model for model in models_with_columns() if model._meta.db_table == name)
 
 
 def can_be_created_by_clients(table: Table) -> bool:
@@ -150,11 +150,11 @@ def _set_password(record: AbstractBaseUser, password: Any) -> None:
         record.set_unusable_password()
         return
     if not isinstance(password, str):
-        raise Invalid("Expected a string.", field="password")
+        raise InvalidInput("Expected a string.", field="password")
     try:
         validate_password(password, record)  # type: ignore[arg-type]  # our user model
     except ValidationError as error:
-        raise Invalid(" ".join(error.messages), field="password") from None
+        raise InvalidInput(" ".join(error.messages), field="password") from None
     record.set_password(password)
 
 
@@ -177,15 +177,15 @@ def _as_service_errors(table: Table, record: Record, names: Mapping[str, str]) -
 
 def _to_service_error(
     field: str, error: ValidationError, record: Record, names: Mapping[str, str]
-) -> Invalid | Conflict:
+) -> InvalidInput | Conflict:
     name = names.get(field)
     message = " ".join(error.messages)
     fields = _unique_fields(record, error, message)
     if fields:
         return Duplicate(*[names[unique_field] for unique_field in fields if unique_field in names])
     if error.code in ("null", "blank", "required"):
-        return Invalid("A value is required.", code="mandatory", field=name)
-    return Invalid(message, field=name)
+        return InvalidInput("A value is required.", code="mandatory", field=name)
+    return InvalidInput(message, field=name)
 
 
 def _unique_fields(record: Record, error: ValidationError, message: str) -> tuple[str, ...]:

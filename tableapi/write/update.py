@@ -1,4 +1,4 @@
-"""Updates a record: payload, lock, permission, changes, references, update, permission again, answer."""
+"""Updates a record: payload, lock, permission, changes, references, update, permission again, response."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -6,19 +6,19 @@ from typing import Any
 
 from django.db import transaction
 
-from system.errors import AccessDenied, BadRequest, Invalid, combine_errors
+from system.errors import AccessDenied, BadRequest, InvalidInput, combine_errors
 from system.records import savers
 from tableapi.catalogue.definitions import WRITE, Column
 from tableapi.query.expressions import NEVER
 from tableapi.read.pipeline import RECORD_ID
 
 from . import (
-    answer,
     changes,
     column_errors,
     current_record,
     designed_records,
     payload,
+    response_record,
     single_statement,
     system_records,
 )
@@ -38,14 +38,14 @@ def update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult:
 
 def _update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult:
     table = change.table
-    read_answer = answer.prepare_reader(change)
+    read_record = response_record.prepare_reader(change)
     sent = payload.payload_columns(change)
     prepared = _prepare_save(change, sys_id, sent)
     columns = tuple(table.columns.values()) if replaces else tuple(sent)
     current = current_record.lock_current_record(change, sys_id, WRITE, columns)
     if not current.is_allowed:
         raise AccessDenied("You are not allowed to update this record.")
-    errors: list[Invalid] = []
+    errors: list[InvalidInput] = []
     values = _changed_values(change, sent, current, errors, replaces=replaces)
     denied = [column.name for column in values if not current.columns[column].is_allowed]
     if denied:
@@ -60,7 +60,7 @@ def _update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult
     if values:
         _save(change, sys_id, values, prepared)
         current_record.check_allowed(change, WRITE, sys_id, tuple(values))
-    return WriteResult(sys_id, read_answer(sys_id))
+    return WriteResult(sys_id, read_record(sys_id))
 
 
 def _prepare_save(change: WriteRequest, sys_id: str, sent: Mapping[Column, Any]) -> Any:
@@ -76,13 +76,18 @@ def _prepare_save(change: WriteRequest, sys_id: str, sent: Mapping[Column, Any])
     values = {}
     for column, value in sent.items():
         if column.physical in saver.prepared_columns and permissions.column(WRITE, table, column) != NEVER:
-            with suppress(Invalid, BadRequest):
+            with suppress(InvalidInput, BadRequest):
                 values[column.physical] = payload.value(change, column, value)
     return saver.prepare(sys_id, values)
 
 
 def _changed_values(
-    change: WriteRequest, sent: Mapping[Column, Any], current: CurrentRecord, errors: list[Invalid], *, replaces: bool
+    change: WriteRequest,
+    sent: Mapping[Column, Any],
+    current: CurrentRecord,
+    errors: list[InvalidInput],
+    *,
+    replaces: bool,
 ) -> dict[Column, Any]:
     values = {}
     for column, value in sent.items():
@@ -106,7 +111,12 @@ def _added_references(values: Mapping[Column, Any], current: CurrentRecord) -> d
 
 
 def _check_mandatory(
-    change: WriteRequest, values: Mapping[Column, Any], current: CurrentRecord, errors: list[Invalid], *, replaces: bool
+    change: WriteRequest,
+    values: Mapping[Column, Any],
+    current: CurrentRecord,
+    errors: list[InvalidInput],
+    *,
+    replaces: bool,
 ) -> None:
     reported = {error.field for error in errors}
     result = dict(values)

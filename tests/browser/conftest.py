@@ -7,22 +7,22 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.chromium import chromium
-from tests.browser.collection_pages import make_collection
-from tests.browser.identity_provider import Certificates, Pairing, SecureStack, Traveller
-from tests.browser.visitor import DESK, PHONE, Visitor
+from tests.browser.collection_pages import create_collection
+from tests.browser.identity_provider import Certificates, SecureStack, SsoSetup, SsoVisitor
+from tests.browser.visitor import DESKTOP_SIZE, PHONE_SIZE, Visitor
 from tests.config.stack import Stack, eventually, manage
 from tests.providers.real import RealProvider
 from tests.support.users import PASSWORD
 
-ROLES = {"sonja": "sso_admin", "carl": "collection_admin", "alice": "admin", "bob": ""}
-MAKE_PEOPLE = """
+ROLES_BY_LOGIN = {"sonja": "sso_admin", "carl": "collection_admin", "alice": "admin", "bob": ""}
+CREATE_USERS = """
 from accounts.models import Role, User, UserRole
 for login, role in {roles!r}.items():
     user = User.objects.create_user(login, {password!r})
     if role:
         UserRole.objects.create(user=user, role=Role.objects.get(name=role))
 """
-FLAGS = [
+CHROMIUM_FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -36,8 +36,8 @@ FLAGS = [
 @pytest.fixture(scope="package")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack = Stack(tmp_path_factory.mktemp("product") / "data").start().wait_until_up()
-    people = manage("shell", "-c", MAKE_PEOPLE.format(roles=ROLES, password=PASSWORD), env=stack.env)
-    assert people.returncode == 0, people.stderr
+    result = manage("shell", "-c", CREATE_USERS.format(roles=ROLES_BY_LOGIN, password=PASSWORD), env=stack.env)
+    assert result.returncode == 0, result.stderr
     eventually(lambda: stack.get("/readyz") == 200)
     yield stack
     stack.stop()
@@ -49,67 +49,68 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
-@pytest.fixture(scope="package")  # ends with this folder: its event loop would disturb Django elsewhere
+@pytest.fixture(scope="package")  # ends after these tests, because its event loop would disturb Django in others
 def browser(certificates: Certificates) -> Iterator[Browser]:
-    # Trusted by its key. If Chromium ignored the error instead, it would repeat requests, and now and then give up.
-    trust = f"--ignore-certificate-errors-spki-list={certificates.key_hash}"
+    # Trusts the certificate by its key. If Chromium ignored the error, it would repeat requests and sometimes give up.
+    trust_flag = f"--ignore-certificate-errors-spki-list={certificates.key_hash}"
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, trust])
-        yield started
-        started.close()
+        chromium_browser = playwright.chromium.launch(executable_path=chromium(), args=[*CHROMIUM_FLAGS, trust_flag])
+        yield chromium_browser
+        chromium_browser.close()
 
 
-@pytest.fixture(params=["desk", "phone"])
+@pytest.fixture(params=["desktop", "phone"])
 def visitor(request: pytest.FixtureRequest, browser: Browser, product: Stack) -> Iterator[Visitor]:
-    """On a desk in light mode, and on a phone in dark mode."""
-    is_desk = request.param == "desk"
-    visitor = Visitor(browser, product, viewport=DESK if is_desk else PHONE, scheme="light" if is_desk else "dark")
+    """A visitor with a desktop browser in light mode, and one with a phone in dark mode."""
+    is_desktop = request.param == "desktop"
+    viewport, color_scheme = (DESKTOP_SIZE, "light") if is_desktop else (PHONE_SIZE, "dark")
+    visitor = Visitor(browser, product, viewport=viewport, color_scheme=color_scheme)
     yield visitor
     visitor.context.close()
-    assert visitor.complaints == []
+    assert visitor.problems == []
 
 
 @pytest.fixture
-def at_desk(browser: Browser, product: Stack) -> Iterator[Visitor]:
-    visitor = Visitor(browser, product, viewport=DESK)
+def desktop_visitor(browser: Browser, product: Stack) -> Iterator[Visitor]:
+    visitor = Visitor(browser, product, viewport=DESKTOP_SIZE)
     yield visitor
     visitor.context.close()
-    assert visitor.complaints == []
+    assert visitor.problems == []
 
 
 @pytest.fixture
-def at_manuals(visitor: Visitor) -> Visitor:
-    """Carl, on the page of an empty collection of his."""
+def collection_visitor(visitor: Visitor) -> Visitor:
+    """The user carl on the page of a new, empty collection."""
     visitor.sign_in("carl")
-    make_collection(visitor.page)
+    create_collection(visitor.page)
     return visitor
 
 
 @pytest.fixture(scope="package")
-def pairing(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[Pairing]:
+def sso_setup(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[SsoSetup]:
     product = SecureStack(tmp_path_factory.mktemp("secure") / "data", certificates)
     product.start().wait_until_up()
     provider = RealProvider(tls=(certificates.certificate, certificates.key), ca=certificates.ca)
     try:
-        people = manage("shell", "-c", MAKE_PEOPLE.format(roles=ROLES, password=PASSWORD), env=product.env)
-        assert people.returncode == 0, people.stderr
+        result = manage("shell", "-c", CREATE_USERS.format(roles=ROLES_BY_LOGIN, password=PASSWORD), env=product.env)
+        assert result.returncode == 0, result.stderr
         with provider:
-            yield Pairing(product, provider, ("alice", PASSWORD))
+            yield SsoSetup(product, provider, ("alice", PASSWORD))
         product.stop()
     finally:
         product.end()
 
 
 @pytest.fixture
-def travel(browser: Browser, pairing: Pairing) -> Iterator[Any]:
-    """Makes travellers, and looks through their complaints in the end."""
-    travellers: list[Traveller] = []
+def visitor_factory(browser: Browser, sso_setup: SsoSetup) -> Iterator[Any]:
+    """Creates visitors, and checks their problems at the end."""
+    visitors: list[SsoVisitor] = []
 
-    def start() -> Traveller:
-        travellers.append(Traveller(browser, pairing.product.url, pairing.provider.url))
-        return travellers[-1]
+    def open_visitor() -> SsoVisitor:
+        visitors.append(SsoVisitor(browser, sso_setup.product.url, sso_setup.provider.url))
+        return visitors[-1]
 
-    yield start
-    for each in travellers:
-        each.context.close()
-        assert each.complaints == []
+    yield open_visitor
+    for visitor in visitors:
+        visitor.context.close()
+        assert visitor.problems == []

@@ -9,8 +9,8 @@ from config.env import ROOT
 from tests.config.stack import free_port
 
 
-class Demo:
-    """What it says is what somebody reads and types."""
+class DemoProvider:
+    """The printed values are those that a user types into the form of a connection."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         command = [sys.executable, "-m", "tests.providers.demo", "--port", str(free_port())]
@@ -18,26 +18,26 @@ class Demo:
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         assert self.process.stdout
-        self.text = ""
-        while "Stop with Ctrl-C" not in self.text:
+        self.output = ""
+        while "Stop with Ctrl-C" not in self.output:
             line = self.process.stdout.readline()
-            assert line, self.text
-            self.text += line
+            assert line, self.output
+            self.output += line
 
-    def field(self, name: str) -> str:
-        match = re.search(rf"^ +{re.escape(name)}  +(.+)$", self.text, re.MULTILINE)
-        assert match is not None, self.text
+    def printed_value(self, name: str) -> str:
+        match = re.search(rf"^ +{re.escape(name)}  +(.+)$", self.output, re.MULTILINE)
+        assert match is not None, self.output
         return match[1]
 
     @property
     def password(self) -> str:
-        match = re.search(r"password (\w+):", self.text)
-        assert match is not None, self.text
+        match = re.search(r"password (\w+):", self.output)
+        assert match is not None, self.output
         return match[1]
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)
-        code = self.process.wait(20)
+        exit_code = self.process.wait(20)
         assert self.process.stdout
         self.process.stdout.close()
-        return code
+        return exit_code

@@ -23,25 +23,25 @@ from tests.providers.real import (
 )
 from tests.system.outbound.certificates import Pair, make
 
-PUBLIC = {"authorization_type": "pkce", "client_id": "servicebase-pkce"}
-FRAGMENT = {"authorization_type": "pkce", "client_id": "servicebase-fragment", "response_type": "id_token token"}
+PUBLIC_CLIENT = {"authorization_type": "pkce", "client_id": "servicebase-pkce"}
+FRAGMENT_CLIENT = {"authorization_type": "pkce", "client_id": "servicebase-fragment", "response_type": "id_token token"}
 
 
 class Certificates:
-    """One authority, and a certificate for 127.0.0.1."""
+    """A certificate authority, and its certificate for 127.0.0.1."""
 
     def __init__(self, folder: Path) -> None:
-        authority = make("Authority of the tests")
-        leaf = make("127.0.0.1", issuer=authority, addresses=("127.0.0.1",))
-        self.ca = self._write(folder / "ca.pem", authority)
-        self.certificate = self._write(folder / "certificate.pem", leaf)
-        public_key = leaf.key.public_key().public_bytes(
+        authority_pair = make("Authority of the tests")
+        server_pair = make("127.0.0.1", issuer=authority_pair, addresses=("127.0.0.1",))
+        self.ca = self._write(folder / "ca.pem", authority_pair)
+        self.certificate = self._write(folder / "certificate.pem", server_pair)
+        public_key = server_pair.key.public_key().public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
         self.key_hash = base64.b64encode(hashlib.sha256(public_key).digest()).decode()
         self.key = folder / "key.pem"
         self.key.write_bytes(
-            leaf.key.private_bytes(
+            server_pair.key.private_bytes(
                 serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
             )
         )
@@ -60,27 +60,28 @@ class SecureStack(Stack):
             SVC_TLS_CERT=str(certificates.certificate),
             SVC_TLS_KEY=str(certificates.key),
             SVC_CA_BUNDLE=str(certificates.ca),
-            SVC_ALLOW_HTTP_IDP="1",  # for loopback, and for ports beside 443
+            SVC_ALLOW_HTTP_IDP="1",  # for loopback, and for ports other than 443
         )
-        self.trust = ssl.create_default_context(cafile=str(certificates.ca))
+        self.tls_context = ssl.create_default_context(cafile=str(certificates.ca))
 
     @property
     def url(self) -> str:
         return f"https://127.0.0.1:{self.port}"
 
 
-class Pairing:
-    """The product as the provider's client; connections are made through the Table API."""
+class SsoSetup:
+    """A product that is a client of a provider. Connections are created through the Table API."""
 
-    def __init__(self, product: SecureStack, provider: RealProvider, administrator: tuple[str, str]) -> None:
+    def __init__(self, product: SecureStack, provider: RealProvider, credentials: tuple[str, str]) -> None:
         self.product, self.provider = product, provider
-        self._basic = "Basic " + base64.b64encode(":".join(administrator).encode()).decode()
-        callback = product.url + "/sso/callback/"
-        in_form = client(callback, client_id="servicebase-post", token_endpoint_auth_method="client_secret_post")
-        provider.register(client(callback), in_form, public_client(callback), fragment_client(callback))
+        self._authorization = "Basic " + base64.b64encode(":".join(credentials).encode()).decode()
+        callback_url = product.url + "/sso/callback/"
+        post_options = {"client_id": "servicebase-post", "token_endpoint_auth_method": "client_secret_post"}
+        post_client = client(callback_url, **post_options)
+        provider.register(client(callback_url), post_client, public_client(callback_url), fragment_client(callback_url))
 
     def connect(self, realm: str = "main", **columns: Any) -> None:
-        """The only connection, active."""
+        """Creates an active connection and deletes all others."""
         self.disconnect()
         values = {
             "name": "Company account",
@@ -96,55 +97,55 @@ class Pairing:
         }
         if values["authorization_type"] == "code":
             values["client_secret"] = CLIENT_SECRET
-        self._ask("POST", "", values)
+        self._send("POST", "", values)
 
     def disconnect(self) -> None:
         for record in self.connections():
-            self._ask("DELETE", f"/{record['sys_id']}")
+            self._send("DELETE", f"/{record['sys_id']}")
 
     def connections(self) -> list[dict[str, Any]]:
-        result: list[dict[str, Any]] = self._ask("GET", "")["data"]
-        return result
+        connections: list[dict[str, Any]] = self._send("GET", "")["data"]
+        return connections
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+    def _send(self, method: str, path: str, body: Any = None) -> Any:
         request = urllib.request.Request(
             f"{self.product.url}/rest/v1/table/oidc_setting{path}",
             None if body is None else json.dumps(body).encode(),
-            {"Authorization": self._basic, "Content-Type": "application/json"},
+            {"Authorization": self._authorization, "Content-Type": "application/json"},
             method=method,
         )
-        handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self.product.trust)
+        handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self.product.tls_context)
         try:
-            with urllib.request.build_opener(*handlers).open(request, timeout=30) as answer:
-                return json.loads(answer.read() or b"null")
+            with urllib.request.build_opener(*handlers).open(request, timeout=30) as response:
+                return json.loads(response.read() or b"null")
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{method} {path}: {error.code} {error.read()!r}") from None
 
 
-class Traveller:
-    """Somebody with a browser window of their own, at the product and at the provider, nowhere else."""
+class SsoVisitor:
+    """A user with their own browser window, which may only open pages of the product and the provider."""
 
     def __init__(self, browser: Browser, product: str, provider: str) -> None:
         self.context = browser.new_context(viewport={"width": 1280, "height": 850}, base_url=product)
         self.page: Page = self.context.new_page()
         self.product, self.provider = product, provider
-        self.complaints: list[str] = []
-        self.addresses: list[str] = []
-        self.page.on("console", self._hear)
-        self.page.on("pageerror", lambda error: self.complaints.append(f"script: {error}"))
-        self.page.on("request", lambda request: self._note(request.url))
+        self.problems: list[str] = []
+        self.requested_urls: list[str] = []
+        self.page.on("console", self._record_console_error)
+        self.page.on("pageerror", lambda error: self.problems.append(f"script: {error}"))
+        self.page.on("request", lambda request: self._record_request(request.url))
 
-    def _hear(self, message: Any) -> None:
+    def _record_console_error(self, message: Any) -> None:
         if message.type == "error" and "status of 4" not in message.text and "status of 503" not in message.text:
-            self.complaints.append(f"{self.page.url}: {message.text} ({message.location['url']})")
+            self.problems.append(f"{self.page.url}: {message.text} ({message.location['url']})")
 
-    def _note(self, url: str) -> None:
-        self.addresses.append(url)
+    def _record_request(self, url: str) -> None:
+        self.requested_urls.append(url)
         if not url.startswith((self.product, self.provider, "data:", "blob:")):
-            self.complaints.append(f"from outside: {url}")
+            self.problems.append(f"request to another host: {url}")
 
-    def sign_in(self, login: str, password: str = PASSWORD) -> "Traveller":
-        """From `/` by way of the provider's form."""
+    def sign_in(self, login: str, password: str = PASSWORD) -> "SsoVisitor":
+        """Signs in with the form of the provider."""
         self.page.goto("/")
         self.page.wait_for_url(f"{self.provider}/**")
         self.page.get_by_label("Login").fill(login)
@@ -153,7 +154,7 @@ class Traveller:
         self.page.wait_for_url(f"{self.product}/**")
         return self
 
-    def sign_in_locally(self, login: str, password: str) -> "Traveller":
+    def sign_in_locally(self, login: str, password: str) -> "SsoVisitor":
         self.page.goto("/login/?local=1")
         self.page.get_by_label("Login").fill(login)
         self.page.get_by_label("Password").fill(password)
@@ -161,15 +162,15 @@ class Traveller:
         self.page.wait_for_url("**/")
         return self
 
-    def greets(self, name: str) -> bool:
+    def sees_greeting(self, name: str) -> bool:
         self.page.goto("/")
         self.page.get_by_role("heading", name=f"Hello, {name}").wait_for()
         return True
 
 
-def fill_connection(page: Any, name: str, pairing: Pairing) -> None:
+def fill_connection(page: Any, name: str, sso_setup: SsoSetup) -> None:
     page.locator("#id_name").fill(name)
-    page.locator("#id_url_idp").fill(pairing.provider.url)
+    page.locator("#id_url_idp").fill(sso_setup.provider.url)
     page.locator("#id_realm").fill("main")
     page.locator("#id_client_id").fill("servicebase")
     page.locator("#id_client_secret").fill(CLIENT_SECRET)

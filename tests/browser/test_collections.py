@@ -1,9 +1,15 @@
-"""The collection pages as people use them: with a mouse, by keyboard alone, on a phone."""
+"""The collection pages as users use them: with a mouse, with a keyboard only, and on a phone."""
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.collection_pages import LOADED_WITHIN_MS, documents, file, make_collection, wait_until_ready
+from tests.browser.collection_pages import (
+    LOAD_TIMEOUT_MS,
+    create_collection,
+    documents_section,
+    file_payload,
+    wait_until_ready,
+)
 from tests.browser.visitor import Visitor
 from tests.collections_app.library import pdf
 from tests.support.users import PASSWORD
@@ -13,40 +19,40 @@ pytestmark = pytest.mark.browser
 MANUAL = pdf("Before the first use charge the battery", "A blinking lamp means that the toner is empty")
 
 
-def test_somebody_loads_a_file_sees_it_become_ready_and_finds_its_passage(at_manuals: Visitor):
-    page = at_manuals.page
-    page.set_input_files("#files", file("manual.pdf", MANUAL, "application/pdf"))
-    sent = page.locator("#uploads li")
-    expect(sent).to_contain_text("manual.pdf")
-    expect(sent.get_by_role("progressbar", name="Sending manual.pdf")).to_have_js_property("position", 1)
-    wait_until_ready(page)  # by itself: nothing was clicked
-    expect(documents(page)).to_contain_text("2 pages")
+def test_uploaded_file_becomes_ready_and_is_found(collection_visitor: Visitor):
+    page = collection_visitor.page
+    page.set_input_files("#files", file_payload("manual.pdf", MANUAL, "application/pdf"))
+    upload_rows = page.locator("#uploads li")
+    expect(upload_rows).to_contain_text("manual.pdf")
+    expect(upload_rows.get_by_role("progressbar", name="Sending manual.pdf")).to_have_js_property("position", 1)
+    wait_until_ready(page)  # without a click
+    expect(documents_section(page)).to_contain_text("2 pages")
 
     page.get_by_label("What are you looking for?").fill("toner empty")
     page.get_by_role("button", name="Search").click()
-    first = page.locator(".hits li").first
-    expect(first.locator("mark").first).to_be_visible()
-    assert {text.lower() for text in first.locator("mark").all_inner_texts()} == {"toner", "empty"}
-    expect(first).to_contain_text("manual.pdf")
-    expect(first).to_contain_text("pages 1 to 2")
-    assert "query=toner" in page.url and at_manuals.overflow() <= 0
+    first_hit = page.locator(".hits li").first
+    expect(first_hit.locator("mark").first).to_be_visible()
+    assert {text.lower() for text in first_hit.locator("mark").all_inner_texts()} == {"toner", "empty"}
+    expect(first_hit).to_contain_text("manual.pdf")
+    expect(first_hit).to_contain_text("pages 1 to 2")
+    assert "query=toner" in page.url and collection_visitor.overflow_px() <= 0
 
-    page.reload()  # the address holds the search
+    page.reload()  # the URL contains the search
     expect(page.locator(".hits mark").first).to_be_visible()
 
 
-def test_all_of_it_works_by_keyboard(at_desk: Visitor):
-    at_desk.sign_in("carl")
-    make_collection(at_desk.page)
-    page = at_desk.page
+def test_upload_search_and_deletion_work_by_keyboard(desktop_visitor: Visitor):
+    desktop_visitor.sign_in("carl")
+    create_collection(desktop_visitor.page)
+    page = desktop_visitor.page
     page.get_by_label("What are you looking for?").focus()
-    # Expected before the walk, whose questions the page answers after it has learnt of this:
-    # a key pressed at once can overtake it, and the chooser opens unseen.
-    with page.expect_file_chooser() as chosen:
-        reached = walk(page, until="files")
+    # Expected before the Tab keys, because the page handles the later calls after this one. Otherwise a key could be
+    # pressed before the page expects the chooser, which would then be missed.
+    with page.expect_file_chooser() as chooser:
+        focused_elements = press_tab_until(page, element_id="files")
         page.keyboard.press("Enter")
-    assert reached[:2] == ["search-button", "SUMMARY"]
-    chosen.value.set_files([file("manual.pdf", MANUAL), file("notes.txt", b"Notes about the mailbox")])
+    assert focused_elements[:2] == ["search-button", "SUMMARY"]
+    chooser.value.set_files([file_payload("manual.pdf", MANUAL), file_payload("notes.txt", b"Notes about the mailbox")])
     wait_until_ready(page, 2)
 
     page.get_by_label("What are you looking for?").focus()
@@ -56,27 +62,27 @@ def test_all_of_it_works_by_keyboard(at_desk: Visitor):
 
     page.get_by_role("button", name="Delete notes.txt").focus()
     page.keyboard.press("Enter")
-    question = page.get_by_role("dialog")
-    expect(question).to_contain_text("Delete “notes.txt”?")
-    expect(question.get_by_role("button", name="Cancel")).to_be_focused()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Delete “notes.txt”?")
+    expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
     page.keyboard.press("Escape")
-    expect(question).to_be_hidden()
-    expect(documents(page)).to_contain_text("notes.txt")
+    expect(dialog).to_be_hidden()
+    expect(documents_section(page)).to_contain_text("notes.txt")
 
     expect(page.get_by_role("button", name="Delete notes.txt")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(question.get_by_role("button", name="Cancel")).to_be_focused()
+    expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(documents(page)).not_to_contain_text("notes.txt")
+    expect(documents_section(page)).not_to_contain_text("notes.txt")
     expect(page.get_by_role("heading", name="Documents", exact=True)).to_be_focused()
 
 
-def test_refreshed_list_asks_before_it_deletes(at_desk: Visitor):
-    at_desk.sign_in("carl")
-    make_collection(at_desk.page)
-    page = at_desk.page
-    page.set_input_files("#files", file("notes.txt", b"Notes"))
+def test_deletion_in_a_refreshed_list_needs_confirmation(desktop_visitor: Visitor):
+    desktop_visitor.sign_in("carl")
+    create_collection(desktop_visitor.page)
+    page = desktop_visitor.page
+    page.set_input_files("#files", file_payload("notes.txt", b"Notes"))
     wait_until_ready(page)
     page.evaluate("""
         document.addEventListener("htmx:afterSwap", () =>
@@ -84,36 +90,36 @@ def test_refreshed_list_asks_before_it_deletes(at_desk: Visitor):
         htmx.trigger(document.body, "uploaded");
     """)
     expect(page.get_by_role("dialog")).to_contain_text("Delete “notes.txt”?")
-    expect(documents(page)).to_contain_text("notes.txt")
+    expect(documents_section(page)).to_contain_text("notes.txt")
 
 
-def walk(page: Page, until: str) -> list[str]:
-    """Press Tab until this id has the focus; what had it on the way."""
-    results: list[str] = []
+def press_tab_until(page: Page, element_id: str) -> list[str]:
+    """Presses Tab until this element has the focus; returns the elements that had it before."""
+    focused_elements: list[str] = []
     for _ in range(20):
         page.keyboard.press("Tab")
         name = page.evaluate("document.activeElement.id || document.activeElement.tagName")
-        if name == until:
-            return results
-        results.append(name)
-    raise AssertionError(f"{until} is not reached: {results}")
+        if name == element_id:
+            return focused_elements
+        focused_elements.append(name)
+    raise AssertionError(f"{element_id} did not get the focus: {focused_elements}")
 
 
-def test_more_passages_are_read_on_from_the_first_new_one(at_desk: Visitor):
-    at_desk.sign_in("carl")
-    make_collection(at_desk.page)
-    page = at_desk.page
-    kinds = '{"type": "note"}'
+def test_show_more_focuses_the_first_new_passage(desktop_visitor: Visitor):
+    desktop_visitor.sign_in("carl")
+    create_collection(desktop_visitor.page)
+    page = desktop_visitor.page
+    metadata = '{"type": "note"}'
     page.get_by_text("Metadata for new uploads").click()
-    page.get_by_label("JSON object, stored with each file").fill(kinds)
-    notes = [file(f"note {number}.txt", f"Note {number} about the mailbox".encode()) for number in range(8)]
+    page.get_by_label("JSON object, stored with each file").fill(metadata)
+    notes = [file_payload(f"note {number}.txt", f"Note {number} about the mailbox".encode()) for number in range(8)]
     page.set_input_files("#files", notes)
     wait_until_ready(page, 8)
     page.get_by_label("What are you looking for?").fill("mailbox")
     page.keyboard.press("Enter")
     expect(page.locator(".hits > li")).to_have_count(5)
     expect(page.locator(".hits > li").first).to_contain_text("type: note")
-    expect(documents(page).locator("li").first).to_contain_text("type: note")
+    expect(documents_section(page).locator("li").first).to_contain_text("type: note")
 
     page.get_by_role("link", name="Show more").focus()
     page.keyboard.press("Enter")
@@ -122,27 +128,27 @@ def test_more_passages_are_read_on_from_the_first_new_one(at_desk: Visitor):
     expect(page.locator(".hits > li").nth(5)).to_be_focused()
     expect(page.locator(".hits > li").nth(5)).to_be_in_viewport()
 
-    page.set_input_files("#files", file("more.txt", b"More"))
-    expect(page.locator("#uploads li")).to_have_count(1)  # those that arrived stand among the documents
+    page.set_input_files("#files", file_payload("more.txt", b"More"))
+    expect(page.locator("#uploads li")).to_have_count(1)  # finished uploads are removed from this list
 
 
-def test_text_of_documents_is_shown_and_never_run(at_manuals: Visitor):  # C25 C26
-    page = at_manuals.page
-    evil = b"toner <img src=x onerror=alert(1)> <script>alert(2)</script> ![x](/evil.png)"
-    page.on("dialog", lambda dialog: pytest.fail(f"run: {dialog.message}"))
-    page.set_input_files("#files", file("<img src=x onerror=alert(3)>.txt", evil))
+def test_document_text_is_shown_and_never_executed(collection_visitor: Visitor):  # C25 C26
+    page = collection_visitor.page
+    malicious_text = b"toner <img src=x onerror=alert(1)> <script>alert(2)</script> ![x](/evil.png)"
+    page.on("dialog", lambda dialog: pytest.fail(f"executed: {dialog.message}"))
+    page.set_input_files("#files", file_payload("<img src=x onerror=alert(3)>.txt", malicious_text))
     wait_until_ready(page)
     page.get_by_label("What are you looking for?").fill("toner")
     page.keyboard.press("Enter")
     expect(page.locator(".hits .passage")).to_contain_text("<script>alert(2)</script> ![x](/evil.png)")
     assert page.locator(".hits img, .hits script, #documents img, #uploads img").count() == 0
-    assert at_manuals.overflow() <= 0
+    assert collection_visitor.overflow_px() <= 0
 
 
-def test_a_filter_that_cannot_be_read_says_where(at_desk: Visitor):
-    at_desk.sign_in("carl")
-    make_collection(at_desk.page)
-    page = at_desk.page
+def test_invalid_filter_reports_the_position(desktop_visitor: Visitor):
+    desktop_visitor.sign_in("carl")
+    create_collection(desktop_visitor.page)
+    page = desktop_visitor.page
     page.get_by_label("What are you looking for?").fill("toner")
     page.get_by_text("Filter and search mode").click()
     page.get_by_label("Filter by metadata").fill("priority<<3")
@@ -150,39 +156,41 @@ def test_a_filter_that_cannot_be_read_says_where(at_desk: Visitor):
     expect(page.locator("#results").get_by_role("alert")).to_contain_text("position")
 
 
-def test_a_search_that_fails_says_why_in_its_place(at_desk: Visitor):
-    at_desk.sign_in("carl")
-    make_collection(at_desk.page)
-    page = at_desk.page
+def test_failed_search_shows_its_error_in_the_results(desktop_visitor: Visitor):
+    desktop_visitor.sign_in("carl")
+    create_collection(desktop_visitor.page)
+    page = desktop_visitor.page
     text = '<div id="results" aria-live="polite"><p role="alert">Not just now.</p></div>'
     page.route("**/*query=toner*", lambda route: route.fulfill(status=429, content_type="text/html", body=text))
     page.get_by_label("What are you looking for?").fill("toner")
     page.get_by_role("button", name="Search").click()
     expect(page.locator("#results").get_by_role("alert")).to_have_text("Not just now.")
-    expect(page.locator("#trouble")).to_be_hidden()
+    expect(page.locator("#request-error")).to_be_hidden()
 
 
-def test_what_cannot_be_done_is_told_in_the_words_of_the_service(at_desk: Visitor):
-    at_desk.sign_in("carl")
-    make_collection(at_desk.page)
-    page = at_desk.page
-    page.set_input_files("#files", file("a.txt", b"Soon gone"))
+def test_failed_deletion_shows_the_message_of_the_service(desktop_visitor: Visitor):
+    desktop_visitor.sign_in("carl")
+    create_collection(desktop_visitor.page)
+    page = desktop_visitor.page
+    page.set_input_files("#files", file_payload("a.txt", b"Soon gone"))
     wait_until_ready(page)
-    other = at_desk.context.new_page()
-    other.goto(page.url)
-    for each in (other, page):
-        each.get_by_role("button", name="Delete a.txt").click()
-        each.get_by_role("dialog").get_by_role("button", name="Delete").click()
-        if each is other:
-            expect(documents(other)).to_contain_text("0 documents")
-    expect(page.locator("#trouble")).to_have_text("The document no longer exists.")
-    at_desk.complaints = [each for each in at_desk.complaints if "Status Error Code 404" not in each]  # meant
+    other_page = desktop_visitor.context.new_page()
+    other_page.goto(page.url)
+    for tab in (other_page, page):
+        tab.get_by_role("button", name="Delete a.txt").click()
+        tab.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        if tab is other_page:
+            expect(documents_section(other_page)).to_contain_text("0 documents")
+    expect(page.locator("#request-error")).to_have_text("The document no longer exists.")
+    desktop_visitor.problems = [
+        problem for problem in desktop_visitor.problems if "Status Error Code 404" not in problem
+    ]  # expected
 
 
-def test_somebody_reads_on_around_a_passage(at_manuals: Visitor):
-    page = at_manuals.page
+def test_context_of_a_passage_can_be_extended(collection_visitor: Visitor):
+    page = collection_visitor.page
     text = "\n\n".join(f"Chapter {name}. " + "About the printer and its parts. " * 28 for name in "abcdefgh")
-    page.set_input_files("#files", file("long.txt", text.encode()))
+    page.set_input_files("#files", file_payload("long.txt", text.encode()))
     wait_until_ready(page)
     page.get_by_label("What are you looking for?").fill("Chapter d")
     page.keyboard.press("Enter")
@@ -193,41 +201,41 @@ def test_somebody_reads_on_around_a_passage(at_manuals: Visitor):
     for name in "cde":
         expect(hit).to_contain_text(f"Chapter {name}.")
     expect(hit).not_to_contain_text("Chapter f.")
-    expect(hit.locator("mark").first).to_be_visible()  # what was found stays marked
-    more = hit.get_by_role("link", name="Show more before and after")
-    expect(more).to_be_focused()
+    expect(hit.locator("mark").first).to_be_visible()  # the search terms stay marked
+    more_link = hit.get_by_role("link", name="Show more before and after")
+    expect(more_link).to_be_focused()
     page.keyboard.press("Enter")
     expect(hit).to_contain_text("Chapter f.")
-    expect(more).to_be_focused()
+    expect(more_link).to_be_focused()
     page.keyboard.press("Enter")
     expect(hit.get_by_text("This is the whole document.")).to_be_focused()
-    assert at_manuals.overflow() <= 0
+    assert collection_visitor.overflow_px() <= 0
 
 
-def test_a_passage_of_a_document_that_is_gone_is_told_where_it_was_asked(at_desk: Visitor):
-    at_desk.sign_in("carl")
-    make_collection(at_desk.page)
-    page = at_desk.page
-    page.set_input_files("#files", [file(f"{name}.txt", f"Note {name}\n".encode() * 90) for name in "abcde"])
+def test_context_of_a_deleted_document_shows_a_visible_error(desktop_visitor: Visitor):
+    desktop_visitor.sign_in("carl")
+    create_collection(desktop_visitor.page)
+    page = desktop_visitor.page
+    page.set_input_files("#files", [file_payload(f"{name}.txt", f"Note {name}\n".encode() * 90) for name in "abcde"])
     wait_until_ready(page, 5)
     page.get_by_label("What are you looking for?").fill("note")
     page.keyboard.press("Enter")
-    last = page.locator(".hits > li").last
-    name = last.locator("strong").inner_text()
+    last_hit = page.locator(".hits > li").last
+    name = last_hit.locator("strong").inner_text()
     page.get_by_role("button", name=f"Delete {name}").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(documents(page)).to_contain_text("4 ready")
-    last.get_by_role("link", name="Show context").click()
-    expect(page.locator("#trouble")).to_have_text("The document no longer exists.")
-    expect(page.locator("#trouble")).to_be_in_viewport()
-    assert page.evaluate("scrollY") > 200  # far below the place of the sentence
-    at_desk.complaints = [
-        complaint for complaint in at_desk.complaints if "Status Error Code 404" not in complaint
-    ]  # meant
+    expect(documents_section(page)).to_contain_text("4 ready")
+    last_hit.get_by_role("link", name="Show context").click()
+    expect(page.locator("#request-error")).to_have_text("The document no longer exists.")
+    expect(page.locator("#request-error")).to_be_in_viewport()
+    assert page.evaluate("scrollY") > 200  # far below the position of the message in the page
+    desktop_visitor.problems = [
+        problem for problem in desktop_visitor.problems if "Status Error Code 404" not in problem
+    ]  # expected
 
 
-def test_a_collection_is_deleted_after_a_question(at_manuals: Visitor):
-    page = at_manuals.page
+def test_collection_is_deleted_after_a_confirmation(collection_visitor: Visitor):
+    page = collection_visitor.page
     name = page.get_by_role("heading", level=1).inner_text()
     page.get_by_role("button", name="Delete collection").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
@@ -236,54 +244,54 @@ def test_a_collection_is_deleted_after_a_question(at_manuals: Visitor):
     expect(page.locator("#collections")).not_to_contain_text(name)
 
 
-def test_a_newcomer_searches_the_documentation(at_desk: Visitor):
-    at_desk.sign_in("alice")
-    page = at_desk.page
+def test_new_user_searches_the_product_documentation(desktop_visitor: Visitor):
+    desktop_visitor.sign_in("alice")
+    page = desktop_visitor.page
     page.get_by_role("link", name="Collections", exact=True).click()
     page.locator("#collections").wait_for()
-    find = page.get_by_label("Find a collection")
-    if find.count():  # there are many: other tests made them
-        find.fill("product")
+    search_field = page.get_by_label("Find a collection")
+    if search_field.count():  # shown if other tests have created many collections
+        search_field.fill("product")
     expect(page.locator("#collections")).to_contain_text("Product documentation")
     page.get_by_role("link", name="Product documentation").click()
-    expect(documents(page)).not_to_contain_text("queued", timeout=LOADED_WITHIN_MS)
-    expect(documents(page)).not_to_contain_text("embedding", timeout=LOADED_WITHIN_MS)
+    expect(documents_section(page)).not_to_contain_text("queued", timeout=LOAD_TIMEOUT_MS)
+    expect(documents_section(page)).not_to_contain_text("embedding", timeout=LOAD_TIMEOUT_MS)
     page.get_by_label("What are you looking for?").fill("How do I restore a backup?")
     page.keyboard.press("Enter")
     expect(page.locator(".hits li").first).to_contain_text("backup.md")
 
 
-def test_who_may_read_nothing_sees_nothing(visitor: Visitor):
+def test_user_without_roles_sees_no_collections(visitor: Visitor):
     visitor.sign_in("bob")
     assert visitor.open("/collections/") == 200
     expect(visitor.page.locator("main")).to_contain_text(
         "You don't have access to any collections. Ask an administrator"
     )
     assert visitor.page.get_by_role("button", name="Create collection").count() == 0
-    assert visitor.overflow() <= 0
+    assert visitor.overflow_px() <= 0
     assert visitor.open("/admin/collections_app/collection/") == 403
 
 
-def test_a_session_that_has_ended_leads_to_the_sign_in(at_desk: Visitor):
-    at_desk.sign_in("carl")
-    address = make_collection(at_desk.page)
-    page = at_desk.page
-    at_desk.context.clear_cookies()
-    page.get_by_label("Name", exact=True).fill("x")  # the list of documents asks for itself
+def test_ended_session_redirects_to_the_sign_in(desktop_visitor: Visitor):
+    desktop_visitor.sign_in("carl")
+    collection_url = create_collection(desktop_visitor.page)
+    page = desktop_visitor.page
+    desktop_visitor.context.clear_cookies()
+    page.get_by_label("Name", exact=True).fill("x")  # which refreshes the list of documents
     page.wait_for_url("**/login/?next=/collections/**")
     page.get_by_label("Login").fill("carl")
     page.get_by_label("Password").fill(PASSWORD)
     page.keyboard.press("Enter")
-    page.wait_for_url(address)
+    page.wait_for_url(collection_url)
 
 
-def test_the_administration_opens_for_who_runs_collections(visitor: Visitor):
+def test_collection_admin_opens_the_settings(visitor: Visitor):
     visitor.sign_in("carl")
-    make_collection(visitor.page)
+    create_collection(visitor.page)
     visitor.page.get_by_role("link", name="Settings").click()
     visitor.page.wait_for_url("**/admin/collections_app/collection/**")
-    assert visitor.overflow() <= 0
+    assert visitor.overflow_px() <= 0
     assert visitor.page.get_by_role("link", name="Re-embed").count() == 0
     visitor.page.goto(visitor.page.url.replace("/change/", "/reembed/"))
     visitor.page.get_by_text("There is nothing to do.").wait_for()
-    assert visitor.overflow() <= 0
+    assert visitor.overflow_px() <= 0

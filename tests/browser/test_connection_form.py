@@ -11,18 +11,16 @@ from tests.providers.hostile import HostileProvider
 
 pytestmark = pytest.mark.browser
 
-ADD = "/admin/sso/oidcsetting/add/"
-
-
-NONE = "from sso.models import OidcSetting; [each.delete() for each in OidcSetting.objects.all()]"
+ADD_PATH = "/admin/sso/oidcsetting/add/"
+DELETE_CONNECTIONS = "from sso.models import OidcSetting; [setting.delete() for setting in OidcSetting.objects.all()]"
 
 
 @pytest.fixture(autouse=True)
-def no_connection_stays(product: Stack) -> Iterator[None]:
-    """An active one would lead everybody else to a provider that is gone."""
+def connection_cleanup(product: Stack) -> Iterator[None]:
+    """Deletes connections after each test. An active one would redirect later sign-ins to a stopped provider."""
     yield
-    cleared = manage("shell", "-c", NONE, env=product.env)
-    assert cleared.returncode == 0, cleared.stderr
+    result = manage("shell", "-c", DELETE_CONNECTIONS, env=product.env)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.fixture
@@ -32,22 +30,27 @@ def provider() -> Iterator[HostileProvider]:
         yield provider
 
 
-def fill(page: Page, provider: HostileProvider, **columns: str) -> None:
-    right = {"name": "Company", "url_idp": provider.url_idp, "realm": provider.realm, "client_id": provider.client_id}
-    for name, value in {**right, **columns}.items():
+def fill_form(page: Page, provider: HostileProvider, **columns: str) -> None:
+    valid_values = {
+        "name": "Company",
+        "url_idp": provider.url_idp,
+        "realm": provider.realm,
+        "client_id": provider.client_id,
+    }
+    for name, value in {**valid_values, **columns}.items():
         page.locator(f"#id_{name}").fill(value)
     page.locator("#id_authorization_type").select_option("pkce")
 
 
-def save(page: Page) -> None:
+def save_form(page: Page) -> None:
     page.get_by_role("button", name="Save", exact=True).click()
 
 
 def test_first_field_or_first_invalid_field_has_the_focus(visitor: Visitor, provider: HostileProvider):
-    visitor.sign_in("sonja").open(ADD)
+    visitor.sign_in("sonja").open(ADD_PATH)
     expect(visitor.page.locator("#id_name")).to_be_focused()
-    fill(visitor.page, provider, realm="no realm", scope="email")
-    save(visitor.page)
+    fill_form(visitor.page, provider, realm="no realm", scope="email")
+    save_form(visitor.page)
 
     expect(visitor.page.locator("#id_realm")).to_be_focused()
     expect(visitor.page.locator("#id_realm")).to_be_in_viewport(ratio=1)
@@ -55,33 +58,33 @@ def test_first_field_or_first_invalid_field_has_the_focus(visitor: Visitor, prov
 
 def test_all_buttons_are_reachable_without_scrolling(visitor: Visitor, provider: HostileProvider):
     page = visitor.sign_in("alice").page
-    visitor.open(ADD)
-    fill(page, provider, client_secret="typed")
+    visitor.open(ADD_PATH)
+    fill_form(page, provider, client_secret="typed")
     page.locator("label[for=id_active], #id_active").last.check(force=True)
-    save(page)
+    save_form(page)
     page.wait_for_url("**/change/")
     buttons = page.locator("#submit-row").locator("button, a")
 
     assert {"Save", "Test connection", "Update certificates", "Delete"} <= set(buttons.all_inner_texts())
     for button in buttons.all():
         expect(button).to_be_in_viewport(ratio=1)
-    assert visitor.overflow() <= 0
+    assert visitor.overflow_px() <= 0
 
 
-def test_page_shows_stored_certificates_after_a_test(at_desk: Visitor, provider: HostileProvider):
-    page = at_desk.sign_in("sonja").page
-    page.goto(ADD)
-    fill(page, provider)
-    save(page)
+def test_page_shows_stored_certificates_after_a_test(desktop_visitor: Visitor, provider: HostileProvider):
+    page = desktop_visitor.sign_in("sonja").page
+    page.goto(ADD_PATH)
+    fill_form(page, provider)
+    save_form(page)
     page.wait_for_url("**/change/")
     endpoint = page.locator(".readonly").nth(2)
     expect(endpoint).to_have_text(provider.url("token"))
-    moved = f"{provider.url_idp}/elsewhere"
-    provider.discovery = {"token_endpoint": moved}
+    new_endpoint = f"{provider.url_idp}/elsewhere"
+    provider.discovery = {"token_endpoint": new_endpoint}
     page.locator("#id_name").fill("Typed")
     page.get_by_role("button", name="Test connection").click()
 
     expect(page.locator("#report")).to_be_focused()
-    expect(endpoint).to_have_text(moved)
+    expect(endpoint).to_have_text(new_endpoint)
     expect(page.locator("#stored-certificates")).to_contain_text("after the connection is activated")
     assert page.locator("#id_name").input_value() == "Typed"

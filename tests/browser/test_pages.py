@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.visitor import Visitor, has_many_roles
+from tests.browser.visitor import Visitor, create_many_roles
 from tests.config.stack import Stack
 
 pytestmark = pytest.mark.browser
@@ -15,17 +15,17 @@ def test_every_page_opens_without_errors(visitor: Visitor, path: str):
 
     assert visitor.open(path) == 200
     visitor.page.wait_for_load_state("networkidle")
-    assert visitor.overflow() <= 0
+    assert visitor.overflow_px() <= 0
 
 
-def test_unknown_address_shows_the_product_page(visitor: Visitor):
+def test_unknown_url_shows_the_error_page(visitor: Visitor):
     assert visitor.open("/nowhere") == 404
     assert visitor.page.get_by_text("The requested URL does not exist.").is_visible()
-    assert visitor.overflow() <= 0
+    assert visitor.overflow_px() <= 0
 
 
-def test_sign_in_and_out_work_by_keyboard(at_desk: Visitor):
-    page = at_desk.page
+def test_sign_in_and_out_work_by_keyboard(desktop_visitor: Visitor):
+    page = desktop_visitor.page
     page.goto("/")
     page.wait_for_url("**/login/")
     expect(page.get_by_label("Login")).to_be_focused()
@@ -41,8 +41,8 @@ def test_sign_in_and_out_work_by_keyboard(at_desk: Visitor):
     assert page.get_by_text("You are signed out.").is_visible()
 
 
-def test_wrong_password_is_reported_and_keeps_the_login(at_desk: Visitor):
-    page = at_desk.page
+def test_wrong_password_is_reported_and_keeps_the_login(desktop_visitor: Visitor):
+    page = desktop_visitor.page
     page.goto("/login/")
     page.get_by_label("Login").fill("bob")
     page.get_by_label("Password").fill("not it")
@@ -55,15 +55,15 @@ def test_wrong_password_is_reported_and_keeps_the_login(at_desk: Visitor):
 
 def test_roles_of_a_key_can_be_filtered(visitor: Visitor, product: Stack):
     """By keyboard alone."""
-    has_many_roles(product)
+    create_many_roles(product)
     visitor.sign_in("alice")
     page = visitor.page
     page.goto("/account/")
     if not page.get_by_label("Name", exact=True).is_visible():
         page.get_by_text("New key").click()
     page.get_by_label("Filter: Limit to roles").focus()
-    for typed in ("TEAM 149", "team 01"):
-        page.keyboard.type(typed)
+    for search_text in ("TEAM 149", "team 01"):
+        page.keyboard.type(search_text)
         page.keyboard.press("Enter")
         page.keyboard.press("Tab")
         page.keyboard.press("Space")
@@ -72,21 +72,21 @@ def test_roles_of_a_key_can_be_filtered(visitor: Visitor, product: Stack):
     page.keyboard.type("nothing is called so")
 
     assert page.locator("#id_scope label:visible").all_inner_texts() == ["team 010", "team 149"]
-    assert page.url.endswith("/account/") and visitor.overflow() <= 0
+    assert page.url.endswith("/account/") and visitor.overflow_px() <= 0
 
 
-def test_user_creates_uses_and_revokes_a_key(at_desk: Visitor):
-    at_desk.sign_in("bob")
-    page = at_desk.page
+def test_user_creates_uses_and_revokes_a_key(desktop_visitor: Visitor):
+    desktop_visitor.sign_in("bob")
+    page = desktop_visitor.page
     page.goto("/account/")
     if not page.get_by_label("Name", exact=True).is_visible():
         page.get_by_text("New key").click()
     page.get_by_label("Name", exact=True).fill("my laptop")
     page.get_by_role("button", name="Create key").click()
     secret = page.locator("#new-key").inner_text()
-    header = {"Authorization": f"Bearer {secret}"}
-    assert page.request.get("/api/me", headers=header).json()["login"] == "bob"
-    at_desk.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert page.request.get("/api/me", headers=headers).json()["login"] == "bob"
+    desktop_visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy", exact=True).click()
     page.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == secret
@@ -95,9 +95,9 @@ def test_user_creates_uses_and_revokes_a_key(at_desk: Visitor):
     assert secret not in page.content()
     page.get_by_role("button", name="Revoke my laptop").click()
     page.get_by_role("heading", name="Revoke this key?").wait_for()
-    assert page.request.get("/api/me", headers=header).status == 200
+    assert page.request.get("/api/me", headers=headers).status == 200
     page.get_by_role("button", name="Revoke").click()
     page.get_by_text("was revoked").wait_for()
 
-    page.wait_for_timeout(1100)  # the second within which other processes may still remember it
-    assert page.request.get("/api/me", headers=header).status == 401
+    page.wait_for_timeout(1100)  # other processes may cache the key for a second
+    assert page.request.get("/api/me", headers=headers).status == 401

@@ -1,6 +1,6 @@
-"""The product as each kind of user meets it from the first start, knowing only the README.
+"""Each kind of user uses a new product, knowing only the README.
 
-The administrator comes first and sets up what the others use; each goes by what stands on the pages.
+The administrator sets up what the others use. All of them follow the texts of the pages.
 """
 
 import json
@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.collection_pages import LOADED_WITHIN_MS, file
-from tests.browser.demo_provider import Demo
-from tests.browser.identity_provider import Traveller
-from tests.browser.visitor import PHONE
+from tests.browser.collection_pages import LOAD_TIMEOUT_MS, file_payload
+from tests.browser.demo_provider import DemoProvider
+from tests.browser.identity_provider import SsoVisitor
+from tests.browser.visitor import PHONE_SIZE
 from tests.config.stack import Stack, eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.provider]
@@ -28,85 +28,86 @@ DATE = "2026-11-30"
 
 
 @dataclass
-class House:
-    """The product, the demo provider, and what the administrator made: a key for scripts."""
+class Installation:
+    """The product, the demo provider, and a key for scripts that the administrator created."""
 
     product: Stack
-    demo: Demo
+    demo: DemoProvider
     key: str = ""
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[House]:
+def installation(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Installation]:
     product = Stack(tmp_path_factory.mktemp("walks") / "data", SVC_ADMIN_PASSWORD=PASSWORD).start()
     try:
         product.wait_until_up()
         eventually(lambda: product.get("/readyz") == 200)
-        house = House(product, Demo(product.env))
+        installation = Installation(product, DemoProvider(product.env))
         try:
-            administrator(house, browser)
-            yield house
+            set_up_installation(installation, browser)
+            yield installation
         finally:
-            assert house.demo.stop() == 0
+            assert installation.demo.stop() == 0
     finally:
         product.stop()
         product.end()
 
 
-def administrator(house: House, browser: Browser) -> None:
-    """Connects the provider, designs a table with rules, makes a key, loads documents."""
-    alice = Traveller(browser, house.product.url, house.demo.field("URL IdP"))
+def set_up_installation(installation: Installation, browser: Browser) -> None:
+    """Connects the provider, designs a table with rules, creates a key, and loads documents."""
+    alice = SsoVisitor(browser, installation.product.url, installation.demo.printed_value("URL IdP"))
     page = alice.sign_in_locally("admin", PASSWORD).page
     page.get_by_role("link", name="Administration").first.click()
-    connects(page, house.demo)
-    designs(page)
-    lets_in(page)
-    house.key = makes_key(page)
-    fills_collection(page)
+    connect_provider(page, installation.demo)
+    design_table(page)
+    create_access_rules(page)
+    installation.key = create_key(page)
+    fill_collection(page)
     alice.context.close()
-    assert alice.complaints == []
+    assert alice.problems == []
 
 
-def opens(page: Page, name: str) -> None:
-    """By the link of the administration's own menu, and there to a new record."""
+def open_new_record(page: Page, name: str) -> None:
+    """Opens a list from the menu of the administration, and the form of a new record."""
     page.get_by_role("link", name=name, exact=True).first.click()
     page.locator("a[href*='/add/']").first.click()
 
 
-def saves(page: Page) -> None:
+def save_record(page: Page) -> None:
     page.get_by_role("button", name="Save", exact=True).click()
     page.wait_for_url(lambda url: not url.endswith("/add/"))
     expect(page.locator(".errornote, .errorlist")).to_have_count(0)
 
 
-def connects(page: Page, demo: Demo) -> None:
-    opens(page, "login OIDC settings")
+def connect_provider(page: Page, demo: DemoProvider) -> None:
+    open_new_record(page, "login OIDC settings")
     for name in ("Name", "URL IdP", "Realm", "Client ID", "Client secret"):
-        page.locator(f"#id_{name.lower().replace(' ', '_')}").fill(demo.field(name))
+        page.locator(f"#id_{name.lower().replace(' ', '_')}").fill(demo.printed_value(name))
     # "The rest stands there already."
     for name in ("Redirect URI", "Scope"):
-        assert page.locator(f"#id_{name.lower().replace(' ', '_')}").input_value() == demo.field(name)
+        assert page.locator(f"#id_{name.lower().replace(' ', '_')}").input_value() == demo.printed_value(name)
     for name in ("Authorization type", "User field"):
-        assert page.locator(f"#id_{name.lower().replace(' ', '_')} option:checked").inner_text() == demo.field(name)
-    for box in demo.field("Tick").split(", "):
-        page.locator(f"#id_{box.lower().replace(' ', '_')}").check()
-    saves(page)
+        option = page.locator(f"#id_{name.lower().replace(' ', '_')} option:checked")
+        assert option.inner_text() == demo.printed_value(name)
+    for checkbox_name in demo.printed_value("Tick").split(", "):
+        page.locator(f"#id_{checkbox_name.lower().replace(' ', '_')}").check()
+    save_record(page)
     page.get_by_role("button", name="Test connection").click()
     page.get_by_text("The connection works.").wait_for()
 
 
-def designs(page: Page) -> None:
+def design_table(page: Page) -> None:
     """A table with columns of several types, and a view of some of them."""
-    opens(page, "table Tables")
+    open_new_record(page, "table Tables")
     page.locator("#id_name").fill("device")
     page.locator("#id_label").fill("Device")
-    saves(page)
+    save_record(page)
     columns: tuple[dict[str, str], ...] = (
         {"name": "title", "type": "string"}, {"name": "owner", "type": "reference", "reference_table": "user"},
         {"name": "state", "type": "choice"}, {"name": "checked_on", "type": "date"},
     )  # fmt: skip
     for column in columns:
-        opens(page, "view_column Columns")
+        open_new_record(page, "view_column Columns")
         page.locator("#id_table").select_option(label="device")
         page.locator("#id_type").select_option(column["type"])
         page.locator("#id_name").fill(column["name"])
@@ -114,37 +115,37 @@ def designs(page: Page) -> None:
         if "reference_table" in column:
             page.locator("#id_reference_table").select_option(label=column["reference_table"])
         if column["type"] == "choice":
-            for number, label in enumerate(("In use", "Broken")):
+            for index, label in enumerate(("In use", "Broken")):
                 page.get_by_text("Add another Choice").click()
-                page.locator(f"#id_choices-{number}-value").fill(str(number + 1))
-                page.locator(f"#id_choices-{number}-label").fill(label)
-        saves(page)
-    opens(page, "visibility Views")
+                page.locator(f"#id_choices-{index}-value").fill(str(index + 1))
+                page.locator(f"#id_choices-{index}-label").fill(label)
+        save_record(page)
+    open_new_record(page, "visibility Views")
     page.locator("#id_table").select_option(label="device")
     page.locator("#id_name").fill("short")
-    for number, path in enumerate(("title", "owner.login")):
+    for index, path in enumerate(("title", "owner.login")):
         page.get_by_text("Add another Column").click()
-        page.locator(f"#id_columns-{number}-path").fill(path)
-    saves(page)
+        page.locator(f"#id_columns-{index}-path").fill(path)
+    save_record(page)
 
 
-def finds_role(page: Page, field: str, name: str) -> None:
+def select_role(page: Page, field: str, name: str) -> None:
     page.locator(f".field-{field} .select2-search__field").fill(name)
     page.locator(".select2-results__option", has_text=re.compile(f"^{name}$")).click()
 
 
-def lets_in(page: Page) -> None:
-    """Who has the role itil may do everything with devices but see when they were checked."""
+def create_access_rules(page: Page) -> None:
+    """Allows the role itil everything with devices, except reading when they were checked."""
     for operation, column in (("create", ""), ("read", ""), ("write", ""), ("delete", ""), ("read", "checked_on")):
-        opens(page, "shield Access rules")
+        open_new_record(page, "shield Access rules")
         page.locator("#id_operation").select_option(operation)
         page.locator("#id_table").select_option(label="device")
         page.locator("#id_column_name").fill(column)
-        finds_role(page, "roles", "admin" if column else "itil")
-        saves(page)
+        select_role(page, "roles", "admin" if column else "itil")
+        save_record(page)
 
 
-def makes_key(page: Page) -> str:
+def create_key(page: Page) -> str:
     page.goto("/account/")
     if not page.get_by_label("Name", exact=True).is_visible():
         page.get_by_text("New key").click()
@@ -153,77 +154,79 @@ def makes_key(page: Page) -> str:
     return page.locator("#new-key").inner_text()
 
 
-def fills_collection(page: Page) -> None:
+def fill_collection(page: Page) -> None:
     page.get_by_role("link", name="Servicebase").first.click()
     page.get_by_role("link", name="Collections").first.click()
     page.get_by_label("Name").fill("Badges")
     page.get_by_role("button", name="Create collection").click()
     page.get_by_role("heading", name="Add documents").wait_for()
-    page.set_input_files("#files", file("badges.md", MANUAL))
-    expect(page.locator("#documents")).to_contain_text("1 ready", timeout=LOADED_WITHIN_MS)
+    page.set_input_files("#files", file_payload("badges.md", MANUAL))
+    expect(page.locator("#documents")).to_contain_text("1 ready", timeout=LOAD_TIMEOUT_MS)
     page.get_by_role("link", name="Settings").click()
-    finds_role(page, "reader_roles", "itil")
-    saves(page)
+    select_role(page, "reader_roles", "itil")
+    save_record(page)
 
 
-def curl(house: House, *words: str) -> tuple[int, Any]:
-    """Status and body, as somebody at a terminal gets them."""
-    request = ["curl", "-s", "-w", "\n%{http_code}", "-H", f"Authorization: Bearer {house.key}", *words]
+def curl(installation: Installation, *arguments: str) -> tuple[int, Any]:
+    """Runs curl; returns status and body of the response."""
+    request = ["curl", "-s", "-w", "\n%{http_code}", "-H", f"Authorization: Bearer {installation.key}", *arguments]
     output = subprocess.run(request, capture_output=True, text=True, timeout=60, check=True).stdout
     body, _, status = output.rpartition("\n")
     return int(status), json.loads(body)
 
 
-def with_body(body: dict[str, Any]) -> tuple[str, ...]:
+def json_arguments(body: dict[str, Any]) -> tuple[str, ...]:
     return ("-H", "Content-Type: application/json", "-d", json.dumps(body))
 
 
-def test_integrator_uses_every_table_operation_with_curl(house: House, tmp_path: Path):
-    devices = f"{house.product.url}/rest/v1/table/device"
-    status, me = curl(house, f"{house.product.url}/rest/v1/table/user?sysparm_query=login=admin")
+def test_integrator_uses_every_table_operation_with_curl(installation: Installation, tmp_path: Path):
+    devices = f"{installation.product.url}/rest/v1/table/device"
+    status, user_list = curl(installation, f"{installation.product.url}/rest/v1/table/user?sysparm_query=login=admin")
     assert status == 200
 
-    values = {"title": "Reader at the gate", "owner": me["data"][0]["sys_id"], "state": "1", "checked_on": DATE}
-    status, made = curl(house, devices, *with_body(values))
+    values = {"title": "Reader at the gate", "owner": user_list["data"][0]["sys_id"], "state": "1", "checked_on": DATE}
+    status, creation = curl(installation, devices, *json_arguments(values))
     assert status == 201
-    one = f"{devices}/{made['data'][0]['sys_id']}"
-    text = "sysparm_query=stateIN1,2^ORDERBYtitle&sysparm_view=short&sysparm_limit=5"
-    assert curl(house, f"{devices}?{text}") == (
+    device_url = f"{devices}/{creation['data'][0]['sys_id']}"
+    query = "sysparm_query=stateIN1,2^ORDERBYtitle&sysparm_view=short&sysparm_limit=5"
+    assert curl(installation, f"{devices}?{query}") == (
         200, {"status": "OK", "data": [{"title": "Reader at the gate", "owner.login": "admin"}]},
     )  # fmt: skip
-    assert curl(house, "-X", "PATCH", one, *with_body({"state": "2"}))[0] == 200
-    status, shown = curl(house, f"{one}?sysparm_fields=state,checked_on&sysparm_display_value=1")
-    assert shown["data"] == [{"state": "Broken", "checked_on": "30 Nov 2026"}]
-    assert curl(house, "-X", "PUT", one, *with_body({"title": "Reader at the door"}))[0] == 200
-    assert curl(house, one)[1]["data"][0]["owner"] in ("", None)
-    assert curl(house, "-X", "DELETE", one)[0] == 200
-    assert curl(house, one)[0] == 404
+    assert curl(installation, "-X", "PATCH", device_url, *json_arguments({"state": "2"}))[0] == 200
+    status, display_values = curl(installation, f"{device_url}?sysparm_fields=state,checked_on&sysparm_display_value=1")
+    assert display_values["data"] == [{"state": "Broken", "checked_on": "30 Nov 2026"}]
+    assert curl(installation, "-X", "PUT", device_url, *json_arguments({"title": "Reader at the door"}))[0] == 200
+    assert curl(installation, device_url)[1]["data"][0]["owner"] in ("", None)
+    assert curl(installation, "-X", "DELETE", device_url)[0] == 200
+    assert curl(installation, device_url)[0] == 404
 
 
-def test_integrator_loads_searches_and_deletes_documents_with_curl(house: House, tmp_path: Path):
-    own = house.product.url
+def test_integrator_loads_searches_and_deletes_documents_with_curl(installation: Installation, tmp_path: Path):
+    product_url = installation.product.url
     (tmp_path / "doors.md").write_text("# Doors\n\nA door that stays open longer than a minute calls the porter.\n")
     load = ("-F", f"file=@{tmp_path}/doors.md", "-F", 'metadata={"type": "manual"}')
-    status, loaded = curl(house, *load, f"{own}/load_document_to_collection?collection_name=Badges&doc_id=doors")
-    assert (status, loaded["document_status"]) == (201, "ready")
-    text = with_body({"text": "The porter has the number 12.", "metadata": {"type": "note"}})
-    assert curl(house, *text, f"{own}/load_text_to_collection?collection_name=Badges&doc_id=porter")[0] == 201
+    url = f"{product_url}/load_document_to_collection?collection_name=Badges&doc_id=doors"
+    status, load_result = curl(installation, *load, url)
+    assert (status, load_result["document_status"]) == (201, "ready")
+    body = {"text": "The porter has the number 12.", "metadata": {"type": "note"}}
+    url = f"{product_url}/load_text_to_collection?collection_name=Badges&doc_id=porter"
+    assert curl(installation, *json_arguments(body), url)[0] == 201
 
-    path = f"{own}/get_relevant_documents?collection_names=Badges&query=porter&metadata=type=manual"
-    assert [each["doc_id"] for each in curl(house, path)[1]] == ["doors"]
-    tagged = curl(house, f"{own}/get_content_by_tag?collection_name=Badges&tag_info=type=note")[1]
-    assert [each["page_content"] for each in tagged] == ["The porter has the number 12."]
-    names = curl(house, f"{own}/get_list_of_documents_names?collection_name=Badges")[1]
+    url = f"{product_url}/get_relevant_documents?collection_names=Badges&query=porter&metadata=type=manual"
+    assert [row["doc_id"] for row in curl(installation, url)[1]] == ["doors"]
+    url = f"{product_url}/get_content_by_tag?collection_name=Badges&tag_info=type=note"
+    assert [row["page_content"] for row in curl(installation, url)[1]] == ["The porter has the number 12."]
+    names = curl(installation, f"{product_url}/get_list_of_documents_names?collection_name=Badges")[1]
     assert len(names) == 3
-    collections = curl(house, f"{own}/get_list_of_collection")[1]
-    assert "Badges" in {each["collection_name"] for each in collections}
-    gone = f"{own}/delete_document_from_collection?collection_name=Badges&id_value=porter"
-    assert [curl(house, "-X", "DELETE", gone)[0] for _ in range(2)] == [200, 404]
+    collections = curl(installation, f"{product_url}/get_list_of_collection")[1]
+    assert "Badges" in {row["collection_name"] for row in collections}
+    deletion_url = f"{product_url}/delete_document_from_collection?collection_name=Badges&id_value=porter"
+    assert [curl(installation, "-X", "DELETE", deletion_url)[0] for _ in range(2)] == [200, 404]
 
 
-def test_user_signs_in_through_the_provider_and_finds_own_records(house: House, browser: Browser):
-    anna = Traveller(browser, house.product.url, house.demo.field("URL IdP"))
-    page = anna.sign_in("anna", house.demo.password).page
+def test_user_signs_in_through_the_provider_and_finds_own_records(installation: Installation, browser: Browser):
+    anna = SsoVisitor(browser, installation.product.url, installation.demo.printed_value("URL IdP"))
+    page = anna.sign_in("anna", installation.demo.password).page
     expect(page.get_by_role("heading", name="Hello, Anna")).to_be_visible()
     assert page.get_by_role("link", name="Administration").count() == 0
 
@@ -232,34 +235,34 @@ def test_user_signs_in_through_the_provider_and_finds_own_records(house: House, 
     assert page.get_by_role("heading", name="Add documents").count() == 0
     page.get_by_label("What are you looking for?").fill("reader blinks red")
     page.get_by_role("button", name="Search").click()
-    first = page.locator(".hits li").first
-    expect(first).to_contain_text("wants a new battery")
-    expect(first.locator("mark").first).to_be_visible()
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    first_hit = page.locator(".hits li").first
+    expect(first_hit).to_contain_text("wants a new battery")
+    expect(first_hit.locator("mark").first).to_be_visible()
+    page.set_viewport_size(PHONE_SIZE)  # type: ignore[arg-type]
     assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
 
     page.goto("/account/")
     expect(page.get_by_text("Signed in as anna")).to_be_visible()
     page.get_by_role("button", name="Sign out").click()
-    page.wait_for_url(f"{house.demo.field('URL IdP')}/**")
+    page.wait_for_url(f"{installation.demo.printed_value('URL IdP')}/**")
     page.get_by_role("button", name="Sign out").click()
-    page.wait_for_url(f"{house.product.url}/login/?signed_out=1")
-    assert anna.complaints == []
+    page.wait_for_url(f"{installation.product.url}/login/?signed_out=1")
+    assert anna.problems == []
 
 
-def test_access_rules_apply_to_that_user(house: House, browser: Browser):
-    """With a key that she makes, since scripts see what she sees."""
+def test_access_rules_apply_to_the_user_of_the_provider(installation: Installation, browser: Browser):
+    """Uses a key of the user, because scripts have the same permissions."""
     devices = "/rest/v1/table/device"
-    response = house.product.call(
-        "POST", devices, {"title": "Seen by all who work here", "checked_on": DATE}, key=house.key
+    response = installation.product.call(
+        "POST", devices, {"title": "Seen by all who work here", "checked_on": DATE}, key=installation.key
     )
-    anna = Traveller(browser, house.product.url, house.demo.field("URL IdP"))
-    key = makes_key(anna.sign_in("anna", house.demo.password).page)
+    anna = SsoVisitor(browser, installation.product.url, installation.demo.printed_value("URL IdP"))
+    key = create_key(anna.sign_in("anna", installation.demo.password).page)
 
-    seen = house.product.call("GET", f"{devices}?sysparm_query=titleSTARTSWITHSeen", key=key)
+    device_list = installation.product.call("GET", f"{devices}?sysparm_query=titleSTARTSWITHSeen", key=key)
 
     assert response.body["data"][0]["checked_on"] == DATE
-    assert [each["title"] for each in seen.body["data"]] == ["Seen by all who work here"]
-    assert "checked_on" not in seen.body["data"][0]
-    asked = house.product.call("GET", f"{devices}?sysparm_query=checked_onISNOTEMPTY", key=key)
-    assert (asked.status, asked.body["errors"][0]["code"]) == (400, "unknown_field")
+    assert [row["title"] for row in device_list.body["data"]] == ["Seen by all who work here"]
+    assert "checked_on" not in device_list.body["data"][0]
+    error_response = installation.product.call("GET", f"{devices}?sysparm_query=checked_onISNOTEMPTY", key=key)
+    assert (error_response.status, error_response.body["errors"][0]["code"]) == (400, "unknown_field")

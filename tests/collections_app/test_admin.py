@@ -323,7 +323,7 @@ class TestTheTile:
         result = self.tile(as_carl)
         # Red would be the figure, of what is ready.
         assert "1 empty" in result.description and not result.needs_attention
-        assert '<span class="sb-tile-about sb-worries">1 failed.</span>' in text_of(as_carl.get("/admin/"))
+        assert '<span class="sb-tile-description sb-tile-warnings">1 failed.</span>' in text_of(as_carl.get("/admin/"))
         assert (
             result.warnings == "1 failed."
             and "failed" not in result.description

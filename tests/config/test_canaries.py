@@ -12,8 +12,8 @@ import psycopg
 import pytest
 import redis
 
-from bench.soak.run import product
-from bench.soak.sign_ins import Browser, connect
+from bench.soak.run import running_product
+from bench.soak.sign_ins import Browser, create_connection
 from tests.accounts.callers import basic
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, manage
@@ -57,7 +57,7 @@ class Planted:
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
-    with product(tmp_path_factory.mktemp("canaries")) as (servers, stack):
+    with running_product(tmp_path_factory.mktemp("canaries")) as (servers, stack):
         key = manage("key", "admin", "canary", env=stack.env).stdout.strip()
         planted = Planted(servers, stack, key, {"a key": key})
         for each in (people, signing_in, columns, documents, addresses):
@@ -83,7 +83,7 @@ def signing_in(planted: Planted) -> None:
     """By a provider that is right, and once by a code that it does not know."""
     with HostileProvider() as idp:
         idp.client_secret = ""
-        connect(planted.stack, idp)
+        create_connection(planted.stack, idp)
         idp.id_token = lambda claims: planted.secrets.setdefault("an ID token", idp.sign({**claims, "at_hash": ...}))
         browser = Browser(planted.stack)
         browser.sign_in(idp)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.soak import kills
-from bench.soak.kills import Kill, Kills
-from bench.soak.run import Soak, product, soak
+from bench.soak.kills import Kill, KillInjector
+from bench.soak.run import SoakResult, run_soak, running_product
 from bench.soak.tally import Tally
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, eventually
@@ -26,30 +26,36 @@ POSTGRESQL, WORKERS = 50, 200
 class Running:
     servers: SharedServers
     stack: Stack
-    kills: Kills | None = None
+    kills: KillInjector | None = None
 
-    def soak_with(self, kill: Kill, number: int, every_s: float) -> Soak:
+    def soak_with(self, kill: Kill, number: int, every_s: float) -> SoakResult:
         chosen = seed()
 
-        def make(servers: SharedServers, stack: Stack, tally: Tally) -> Kills:
-            self.kills = Kills(servers, stack, tally, kill, chosen)
+        def make(servers: SharedServers, stack: Stack, tally: Tally) -> KillInjector:
+            self.kills = KillInjector(servers, stack, tally, kill, chosen)
             return self.kills
 
-        return soak(
-            self.servers, self.stack, callers=CALLERS, seconds=AT_MOST_S, every_s=every_s, most=number, make_faults=make
+        return run_soak(
+            self.servers,
+            self.stack,
+            callers=CALLERS,
+            seconds=AT_MOST_S,
+            fault_interval_s=every_s,
+            max_faults=number,
+            injector_class=make,
         )
 
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    with product(tmp_path) as (servers, stack):
+    with running_product(tmp_path) as (servers, stack):
         yield Running(servers, stack)
 
 
-def assert_intact(running: Running, result: Soak, number: int) -> None:
-    assert result.tally.wrong == []
-    assert len(result.faults) == number
-    assert all(work.acknowledged and work.deferred for work in result.works)
+def assert_intact(running: Running, result: SoakResult, number: int) -> None:
+    assert result.tally.errors == []
+    assert len(result.fault_lines) == number
+    assert all(workload.acknowledged_writes and workload.deferred_names for workload in result.workloads)
     assert running.kills is not None
     eventually(lambda: running.kills and running.kills.orphans() == [])
     assert running.stack.get("/readyz") == 200
@@ -59,9 +65,9 @@ def assert_intact(running: Running, result: Soak, number: int) -> None:
 
 def test_acknowledged_work_survives_fifty_kills_of_postgresql(running: Running):
     number = share_of(POSTGRESQL)
-    assert_intact(running, running.soak_with(kills.postgres, number, every_s=4), number)
+    assert_intact(running, running.soak_with(kills.kill_postgres, number, every_s=4), number)
 
 
 def test_acknowledged_work_survives_two_hundred_kills_of_workers(running: Running):
     number = share_of(WORKERS)
-    assert_intact(running, running.soak_with(kills.worker, number, every_s=2), number)
+    assert_intact(running, running.soak_with(kills.kill_worker, number, every_s=2), number)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from bench.soak.run import Soak, product, soak
-from bench.soak.tally import SETTLED_AFTER_S, Tally
-from bench.soak.work import TABLE
+from bench.soak.run import SoakResult, run_soak, running_product
+from bench.soak.tally import SETTLING_TIME_S, Tally
+from bench.soak.workload import TABLE
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack
 
@@ -18,30 +18,34 @@ pytestmark = pytest.mark.stack
 class Soaked:
     servers: SharedServers
     stack: Stack
-    found: Soak
+    found: SoakResult
 
 
 @pytest.fixture(scope="module")
 def soaked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Soaked]:
-    with product(tmp_path_factory.mktemp("soak")) as (servers, stack):
-        yield Soaked(servers, stack, soak(servers, stack, callers=6, seconds=180, every_s=SETTLED_AFTER_S + 1, most=4))
+    with running_product(tmp_path_factory.mktemp("soak")) as (servers, stack):
+        yield Soaked(
+            servers,
+            stack,
+            run_soak(servers, stack, callers=6, seconds=180, fault_interval_s=SETTLING_TIME_S + 1, max_faults=4),
+        )
 
 
 def test_acknowledged_writes_exist_once_after_faults(soaked: Soaked):  # C33, C36, C38
     result = soaked.found
-    assert result.tally.wrong == []
-    assert result.tally.unexpected == {}, "refused although nothing was away"
-    assert (len(result.faults), result.signed_in > 0) == (4, True)
-    assert all(work.acknowledged for work in result.works)
+    assert result.tally.errors == []
+    assert result.tally.unexpected_refusals == {}, "refused although nothing was away"
+    assert (len(result.fault_lines), result.sign_in_count > 0) == (4, True)
+    assert all(workload.acknowledged_writes for workload in result.workloads)
 
 
 def test_soak_checks_detect_lost_writes(soaked: Soaked):
-    result = soaked.found.works[0]
-    work = replace(result, caller=replace(result.caller, tally=Tally()))
-    work.creates()
-    lost = next(reversed(work.records))
-    work.caller.call("delete", "DELETE", f"{TABLE}/{lost}")
+    result = soaked.found.workloads[0]
+    workload = replace(result, caller=replace(result.caller, tally=Tally()))
+    workload.create_record()
+    lost = next(reversed(workload.records))
+    workload.caller.call("delete", "DELETE", f"{TABLE}/{lost}")
 
-    work.checks_all()
+    workload.check_all()
 
-    assert any(lost in each for each in work.caller.tally.wrong)
+    assert any(lost in each for each in workload.caller.tally.errors)

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from accounts.authentication.access_keys import CACHE_TTL_S
-from bench.soak.sign_ins import Browser, provider_of_new_people
+from bench.soak.sign_ins import Browser, provider_with_new_users
 from tests.collections_app.ingest.stack.product import UNFINISHED
 from tests.config.shared import SharedServers
 from tests.config.stack import Answer, Stack, eventually, manage
@@ -188,7 +188,7 @@ def test_write_sent_to_both_hosts_is_done_once(hosts: Hosts):
 
 def test_sign_in_can_begin_on_one_host_and_end_on_the_other(hosts: Hosts):
     """The proxy before them need not send a browser to the same host each time."""
-    with provider_of_new_people(hosts.first.stack) as idp:
+    with provider_with_new_users(hosts.first.stack) as idp:
         browser = Browser(hosts.first.stack)
         started, _ = browser.get("/sso/start/")
         back = idp.authorize(started.headers["Location"])

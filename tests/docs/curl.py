@@ -19,40 +19,40 @@ HOST = "127.0.0.1:8000"
 LOGINS = {"$me": "admin", "$user": "demo.user", "demo.agent:$(cat var/secrets/demo-password)": "demo.agent"}
 
 
-def commands(text: str) -> list[str]:
+def split_commands(text: str) -> list[str]:
     """The curl commands of a block, without the assignments before them."""
     return [command for command in re.split(r"^(?=curl )", text, flags=re.M) if command.startswith("curl ")]
 
 
-def run(command: str) -> Any:
+def run_command(command: str) -> Any:
     """The response to what curl would send."""
-    words = iter(shlex.split(command.replace("\\\n", " "))[1:])
-    url, login, data, form, content_type, is_get = "", "", [], {}, "", False
-    for word in words:
-        match word:
+    arguments = iter(shlex.split(command.replace("\\\n", " "))[1:])
+    url, login, fields, form_fields, content_type, is_get = "", "", [], {}, "", False
+    for argument in arguments:
+        match argument:
             case "-G":
                 is_get = True
             case "-u":
-                login = LOGINS[next(words)]
+                login = LOGINS[next(arguments)]
             case "-d" | "--data-urlencode":
-                data.append(next(words))
+                fields.append(next(arguments))
             case "-F":
-                name, _, value = next(words).partition("=")
-                form[name] = _upload(value[1:]) if value.startswith("@") else value
+                name, _, value = next(arguments).partition("=")
+                form_fields[name] = _uploaded_file(value[1:]) if value.startswith("@") else value
             case "-H":
-                content_type = next(words).removeprefix("Content-Type: ")
+                content_type = next(arguments).removeprefix("Content-Type: ")
             case _:
-                assert word.startswith(f"http://{HOST}/"), word
-                url = word.removeprefix(f"http://{HOST}")
+                assert argument.startswith(f"http://{HOST}/"), argument
+                url = argument.removeprefix(f"http://{HOST}")
     headers = {"Authorization": "Basic " + b64encode(f"{login}:{PASSWORD}".encode()).decode()}
-    if is_get or not (data or form):
-        return Client().get(url, dict(pair.split("=", 1) for pair in data), headers=headers)
-    if form:
-        return Client().post(url, form, headers=headers)
-    return Client().post(url, data[0], content_type=content_type, headers=headers)
+    if is_get or not (fields or form_fields):
+        return Client().get(url, dict(field.split("=", 1) for field in fields), headers=headers)
+    if form_fields:
+        return Client().post(url, form_fields, headers=headers)
+    return Client().post(url, fields[0], content_type=content_type, headers=headers)
 
 
-def _upload(path: str) -> SimpleUploadedFile:
+def _uploaded_file(path: str) -> SimpleUploadedFile:
     return SimpleUploadedFile(path.rpartition("/")[2], (ROOT / path).read_bytes(), "application/octet-stream")
 
 

@@ -1,6 +1,7 @@
 """Runs every request on the page of document collections and in the README, and compares the printed response.
 
-As in docs/reference/table-api.md; besides, `"…"` stands for any value, and lines of curl are read as a shell would.
+The notation is that of `test_table_api`. In addition, `"…"` matches any value, and curl commands are parsed
+as by a shell.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from accounts import demo as demo_people
+from accounts import demo
 from collections_app import demo_documents
 from collections_app.extract.file_formats import FORMATS
 from collections_app.http import parameters, uploads
@@ -24,26 +25,26 @@ from collections_app.search import metadata_listing
 from collections_app.urls import ENDPOINTS
 from config.env import ROOT, Environment
 from tests.docs import curl
-from tests.docs.test_table_api import Reader
+from tests.docs.test_table_api import ExampleRunner
 from tests.support.users import PASSWORD, make_user
 
 PAGE = (ROOT / "docs/reference/document-collections.md").read_text()
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.compile(
-    r"```http\n(?P<asked>[A-Z]+ /.*?)```\n+```http\n(?P<answered>\d{3} .*?)```"
+    r"```http\n(?P<request>[A-Z]+ /.*?)```\n+```http\n(?P<response>\d{3} .*?)```"
     r'|```\nme="admin:\$\(cat var/secrets/admin-password\)"\n(?P<curl>curl .*?)```\n+```json\n(?P<printed>.*?)```'
     r"|(?P<worker><!-- the worker -->)",
     re.S,
 )
 
 
-class Typist(Reader):
-    def is_same(self, shown: Any, got: Any) -> bool:
-        return shown == "…" or super().is_same(shown, got)
+class PlaceholderExampleRunner(ExampleRunner):
+    def is_same(self, printed_value: Any, value: Any) -> bool:
+        return printed_value == "…" or super().is_same(printed_value, value)
 
 
-def work() -> None:
-    """What the worker does a moment later."""
+def run_worker() -> None:
+    """Processes all unfinished versions, as the worker does."""
     for version in Version.objects.filter(state__in=UNFINISHED_STATES):
         token = leases.take_lease(version.pk)
         assert token is not None
@@ -51,35 +52,36 @@ def work() -> None:
 
 
 @pytest.fixture
-def people(db: Any) -> None:
+def demo_users(db: Any) -> None:
     make_user("admin", "admin")
-    demo_people.create_demo_users(lambda: PASSWORD)
+    demo.create_demo_users(lambda: PASSWORD)
 
 
 def check_curl(text: str, printed: str) -> None:
-    for command, shown in zip(curl.commands(text), [*curl.json_values(printed)], strict=True):
-        answer = curl.run(command)
-        assert Typist().is_same(shown, json.loads(answer.content)), answer.content.decode()
+    for command, printed_value in zip(curl.split_commands(text), [*curl.json_values(printed)], strict=True):
+        response = curl.run_command(command)
+        is_same = PlaceholderExampleRunner().is_same(printed_value, json.loads(response.content))
+        assert is_same, response.content.decode()
 
 
-def test_examples_are_answered_as_printed(people: None):
-    reader = Typist()
+def test_examples_return_the_printed_responses(demo_users: None):
+    runner = PlaceholderExampleRunner()
     for step in BLOCKS.finditer(PAGE):
         if step["worker"]:
-            work()
+            run_worker()
         elif step["curl"]:
             check_curl(step["curl"], step["printed"])
         else:
             try:
-                reader.check(step["answered"], reader.ask(step["asked"]))
-            except (AssertionError, KeyError) as wrong:
-                raise AssertionError(f"{step['asked']}\n\nprinted:\n{step['answered']}\nwrong: {wrong}") from None
+                runner.check_response(step["response"], runner.send_request(step["request"]))
+            except (AssertionError, KeyError) as error:
+                raise AssertionError(f"{step['request']}\n\nprinted:\n{step['response']}\nerror: {error}") from None
 
 
 def test_every_request_has_a_response():
     steps = list(BLOCKS.finditer(PAGE))
 
-    assert len(re.findall(r"```http\n[A-Z]+ /", PAGE)) == len([step for step in steps if step["asked"]]) > 12
+    assert len(re.findall(r"```http\n[A-Z]+ /", PAGE)) == len([step for step in steps if step["request"]]) > 12
     assert len(re.findall(r"^curl ", PAGE, re.M)) == len([step for step in steps if step["curl"]]) >= 2
 
 
@@ -90,13 +92,13 @@ def test_page_names_every_supported_format():
 
 
 def test_page_describes_the_demo_collection():
-    """Its requests are made where there are the demo people and none of the demo's documents."""
+    """The requests of the page run with the demo users but without the demo documents."""
     after = PAGE.partition("GET /get_list_of_collection")[2].partition("DELETE /")[0]
 
     assert f"*{demo_documents.COLLECTION_NAME}* in this list" in after
 
 
-def test_readme_commands_work_as_printed(people: None):
+def test_readme_commands_return_the_printed_responses(demo_users: None):
     (step,) = [match for match in BLOCKS.finditer(README) if match["curl"]]
 
     assert step["curl"].count("curl ") >= 2
@@ -117,11 +119,11 @@ def test_endpoint_table_has_every_parameter():
 
     assert set(rows) == set(ENDPOINTS)
     for name, view in ENDPOINTS.items():
-        existing = set(view.known) or ({"file", *parameters_of_loads()} if name.startswith("load") else set())
-        assert set(re.findall(r"`(\w+)`", rows[name])) == existing, name
+        parameter_names = set(view.known) or ({"file", *load_parameter_names()} if name.startswith("load") else set())
+        assert set(re.findall(r"`(\w+)`", rows[name])) == parameter_names, name
 
 
-def parameters_of_loads() -> tuple[str, ...]:
+def load_parameter_names() -> tuple[str, ...]:
     from collections_app.http import load_requests
 
     return load_requests.PARAMETER_NAMES
@@ -131,19 +133,20 @@ def test_error_table_has_every_code():
     rows = {code for _, code in re.findall(r"^\| (\d{3}) \| `(\w+)` \|", PAGE, re.M)}
     sources = "".join(path.read_text() for path in (ROOT / "collections_app").rglob("*.py"))
 
-    codes = {one or other for one, other in re.findall(r'\bcode = "(\w+)"|\bcode="(\w+)"', sources)}
+    codes = {attribute or argument for attribute, argument in re.findall(r'\bcode = "(\w+)"|\bcode="(\w+)"', sources)}
     assert codes - rows == set()
 
 
 def test_limits_match_the_code():
-    standing = Environment()
-    for number in (
+    environment = Environment()
+    for limit in (
         parameters.MAX_COLLECTIONS,
         parameters.MAX_K,
         metadata_listing.MAX_DOCUMENTS,
         metadata_listing.MAX_CHARACTERS,
     ):
-        assert f"{number:,}" in PAGE
-    assert f"up to {standing.file_limit_mb} MB" in PAGE and f"up to {standing.text_limit_mb} MB" in PAGE
-    assert f"larger than {standing.wait_limit_mb} MB" in PAGE and f"at most {standing.metadata_limit_kb} KB" in PAGE
+        assert f"{limit:,}" in PAGE
+    assert f"up to {environment.file_limit_mb} MB" in PAGE and f"up to {environment.text_limit_mb} MB" in PAGE
+    assert f"larger than {environment.wait_limit_mb} MB" in PAGE
+    assert f"at most {environment.metadata_limit_kb} KB" in PAGE
     assert uploads.MAX_FIELD_LENGTH == 128 * 1024 and parameters.MAX_QUERY_BYTES == 8 * 1024

@@ -14,8 +14,9 @@ import pytest
 from config.env import ROOT, Environment, secret_names
 
 PAGES = "".join(page.read_text() for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
-VALUES = dict(re.findall(r"^\| (.+?) \| ([\d,.]+(?: \w+)?) \|$", (ROOT / "docs/reference/limits.md").read_text(), re.M))
-PLACES = re.findall(r"^([\w.\[\]]+)  (.+)$", (ROOT / "tests/docs/limits.txt").read_text(), re.M)
+PAGE = (ROOT / "docs/reference/limits.md").read_text()
+DOCUMENTED_VALUES = dict(re.findall(r"^\| (.+?) \| ([\d,.]+(?: \w+)?) \|$", PAGE, re.M))
+CONSTANTS_AND_LIMITS = re.findall(r"^([\w.\[\]]+)  (.+)$", (ROOT / "tests/docs/limits.txt").read_text(), re.M)
 
 UNITS = {
     "": 1.0, "KB": 1024.0, "MB": 1024.0**2,
@@ -23,9 +24,9 @@ UNITS = {
 }  # fmt: skip
 SUFFIXES = {"_MS": 0.001, "_KB": UNITS["KB"], "_MB": UNITS["MB"], "_DAYS": UNITS["d"]}
 
-ROOMS = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
-# Numbers that limit nothing: versions, lock and signal numbers, exit codes, flags, units, formats, parts of a formula.
-NO_LIMITS = {
+PACKAGES = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
+# Numbers that are not limits: versions, lock and signal numbers, exit codes, flags, units, formats, parts of a formula.
+OTHER_CONSTANTS = {
     "accounts.authentication.access_keys.CACHED_ROLE_BYTES",
     "accounts.authentication.access_keys.CACHED_USER_BYTES",
     "accounts.authentication.passwords.CACHED_PASSWORD_BYTES",
@@ -77,10 +78,10 @@ NO_LIMITS = {
 }
 
 
-def told(text: str) -> float:
-    """What a cell of the page says, in seconds, bytes or pieces.
+def read_limit(text: str) -> float:
+    """The value of a table cell, in seconds, bytes or items.
 
-    >>> told("16 KB"), told("15 min"), told("2,000")
+    >>> read_limit("16 KB"), read_limit("15 min"), read_limit("2,000")
     (16384.0, 900.0, 2000.0)
     """
     match = re.fullmatch(r"([\d,.]+) ?([A-Za-z]*)", text.strip())
@@ -88,18 +89,18 @@ def told(text: str) -> float:
     return float(match.group(1).replace(",", "")) * UNITS[match.group(2)]
 
 
-def in_force(place: str) -> float:
-    """What the code says there, in the same units."""
-    value = look_up(place)
+def constant_value(constant: str) -> float:
+    """The value of a constant, in the same units."""
+    value = load_constant(constant)
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, BoundedSemaphore):
         return float(value._initial_value)  # type: ignore[attr-defined]
-    return float(value) * next((factor for ending, factor in SUFFIXES.items() if ending in place.upper()), 1)
+    return float(value) * next((factor for ending, factor in SUFFIXES.items() if ending in constant.upper()), 1)
 
 
-def look_up(place: str) -> Any:
-    names, keys = place.partition("[")[0].split("."), re.findall(r"\[(\w+)\]", place)
+def load_constant(constant: str) -> Any:
+    names, keys = constant.partition("[")[0].split("."), re.findall(r"\[(\w+)\]", constant)
     value: Any = None
     for index, name in enumerate(names):
         if is_dataclass(value):
@@ -113,13 +114,15 @@ def look_up(place: str) -> Any:
     return value
 
 
-@pytest.mark.parametrize(("place", "limit"), PLACES, ids=[place for place, _ in PLACES])
-def test_limit_on_the_page_matches_the_code(place: str, limit: str):
-    assert told(VALUES[limit]) == in_force(place), limit
+@pytest.mark.parametrize(
+    ("constant", "limit"), CONSTANTS_AND_LIMITS, ids=[constant for constant, _ in CONSTANTS_AND_LIMITS]
+)
+def test_limit_on_the_page_matches_the_code(constant: str, limit: str):
+    assert read_limit(DOCUMENTED_VALUES[limit]) == constant_value(constant), limit
 
 
 def test_every_row_of_the_page_is_checked():
-    assert [*VALUES] == [limit for _, limit in PLACES]
+    assert [*DOCUMENTED_VALUES] == [limit for _, limit in CONSTANTS_AND_LIMITS]
 
 
 def is_number(node: ast.expr) -> bool:
@@ -137,37 +140,37 @@ def is_number(node: ast.expr) -> bool:
     return False
 
 
-def numbers_in(path: Path) -> set[str]:
+def numeric_constants(path: Path) -> set[str]:
     """The constants of a module that are numbers, by their full names."""
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    result = set()
+    constants = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Assign) and is_number(node.value):
-            result |= {f"{module}.{target.id}" for target in node.targets if isinstance(target, ast.Name)}
-    return {name for name in result if re.search(r"\.[A-Z][A-Z0-9_]*$", name)}
+            constants |= {f"{module}.{target.id}" for target in node.targets if isinstance(target, ast.Name)}
+    return {name for name in constants if re.search(r"\.[A-Z][A-Z0-9_]*$", name)}
 
 
 def test_every_limit_of_the_code_is_documented():
-    paths = [path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts]
-    result = set().union(*map(numbers_in, paths))
-    listed = {place.partition("[")[0] for place, _ in PLACES}
+    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "migrations" not in path.parts]
+    constants = set().union(*map(numeric_constants, paths))
+    listed_constants = {constant.partition("[")[0] for constant, _ in CONSTANTS_AND_LIMITS}
 
     assert (
-        "accounts.authentication.login_attempts.FAILURE_WINDOW" in result
-        and "config.database.connections.LOCK_TIMEOUT_MS" in result
+        "accounts.authentication.login_attempts.FAILURE_WINDOW" in constants
+        and "config.database.connections.LOCK_TIMEOUT_MS" in constants
     )
-    assert result - listed - NO_LIMITS == set()
-    assert NO_LIMITS - result == set()
+    assert constants - listed_constants - OTHER_CONSTANTS == set()
+    assert OTHER_CONSTANTS - constants == set()
 
 
 def test_every_named_variable_exists():
-    existing = {row.metadata["name"] for row in fields(Environment)} | {*secret_names()}
+    variables = {row.metadata["name"] for row in fields(Environment)} | {*secret_names()}
 
-    assert set(re.findall(r"\bSVC_[A-Z_]*[A-Z]\b", PAGES)) - existing - {"SVC_TLS"} == set()
+    assert set(re.findall(r"\bSVC_[A-Z_]*[A-Z]\b", PAGES)) - variables - {"SVC_TLS"} == set()
 
 
 def test_every_named_file_exists():
-    named = set(re.findall(r"\bcompose/[\w./-]+\w", PAGES)) | set(re.findall(r"tests/[\w./]+\.py", PAGES))
+    used_names = set(re.findall(r"\bcompose/[\w./-]+\w", PAGES)) | set(re.findall(r"tests/[\w./]+\.py", PAGES))
 
-    created = {name for name in named if name.startswith(("compose/secrets", "compose/production.env"))}
-    assert {name for name in named - created if not (ROOT / name).exists()} == set()
+    created_files = {name for name in used_names if name.startswith(("compose/secrets", "compose/production.env"))}
+    assert {name for name in used_names - created_files if not (ROOT / name).exists()} == set()

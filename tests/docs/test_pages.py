@@ -19,20 +19,20 @@ PAGES = sorted(
 def test_every_link_target_exists(page: Path):
     links = re.findall(r"\]\(([^)#\s]+)", page.read_text())
 
-    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
-    assert missing == []
+    missing_targets = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert missing_targets == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_named_command_exists(page: Path):
     text = page.read_text()
-    existing = set(get_commands()) | {"up"}
+    existing_commands = set(get_commands()) | {"up"}
     help_text = subprocess.run([sys.executable, ROOT / "run", "--help"], capture_output=True, text=True).stdout
 
-    managed = set(re.findall(r"(?:manage\.py|\./run manage) ([a-z_]+)", text))
-    run = set(re.findall(r"\./run ([a-z][a-z-]*)", text))
-    assert managed - existing == set()
-    assert {word for word in run if not re.search(rf"^  {word}\b", help_text, re.MULTILINE)} == set()
+    manage_commands = set(re.findall(r"(?:manage\.py|\./run manage) ([a-z_]+)", text))
+    run_commands = set(re.findall(r"\./run ([a-z][a-z-]*)", text))
+    assert manage_commands - existing_commands == set()
+    assert {word for word in run_commands if not re.search(rf"^  {word}\b", help_text, re.MULTILINE)} == set()
 
 
 def test_every_dependency_has_a_reason():

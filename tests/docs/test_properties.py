@@ -11,5 +11,10 @@ def test_page_lists_every_property_with_its_type_and_default():
         r"^\| `([a-z_.]+)` \| (\w+) \| `?(\w*)`? \|", (ROOT / "docs/reference/properties.md").read_text(), re.M
     )
 
-    listed = {name: (kind, "" if default == "empty" else default) for name, kind, default in rows}
-    assert listed == {known.name: (known.type, known.default) for known in property_definitions.DEFINITIONS.values()}
+    documented_properties = {
+        name: (property_type, "" if default == "empty" else default) for name, property_type, default in rows
+    }
+    assert documented_properties == {
+        definition.name: (definition.type, definition.default)
+        for definition in property_definitions.DEFINITIONS.values()
+    }

@@ -5,15 +5,15 @@ from dataclasses import fields
 
 from config.env import ROOT, Environment
 
-NAMES = {row.metadata["name"] for row in fields(Environment)}
-SECRETS = {row.metadata["name"] for row in fields(Environment) if row.metadata["secret"]}
+VARIABLE_NAMES = {row.metadata["name"] for row in fields(Environment)}
+SECRET_NAMES = {row.metadata["name"] for row in fields(Environment) if row.metadata["secret"]}
 
 
 def test_settings_page_lists_exactly_the_variables():
     rows = re.findall(r"^\| `([A-Z_]+)`( 🔑)? \|", (ROOT / "docs/reference/settings.md").read_text(), re.MULTILINE)
 
-    assert {name for name, _ in rows} == NAMES
-    assert {name for name, mark in rows if mark} == SECRETS
+    assert {name for name, _ in rows} == VARIABLE_NAMES
+    assert {name for name, secret_mark in rows if secret_mark} == SECRET_NAMES
 
 
 def test_settings_page_uses_the_descriptions_of_the_code():
@@ -25,4 +25,4 @@ def test_settings_page_uses_the_descriptions_of_the_code():
 def test_example_file_lists_exactly_the_variables():
     lines = re.findall(r"^# ([A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE)
 
-    assert sorted(lines) == sorted(NAMES)
+    assert sorted(lines) == sorted(VARIABLE_NAMES)

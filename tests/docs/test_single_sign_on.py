@@ -1,4 +1,4 @@
-"""The pages about single sign-on contain every refusal code with its status, the addresses and the defaults."""
+"""The pages about single sign-on contain every refusal code with its status, the URLs and the defaults."""
 
 import re
 
@@ -13,43 +13,45 @@ from sso.refusals import Refusal
 from sso.scripts import mapping_script
 from tests.providers import demo
 
-NAMES = ("how-to/connect-a-provider", "reference/single-sign-on", "reference/sign-in-errors")
-PAGE = "\n".join((ROOT / f"docs/{name}.md").read_text() for name in NAMES)
-ROWS = re.findall(r"^\| (\d{3}) \| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
+PAGE_NAMES = ("how-to/connect-a-provider", "reference/single-sign-on", "reference/sign-in-errors")
+PAGE = "\n".join((ROOT / f"docs/{name}.md").read_text() for name in PAGE_NAMES)
+REFUSAL_ROWS = re.findall(r"^\| (\d{3}) \| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
 
 
 def test_every_code_is_documented_with_status_and_advice():
-    assert [(code, int(status)) for status, code, _, _ in ROWS] == [(each.code, each.status) for each in Refusal]
-    assert all(happened.endswith(".") for _, _, happened, _ in ROWS)
+    assert [(code, int(status)) for status, code, _, _ in REFUSAL_ROWS] == [
+        (refusal.code, refusal.status) for refusal in Refusal
+    ]
+    assert all(cause.endswith(".") for _, _, cause, _ in REFUSAL_ROWS)
 
 
 def test_page_and_sign_in_log_give_the_same_advice():
-    assert {code: re.sub("[*`]", "", advice) for _, code, _, advice in ROWS} == {
+    assert {code: re.sub("[*`]", "", advice) for _, code, _, advice in REFUSAL_ROWS} == {
         refusal.code: refusal.advice for refusal in Refusal
     }
 
 
 def test_every_named_code_exists():
-    named = set(re.findall(r"[(`]`?([a-z]+(?:_[a-z]+)+)`", PAGE))
+    used_names = set(re.findall(r"[(`]`?([a-z]+(?:_[a-z]+)+)`", PAGE))
     columns = {field.name for field in OidcSetting._meta.get_fields()} | set(mapping_script.SCRIPT_COLUMNS)
-    others = {
+    other_names = {
         "sso_admin", "collection_admin", "id_token", "login_hint", "target_link_uri", "at_hash",
     }  # fmt: skip
 
-    assert named - {refusal.code for refusal in Refusal} - columns - others == set()
+    assert used_names - {refusal.code for refusal in Refusal} - columns - other_names == set()
 
 
-def test_addresses_match_the_routes():
+def test_urls_match_the_routes():
     for name in ("sso:start", "sso:callback", "sso:logout", "sso:backchannel_logout"):
         assert f"`{reverse(name)}`" in PAGE
     assert f"`https://service.example.com{reverse('sso:callback')}`" in PAGE
 
 
-def test_discovery_addresses_are_documented_in_order():
-    tried = [match.removeprefix("U").replace("R", "{}") for match in re.findall(r"`(/[\w./]*R[\w./]*)`", PAGE)]
-    in_code = [match.removeprefix("https://u") for match in discovery.issuer_candidates("https://u", "R")]
+def test_discovery_urls_are_documented_in_order():
+    documented_paths = [path.removeprefix("U").replace("R", "{}") for path in re.findall(r"`(/[\w./]*R[\w./]*)`", PAGE)]
+    code_paths = [url.removeprefix("https://u") for url in discovery.issuer_candidates("https://u", "R")]
 
-    assert tried == [match.replace("R", "{}") for match in in_code if match]
+    assert documented_paths == [path.replace("R", "{}") for path in code_paths if path]
 
 
 def test_documented_script_runs():
@@ -70,18 +72,19 @@ def test_documented_script_runs():
 
 def test_roles_and_claims_match_the_code():
     assert all(f"`{path}`" in PAGE for path in profile.ROLE_CLAIMS)
-    remaining = {name for name, (_, grantable) in roles.SHIPPED_ROLES.items() if not grantable}
+    protected_roles = {name for name, (_, grantable) in roles.SHIPPED_ROLES.items() if not grantable}
     match = re.search(r"never granted by a provider; by default these are (.+?)\. ", " ".join(PAGE.split()))
 
     assert match is not None
-    assert set(re.findall(r"`(\w+)`", match[1])) == remaining >= {roles.ADMIN, roles.SSO_ADMIN, roles.COLLECTION_ADMIN}
+    assert set(re.findall(r"`(\w+)`", match[1])) == protected_roles
+    assert protected_roles >= {roles.ADMIN, roles.SSO_ADMIN, roles.COLLECTION_ADMIN}
 
 
 def test_demo_provider_prints_the_form_labels():
     message = demo.told("http://127.0.0.1:8400", demo.callbacks(Environment())[0])
     fields = {str(field.verbose_name).lower() for field in OidcSetting._meta.fields}
 
-    typed = re.findall(r"^    ([A-Z][\w ]+?)  +\S", message, re.MULTILINE)
-    assert {name.lower() for name in typed if name != "Tick"} <= fields
+    printed_labels = re.findall(r"^    ([A-Z][\w ]+?)  +\S", message, re.MULTILINE)
+    assert {name.lower() for name in printed_labels if name != "Tick"} <= fields
     assert all(name.strip().lower() in fields for name in re.search(r"Tick +(.+)", message)[1].split(","))  # type: ignore[index]
     assert message.count("http://127.0.0.1:8000/sso/callback/") == 1

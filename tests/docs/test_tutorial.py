@@ -6,29 +6,30 @@ import json
 import re
 from typing import Any
 
-from accounts import demo as demo_people
+from accounts import demo as demo_users
 from config.env import ROOT
 from tests.docs import curl
-from tests.docs.test_collections import Typist
-from tests.providers import demo
+from tests.docs.test_collections import PlaceholderExampleRunner
+from tests.providers import demo as demo_provider
 from tests.support.users import PASSWORD, make_user
 
 PAGE = (ROOT / "docs/tutorial/first-steps.md").read_text()
 
 
-def test_commands_work_as_printed(db: Any):
+def test_commands_return_the_printed_responses(db: Any):
     make_user("admin", "admin")
-    demo_people.create_demo_users(lambda: PASSWORD)
+    demo_users.create_demo_users(lambda: PASSWORD)
     steps = re.findall(r"```\n(curl .*?)```\n+```json\n(.*?)```", PAGE, re.S)
-    assert len(re.findall(r"^curl ", PAGE, re.M)) == sum(len(curl.commands(text)) for text, _ in steps) >= 8
+    assert len(re.findall(r"^curl ", PAGE, re.M)) == sum(len(curl.split_commands(text)) for text, _ in steps) >= 8
 
     for text, printed in steps:
-        for command, shown in zip(curl.commands(text), [*curl.json_values(printed)], strict=True):
-            answer = curl.run(command)
-            assert Typist().is_same(shown, json.loads(answer.content)), answer.content.decode()
+        for command, printed_value in zip(curl.split_commands(text), [*curl.json_values(printed)], strict=True):
+            response = curl.run_command(command)
+            is_same = PlaceholderExampleRunner().is_same(printed_value, json.loads(response.content))
+            assert is_same, response.content.decode()
 
 
 def test_demo_provider_user_gets_the_documented_roles():
-    (anna,) = [person for person in demo.PEOPLE if person["login"] == "anna"]
+    (anna,) = [person for person in demo_provider.PEOPLE if person["login"] == "anna"]
 
-    assert all(f"`{role}`" in PAGE for role in anna["roles"]) and f"`{demo.PASSWORD}`" in PAGE
+    assert all(f"`{role}`" in PAGE for role in anna["roles"]) and f"`{demo_provider.PASSWORD}`" in PAGE

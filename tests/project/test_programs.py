@@ -15,7 +15,7 @@ def run_browser_test(**environment: str) -> subprocess.CompletedProcess[str]:
         "-q",
         "-p",
         "no:cacheprovider",
-        "tests/browser/test_pages.py::test_unknown_address_shows_the_product_page",
+        "tests/browser/test_pages.py::test_unknown_url_shows_the_error_page",
     ]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *words],

@@ -58,7 +58,7 @@ def test_the_fragment_page_is_shown_while_a_response_is_pending(browser: Browser
     assert set(names) == {
         "state", "session_state", "id_token", "access_token", "token_type", "expires_in", "error", "iss",
     }  # fmt: skip
-    assert 'data-start="/sso/start/?again"' in content
+    assert 'data-start-url="/sso/start/?again"' in content
 
 
 def test_the_headers_of_the_fragment_page(browser: Browser):  # A60

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
 from system import encryption
-from system.errors import Invalid
+from system.errors import InvalidInput
 from tableapi.catalogue.column_types import COLUMN_TYPES
 from tableapi.catalogue.definitions import Column
 from tableapi.values import column_values, defaults, display_values
@@ -132,7 +132,7 @@ REFUSED = [(type, given) for type, refused in REFUSED_BY_TYPE.items() for given 
 
 @pytest.mark.parametrize(("type", "given"), REFUSED, ids=lambda it: repr(it)[:40])
 def test_invalid_values_are_refused(type: str, given: Any):
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         column_values.parse(column(type), given)
 
     error = refused.value
@@ -149,7 +149,7 @@ def test_null_clears_a_value(type: str):
 def test_text_length_is_limited_by_the_column(type: str):
     short = column(type, max_length=3)
     assert column_values.parse(short, "ééé")
-    with pytest.raises(Invalid, match="at most 3 characters"):
+    with pytest.raises(InvalidInput, match="at most 3 characters"):
         column_values.parse(short, "éééé")
 
 
@@ -185,7 +185,7 @@ def test_json_value_is_accepted_or_invalid(type: str, given: Any, is_displayed: 
     it = column(type)
     try:
         stored = column_values.parse(it, display_values.parse_display_value(it, given) if is_displayed else given)
-    except Invalid:
+    except InvalidInput:
         return
     assert column_values.is_same(it, stored, stored) == (it.is_readable or stored is None)
     json.dumps(column_values.log_value(it, stored))
@@ -293,7 +293,7 @@ def test_display_values_are_parsed(type: str, given: Any, found: Any):
 
 @pytest.mark.parametrize("given", ["2", "TWICE", "Nothing", True, [], {}, 1.0])
 def test_choice_label_must_be_unambiguous(given: Any):
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         display_values.parse_display_value(column("choice"), given)
     assert refused.value.field == "it"
 

@@ -1,1 +1,1 @@
-"""The measured product: its settings, with additional addresses for the comparison."""
+"""The measured product: its settings, with additional URLs for the comparison."""

@@ -10,12 +10,12 @@ from system.records.record import NewSysId
 from tableapi.models import Table
 
 
-def to(target: Any, **more: Any) -> Any:
-    """A reference; what it is called there is never asked."""
-    return models.ForeignKey(target, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", **more)
+def reference(target: Any, **options: Any) -> Any:
+    """A reference without a reverse name."""
+    return models.ForeignKey(target, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", **options)
 
 
-def text(length: int = 255) -> Any:
+def short_text(length: int = 255) -> Any:
     return models.CharField(max_length=length, null=True, blank=True)
 
 
@@ -23,13 +23,13 @@ def long_text() -> Any:
     return models.TextField(null=True, blank=True)
 
 
-def moment() -> Any:
+def timestamp() -> Any:
     return models.DateTimeField(null=True, blank=True)
 
 
 class Service(models.Model):
     sys_id = models.CharField(max_length=32, primary_key=True, db_default=NewSysId())
-    name = text()
+    name = short_text()
 
     class Meta:
         managed = False
@@ -42,9 +42,9 @@ class Service(models.Model):
 class Task(models.Model):
     sys_id = models.CharField(max_length=32, primary_key=True, db_default=NewSysId(), editable=False)
     sys_created_at = models.DateTimeField(auto_now_add=True)
-    sys_created_by = to(User, db_column="sys_created_by", editable=False)
+    sys_created_by = reference(User, db_column="sys_created_by", editable=False)
     sys_updated_at = models.DateTimeField(auto_now=True)
-    sys_updated_by = to(User, db_column="sys_updated_by", editable=False)
+    sys_updated_by = reference(User, db_column="sys_updated_by", editable=False)
     sys_version = models.IntegerField(default=0, editable=False)
     sys_db_table_id = models.ForeignKey(
         Table, on_delete=models.PROTECT, related_name="+", db_column="sys_db_table_id", editable=False
@@ -54,33 +54,33 @@ class Task(models.Model):
     priority = models.CharField(max_length=10, default="4", null=True, blank=True)
     urgency = models.CharField(max_length=10, default="3", null=True, blank=True)
     impact = models.CharField(max_length=10, default="3", null=True, blank=True)
-    assigned_user = to(User, db_column="assigned_user")
-    assignment_group = to(Group, db_column="assignment_group")
-    wf_executing_activity = text()
-    closed_by = to(User, db_column="closed_by")
+    assigned_user = reference(User, db_column="assigned_user")
+    assignment_group = reference(Group, db_column="assignment_group")
+    wf_executing_activity = short_text()
+    closed_by = reference(User, db_column="closed_by")
     followers_list: Any = ArrayField(models.CharField(max_length=32), null=True, blank=True)
-    parent_id = to("self", db_column="parent_id")
-    opened_by = to(User, db_column="opened_by")
-    caller = to(User, db_column="caller")
-    contact = to(User, db_column="contact")
-    service = to(Service, db_column="service")
-    screenshot = text()
-    short_description = text()
+    parent_id = reference("self", db_column="parent_id")
+    opened_by = reference(User, db_column="opened_by")
+    caller = reference(User, db_column="caller")
+    contact = reference(User, db_column="contact")
+    service = reference(Service, db_column="service")
+    screenshot = short_text()
+    short_description = short_text()
     work_notes = long_text()
     active = models.BooleanField(default=True, null=True)
-    closed_at = moment()
-    sla_due = moment()
+    closed_at = timestamp()
+    sla_due = timestamp()
     description = long_text()
-    subject = text()
+    subject = short_text()
     additional_comments = long_text()
     comments = long_text()
-    opened_at = moment()
-    due_date = moment()
+    opened_at = timestamp()
+    due_date = timestamp()
     attention_required = models.BooleanField(default=False, null=True)
-    company = to(Company, db_column="company")
+    company = reference(Company, db_column="company")
     approval_state = models.CharField(max_length=20, default="not_requested", null=True, blank=True)
-    display_name = text()
-    state_changed_at = moment()
+    display_name = short_text()
+    state_changed_at = timestamp()
 
     class Meta:
         managed = False

@@ -1,9 +1,9 @@
 """The product's settings, with what the comparison needs."""
 
 from config.settings import *  # noqa: F403
-from config.settings import INSTALLED_APPS as OF_PRODUCT
-from config.settings import REST_FRAMEWORK as FRAMEWORK_OF_PRODUCT
+from config.settings import INSTALLED_APPS as PRODUCT_APPS
+from config.settings import REST_FRAMEWORK as PRODUCT_REST_FRAMEWORK
 
-INSTALLED_APPS = [*OF_PRODUCT, "bench.tableapi.project.apps.BenchConfig"]
+INSTALLED_APPS = [*PRODUCT_APPS, "bench.tableapi.project.apps.BenchConfig"]
 ROOT_URLCONF = "bench.tableapi.project.urls"
-REST_FRAMEWORK = {**FRAMEWORK_OF_PRODUCT, "DATETIME_FORMAT": "%Y-%m-%d %H:%M:%S"}
+REST_FRAMEWORK = {**PRODUCT_REST_FRAMEWORK, "DATETIME_FORMAT": "%Y-%m-%d %H:%M:%S"}

@@ -1,4 +1,4 @@
-"""Every address of the product, and the addresses of the comparison."""
+"""The URLs of the product and of the comparison."""
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter

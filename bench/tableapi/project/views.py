@@ -22,36 +22,36 @@ from accounts import roles
 from bench.tableapi.project.models import Task
 from tableapi.models import Table
 
-NUMBER = """SELECT 'TSK' || lpad(nextval('records."N' || %s || '"')::text, 7, '0')"""
+NEXT_NUMBER = """SELECT 'TSK' || lpad(nextval('records."N' || %s || '"')::text, 7, '0')"""
 
 
-def link(request: Request, table: str, sys_id: str) -> dict[str, str]:
+def reference_value(request: Request, table: str, sys_id: str) -> dict[str, str]:
     return {"value": sys_id, "link": request.build_absolute_uri(f"/rest/v1/table/{table}/{sys_id}")}
 
 
-class Reference(PrimaryKeyRelatedField):  # type: ignore[type-arg]
-    """A reference as the Table API answers it: id and link."""
+class ReferenceField(PrimaryKeyRelatedField):  # type: ignore[type-arg]
+    """A reference as in responses of the Table API: id and link."""
 
     def __init__(self, table: str, **options: Any) -> None:
         super().__init__(**options)
         self.table = table
 
     def to_representation(self, value: Any) -> Any:
-        return link(self.context["request"], self.table, value.pk)
+        return reference_value(self.context["request"], self.table, value.pk)
 
 
-class Followers(ListField):
+class FollowersField(ListField):
     child = CharField()
 
     def to_representation(self, data: Any) -> Any:
-        return [link(self.context["request"], "user", sys_id) for sys_id in data]
+        return [reference_value(self.context["request"], "user", sys_id) for sys_id in data]
 
 
 class TaskSerializer(ModelSerializer[Task]):
     """All columns."""
 
-    serializer_related_field = Reference
-    followers_list = Followers(required=False, allow_null=True)
+    serializer_related_field = ReferenceField
+    followers_list = FollowersField(required=False, allow_null=True)
 
     class Meta:
         model = Task
@@ -64,7 +64,7 @@ class TaskSerializer(ModelSerializer[Task]):
 
 
 class ShortTaskSerializer(ModelSerializer[Task]):
-    """Five fields, three of them from the records referred to."""
+    """Five fields, three of them from referenced records."""
 
     assigned_user_login = CharField(source="assigned_user.login", default=None)
     assignment_group_name = CharField(source="assignment_group.name", default=None)
@@ -75,8 +75,8 @@ class ShortTaskSerializer(ModelSerializer[Task]):
         fields = ("number", "short_description", "assigned_user_login", "assignment_group_name", "caller_first_name")
 
 
-class Pages(CursorPagination):
-    """By cursor: pages by number would count the table for each answer."""
+class TaskPagination(CursorPagination):
+    """Uses cursors, because page numbers would count the table for each response."""
 
     page_size = 20
     page_size_query_param = "limit"
@@ -84,7 +84,7 @@ class Pages(CursorPagination):
     ordering = "sys_id"
 
 
-class HoldsItil(BasePermission):
+class HasItilRole(BasePermission):
     def has_permission(self, request: Request, view: Any) -> bool:
         return bool(request.user.has_role(roles.ITIL))  # type: ignore[union-attr]
 
@@ -92,8 +92,8 @@ class HoldsItil(BasePermission):
 class TaskViewSet(ModelViewSet[Task]):
     """Tasks that the caller may read."""
 
-    permission_classes = [IsAuthenticated, HoldsItil]
-    pagination_class = Pages
+    permission_classes = [IsAuthenticated, HasItilRole]
+    pagination_class = TaskPagination
     filter_backends = [DjangoFilterBackend, OrderingFilter]
     filterset_fields = {"active": ["exact"], "priority": ["exact", "in"], "state": ["exact", "in"]}
     ordering_fields = ["opened_at", "sys_id"]
@@ -104,8 +104,8 @@ class TaskViewSet(ModelViewSet[Task]):
 
     def get_queryset(self) -> QuerySet[Task]:
         readable = Task.objects.filter(Q(active=True) | Q(caller=self.request.user.pk))
-        walked = ("assigned_user", "assignment_group", "caller")
-        return readable.select_related(*walked) if self.is_short else readable
+        references = ("assigned_user", "assignment_group", "caller")
+        return readable.select_related(*references) if self.is_short else readable
 
     def get_serializer_class(self) -> type[BaseSerializer[Task]]:
         return ShortTaskSerializer if self.is_short else TaskSerializer
@@ -114,11 +114,11 @@ class TaskViewSet(ModelViewSet[Task]):
     def perform_create(self, serializer: BaseSerializer[Task]) -> None:
         table = Table.objects.get(name="task")
         with connection.cursor() as cursor:
-            cursor.execute(NUMBER, [table.pk])
+            cursor.execute(NEXT_NUMBER, [table.pk])
             (number,) = cursor.fetchone()
-        who = self.request.user
+        user = self.request.user
         serializer.save(
-            number=number, display_name=number, sys_db_table_id=table, sys_created_by=who, sys_updated_by=who
+            number=number, display_name=number, sys_db_table_id=table, sys_created_by=user, sys_updated_by=user
         )
 
     @transaction.atomic

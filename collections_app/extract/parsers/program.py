@@ -1,6 +1,6 @@
 """The program of one extraction, run in the sandbox (`system.sandbox.child`). It imports nothing else of the product.
 
-Arguments: the parser's name, the limits as JSON, and the folders of the installed packages. The answer is JSON.
+Arguments: the parser's name, the limits as JSON, and the folders of the installed packages. The result is JSON.
 """
 
 import codecs
@@ -40,7 +40,7 @@ def run_parser(parser: Any, data: bytes, limits: dict[str, Any]) -> dict[str, An
     text = text_writer.TextWriter(limits["max_characters"])
     try:
         parser.parse(data, text, limits)
-        result: dict[str, Any] = text.answer()
+        result: dict[str, Any] = text.result()
         return result
     except failures.ParserRefused as error:
         return {"failed": error.code, "message": error.message}

@@ -1,20 +1,20 @@
-// The pages of collections: uploads with their progress, the question before something is deleted, and what went wrong.
+// The pages of collections: uploads with their progress, the confirmation of a deletion, and error messages.
 "use strict";
 {
-  const AT_ONCE = 2; // the server reads few bodies at a time
-  const FINISHED = { ready: "ready", empty: "no text found", failed: "could not be read" };
-  const HOPELESS = [413, 415]; // too large, or of a kind that is not loaded: so it is the next time
-  const EMPTY = "empty_file"; // and so is this
-  const NOT_SENT = "Upload failed. Try again. If the file has changed since, choose it again.";
-  const SEVERAL = "Several documents have this name, so it is unclear which one to replace. Delete all but one and try again.";
-  const UNSEEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu; // the service keeps names without them
+  const MAX_ACTIVE_UPLOADS = 2; // the server reads few bodies at a time
+  const STATE_TEXTS = { ready: "ready", empty: "no text found", failed: "could not be read" };
+  const PERMANENT_ERROR_STATUSES = [413, 415]; // too large, or an unsupported type: a retry would fail again
+  const EMPTY_FILE_CODE = "empty_file"; // a permanent error too
+  const UPLOAD_FAILED = "Upload failed. Try again. If the file has changed since, choose it again.";
+  const NAME_IS_AMBIGUOUS = "Several documents have this name, so it is unclear which one to replace. Delete all but one and try again.";
+  const REMOVED_CHARACTERS = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu; // the service stores names without them
 
-  let uploaded = 0; // since the page was opened
+  let uploadCount = 0; // since the page was opened
 
-  const size = (bytes) => (bytes / 1024 / 1024).toFixed(0) + " MB";
+  const formatMegabytes = (bytes) => (bytes / 1024 / 1024).toFixed(0) + " MB";
 
-  // What the server said, as a sentence; anything else than its own answers is trouble on the way.
-  function read(request) {
+  // The JSON body of a response; an empty object if it is not from the service but from something in between.
+  function parseBody(request) {
     try {
       return JSON.parse(request.responseText);
     } catch {
@@ -22,105 +22,107 @@
     }
   }
 
-  // The documents that have exactly this name; null when the service does not say.
-  async function namesakes(address, name) {
-    const found = [];
-    // The list is narrowed by a part of the name, so it may be long.
+  // The documents that have exactly this name, or null if the service did not return them.
+  async function findDocuments(url, name) {
+    const documents = [];
+    // The filter matches parts of names, so there may be several pages.
     for (let offset = "0"; name && offset; ) {
-      const answer = await fetch(`${address}?${new URLSearchParams({ filename: name, limit: 500, offset })}`).catch(() => null);
-      if (!answer?.ok) return null;
-      for (const each of await answer.json()) if (each.filename.normalize("NFC") === name) found.push(each);
-      offset = answer.headers.get("X-Next-Offset");
+      const response = await fetch(`${url}?${new URLSearchParams({ filename: name, limit: 500, offset })}`).catch(() => null);
+      if (!response?.ok) return null;
+      for (const candidate of await response.json()) if (candidate.filename.normalize("NFC") === name) documents.push(candidate);
+      offset = response.headers.get("X-Next-Offset");
     }
-    return found;
+    return documents;
   }
 
-  class Uploads {
+  class UploadQueue {
     constructor(form) {
       this.form = form;
       this.list = document.getElementById("uploads");
-      this.row = document.getElementById("upload-row");
-      this.ofAll = document.getElementById("uploads-failed");
-      this.waiting = [];
-      this.running = new Set();
-      for (const what of ["again", "away"]) this.ofAll.querySelector(`.${what}`).onclick = () => this.press(what);
+      this.rowTemplate = document.getElementById("upload-template");
+      this.bulkButtons = document.getElementById("failed-uploads");
+      this.pendingUploads = [];
+      this.activeUploads = new Set();
+      for (const name of ["upload-retry", "upload-remove"]) {
+        this.bulkButtons.querySelector(`.${name}`).onclick = () => this.clickAll(name);
+      }
     }
 
     add(files) {
-      // What has arrived stands in the list of documents; only what did not stays.
-      for (const done of this.list.querySelectorAll(".done")) done.remove();
+      // Only failed uploads stay in this list; the others are in the list of documents.
+      for (const row of this.list.querySelectorAll(".is-done")) row.remove();
       for (const file of files) {
-        const shown = this.row.content.firstElementChild.cloneNode(true);
-        const [again, away] = shown.querySelectorAll("button");
-        shown.querySelector(".what").textContent = file.name;
-        shown.querySelector("progress").setAttribute("aria-label", `Sending ${file.name}`);
-        again.setAttribute("aria-label", `Retry ${file.name}`);
-        away.setAttribute("aria-label", `Remove ${file.name} from this list`);
+        const row = this.rowTemplate.content.firstElementChild.cloneNode(true);
+        const [retryButton, removeButton] = row.querySelectorAll("button");
+        row.querySelector(".item-text").textContent = file.name;
+        row.querySelector("progress").setAttribute("aria-label", `Sending ${file.name}`);
+        retryButton.setAttribute("aria-label", `Retry ${file.name}`);
+        removeButton.setAttribute("aria-label", `Remove ${file.name} from this list`);
         this.list.hidden = false;
-        this.list.append(shown);
-        const upload = { file, shown, name: file.name.replace(UNSEEN, "").trim().normalize("NFC") };
-        again.onclick = () => this.again(upload);
-        away.onclick = () => this.remove(upload);
-        this.queue(upload);
+        this.list.append(row);
+        const upload = { file, row, name: file.name.replace(REMOVED_CHARACTERS, "").trim().normalize("NFC") };
+        retryButton.onclick = () => this.retry(upload);
+        removeButton.onclick = () => this.remove(upload);
+        this.enqueue(upload);
       }
-      this.next();
+      this.startUploads();
     }
 
-    queue(upload) {
-      upload.shown.querySelector("progress").value = 0;
+    enqueue(upload) {
+      upload.row.querySelector("progress").value = 0;
       upload.metadata = this.form.elements.metadata.value.trim();
       upload.replaces = this.form.elements.replaces.checked;
-      this.waiting.push(upload);
+      this.pendingUploads.push(upload);
     }
 
-    // Those of one name go one after the other: the later ones take the place of the first.
-    next() {
-      while (this.running.size < AT_ONCE) {
-        const names = [...this.running].map((each) => each.name);
-        const free = this.waiting.findIndex((each) => !names.includes(each.name));
-        if (free < 0) return;
-        const [upload] = this.waiting.splice(free, 1);
-        this.running.add(upload);
-        this.deliver(upload).finally(() => {
-          this.running.delete(upload);
-          this.next();
+    // Files with the same name are sent one after the other, so that a later one can replace an earlier one.
+    startUploads() {
+      while (this.activeUploads.size < MAX_ACTIVE_UPLOADS) {
+        const activeNames = [...this.activeUploads].map((upload) => upload.name);
+        const index = this.pendingUploads.findIndex((upload) => !activeNames.includes(upload.name));
+        if (index < 0) return;
+        const [upload] = this.pendingUploads.splice(index, 1);
+        this.activeUploads.add(upload);
+        this.process(upload).finally(() => {
+          this.activeUploads.delete(upload);
+          this.startUploads();
         });
       }
     }
 
-    namesakes(upload) {
-      return namesakes(this.form.action.split("?")[0], upload.name);
+    findDocuments(upload) {
+      return findDocuments(this.form.action.split("?")[0], upload.name);
     }
 
-    async deliver(upload) {
-      const limit = Number(this.form.dataset.limit);
-      if (upload.file.size > limit) {
-        this.fail(upload, `larger than ${size(limit)}`, false);
+    async process(upload) {
+      const limitBytes = Number(this.form.dataset.limitBytes);
+      if (upload.file.size > limitBytes) {
+        this.showFailure(upload, `larger than ${formatMegabytes(limitBytes)}`, false);
         return;
       }
-      this.say(upload, "sending");
-      const there = upload.replaces ? await this.namesakes(upload) : [];
-      if (there === null) this.fail(upload, NOT_SENT, true);
-      else if (there.length > 1) this.fail(upload, SEVERAL, true);
-      else this.tell(upload, await this.send(upload, there[0]));
+      this.showStatus(upload, "sending");
+      const documents = upload.replaces ? await this.findDocuments(upload) : [];
+      if (documents === null) this.showFailure(upload, UPLOAD_FAILED, true);
+      else if (documents.length > 1) this.showFailure(upload, NAME_IS_AMBIGUOUS, true);
+      else this.showResult(upload, await this.send(upload, documents[0]));
     }
 
-    // What is sent, in place of this document if there is one; it keeps its metadata where none are given.
-    send(upload, replaced) {
-      const bar = upload.shown.querySelector("progress");
+    // Sends the file. If it replaces a document and there is no new metadata, the document keeps its metadata.
+    send(upload, replacedDocument) {
+      const progressBar = upload.row.querySelector("progress");
       const request = new XMLHttpRequest();
       request.open("POST", this.form.action);
       request.setRequestHeader("X-CSRFToken", this.form.elements.csrfmiddlewaretoken.value);
       request.upload.addEventListener("progress", (event) => {
-        bar.max = event.total || 1;
-        bar.value = event.loaded;
-        this.say(upload, `${Math.floor((100 * event.loaded) / (event.total || 1))} % sent`);
+        progressBar.max = event.total || 1;
+        progressBar.value = event.loaded;
+        this.showStatus(upload, `${Math.floor((100 * event.loaded) / (event.total || 1))} % sent`);
       });
       const body = new FormData();
-      const metadata = upload.metadata || (replaced && JSON.stringify(replaced.metadata));
+      const metadata = upload.metadata || (replacedDocument && JSON.stringify(replacedDocument.metadata));
       if (metadata) body.append("metadata", metadata);
-      if (replaced) {
-        body.append("doc_id", replaced.doc_id);
+      if (replacedDocument) {
+        body.append("doc_id", replacedDocument.doc_id);
         body.append("on_duplicate", "replace");
       }
       body.append("file", upload.file);
@@ -130,165 +132,169 @@
       });
     }
 
-    tell(upload, request) {
-      const answer = read(request);
+    showResult(upload, request) {
+      const result = parseBody(request);
       if (request.status >= 200 && request.status < 300) {
-        const said = FINISHED[answer.document_status] || "uploaded, processing…";
-        this.say(upload, answer.duplicate ? "already exists" : said);
-        if (!answer.duplicate) this.tellOfNamesakes(upload, said, answer.doc_id);
-        const bar = upload.shown.querySelector("progress");
-        bar.value = bar.max;
-        bar.hidden = answer.duplicate;
-        upload.shown.classList.add("done");
+        const text = STATE_TEXTS[result.document_status] || "uploaded, processing…";
+        this.showStatus(upload, result.duplicate ? "already exists" : text);
+        if (!result.duplicate) this.reportSameName(upload, text, result.doc_id);
+        const progressBar = upload.row.querySelector("progress");
+        progressBar.value = progressBar.max;
+        progressBar.hidden = result.duplicate;
+        upload.row.classList.add("is-done");
       } else {
-        const said = (answer.errors ?? []).map((each) => each.message);
-        const code = answer.errors?.[0]?.code;
-        if (code === "invalid_metadata") said.push("Change the metadata above and try again.");
-        this.fail(upload, said.join(" ") || NOT_SENT, !HOPELESS.includes(request.status) && code !== EMPTY);
+        const messages = (result.errors ?? []).map((error) => error.message);
+        const code = result.errors?.[0]?.code;
+        if (code === "invalid_metadata") messages.push("Change the metadata above and try again.");
+        const canRetry = !PERMANENT_ERROR_STATUSES.includes(request.status) && code !== EMPTY_FILE_CODE;
+        this.showFailure(upload, messages.join(" ") || UPLOAD_FAILED, canRetry);
       }
-      uploaded += 1;
+      uploadCount += 1;
       htmx.trigger(document.body, "uploaded");
     }
 
-    // Searches find both, and the older one may well be the better match.
-    async tellOfNamesakes(upload, said, docId) {
-      const found = (await this.namesakes(upload)) ?? [];
-      if (found.some((each) => each.doc_id !== docId)) this.say(upload, `${said}; there is another document with this name`);
+    // A search finds both documents, and the older one may be the better match.
+    async reportSameName(upload, text, docId) {
+      const documents = (await this.findDocuments(upload)) ?? [];
+      const hasOther = documents.some((candidate) => candidate.doc_id !== docId);
+      if (hasOther) this.showStatus(upload, `${text}; there is another document with this name`);
     }
 
-    fail(upload, text, mayHelp) {
-      upload.shown.querySelector(".again").hidden = !mayHelp;
-      this.say(upload, text, true);
+    showFailure(upload, text, canRetry) {
+      upload.row.querySelector(".upload-retry").hidden = !canRetry;
+      this.showStatus(upload, text, true);
     }
 
-    // With the metadata as they are now: they may be what was wrong.
-    again(upload) {
-      this.say(upload, "waiting");
-      upload.shown.tabIndex = -1; // the button that had the focus is gone
-      upload.shown.focus();
-      this.queue(upload);
-      this.next();
+    // Sends the file with the current metadata, because the metadata may have caused the error.
+    retry(upload) {
+      this.showStatus(upload, "waiting");
+      upload.row.tabIndex = -1; // the button that had the focus is hidden
+      upload.row.focus();
+      this.enqueue(upload);
+      this.startUploads();
     }
 
     remove(upload) {
-      upload.shown.remove();
+      upload.row.remove();
       this.list.hidden = this.list.childElementCount === 0;
-      this.countFailed();
-      (this.list.querySelector(".failed .away") ?? this.form.elements.file).focus();
+      this.updateBulkButtons();
+      (this.list.querySelector(".is-failed .upload-remove") ?? this.form.elements.file).focus();
     }
 
-    // A button of all that failed; pressing one may change which these are.
-    press(what) {
-      for (const each of [...this.list.querySelectorAll(`.failed .${what}:not([hidden])`)]) each.click();
+    // Clicks a button of all failed uploads. Copies the list first, because a click may change which have failed.
+    clickAll(name) {
+      for (const button of [...this.list.querySelectorAll(`.is-failed .${name}:not([hidden])`)]) button.click();
     }
 
-    countFailed() {
-      this.ofAll.hidden = this.list.querySelectorAll(".failed").length < 2;
-      this.ofAll.querySelector(".again").hidden = !this.list.querySelector(".failed .again:not([hidden])");
+    updateBulkButtons() {
+      this.bulkButtons.hidden = this.list.querySelectorAll(".is-failed").length < 2;
+      const retryButton = this.list.querySelector(".is-failed .upload-retry:not([hidden])");
+      this.bulkButtons.querySelector(".upload-retry").hidden = !retryButton;
     }
 
-    say(upload, text, isBad = false) {
-      const said = upload.shown.querySelector(".said");
-      said.textContent = text;
-      said.classList.toggle("bad", isBad);
-      upload.shown.classList.toggle("failed", isBad);
-      upload.shown.querySelector("progress").hidden = isBad;
-      upload.shown.querySelector(".buttons").hidden = !isBad;
-      this.countFailed();
+    showStatus(upload, text, isFailure = false) {
+      const status = upload.row.querySelector(".upload-status");
+      status.textContent = text;
+      status.classList.toggle("error-text", isFailure);
+      upload.row.classList.toggle("is-failed", isFailure);
+      upload.row.querySelector("progress").hidden = isFailure;
+      upload.row.querySelector(".buttons").hidden = !isFailure;
+      this.updateBulkButtons();
     }
   }
 
-  function takeFiles(form) {
-    const uploads = new Uploads(form);
-    const zone = form.querySelector(".drop");
-    const picker = form.querySelector("[type=file]");
-    picker.addEventListener("change", () => {
-      uploads.add(picker.files);
-      picker.value = ""; // the same file may be chosen again
+  function enableUploads(form) {
+    const queue = new UploadQueue(form);
+    const dropZone = form.querySelector(".drop-zone");
+    const fileInput = form.querySelector("[type=file]");
+    fileInput.addEventListener("change", () => {
+      queue.add(fileInput.files);
+      fileInput.value = ""; // so that the same file can be chosen again
     });
     form.addEventListener("submit", (event) => event.preventDefault());
-    // Beside the zone a dropped file would replace the page.
+    // A file that is dropped outside the zone would replace the page.
     for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());
-    zone.addEventListener("dragover", () => zone.classList.add("over"));
-    for (const name of ["dragleave", "drop"]) zone.addEventListener(name, () => zone.classList.remove("over"));
-    zone.addEventListener("drop", (event) => uploads.add(event.dataTransfer.files));
-    window.addEventListener("beforeunload", (event) => uploads.running.size > 0 && event.preventDefault());
+    dropZone.addEventListener("dragover", () => dropZone.classList.add("is-dragged-over"));
+    for (const name of ["dragleave", "drop"]) dropZone.addEventListener(name, () => dropZone.classList.remove("is-dragged-over"));
+    dropZone.addEventListener("drop", (event) => queue.add(event.dataTransfer.files));
+    window.addEventListener("beforeunload", (event) => queue.activeUploads.size > 0 && event.preventDefault());
   }
 
-  // In place of the browser's own box: it is read out, has two named buttons, and Escape means no.
-  const question = document.getElementById("question");
+  // Replaces the browser's own dialog: it is read out, has two named buttons, and Escape cancels.
+  const confirmation = document.getElementById("confirmation");
   document.addEventListener("htmx:confirm", (event) => {
     if (!event.detail.question) return;
     event.preventDefault();
-    document.getElementById("question-text").textContent = event.detail.question;
-    question.returnValue = "no";
-    question.onclose = () => {
-      if (question.returnValue === "yes") event.detail.issueRequest(true);
-      else htmx.trigger(document.body, "uploaded"); // what was held back meanwhile
+    document.getElementById("confirmation-text").textContent = event.detail.question;
+    confirmation.returnValue = "no";
+    confirmation.onclose = () => {
+      if (confirmation.returnValue === "yes") event.detail.issueRequest(true);
+      else htmx.trigger(document.body, "uploaded"); // makes up for refreshes while the dialog was open
     };
-    question.showModal();
+    confirmation.showModal();
   });
 
-  // A list must not be replaced while somebody decides about it, nor while it is about to be replaced by their doing: the
-  // answer to that would find it gone. A page that nobody sees does not poll.
-  let underWay = 0;
-  const cause = (event) => event.detail.requestConfig.triggeringEvent?.type ?? "poll";
-  const isByItself = (event) => ["poll", "uploaded"].includes(cause(event));
+  // A list must not be refreshed while its user decides about a deletion, or while a request of the user is pending,
+  // whose response replaces an element of it. A page in the background does not poll.
+  let pendingUserRequests = 0;
+  const triggerName = (event) => event.detail.requestConfig.triggeringEvent?.type ?? "poll";
+  const isRefresh = (event) => ["poll", "uploaded"].includes(triggerName(event));
   document.addEventListener("htmx:beforeRequest", (event) => {
-    const isUnseen = document.hidden && cause(event) === "poll";
-    if (!isByItself(event)) {
-      underWay += 1;
-      event.detail.xhr.addEventListener("loadend", () => (underWay -= 1));
-    } else if (question.open || underWay > 0 || isUnseen) event.preventDefault();
+    const isBackgroundPoll = document.hidden && triggerName(event) === "poll";
+    if (!isRefresh(event)) {
+      pendingUserRequests += 1;
+      event.detail.xhr.addEventListener("loadend", () => (pendingUserRequests -= 1));
+    } else if (confirmation.open || pendingUserRequests > 0 || isBackgroundPoll) event.preventDefault();
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
-    if (isByItself(event) && (question.open || underWay > 0)) event.detail.shouldSwap = false;
-    // A search says in its own place what went wrong, whatever the status of that is.
+    if (isRefresh(event) && (confirmation.open || pendingUserRequests > 0)) event.detail.shouldSwap = false;
+    // The results of a search show its errors themselves, with any status.
     if (event.detail.serverResponse.startsWith('<div id="results"')) {
       event.detail.shouldSwap = true;
       event.detail.isError = false;
     }
   });
 
-  // What is uploaded while the list is asked for may not be in the answer, and what would ask again goes with the old list.
-  document.addEventListener("htmx:beforeRequest", (event) => (event.detail.xhr.uploadedBefore = uploaded));
+  // A file that is uploaded during a refresh may be missing in the response, which removes the element that would refresh.
+  document.addEventListener("htmx:beforeRequest", (event) => (event.detail.xhr.uploadCountBefore = uploadCount));
   document.addEventListener("htmx:afterSettle", (event) => {
-    if (event.detail.target?.id === "documents" && event.detail.xhr.uploadedBefore < uploaded) htmx.trigger(document.body, "uploaded");
+    const { target, xhr } = event.detail;
+    if (target?.id === "documents" && xhr.uploadCountBefore < uploadCount) htmx.trigger(document.body, "uploaded");
   });
 
-  // Who deleted by keyboard goes on where the button was.
+  // After a deletion by keyboard, the focus moves to the title, because the button is gone.
   document.addEventListener("htmx:afterSettle", (event) => {
-    if (event.detail.target?.id !== "documents" || isByItself(event)) return;
+    if (event.detail.target?.id !== "documents" || isRefresh(event)) return;
     if (document.activeElement === document.body) document.getElementById("documents-title").focus();
   });
 
-  // "Show more" exchanges the whole answer: go on at the first passage that is new, and not where the page has grown to.
-  let known = 0;
+  // "Show more" replaces all results: move the focus to the first new passage, so that reading continues there.
+  let previousHitCount = 0;
   document.addEventListener("htmx:beforeRequest", (event) => {
-    known = event.detail.elt.id === "more" ? document.querySelectorAll(".hits > li").length : 0;
+    previousHitCount = event.detail.elt.id === "more-results" ? document.querySelectorAll(".hits > li").length : 0;
   });
   document.addEventListener("htmx:afterSettle", () => {
-    const first = known ? document.querySelectorAll(".hits > li")[known] : null;
-    known = 0;
-    if (first) {
-      first.tabIndex = -1;
-      first.focus();
+    const firstNewHit = previousHitCount ? document.querySelectorAll(".hits > li")[previousHitCount] : null;
+    previousHitCount = 0;
+    if (firstNewHit) {
+      firstNewHit.tabIndex = -1;
+      firstNewHit.focus();
     }
   });
 
-  const trouble = document.getElementById("trouble");
-  const say = (text) => {
-    trouble.textContent = text;
-    trouble.hidden = !text;
+  const requestError = document.getElementById("request-error");
+  const showRequestError = (text) => {
+    requestError.textContent = text;
+    requestError.hidden = !text;
   };
-  document.addEventListener("htmx:sendError", () => say("The service is not responding. Try again later."));
+  document.addEventListener("htmx:sendError", () => showRequestError("The service is not responding. Try again later."));
   document.addEventListener("htmx:responseError", (event) => {
     const { xhr } = event.detail;
     const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
-    say(read(xhr).errors?.[0]?.message || page.querySelector("h1")?.textContent || "The request failed.");
+    showRequestError(parseBody(xhr).errors?.[0]?.message || page.querySelector("h1")?.textContent || "The request failed.");
   });
-  document.addEventListener("htmx:afterSwap", (event) => isByItself(event) || say(""));
+  document.addEventListener("htmx:afterSwap", (event) => isRefresh(event) || showRequestError(""));
 
   const form = document.getElementById("upload");
-  if (form) takeFiles(form);
+  if (form) enableUploads(form);
 }

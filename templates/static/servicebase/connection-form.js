@@ -1,46 +1,46 @@
 // The form of a connection: the results of "Test connection" and "Try the script" are put into the page, so that unsaved
 // input stays, including the client secret. Without this script, or when a field is invalid, the page is loaded again.
-const RESULTS = "#test-results, #stored-certificates, .readonly";
+const RESULT_SELECTOR = "#test-results, #stored-certificates, .readonly";
 document.addEventListener("DOMContentLoaded", () => {
   const form = document.querySelector("#oidcsetting_form");
   // Runs before the theme's own listener, which would no longer warn about unsaved changes after this submit.
-  const early = { capture: true };
+  const options = { capture: true };
   form?.addEventListener("submit", async (event) => {
     const button = event.submitter;
     if (!["_test", "_try"].includes(button?.name) || button.dataset.reloads) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     if (button.ariaBusy === "true") return;
-    const name = button.textContent;
+    const buttonText = button.textContent;
     button.ariaBusy = "true";
     button.textContent = "Testing…";
     const body = new FormData(form);
     body.set(button.name, "1"); // older browsers do not send it
     const page = await fetch(location.href, { method: "POST", body })
-      .then((answer) => answer.text())
+      .then((response) => response.text())
       .then((text) => new DOMParser().parseFromString(text, "text/html"))
       .catch(() => null);
     button.ariaBusy = "false";
-    button.textContent = name;
+    button.textContent = buttonText;
     if (!page?.querySelector("#report")) {
       button.dataset.reloads = "1";
       return form.requestSubmit(button);
     }
     page.querySelector("#secret-not-kept")?.remove();
-    const current = document.querySelectorAll(RESULTS);
-    page.querySelectorAll(RESULTS).forEach((part, index) => current[index]?.replaceWith(part));
+    const currentParts = document.querySelectorAll(RESULT_SELECTOR);
+    page.querySelectorAll(RESULT_SELECTOR).forEach((part, index) => currentParts[index]?.replaceWith(part));
     document.querySelector("#report").focus();
-  }, early);
+  }, options);
 });
 
 // Focuses the first invalid field, or the first field of an empty form. Django's own script would focus the "Copy"
 // button or, while the theme still hides the page, nothing.
 window.addEventListener("load", () => {
-  const invalid = document.querySelector("#oidcsetting_form .errors :is(input, select, textarea):not([type=hidden])");
-  const first = location.pathname.endsWith("/add/") ? document.querySelector("#id_name") : null;
-  const target = invalid ?? first;
-  const isTyping = document.activeElement.matches("input, select, textarea") && document.activeElement !== first;
-  if (!target || isTyping) return;
-  target.focus({ preventScroll: true });
-  target.scrollIntoView({ block: target === invalid ? "center" : "nearest" });
+  const invalidField = document.querySelector("#oidcsetting_form .errors :is(input, select, textarea):not([type=hidden])");
+  const firstField = location.pathname.endsWith("/add/") ? document.querySelector("#id_name") : null;
+  const field = invalidField ?? firstField;
+  const isTyping = document.activeElement.matches("input, select, textarea") && document.activeElement !== firstField;
+  if (!field || isTyping) return;
+  field.focus({ preventScroll: true });
+  field.scrollIntoView({ block: field === invalidField ? "center" : "nearest" });
 });

@@ -15,5 +15,5 @@
     }
   }
   if (hasResponse) form.submit();
-  else location.replace(form.dataset.start);
+  else location.replace(form.dataset.startUrl);
 }

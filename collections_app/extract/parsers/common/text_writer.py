@@ -103,7 +103,7 @@ class TextWriter:
             self.warn("Unpaired surrogates were removed.")
         return text
 
-    def answer(self) -> dict[str, Any]:
+    def result(self) -> dict[str, Any]:
         """The result, as the child process sends it. White space alone counts as no text."""
         self.record_page_starts()
         text = "".join(self.parts)

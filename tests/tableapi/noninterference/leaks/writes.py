@@ -17,7 +17,6 @@ from tableapi.catalogue.definitions import DELETE, SYS_COLUMNS, WRITE, Table
 from tableapi.query import read_plan
 from tableapi.query.expressions import ALWAYS
 from tableapi.write import (
-    answer,
     changes,
     column_errors,
     current_record,
@@ -25,6 +24,7 @@ from tableapi.write import (
     payload,
     permission_queries,
     references,
+    response_record,
     single_statement,
 )
 from tests.tableapi.noninterference.leaks.switch import instead, leak, with_open_eyes
@@ -70,7 +70,7 @@ def a_write_returns_every_column(stack: ExitStack) -> None:
         with patch.object(read_plan, "_output_field", partial(with_open_eyes, read_plan._output_field)):
             return right(change)
 
-    instead(stack, answer, "prepare_reader", prepare)
+    instead(stack, response_record, "prepare_reader", prepare)
 
 
 @leak("B30")

@@ -20,27 +20,27 @@ class QuestionSet:
     name: str
     documents: dict[str, str]
     questions: Sequence[Question]
-    # Long articles, in which the right passage is to be found and not only the article.
+    # For long articles a search must find the right passage, not only the article.
     is_long: bool = False
 
 
-def sets(folder: Path, wanted: Sequence[str] = (), most: int = 0) -> list[QuestionSet]:
+def read_question_sets(folder: Path, names: Sequence[str] = (), max_questions: int = 0) -> list[QuestionSet]:
     files = {path.name.split(".")[1]: path for path in sorted(folder.glob("xquad/xquad.*.json"))}
     for path in folder.glob("covidqa/*.json"):
         files["covidqa"] = path
     if not files:
         raise SystemExit(f"no question sets in {folder}")
-    return [read(name, path, most) for name, path in files.items() if not wanted or name in wanted]
+    return [read_question_set(name, path, max_questions) for name, path in files.items() if not names or name in names]
 
 
-def read(name: str, path: Path, most: int = 0) -> QuestionSet:
-    paragraphs = [each for article in json.loads(path.read_text())["data"] for each in article["paragraphs"]]
-    documents = {f"{name}-{number:05}": each["context"] for number, each in enumerate(paragraphs)}
+def read_question_set(name: str, path: Path, max_questions: int = 0) -> QuestionSet:
+    paragraphs = [paragraph for article in json.loads(path.read_text())["data"] for paragraph in article["paragraphs"]]
+    documents = {f"{name}-{number:05}": paragraph["context"] for number, paragraph in enumerate(paragraphs)}
     questions = [
-        Question(asked["question"], doc_id, tuple(each["text"] for each in asked["answers"]))
+        Question(entry["question"], doc_id, tuple(answer["text"] for answer in entry["answers"]))
         for doc_id, paragraph in zip(documents, paragraphs, strict=True)
-        for asked in paragraph["qas"]
-        if asked["answers"]
+        for entry in paragraph["qas"]
+        if entry["answers"]
     ]
-    step = max(1, len(questions) // most) if most else 1
+    step = max(1, len(questions) // max_questions) if max_questions else 1
     return QuestionSet(name, documents, questions[::step], is_long=name == "covidqa")

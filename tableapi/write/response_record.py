@@ -1,4 +1,4 @@
-"""Reads the written record for the answer."""
+"""Reads the written record for the response."""
 
 from collections.abc import Callable
 
