@@ -196,7 +196,7 @@ def test_no_login_or_address_is_stored(bob: User):
 
 def test_dashboard_shows_the_number_of_locked_logins(as_alice: Client, bob: User):
     def people() -> str:
-        (tile,) = [each for each in as_alice.get("/admin/").context["tiles"] if each.title == "People"]
+        (tile,) = [tile for tile in as_alice.get("/admin/").context["tiles"] if tile.title == "People"]
         return str(tile.description)
 
     fill("bob", count=MAX_FAILURES_PER_LOGIN_AND_ADDRESS - 1)

@@ -36,8 +36,8 @@ def reachable(graph: list[list[int]], start: list[int]) -> set[str]:
     front = set(start)
     while front:
         result |= front
-        front = {child for each in front for child in graph[each]} - result
-    return {ROLES[each] for each in result}
+        front = {child for role in front for child in graph[role]} - result
+    return {ROLES[role] for role in result}
 
 
 class Law(TestCase):
@@ -49,18 +49,18 @@ class Law(TestCase):
         """Any graph, cycles too; a role taken away counts at once; an empty scope narrows nothing."""
         roles = [Role.objects.create(name=name) for name in ROLES]
         for role, contained in zip(roles, graph, strict=True):
-            Role.objects.filter(pk=role.pk).update(contains=[roles[each].pk for each in contained])
+            Role.objects.filter(pk=role.pk).update(contains=[roles[number].pk for number in contained])
         user = User.objects.create_user(f"user{next(ids)}")
-        grant(user, *(roles[each] for each in held))
-        key = access_keys.create_key(user, "script", expires_at=None, scope=[roles[each].pk for each in scope])
+        grant(user, *(roles[number] for number in held))
+        key = access_keys.create_key(user, "script", expires_at=None, scope=[roles[number].pk for number in scope])
 
         def expected(holding: list[int]) -> set[str]:
             of_user = reachable(graph, holding)
             return of_user & reachable(graph, scope) if scope else of_user
 
         assert roles_of(key) == expected(held)
-        UserRole.objects.filter(user=user, role__in=[roles[each] for each in taken]).delete()
-        assert roles_of(key) == expected([each for each in held if each not in taken])
+        UserRole.objects.filter(user=user, role__in=[roles[number] for number in taken]).delete()
+        assert roles_of(key) == expected([number for number in held if number not in taken])
 
 
 def test_scoped_key_of_an_administrator_has_only_its_scope(alice: User):

@@ -58,9 +58,9 @@ def pdf(*pages: str) -> bytes:
         kids.append(f"{len(objects)} 0 R")
     objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>".encode()
     written, places = b"%PDF-1.4\n", []
-    for number, each in enumerate(objects, 1):
+    for number, content in enumerate(objects, 1):
         places.append(len(written))
-        written += b"%d 0 obj\n%s\nendobj\n" % (number, each)
+        written += b"%d 0 obj\n%s\nendobj\n" % (number, content)
     table = b"".join(b"%010d 00000 n \n" % place for place in places)
     head = b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
     tail = b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, len(written))

@@ -64,19 +64,19 @@ def test_older_spaces_request_dimensions_as_the_setting_did(
         moving = space.objects.get(model="other")
         apps.get_model("collections_app", "Collection").objects.filter(pk=place.pk).update(next_space=moving)
 
-    assert {each.model for each in EmbeddingSpace.objects.filter(asks_dimensions=True)} == asking
+    assert {space.model for space in EmbeddingSpace.objects.filter(asks_dimensions=True)} == asking
     assert not EmbeddingSpace.objects.exclude(provider="openai").filter(asks_dimensions=True).exists()
     place.refresh_from_db()
     assert (place.next_space, place.reembed_after) == (EmbeddingSpace.objects.get(model="other"), 0)
     Collection.objects.update(next_space=None)
     EmbeddingSpace.objects.filter(dimensions=64).delete()
     after = rows()
-    for each in after["Version"]:
-        assert each["embedded_to"] == {}
+    for row in after["Version"]:
+        assert row["embedded_to"] == {}
         # A stored language is that of its collection before; this one has none.
-        assert each["text_configuration"] == ""
+        assert row["text_configuration"] == ""
         for name in ("embedded_to", "text_configuration"):
-            each[name] = before["Version"][0][name]
+            row[name] = before["Version"][0][name]
     assert after == before
     body = by_key(carl).get(RELEVANT, collection_names="manuals", query="toner").json()
     assert body and "toner" in body[0]["page_content"]

@@ -53,7 +53,7 @@ class TestTheList:
         assert "You don't have access to any collections." in text_of(as_bob.get("/collections/"))
 
     def test_where_there_is_none_it_says_what_to_do(self, as_bob: Client, as_carl: Client):
-        reader, maker = (text_of(each.get("/collections/")) for each in (as_bob, as_carl))
+        reader, maker = (text_of(client.get("/collections/")) for client in (as_bob, as_carl))
         assert "Ask an administrator for a role" in reader and "Create one" not in reader
         assert '<a href="#id_name">Create one below</a>' in maker and 'id="id_name"' in maker and "Ask an" not in maker
 

@@ -46,8 +46,8 @@ class Model:
 def model(monkeypatch: pytest.MonkeyPatch) -> Model:
     model = Model()
     new = local_model.LocalModel(name="letters-b", dimensions=rows.DIMENSIONS, load=model.load)
-    for each in (new, rows.local_model("letters-a")):
-        monkeypatch.setitem(local_model.LOCAL_MODELS, each.name, each)
+    for space in (new, rows.local_model("letters-a")):
+        monkeypatch.setitem(local_model.LOCAL_MODELS, space.name, space)
     monkeypatch.setattr(local_model, "_loaded", {})
     vector_indexes.clear_cache()
     return model
@@ -381,8 +381,8 @@ class TestErrors:
 
         other = rows.make_collection(old, "other")
         rows.make_version(other, "doc-1", 5)
-        for each in (collection, other):
-            reembedding.start_reembedding(each, new)
+        for target in (collection, other):
+            reembedding.start_reembedding(target, new)
         model.then = fail_once
         tasks.fill_new_spaces()
 

@@ -82,7 +82,7 @@ def test_passages_are_those_of_the_library(whole: str, sizes: tuple[int, int]):
         separators=[*SEPARATORS, last], is_separator_regex=True, chunk_size=size, chunk_overlap=overlap
     )
 
-    remaining, before = deque(each.text for each in split_into_passages(whole, size=size, overlap=overlap)), ""
+    remaining, before = deque(passage.text for passage in split_into_passages(whole, size=size, overlap=overlap)), ""
     for text in library.split_text(whole):
         if remaining and remaining[0] == text:
             before = remaining.popleft()
@@ -117,26 +117,26 @@ def test_passage_does_not_cross_into_the_next_section(whole: str, offsets: list[
     headings = [HeadingAt(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
     starts = {0, *offsets}
 
-    for each in split_into_passages(whole, size=20, overlap=5, headings=headings):
-        sections = [start for start in starts if start <= each.char_start]
-        within = [start for start in starts if each.char_start < start < each.char_end]
-        if within and whole[max(sections) : each.char_start].strip():
+    for passage in split_into_passages(whole, size=20, overlap=5, headings=headings):
+        sections = [start for start in starts if start <= passage.char_start]
+        within = [start for start in starts if passage.char_start < start < passage.char_end]
+        if within and whole[max(sections) : passage.char_start].strip():
             assert min(within) - max(sections) < 20 // SHORT_SECTION_DIVISOR
 
 
 @given(WHOLE, OFFSETS, OFFSETS)
 def test_pages_and_headings_are_those_at_the_offsets(whole: str, starts: list[int], offsets: list[int]):
-    page_starts = [0, *[min(each, len(whole)) for each in starts]]
+    page_starts = [0, *[min(start, len(whole)) for start in starts]]
     headings = [HeadingAt(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
 
-    for each in split_into_passages(whole, size=20, overlap=5, page_starts=page_starts, headings=headings):
-        page, page_end = each.page, each.page_end
+    for passage in split_into_passages(whole, size=20, overlap=5, page_starts=page_starts, headings=headings):
+        page, page_end = passage.page, passage.page_end
         assert page is not None and page_end is not None
-        assert page == max(n for n, start in enumerate(page_starts, 1) if start <= each.char_start)
-        assert page_end == max(n for n, start in enumerate(page_starts, 1) if start < each.char_end)
-        says = [place for place in range(each.char_start, each.char_end) if whole[place] not in TITLE_MARKUP]
-        over = {last_of(headings, place) for place in says or [each.char_end - 1]}
-        assert each.heading_path == (over.pop() if len(over) == 1 else ())
+        assert page == max(n for n, start in enumerate(page_starts, 1) if start <= passage.char_start)
+        assert page_end == max(n for n, start in enumerate(page_starts, 1) if start < passage.char_end)
+        says = [place for place in range(passage.char_start, passage.char_end) if whole[place] not in TITLE_MARKUP]
+        over = {last_of(headings, place) for place in says or [passage.char_end - 1]}
+        assert passage.heading_path == (over.pop() if len(over) == 1 else ())
 
 
 def last_of(headings: list[HeadingAt], place: int) -> tuple[str, ...]:
@@ -189,7 +189,8 @@ def under(size: int, *sections: tuple[tuple[str, ...], str]) -> list[tuple[tuple
         headings.append(HeadingAt(len(whole), path))
         whole += f"{'#' * len(path)} {path[-1]}\n\n{body}\n\n"
     return [
-        (each.heading_path, each.text) for each in split_into_passages(whole, size=size, overlap=20, headings=headings)
+        (passage.heading_path, passage.text)
+        for passage in split_into_passages(whole, size=size, overlap=20, headings=headings)
     ]
 
 
@@ -216,12 +217,12 @@ def test_no_passage_is_only_a_title_with_text_below_it(parts: list[tuple[int, in
         whole += f"{'#' * level} T{number}\n\n{piece * length}\n\n"
     passages = split_into_passages(whole, size=60, overlap=10, headings=headings)
 
-    covered = {place for each in passages for place in range(each.char_start, each.char_end)}
+    covered = {place for passage in passages for place in range(passage.char_start, passage.char_end)}
     assert all(place in covered or character.isspace() for place, character in enumerate(whole))
-    assert all(0 < len(each.text) <= 60 for each in passages)
-    for each, after in pairwise(passages):
-        is_bare = all(line.startswith("#") for line in each.text.splitlines() if line)
-        assert not is_bare or after.text.startswith("#"), each
+    assert all(0 < len(passage.text) <= 60 for passage in passages)
+    for passage, after in pairwise(passages):
+        is_bare = all(line.startswith("#") for line in passage.text.splitlines() if line)
+        assert not is_bare or after.text.startswith("#"), passage
 
 
 def test_title_stays_with_a_paragraph_longer_than_a_passage():

@@ -68,7 +68,7 @@ def test_search_of_its_collection_uses_it_and_finds_what_a_scan_finds(large: Col
 def test_it_is_dropped_when_its_collection_goes_or_becomes_small(large: Collection, space: EmbeddingSpace):
     gone = rows.make_collection(space, "gone")
     rows.make_version(gone, "doc-1", 30)
-    names = {vector_indexes.index_name(each.pk, space.pk) for each in (large, gone)}
+    names = {vector_indexes.index_name(collection.pk, space.pk) for collection in (large, gone)}
     assert set(vector_indexes.maintain_indexes()) == names
 
     gone.mark_deleted()

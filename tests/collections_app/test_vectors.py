@@ -25,9 +25,9 @@ def stored(found: list[list[float]]) -> list[Any]:
     for _ in range(2):  # the second time they are there
         chunk_vectors.store_vectors(chunk_vectors.VectorBatch(space=space, rows=lacking, vectors=found))
     vectors = ChunkVector.objects.filter(space=space).order_by("chunk_id")
-    assert [each.chunk_id for each in vectors] == [each.chunk_id for each in lacking]
-    assert {each.dimensions for each in vectors} == {len(found[0])}
-    return [list(each.embedding) for each in vectors]
+    assert [row.chunk_id for row in vectors] == [row.chunk_id for row in lacking]
+    assert {row.dimensions for row in vectors} == {len(found[0])}
+    return [list(row.embedding) for row in vectors]
 
 
 def test_numbers_are_rounded_to_the_nearest(db: Any):
@@ -37,7 +37,7 @@ def test_numbers_are_rounded_to_the_nearest(db: Any):
 
 def test_longest_fit(db: Any):
     values = (numpy.ones((3, MAX_DIMENSIONS)) / MAX_DIMENSIONS**0.5).tolist()
-    assert [len(each) for each in stored(values)] == [MAX_DIMENSIONS] * 3
+    assert [len(vector) for vector in stored(values)] == [MAX_DIMENSIONS] * 3
 
 
 def test_chunks_that_are_gone_are_left_out(db: Any):
@@ -46,6 +46,8 @@ def test_chunks_that_are_gone_are_left_out(db: Any):
     lacking = chunk_vectors.find_missing([version.pk], space.pk, limit=3)
     version.chunks.filter(number=1).delete()
     chunk_vectors.store_vectors(
-        chunk_vectors.VectorBatch(space=space, rows=lacking, vectors=[rows.vector("a", each.text) for each in lacking])
+        chunk_vectors.VectorBatch(
+            space=space, rows=lacking, vectors=[rows.vector("a", chunk.text) for chunk in lacking]
+        )
     )
     assert ChunkVector.objects.filter(space=space).count() == 2

@@ -34,7 +34,7 @@ def dockerfile() -> list[Instruction]:
 
 def last_stage() -> list[Instruction]:
     result = dockerfile()
-    return result[max(index for index, each in enumerate(result) if each.word == "FROM") :]
+    return result[max(index for index, instruction in enumerate(result) if instruction.word == "FROM") :]
 
 
 def is_in_context(path: str) -> bool:
@@ -47,14 +47,18 @@ def is_in_context(path: str) -> bool:
         parts = [path, *(str(parent) for parent in Path(path).parents if str(parent) != ".")]
         patterns = [pattern, pattern.removeprefix("**/")]
         names = [*parts, *(part.rsplit("/", 1)[-1] for part in parts if pattern.startswith("**/"))]
-        if any(fnmatch.fnmatchcase(name, each) for name in names for each in patterns):
+        if any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in patterns):
             lets = line.startswith("!")
     return lets
 
 
 def copies() -> list[tuple[str, str]]:
     """Source and target of every COPY from the context into the image itself."""
-    pairs = [each.rest.split() for each in last_stage() if each.word == "COPY" and not each.rest.startswith("--")]
+    pairs = [
+        instruction.rest.split()
+        for instruction in last_stage()
+        if instruction.word == "COPY" and not instruction.rest.startswith("--")
+    ]
     return [(source, target) for source, target in pairs]
 
 
@@ -91,7 +95,12 @@ def part_environment(service: dict[str, Any]) -> dict[str, str]:
 
 
 def image_environment() -> dict[str, str]:
-    pairs = [word.partition("=")[::2] for each in last_stage() if each.word == "ENV" for word in each.rest.split()]
+    pairs = [
+        word.partition("=")[::2]
+        for instruction in last_stage()
+        if instruction.word == "ENV"
+        for word in instruction.rest.split()
+    ]
     return dict(pairs)
 
 

@@ -159,9 +159,9 @@ class Stack:
     def left(self) -> list[str]:
         """What still runs of all that was ever seen."""
         return [
-            " ".join(each.cmdline())
-            for each in self.seen.values()
-            if each.is_running() and each.status() != psutil.STATUS_ZOMBIE
+            " ".join(process.cmdline())
+            for process in self.seen.values()
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
         ]
 
     def get(self, path: str) -> int:
@@ -192,8 +192,8 @@ class Stack:
             self.note_processes()
             self.process.kill()
             self.process.wait()
-        for each in self.seen.values():
-            if each.is_running():
+        for process in self.seen.values():
+            if process.is_running():
                 with suppress(psutil.NoSuchProcess):
-                    each.kill()
+                    process.kill()
         self.reader.join(10)

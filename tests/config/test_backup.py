@@ -62,7 +62,7 @@ def signed_in_cookie(web: Stack) -> str:
     form = {"csrfmiddlewaretoken": match.group(1), "login": "admin", "password": ADMIN_PASSWORD}
     with browser.open(web.url + "/login/", urllib.parse.urlencode(form).encode()) as page:
         assert page.status == 200
-    cookies = {each.name: each.value for each in jar}
+    cookies = {cookie.name: cookie.value for cookie in jar}
     return str(cookies["servicebase_session"])
 
 

@@ -60,8 +60,8 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
     with product(tmp_path_factory.mktemp("canaries")) as (servers, stack):
         key = manage("key", "admin", "canary", env=stack.env).stdout.strip()
         planted = Planted(servers, stack, key, {"a key": key})
-        for each in (people, signing_in, columns, documents, addresses):
-            each(planted)
+        for fill in (people, signing_in, columns, documents, addresses):
+            fill(planted)
         yield planted
 
 
@@ -194,7 +194,7 @@ def test_no_secret_is_in_logs_broker_metrics_history_or_errors(planted: Planted)
 
 def test_files_contain_only_the_secrets_stored_there(planted: Planted):
     own = planted.stack.data
-    texts = {each: each.read_bytes() for each in own.rglob("*") if each.is_file() and each.parent.name != "secrets"}
+    texts = {path: path.read_bytes() for path in own.rglob("*") if path.is_file() and path.parent.name != "secrets"}
 
     assert texts
     result = {

@@ -27,7 +27,7 @@ ENVIRONMENT_OF_PYTHON = {"PATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
 
 
 def words_of(word: str) -> list[deployment.Instruction]:
-    return [each for each in deployment.last_stage() if each.word == word]
+    return [instruction for instruction in deployment.last_stage() if instruction.word == word]
 
 
 # The image
@@ -35,14 +35,16 @@ def words_of(word: str) -> list[deployment.Instruction]:
 
 def test_image_contains_only_locked_packages():
     everything = deployment.dockerfile()
-    runs = " && ".join(each.rest for each in everything if each.word == "RUN")
+    runs = " && ".join(instruction.rest for instruction in everything if instruction.word == "RUN")
 
     assert runs.count(" install ") == 1
     for word in ("--require-hashes", "--only-binary :all:", "--requirement requirements.txt"):
         assert word in runs
-    assert not [each for each in everything if each.word == "ADD"]
+    assert not [instruction for instruction in everything if instruction.word == "ADD"]
     assert not [word for word in ("curl", "wget", "apt", "git ", "http") if word in runs]
-    assert {each.rest.split()[0] for each in everything if each.word == "FROM"} == {"python:3.13-slim"}
+    assert {instruction.rest.split()[0] for instruction in everything if instruction.word == "FROM"} == {
+        "python:3.13-slim"
+    }
 
 
 def test_copied_files_exist_and_are_not_ignored():
@@ -76,7 +78,7 @@ def test_image_runs_as_an_ordinary_user_without_a_shell():
     assert user.rest not in ("root", "0") and int(user.rest.split(":")[0]) > 1000
     assert entry.exec_form() == ["python", "manage.py"]
     assert command.exec_form() == ["up", "--only", "web"]
-    assert [each.rest for each in words_of("STOPSIGNAL")] == ["SIGTERM"]
+    assert [instruction.rest for instruction in words_of("STOPSIGNAL")] == ["SIGTERM"]
 
 
 def test_image_sets_only_variables_that_exist():

@@ -52,7 +52,7 @@ class Product:
     def processes(self) -> set[int]:
         """Those of the service itself: PostgreSQL replaces its own."""
         ours = (self.stack.child("web_server"), self.stack.child(" worker "), self.stack.beat())
-        return {each.pid for part in ours for each in (part, *part.children())}
+        return {process.pid for part in ours for process in (part, *part.children())}
 
 
 @pytest.fixture(scope="module")
@@ -77,17 +77,17 @@ def test_requests_are_answered_as_soon_as_postgresql_accepts_connections(product
             with psycopg.connect(product.database) as link:
                 ((victim,), *_) = link.execute(BACKENDS).fetchall()
             psutil.Process(victim).kill()
-            eventually(lambda: any(each.status == 503 for each in replies))
+            eventually(lambda: any(reply.status == 503 for reply in replies))
             eventually(product.accepts_connections, within_s=180)
             back_at = time.monotonic()
-            eventually(lambda: len([each for each in replies if each.sent_at > back_at]) > 10 * CALLERS)
+            eventually(lambda: len([reply for reply in replies if reply.sent_at > back_at]) > 10 * CALLERS)
         finally:
             over.set()
-    for each in calling:
-        each.result()
+    for thread in calling:
+        thread.result()
 
-    assert {each.status for each in replies} == {201, 503}
-    assert {each.status for each in replies if each.sent_at > back_at} == {201}
+    assert {reply.status for reply in replies} == {201, 503}
+    assert {reply.status for reply in replies if reply.sent_at > back_at} == {201}
     eventually(lambda: product.stack.get("/readyz") == 200)
     assert running == product.processes(), "a part had to start again"
 

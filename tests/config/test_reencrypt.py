@@ -149,7 +149,7 @@ class TestDesignedTables:
         keys(NEW)
 
         assert self.tokens() == {"token-0", "token-1", "token-2", "of-laptop"}
-        assert [encryption.decrypt(each) for (each,) in ask("SELECT contains FROM records.laptop")] == ["pin"]
+        assert [encryption.decrypt(value) for (value,) in ask("SELECT contains FROM records.laptop")] == ["pin"]
         assert "device.token: 4 of 4 re-encrypted." in message and "laptop.contains: 1 of 1" in message
         assert ask("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id") == before
 
@@ -164,4 +164,4 @@ class TestDesignedTables:
         keys(NEW)
         tasks.create_deferred()
 
-        assert [encryption.decrypt(each) for (each,) in ask("SELECT contains FROM records.plan")] == ["of-plan"]
+        assert [encryption.decrypt(value) for (value,) in ask("SELECT contains FROM records.plan")] == ["of-plan"]

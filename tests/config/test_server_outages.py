@@ -120,8 +120,8 @@ def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, number: int, f
         actual = {path: hosts.get(path, accept="text/html") for path in PATHS}
         assert hosts.get("/healthz").status == 200
         assert actual["/"].status == 503 and "<html" in actual["/"].body and actual["/"].headers["retry-after"]
-        assert {path: each.status for path, each in actual.items() if each.status == 500} == {}
-        assert max(each.took_s for each in actual.values()) < 3
+        assert {path: probe.status for path, probe in actual.items() if probe.status == 500} == {}
+        assert max(probe.took_s for probe in actual.values()) < 3
         eventually(lambda: hosts.me().status == 503 and time.monotonic() > ends_at)
     finally:
         hosts.servers.start_postgres()
@@ -203,14 +203,14 @@ def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
         # A key is remembered for a second.
         refused = eventually(lambda: (answer := hosts.me()).status != 200 and answer, within_s=10)
 
-    assert {name: each.status for name, each in without_database.items()} == {
+    assert {name: probe.status for name, probe in without_database.items()} == {
         "a probe": 200,
         "no credentials": 401,
         "a key of another form": 401,
         "no Base64": 401,
         "a long query": 414,
     }
-    assert max(each.took_s for each in without_database.values()) < 1
+    assert max(probe.took_s for probe in without_database.values()) < 1
     assert is_retry_later(refused) and refused.took_s < 3
     eventually(lambda: hosts.me().status == 200, within_s=10)
 

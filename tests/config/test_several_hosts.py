@@ -66,19 +66,19 @@ def test_second_beat_takes_over_and_tasks_run_once(servers: SharedServers, start
     assert manage("shell", "-c", EVERY_SECOND, env=leader.env).returncode == 0
     eventually(lambda: len(scheduled(servers)) >= 5)
 
-    assert {each.partition("@")[0] + "@" for each in scheduled(servers)} == {origin(leader)}
+    assert {message.partition("@")[0] + "@" for message in scheduled(servers)} == {origin(leader)}
 
     leader.kill_all()
 
     follower.wait_for("beat_leads", within_s=10)
-    eventually(lambda: any(each.startswith(origin(follower)) for each in scheduled(servers)), within_s=10)
+    eventually(lambda: any(message.startswith(origin(follower)) for message in scheduled(servers)), within_s=10)
 
 
 def test_production_log_is_one_json_object_per_line(servers: SharedServers, tmp_path: Path):
     host = Stack(tmp_path, **servers.environ, SVC_ENV="production", SVC_BASE_URL="https://service.example.com")
     try:
         host.start("--only", "beat").wait_for("beat_(leads|follows)")
-        line = next(each for each in host.lines if "beat_" in each)
+        line = next(line for line in host.lines if "beat_" in line)
         assert json.loads(line)["event"] in ("beat_leads", "beat_follows")
         assert host.stop() == 0
     finally:

@@ -44,4 +44,4 @@ def test_soak_checks_detect_lost_writes(soaked: Soaked):
 
     work.checks_all()
 
-    assert any(lost in each for each in work.caller.tally.wrong)
+    assert any(lost in entry for entry in work.caller.tally.wrong)

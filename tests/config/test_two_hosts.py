@@ -95,19 +95,19 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     both = [Host(root / name, servers, SVC_ALLOW_HTTP_IDP="1") for name in ("first", "second")]
     hosts = Hosts(servers, both[0], both[1])
     try:
-        for each in both:
-            each.stack.env["SVC_BASE_URL"] = hosts.first.stack.url  # as one proxy in front of both would be
-            each.stack.start()
-        for each in both:
-            each.stack.wait_until_up()
-            each.stack.wait_for("beat_(leads|follows)")
-        eventually(lambda: all(each.stack.get("/readyz") == 200 for each in both))
+        for host in both:
+            host.stack.env["SVC_BASE_URL"] = hosts.first.stack.url  # as one proxy in front of both would be
+            host.stack.start()
+        for host in both:
+            host.stack.wait_until_up()
+            host.stack.wait_for("beat_(leads|follows)")
+        eventually(lambda: all(host.stack.get("/readyz") == 200 for host in both))
         hosts.key = manage("key", "admin", "test", env=hosts.first.stack.env).stdout.strip()
         assert manage("shell", "-c", SOMEBODY, env=hosts.first.stack.env).returncode == 0
         yield hosts
     finally:
-        for each in both:
-            each.end()
+        for host in both:
+            host.end()
         servers.end()
 
 
@@ -241,8 +241,8 @@ def test_killed_host_loses_no_acknowledged_write(hosts: Hosts):  # C33
         working = [pool.submit(write, number) for number in range(200)]
         eventually(lambda: len(records) >= 20 and len(documents) >= 20)
         victim.stack.kill_all()
-        for each in working:
-            each.exception()
+        for thread in working:
+            thread.exception()
     hosts.rows(OVER)
 
     eventually(lambda: hosts.rows(UNFINISHED) == [(0,)], within_s=120)
@@ -250,5 +250,5 @@ def test_killed_host_loses_no_acknowledged_write(hosts: Hosts):  # C33
     remaining = {sys_id for (sys_id,) in hosts.rows("SELECT sys_id::text FROM records.task")}
     assert records <= remaining
     body = asked(survivor, "GET", "/get_content_by_tag?collection_name=kept&tag_info=&limit=200", key=hosts.key).body
-    assert documents <= {each["doc_id"] for each in body}
+    assert documents <= {passage["doc_id"] for passage in body}
     eventually(lambda: survivor.times_led == led_before + 1)

@@ -129,7 +129,7 @@ def test_killed_part_restarts_and_is_logged(running: Stack, name: str, words: st
     victim.kill()
 
     running.wait_for(rf"{name} ended \(killed by SIGKILL\); it restarts in \d+ s")
-    eventually(lambda: any(words in " ".join(each.cmdline()) for each in children_of(running)))
+    eventually(lambda: any(words in " ".join(child.cmdline()) for child in children_of(running)))
     eventually(lambda: running.get("/readyz") == 200)
 
 

@@ -55,7 +55,7 @@ def test_response_sent_before_the_body_was_read_arrives(running: Stack, size: in
 def most_resident_mb(stack: Stack) -> float:
     """The sum of the peaks of all web processes, because large buffers are freed immediately."""
     web = stack.child("config.runtime.web_server")
-    states = [Path(f"/proc/{each.pid}/status").read_text() for each in (web, *web.children(recursive=True))]
+    states = [Path(f"/proc/{process.pid}/status").read_text() for process in (web, *web.children(recursive=True))]
     return sum(int(re.findall(r"VmHWM:\s+(\d+) kB", state)[0]) for state in states) / 1000
 
 

@@ -29,9 +29,9 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
         while data := source.recv(65536):
             target.sendall(data)
-    for each in (source, target):
+    for connection in (source, target):
         with suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 class Wire(socketserver.ThreadingTCPServer):
@@ -62,9 +62,9 @@ class Wire(socketserver.ThreadingTCPServer):
         """Every link ends, and so does each new one, until it is mended."""
         with self._turn:
             self._is_cut = True
-            for each in self._open:
+            for connection in self._open:
                 with suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def mend(self) -> None:
         with self._turn:

@@ -119,7 +119,7 @@ class RealProvider:
         return self._process.wait()
 
     def issuer(self, realm: str) -> str:
-        return self.url + next(str(each["path"]) for each in REALMS if each["name"] == realm)
+        return self.url + next(str(configured["path"]) for configured in REALMS if configured["name"] == realm)
 
     def register(self, *clients: dict[str, Any]) -> None:
         """The clients of every realm from now on."""

@@ -237,9 +237,9 @@ class TestSaving:
 
     def test_deleting_the_active_one_from_its_page_and_from_the_list(self, as_sonja: Client):
         for delete in (
-            lambda each: as_sonja.post(address(each, "delete"), {"post": "yes"}),
-            lambda each: as_sonja.post(
-                LIST, {"action": "delete_selected", "_selected_action": [each.pk], "post": "yes"}
+            lambda setting: as_sonja.post(address(setting, "delete"), {"post": "yes"}),
+            lambda setting: as_sonja.post(
+                LIST, {"action": "delete_selected", "_selected_action": [setting.pk], "post": "yes"}
             ),
         ):
             setting = make(active=True)
@@ -264,7 +264,7 @@ class TestUpdateCertificates:
         page = press(as_sonja, "_update_certificates", setting)
         assert "2 added, 0 unchanged, 0 removed." in said(page)
         assert "Ignored: an RSA key under 2048 bits, a symmetric key." in said(page)
-        assert [each.kid for each in IdpCertificate.of_pair(*setting.pair)] == ["p256-1", "rsa-1"]
+        assert [certificate.kid for certificate in IdpCertificate.of_pair(*setting.pair)] == ["p256-1", "rsa-1"]
         table = page.content.decode().partition('id="certificates"')[2]
         assert "rsa-1" in table and provider.realm in table and "&quot;kty&quot;: &quot;RSA&quot;" in table
 

@@ -119,7 +119,7 @@ class TestTheLog:
             sign_in = SignIn.objects.create(outcome=SignIn.OK, login=str(days))
             SignIn.objects.filter(pk=sign_in.pk).update(sys_created_at=timezone.now() - timedelta(days=days))
         tasks.forget_old_sign_ins()
-        assert [each.login for each in SignIn.objects.all()] == ["89"]
+        assert [entry.login for entry in SignIn.objects.all()] == ["89"]
         assert not DeletionLogEntry.objects.exists()
 
 

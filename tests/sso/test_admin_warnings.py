@@ -35,7 +35,7 @@ class TestErrors:
 
     def test_each_invalid_field_has_one_error(self, as_sonja: Client):
         message = errors(press(as_sonja, "_save", make(), **{**WRONG, "url_idp": "x" * 600}))
-        assert {name: len(each) for name, each in message.items()} == dict.fromkeys(WRONG, 1)
+        assert {name: len(errors) for name, errors in message.items()} == dict.fromkeys(WRONG, 1)
 
     def test_without_a_provider_a_test_still_reports_other_problems(self, as_sonja: Client, provider: HostileProvider):
         provider.serve("discovery", fails(404))

@@ -258,7 +258,7 @@ SUITE: dict[str, tuple[Token, str]] = {
 
 @pytest.mark.parametrize(
     ("suffix", "response_type"),
-    [(each, flow) for each in SUITE for flow in FLOWS if (each, flow) != ("-invalid-athash", "id_token")],
+    [(suffix, flow) for suffix in SUITE for flow in FLOWS if (suffix, flow) != ("-invalid-athash", "id_token")],
     ids=lambda it: name(it) if it in SUITE else it,
 )
 def test_the_suite_expects_a_refusal(browser: Browser, suffix: str, response_type: str):

@@ -120,7 +120,9 @@ class TestTheWelcomePage:
         old.save()
         assert welcome_page() == CALLBACK and active() == ["second"]
 
-    @pytest.mark.parametrize("delete", [lambda each: each.delete(), lambda each: OidcSetting.objects.all().delete()])
+    @pytest.mark.parametrize(
+        "delete", [lambda setting: setting.delete(), lambda setting: OidcSetting.objects.all().delete()]
+    )
     def test_deleting_the_active_one_empties_it(self, delete: Any):
         delete(make(active=True))
         assert welcome_page() == ""

@@ -55,7 +55,9 @@ def test_concurrent_activations_all_succeed(  # A37
 ):
     ways = (partial(by_form, alice), partial(by_form, sonja), partial(by_api, alice), partial(by_api, sonja), by_script)
     make(name="before", active=True)
-    jobs = [partial(ways[(number + turn) % len(ways)], each, active=True) for number, each in enumerate(settings_made)]
+    jobs = [
+        partial(ways[(number + turn) % len(ways)], setting, active=True) for number, setting in enumerate(settings_made)
+    ]
     answers = at_once(jobs)
 
     assert set(answers) <= {0, 200, 302}

@@ -101,7 +101,7 @@ class TestTheSignInLog:
         for _ in range(3):
             denied(ours)
 
-        (tile,) = [each for each in as_sonja.get("/admin/").context["tiles"] if each.title == "Single sign-on"]
+        (tile,) = [tile for tile in as_sonja.get("/admin/").context["tiles"] if tile.title == "Single sign-on"]
         assert "3 failed provider sign-ins in the last 24 hours." in tile.description
         assert "provider_denied" in as_sonja.get("/admin/sso/signin/").content.decode()
 

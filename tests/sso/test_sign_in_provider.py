@@ -371,8 +371,8 @@ def test_a_slow_provider_never_takes_all_threads(transactional_db: None, provide
         eventually(lambda: len(statuses) == 2 and len(provider.asked("token")) == 2, within_s=5)
         assert statuses == [503, 503], "two are told to come again at once"
         go.set()
-        for each in under_way:
-            each.result()
+        for thread in under_way:
+            thread.result()
     assert sorted(statuses) == [302, 302, 503, 503]
 
 

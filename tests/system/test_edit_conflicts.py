@@ -28,7 +28,7 @@ def said(answer: Any) -> str:
 def form_of(page: str, record: Record) -> dict[str, str]:
     """What a browser sends with it."""
     result = lxml.html.fromstring(page).forms
-    (form,) = (each for each in result if each.get("id") == f"{record._meta.model_name}_form")
+    (form,) = (element for element in result if element.get("id") == f"{record._meta.model_name}_form")
     return {name: value.lstrip("\n") for name, value in form.form_values() if not name.startswith("_")}
 
 

@@ -65,7 +65,7 @@ def column_of(owner: Table, name: str, **about: Any) -> dict[str, Any]:
 
 def statuses(jobs: Sequence[Callable[[], Any]]) -> list[int]:
     running = [beside(job) for job in jobs]
-    return [result(each).status_code for each in running]
+    return [result(job).status_code for job in running]
 
 
 def test_same_column_added_several_times_exists_once(device: Table, designer: Api):
@@ -127,7 +127,7 @@ def test_table_deleted_while_another_extends_or_refers_to_it(device: Table, desi
 def test_two_columns_become_the_display_column_at_once(device: Table, designer: Api):
     """Each of them takes it from the other."""
     columns = [field("device", name) for name in ("a", "b", "c")]
-    jobs = [partial(designer.patch, f"sys_db_column/{each.pk}", {"is_display": True}) for each in columns]
+    jobs = [partial(designer.patch, f"sys_db_column/{column.pk}", {"is_display": True}) for column in columns]
     assert statuses(jobs) == [200, 200, 200]
     assert Column.objects.filter(table=device, is_display=True).count() == 1
     check_database()
@@ -208,7 +208,7 @@ def test_random_designs_at_once(device: Table, designer: Api, seed: int):
     designs = Designs(seed, designer, device, record("device", name="lamp"))
     for _ in range(3):
         running = [beside(job) for job in designs.jobs(6)]
-        answers = [answer for each in running if (answer := result(each)) is not None]
+        answers = [answer for job in running if (answer := result(job)) is not None]
         assert {answer.status_code for answer in answers} <= {200, 201, *REFUSALS}
         check_database()
         assert data(designer.get("device"))

@@ -158,7 +158,7 @@ class TestWhatIsKept:
             assert caller.get("note").status_code == 200
             results.append(weakref.ref(catalogue_loader.cached_catalogue()))
         gc.collect()
-        assert [each() for each in results[:-1]] == [None] * 7
+        assert [outcome() for outcome in results[:-1]] == [None] * 7
 
 
 class TestIndexes:
@@ -283,9 +283,9 @@ def test_deferred_record_keeps_the_returned_name(bob: User):
     open_table("plan")
     created = [data(api(bob).post("plan", {}))[0] for _ in range(2)]
     tasks.create_deferred()
-    for each in created:
-        (read,) = data(api(bob).get(f"plan/{each['sys_id']}"))
-        assert (read["number"], read["display_name"]) == (each["number"], each["display_name"])
+    for rule in created:
+        (read,) = data(api(bob).get(f"plan/{rule['sys_id']}"))
+        assert (read["number"], read["display_name"]) == (rule["number"], rule["display_name"])
     assert created[0]["display_name"] and created[0]["number"] != created[1]["number"]
 
 
@@ -391,7 +391,7 @@ def test_query_cache_is_bounded_by_weight(monkeypatch: pytest.MonkeyPatch):
     remaining = parsed_query._query_cache
     monkeypatch.setattr(remaining, "limit", 1_000_000)
     for number in range(20):
-        text = "^".join(f"a{each}={number}" for each in range(200))
+        text = "^".join(f"a{index}={number}" for index in range(200))
         assert len(parsed_query.parse_query_text(text).conditions) == 200
         assert parsed_query.parse_query_text(text) is parsed_query.parse_query_text(text)
         assert 200 * parsed_query.BYTES_PER_CONDITION < remaining.weight <= remaining.limit

@@ -101,17 +101,17 @@ def test_every_reference_resolves(login: str, alice: User):
         if isinstance(node, dict):
             if "$ref" in node:
                 yield node["$ref"]
-            for each in node.values():
-                yield from references(each)
+            for child in node.values():
+                yield from references(child)
         elif isinstance(node, list):
-            for each in node:
-                yield from references(each)
+            for child in node:
+                yield from references(child)
 
     result = set(references(schema))
     assert len(result) > 20
-    for each in result:
+    for found in result:
         target: Any = schema
-        for step in each.removeprefix("#/").split("/"):
+        for step in found.removeprefix("#/").split("/"):
             target = target[step]
 
 
@@ -124,7 +124,7 @@ def test_anonymous_callers_get_only_the_general_part(vault: Table):
 
 def test_every_error_is_described_on_every_operation_that_can_have_it():
     schema = described()
-    result = {(path, method): set(each["responses"]) for path, method, each in operations(schema)}
+    result = {(path, method): set(operation["responses"]) for path, method, operation in operations(schema)}
     one, many = sorted(GENERIC, key=len, reverse=True)
 
     everywhere = {"400", "401", "404", "414", "422", "429", "503"}
@@ -209,7 +209,8 @@ def test_import_id_is_described_to_administrators(alice: User, bob: User, vault:
     actual, of_bob = described("alice"), described("bob")
     assert "sys_id" in body(actual, "vault", "create")["properties"]
     assert not any(
-        "sys_id" in each["properties"] for each in (body(of_bob, "vault", "create"), body(actual, "company", "create"))
+        "sys_id" in schema["properties"]
+        for schema in (body(of_bob, "vault", "create"), body(actual, "company", "create"))
     )
 
 
@@ -306,4 +307,4 @@ def test_schemathesis_loads_every_operation():
     demo_records.create_demo_records()
 
     result = list(schemathesis.openapi.from_dict(described("demo.agent")).get_all_operations())
-    assert len(result) > 12 and all(isinstance(each, schemathesis.core.result.Ok) for each in result)
+    assert len(result) > 12 and all(isinstance(operation, schemathesis.core.result.Ok) for operation in result)

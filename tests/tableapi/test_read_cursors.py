@@ -67,7 +67,7 @@ def test_concatenated_cursor_pages_equal_the_list(kind: str, alice: User, bob: U
     up = column(caller.get("thing", query="ORDERBYit", fields="it,sys_id"), "sys_id")
     assert column(caller.get("thing", query="ORDERBYDESCit", fields="sys_id"), "sys_id") == up[::-1]
     # "empty last ascending"
-    result = [each["it"] for each in data(caller.get("thing", query="ORDERBYit", fields="it"))]
+    result = [record["it"] for record in data(caller.get("thing", query="ORDERBYit", fields="it"))]
     count = sum(value not in (None, "") for value in SORTED[kind])
     assert all(value is not None for value in result[:count]) and result[count:] == [None] * (len(result) - count)
 

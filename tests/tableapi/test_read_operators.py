@@ -262,7 +262,7 @@ EXAMPLES: dict[str, tuple[tuple[list[Any], list[Any]], list[tuple[str, str]]]] =
 
 def filled(value: Any, ids: dict[str, str]) -> Any:
     if isinstance(value, list):
-        return [filled(each, ids) for each in value]
+        return [filled(item, ids) for item in value]
     if isinstance(value, str):
         return re.sub(r"\$(bob|alice)", lambda found: ids[found.group(1)], value)
     return value
@@ -277,7 +277,9 @@ def test_operators_by_type(type_name: str, alice: User, bob: User):
     """Of an operator and its negation each record matches exactly one."""
     (values, others), examples = EXAMPLES[type_name]
     ids = {"alice": alice.pk, "bob": bob.pk}
-    about: dict[str, Any] = {"choices": {each: each for each in values if each}} if type_name == "choice" else {}
+    about: dict[str, Any] = (
+        {"choices": {choice: choice for choice in values if choice}} if type_name == "choice" else {}
+    )
     about |= {"to": "user"} if type_name in ("reference", "list") else {}
     table("thing")
     table("holder")

@@ -113,7 +113,7 @@ class TestLevelsOfColumns:
         rule("read", "device")
         rule("read", "laptop", "name", roles=["other"])
         records = data(api(bob).get("device", fields="name,sys_id"))
-        assert [each["name"] for each in records] == ["Lamp", None]
+        assert [record["name"] for record in records] == ["Lamp", None]
         assert names(bob, query="name=Slim") == []
         assert column(api(bob).get("device", query="nameISEMPTY", fields="sys_id"), "sys_id") == [records[1]["sys_id"]]
 

@@ -235,8 +235,8 @@ class TestLists:
             seen_values.append(column(answer, "sys_id"))
             assert answer["X-Total-Count"] == "10"
             assert ("Link" in answer) is (page < 4)
-        assert [len(each) for each in seen_values] == [3, 3, 3, 1, 0]
-        assert [each for page in seen_values for each in page] == numbers
+        assert [len(page) for page in seen_values] == [3, 3, 3, 1, 0]
+        assert [number for page in seen_values for number in page] == numbers
         assert api(bob).get("number", count="estimated")["X-Total-Count"] == "10"
         assert "Link" not in api(bob).get("number", limit=10)
 
@@ -331,8 +331,12 @@ class TestColumnsThatDependOnTheRecord:
             {"display_value": "all"},
             {"count": "exact"},
         ]
-        before = [(each.content, each.get("Link")) for each in (api(bob).get("item", **request) for request in request)]
+        before = [
+            (response.content, response.get("Link"))
+            for response in (api(bob).get("item", **request) for request in request)
+        ]
         ask("UPDATE records.item SET price = 15 WHERE NOT is_open")
         assert [
-            (each.content, each.get("Link")) for each in (api(bob).get("item", **request) for request in request)
+            (response.content, response.get("Link"))
+            for response in (api(bob).get("item", **request) for request in request)
         ] == before

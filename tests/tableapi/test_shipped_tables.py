@@ -20,7 +20,7 @@ def test_shipped_tables_exist():
         table = Table.objects.get(name=name)
         assert not table.is_system
         columns = {column.name for column in table.columns.all()}
-        assert columns == {each for each in types_of(name) if not each.startswith("sys_")}
+        assert columns == {column for column in types_of(name) if not column.startswith("sys_")}
         insert(name)
     deferred = Table.objects.filter(deferred_create=True).values_list("name", flat=True)
     assert set(deferred) == {"sys_schedule", "sys_indication"}

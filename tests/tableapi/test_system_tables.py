@@ -35,11 +35,11 @@ def test_every_exposed_table_is_in_the_catalogue():
 
 def test_catalogue_columns_match_the_models():
     for table in Table.objects.filter(is_system=True):
-        model: Any = next(each for each in apps.get_models() if each._meta.db_table == table.name)
+        model: Any = next(candidate for candidate in apps.get_models() if candidate._meta.db_table == table.name)
         columns = table.columns.all()
         assert {column.name for column in columns} == set(model.table_columns)
         with connection.cursor() as cursor:
-            there = {each.name for each in connection.introspection.get_table_description(cursor, table.name)}
+            there = {column.name for column in connection.introspection.get_table_description(cursor, table.name)}
         assert {column.physical for column in columns} <= there
 
 

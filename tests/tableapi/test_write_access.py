@@ -245,7 +245,9 @@ class TestNoOracle:
     def test_hidden_column_with_write_permission(self, device: Table, lamp: str, bob: User):
         other = record("device", name="Lamp", state="else")
         for send in (api(bob).patch, api(bob).put):
-            answers = [data(send(f"device/{each}", {"name": "Lamp", "state": "stored"}))[0] for each in (lamp, other)]
+            answers = [
+                data(send(f"device/{sys_id}", {"name": "Lamp", "state": "stored"}))[0] for sys_id in (lamp, other)
+            ]
             assert answers[0]["sys_version"] == answers[1]["sys_version"] > 0
             assert answers[0]["state"] is answers[1]["state"] is None
 

@@ -132,7 +132,7 @@ class TestTwoWriters:
         lamp = record("device", name="a")
         bodies = [{"name": str(n), "colour": str(n), "size": str(n)} for n in range(4)]
         running = [beside(partial(api(bob).put, f"device/{lamp}", body)) for body in bodies]
-        assert [result(each).status_code for each in running] == [200] * 4
+        assert [result(job).status_code for job in running] == [200] * 4
         ((name, colour, size, version),) = stored("name", "colour", "size", "sys_version")
         assert name == colour == size and version == 4
 
@@ -140,14 +140,14 @@ class TestTwoWriters:
         lamp = record("device", name="a")
         tag = {"If-Match": api(bob).get(f"device/{lamp}")["ETag"]}
         running = [beside(partial(api(bob).patch, f"device/{lamp}", {"name": name}, headers=tag)) for name in "bcde"]
-        assert sorted(result(each).status_code for each in running) == [200, 412, 412, 412]
+        assert sorted(result(job).status_code for job in running) == [200, 412, 412, 412]
         assert stored("sys_version") == [(1,)]
 
     def test_concurrent_json_merges_are_serialised(self, device: Table, bob: User):
         field("device", "tree", "json")
         lamp = record("device", tree={})
         running = [beside(partial(api(bob).patch, f"device/{lamp}", {"tree": {str(n): n}})) for n in range(4)]
-        assert [result(each).status_code for each in running] == [200] * 4
+        assert [result(job).status_code for job in running] == [200] * 4
         assert stored("tree") == [('{"0": 0, "1": 1, "2": 2, "3": 3}',)] or stored("tree") == [
             ({"0": 0, "1": 1, "2": 2, "3": 3},)
         ]
@@ -156,13 +156,13 @@ class TestTwoWriters:
         table("ticket", number_prefix="TCK")
         open_table("ticket")
         running = [beside(lambda: api(bob).post("ticket", {})) for _ in range(6)]
-        numbers = [data(result(each))[0]["number"] for each in running]
+        numbers = [data(result(job))[0]["number"] for job in running]
         assert sorted(numbers) == [f"TCK000000{n}" for n in range(1, 7)]
 
     def test_one_of_two_equal_unique_values_wins(self, device: Table, bob: User):
         field("device", "code", is_unique=True)
         running = [beside(lambda: api(bob).post("device", {"code": "same"})) for _ in range(4)]
-        answers = [result(each) for each in running]
+        answers = [result(job) for job in running]
         assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409]
         assert {failed(answer) for answer in answers if answer.status_code == 409} == {(409, "duplicate", "code")}
 
@@ -179,7 +179,7 @@ class TestTwoWriters:
         caller = api(alice, by="key")
         monkeypatch.setattr(User, "save", meeting)
         running = [beside(lambda: caller.post("user", {"login": "dora"})) for _ in range(2)]
-        answers = [result(each) for each in running]
+        answers = [result(job) for job in running]
         assert sorted(answer.status_code for answer in answers) == [201, 409]
         assert User.objects.filter(login="dora").count() == 1
 
@@ -202,7 +202,7 @@ class TestTwoWriters:
             beside(partial(callers[who].patch, f"user/{other.pk}", {"active": False}))
             for who, other in ((alice, dora), (dora, alice))
         ]
-        statuses = sorted(result(each).status_code for each in running)
+        statuses = sorted(result(job).status_code for job in running)
         assert statuses[0] == 200 and statuses[1] in (401, 409, 503)
         assert User.objects.filter(active=True, grants__role__name="admin").count() == 1
 
@@ -222,7 +222,7 @@ class TestDeletingMeanwhile:
     def test_second_deletion_is_404(self, device: Table, bob: User):
         lamp = record("device", name="a")
         running = [beside(lambda: api(bob).delete(f"device/{lamp}")) for _ in range(3)]
-        assert sorted(result(each).status_code for each in running) == [200, 404, 404]
+        assert sorted(result(job).status_code for job in running) == [200, 404, 404]
         assert ask("SELECT count(*) FROM sys_deletion_log WHERE record_id = %s", lamp) == [(1,)]
 
     def test_concurrent_mandatory_reference_is_refused(self, device: Table, bob: User, monkeypatch: Any):
@@ -361,7 +361,7 @@ class TestDesigningMeanwhile:
             created = field("device", "extra", "text" if number % 2 else "string")
             created.delete()
         ended.set()
-        seen = {status for each in running for status in result(each)}
+        seen = {status for job in running for status in result(job)}
         assert seen <= {200, 201, 400, 503} and 200 in seen
         assert {name for (name,) in stored("name")} <= {"n", "a"}
 

@@ -121,8 +121,8 @@ class TestNumbers:
 
     def test_numbers_count_and_become_the_display_name(self, ticket: Table, bob: User):
         created = [data(api(bob).post("ticket", {}))[0] for _ in range(2)]
-        assert [each["number"] for each in created] == ["TCK0000001", "TCK0000002"]
-        assert [each["display_name"] for each in created] == ["TCK0000001", "TCK0000002"]
+        assert [record["number"] for record in created] == ["TCK0000001", "TCK0000002"]
+        assert [record["display_name"] for record in created] == ["TCK0000001", "TCK0000002"]
         assert column(api(bob).post("ticket", {"display_name": "Own"}), "display_name") == ["Own"]
 
     def test_child_table_uses_its_own_or_inherited_prefix(self, ticket: Table, bob: User):

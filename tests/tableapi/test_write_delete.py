@@ -189,7 +189,7 @@ class TestWhatRefersToIt:
         desk = record("desk", lamps=[lamp])
         monkeypatch.setattr(references, "_blocks_deletion", lambda *_: False)
         assert failed(api(bob).delete(f"device/{lamp}"))[:2] == (409, "referenced")
-        assert [each["value"] for each in data(api(bob).get(f"desk/{desk}"))[0]["lamps"]] == [lamp]
+        assert [lamp_value["value"] for lamp_value in data(api(bob).get(f"desk/{desk}"))[0]["lamps"]] == [lamp]
 
     def test_mandatory_self_reference(self, device: Table, bob: User):
         """A record that needs only itself can go."""

@@ -150,8 +150,8 @@ def test_no_write_reveals_a_mandatory_secret(bob: User, alice: User):  # B28
     pin.mandatory = True
     saving.save_column(pin)
     for send in (api(bob).put, api(bob).patch):
-        result = [data(send(f"device/{each}", {"name": "x"}, fields="name")) for each in (without, having)]
+        result = [data(send(f"device/{sys_id}", {"name": "x"}, fields="name")) for sys_id in (without, having)]
         assert result[0] == result[1] == [{"name": "x"}]
     assert ask("SELECT count(pin) FROM records.device") == [(1,)]
-    for each in (without, having):
-        assert failed(api(bob).put(f"device/{each}", {"name": "x", "pin": None})) == (422, "mandatory", "pin")
+    for sys_id in (without, having):
+        assert failed(api(bob).put(f"device/{sys_id}", {"name": "x", "pin": None})) == (422, "mandatory", "pin")

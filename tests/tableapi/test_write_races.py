@@ -54,7 +54,7 @@ class TestTwoChanges:
             beside(partial(api(bob).patch, f"laptop/{laptop}", {"notes": {str(number): number}, "name": str(number)}))
             for number in range(4)
         ]
-        assert [result(each).status_code for each in running] == [200] * 4
+        assert [result(job).status_code for job in running] == [200] * 4
         (read,) = data(api(bob).get(f"laptop/{laptop}"))
         assert read["notes"] == {str(number): number for number in range(4)}
         assert read["sys_version"] == 4

@@ -45,7 +45,7 @@ class TestReferences:
     def test_missing_and_unreadable_references_are_refused_alike(self, maker: Table, bob: User):  # B30
         output, hidden = record("maker", name="open"), record("maker", name="closed")
         lamp = record("device", name="Lamp")
-        for name, wrap in (("maker", str), ("makers", lambda each: [output, each])):
+        for name, wrap in (("maker", str), ("makers", lambda value: [output, value])):
             answers = [
                 send(path, {name: wrap(sys_id)})
                 for sys_id in (hidden, NOWHERE)
@@ -147,7 +147,7 @@ class TestDisplayValues:
     def test_ambiguous_unreadable_and_missing_names_are_refused_alike(self, maker: Table, bob: User):  # B30
         for name in ("twice", "twice", "hidden"):
             record("maker", name=name)
-        for field_name, wrap in (("maker", lambda each: each), ("makers", lambda each: [each])):
+        for field_name, wrap in (("maker", lambda value: value), ("makers", lambda value: [value])):
             names = ("twice", "hidden", "nobody", record("maker", name="Acme"))
             answers = [self.send(bob, {field_name: wrap(name)}) for name in names]
             assert {failed(answer) for answer in answers} == {(422, "invalid_value", field_name)}

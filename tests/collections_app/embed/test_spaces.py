@@ -79,7 +79,7 @@ class TestDefault:
         with pytest.raises(EmbeddingUnavailable) as error, capture_logs() as logged:
             embed.default_space()
         assert (error.value.status, error.value.code) == (503, code)
-        assert [each["event"] for each in logged] == ["embedding_dimensions_unknown"]
+        assert [entry["event"] for entry in logged] == ["embedding_dimensions_unknown"]
         server.behave()
         space = embed.default_space()
         embed.reset_providers()

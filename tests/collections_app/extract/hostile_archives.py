@@ -175,7 +175,7 @@ def without_entries() -> bytes:
 
 @case(ARCHIVES, "docx", "damaged")
 def without_its_document() -> bytes:
-    return packed([each for each in entries_of(a_docx()) if each[0] != "word/document.xml"])
+    return packed([entry for entry in entries_of(a_docx()) if entry[0] != "word/document.xml"])
 
 
 @case(ARCHIVES, "docx", "damaged")

@@ -32,7 +32,7 @@ def corrupted(data: bytes, rng: random.Random) -> bytes:
 
 def with_corrupted_entry(archive: bytes, rng: random.Random) -> bytes:
     """Corrupts one entry of an archive, so that the archive stays valid and the parser reads the entry."""
-    name, content = rng.choice([each for each in entries_of(archive) if each[1]])
+    name, content = rng.choice([entry for entry in entries_of(archive) if entry[1]])
     return changed(archive, {name: corrupted(content, rng)})
 
 

@@ -50,11 +50,11 @@ def raw(metadata: Any, path: Path) -> list[Any]:
 
 
 def _items(found: list[Any]) -> list[Any]:
-    return [one for each in found for one in (each if isinstance(each, list) else [each])]
+    return [item for value in found for item in (value if isinstance(value, list) else [value])]
 
 
 def values(metadata: Any, path: Path) -> list[Any]:
-    return [each for each in raw(metadata, path) if each is not None and each not in ("", {}, [])]
+    return [value for value in raw(metadata, path) if value is not None and value not in ("", {}, [])]
 
 
 def kind(path: Path) -> str:
@@ -154,23 +154,23 @@ def _positive(name: str, given: Condition, metadata: dict[str, Any]) -> bool:
     if name == "ISNOTEMPTY":
         return bool(result)
     if name == "EMPTYSTRING":
-        return any(isinstance(each, str) and not each for each in raw(metadata, given.path))
+        return any(isinstance(value, str) and not value for value in raw(metadata, given.path))
     value: Any = read(Condition(given.path, name, given.value), METADATA)
     test = TESTS[name](given.path, value, metadata)
-    return test if isinstance(test, bool) else any(test(each) for each in result)
+    return test if isinstance(test, bool) else any(test(value) for value in result)
 
 
 Test = bool | Callable[[Any], bool]
 
 
 def _one_of(path: Path, operands: Any, _: Any) -> Test:
-    return lambda each: any(equals(each, resolve(one, MOMENT), kind(path)) for one in operands)
+    return lambda value: any(equals(value, resolve(operand, MOMENT), kind(path)) for operand in operands)
 
 
 def _ordered(operator: str) -> Any:
     def test(path: Path, operand: Any, _: Any) -> Test:
         result = resolve(operand, MOMENT)
-        return lambda each: compares(each, operator, result, common(path, result))
+        return lambda value: compares(value, operator, result, common(path, result))
 
     return test
 
@@ -178,13 +178,13 @@ def _ordered(operator: str) -> Any:
 def _between(path: Path, found: Any, _: Any) -> Test:
     low, high = resolve(found.low, MOMENT), resolve(found.high, MOMENT)
     how = common(path, low, high)
-    return lambda each: compares(each, ">=", low, how) and compares(each, "<=", high, how)
+    return lambda value: compares(value, ">=", low, how) and compares(value, "<=", high, how)
 
 
 def _text(test: Callable[[str, str], bool]) -> Any:
     def row(path: Path, operand: Any, _: Any) -> Test:
         expected = str(resolve(operand, MOMENT)).lower()
-        return lambda each: (text := as_text(each)) is not None and test(text.lower(), expected)
+        return lambda value: (text := as_text(value)) is not None and test(text.lower(), expected)
 
     return row
 
@@ -216,11 +216,11 @@ def _compared_pair(one: Any, two: Any, operator: str) -> bool:
 
 def _within(path: Path, found: Any, _: Any) -> Test:
     first, last = found.bounds(MOMENT)
-    return lambda each: (time := as_time(each)) is not None and first <= time <= last
+    return lambda value: (time := as_time(value)) is not None and first <= time <= last
 
 
 def _part(of: Callable[[datetime], int]) -> Any:
-    return lambda path, wanted, _: lambda each: (time := as_time(each)) is not None and of(time) == wanted
+    return lambda path, wanted, _: lambda value: (time := as_time(value)) is not None and of(time) == wanted
 
 
 def _relative(operator: str) -> Any:

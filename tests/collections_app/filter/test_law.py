@@ -46,8 +46,8 @@ typed = {
 objects = st.fixed_dictionaries({}, optional={**typed, **dict.fromkeys(FURTHER, things)})
 
 operands = st.one_of(
-    scalars.filter(lambda each: each not in ("", None)).map(
-        lambda each: each if isinstance(each, str) else json.dumps(each)
+    scalars.filter(lambda value: value not in ("", None)).map(
+        lambda value: value if isinstance(value, str) else json.dumps(value)
     ),
     st.sampled_from(["javascript:gs.daysAgo(0)", "javascript:gs.beginningOfToday()"]),
 )
@@ -56,7 +56,7 @@ VALUES: dict[ValueKind, Any] = {
     ValueKind.TEXT: operands,
     ValueKind.LIST: st.lists(operands, min_size=1, max_size=3).map(",".join),
     ValueKind.RANGE: st.tuples(operands, operands).map("@".join),
-    ValueKind.PATH: st.sampled_from([*typed, *(WRITTEN.get(each, each) for each in PATHS)]),
+    ValueKind.PATH: st.sampled_from([*typed, *(WRITTEN.get(path, path) for path in PATHS)]),
     ValueKind.DAY: st.sampled_from(["2024-05-19", "x@2024-05-19 15:30:00@2024-06-30"]),
     ValueKind.DATE_PART: st.sampled_from(["1", "2", "5", "7", "15", "19", "20", "2024"]),
     ValueKind.RELATIVE: st.sampled_from(["@day@ago@0", "@month@ago@5", "@hour@ahead@2"]),
@@ -70,7 +70,7 @@ NAMES = [name for name in OPERATORS if name not in RECORD_OPERATORS]
 
 @st.composite
 def conditions(draw: Any, name: str) -> str:
-    path = draw(st.sampled_from([*typed, *(WRITTEN.get(each, each) for each in PATHS)]))
+    path = draw(st.sampled_from([*typed, *(WRITTEN.get(known_path, known_path) for known_path in PATHS)]))
     value = draw(VALUES[OPERATORS[name].kind])
     return f"{path}{name}{{{value}}}" if value else f"{path}{name}"
 
@@ -85,7 +85,7 @@ def found(text: str, everything: list[Any]) -> list[int] | None:
         cursor.execute(
             "SELECT one.number - 1 FROM unnest(%s::jsonb[]) WITH ORDINALITY AS one (metadata, number)"
             f" WHERE {condition} ORDER BY one.number",
-            [[json.dumps(each) for each in everything], *values],
+            [[json.dumps(metadata) for metadata in everything], *values],
         )
         return [number for (number,) in cursor.fetchall()]
 
@@ -94,7 +94,7 @@ def agree(text: str, everything: list[Any]) -> list[int] | None:
     sql = found(text, everything)
     if sql is not None:
         query = parse(text, METADATA)
-        expected = [number for number, each in enumerate(everything) if holds(query.groups, each)]
+        expected = [number for number, metadata in enumerate(everything) if holds(query.groups, metadata)]
         assert sql == expected, (text, [everything[number] for number in {*sql} ^ {*expected}])
     return sql
 
@@ -108,8 +108,8 @@ def each_operator(draws: int, examples: int) -> None:
     )
     @given(st.lists(objects, min_size=8, max_size=16), request)
     def law(everything: list[Any], drawn: Any) -> None:
-        for each in everything:
-            validation.validate_metadata(each)
+        for metadata in everything:
+            validation.validate_metadata(metadata)
         for texts, name in zip(drawn, NAMES, strict=True):
             for text in texts:
                 sql = agree(text, everything)

@@ -103,9 +103,9 @@ def check(manager: Caller, answer: Any, running: list[Any], what: str, moment: i
     if what == "collection" and running and Collection.objects.exists():
         # The load made the collection again, after it was deleted.
         assert answer is not None and answer.status_code in (200, 201)
-    for each in WAYS if Collection.objects.exists() else ():
-        if each == "collection" or counted()["document"]:
-            assert WAYS[each](manager).status_code in (200, 404)
+    for way in WAYS if Collection.objects.exists() else ():
+        if way == "collection" or counted()["document"]:
+            assert WAYS[way](manager).status_code in (200, 404)
     check_nothing_remains()
     if not Collection.objects.exists():
         assert set(counted().values()) == {0} and rows("SELECT * FROM term_count") == []

@@ -71,10 +71,10 @@ def test_long_documents_are_returned_one_at_a_time(manager: Caller, monkeypatch:
         short = manager.get(BY_TAG, collection_name="manuals", tag_info="n=2")
 
     assert failed(busy)[:2] == (503, "unavailable") and busy["Retry-After"]
-    assert [each["page_content"] for each in short.json()] == ["Short."]
+    assert [passage["page_content"] for passage in short.json()] == ["Short."]
     for _ in range(2):  # the turn is given back
         answer = manager.get(BY_TAG, collection_name="manuals")
-        assert [len(each["page_content"]) for each in answer.json()] == [len("Long. " * 40)]
+        assert [len(passage["page_content"]) for passage in answer.json()] == [len("Long. " * 40)]
         assert (answer["X-Total-Count"], answer["X-Next-Offset"]) == ("2", "1")
         assert answer["Content-Type"] == "application/json"
 
@@ -82,12 +82,14 @@ def test_long_documents_are_returned_one_at_a_time(manager: Caller, monkeypatch:
 def test_id_is_compared_in_the_form_that_is_stored(manager: Caller):
     stored, sent = "Caf\u00e9", "Cafe\u0301"
     place = make(stored)
-    for each in (stored, "other"):
-        add(place, f"A text {each}.", doc_id=each, is_loaded=False)
+    for doc_id in (stored, "other"):
+        add(place, f"A text {doc_id}.", doc_id=doc_id, is_loaded=False)
     listed = manager.get(f"{MANAGED}/{place.pk}/documents", doc_id=sent)
-    assert [each["doc_id"] for each in listed.json()] == [stored]
+    assert [document["doc_id"] for document in listed.json()] == [stored]
     assert manager.get(f"{MANAGED}/{place.pk}/documents", doc_id="a\n").json() == []
-    assert [each["collection_name"] for each in manager.get(MANAGED, collection_name=sent).json()] == [stored]
+    assert [collection["collection_name"] for collection in manager.get(MANAGED, collection_name=sent).json()] == [
+        stored
+    ]
     missing = manager.delete("/delete_document_from_collection", collection_name=sent, id_value="a\n")
     assert failed(missing) == (404, "not_found", "id_value")
     gone = manager.delete("/delete_document_from_collection", collection_name=sent, id_value=sent)

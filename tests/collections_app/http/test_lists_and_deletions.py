@@ -60,7 +60,7 @@ def test_list_runs_a_constant_number_of_queries(manager: Caller):
     def statements() -> int:
         with CaptureQueriesContext(connection) as queries:
             assert manager.get(LIST).status_code == 200
-        return len([each for each in queries if '"document' in each["sql"]])
+        return len([query for query in queries if '"document' in query["sql"]])
 
     make("a")
     few = statements()
@@ -74,7 +74,9 @@ def test_only_readable_collections_are_listed_and_counted(manager: Caller, stran
     make("open", readers=("crew",))
 
     assert stranger.get(LIST).json() == []
-    assert [each["collection_name"] for each in by_key(make_user("dora", "crew")).get(LIST).json()] == ["open"]
+    assert [collection["collection_name"] for collection in by_key(make_user("dora", "crew")).get(LIST).json()] == [
+        "open"
+    ]
 
 
 def test_deleted_document_is_not_found(manager: Caller):
@@ -86,10 +88,10 @@ def test_deleted_document_is_not_found(manager: Caller):
     assert answer.json() == {
         "status": "OK", "collection_name": "manuals", "doc_id": "one", "deleted": True, "deleted_chunks": 1
     }  # fmt: skip
-    assert [each["doc_id"] for each in manager.get(RELEVANT, collection_names="manuals", query="toner").json()] == [
-        "two"
-    ]
-    assert [each["doc_id"] for each in manager.get(BY_TAG, collection_name="manuals").json()] == ["two"]
+    assert [
+        passage["doc_id"] for passage in manager.get(RELEVANT, collection_names="manuals", query="toner").json()
+    ] == ["two"]
+    assert [passage["doc_id"] for passage in manager.get(BY_TAG, collection_name="manuals").json()] == ["two"]
     assert manager.get(LIST).json()[0]["documents_count"] == 1
     again = manager.delete(DELETE_DOCUMENT, collection_name="manuals", id_value="one")
     assert failed(again)[:2] == (404, "not_found")

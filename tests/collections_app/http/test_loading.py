@@ -64,8 +64,8 @@ def test_parameters_are_accepted_in_query_and_body(manager: Caller):
     in_form = manager.upload(TEXT.encode(), "a.txt", form={**result, "doc_id": "three"})
     beside = manager.upload(TEXT.encode(), "a.txt", **{**result, "doc_id": "four"})
 
-    assert [each.status_code for each in (in_query, in_body, in_form, beside)] == [201] * 4
-    assert [each.json()["metadata"] for each in (in_query, in_body, in_form, beside)] == [{"type": "a"}] * 4
+    assert [response.status_code for response in (in_query, in_body, in_form, beside)] == [201] * 4
+    assert [response.json()["metadata"] for response in (in_query, in_body, in_form, beside)] == [{"type": "a"}] * 4
     assert manager.get(NAMES, collection_name="manuals").json() == ["one", "two", "three", "four"]
 
 

@@ -133,7 +133,7 @@ def test_list_supports_filter_order_and_limit(manager: Caller):
         make(name)
 
     def names(**query: Any) -> list[str]:
-        return [each["collection_name"] for each in manager.get(MANAGED, **query).json()]
+        return [collection["collection_name"] for collection in manager.get(MANAGED, **query).json()]
 
     assert names() == ["a", "ab", "b", "c"]
     assert names(collection_name="A") == ["a", "ab"]
@@ -172,7 +172,7 @@ def test_list_runs_a_constant_number_of_queries(manager: Caller):
     def statements() -> int:
         with CaptureQueriesContext(connection) as queries:
             assert manager.get(MANAGED).status_code == 200
-        return len([each for each in queries if '"document' in each["sql"] or '"sys_role"' in each["sql"]])
+        return len([query for query in queries if '"document' in query["sql"] or '"sys_role"' in query["sql"]])
 
     make("a", readers=("crew",))
     few = statements()

@@ -62,7 +62,7 @@ def test_failed_document_shows_the_reason_and_can_be_retried(manager: Caller, pl
 
 def test_refused_retry_explains_what_to_do(manager: Caller, place: Collection):
     loaded, queued = add(place), add(place, "Later.", is_loaded=False)
-    result = [manager.post(one(each, "/retry")).json()["errors"][0]["message"] for each in (loaded, queued)]
+    result = [manager.post(one(document, "/retry")).json()["errors"][0]["message"] for document in (loaded, queued)]
 
     assert "this one is ready." in result[0] and "/reload." in result[0]
     assert "this one is queued." in result[1] and "reload" not in result[1]
@@ -78,7 +78,7 @@ def test_list_supports_filter_order_and_limit(manager: Caller, place: Collection
     def ids(**query: Any) -> list[str]:
         answer = manager.get(documents(place), **query)
         assert answer.status_code == 200, answer.content
-        return [each["doc_id"] for each in answer.json()]
+        return [document["doc_id"] for document in answer.json()]
 
     assert ids() == ["one", "two", "three", "four"]
     assert ids(document_status="failed") == ["three"]
@@ -98,7 +98,7 @@ def test_list_runs_a_constant_number_of_queries(manager: Caller, place: Collecti
     def statements() -> int:
         with CaptureQueriesContext(connection) as queries:
             assert manager.get(documents(place)).status_code == 200
-        return len([each for each in queries if '"document' in each["sql"]])
+        return len([query for query in queries if '"document' in query["sql"]])
 
     add(place, "One.", is_loaded=False)
     few = statements()
@@ -268,6 +268,6 @@ def test_file_is_found_by_its_name_however_it_is_composed(manager: Caller, sent:
     documents = loaded["status_url"].removeprefix("http://testserver").rpartition("/")[0]
 
     for name in ("cafe\u0301", "caf\u00e9"):
-        assert [each["filename"] for each in manager.get(documents, filename=name).json()] == ["caf\u00e9.txt"]
+        assert [document["filename"] for document in manager.get(documents, filename=name).json()] == ["caf\u00e9.txt"]
     Version.objects.update(filename="cafe\u0301.txt")
     assert len(manager.get(documents, filename="caf\u00e9").json()) == 1, "stored before names were composed"

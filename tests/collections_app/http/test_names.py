@@ -64,9 +64,9 @@ def test_lists_match_part_of_a_name_and_endpoints_the_whole(manager: Caller):
     def found(path: str, **query: str) -> int:
         return len(manager.get(path, **query).json())
 
-    assert [found(MANAGED, collection_name=each) for each in ("hANDBOOKS", "of É", "shelf")] == [1, 1, 0]
-    assert [found(documents, filename=each) for each in ("toner.txt", "ÜBER", "über", "paper")] == [1, 1, 1, 0]
-    assert [found(documents, doc_id=each) for each in ("Toner", "Tone", "toner")] == [1, 0, 0]
+    assert [found(MANAGED, collection_name=name) for name in ("hANDBOOKS", "of É", "shelf")] == [1, 1, 0]
+    assert [found(documents, filename=name) for name in ("toner.txt", "ÜBER", "über", "paper")] == [1, 1, 1, 0]
+    assert [found(documents, doc_id=doc_id) for doc_id in ("Toner", "Tone", "toner")] == [1, 0, 0]
     for name in ("Handbooks", "handbooks of É"):
         assert failed(manager.get(NAMES, collection_name=name))[:2] == (404, "not_found")
     for doc_id in ("Tone", "toner"):
@@ -112,7 +112,7 @@ def test_invisible_characters_are_refused_in_new_names(manager: Caller, name: st
     assert names() == {"walk"}
 
 
-@pytest.mark.parametrize("name", [each for each in UNSEEN if each.isprintable() or "\u200b" in each], ids=ascii)
+@pytest.mark.parametrize("name", [name for name in UNSEEN if name.isprintable() or "\u200b" in name], ids=ascii)
 def test_existing_name_with_such_characters_is_reachable(manager: Caller, name: str):
     place = make(name)
     manager.load("A text.", name, doc_id="one")

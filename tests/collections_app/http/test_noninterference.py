@@ -213,7 +213,7 @@ def test_hidden_and_missing_run_the_same_queries(db: Any):  # C52
         for call in foreign_calls(caller, name):
             with CaptureQueriesContext(connection) as queries:
                 assert call().status_code == 404
-            results.append([each["sql"].replace(name, "NAME") for each in queries if '"document' in each["sql"]])
+            results.append([query["sql"].replace(name, "NAME") for query in queries if '"document' in query["sql"]])
         return results
 
     of_hidden = statements("others")

@@ -48,7 +48,7 @@ def test_general_endpoints_come_before_tables(carl: User):
     body = by_key(carl).get("/api/schema").json()
     used = {tag for path in body["paths"].values() for operation in path.values() for tag in operation["tags"]}
 
-    assert [each["name"] for each in body["tags"]] == first
+    assert [tag["name"] for tag in body["tags"]] == first
     assert {tag for tag in used if not tag.startswith("Table ") or tag in first} == set(first)
 
 
@@ -60,7 +60,7 @@ def test_described_methods_are_the_allowed_ones(schema: dict[str, Any]):
 def test_every_parameter_of_a_view_is_described(schema: dict[str, Any]):
     for name, view in ENDPOINTS.items():
         for operation in schema["paths"][f"/{name}"].values():
-            described = {each["name"] for each in operation.get("parameters", ())}
+            described = {parameter["name"] for parameter in operation.get("parameters", ())}
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 body = schema["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
                 assert body["additionalProperties"] is False
@@ -75,7 +75,8 @@ def test_every_error_is_described(schema: dict[str, Any]):
     reads = {"200", "400", "401", "404", "414", "422", "429", "503"}
     bodies = {"408", "411", "413", "415"}
     result = {
-        path: {method: set(each["responses"]) for method, each in schema["paths"][path].items()} for path in EIGHT
+        path: {method: set(operation["responses"]) for method, operation in schema["paths"][path].items()}
+        for path in EIGHT
     }
 
     assert result[RELEVANT] == {"get": reads, "post": reads | bodies}
@@ -83,7 +84,7 @@ def test_every_error_is_described(schema: dict[str, Any]):
     assert result[DELETE]["delete"] == reads | {"403"}
     for path, operations in schema["paths"].items():
         if path.startswith(MANAGED):
-            assert all({"401", "404", "503"} <= set(each["responses"]) for each in operations.values()), path
+            assert all({"401", "404", "503"} <= set(operation["responses"]) for operation in operations.values()), path
 
 
 def conforms(answer: Any, serializer: type[Serializer[Any]]) -> None:
@@ -114,7 +115,9 @@ HEADERS = {"ETag", "X-Total-Count", "X-Next-Offset", "X-Search-Mode"}
 
 def declared(schema: dict[str, Any], method: str, path: str, at: str) -> set[str]:
     """The names of what the description says that this request takes there."""
-    return {each["name"] for each in schema["paths"][path][method].get("parameters", ()) if each["in"] == at}
+    return {
+        parameter["name"] for parameter in schema["paths"][path][method].get("parameters", ()) if parameter["in"] == at
+    }
 
 
 def test_answers_under_management_have_the_headers_that_are_declared(manager: Caller, schema: dict[str, Any]):
@@ -191,13 +194,13 @@ def test_declared_query_parameters_work_beside_a_body(
     if "wait" in query:
         assert (answer.status_code, answer.json()["doc_id"], answer.json()["metadata"]) == (202, "a", {"n": 1})
     else:
-        assert [each["doc_id"] for each in answer.json()] == ["there"]
+        assert [document["doc_id"] for document in answer.json()] == ["there"]
 
 
 def test_no_default_in_the_query_string_contradicts_a_body(schema: dict[str, Any]):
     for path in (*EIGHT, f"{MANAGED}/{{sys_id}}/search", f"{MANAGED}/{{sys_id}}/documents"):
-        for each in schema["paths"][path].get("post", {}).get("parameters", ()):
-            assert "default" not in each["schema"], (path, each["name"])
+        for parameter in schema["paths"][path].get("post", {}).get("parameters", ()):
+            assert "default" not in parameter["schema"], (path, parameter["name"])
 
 
 def test_no_parameter_chooses_a_provider():  # C28
@@ -209,5 +212,5 @@ def test_no_parameter_chooses_a_provider():  # C28
 def test_schemathesis_loads_every_operation(schema: dict[str, Any]):
     result: list[Any] = list(schemathesis.openapi.from_dict(schema).get_all_operations())
 
-    assert all(isinstance(each, schemathesis.core.result.Ok) for each in result)
-    assert {each.ok().path for each in result} >= set(EIGHT)
+    assert all(isinstance(operation, schemathesis.core.result.Ok) for operation in result)
+    assert {operation.ok().path for operation in result} >= set(EIGHT)

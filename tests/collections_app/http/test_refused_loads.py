@@ -43,7 +43,7 @@ def test_control_characters_are_refused(manager: Caller):
 def test_unassigned_characters_are_accepted(manager: Caller):
     for text in ("Thanks \U0001fa77", "日本 \U0001fae9", "\uf8ff"):
         manager.load(text)
-    remaining = {each["page_content"] for each in manager.get(BY_TAG, collection_name="manuals").json()}
+    remaining = {passage["page_content"] for passage in manager.get(BY_TAG, collection_name="manuals").json()}
 
     assert remaining == {"Thanks \U0001fa77", "日本 \U0001fae9", "\uf8ff"}
 

@@ -39,7 +39,7 @@ def empty(manager: Caller) -> Caller:
 
 def ids(answer: Any) -> list[str]:
     assert answer.status_code == 200, answer.content
-    return [each["doc_id"] for each in answer.json()]
+    return [passage["doc_id"] for passage in answer.json()]
 
 
 def test_passage_has_the_documented_fields(library: Caller):  # C50
@@ -200,7 +200,7 @@ def test_whole_documents_page_after_page(manager: Caller):
     second = manager.get(BY_TAG, collection_name="manuals", limit=2, offset=first["X-Next-Offset"])
     last = manager.get(BY_TAG, collection_name="manuals", limit=2, offset=second["X-Next-Offset"])
     assert ids(first) + ids(second) + ids(last) == ["d0", "d1", "d2", "d3", "d4"]
-    assert {each["X-Total-Count"] for each in (first, second, last)} == {"5"} and "X-Next-Offset" not in last
+    assert {response["X-Total-Count"] for response in (first, second, last)} == {"5"} and "X-Next-Offset" not in last
     past = manager.get(BY_TAG, collection_name="manuals", offset=99)
     assert (past.json(), past["X-Total-Count"]) == ([], "5")
 
@@ -222,7 +222,7 @@ def test_replaced_document_keeps_its_place(library: Caller):
     library.load("New toner.", "printers", doc_id="toner", on_duplicate="replace")
 
     body = library.get(BY_TAG, collection_name="printers").json()
-    assert [(each["doc_id"], each["page_content"]) for each in body] == [
+    assert [(passage["doc_id"], passage["page_content"]) for passage in body] == [
         ("toner", "New toner."), ("paper", "Paper jams in tray two.")
     ]  # fmt: skip
 

@@ -33,7 +33,7 @@ def test_load_is_queued_with_its_bytes_size_and_hash(collection: Collection):
         "owner",
     )
     assert (stored.is_duplicate, stored.lease_token, stored.document.newest_id) == (False, None, version.pk)
-    assert [len(each) for (each,) in rows("SELECT data FROM document_piece ORDER BY number")] == [
+    assert [len(piece) for (piece,) in rows("SELECT data FROM document_piece ORDER BY number")] == [
         1048576, 1048576, 462848,
     ]  # fmt: skip
 

@@ -178,11 +178,11 @@ class TestConcurrency:
                 return worker.process_in_request(accept(into, b"new %d" % number, **options)).state
 
             result = self.run(
-                *[lambda number=each: load(number) for each in range(6)],
+                *[lambda number=index: load(number) for index in range(6)],
                 *[lambda into=collection: deletion.delete_collection(into)] * 2,
                 work,
             )
-            assert sum(isinstance(each, tuple) for each in result[6:8]) == 1
+            assert sum(isinstance(outcome, tuple) for outcome in result[6:8]) == 1
             assert result[6:8].count(404) == 1
             assert set(result[:6]) <= {
                 "ready",
@@ -213,8 +213,8 @@ class TestConcurrency:
 
         for turn in range(6):
             self.run(
-                *[lambda number=each: load(number + turn) for each in range(5)],  # noqa: B023
-                *[lambda number=each: delete(number + turn) for each in range(2)],  # noqa: B023
+                *[lambda number=index: load(number + turn) for index in range(5)],  # noqa: B023
+                *[lambda number=index: delete(number + turn) for index in range(2)],  # noqa: B023
                 work,
                 purge,
             )

@@ -92,7 +92,7 @@ def test_two_workers_never_lease_the_same_version():
             connections.close_all()
 
     with ThreadPoolExecutor(4) as pool:
-        result = [each for taken in pool.map(take, range(4)) for each in taken]
+        result = [version_id for taken in pool.map(take, range(4)) for version_id in taken]
     assert sorted(result) == waiting
 
 
@@ -100,9 +100,9 @@ def test_two_workers_never_lease_the_same_version():
 def test_message_delivered_many_times_does_the_work_once():  # X19
     collection, other = make_collection("manuals"), make_collection("undisturbed")
     texts = [text(60, start=100 * number).encode() for number in range(3)]
-    alone = [accept(other, each).version for each in texts]
+    alone = [accept(other, text).version for text in texts]
     work()
-    versions = [accept(collection, each).version for each in texts]
+    versions = [accept(collection, text).version for text in texts]
 
     def deliver(_: int) -> None:
         try:
@@ -112,7 +112,7 @@ def test_message_delivered_many_times_does_the_work_once():  # X19
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(deliver, range(4)))
-    assert [chunks(each) for each in versions] == [chunks(each) for each in alone] != [[], [], []]
+    assert [chunks(version) for version in versions] == [chunks(version) for version in alone] != [[], [], []]
     assert set(Version.objects.values_list("state", "attempt")) == {("ready", 1)}
 
 

@@ -61,7 +61,7 @@ def rows_read() -> Iterator[list[int]]:
 def read_by(node: dict[str, Any]) -> int:
     rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
     own = round(rows * node["Actual Loops"]) if "Relation Name" in node else 0
-    return own + sum([read_by(each) for each in node.get("Plans", ())])
+    return own + sum([read_by(child) for child in node.get("Plans", ())])
 
 
 def process_with_alternating_workers() -> None:

@@ -81,7 +81,7 @@ class TestSteps:
     def test_each_document_has_its_own_language(self, collection: Collection, loaded: Loaded):
         german = "Der Drucker im dritten Stock hat kein Papier mehr. Bitte füllen Sie das Fach und melden Sie es uns. "
         english = "The printer on the third floor is out of paper, and nobody knows where there is some more of it. "
-        result = [loaded(each * 5).text_configuration for each in (german, english, "4711; 0815")]
+        result = [loaded(sentence * 5).text_configuration for sentence in (german, english, "4711; 0815")]
 
         assert result == ["german", "english", "simple"]
         assert Collection.objects.get().text_configuration == ""

@@ -18,7 +18,7 @@ known: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     }
 )
 candidates = st.lists(known, max_size=12).map(
-    lambda found: [Candidate(chunk_id=number, collection_id="c", **each) for number, each in enumerate(found)]
+    lambda found: [Candidate(chunk_id=number, collection_id="c", **columns) for number, columns in enumerate(found)]
 )
 
 
@@ -30,15 +30,15 @@ def made(*rows: tuple[Any, Any], alpha: float = 0.7) -> list[Candidate]:
 
 
 def scores(found: list[Candidate]) -> dict[int, float]:
-    return {each.candidate.chunk_id: round(each.score, 6) for each in fuse(found)}
+    return {hit.candidate.chunk_id: round(hit.score, 6) for hit in fuse(found)}
 
 
 @given(candidates)
 def test_scores_are_from_zero_to_one_and_best_first(found: list[Candidate]) -> None:
     scored = fuse(found)
-    assert all(0.0 <= each.score <= 1.0 for each in scored)
-    assert [each.score for each in scored] == sorted([each.score for each in scored], reverse=True)
-    assert sorted(each.candidate.chunk_id for each in scored) == sorted(each.chunk_id for each in found)
+    assert all(0.0 <= hit.score <= 1.0 for hit in scored)
+    assert [hit.score for hit in scored] == sorted([hit.score for hit in scored], reverse=True)
+    assert sorted(hit.candidate.chunk_id for hit in scored) == sorted(hit.chunk_id for hit in found)
 
 
 @given(candidates)

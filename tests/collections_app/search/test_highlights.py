@@ -37,7 +37,7 @@ def lexemes(configuration: str, text: str) -> list[str]:
     put(collection, "one", "A document of this language.")
     result = term_statistics.find_query_terms(text, [collection])[collection.pk].words
     deletion.delete_collection(collection)
-    return [each.lexeme for each in result]
+    return [word.lexeme for word in result]
 
 
 def found(configuration: str, text: str, query: str) -> list[list[int]]:

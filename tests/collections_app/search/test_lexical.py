@@ -88,9 +88,9 @@ def test_what_is_stored_of_a_chunk_depends_on_it_alone() -> None:
         put(beside, f"d{number}", "fox " * 50)
     other = bare(beside, "The quick fox jumps")
     store(other)
-    weights = [str(ChunkWords.objects.get(version=each).weights.to_text()) for each in (version, other)]
+    weights = [str(ChunkWords.objects.get(version=version).weights.to_text()) for version in (version, other)]
     assert weights[0] == weights[1]
-    terms = [set(ChunkWords.objects.get(version=each).terms) for each in (version, other)]
+    terms = [set(ChunkWords.objects.get(version=version).terms) for version in (version, other)]
     assert not terms[0] & terms[1]
 
 

@@ -51,8 +51,8 @@ def test_search_finds_a_document_once_while_it_is_replaced_again_and_again() -> 
         for turn in range(1, 12):
             put(collection, "turbine", f"The state of the turbine is {turn}.")
 
-    for each in meanwhile(collection, replacing):
-        (hit,) = each.hits
+    for found in meanwhile(collection, replacing):
+        (hit,) = found.hits
         assert hit.page_content.startswith("The state of the turbine is")
     assert ask(collection, "turbine").hits[0].page_content.endswith("11.")
 
@@ -67,7 +67,7 @@ def test_search_sees_a_document_or_not_while_it_is_deleted() -> None:
         for number in range(6):
             deletion.delete_document(collection, f"turbine{number}")
 
-    counts = [len(each.hits) for each in meanwhile(collection, deleting)]
+    counts = [len(found.hits) for found in meanwhile(collection, deleting)]
     assert counts == sorted(counts, reverse=True)
     assert ask(collection, "turbine").hits == []
 

@@ -54,8 +54,8 @@ def test_each_character_that_is_a_word_is_indexed_and_marked_wherever_it_stands(
     assert prepare_index_words(text).split()[: len(words)] == result.text.split()[: len(words)] == words
     assert len(result.text) == len(result.starts) == len(result.ends)
     assert all(0 <= start < end <= len(text) for start, end in zip(result.starts, result.ends, strict=True))
-    for each in alone:
-        assert prepare_index_words(text).split().count(each) == result.text.split()[len(words) :].count(each)
+    for word in alone:
+        assert prepare_index_words(text).split().count(word) == result.text.split()[len(words) :].count(word)
 
 
 # C24

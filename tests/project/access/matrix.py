@@ -38,7 +38,7 @@ def line(route: str, methods: str, cells: tuple[str, ...]) -> str:
 def whole() -> str:
     ids, everybody = world.make(), callers.everybody()
     actual = dict.fromkeys(world.routes())
-    head = line("# route", "methods", tuple(each.name for each in everybody))
+    head = line("# route", "methods", tuple(caller.name for caller in everybody))
     return "\n".join([head, *(row for route in actual for row in rows(route, everybody, ids))]) + "\n"
 
 

@@ -100,4 +100,4 @@ def test_each_role_opens_something():
 
 
 def test_every_caller_has_a_column(db: None):
-    assert [each.name for each in callers.everybody()] == CALLERS
+    assert [caller.name for caller in callers.everybody()] == CALLERS

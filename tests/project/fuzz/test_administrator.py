@@ -90,7 +90,7 @@ def administrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Administ
 def test_answers_conform_to_the_document_of_the_administrator(administrator: Administrator):
     schema = schemathesis.openapi.from_url(administrator.stack.url + "/api/schema", headers=administrator.headers)
     described: Any = schema.get_all_operations()
-    operations = [each.ok() for each in described]
+    operations = [operation.ok() for operation in described]
     assert len(operations) > 100
     chosen_seed = seed()
 

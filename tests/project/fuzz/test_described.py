@@ -45,7 +45,7 @@ class Place:
         """So many requests of each operation that this caller is told of; how often each status was answered."""
         result: dict[int, int] = {}
         operations: Any = self.schema.get_all_operations()
-        for operation in (each.ok() for each in operations):
+        for operation in (result.ok() for result in operations):
             count_answers(operation, examples, self.send, result)
         return result
 
@@ -70,7 +70,7 @@ def known(ids: dict[str, str], admin: Client) -> dict[str, str]:
 def place(request: pytest.FixtureRequest, db: None) -> Place:
     demo_people.create_demo_users(lambda: PASSWORD)
     demo_records.create_demo_records()
-    ids, everybody = world.make(), {each.name: each for each in callers.everybody()}
+    ids, everybody = world.make(), {caller.name: caller for caller in callers.everybody()}
     return Place(everybody[request.param], known(ids, Client(headers=everybody["admin"].headers)))
 
 

@@ -48,7 +48,7 @@ class Product:
     key: str
 
     def web_processes(self) -> set[int]:
-        return {each.pid for each in self.stack.child("web_server").children()}
+        return {child.pid for child in self.stack.child("web_server").children()}
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,10 @@ def statuses(received: bytes) -> list[int]:
 def send_many(product: Product, number: int) -> Counter[int]:
     begin, found = seed(), Counter[int]()
 
-    def send(each: int) -> list[int]:
-        result = statuses(exchange(product.stack.port, plan(Random(each), product.key)))
+    def send(number: int) -> list[int]:
+        result = statuses(exchange(product.stack.port, plan(Random(number), product.key)))
         # 503: more bodies came slowly than are waited for at a time.
-        assert not [status for status in result if status >= 500 and status != 503], each
+        assert not [status for status in result if status >= 500 and status != 503], number
         return result
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -147,7 +147,7 @@ def assert_goes_on(product: Product, running: set[int]) -> None:
     eventually(lambda: product.stack.call("GET", "/api/me", key=product.key).status == 200)
     assert product.web_processes() == running, "a web process had to start again"
     assert "Traceback" not in product.stack.output
-    assert all(psutil.pid_exists(each) for each in running)
+    assert all(psutil.pid_exists(pid) for pid in running)
 
 
 def test_no_bytes_end_or_block_the_service(product: Product):

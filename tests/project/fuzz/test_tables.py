@@ -65,7 +65,7 @@ def clients(alice: User, bob: User) -> list[Client]:
     carol = User.objects.create_user("carol")
     world.grant(carol, "auditor")
     callers = [world.api(user, by="key") for user in (alice, bob, bob, carol)] + [world.api(None)]
-    return [Client(headers=each.headers) for each in callers]
+    return [Client(headers=caller.headers) for caller in callers]
 
 
 def violation(request: Request, answer: Any) -> str:
@@ -83,7 +83,7 @@ def violation(request: Request, answer: Any) -> str:
     if status < 300:
         form = dict if request.method == "DELETE" else list
         return "" if body["status"] == "OK" and isinstance(body["data"], form) else "another form of success"
-    is_error = body["status"] == "ERROR" and all(each["code"] and each["message"] for each in body["errors"])
+    is_error = body["status"] == "ERROR" and all(error["code"] and error["message"] for error in body["errors"])
     return "" if is_error and body["errors"] else "another form of error"
 
 
@@ -101,7 +101,7 @@ def send_many(clients: list[Client], first: int, number: int) -> Counter[int]:
                 assert not (wrong := violation(request, answer)), (seed, wrong, request, answer.content)
                 statuses[answer.status_code] += 1
                 if request.method == "POST" and answer.status_code == 201:
-                    author.ids.extend(each["sys_id"] for each in answer.json()["data"] if "sys_id" in each)
+                    author.ids.extend(record["sys_id"] for record in answer.json()["data"] if "sys_id" in record)
             transaction.set_rollback(True)
     return statuses
 

@@ -25,8 +25,8 @@ def create_callers() -> None:
     # Tables are created and dropped under the same names with other columns, for which old plans would be invalid.
     connection.ensure_connection()
     connection.statements.prepared_after = None  # type: ignore[attr-defined]  # of our backend
-    User.objects.bulk_create(User(sys_id=each, login=f"user{number}") for number, each in enumerate(USER_IDS))
-    Group.objects.bulk_create(Group(sys_id=each, name=f"group{number}") for number, each in enumerate(GROUP_IDS))
+    User.objects.bulk_create(User(sys_id=sys_id, login=f"user{number}") for number, sys_id in enumerate(USER_IDS))
+    Group.objects.bulk_create(Group(sys_id=sys_id, name=f"group{number}") for number, sys_id in enumerate(GROUP_IDS))
     for name, sys_id in ROLE_IDS.items():
         if not Role.objects.filter(name=name).update(sys_id=sys_id):
             Role.objects.bulk_create([Role(sys_id=sys_id, name=name)])

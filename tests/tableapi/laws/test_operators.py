@@ -35,7 +35,7 @@ def each_pair(draws: int, examples: int) -> None:
         store_groups(AGENT)
 
         def law(drawn: Any) -> None:
-            for condition in (each for result in drawn for each in result):
+            for condition in (drawn_condition for result in drawn for drawn_condition in result):
                 question = asked(condition)
                 result = ask(world, AGENT, "alpha", question.text)
                 assert isinstance(result, Answer), account(world, question)

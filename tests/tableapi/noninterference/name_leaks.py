@@ -50,20 +50,20 @@ def is_called_after(column: Column, table: str) -> bool:
 
 def is_hidden_everywhere(pair: Pair, table: str, name: str) -> bool:
     hidden = unreadable(pair)
-    return all((each, name) in hidden for each in pair.catalogue.tables[table].family)
+    return all((relative, name) in hidden for relative in pair.catalogue.tables[table].family)
 
 
 def with_unique(pair: Pair, table: str, name: str) -> Pair:
     """The hidden column of one table is unique, has a default, and is empty in every record."""
     column = replace(pair.catalogue.tables[table].columns[name], is_unique=True, default="a", is_display=False)
     tables = {
-        each: replace(found, columns={**found.columns, name: column}) if table in found.lineage else found
-        for each, found in pair.catalogue.tables.items()
+        table_name: replace(found, columns={**found.columns, name: column}) if table in found.lineage else found
+        for table_name, found in pair.catalogue.tables.items()
     }
     rows = {
-        each: {sys_id: {**row, name: None} if name in row and table in tables[each].lineage else row
+        table_name: {sys_id: {**row, name: None} if name in row and table in tables[table_name].lineage else row
                for sys_id, row in found.items()}
-        for each, found in pair.one.rows.items()
+        for table_name, found in pair.one.rows.items()
     }  # fmt: skip
     catalogue = replace(pair.catalogue, tables=tables)
     return replace(pair, one=World(catalogue, rows), other=World(catalogue, rows))

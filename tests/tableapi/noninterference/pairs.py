@@ -137,7 +137,7 @@ def rules(random: Random, catalogue: Catalogue, may_write: bool) -> tuple[Rule, 
     rules += [
         Rule("", operation, name, KIND, frozenset({"clerk"})) for name in catalogue.tables for operation in (WRITE,)
     ]
-    return tuple(replace(each, id=f"rule{number}") for number, each in enumerate(rules))
+    return tuple(replace(rule, id=f"rule{number}") for number, rule in enumerate(rules))
 
 
 def rule(operation: str, table: str, column: str, condition: str) -> Rule:

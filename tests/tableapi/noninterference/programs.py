@@ -103,7 +103,7 @@ class Author:
     def writing(self, table: Table) -> Step:
         method = self.random.choice(["POST", "POST", "PATCH", "PATCH", "PUT", "DELETE"])
         sys_id = "" if method == "POST" else self.some_id(table)
-        visible = [each for name, each in self.pair.view if name in table.family]
+        visible = [column for name, column in self.pair.view if name in table.family]
         if sys_id and visible and self.random.random() < 0.6:
             sys_id = self.random.choice(visible)
         if method == "DELETE":
@@ -134,9 +134,9 @@ class Author:
         return self.random.choice([*self.ids[table.name], *self.ids[table.name], "170000000000000099", *created])
 
     def body(self, table: Table) -> dict[str, Any]:
-        columns = [each for each in table.columns.values() if not each.is_sys and each.name not in self.kept]
+        columns = [column for column in table.columns.values() if not column.is_sys and column.name not in self.kept]
         result: dict[str, Any] = {}
-        references = [each for each in columns if each.type == "reference"]
+        references = [column for column in columns if column.type == "reference"]
         if references and self.random.random() < 0.5:
             columns = references
         for column in self.random.sample(columns, min(self.random.choice([1, 1, 2, 3]), len(columns))):
@@ -176,14 +176,16 @@ class Author:
         path = ""
         for _ in range(2):
             walkable = [
-                each for each in table.columns.values() if each.type == "reference" and each.reference in self.ids
+                column
+                for column in table.columns.values()
+                if column.type == "reference" and column.reference in self.ids
             ]
             if not walkable or self.random.random() < 0.65:
                 break
             reference = self.random.choice(walkable)
             path += f"{reference.name}."
             table = self.pair.catalogue.tables[reference.reference or ""]
-        columns = [each for each in table.columns.values() if not each.is_sys]
+        columns = [column for column in table.columns.values() if not column.is_sys]
         column = self.random.choice([*columns, *columns, table.columns["sys_id"]])
         return path + column.name, column
 
@@ -210,7 +212,7 @@ class Author:
         if self.random.random() < 0.15 or column.type in ("json", "secret"):
             return path + self.random.choice(WITHOUT_VALUE)
         if self.random.random() < 0.3:
-            alike = [each.name for each in table.columns.values() if each.type == column.type and not each.is_sys]
+            alike = [other.name for other in table.columns.values() if other.type == column.type and not other.is_sys]
             if alike:
                 return f"{path}{self.random.choice(['SAMEAS', 'NSAMEAS'])}{self.random.choice(alike)}"
         kind = "text" if column.type in ("string", "text", "wysiwyg") and column.name != "sys_id" else "plain"

@@ -33,10 +33,10 @@ def difference(seed: int) -> Difference | None:
     with conversation(pair):
         for step in steps(random, pair, table):
             results = []
-            for each in (name, missing):
+            for used_name in (name, missing):
                 with rolled_back():
-                    answer = canonical(send(renamed(step, each), pair.caller))
-                results.append(blank(answer, each))
+                    answer = canonical(send(renamed(step, used_name), pair.caller))
+                results.append(blank(answer, used_name))
             if results[0] != results[1]:
                 return Difference(pair, renamed(step, name), *results)
     return None

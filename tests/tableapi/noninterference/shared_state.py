@@ -61,7 +61,7 @@ def deferred(random: Random, pair: Pair) -> Pair:
 
 def other_caller(pair: Pair) -> Caller:
     names = frozenset({"agent", "clerk"})
-    user_id = next(each for each in USER_IDS if each != pair.caller.id)
+    user_id = next(other_id for other_id in USER_IDS if other_id != pair.caller.id)
     return Caller(user_id, names, (), tuple(ROLE_IDS[name] for name in names))
 
 

@@ -146,13 +146,15 @@ def faults_of_new(pair: Pair, step: Step, may: Asked, table: str, row: Row) -> I
 def faults_of_changed(pair: Pair, may: tuple[Asked, Asked], one: Found, other: Found) -> Iterator[str]:
     (table, old), (_, new) = one, other
     if not may[0].record(READ, table, old) or not all(
-        each.record(WRITE, table, row) for each, row in zip(may, (old, new), strict=True)
+        permissions.record(WRITE, table, row) for permissions, row in zip(may, (old, new), strict=True)
     ):
         yield f"{old['sys_id']} was changed"
     for name in old.keys() - WITH_EVERY_CHANGE:
         if old[name] != new[name] and (
             pair.catalogue.tables[table].columns[name].is_sys
-            or not all(each.column(WRITE, table, row, name) for each, row in zip(may, (old, new), strict=True))
+            or not all(
+                permissions.column(WRITE, table, row, name) for permissions, row in zip(may, (old, new), strict=True)
+            )
         ):
             yield f"{name} was changed"
     if new["sys_version"] != old["sys_version"] + 1:
@@ -169,4 +171,4 @@ def faults_of_released(pair: Pair, gone: set[str], one: Found, other: Found) -> 
 
 
 def released(column: Column, value: Any, gone: set[str]) -> Any:
-    return [each for each in value if each not in gone] if column.type == "list" and value is not None else value
+    return [sys_id for sys_id in value if sys_id not in gone] if column.type == "list" and value is not None else value

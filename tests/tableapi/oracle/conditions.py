@@ -86,7 +86,7 @@ def named_path(condition: Condition) -> Path | None:
 def has_words(values: Values, table: Table, condition: Condition) -> RowTest:
     """ARE: "words, each in one of the readable text columns marked indexed; no such column: 400"."""
     values.column(table, ("sys_id",))
-    columns = [each for each in table.columns.values() if is_searchable(each) and is_seen(values, table, each)]
+    columns = [column for column in table.columns.values() if is_searchable(column) and is_seen(values, table, column)]
     if not columns:
         raise Refused
     words = read(condition)

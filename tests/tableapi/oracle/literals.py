@@ -31,7 +31,7 @@ def family(column: Column) -> str:
 def literal(operand: Operand, column: Column, moment: Moment) -> Any:
     """What the text of a query is, compared with this column; Refused when it is no value of the column's type."""
     if column.type == "list" and isinstance(operand, str):
-        return [literal(each, ONE_ID, moment) for each in read_list(operand)]
+        return [literal(item, ONE_ID, moment) for item in read_list(operand)]
     value = resolve(operand, moment)
     if family(column) == "time":
         instant = read_instant(value)

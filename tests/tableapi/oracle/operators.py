@@ -183,12 +183,12 @@ def is_named(use: Use) -> Test:
 
 def has(use: Use) -> Test:
     ids = [use.literal(operand)[0] for operand in use.value]
-    return on_value(use, lambda found: any(each in found for each in ids))
+    return on_value(use, lambda found: any(sys_id in found for sys_id in ids))
 
 
 def has_named(use: Use) -> Test:
     ids = use.question.caller.named(use.value)
-    return on_value(use, lambda found: any(each in found for each in ids))
+    return on_value(use, lambda found: any(sys_id in found for sys_id in ids))
 
 
 MEANINGS: dict[str, Callable[[Use], Test]] = {

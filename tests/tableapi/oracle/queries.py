@@ -44,7 +44,9 @@ def paths(draw: DrawFn, world: World, table: Table, hops: int) -> tuple[Path, Co
     names: list[str] = []
     while True:
         columns = list(table.columns.values())
-        walkable = [each for each in columns if each.type == "reference" and each.reference in world.catalogue.tables]
+        walkable = [
+            column for column in columns if column.type == "reference" and column.reference in world.catalogue.tables
+        ]
         if len(names) == hops or not walkable or happens(draw, 4):
             break
         reference = draw(st.sampled_from(walkable))
@@ -52,7 +54,7 @@ def paths(draw: DrawFn, world: World, table: Table, hops: int) -> tuple[Path, Co
         table = world.catalogue.tables[reference.reference or ""]
     # What an administrator designed is of more types than what every table has.
     is_sys = happens(draw, 5)
-    column = draw(st.sampled_from([each for each in columns if each.is_sys is is_sys]))
+    column = draw(st.sampled_from([candidate for candidate in columns if candidate.is_sys is is_sys]))
     return (*names, column.name), column
 
 
@@ -70,7 +72,7 @@ def conditions(draw: DrawFn, world: World, table: Table, hops: int) -> Condition
 
 def conditions_of(world: World, table: Table, pair: tuple[str, str]) -> SearchStrategy[Condition]:
     """Conditions of one operator on the table's own columns of one type."""
-    row, fitting = OPERATORS[pair[0]], [each for each in table.columns.values() if each.type == pair[1]]
+    row, fitting = OPERATORS[pair[0]], [column for column in table.columns.values() if column.type == pair[1]]
     if row.only_path:
         fitting = [table.columns["sys_id"]]
     return st.sampled_from(fitting).flatmap(
@@ -124,12 +126,12 @@ def values(world: World, table: Table, column: Column, row: Operator) -> SearchS
 
 def other_paths(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
     """Columns that this one can be compared with, of the record itself or one hop away."""
-    result: list[tuple[Path, Column]] = [((each.name,), each) for each in table.columns.values()]
+    result: list[tuple[Path, Column]] = [((column.name,), column) for column in table.columns.values()]
     for (name,), reference in list(result):
         target = world.catalogue.tables.get(reference.reference or "")
         if reference.type == "reference" and target:
-            result += [((name, each.name), each) for each in target.columns.values()]
-    fitting = [".".join(path) for path, each in result if family(each) == family(column)]
+            result += [((name, column.name), column) for column in target.columns.values()]
+    fitting = [".".join(path) for path, candidate in result if family(candidate) == family(column)]
     # The condition's column may lie further away, and nothing of its kind near by.
     return st.sampled_from(fitting or ["nosuch"])
 

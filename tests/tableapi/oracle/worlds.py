@@ -124,7 +124,7 @@ def records(draw: DrawFn, catalogue: Catalogue) -> dict[str, dict[str, Row]]:
         for place, name in enumerate(catalogue.tables)
     }
     random = Random(draw(st.integers(0, 2**32 - 1)))
-    result = palette(random, [each for known in ids.values() for each in known])
+    result = palette(random, [sys_id for known in ids.values() for sys_id in known])
     return {
         name: {sys_id: record(random, catalogue, table, sys_id, ids, result) for sys_id in ids[name]}
         for name, table in catalogue.tables.items()
@@ -137,7 +137,7 @@ def record(
     row = {**server_values(table, sys_id), "sys_created_by": random.choice(USER_IDS), "sys_updated_by": None}
     for column in table.columns.values():
         target = catalogue.tables.get(column.reference or "")
-        fitting = [each for name in target.family for each in ids[name]] if target else []
+        fitting = [sys_id for name in target.family for sys_id in ids[name]] if target else []
         if column.name in row:
             continue
         # Mostly a record that is there: a walk through nothing shows nothing.
@@ -166,7 +166,7 @@ def rule_sets(draw: DrawFn, world: World) -> tuple[Rule, ...]:
             made.append(draw(rules(world, READ, name, "")))
     for _ in range(draw(st.integers(0, 6))):
         table = draw(st.none() | st.sampled_from(list(tables)))
-        names = {each for known in tables.values() for each in known.columns if table in (None, known.name)}
+        names = {column for known in tables.values() for column in known.columns if table in (None, known.name)}
         column = draw(st.sampled_from(["", "*"]) | st.sampled_from(sorted(names)))
         made.append(draw(rules(world, draw(st.sampled_from([READ, READ, READ, *OPERATIONS])), table, column)))
     return tuple(replace(rule, id=f"rule{place}") for place, rule in enumerate(made))

@@ -133,11 +133,11 @@ def test_immediate_database_stop_loses_no_acknowledged_load(
     acknowledged: list[str] = []
     is_over = threading.Event()
     loading = [
-        threading.Thread(target=load_until, args=(product, is_over, f"stopped {times} {each}", acknowledged))
-        for each in range(2)
+        threading.Thread(target=load_until, args=(product, is_over, f"stopped {times} {_}", acknowledged))
+        for _ in range(2)
     ]
-    for each in loading:
-        each.start()
+    for thread in loading:
+        thread.start()
     for _ in range(times):
         before = len(acknowledged)
         eventually(lambda: len(acknowledged) >= before + 6)  # noqa: B023
@@ -146,8 +146,8 @@ def test_immediate_database_stop_loses_no_acknowledged_load(
     before = len(acknowledged)
     eventually(lambda: len(acknowledged) >= before + 4)
     is_over.set()
-    for each in loading:
-        each.join(60)
+    for thread in loading:
+        thread.join(60)
     product.expire_leases()
     product.wait_until_done()
     assert all(product.chunks(doc_id) == expected_rows for doc_id in acknowledged)
