@@ -48,8 +48,8 @@ def later(seconds: float) -> SimpleNamespace:
 def sign_in(login: str, password: str = PASSWORD, **more: Any) -> Client:
     """A browser that signed in through the page."""
     client = Client()
-    answer = client.post("/login/", {"login": login, "password": password}, **more)
-    assert answer.status_code == 302, answer.status_code
+    response = client.post("/login/", {"login": login, "password": password}, **more)
+    assert response.status_code == 302, response.status_code
     return client
 
 

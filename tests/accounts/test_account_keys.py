@@ -137,19 +137,19 @@ def test_revoking_asks_for_confirmation(as_bob: Client, bob: User, alice: User):
 def test_revoked_key_is_refused(as_bob: Client, bob: User):
     secret, other = (access_keys.create_key(bob, name, expires_at=None) for name in ("one", "two"))
     assert ask(bearer(secret)).status_code == 200
-    answer = as_bob.post(f"{ADDRESS}{AccessKey.objects.get(name='one').pk}/revoke/")
+    response = as_bob.post(f"{ADDRESS}{AccessKey.objects.get(name='one').pk}/revoke/")
 
-    assert answer["Location"] == "/account/"
+    assert response["Location"] == "/account/"
     assert [ask(bearer(key)).status_code for key in (secret, other)] == [401, 200]
 
 
 @pytest.mark.parametrize("sys_id", ["", "1", "x", "nothing-here", "9" * 200])
 def test_key_of_another_user_and_missing_key_are_the_same_404(as_bob: Client, alice: User, settings: Any, sys_id: str):
     secret = access_keys.create_key(alice, "of alice", expires_at=None)
-    answer = as_bob.post(f"{ADDRESS}{sys_id or only_key().pk}/revoke/")
+    response = as_bob.post(f"{ADDRESS}{sys_id or only_key().pk}/revoke/")
 
-    assert answer.status_code == 404
-    assert b"of alice" not in answer.content
+    assert response.status_code == 404
+    assert b"of alice" not in response.content
     assert ask(bearer(secret)).status_code == 200
 
 

@@ -39,9 +39,9 @@ def test_page_shows_login_and_roles(as_sonja: Client):
 
 
 def test_profile_change_is_recorded_for_its_user(as_bob: Client, bob: User):
-    answer = as_bob.post("/account/", PROFILE)
+    response = as_bob.post("/account/", PROFILE)
 
-    assert (answer.status_code, answer["Location"]) == (302, "/account/")
+    assert (response.status_code, response["Location"]) == (302, "/account/")
     stored = User.objects.values(*PROFILE, "sys_updated_by").get()
     assert stored == {**PROFILE, "sys_updated_by": bob.pk}
     assert b"Profile saved." in as_bob.get("/account/").content

@@ -49,9 +49,9 @@ def address(model: Any, page: str, *arguments: str) -> str:
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=arguments)
 
 
-def is_closed(answer: Any) -> bool:
+def is_closed(response: Any) -> bool:
     """Refused, or sent to sign in (from where somebody signed in is refused)."""
-    return answer.status_code == 403 or (answer.status_code == 302 and "/admin/login/" in answer["Location"])
+    return response.status_code == 403 or (response.status_code == 302 and "/admin/login/" in response["Location"])
 
 
 @pytest.mark.parametrize("login", CAST)
@@ -81,8 +81,8 @@ def test_each_page_requires_its_role(browsers: dict[str, Client], model: Any):
         sent = browser.post(address(model, "add"), {})
 
         assert listed.status_code == 200 if may else is_closed(listed), (login, listed.status_code)
-        for answer in (added, sent):
-            assert is_closed(answer) != (may and "add" not in never), login
+        for response in (added, sent):
+            assert is_closed(response) != (may and "add" not in never), login
 
 
 @pytest.mark.parametrize("model", PAGES, ids=IDS)
@@ -121,8 +121,8 @@ def test_users_are_reachable_by_no_other_route(browsers: dict[str, Client], labe
     record = RECORDS[label]()
     count = model.objects.count()
     for way in ways(model, record.pk):
-        for answer in (browsers[login].get(way), browsers[login].post(way, {"name": "taken", "post": "yes"})):
-            assert is_closed(answer) or answer.status_code == 404, way
+        for response in (browsers[login].get(way), browsers[login].post(way, {"name": "taken", "post": "yes"})):
+            assert is_closed(response) or response.status_code == 404, way
 
     assert model.objects.count() == count
     assert "target" in str(record.refreshed())
@@ -150,10 +150,10 @@ def test_routes_are_collected(db: None):
 def test_reference_search_shows_only_permitted_records(browsers: dict[str, Client], login: str):
     make_user("hidden")
     sent = {"app_label": "accounts", "model_name": "accesskey", "field_name": "user", "term": "hid"}
-    answer = browsers[login].get("/admin/autocomplete/", sent)
+    response = browsers[login].get("/admin/autocomplete/", sent)
 
-    assert is_closed(answer)
-    assert b"hidden" not in answer.content
+    assert is_closed(response)
+    assert b"hidden" not in response.content
     assert b"hidden" in browsers["alice"].get("/admin/autocomplete/", sent).content
 
 

@@ -44,12 +44,12 @@ def is_admin(user: User) -> bool:
 @each_way
 def test_last_administrator_cannot_be_removed(as_alice: Client, alice: User, way: Change):
     version = alice.sys_version
-    answer = way(as_alice, alice)
+    response = way(as_alice, alice)
 
     assert is_admin(alice)
     assert alice.refreshed().sys_version == version
     assert not LogEntry.objects.exists() and not DeletionLogEntry.objects.exists(), "nothing was done, nothing logged"
-    assert b"At least one active user must have the role admin" in as_alice.get(answer["Location"]).content
+    assert b"At least one active user must have the role admin" in as_alice.get(response["Location"]).content
 
 
 @each_way
@@ -106,10 +106,10 @@ ROLE_WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 def test_role_of_the_last_administrator_cannot_be_removed(
     as_alice: Client, alice: User, keeper: Role, address: str, sent: dict[str, Any]
 ):
-    answer = as_alice.post(address.format(pk=keeper.pk), {**sent, "_selected_action": keeper.pk})
+    response = as_alice.post(address.format(pk=keeper.pk), {**sent, "_selected_action": keeper.pk})
 
     assert is_admin(alice)
-    assert b"At least one active user must have the role admin" in as_alice.get(answer["Location"]).content
+    assert b"At least one active user must have the role admin" in as_alice.get(response["Location"]).content
 
 
 @pytest.mark.django_db(transaction=True)

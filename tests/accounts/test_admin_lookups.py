@@ -41,9 +41,9 @@ def test_filter_on_a_secret_is_refused_whether_or_not_it_matches(
     as_alice: Client, key: AccessKey, model: str, lookup: str
 ):
     for value in ("", "a", "md5$", key.digest[:1], ".*"):
-        answer = as_alice.get(f"/admin/accounts/{model}/", {lookup: value}, headers={"Accept": "text/html"})
-        assert answer.status_code == 400, value
-        assert key.digest.encode() not in answer.content and b"md5$" not in answer.content
+        response = as_alice.get(f"/admin/accounts/{model}/", {lookup: value}, headers={"Accept": "text/html"})
+        assert response.status_code == 400, value
+        assert key.digest.encode() not in response.content and b"md5$" not in response.content
 
 
 def test_offered_filter_works(as_alice: Client, key: AccessKey):

@@ -309,8 +309,8 @@ class TestASharedEmail:
         dora = make_user("dora")
         assert "only account" not in as_alice.get(users(dora.pk, "change")).content.decode()
         columns: dict[str, Any] = {"email": "bob@example.com", button: "1"}
-        answer = change(as_alice, dora, **columns)
-        page = as_alice.get(answer["Location"]).content.decode()
+        response = change(as_alice, dora, **columns)
+        page = as_alice.get(response["Location"]).content.decode()
 
         assert page.count("Other accounts have the same email") == 1
 
@@ -359,8 +359,8 @@ class TestSomebodyLikeAnother:
     ):
         bob.first_name, bob.last_name = "Bob", "Marley"
         bob.save()
-        answer = change(as_alice, make_user("dora"), **columns)
-        page = as_alice.get(answer["Location"]).content.decode()
+        response = change(as_alice, make_user("dora"), **columns)
+        page = as_alice.get(response["Location"]).content.decode()
 
         assert (self.DOUBT in page, "Bob Marley (bob)" in page) == (is_like, is_like)
 

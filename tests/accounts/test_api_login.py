@@ -19,12 +19,12 @@ from tests.support.users import PASSWORD, make_user
 
 
 def test_returned_key_works(bob: User):
-    answer = api_key("bob")
+    response = api_key("bob")
 
-    assert answer.status_code == 200
-    assert answer.json().keys() == {"status", "data"} and answer.json()["status"] == "OK"
-    assert answer.json()["data"].keys() == {"auth_key"}
-    assert ask(bearer(answer.json()["data"]["auth_key"])).json()["login"] == "bob"
+    assert response.status_code == 200
+    assert response.json().keys() == {"status", "data"} and response.json()["status"] == "OK"
+    assert response.json()["data"].keys() == {"auth_key"}
+    assert ask(bearer(response.json()["data"]["auth_key"])).json()["login"] == "bob"
 
 
 def test_key_expires_after_twelve_hours(bob: User):
@@ -119,11 +119,11 @@ def test_key_is_created_by_its_user(bob: User):
     ],
 )
 def test_invalid_body_is_refused(client: Client, bob: User, body: str, status: int, code: str, field: str | None):
-    answer = client.post(SIGN_IN, body, content_type="application/json")
+    response = client.post(SIGN_IN, body, content_type="application/json")
 
-    assert answer.status_code == status
-    assert answer.json()["errors"][0]["code"] == code
-    assert answer.json()["errors"][0].get("field") == field
+    assert response.status_code == status
+    assert response.json()["errors"][0]["code"] == code
+    assert response.json()["errors"][0].get("field") == field
 
 
 def test_form_body_is_refused(client: Client, bob: User):
@@ -135,10 +135,10 @@ def test_only_post_is_allowed(client: Client, bob: User):
 
 
 def test_wrong_password_is_401_with_a_challenge(bob: User):
-    answer = api_key("bob", "wrong")
+    response = api_key("bob", "wrong")
 
-    assert answer.status_code == 401
-    assert "WWW-Authenticate" in answer
+    assert response.status_code == 401
+    assert "WWW-Authenticate" in response
     assert not AccessKey.objects.exists()
 
 
@@ -158,10 +158,10 @@ def test_spaces_in_a_password_are_significant(bob: User):
 def test_ten_wrong_passwords_lead_to_429(bob: User):
     for number in range(10):
         guess("bob", f"wrong {number}", address="127.0.0.1")
-    answer = api_key("bob")
+    response = api_key("bob")
 
-    assert answer.status_code == 429
-    assert 0 < int(answer["Retry-After"]) <= 900
+    assert response.status_code == 429
+    assert 0 < int(response["Retry-After"]) <= 900
 
 
 def test_unknown_name_in_the_body_is_ignored(bob: User, client: Client):

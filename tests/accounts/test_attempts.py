@@ -43,10 +43,10 @@ def test_eleventh_password_is_not_checked(bob: User):
 def test_refusal_names_the_waiting_time(bob: User):
     fill()
     pass_time(timedelta(minutes=5))
-    answer = ask(basic("bob"))
+    response = ask(basic("bob"))
 
-    assert answer.json()["errors"][0]["code"] == "too_many_requests"
-    assert 9 * 60 <= int(answer["Retry-After"]) <= 10 * 60
+    assert response.json()["errors"][0]["code"] == "too_many_requests"
+    assert 9 * 60 <= int(response["Retry-After"]) <= 10 * 60
 
 
 def test_other_addresses_are_not_affected(bob: User):
@@ -154,8 +154,8 @@ def test_callers_behind_a_trusted_proxy_are_counted_separately(bob: User, settin
     settings.TRUSTED_PROXIES = (ipaddress.ip_network("10.0.0.0/8"),)
 
     def through_proxy(caller: str, password: str, proxy: str = "10.0.0.1") -> int:
-        answer = ask({**basic("bob", password), "X-Forwarded-For": f"198.51.100.1, {caller}"}, address=proxy)
-        return int(answer.status_code)
+        response = ask({**basic("bob", password), "X-Forwarded-For": f"198.51.100.1, {caller}"}, address=proxy)
+        return int(response.status_code)
 
     assert [through_proxy(HERE, f"wrong {number}") for number in range(11)] == [401] * 10 + [429]
     assert through_proxy(HERE, PASSWORD, proxy="::ffff:10.0.0.1") == 429, "a mapped address is that proxy too"

@@ -107,9 +107,9 @@ def test_password_asks_twice_in_a_terminal(bob: User, monkeypatch: Any, again: s
         def isatty(self) -> bool:
             return True
 
-    answers = [NEW, again]
+    values = [NEW, again]
     monkeypatch.setattr("sys.stdin", Terminal())
-    monkeypatch.setattr("accounts.management.commands.password.getpass", lambda _: answers.pop(0))
+    monkeypatch.setattr("accounts.management.commands.password.getpass", lambda _: values.pop(0))
 
     if is_set:
         run("password", "bob")

@@ -43,9 +43,9 @@ REFUSED: dict[str, Callable[[User], dict[str, str]]] = {
 DIFFERS_ALWAYS = {"X-Request-ID"}
 
 
-def whole(answer: Any) -> tuple[int, bytes, dict[str, str]]:
+def whole(response: Any) -> tuple[int, bytes, dict[str, str]]:
     """Everything that a caller can compare."""
-    return answer.status_code, answer.content, {k: v for k, v in answer.items() if k not in DIFFERS_ALWAYS}
+    return response.status_code, response.content, {k: v for k, v in response.items() if k not in DIFFERS_ALWAYS}
 
 
 @pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED.keys())
@@ -58,10 +58,10 @@ def test_all_refusals_are_identical(bob: User, make: Callable[[User], dict[str, 
 
 def test_api_sign_in_refusals_are_identical(bob: User):
     make_user("gone", active=False)
-    answers = [api_key("bob", "wrong"), api_key("nobody"), api_key("gone"), api_key("bob\u0301"), api_key(" bob")]
+    responses = [api_key("bob", "wrong"), api_key("nobody"), api_key("gone"), api_key("bob\u0301"), api_key(" bob")]
 
-    assert {str(whole(answer)) for answer in answers} == {str(whole(api_key("bob", "wrong too")))}
-    assert answers[0].status_code == 401
+    assert {str(whole(response)) for response in responses} == {str(whole(api_key("bob", "wrong too")))}
+    assert responses[0].status_code == 401
 
 
 def test_locked_login_refusals_do_not_depend_on_the_user(bob: User):
@@ -76,6 +76,6 @@ def test_locked_login_refusals_do_not_depend_on_the_user(bob: User):
 
 
 def test_refusals_do_not_repeat_the_input(bob: User):
-    for answer in (ask(basic("bob", "wrong-canary")), api_key("bob", "wrong-canary"), ask(bearer("sb_wrong-canary"))):
-        assert b"canary" not in answer.content
-        assert PASSWORD.encode() not in answer.content
+    for response in (ask(basic("bob", "wrong-canary")), api_key("bob", "wrong-canary"), ask(bearer("sb_wrong-canary"))):
+        assert b"canary" not in response.content
+        assert PASSWORD.encode() not in response.content

@@ -20,9 +20,9 @@ graphs = some.lists(subsets, min_size=len(ROLES), max_size=len(ROLES))
 
 def roles_of(key: str) -> set[str]:
     access_keys.KEY_CACHE.clear()
-    answer = ask(bearer(key))
-    assert answer.status_code == 200
-    return set(answer.json()["roles"])
+    response = ask(bearer(key))
+    assert response.status_code == 200
+    return set(response.json()["roles"])
 
 
 def grant(user: User, *roles: Role) -> None:

@@ -54,9 +54,9 @@ def test_page_is_shown(client: Client, db: None):
 
 
 def test_correct_password_signs_in(client: Client, bob: User):
-    answer = client.post("/login/", RIGHT)
+    response = client.post("/login/", RIGHT)
 
-    assert (answer.status_code, answer["Location"]) == (302, "/")
+    assert (response.status_code, response["Location"]) == (302, "/")
     assert client.get(ME).json()["login"] == "bob"
 
 

@@ -12,12 +12,12 @@ BOTH = pytest.mark.parametrize("address", ["/logout/", "/admin/logout/"])
 @BOTH
 def test_sign_out_ends_the_session_and_shows_the_sign_in_page(alice: User, address: str):
     browser = sign_in("alice")
-    answer = browser.post(address)
+    response = browser.post(address)
 
-    assert (answer.status_code, answer["Location"]) == (302, "/login/?signed_out=1")
+    assert (response.status_code, response["Location"]) == (302, "/login/?signed_out=1")
     assert browser.get(ME).status_code == 401
     assert not Session.objects.exists()
-    page = browser.get(answer["Location"])
+    page = browser.get(response["Location"])
     assert page.status_code == 200 and b"You are signed out." in page.content
 
 
@@ -60,9 +60,9 @@ def test_anonymous_user_sees_the_same_page(client: Client, db: None):
 def test_signed_in_user_never_sees_the_signed_out_message(as_bob: Client):
     """They signed in meanwhile in another window, or somebody made them open the address."""
     for address in ("/login/?signed_out=1", "/sso/logout/"):
-        answer = as_bob.get(address, follow=True)
-        assert answer.request["PATH_INFO"] == "/" and answer.status_code == 200
-        assert b"You are signed out" not in answer.content
+        response = as_bob.get(address, follow=True)
+        assert response.request["PATH_INFO"] == "/" and response.status_code == 200
+        assert b"You are signed out" not in response.content
 
 
 def test_other_sessions_continue(bob: User):

@@ -8,16 +8,16 @@ from tests.accounts.callers import ME, ask, basic, bearer
 
 
 def test_basic_credentials_identify_the_user(alice: User):
-    answer = ask(basic("alice"))
+    response = ask(basic("alice"))
 
-    assert answer.status_code == 200
-    assert answer.json() == {"login": "alice", "email": "alice@example.com", "roles": ["admin"]}
+    assert response.status_code == 200
+    assert response.json() == {"login": "alice", "email": "alice@example.com", "roles": ["admin"]}
 
 
 def test_key_identifies_the_user(bob: User):
-    answer = ask(bearer(access_keys.create_key(bob, "script", expires_at=None)))
+    response = ask(bearer(access_keys.create_key(bob, "script", expires_at=None)))
 
-    assert answer.json() == {"login": "bob", "email": "bob@example.com", "roles": []}
+    assert response.json() == {"login": "bob", "email": "bob@example.com", "roles": []}
 
 
 def test_session_identifies_the_user(as_bob: Client):
@@ -42,23 +42,23 @@ def test_header_takes_precedence_over_a_session(as_bob: Client, alice: User):
 
 
 def test_missing_credentials_are_401_with_a_challenge(db: None):
-    answer = ask()
+    response = ask()
 
-    assert answer.status_code == 401
-    assert answer.json() == {
+    assert response.status_code == 401
+    assert response.json() == {
         "status": "ERROR",
         "error_type": "SERVER",
         "errors": [{"message": "Authentication is required.", "code": "unauthenticated"}],
     }
-    assert "Bearer" in answer["WWW-Authenticate"]
-    assert "Basic" in answer["WWW-Authenticate"]
+    assert "Bearer" in response["WWW-Authenticate"]
+    assert "Basic" in response["WWW-Authenticate"]
 
 
 def test_only_get_is_allowed(as_bob: Client):
-    answer = as_bob.post(ME)
+    response = as_bob.post(ME)
 
-    assert answer.status_code == 405
-    assert answer["Allow"] == "GET, HEAD, OPTIONS"
+    assert response.status_code == 405
+    assert response["Allow"] == "GET, HEAD, OPTIONS"
 
 
 def test_response_is_not_cached(bob: User):

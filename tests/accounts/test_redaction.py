@@ -88,21 +88,21 @@ def test_server_error_reveals_no_secret(db: None, lines: list[str], capfd: Any, 
 
     monkeypatch.setattr(passwords, "check_password", broken)
     key = access_keys.create_key(make_user("carol"), "script", expires_at=None)
-    answers = [
+    responses = [
         client.get(ME, headers=basic("dora", WRONG)),
         client.post(SIGN_IN, {"username": "dora", "password": WRONG}, content_type="application/json"),
         client.post("/login/", {"login": "dora", "password": WRONG}, headers={"Accept": "text/html"}),
     ]
     monkeypatch.setattr(access_keys, "query_owner", broken)
-    answers.append(client.get(ME, headers=bearer(key)))
+    responses.append(client.get(ME, headers=bearer(key)))
     whole = "\n".join(lines) + "".join(capfd.readouterr())
 
-    assert [answer.status_code for answer in answers] == [500] * 4
+    assert [response.status_code for response in responses] == [500] * 4
     assert "broken on purpose" in whole, "the fault is logged"
     for secret in (WRONG, "canary", key, hash_key(key), basic("dora", WRONG)["Authorization"]):
         assert secret not in whole
-        assert not [answer for answer in answers if secret in answer.content.decode()]
-    assert not [answer for answer in answers if b"broken" in answer.content]
+        assert not [response for response in responses if secret in response.content.decode()]
+    assert not [response for response in responses if b"broken" in response.content]
 
 
 def test_key_in_free_text_is_redacted(bob: User):

@@ -49,6 +49,6 @@ def test_new_view_accepts_no_session_by_default():
 
 def test_session_is_not_accepted_by_the_api(as_bob: Client, bob: User):
     """The address that answers without credentials at all: the cookie takes the place of no password."""
-    answer = as_bob.post(SIGN_IN, {"username": "bob", "password": "wrong"}, content_type="application/json")
+    response = as_bob.post(SIGN_IN, {"username": "bob", "password": "wrong"}, content_type="application/json")
 
-    assert answer.status_code == 401
+    assert response.status_code == 401

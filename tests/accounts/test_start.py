@@ -9,9 +9,9 @@ from system.models import Property
 
 
 def test_anonymous_user_is_redirected_to_sign_in(client: Client, db: None):
-    answer = client.get("/")
+    response = client.get("/")
 
-    assert (answer.status_code, answer["Location"]) == (302, "/login/")
+    assert (response.status_code, response["Location"]) == (302, "/login/")
 
 
 @pytest.mark.parametrize("address", ["/start/page", "/rest/v1/x?y=z", "https://testserver/login/sso/", "/login/?a=b"])

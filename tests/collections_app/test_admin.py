@@ -40,9 +40,9 @@ def page_of(record: Any, page: str = "change") -> str:
 class TestCollections:
     def test_who_runs_collections_makes_and_changes_one(self, as_carl: Client):
         itil = library.role("itil")
-        answer = as_carl.post(LIST + "add/", {**FORM, "reader_roles": [itil]}, follow=True)
+        response = as_carl.post(LIST + "add/", {**FORM, "reader_roles": [itil]}, follow=True)
         collection = Collection.objects.get()
-        assert answer.status_code == 200 and (collection.name, collection.chunk_size, collection.reader_roles) == (
+        assert response.status_code == 200 and (collection.name, collection.chunk_size, collection.reader_roles) == (
             "Manuals",
             500,
             [itil],
@@ -79,8 +79,8 @@ class TestCollections:
     )
     def test_what_cannot_be_is_told(self, as_carl: Client, changed: dict[str, Any], said: str):
         library.make("Taken")
-        answer = as_carl.post(LIST + "add/", {**FORM, **changed})
-        assert answer.status_code == 200 and said in text_of(answer)
+        response = as_carl.post(LIST + "add/", {**FORM, **changed})
+        assert response.status_code == 200 and said in text_of(response)
         assert Collection.objects.count() == 1
 
     @pytest.mark.parametrize("path", ["add", "change"])

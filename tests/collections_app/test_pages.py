@@ -41,8 +41,8 @@ def text_of(response: Any) -> str:
 class TestTheList:
     @pytest.mark.parametrize("path", ["/collections/", "/collections/0000000001/"])
     def test_it_asks_to_sign_in(self, path: str):
-        answer = Client().get(path)
-        assert answer.status_code == 302 and answer["Location"] == f"/login/?next={path}"
+        response = Client().get(path)
+        assert response.status_code == 302 and response["Location"] == f"/login/?next={path}"
 
     def test_it_names_what_this_person_may_read_and_nothing_else(self, as_rita: Client, as_bob: Client):  # C06
         library.add(library.make("For all of itil", readers=("itil",)))
@@ -60,8 +60,8 @@ class TestTheList:
     def test_it_looks_again_by_itself_while_something_is_loaded(self, as_carl: Client):
         collection = library.make()
         library.add(collection, is_loaded=False)
-        answer = as_carl.get("/collections/", headers={**HTMX, "HX-Target": "collections"})
-        assert "every 3s" in text_of(answer) and "1 queued" in text_of(answer) and "<html" not in text_of(answer)
+        response = as_carl.get("/collections/", headers={**HTMX, "HX-Target": "collections"})
+        assert "every 3s" in text_of(response) and "1 queued" in text_of(response) and "<html" not in text_of(response)
         library.add(collection, doc_id=Document.objects.get().doc_id, metadata={"type": "done"})
         assert "every" not in text_of(as_carl.get("/collections/"))
 
@@ -93,10 +93,10 @@ class TestTheList:
 
 class TestMakingOne:
     def test_who_runs_collections_makes_one(self, as_carl: Client):
-        answer = as_carl.post("/collections/", {"name": "Cafe\u0301"}, follow=True)
+        response = as_carl.post("/collections/", {"name": "Cafe\u0301"}, follow=True)
         collection = Collection.objects.get()
-        assert collection.name == "Café" and answer.redirect_chain == [(page_of(collection), 302)]
-        assert "Collection “Café” created." in text_of(answer)
+        assert collection.name == "Café" and response.redirect_chain == [(page_of(collection), 302)]
+        assert "Collection “Café” created." in text_of(response)
 
     @pytest.mark.parametrize(
         ("name", "said"),
@@ -105,8 +105,8 @@ class TestMakingOne:
     )
     def test_unfit_name_is_told(self, as_carl: Client, name: str, said: str):  # C11
         library.make()
-        answer = as_carl.post("/collections/", {"name": name})
-        assert answer.status_code in (400, 409) and said in text_of(answer)
+        response = as_carl.post("/collections/", {"name": name})
+        assert response.status_code in (400, 409) and said in text_of(response)
         assert Collection.objects.count() == 1
 
     def test_others_make_none(self, as_bob: Client):
@@ -118,9 +118,9 @@ class TestMakingOne:
 class TestWhoSeesACollection:
     def test_one_that_cannot_be_read_is_as_one_that_is_not_there(self, as_bob: Client):  # C02
         secret = library.make("Secret plans")
-        answers = [as_bob.get(path) for path in (page_of(secret), "/collections/0000000001/")]
-        assert [answer.status_code for answer in answers] == [404, 404]
-        assert answers[0].content == answers[1].content
+        responses = [as_bob.get(path) for path in (page_of(secret), "/collections/0000000001/")]
+        assert [response.status_code for response in responses] == [404, 404]
+        assert responses[0].content == responses[1].content
 
     def test_readers_search_and_change_nothing(self, as_rita: Client):
         collection = library.make(readers=("itil",))
@@ -151,9 +151,9 @@ class TestSearching:
     def test_passages_show_where_they_stand_and_which_words_were_found(self, as_carl: Client):
         collection = library.make()
         library.add(collection)
-        answer = self.ask(as_carl, collection, query="red toner")
-        page_text = text_of(answer)
-        assert answer.status_code == 200 and "<html" not in page_text
+        response = self.ask(as_carl, collection, query="red toner")
+        page_text = text_of(response)
+        assert response.status_code == 200 and "<html" not in page_text
         assert "<mark>toner</mark>" in page_text and "<mark>red</mark>" in page_text
         assert "handbook.md" in page_text and "Printers" in page_text and "score 1.00" in page_text
 
@@ -181,11 +181,11 @@ class TestSearching:
 
     def test_model_that_is_away_is_no_fault_of_who_asks(self, as_carl: Client):
         collection = library.with_a_model_that_is_gone(library.make())
-        for answer in (
+        for response in (
             self.ask(as_carl, collection, query="toner", mode="vector"),
             as_carl.get(page_of(collection), {"query": "toner", "mode": "vector"}),
         ):
-            assert answer.status_code == 503 and "Semantic search is unavailable" in text_of(answer)
+            assert response.status_code == 503 and "Semantic search is unavailable" in text_of(response)
 
     def test_filter_and_mode_count(self, as_carl: Client):
         collection = library.make()
@@ -210,8 +210,8 @@ class TestSearching:
         ids=["empty", "filter", "long", "nul"],
     )
     def test_what_cannot_be_asked_is_told(self, as_carl: Client, asked: dict[str, str], said: str):  # C07 C32
-        answer = self.ask(as_carl, library.make(), **asked)
-        assert answer.status_code == 400 and said in text_of(answer)
+        response = self.ask(as_carl, library.make(), **asked)
+        assert response.status_code == 400 and said in text_of(response)
 
     @pytest.mark.parametrize("k", ["0", "-1", "9999", "many", "2"])
     def test_any_number_of_passages_is_brought_within_its_bounds(self, as_carl: Client, k: str):
@@ -304,8 +304,8 @@ class TestDocuments:
         assert "file 20.md" in self.part(as_carl, collection, state="nonsense", page="nonsense")
 
     def test_after_the_session_has_ended_the_page_is_loaded_anew(self, carl: User):
-        answer = Client().get(page_of(library.make()), headers={**HTMX, "HX-Target": "documents"})
-        assert answer["HX-Refresh"] == "true" and not answer.content
+        response = Client().get(page_of(library.make()), headers={**HTMX, "HX-Target": "documents"})
+        assert response["HX-Refresh"] == "true" and not response.content
 
 
 class TestDeleting:
@@ -326,9 +326,11 @@ class TestDeleting:
             library.add(collection, "Other", filename="gone.md"),
         )
         headers = {**HTMX, "HX-Target": "documents"}
-        answer = as_carl.post(place_of(gone, "delete") + "?name=.md&page=1", {"confirmed": "yes"}, headers=headers)
-        assert "kept.md" in text_of(answer) and "gone.md" not in text_of(answer) and "<html" not in text_of(answer)
-        assert remaining.pk in text_of(answer)
+        response = as_carl.post(place_of(gone, "delete") + "?name=.md&page=1", {"confirmed": "yes"}, headers=headers)
+        assert (
+            "kept.md" in text_of(response) and "gone.md" not in text_of(response) and "<html" not in text_of(response)
+        )
+        assert remaining.pk in text_of(response)
         assert as_carl.post(place_of(gone, "delete"), {"confirmed": "yes"}, headers=headers).status_code == 404
 
     def test_document_is_deleted_through_its_own_collection_only(self, as_carl: Client):  # C12
@@ -342,8 +344,8 @@ class TestDeleting:
         library.add(collection)
         path = reverse("collection-delete", args=[collection.pk])
         assert "with all its documents? This cannot be undone." in text_of(as_carl.post(path))
-        answer = as_carl.post(path, {"confirmed": "yes"}, headers={**HTMX, "HX-Target": ""})
-        assert answer["HX-Redirect"] == "/collections/"
+        response = as_carl.post(path, {"confirmed": "yes"}, headers={**HTMX, "HX-Target": ""})
+        assert response["HX-Redirect"] == "/collections/"
         assert "” deleted." in text_of(as_carl.get("/collections/"))
         assert as_carl.get(page_of(collection)).status_code == 404
         assert as_carl.post(path, {"confirmed": "yes"}).status_code == 404
@@ -359,8 +361,8 @@ class TestDeleting:
         document = library.add(library.make())
         words = [document.collection_id, document.pk] if name.startswith("document-") else [document.collection_id]
         path = reverse(name, args=[] if name == "collections" else words)
-        answer = signed_in(carl, enforce_csrf_checks=True).post(path, {"confirmed": "yes", "name": "Forged"})
-        assert answer.status_code == 403
+        response = signed_in(carl, enforce_csrf_checks=True).post(path, {"confirmed": "yes", "name": "Forged"})
+        assert response.status_code == 403
         assert (
             Document.objects.filter(deleted_at=None).count() == Collection.objects.filter(deleted_at=None).count() == 1
         )
@@ -386,9 +388,9 @@ class TestMetadata:
         page_text = text_of(as_carl.get(place))
         assert "&quot;title&quot;: &quot;Drücken &lt;/textarea&gt;&quot;" in page_text
         sent = {"metadata": '{"type": "new",\r\n "number": 9007199254740993}', "tag": self.open(as_carl, document)}
-        answer = as_carl.post(place, sent, follow=True)
-        assert answer.redirect_chain == [(page_of(document.collection, "?name=hand&page=1"), 302)]
-        assert "Metadata of “handbook.md” saved." in text_of(answer) and "type: new" in text_of(answer)
+        response = as_carl.post(place, sent, follow=True)
+        assert response.redirect_chain == [(page_of(document.collection, "?name=hand&page=1"), 302)]
+        assert "Metadata of “handbook.md” saved." in text_of(response) and "type: new" in text_of(response)
         assert Document.objects.get().newest.metadata == {"type": "new", "number": 9007199254740993}  # type: ignore[union-attr]
 
         emptied = {"metadata": " ", "tag": self.open(as_carl, document)}
@@ -398,10 +400,10 @@ class TestMetadata:
     def test_what_is_wrong_is_said_beside_the_field_with_what_was_typed(self, as_carl: Client):
         document = library.add(library.make(), metadata={"type": "old"})
         sent = {"metadata": '{"priority": "high", "flag": 1}', "tag": self.open(as_carl, document)}
-        answer = as_carl.post(place_of(document, "metadata"), sent)
-        page_text = text_of(answer)
+        response = as_carl.post(place_of(document, "metadata"), sent)
+        page_text = text_of(response)
         assert (
-            answer.status_code == 400
+            response.status_code == 400
             and "priority must be a whole number" in page_text
             and "flag must be true or false" in page_text
         )
@@ -414,9 +416,9 @@ class TestMetadata:
         tag = self.open(as_carl, document)
         place = place_of(document, "metadata")
         assert as_carl.post(place, {"metadata": '{"type": "theirs"}', "tag": tag}).status_code == 302
-        answer = as_carl.post(place, {"metadata": '{"type": "mine"}', "tag": tag})
-        page_text = text_of(answer)
-        assert answer.status_code == 412 and "the metadata has changed since you opened this page" in page_text
+        response = as_carl.post(place, {"metadata": '{"type": "mine"}', "tag": tag})
+        page_text = text_of(response)
+        assert response.status_code == 412 and "the metadata has changed since you opened this page" in page_text
         assert "&quot;theirs&quot;" in page_text and "&quot;mine&quot;" in page_text
         assert as_carl.post(place, {"metadata": '{"type": "mine"}'}).status_code == 400
         assert Document.objects.get().newest.metadata == {"type": "theirs"}  # type: ignore[union-attr]
@@ -449,9 +451,9 @@ class TestReprocessing:
     def test_document_is_queued_again_and_searched_in_the_meantime(self, as_carl: Client):
         document = library.add(library.make())
         assert f'id="reprocess-{document.pk}"' in text_of(as_carl.get(page_of(document.collection)))
-        answer = as_carl.post(place_of(document, "reprocess"), follow=True)
-        assert "is being reprocessed with the current settings." in text_of(answer)
-        assert "Searches use the previous version." in text_of(answer)
+        response = as_carl.post(place_of(document, "reprocess"), follow=True)
+        assert "is being reprocessed with the current settings." in text_of(response)
+        assert "Searches use the previous version." in text_of(response)
         document.refresh_from_db()
         assert document.newest is not None
         assert (document.newest.generation, document.newest.state) == (2, "queued")
@@ -498,9 +500,9 @@ class TestAllDocuments:
     def test_without_scripts_it_asks_first(self, as_carl: Client, what: str):
         collection = library.make()
         library.add_failing(collection)
-        answer = as_carl.post(all_of(collection, what))
-        assert f"{what.title()} 1 document?" in text_of(answer)
-        assert f">{what.title()}</button>" in text_of(answer)
+        response = as_carl.post(all_of(collection, what))
+        assert f"{what.title()} 1 document?" in text_of(response)
+        assert f">{what.title()}</button>" in text_of(response)
         assert Version.objects.get().state == "failed" and Document.objects.get().deleted_at is None
 
     def test_nothing_to_do_is_said(self, as_carl: Client):

@@ -34,8 +34,8 @@ def sentences(number: int) -> str:
 
 
 def test_result_leads_to_it_and_names_its_download(as_rita: Client, long: Document):
-    answer = text_of(as_rita.get(page_of(long.collection), {"query": "Sentence f"}))
-    hit = answer[answer.index('<ol class="hits">') : answer.index("</ol>")]
+    response = text_of(as_rita.get(page_of(long.collection), {"query": "Sentence f"}))
+    hit = response[response.index('<ol class="hits">') : response.index("</ol>")]
     assert re.search(rf'href="{around(long, 5)}"[^>]*>Show context</a>', hit)
     assert "download>Download long.txt</a>" in hit and "<strong>long.txt</strong></a>" not in hit
 
@@ -74,8 +74,8 @@ def test_any_number_of_neighbours_is_brought_within_its_bounds(as_rita: Client, 
 
 
 def test_part_is_answered_in_pieces(as_rita: Client, long: Document):
-    answer = text_of(as_rita.get(around(long, 5), headers={**HTMX, "HX-Target": "around"}))
-    assert answer.count("hx-swap-oob") == 3 and "<html" not in answer and sentences(5) not in answer
+    response = text_of(as_rita.get(around(long, 5), headers={**HTMX, "HX-Target": "around"}))
+    assert response.count("hx-swap-oob") == 3 and "<html" not in response and sentences(5) not in response
 
 
 def test_text_of_documents_is_never_markup(as_carl: Client):  # C25
@@ -96,12 +96,12 @@ def test_who_may_not_read_the_collection_finds_nothing(as_bob: Client, as_rita: 
 
 def test_one_that_is_gone_is_told_in_a_sentence(as_rita: Client, long: Document):
     for number in (12, 10**30):
-        answer = as_rita.get(around(long, number))
-        assert answer.status_code == 404 and "The document does not contain this passage." in text_of(answer)
+        response = as_rita.get(around(long, number))
+        assert response.status_code == 404 and "The document does not contain this passage." in text_of(response)
     library.add(long.collection, "Something else.", doc_id=long.doc_id, format="text")
-    answer = as_rita.get(around(long, 0))
-    assert answer.status_code == 404 and "This document has changed." in text_of(answer)
+    response = as_rita.get(around(long, 0))
+    assert response.status_code == 404 and "This document has changed." in text_of(response)
     assert "Something else." in text_of(as_rita.get(around(long, 0, generation=2)))
     deletion.delete_document(long.collection, long.doc_id)
-    answer = as_rita.get(around(long, 0, generation=2))
-    assert answer.status_code == 404 and "The document no longer exists." in text_of(answer)
+    response = as_rita.get(around(long, 0, generation=2))
+    assert response.status_code == 404 and "The document no longer exists." in text_of(response)

@@ -166,8 +166,8 @@ class Stack:
 
     def get(self, path: str) -> int:
         try:
-            with urllib.request.urlopen(self.url + path, timeout=5) as answer:
-                return int(answer.status)
+            with urllib.request.urlopen(self.url + path, timeout=5) as response:
+                return int(response.status)
         except urllib.error.HTTPError as error:
             return error.code
         except OSError:
@@ -178,8 +178,8 @@ class Stack:
         values = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", **headers}
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as link:
             link.request(method, path, None if body is None else json.dumps(body), values)
-            answer = link.getresponse()
-            return Answer(answer.status, json.loads(answer.read()))
+            response = link.getresponse()
+            return Answer(response.status, json.loads(response.read()))
 
     def stop(self, number: int = signal.SIGINT) -> int:
         self.note_processes()

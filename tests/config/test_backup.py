@@ -163,8 +163,8 @@ def clinging_clients(service: Service) -> Iterator[None]:
 def status_of_me(service: Service) -> int:
     request = urllib.request.Request(service.web.url + "/api/me", headers={"Authorization": f"Bearer {service.key}"})
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return int(answer.status)
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return int(response.status)
     except urllib.error.HTTPError as error:
         with error:
             return error.code

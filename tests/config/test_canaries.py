@@ -45,10 +45,10 @@ class Planted:
         return self.secrets[name]
 
     def asks(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        answer = self.stack.call(method, path, body, **{"key": self.key, **headers})
-        if answer.status >= 400:
-            self.refusals.append(json.dumps(answer.body))
-        return answer.body
+        response = self.stack.call(method, path, body, **{"key": self.key, **headers})
+        if response.status >= 400:
+            self.refusals.append(json.dumps(response.body))
+        return response.body
 
     def makes(self, path: str, body: Any) -> dict[str, Any]:
         result: dict[str, Any] = self.asks("POST", f"/rest/v1/table/{path}", body)["data"][0]
@@ -158,8 +158,8 @@ def broker(servers: SharedServers) -> str:
 
 def metrics(planted: Planted) -> str:
     request = urllib.request.Request(f"{planted.stack.url}/metrics", headers={"Authorization": f"Bearer {planted.key}"})
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        text: str = answer.read().decode()
+    with urllib.request.urlopen(request, timeout=20) as response:
+        text: str = response.read().decode()
     return text
 
 

@@ -255,16 +255,16 @@ def test_proxy_refuses_characters_that_the_web_server_refuses_without_a_body(pro
 
 
 def test_proxy_errors_equal_those_of_the_service(proxy: dict[str, list[list[str]]]):
-    answers = {int(status): json.loads(text[0]) for status, *text in proxy["return"] if text}
+    bodies = {int(status): json.loads(text[0]) for status, *text in proxy["return"] if text}
 
-    assert {status: answer["errors"][0]["code"] for status, answer in answers.items()} == {
+    assert {status: body["errors"][0]["code"] for status, body in bodies.items()} == {
         400: errors.BadRequest.code,
         413: errors.TooLarge.code,
         414: errors.QueryTooLong.code,
         503: errors.Unavailable.code,
     }
     for error in (errors.TooLarge(), errors.Unavailable()):
-        assert answers[error.status] == json.loads(error_responses.error_response(error).content)
+        assert bodies[error.status] == json.loads(error_responses.error_response(error).content)
     assert ["Retry-After", str(error_responses.RETRY_AFTER_S), "always"] in proxy["add_header"]
 
 

@@ -82,17 +82,17 @@ def test_reads_and_probes_work_on_a_full_disk(stack: Stack, disk: Path):
     fill(disk / "filler")
     assert manage("shell", "-c", USE_LOG_FILES.format(2), env=stack.env).returncode == 0
 
-    answers: Counter[tuple[str, int]] = Counter()
+    counts: Counter[tuple[str, int]] = Counter()
     for _ in range(20):
         fill(disk / "filler")  # repeatedly, because the servers free some space in between
         for path in ("/healthz", "/readyz", "/login/", "/static/servicebase/logo.svg"):
-            answers[path, stack.get(path)] += 1
+            counts[path, stack.get(path)] += 1
         # Each method has its own metrics, which need space in their files.
         for method in ("GET", "PUT", "PATCH", "DELETE", "OPTIONS"):
-            answers[method, stack.call(method, "/api/me", {}, key=key).status] += 1
-        answers["POST", create_task(stack, key)] += 1
+            counts[method, stack.call(method, "/api/me", {}, key=key).status] += 1
+        counts["POST", create_task(stack, key)] += 1
     assert web_processes(stack) == before
-    assert answers == {
+    assert counts == {
         ("/healthz", 200): 20,
         ("/readyz", 200): 20,
         ("/login/", 200): 20,

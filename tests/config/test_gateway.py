@@ -179,9 +179,9 @@ def test_silent_clients_use_no_threads(running: Stack):
             link.sendall(head("POST", "/api/me", "Content-Length: 1000"))
         statuses = {link.recv(12) for link in links}  # the body was not waited for
         during = web_threads(running)
-        answers = [response(running, login(16) + INVALID)[:12] for _ in range(5)]
+        responses = [response(running, login(16) + INVALID)[:12] for _ in range(5)]
 
-    assert statuses == {b"HTTP/1.1 401"} and answers == [b"HTTP/1.1 422"] * 5
+    assert statuses == {b"HTTP/1.1 401"} and responses == [b"HTTP/1.1 422"] * 5
     assert during <= before + THREADS
 
 

@@ -44,12 +44,12 @@ class Hosts:
         began = time.monotonic()
         try:
             link.request("GET", path, headers={"Authorization": authorization, "Accept": accept})
-            answer = link.getresponse()
-            body = answer.read().decode()
+            response = link.getresponse()
+            body = response.read().decode()
         finally:
             link.close()
-        headers = {name.lower(): value for name, value in answer.getheaders()}
-        return Answer(answer.status, headers, body, time.monotonic() - began)
+        headers = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, headers, body, time.monotonic() - began)
 
     def me(self) -> Answer:
         return self.get("/api/me", f"Bearer {self.key}")
@@ -85,13 +85,13 @@ def all_well(hosts: Hosts) -> bool:
     return result["status"] == "ready" and all(result[name] == "ok" for name in states) and hosts.me().status == 200
 
 
-def is_retry_later(answer: Answer) -> bool:
+def is_retry_later(response: Answer) -> bool:
     """The answer that tells a program to come back."""
     return (
-        answer.status == 503
-        and int(answer.headers["retry-after"]) > 0
-        and answer.headers["content-type"] == "application/json"
-        and json.loads(answer.body)["errors"][0]["code"] == "unavailable"
+        response.status == 503
+        and int(response.headers["retry-after"]) > 0
+        and response.headers["content-type"] == "application/json"
+        and json.loads(response.body)["errors"][0]["code"] == "unavailable"
     )
 
 
@@ -201,7 +201,7 @@ def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
             "a long query": hosts.get("/api/me?" + "q" * 17_000, f"Bearer {hosts.key}"),
         }
         # A key is remembered for a second.
-        refused = eventually(lambda: (answer := hosts.me()).status != 200 and answer, within_s=10)
+        refused = eventually(lambda: (response := hosts.me()).status != 200 and response, within_s=10)
 
     assert {name: probe.status for name, probe in without_database.items()} == {
         "a probe": 200,

@@ -112,13 +112,13 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
 
 
 def asked(host: Host, method: str, path: str, body: Any = None, *, key: str, **headers: str) -> Answer:
-    answer = host.stack.call(method, path, body, key=key, **headers)
-    assert answer.status < 300, answer
-    return answer
+    response = host.stack.call(method, path, body, key=key, **headers)
+    assert response.status < 300, response
+    return response
 
 
-def only(answer: Answer) -> dict[str, Any]:
-    (record,) = answer.body["data"]
+def only(response: Answer) -> dict[str, Any]:
+    (record,) = response.body["data"]
     result: dict[str, Any] = record
     return result
 

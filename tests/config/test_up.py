@@ -61,17 +61,17 @@ def is_refused(stack: Stack) -> bool:
 
 
 def status_of(link: socket.socket) -> int:
-    with link, http.client.HTTPResponse(link) as answer:
-        answer.begin()
-        return answer.status
+    with link, http.client.HTTPResponse(link) as response:
+        response.begin()
+        return response.status
 
 
 def test_curl_line_works_as_printed(running: Stack):
     line = running.wait_for(r"^    (curl .*)$|\n    (curl .*)\n").group().strip()
 
-    answer = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30)
+    completed = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30)
 
-    assert '"login":"admin"' in answer.stdout, line + answer.stdout + answer.stderr
+    assert '"login":"admin"' in completed.stdout, line + completed.stdout + completed.stderr
 
 
 def test_first_script_of_the_documentation_works(running: Stack):
@@ -217,10 +217,10 @@ def test_data_survive_a_killed_supervisor_and_no_process_is_left(stack: Stack):
     eventually(lambda: not stack.left(), within_s=15)
     stack.lines.clear()
     stack.start().wait_until_up()
-    answer = subprocess.run(
+    completed = subprocess.run(
         ["curl", "-s", "-H", f"Authorization: Bearer {key}", stack.url + "/api/me"], capture_output=True, text=True
     )
-    assert '"login":"admin"' in answer.stdout
+    assert '"login":"admin"' in completed.stdout
     assert stack.stop() == 0
 
 
@@ -272,10 +272,10 @@ def test_admin_can_sign_in_with_the_chosen_password(tmp_path: Path):
     try:
         stack.start().wait_until_up()
         pair = base64.b64encode(b"root.admin:chosen by hand").decode()
-        answer = subprocess.run(
+        completed = subprocess.run(
             ["curl", "-s", "-H", f"Authorization: Basic {pair}", stack.url + "/api/me"], capture_output=True, text=True
         )
-        assert '"login":"root.admin"' in answer.stdout
+        assert '"login":"root.admin"' in completed.stdout
         assert "chosen by hand" not in stack.output
         assert not (stack.data / "secrets" / "demo-password").exists()
     finally:
@@ -295,10 +295,10 @@ def test_https_with_a_configured_certificate(tmp_path: Path):
     try:
         stack.start().wait_until_up()
         request = ["curl", "-s", "-i", "--cacert", str(certificate), f"https://127.0.0.1:{stack.port}/login/"]
-        answer = subprocess.run(request, capture_output=True, text=True, check=False).stdout
-        assert " 200" in answer.splitlines()[0]
-        assert "strict-transport-security" in answer.lower()
-        assert "; secure" in next(line for line in answer.lower().splitlines() if line.startswith("set-cookie"))
+        output = subprocess.run(request, capture_output=True, text=True, check=False).stdout
+        assert " 200" in output.splitlines()[0]
+        assert "strict-transport-security" in output.lower()
+        assert "; secure" in next(line for line in output.lower().splitlines() if line.startswith("set-cookie"))
     finally:
         stack.stop()
         stack.end()

@@ -69,8 +69,8 @@ def write(earlier: Stack, commit: str) -> Written:
         load = {"text": TEXT, "metadata": {"kind": "hint"}, "wait": True}
         makes.append(("POST", "/load_text_to_collection?collection_name=hints&doc_id=toner", load))
     for method, path, body in makes:
-        answer = earlier.call(method, path, body, key=key)
-        assert answer.status == 201, (path, answer)
+        response = earlier.call(method, path, body, key=key)
+        assert response.status == 201, (path, response)
     written.answers = {path: earlier.call("GET", path, key=key).body for path in read_with(commit)}
     return written
 
@@ -130,9 +130,9 @@ def test_upgrade_keeps_all_data(upgraded: tuple[str, Written, Stack]):
 
     eventually(lambda: now.get("/readyz") == 200)
     for path, before in written.answers.items():
-        answer = now.call("GET", path, key=written.key)
-        assert answer.status == 200
-        assert kept(before, answer.body), (path, before, answer.body)
+        response = now.call("GET", path, key=written.key)
+        assert response.status == 200
+        assert kept(before, response.body), (path, before, response.body)
     if commit in (SIGN_ON, COLLECTIONS):
         assert manage("shell", "-c", SECRET, env=now.env).stdout.splitlines()[-1] == CONNECTION["client_secret"]
     if commit == COLLECTIONS:

@@ -45,11 +45,11 @@ def send_all_then_read(stack: Stack, size: int, more: str = "", path: str = "/ap
             return type(error).__name__
 
 
-@pytest.mark.parametrize(("size", "answer"), [(9 * MB, "401"), (30 * MB, "413")])
-def test_response_sent_before_the_body_was_read_arrives(running: Stack, size: int, answer: str):
+@pytest.mark.parametrize(("size", "response"), [(9 * MB, "401"), (30 * MB, "413")])
+def test_response_sent_before_the_body_was_read_arrives(running: Stack, size: int, response: str):
     counts = Counter(send_all_then_read(running, size) for _ in range(10))
 
-    assert counts == {f"HTTP/1.1 {answer}": 10}
+    assert counts == {f"HTTP/1.1 {response}": 10}
 
 
 def most_resident_mb(stack: Stack) -> float:
@@ -149,10 +149,10 @@ def all_that_comes(stack: Stack, sent: bytes) -> bytes:
 )
 def test_ambiguous_request_length_hides_no_second_request(running: Stack, headers: str):  # B70
     """A proxy that reads the length otherwise would take the second request for somebody else's."""
-    answers = all_that_comes(running, (LOGIN + headers + "\r\n").encode() + b"0\r\n\r\n" + SMUGGLED)
+    responses = all_that_comes(running, (LOGIN + headers + "\r\n").encode() + b"0\r\n\r\n" + SMUGGLED)
 
-    statuses = [line for line in answers.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
-    assert len(statuses) <= 1 and b"smuggled" not in answers
+    statuses = [line for line in responses.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
+    assert len(statuses) <= 1 and b"smuggled" not in responses
     assert not statuses or statuses[0].startswith(b"HTTP/1.1 4")
     assert send_all_then_read(running, 10) == "HTTP/1.1 401"
 

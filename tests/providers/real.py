@@ -140,8 +140,10 @@ class RealProvider:
             self.url + "/control", json.dumps(what).encode(), {"X-Control": self._control}, method="POST"
         )
         handler = urllib.request.HTTPSHandler(context=self.trust)
-        with urllib.request.build_opener(urllib.request.ProxyHandler({}), handler).open(request, timeout=30) as answer:
-            return json.load(answer)
+        with urllib.request.build_opener(urllib.request.ProxyHandler({}), handler).open(
+            request, timeout=30
+        ) as response:
+            return json.load(response)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -183,8 +185,8 @@ class Visitor:
         data = urlencode(form).encode() if form else None
         while location.startswith(self.provider.url):
             try:
-                with self._opener.open(location, data, timeout=30) as answer:
-                    return location, answer.read().decode()
+                with self._opener.open(location, data, timeout=30) as response:
+                    return location, response.read().decode()
             except HTTPError as error:
                 with error:
                     if error.code not in (302, 303):

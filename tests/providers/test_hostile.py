@@ -54,9 +54,9 @@ def test_correct_client_signs_in(provider: HostileProvider):
     back = dict(parse_qsl(urlsplit(provider.authorize(location(provider))).query))
     basic = "Basic " + base64.b64encode(f"servicebase:{provider.client_secret}".encode()).decode()
     sent = {"code": back["code"], "redirect_uri": "http://testserver/sso/callback/", "code_verifier": VERIFIER}
-    answer = post_form(body["token_endpoint"], sent, POLICY, headers={"authorization": basic})
-    tokens = answer.json()
-    assert answer.status == 200 and isinstance(tokens, dict)
+    response = post_form(body["token_endpoint"], sent, POLICY, headers={"authorization": basic})
+    tokens = response.json()
+    assert response.status == 200 and isinstance(tokens, dict)
 
     public = private_key("rsa-1").public_key()
     claims = jwt.decode(

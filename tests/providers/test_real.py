@@ -54,9 +54,9 @@ def redeem(found: dict[str, Any], back: str, **more: str) -> dict[str, Any]:
     sent = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
     basic = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET.replace(' ', '%20')}".encode()).decode()
     headers = {} if more else {"authorization": f"Basic {basic}"}
-    answer = post_form(found["token_endpoint"], {**sent, **more}, POLICY, headers=headers).json()
-    assert isinstance(answer, dict)
-    return answer
+    response = post_form(found["token_endpoint"], {**sent, **more}, POLICY, headers=headers).json()
+    assert isinstance(response, dict)
+    return response
 
 
 def claims(found: dict[str, Any], token: str, client_id: str = CLIENT_ID) -> dict[str, Any]:

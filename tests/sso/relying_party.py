@@ -28,8 +28,8 @@ def serve(provider: HostileProvider, token: Token) -> None:
 
 def is_refused(browser: Browser, code: str) -> SignIn:
     """By its code, directly, with nobody signed in and nothing of the token anywhere."""
-    answer = browser.sign_in()
-    entry = refused(answer, code, Refusal[code.upper()].status)
+    response = browser.sign_in()
+    entry = refused(response, code, Refusal[code.upper()].status)
     assert browser.login is None
-    assert entry.user is None and CANARY not in entry.detail and CANARY.encode() not in answer.content
+    assert entry.user is None and CANARY not in entry.detail and CANARY.encode() not in response.content
     return entry

@@ -33,9 +33,9 @@ class Browser:
 
     def start(self, **parameters: str) -> str:
         """Where the browser is sent to."""
-        answer = self.client.get(START, parameters)
-        assert answer.status_code == 302, answer.content
-        return str(answer["Location"])
+        response = self.client.get(START, parameters)
+        assert response.status_code == 302, response.content
+        return str(response["Location"])
 
     def back(self, location: str) -> str:
         """Where the provider sends the browser back to."""
@@ -54,19 +54,19 @@ class Browser:
     @property
     def login(self) -> str | None:
         """Who is signed in here."""
-        answer = self.client.get("/account/")
-        return answer.context["user"].login if answer.status_code == 200 else None
+        response = self.client.get("/account/")
+        return response.context["user"].login if response.status_code == 200 else None
 
 
-def code_of(answer: Any) -> str:
+def code_of(response: Any) -> str:
     """The code that a refusal page shows."""
-    return str(answer.context["refusal"].code) if answer.context and "refusal" in answer.context else ""
+    return str(response.context["refusal"].code) if response.context and "refusal" in response.context else ""
 
 
-def refused(answer: Any, code: str, status: int) -> SignIn:
+def refused(response: Any, code: str, status: int) -> SignIn:
     """The log's entry of a refusal that is answered as it must be."""
-    assert (answer.status_code, code_of(answer)) == (status, code), answer.content
-    assert code.encode() in answer.content and answer["Cache-Control"] == "no-store"
+    assert (response.status_code, code_of(response)) == (status, code), response.content
+    assert code.encode() in response.content and response["Cache-Control"] == "no-store"
     entry = SignIn.objects.latest("sys_updated_at")  # it may be one of several that were equal
     assert entry.outcome == code
     return entry

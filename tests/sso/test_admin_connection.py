@@ -162,8 +162,8 @@ class TestSaving:
         setting = make()
         opened = self.opened(as_sonja, setting)
         OidcSetting.objects.filter(pk=setting.pk).update(**theirs)
-        answer = as_sonja.post(address(setting), {**opened, "scope": typed_here, "_save": "1"})
-        is_told = "Another user changed this" in answer.content.decode()
+        response = as_sonja.post(address(setting), {**opened, "scope": typed_here, "_save": "1"})
+        is_told = "Another user changed this" in response.content.decode()
         assert is_told is (typed_here != stored) and setting.refreshed().scope == stored
 
     def test_a_change_since_the_page_was_opened_is_kept(self, as_sonja: Client):
@@ -372,8 +372,8 @@ class TestWhoMay:  # A58
         as_carl = Client()
         as_carl.force_login(carl)
         for browser in (as_bob, as_carl):
-            answer = browser.post(address(setting), {**typed(setting), button: "1"}, follow=True)
-            assert answer.status_code == 403
+            response = browser.post(address(setting), {**typed(setting), button: "1"}, follow=True)
+            assert response.status_code == 403
         assert provider.requests == []
 
     @pytest.mark.parametrize(

@@ -57,9 +57,9 @@ def test_our_session_ends_before_the_provider_is_asked(browser: Browser, address
 
 def test_the_return_ends_at_the_sign_in_page(browser: Browser):
     state = fields(browser.client.post("/logout/"))["state"]
-    answer = browser.client.get("/sso/logout/", {"state": state})
+    response = browser.client.get("/sso/logout/", {"state": state})
 
-    assert (answer.status_code, answer["Location"]) == (302, SIGNED_OUT)
+    assert (response.status_code, response["Location"]) == (302, SIGNED_OUT)
     page = browser.client.get(SIGNED_OUT)
     assert b"You are signed out." in page.content and b"/sso/start/" in page.content
 
@@ -67,9 +67,9 @@ def test_the_return_ends_at_the_sign_in_page(browser: Browser):
 @pytest.mark.parametrize("state", ["another", "", "x" * 5000, "\x00"])
 def test_another_state_is_refused(browser: Browser, state: str):
     browser.client.post("/logout/")
-    answer = browser.client.get("/sso/logout/", {"state": state}, headers=PAGE)
+    response = browser.client.get("/sso/logout/", {"state": state}, headers=PAGE)
 
-    assert answer.status_code == 400 and b"logout_state" in answer.content
+    assert response.status_code == 400 and b"logout_state" in response.content
 
 
 def test_a_state_counts_once(browser: Browser):

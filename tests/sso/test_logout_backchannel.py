@@ -47,9 +47,9 @@ def test_a_subject_is_signed_out_everywhere(ours: HostileProvider, bob: User):
     first, second = browser_of(ours, "sid-1"), browser_of(ours)
     other = Client()
     other.post("/login/", {"login": "bob", "password": PASSWORD})
-    answer = tell(ours.logout_token())
+    response = tell(ours.logout_token())
 
-    assert answer.status_code == 200 and answer["Cache-Control"] == "no-store"
+    assert response.status_code == 200 and response["Cache-Control"] == "no-store"
     assert not is_in(first) and not is_in(second) and is_in(other)
     assert not ProviderSession.objects.exists()
 
@@ -122,10 +122,10 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 @pytest.mark.parametrize(("how", "changes", "code"), REFUSED, ids=[str(row) for row in REFUSED])
 def test_a_token_that_proves_nothing_keeps_the_session(ours: HostileProvider, how: Any, changes: Any, code: str):
     client = browser_of(ours)
-    answer = tell(ours.logout_token(how, **changes))
+    response = tell(ours.logout_token(how, **changes))
 
-    assert answer.status_code == 400 and answer["Cache-Control"] == "no-store"
-    assert answer.json() == {"error": "invalid_request", "error_description": code}
+    assert response.status_code == 400 and response["Cache-Control"] == "no-store"
+    assert response.json() == {"error": "invalid_request", "error_description": code}
     assert is_in(client)
 
 
@@ -151,9 +151,9 @@ def test_only_post_is_taken(ours: HostileProvider, method: str):
 
 
 def test_json_is_not_accepted(ours: HostileProvider):
-    answer = Client().post(ADDRESS, {"logout_token": ours.logout_token()}, content_type="application/json")
+    response = Client().post(ADDRESS, {"logout_token": ours.logout_token()}, content_type="application/json")
 
-    assert answer.status_code == 400
+    assert response.status_code == 400
 
 
 def test_the_providers_new_key_is_fetched(ours: HostileProvider):
@@ -168,9 +168,9 @@ def test_without_a_free_slot_the_provider_must_retry(ours: HostileProvider):
     client = browser_of(ours)
     ours.jwks = {"keys": [jwk("rsa-2")]}
     with request_slots.request_slot(), request_slots.request_slot():
-        answer = tell(ours.logout_token({"key": "rsa-2"}))
+        response = tell(ours.logout_token({"key": "rsa-2"}))
 
-    assert (answer.status_code, answer["Retry-After"]) == (503, "1") and is_in(client)
+    assert (response.status_code, response["Retry-After"]) == (503, "1") and is_in(client)
 
 
 def test_two_connections_to_one_provider(ours: HostileProvider):

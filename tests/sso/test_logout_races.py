@@ -111,9 +111,9 @@ class TestOneTokenCountsOnce:
         first = browser_of(ours)
         assert tell(token).status_code == 200 and not is_in(first)
         later = browser_of(ours)
-        answer = tell(token)
+        response = tell(token)
 
-        assert (answer.status_code, answer.json()["error_description"]) == (400, "token_replayed")
+        assert (response.status_code, response.json()["error_description"]) == (400, "token_replayed")
         assert is_in(later)
         assert tell(ours.logout_token()).status_code == 200 and not is_in(later)
 
@@ -125,8 +125,8 @@ class TestOneTokenCountsOnce:
         ours.jwks = {"keys": [jwk("rsa-2")]}
         ours.serve("certs", fails(500), times=1)
         token = ours.logout_token({"key": "rsa-2"})
-        answer = tell(token)
-        assert (answer.status_code, answer["Retry-After"]) == (503, "1") and is_in(client)
+        response = tell(token)
+        assert (response.status_code, response["Retry-After"]) == (503, "1") and is_in(client)
         CertificatePair.objects.update(asked_for_unknown_at=timezone.now() - timedelta(seconds=31))
         assert tell(token).status_code == 200 and not is_in(client)
 

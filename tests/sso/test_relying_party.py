@@ -37,9 +37,9 @@ def name(suffix: str) -> str:
 @pytest.mark.parametrize("response_type", FLOWS)
 def test_oidcc_client_test(browser: Browser, response_type: str):
     active(browser.provider, response_type=response_type)
-    answer = browser.sign_in(next="/account/")
+    response = browser.sign_in(next="/account/")
 
-    assert (answer.status_code, answer.headers.get("Location")) == (302, "/account/"), answer.content
+    assert (response.status_code, response.headers.get("Location")) == (302, "/account/"), response.content
     assert browser.login == "ann"
 
 
@@ -152,9 +152,9 @@ def test_oidcc_client_test_signing_key_rotation(browser: Browser):
     browser.provider.jwks = {"keys": [jwk("rsa-2")]}
     serve(browser.provider, signed(key="rsa-2"))
     other = Browser(browser.provider)
-    answer = other.sign_in()
+    response = other.sign_in()
 
-    assert answer.status_code == 302 and other.login == "ann"
+    assert response.status_code == 302 and other.login == "ann"
     assert [row.kid for row in IdpCertificate.objects.all()] == ["rsa-2"]
 
 
@@ -174,10 +174,10 @@ def test_oidcc_client_test_3rd_party_init_login(browser: Browser):
     target = "http://testserver/account/?tab=keys#keys"
     location = browser.start(iss=browser.provider.issuer, login_hint="ann@example.com", target_link_uri=target)
     values = dict(parse_qsl(urlsplit(location).query))
-    answer = browser.come(browser.back(location))
+    response = browser.come(browser.back(location))
 
     assert values["login_hint"] == "ann@example.com"
-    assert (answer.status_code, answer["Location"]) == (302, "/account/?tab=keys#keys")
+    assert (response.status_code, response["Location"]) == (302, "/account/?tab=keys#keys")
     assert browser.login == "ann"
 
 
@@ -192,16 +192,16 @@ def test_oidcc_client_test_rp_init_logout(browser: Browser):  # A64
 
 def test_oidcc_client_test_rp_init_logout_other_state(browser: Browser):
     sign_out(browser)
-    answer = browser.client.get("/sso/logout/", {"state": "another"})
+    response = browser.client.get("/sso/logout/", {"state": "another"})
 
-    assert (answer.status_code, code_of(answer)) == (400, "logout_state") and browser.login is None
+    assert (response.status_code, code_of(response)) == (400, "logout_state") and browser.login is None
 
 
 def test_oidcc_client_test_rp_init_logout_no_state(browser: Browser):
     sign_out(browser)
-    answer = browser.client.get("/sso/logout/")
+    response = browser.client.get("/sso/logout/")
 
-    assert answer["Location"] == "/login/?signed_out=1" and browser.login is None
+    assert response["Location"] == "/login/?signed_out=1" and browser.login is None
 
 
 def test_oidcc_client_test_rp_backchannel_rpinitlogout(browser: Browser):
@@ -211,9 +211,9 @@ def test_oidcc_client_test_rp_backchannel_rpinitlogout(browser: Browser):
     active(provider)
     other.sign_in()
     sign_out(browser, is_set_up=True)
-    answer = tell(provider.logout_token(sid="sid-1"))
+    response = tell(provider.logout_token(sid="sid-1"))
 
-    assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
+    assert (response.status_code, response["Cache-Control"]) == (200, "no-store")
     assert other.login is None
 
 
@@ -288,13 +288,13 @@ def test_oidcc_client_test_userinfo_invalid_sub(browser: Browser):  # A46
 def test_oidcc_client_test_discovery_issuer_mismatch(browser: Browser, calls_itself: str):
     browser.provider.discovery = {"issuer": calls_itself.format(browser.provider.issuer)}
     setting = active(browser.provider, **NOT_FOUND)
-    answer = browser.client.get("/sso/start/")
+    response = browser.client.get("/sso/start/")
     setting.refresh_from_db()
     if calls_itself == "{}/":  # "one trailing slash apart" is its own name
-        assert (answer.status_code, setting.issuer) == (302, browser.provider.issuer + "/")
+        assert (response.status_code, setting.issuer) == (302, browser.provider.issuer + "/")
         return
 
-    refused(answer, "provider_unresolved", 503)
+    refused(response, "provider_unresolved", 503)
     assert setting.issuer == "" and "issuer is" in setting.resolve_error
 
 
@@ -315,8 +315,8 @@ def test_the_suite_expects_that_the_session_is_kept(browser: Browser, suffix: st
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
     active(browser.provider)
     browser.sign_in()
-    answer = tell(browser.provider.logout_token(how, **claims))
+    response = tell(browser.provider.logout_token(how, **claims))
 
-    assert answer.status_code == 400 and browser.login == "ann", answer.content
+    assert response.status_code == 400 and browser.login == "ann", response.content
     assert tell(browser.provider.logout_token()).status_code == 200
     assert browser.login is None

@@ -75,9 +75,9 @@ def test_a_published_key_that_is_not_stored_verifies_nothing(browser: Browser, k
 def test_a_huge_token_is_refused_unread(browser: Browser, response_type: str, size: int, code: str):  # A13
     active(browser.provider, response_type=response_type)
     serve(browser.provider, lambda provider, right: "x" * size)
-    answer = browser.sign_in()
+    response = browser.sign_in()
 
-    assert (answer.status_code, code_of(answer)) == (Refusal[code.upper()].status, code) and browser.login is None
+    assert (response.status_code, code_of(response)) == (Refusal[code.upper()].status, code) and browser.login is None
 
 
 def test_an_empty_token_is_refused(browser: Browser):

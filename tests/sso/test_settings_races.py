@@ -58,9 +58,9 @@ def test_concurrent_activations_all_succeed(  # A37
     jobs = [
         partial(ways[(number + turn) % len(ways)], setting, active=True) for number, setting in enumerate(settings_made)
     ]
-    answers = at_once(jobs)
+    statuses = at_once(jobs)
 
-    assert set(answers) <= {0, 200, 302}
+    assert set(statuses) <= {0, 200, 302}
     assert OidcSetting.objects.filter(active=True).count() == 1
     assert welcome_page() == CALLBACK
 
@@ -76,9 +76,9 @@ def test_concurrent_activation_deactivation_and_deletion(settings_made: list[Oid
         lambda: OidcSetting.objects.filter(pk=third.pk).delete() and 0,
         partial(by_api, alice, second, name="renamed"),
     ]
-    answers = at_once(jobs)
+    statuses = at_once(jobs)
 
-    assert set(answers) <= {0, 200, 302, 404}
+    assert set(statuses) <= {0, 200, 302, 404}
     assert OidcSetting.objects.filter(active=True).count() == 1 and welcome_page() == CALLBACK
 
 
@@ -104,9 +104,9 @@ def test_two_records_of_one_pair_deleted_at_once_leave_no_certificate(
 ):  # A36
     pair = [make(name="first"), make(name="second")]
     IdpCertificate.objects.create(kid="k", url_idp=pair[0].url_idp, realm=pair[0].realm, json={"kty": "RSA"})
-    answers = at_once([pair[0].delete, lambda: api(alice).delete(f"oidc_setting/{pair[1].pk}").status_code])
+    statuses = at_once([pair[0].delete, lambda: api(alice).delete(f"oidc_setting/{pair[1].pk}").status_code])
 
-    assert 200 in answers
+    assert 200 in statuses
     assert not IdpCertificate.objects.exists()
 
 

@@ -97,9 +97,9 @@ def test_a_new_connection_checks_its_script_once(runs: list[Any], sonja: User, h
 def test_a_refused_script_runs_once_before_the_lock(runs: list[Any], sonja: User, script: Any):
     setting = make()
     before = OidcSetting.objects.values().get()
-    answer = api(sonja).patch(f"oidc_setting/{setting.pk}", {"script": script})
+    response = api(sonja).patch(f"oidc_setting/{setting.pk}", {"script": script})
 
-    assert failed(answer) == (422, "invalid_value", "script")
+    assert failed(response) == (422, "invalid_value", "script")
     assert OidcSetting.objects.values().get() == before
     assert runs == [(str(script), True)]
 
@@ -135,9 +135,9 @@ def changed_meanwhile(monkeypatch: Any, setting: OidcSetting, script: str) -> No
 def test_a_concurrently_stored_script_is_checked_under_the_lock(runs: list[Any], sonja: User, monkeypatch: Any):
     setting = make(script=GOOD)
     changed_meanwhile(monkeypatch, setting, BROKEN)
-    answer = api(sonja).patch(f"oidc_setting/{setting.pk}", {"active": True})
+    response = api(sonja).patch(f"oidc_setting/{setting.pk}", {"active": True})
 
-    assert answer.status_code == 422 and not OidcSetting.get_active()
+    assert response.status_code == 422 and not OidcSetting.get_active()
     assert [script for script, _ in runs][-2:] == [GOOD, BROKEN]
     mine = OidcSetting.objects.get()
     mine.active = True

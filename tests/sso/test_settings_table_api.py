@@ -44,11 +44,11 @@ def test_the_etag_of_a_new_record_survives_discovery(
     provider: HostileProvider, as_alice: Client, alice: User, django_capture_on_commit_callbacks: Any
 ):
     with django_capture_on_commit_callbacks(execute=True):
-        answer = api(alice).post("oidc_setting", {**RIGHT, "url_idp": provider.url_idp, "realm": "main"})
-    (record,) = data(answer)
+        response = api(alice).post("oidc_setting", {**RIGHT, "url_idp": provider.url_idp, "realm": "main"})
+    (record,) = data(response)
     assert OidcSetting.objects.get().issuer == provider.issuer
     changed = api(alice).patch(
-        f"oidc_setting/{record['sys_id']}", {"name": "New"}, headers={"If-Match": answer["ETag"]}
+        f"oidc_setting/{record['sys_id']}", {"name": "New"}, headers={"If-Match": response["ETag"]}
     )
     assert data(changed)[0]["name"] == "New"
 
@@ -106,8 +106,8 @@ def test_the_secret_is_neither_read_nor_searched_nor_sorted(sonja: User):  # A56
 
     setting = make(client_secret=encryption.encrypt("canary"))
     by = api(sonja)
-    for answer in (by.get("oidc_setting"), by.get(f"oidc_setting/{setting.pk}")):
-        assert b"canary" not in answer.content and setting.client_secret.encode() not in answer.content
+    for response in (by.get("oidc_setting"), by.get(f"oidc_setting/{setting.pk}")):
+        assert b"canary" not in response.content and setting.client_secret.encode() not in response.content
     for query in ("client_secretSTARTSWITHg", "client_secretISNOTEMPTY", "ORDERBYclient_secret"):
         assert by.get("oidc_setting", query=query).status_code == 400
 
@@ -169,13 +169,13 @@ def test_a_change_by_a_key_scoped_to_sso_admin_requires_approval(alice: User):  
     scope = [Role.objects.get(name="sso_admin").pk]
     for given, is_marked in (([], False), (scope, True)):
         key = access_keys.create_key(alice, "a script", expires_at=None, scope=given)
-        answer = Client().patch(
+        response = Client().patch(
             f"/rest/v1/table/oidc_setting/{setting.pk}",
             {"client_id": f"id-{is_marked}"},
             content_type="application/json",
             headers=bearer(key),
         )
-        assert answer.status_code == 200
+        assert response.status_code == 200
         assert setting.refreshed().needs_approval is is_marked
 
 

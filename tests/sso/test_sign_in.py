@@ -27,9 +27,9 @@ def test_a_user_with_an_account_signs_in(browser: Browser, authorization_type: s
         browser.provider.client_secret = ""
     setting = active(browser.provider, authorization_type=authorization_type)
     user = ann()
-    answer = browser.sign_in(next="/account/")
+    response = browser.sign_in(next="/account/")
 
-    assert (answer.status_code, answer["Location"]) == (302, "/account/"), answer.content
+    assert (response.status_code, response["Location"]) == (302, "/account/"), response.content
     assert browser.login == "ann"
     link = IdentityLink.objects.get()
     assert (link.user, link.issuer, link.sub) == (user, browser.provider.issuer, "sub-ann")
@@ -121,11 +121,11 @@ def test_the_session_gets_a_new_key(browser: Browser):  # A59
     location = browser.start()
     planted = Client()
     planted.cookies["servicebase_session"] = browser.client.cookies["servicebase_session"].value
-    answer = browser.come(browser.back(location))
+    response = browser.come(browser.back(location))
 
     assert browser.login == "ann"
     assert planted.get(ME).status_code == 401
-    cookie = answer.cookies["servicebase_session"]
+    cookie = response.cookies["servicebase_session"]
     assert cookie["httponly"] and cookie["samesite"] == "Lax"
 
 
@@ -250,19 +250,19 @@ def test_another_site_may_start_a_sign_in_by_post_without_cookies(browser: Brows
         "target_link_uri": "http://testserver/account/",
         "x": "1",
     }
-    answer = strict.post("/sso/start/", sent)
+    response = strict.post("/sso/start/", sent)
 
-    assert answer.status_code == 303 and not answer.cookies
-    assert "x=1" not in answer["Location"]
-    assert "login_hint=ann" in strict.get(answer["Location"])["Location"]
+    assert response.status_code == 303 and not response.cookies
+    assert "x=1" not in response["Location"]
+    assert "login_hint=ann" in strict.get(response["Location"])["Location"]
 
 
 @pytest.mark.parametrize("iss", ["https://evil.example", "", "ISSUER/", "issuer"])
 def test_another_site_must_name_our_issuer(browser: Browser, iss: str):
     active(browser.provider)
-    answer = browser.client.get("/sso/start/", {"iss": iss.replace("ISSUER", browser.provider.issuer)})
+    response = browser.client.get("/sso/start/", {"iss": iss.replace("ISSUER", browser.provider.issuer)})
 
-    refused(answer, "issuer_unknown", 400)
+    refused(response, "issuer_unknown", 400)
 
 
 @pytest.mark.parametrize(
@@ -321,9 +321,9 @@ def test_without_a_connection_the_page_is_the_form(browser: Browser):
 
 def test_a_password_sign_in_works_beside_the_provider(browser: Browser, bob: User):
     active(browser.provider)
-    answer = browser.client.post("/login/", {"login": "bob", "password": "wrong"})
+    response = browser.client.post("/login/", {"login": "bob", "password": "wrong"})
 
-    assert answer.status_code == 401
+    assert response.status_code == 401
     assert not browser.provider.requests and not SignIn.objects.exists()
 
 

@@ -102,8 +102,8 @@ def test_clocks_of_two_hosts_may_differ_a_little(browser: Browser, monkeypatch: 
     back = browser.back(browser.start())
     monkeypatch.setattr(sign_in_attempts, "time", later(-behind))
 
-    answer = browser.come(back)
-    assert (answer.status_code == 302) is is_good
+    response = browser.come(back)
+    assert (response.status_code == 302) is is_good
 
 
 def test_of_two_concurrent_responses_one_succeeds(transactional_db: None, provider: HostileProvider):  # A17
@@ -118,9 +118,9 @@ def test_of_two_concurrent_responses_one_succeeds(transactional_db: None, provid
             client = Client()
             client.cookies["servicebase_session"] = cookie
             try:
-                while (answer := Browser(provider, client).come(back)).status_code == 503:
+                while (response := Browser(provider, client).come(back)).status_code == 503:
                     pass  # no place: it is told to come again
-                return int(answer.status_code)
+                return int(response.status_code)
             finally:
                 connection.close()
 
@@ -134,10 +134,10 @@ TOKENS = [{"id_token": "x"}, {"access_token": "x"}, {"id_token": ""}, {"code": "
 @pytest.mark.parametrize("given", TOKENS)
 def test_a_token_in_the_query_is_refused(browser: Browser, given: dict[str, str]):
     right = query_of(browser.back(browser.start()))
-    answer = came(browser, {**right, **given})
+    response = came(browser, {**right, **given})
 
-    refused(answer, "token_in_query", 400)
-    assert b"canary" not in answer.content
+    refused(response, "token_in_query", 400)
+    assert b"canary" not in response.content
 
 
 MALFORMED: list[list[tuple[str, str]]] = [
@@ -177,10 +177,10 @@ ERRORS = [
 @pytest.mark.parametrize(("error", "code", "status"), ERRORS, ids=[error[:20] for error, _, _ in ERRORS])
 def test_an_error_of_the_provider_is_shown(browser: Browser, error: str, code: str, status: int):
     state = query_of(browser.back(browser.start()))["state"]
-    answer = came(browser, {"error": error, "error_description": "<b>canary</b>", "state": state})
+    response = came(browser, {"error": error, "error_description": "<b>canary</b>", "state": state})
 
-    entry = refused(answer, code, status)
-    assert b"canary" not in answer.content and b"<script>alert" not in answer.content
+    entry = refused(response, code, status)
+    assert b"canary" not in response.content and b"<script>alert" not in response.content
     assert "canary" not in entry.detail and "<" not in entry.detail
     refused(came(browser, {"error": error, "state": state}), "state_unknown", 400)
 
@@ -198,9 +198,9 @@ def test_the_response_may_name_its_issuer(browser: Browser):  # A19
 @pytest.mark.parametrize("iss", ["https://other.example", "", "ISSUER/", "issuer"])
 def test_a_response_of_another_issuer_is_refused(browser: Browser, iss: str):  # A19
     right = query_of(browser.back(browser.start()))
-    answer = came(browser, {**right, "iss": iss.replace("ISSUER", browser.provider.issuer)})
+    response = came(browser, {**right, "iss": iss.replace("ISSUER", browser.provider.issuer)})
 
-    refused(answer, "response_issuer", 401)
+    refused(response, "response_issuer", 401)
     assert not browser.provider.asked("token"), "the code was not shown to anybody"
 
 
@@ -292,8 +292,8 @@ def test_concurrent_starts_keep_all_attempts(transactional_db: None, provider: H
 def test_stray_responses_do_not_fill_the_log(browser: Browser):
     sign_in_events.STRAY_ENTRY_TIMES.clear()
     for number in range(35):
-        answer = Client(REMOTE_ADDR=f"192.0.2.{number}").get(CALLBACK, {"code": "c", "state": "s"})
-        assert answer.status_code == 400
+        response = Client(REMOTE_ADDR=f"192.0.2.{number}").get(CALLBACK, {"code": "c", "state": "s"})
+        assert response.status_code == 400
 
     assert SignIn.objects.count() == 30
     for _ in range(35):

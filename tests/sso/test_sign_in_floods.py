@@ -150,10 +150,10 @@ class TestSessionsOfNobody:
         browser = Browser(ours, Client(REMOTE_ADDR="192.0.2.1"))
         browser.start()
         for path, status in ((START, 302), (CALLBACK, 302), (START, 429), (CALLBACK, 429), (f"{START}?again", 429)):
-            answer = Client(REMOTE_ADDR="192.0.2.1").get(path, headers=PAGE)
-            assert answer.status_code == status, path
+            response = Client(REMOTE_ADDR="192.0.2.1").get(path, headers=PAGE)
+            assert response.status_code == status, path
 
-        assert answer["Retry-After"] and Session.objects.count() == 3
+        assert response["Retry-After"] and Session.objects.count() == 3
         assert browser.sign_in().status_code == 302, "who has a session goes on"
         assert Client(REMOTE_ADDR="192.0.2.2").get(START).status_code == 302, "so do others"
         assert Client(REMOTE_ADDR="192.0.2.1").get("/login/?local=1").status_code == 200
@@ -168,8 +168,8 @@ class TestInventedCodes:
         browser = Browser(provider, Client(REMOTE_ADDR=address))
         for _ in range(times):
             state = re.findall(r"[?&]state=([^&]+)", browser.start())[0]
-            answer = browser.client.get(CALLBACK, {"state": state, "code": "invented"}, headers=PAGE)
-        return answer
+            response = browser.client.get(CALLBACK, {"state": state, "code": "invented"}, headers=PAGE)
+        return response
 
     def test_invented_codes_leave_a_slot_for_others(self, ours: HostileProvider):
         with request_slots.request_slot():

@@ -33,9 +33,9 @@ def fields(address: str) -> dict[str, str]:
 
 
 def test_a_user_signs_in_by_the_fragment(browser: Browser):
-    answer = browser.sign_in(next="/account/")
+    response = browser.sign_in(next="/account/")
 
-    assert (answer.status_code, answer["Location"]) == (302, "/account/"), answer.content
+    assert (response.status_code, response["Location"]) == (302, "/account/"), response.content
     assert browser.login == "ann"
     assert not browser.provider.asked("token"), "no code is exchanged"
     assert not browser.provider.asked("userinfo"), "the access token is dropped"
@@ -111,9 +111,9 @@ def test_the_form_of_the_fragment_page_is_accepted(browser: Browser):
     back = theirs.back(theirs.start())
     page = strict.get(CALLBACK, headers=PAGE).content.decode()
     token = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page)[0]
-    answer = strict.post(CALLBACK, {**fields(back), "csrfmiddlewaretoken": token}, headers=PAGE)
+    response = strict.post(CALLBACK, {**fields(back), "csrfmiddlewaretoken": token}, headers=PAGE)
 
-    assert answer.status_code == 302 and theirs.login == "ann"
+    assert response.status_code == 302 and theirs.login == "ann"
 
 
 def test_a_state_of_a_fragment_counts_once(browser: Browser):  # A16
@@ -135,16 +135,16 @@ def test_a_response_for_another_browser_is_refused(browser: Browser):  # A16
 def test_a_token_of_another_attempt_is_refused(browser: Browser):  # A15
     first = fields(browser.back(browser.start()))
     second = fields(browser.back(browser.start()))
-    answer = browser.client.post(CALLBACK, {**second, "id_token": first["id_token"]}, headers=PAGE)
+    response = browser.client.post(CALLBACK, {**second, "id_token": first["id_token"]}, headers=PAGE)
 
-    refused(answer, "token_nonce", 401)
+    refused(response, "token_nonce", 401)
 
 
 def test_a_code_does_not_answer_a_fragment_attempt(browser: Browser):
     state = fields(browser.back(browser.start()))["state"]
-    answer = browser.client.get(CALLBACK, {"code": "c", "state": state}, headers=PAGE)
+    response = browser.client.get(CALLBACK, {"code": "c", "state": state}, headers=PAGE)
 
-    refused(answer, "response_malformed", 400)
+    refused(response, "response_malformed", 400)
     assert not browser.provider.asked("token")
 
 
@@ -160,9 +160,9 @@ def test_a_fragment_does_not_answer_a_code_attempt(provider: HostileProvider):
 
 def test_an_error_in_the_fragment_is_shown(browser: Browser):
     state = fields(browser.back(browser.start()))["state"]
-    answer = browser.client.post(CALLBACK, {"state": state, "error": "access_denied"}, headers=PAGE)
+    response = browser.client.post(CALLBACK, {"state": state, "error": "access_denied"}, headers=PAGE)
 
-    refused(answer, "provider_denied", 401)
+    refused(response, "provider_denied", 401)
 
 
 @pytest.mark.parametrize(
@@ -172,9 +172,9 @@ def test_an_error_in_the_fragment_is_shown(browser: Browser):
 )  # fmt: skip
 def test_a_malformed_response_is_refused(browser: Browser, changed: dict[str, Any]):  # A13
     right = fields(browser.back(browser.start()))
-    answer = browser.client.post(CALLBACK, {**right, **changed}, headers=PAGE)
+    response = browser.client.post(CALLBACK, {**right, **changed}, headers=PAGE)
 
-    assert answer.status_code in (400, 401)
+    assert response.status_code in (400, 401)
     assert browser.login is None
 
 

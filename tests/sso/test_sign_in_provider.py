@@ -140,10 +140,10 @@ REJECTIONS: list[tuple[Behaviour, str, int]] = [
 )
 def test_an_answer_without_valid_tokens_is_refused(browser: Browser, behaviour: Behaviour, code: str, status: int):
     browser.provider.serve("token", behaviour)
-    answer = browser.sign_in()
+    response = browser.sign_in()
 
-    entry = refused(answer, code, status)  # A61
-    assert b"canary" not in answer.content and "canary" not in entry.detail
+    entry = refused(response, code, status)  # A61
+    assert b"canary" not in response.content and "canary" not in entry.detail
     assert browser.login is None
 
 

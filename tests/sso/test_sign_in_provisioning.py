@@ -107,11 +107,11 @@ def test_the_script_determines_the_profile(browser: Browser):  # A42
 def test_a_script_that_fails_refuses_and_leaves_nothing_behind(browser: Browser, script: str):  # A41
     setting = active(browser.provider, enable_user_creation=True)
     OidcSetting.objects.filter(pk=setting.pk).update(script=script)
-    answer = browser.sign_in()
+    response = browser.sign_in()
 
-    entry = refused(answer, "script_error", 401)
+    entry = refused(response, "script_error", 401)
     assert entry.detail and not User.objects.exists() and not IdentityLink.objects.exists()
-    assert entry.detail.encode() not in answer.content, "the reason is for the administrator"
+    assert entry.detail.encode() not in response.content, "the reason is for the administrator"
 
 
 def test_concurrent_first_sign_ins_create_one_account(transactional_db: None, provider: HostileProvider):  # A50
@@ -121,9 +121,9 @@ def test_concurrent_first_sign_ins_create_one_account(transactional_db: None, pr
 
     def come(pair: tuple[Browser, str]) -> int:
         try:
-            while (answer := pair[0].come(pair[1])).status_code == 503:
+            while (response := pair[0].come(pair[1])).status_code == 503:
                 pass
-            return int(answer.status_code)
+            return int(response.status_code)
         finally:
             connection.close()
 

@@ -67,8 +67,8 @@ def test_a_sign_in_and_each_kind_of_refusal_leave_no_secret(
         back = dict(parse_qsl(urlsplit(provider.authorize(location)).query))
         values = dict(parse_qsl(urlsplit(location).query))
         secrets.update((values["nonce"], remaining["verifier"], back["code"], back["state"], f"access-{back['code']}"))
-        answer = browser.client.get(CALLBACK, {**back, **changed}, headers=PAGE)
-        pages.append(answer.content)
+        response = browser.client.get(CALLBACK, {**back, **changed}, headers=PAGE)
+        pages.append(response.content)
 
     go()
     go(code="wrong-code-canary")

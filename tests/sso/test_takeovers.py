@@ -52,10 +52,10 @@ def test_a_sign_in_in_progress_ends_with_its_connection(http_allowed: None):  # 
         browser = Browser(evil)
         back = browser.back(browser.start())
         go = evil.hold("userinfo")
-        answers = []
+        responses = []
 
         def come() -> None:
-            answers.append(browser.come(back))
+            responses.append(browser.come(back))
             connections.close_all()
 
         coming = Thread(target=come)
@@ -66,7 +66,7 @@ def test_a_sign_in_in_progress_ends_with_its_connection(http_allowed: None):  # 
         go.set()
         coming.join()
 
-    assert (answers[0].status_code, code_of(answers[0])) == (503, "not_available")
+    assert (responses[0].status_code, code_of(responses[0])) == (503, "not_available")
     assert browser.login is None and IdentityLink.objects.count() == 0
 
 
@@ -81,7 +81,7 @@ class TestWithoutApproval:
     def test_nobody_gets_into_an_account_with_a_protected_role(self, role: str):  # A57
         make_user("carl", role)
         change(self.sonja, script=SCRIPT.format(login="carl"))
-        assert (answer := self.browser.sign_in()).status_code == 403 and code_of(answer) == "not_approved"
+        assert (response := self.browser.sign_in()).status_code == 403 and code_of(response) == "not_approved"
         assert IdentityLink.objects.count() == 0
 
     def test_a_link_created_before_approval_stays_restricted(self, bob: User):
@@ -150,8 +150,8 @@ def test_deletions_during_a_sign_in_end_it_cleanly(http_allowed: None, monkeypat
             return user
 
         monkeypatch.setattr(OidcBackend, "get_or_create_user", get_or_create_user)
-        answer = Browser(idp, Client(raise_request_exception=False)).sign_in()
-    assert (answer.status_code, code_of(answer)) == (503, "not_available")
+        response = Browser(idp, Client(raise_request_exception=False)).sign_in()
+    assert (response.status_code, code_of(response)) == (503, "not_available")
 
 
 @pytest.mark.django_db
@@ -163,8 +163,8 @@ def test_without_a_process_for_the_script_the_sign_in_is_refused(provider: Hosti
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(subprocess, "Popen", none_left)
-    answer = Browser(provider, Client(raise_request_exception=False)).sign_in()
-    assert (answer.status_code, code_of(answer)) == (503, "too_busy"), "the script is not at fault"
+    response = Browser(provider, Client(raise_request_exception=False)).sign_in()
+    assert (response.status_code, code_of(response)) == (503, "too_busy"), "the script is not at fault"
 
 
 @pytest.mark.django_db
@@ -174,8 +174,8 @@ def test_back_channel_logout_with_known_keys_needs_no_slot(provider: HostileProv
     browser = Browser(provider)
     browser.sign_in()
     with provider_is_busy():
-        answer = Client().post("/sso/backchannel-logout/", {"logout_token": provider.logout_token()})
-    assert answer.status_code == 200 and browser.login is None
+        response = Client().post("/sso/backchannel-logout/", {"logout_token": provider.logout_token()})
+    assert response.status_code == 200 and browser.login is None
 
 
 def provider_is_busy() -> Any:

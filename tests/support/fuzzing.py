@@ -44,9 +44,9 @@ def count_answers(operation: Any, examples: int, send: Callable[[Any], Any], fou
     )
     def one(case: Any) -> None:
         with transaction.atomic():  # each meets the same records
-            answer = send(case)
+            response = send(case)
             transaction.set_rollback(True)
-        assert answer.status_code < 500, (case.as_curl_command(), answer.content)
-        found[answer.status_code] = found.get(answer.status_code, 0) + 1
+        assert response.status_code < 500, (case.as_curl_command(), response.content)
+        found[response.status_code] = found.get(response.status_code, 0) + 1
 
     one()

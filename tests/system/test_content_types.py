@@ -32,8 +32,8 @@ def answered(method: str, path: str, **environ: Any) -> tuple[int, bytes]:
         application = importlib.import_module("config.wsgi").application
     messages: list[str] = []
     created = RequestFactory().generic(method, path).environ  # which would fail on such a header itself
-    answer = application({**created, **environ}, lambda status, headers: messages.append(status))
-    return int(messages[0].split()[0]), b"".join(answer)
+    response = application({**created, **environ}, lambda status, headers: messages.append(status))
+    return int(messages[0].split()[0]), b"".join(response)
 
 
 @pytest.mark.parametrize("header", ["", "application/json; charset=UTF-8", 'text/plain; charset="utf-8"', *HOSTILE])

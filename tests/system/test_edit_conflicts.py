@@ -21,8 +21,8 @@ from tests.collections_app import library
 pytestmark = pytest.mark.django_db
 
 
-def said(answer: Any) -> str:
-    return answer.content.decode() if answer.status_code == 200 else ""
+def said(response: Any) -> str:
+    return response.content.decode() if response.status_code == 200 else ""
 
 
 def form_of(page: str, record: Record) -> dict[str, str]:

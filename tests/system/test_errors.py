@@ -24,10 +24,10 @@ def client() -> Client:
 )
 @pytest.mark.parametrize("address", ["/api/test/raise/", "/test/page/"])
 def test_all_errors_have_the_same_shape(client: Client, address: str, name: str, status: int, code: str):
-    answer = client.get(address + name)
+    response = client.get(address + name)
 
-    assert answer.status_code == status
-    body = answer.json()
+    assert response.status_code == status
+    body = response.json()
     assert (body["status"], body["error_type"]) == ("ERROR", "SERVER")
     assert body["errors"][0]["code"] == code
     assert body["errors"][0]["message"]
@@ -53,11 +53,11 @@ def test_lost_database_gives_retry_after(client: Client):
 
 
 def test_browser_gets_an_error_page(client: Client):
-    answer = client.get("/test/page/conflict", headers=HTML)
+    response = client.get("/test/page/conflict", headers=HTML)
 
-    assert answer.status_code == 409
-    assert "Another one has this name." in answer.content.decode()
-    assert answer["Content-Type"].startswith("text/html")
+    assert response.status_code == 409
+    assert "Another one has this name." in response.content.decode()
+    assert response["Content-Type"].startswith("text/html")
 
 
 def test_unknown_address_is_a_404_of_the_same_shape(client: Client):
@@ -66,16 +66,16 @@ def test_unknown_address_is_a_404_of_the_same_shape(client: Client):
 
 
 def test_wrong_method_lists_the_allowed_ones(client: Client):
-    answer = client.get("/rest/v1/auth/login")
+    response = client.get("/rest/v1/auth/login")
 
-    assert answer.status_code == 405
-    assert "POST" in answer["Allow"]
-    assert answer.json()["errors"][0]["code"] == "method_not_allowed"
+    assert response.status_code == 405
+    assert "POST" in response["Allow"]
+    assert response.json()["errors"][0]["code"] == "method_not_allowed"
 
 
 def test_there_is_no_browsable_interface(client: Client, alice):  # X22
     client.force_login(alice)
-    answer = client.get("/api/me", headers=HTML)
+    response = client.get("/api/me", headers=HTML)
 
-    assert answer["Content-Type"] == "application/json"
+    assert response["Content-Type"] == "application/json"
     assert client.get("/api/me?format=api").json()["login"] == "alice"

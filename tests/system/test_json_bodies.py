@@ -38,10 +38,10 @@ BAD = {
 
 @pytest.mark.parametrize("body", BAD.values(), ids=BAD.keys())
 def test_invalid_body_is_400_with_a_reason(client: Client, body: bytes):
-    answer = client.post("/api/test/echo", body, content_type="application/json")
+    response = client.post("/api/test/echo", body, content_type="application/json")
 
-    assert answer.status_code == 400
-    assert answer.json()["errors"][0]["code"] == "invalid_json"
+    assert response.status_code == 400
+    assert response.json()["errors"][0]["code"] == "invalid_json"
 
 
 @pytest.mark.parametrize(
@@ -49,23 +49,25 @@ def test_invalid_body_is_400_with_a_reason(client: Client, body: bytes):
     ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-16", "multipart/form-data", ""],
 )
 def test_other_content_type_is_415(client: Client, kind: str):
-    answer = client.post("/api/test/echo", b'{"a": 1}', content_type=kind)
+    response = client.post("/api/test/echo", b'{"a": 1}', content_type=kind)
 
-    assert answer.status_code == 415
-    assert answer.json()["errors"][0]["code"] == "unsupported_media_type"
+    assert response.status_code == 415
+    assert response.json()["errors"][0]["code"] == "unsupported_media_type"
 
 
 def test_compressed_body_is_refused(client: Client):
-    answer = client.post("/api/test/echo", b"{}", content_type="application/json", headers={"Content-Encoding": "gzip"})
+    response = client.post(
+        "/api/test/echo", b"{}", content_type="application/json", headers={"Content-Encoding": "gzip"}
+    )
 
-    assert answer.status_code == 415
+    assert response.status_code == 415
 
 
 def test_valid_body_is_parsed_unchanged(client: Client):
     sent: dict[str, object] = {"text": "grüße 🙂 \u202e", "list": [1, 2.5, None, True], "deep": [[[[]]]]}
-    answer = client.post("/api/test/echo", json.dumps(sent), content_type="application/json; charset=UTF-8")
+    response = client.post("/api/test/echo", json.dumps(sent), content_type="application/json; charset=UTF-8")
 
-    assert answer.json() == {"got": sent}
+    assert response.json() == {"got": sent}
 
 
 PLAIN = some.text(alphabet=some.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)

@@ -85,9 +85,9 @@ def test_secrets_are_redacted_by_name_and_by_pattern(values, written: Written): 
 
 
 def test_request_is_logged_without_its_query_and_with_its_id(client: Client, capsys, db):
-    answer = client.get("/login/?next=/canary", headers={"X-Request-ID": "abc-123"})
+    response = client.get("/login/?next=/canary", headers={"X-Request-ID": "abc-123"})
 
-    assert answer["X-Request-ID"] == "abc-123"
+    assert response["X-Request-ID"] == "abc-123"
     (line,) = capsys.readouterr().err.splitlines()
     assert "abc-123" in line
     assert "canary" not in line

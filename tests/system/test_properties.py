@@ -111,10 +111,10 @@ def test_put_records_history(alice):
 
 def test_admin_page_validates_values(as_alice: Client):
     row = Property.objects.get(name="svc.welcome_page.url")
-    answer = as_alice.post(f"/admin/system/property/{row.pk}/change/", {"value": "https://evil.example.com"})
+    response = as_alice.post(f"/admin/system/property/{row.pk}/change/", {"value": "https://evil.example.com"})
 
-    assert answer.status_code == 200
-    assert "a URL of this service" in answer.content.decode()
+    assert response.status_code == 200
+    assert "a URL of this service" in response.content.decode()
     assert Property.objects.get(pk=row.pk).value == ""
 
 

@@ -66,14 +66,14 @@ def test_result_of_the_program_is_returned(run: Any):
 
 def test_compromised_program_can_only_compute(run: Any, monkeypatch: pytest.MonkeyPatch):  # C22
     monkeypatch.setenv("SECRET_KEY", "canary")
-    answers = json.loads(run(TAKEN_OVER).output)
+    results = json.loads(run(TAKEN_OVER).output)
 
     for attempt in ("read a file", "write a file", "connect", "start a program", "fork", "allocate"):
         if attempt == "fork" and sys.platform != "linux":
             continue  # elsewhere the number of processes is counted for the whole user
-        assert answers[attempt] not in ("done", "ConnectionRefusedError"), attempt
-    assert (answers["environment"], answers["folder"]) == ({}, "/")
-    assert answers["user"] != 0
+        assert results[attempt] not in ("done", "ConnectionRefusedError"), attempt
+    assert (results["environment"], results["folder"]) == ({}, "/")
+    assert results["user"] != 0
 
 
 def test_child_inherits_no_secret_and_has_its_own_process_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # C22

@@ -20,8 +20,8 @@ def column_form(table: Table, name: str, **values: Any) -> dict[str, Any]:
     return rows("choices") | usual | values
 
 
-def said(answer: Any) -> str:
+def said(response: Any) -> str:
     """What the page after it says, be it a form with errors or a message."""
-    text = answer.content.decode()
-    assert answer.status_code == 200, answer.status_code
+    text = response.content.decode()
+    assert response.status_code == 200, response.status_code
     return " ".join(re.sub(r"<[^>]+>", " ", text).split())

@@ -69,8 +69,8 @@ def test_new_record_link_keeps_the_table(as_alice: Client, device: Table, kind: 
 
 
 def test_rule_for_any_table_links_to_all_rules(as_alice: Client):
-    answer = as_alice.post(page("rule"), {"operation": "read", "roles": [Role.objects.get(name="itil").pk]})
-    assert answer.headers["Location"] == "/admin/tableapi/rule/"
+    response = as_alice.post(page("rule"), {"operation": "read", "roles": [Role.objects.get(name="itil").pk]})
+    assert response.headers["Location"] == "/admin/tableapi/rule/"
 
 
 def test_table_page_links_to_its_columns(as_alice: Client, device: Table):
@@ -95,9 +95,9 @@ def test_table_page_links_to_its_columns(as_alice: Client, device: Table):
     ],
 )
 def test_invalid_table_is_reported(as_alice: Client, sent: dict[str, str], sentence: str):
-    answer = as_alice.post(page("table"), {"label": "Device", "parent": "", "number_prefix": ""} | sent)
+    response = as_alice.post(page("table"), {"label": "Device", "parent": "", "number_prefix": ""} | sent)
 
-    assert sentence in said(answer).replace("&#x27;", "'")
+    assert sentence in said(response).replace("&#x27;", "'")
     assert types_of("device") == {}
 
 
@@ -124,8 +124,8 @@ def test_column_can_be_created_with_choices(as_alice: Client, device: Table):
     choices = rows(
         "choices", {"value": "r", "label": "Red", "position": 1}, {"value": "b", "label": "Blue", "position": 2}
     )
-    answer = as_alice.post(page("column"), column_form(device, "colour", type="choice", is_indexed="on") | choices)
-    assert answer.status_code == 302, said(answer)
+    response = as_alice.post(page("column"), column_form(device, "colour", type="choice", is_indexed="on") | choices)
+    assert response.status_code == 302, said(response)
 
     column = Column.objects.get(name="colour")
     assert types_of("device")["colour"] == "text" and f"I{column.pk}" in indexes_of("device")
@@ -134,16 +134,16 @@ def test_column_can_be_created_with_choices(as_alice: Client, device: Table):
 
 
 def test_new_column_links_to_the_other_columns(as_alice: Client, device: Table):
-    answer = as_alice.post(page("column"), column_form(device, "model"))
+    response = as_alice.post(page("column"), column_form(device, "model"))
 
-    assert answer.headers["Location"] == f"/admin/tableapi/column/?table__sys_id__exact={device.pk}"
+    assert response.headers["Location"] == f"/admin/tableapi/column/?table__sys_id__exact={device.pk}"
 
 
 def test_second_display_column_replaces_the_first_with_a_message(as_alice: Client, device: Table):
     make_column(device, "title", is_display=True)
-    answer = as_alice.post(page("column"), column_form(device, "serial", is_display="on", max_length=""))
+    response = as_alice.post(page("column"), column_form(device, "serial", is_display="on", max_length=""))
 
-    output = said(as_alice.get(answer["Location"]))
+    output = said(as_alice.get(response["Location"]))
     assert "The display value of device is now serial instead of title." in output
     again = as_alice.post(
         page("column", Column.objects.get(name="serial")), column_form(device, "serial", is_display="on", max_length="")
@@ -154,18 +154,18 @@ def test_second_display_column_replaces_the_first_with_a_message(as_alice: Clien
 def test_default_outside_the_choices_gets_a_warning(as_alice: Client, device: Table):
     choices = rows("choices", {"value": "r", "label": "Red", "position": 1})
     sent = column_form(device, "colour", type="choice", default_value="x") | choices
-    answer = as_alice.post(page("column"), sent)
-    assert "The default value x is not a choice, so new records will have" in said(as_alice.get(answer["Location"]))
+    response = as_alice.post(page("column"), sent)
+    assert "The default value x is not a choice, so new records will have" in said(as_alice.get(response["Location"]))
 
 
 def test_choice_column_without_choices_gets_a_warning(as_alice: Client, device: Table):
-    answer = as_alice.post(page("column"), column_form(device, "colour", type="choice"))
+    response = as_alice.post(page("column"), column_form(device, "colour", type="choice"))
     doubt = "device.colour has no choices yet"
-    assert doubt in said(as_alice.get(answer["Location"]))
+    assert doubt in said(as_alice.get(response["Location"]))
 
     choices = rows("choices", {"value": "r", "label": "Red", "position": 1})
-    answer = as_alice.post(page("column"), column_form(device, "shade", type="choice") | choices)
-    assert "has no choices" not in said(as_alice.get(answer["Location"]))
+    response = as_alice.post(page("column"), column_form(device, "shade", type="choice") | choices)
+    assert "has no choices" not in said(as_alice.get(response["Location"]))
 
 
 def test_column_history_includes_choices(as_alice: Client, device: Table):
@@ -181,8 +181,8 @@ def test_column_history_includes_choices(as_alice: Client, device: Table):
         {"value": "green", "label": "Green", **result},
         stored=2,
     )
-    answer = as_alice.post(page("column", column), column_form(device, "colour", type="choice") | sent)
-    assert answer.status_code == 302, said(answer)
+    response = as_alice.post(page("column", column), column_form(device, "colour", type="choice") | sent)
+    assert response.status_code == 302, said(response)
 
     assert column.history.count() == 1, "the column itself did not change"
     message = said(as_alice.get(page("column", column, "history")))
@@ -194,8 +194,8 @@ def test_used_number_prefix_gets_a_warning(as_alice: Client, device: Table):
     doubt = "desk has the same number prefix, DEV"
     sent = {"name": "desk", "label": "Desk", "parent": "", "number_prefix": "DEV"}
     assert "too" not in said(as_alice.post(page("table"), sent, follow=True))
-    answer = as_alice.post(page("table", device), {"label": "Device", "number_prefix": "DEV"}, follow=True)
-    assert doubt in said(answer)
+    response = as_alice.post(page("table", device), {"label": "Device", "number_prefix": "DEV"}, follow=True)
+    assert doubt in said(response)
 
 
 def test_duplicate_column_is_refused(as_alice: Client, device: Table):
@@ -215,8 +215,8 @@ def test_default_choice_cannot_be_deleted(as_alice: Client, device: Table):
     row = {"sys_id": red.pk, "column": column.pk, "value": "r", "label": "Red", "position": 0, "DELETE": "on"}
     gone = rows("choices", row, stored=1)
     sent = column_form(device, "colour", type="choice", default_value="r") | gone
-    answer = as_alice.post(page("column", column), sent, follow=True)
-    assert "Nothing was changed. r is the default value of device.colour" in said(answer)
+    response = as_alice.post(page("column", column), sent, follow=True)
+    assert "Nothing was changed. r is the default value of device.colour" in said(response)
     assert column.choices.count() == 1
 
 
@@ -242,9 +242,9 @@ def test_default_choice_cannot_be_deleted(as_alice: Client, device: Table):
     ],
 )
 def test_invalid_column_is_reported(as_alice: Client, device: Table, values: dict[str, Any], sentence: str):
-    answer = as_alice.post(page("column"), column_form(device, "it") | values)
+    response = as_alice.post(page("column"), column_form(device, "it") | values)
 
-    assert sentence in said(answer)
+    assert sentence in said(response)
     assert not {"it", "xmin"} & types_of("device").keys() and not Column.objects.filter(table=device).exists()
 
 
@@ -253,8 +253,8 @@ def test_database_error_on_saving_is_reported(as_alice: Client, device: Table, m
     insert("device", serial="a")
     insert("device", serial="a")
     sent = column_form(device, "serial", is_unique="on", max_length="")
-    answer = as_alice.post(page("column", column), sent, follow=True)
-    assert "Nothing was changed. Some records share a value" in said(answer)
+    response = as_alice.post(page("column", column), sent, follow=True)
+    assert "Nothing was changed. Some records share a value" in said(response)
 
     def busy(*_: Any) -> None:
         raise Unavailable("The table is in use, so nothing was changed. Try again shortly.")
@@ -297,8 +297,8 @@ def test_view_can_be_created_with_paths(as_alice: Client):
 def test_invalid_path_is_reported_beside_its_field(as_alice: Client):
     task = Table.objects.get(name="task")
     wrong = rows("columns", {"path": "number", "position": 1}, {"path": "caller.shoe", "position": 2})
-    answer = as_alice.post(page("view"), {"table": task.pk, "name": "small"} | wrong)
-    assert "caller.shoe is not a valid path from task." in said(answer) and not View.objects.exists()
+    response = as_alice.post(page("view"), {"table": task.pk, "name": "small"} | wrong)
+    assert "caller.shoe is not a valid path from task." in said(response) and not View.objects.exists()
 
     view = View(table=task, name="small")
     saving.save_view(view)
@@ -348,9 +348,9 @@ def test_view_with_too_many_joins_is_refused(as_alice: Client):
     ]
     columns = [{"path": path, "position": number} for number, path in enumerate(paths)]
     task = Table.objects.get(name="task")
-    answer = as_alice.post(page("view"), {"table": task.pk, "name": "far"} | rows("columns", *columns))
-    assert "The paths follow more than 12 references" in said(answer)
+    response = as_alice.post(page("view"), {"table": task.pk, "name": "far"} | rows("columns", *columns))
+    assert "The paths follow more than 12 references" in said(response)
     assert not View.objects.filter(name="far").exists()
 
-    answer = as_alice.post(page("view"), {"table": task.pk, "name": "far"} | rows("columns", *columns[:-1]))
-    assert answer.status_code == 302 and View.objects.get(name="far").columns.count() == len(paths) - 1
+    response = as_alice.post(page("view"), {"table": task.pk, "name": "far"} | rows("columns", *columns[:-1]))
+    assert response.status_code == 302 and View.objects.get(name="far").columns.count() == len(paths) - 1

@@ -118,21 +118,21 @@ def test_operators_fit_the_type(example: TypeExample, caller: Api) -> None:
     ids = created(caller, example.values)
     expected = {"=": [ids[0]], "!=": [ids[1]], "<": [], "LIKE": [ids[0]]}
     for operator in COMPARISONS:
-        answer = caller.get("thing", query=f"it{operator}{example.written}^ORDERBYsys_id", fields="sys_id")
+        response = caller.get("thing", query=f"it{operator}{example.written}^ORDERBYsys_id", fields="sys_id")
         if operator in example.operators:
-            assert [row["sys_id"] for row in data(answer)] == expected[operator], operator
+            assert [row["sys_id"] for row in data(response)] == expected[operator], operator
         else:
-            assert answer.status_code == 400, operator
+            assert response.status_code == 400, operator
 
 
 @of_types(sorted(EXAMPLES))
 def test_sorting_follows_the_values_or_is_unsupported(example: TypeExample, caller: Api) -> None:
     first, second = created(caller, example.values)
-    answer = caller.get("thing", query="ORDERBYDESCit", fields="sys_id")
+    response = caller.get("thing", query="ORDERBYDESCit", fields="sys_id")
     if "=" in example.operators and not isinstance(example.values[0], list):
-        assert [row["sys_id"] for row in data(answer)] == [second, first]
+        assert [row["sys_id"] for row in data(response)] == [second, first]
     else:
-        assert answer.status_code == 400
+        assert response.status_code == 400
 
 
 @of_types(VALUES)
@@ -162,8 +162,8 @@ def test_unique_and_indexed_are_supported_or_refused(example: TypeExample, calle
 
 @of_types(sorted(EXAMPLES.keys() - set(WITH_TARGET)))
 def test_openapi_document_describes_the_values(example: TypeExample, client: Client, caller: Api) -> None:
-    answer = client.get("/api/schema", headers=caller.headers)
-    properties = json.loads(answer.content)["components"]["schemas"]["table.thing"]["properties"]
+    response = client.get("/api/schema", headers=caller.headers)
+    properties = json.loads(response.content)["components"]["schemas"]["table.thing"]["properties"]
     if "it" in properties:
         assert example.schema.items() <= properties["it"].items()
 

@@ -25,7 +25,7 @@ def make() -> None:
 
 def call(login: str, method: str, path: str, body: Any = None, **query: str) -> Any:
     pair = b64encode(f"{login}:{PASSWORD}".encode()).decode()
-    answer = Client().generic(
+    response = Client().generic(
         method,
         f"/rest/v1/table/{path}",
         json.dumps(body) if body is not None else "",
@@ -33,7 +33,7 @@ def call(login: str, method: str, path: str, body: Any = None, **query: str) -> 
         query_params=query,
         headers={"Authorization": f"Basic {pair}"},
     )
-    return answer
+    return response
 
 
 def listed(login: str, **query: str) -> list[dict[str, Any]]:

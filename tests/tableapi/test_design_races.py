@@ -208,7 +208,7 @@ def test_random_designs_at_once(device: Table, designer: Api, seed: int):
     designs = Designs(seed, designer, device, record("device", name="lamp"))
     for _ in range(3):
         running = [beside(job) for job in designs.jobs(6)]
-        answers = [answer for job in running if (answer := result(job)) is not None]
-        assert {answer.status_code for answer in answers} <= {200, 201, *REFUSALS}
+        responses = [response for job in running if (response := result(job)) is not None]
+        assert {response.status_code for response in responses} <= {200, 201, *REFUSALS}
         check_database()
         assert data(designer.get("device"))

@@ -63,8 +63,8 @@ def counted(monkeypatch: Any, module: Any, name: str) -> list[Any]:
     return calls
 
 
-def follow(who: User, answer: Any) -> Any:
-    split = urlsplit(next_of(answer))
+def follow(who: User, response: Any) -> Any:
+    split = urlsplit(next_of(response))
     return api(who).get(f"{split.path}?{split.query}")
 
 
@@ -77,30 +77,30 @@ class TestListsByDisplayValue:
         return record("note", name="a")
 
     def test_equal_names_are_looked_up_once(self, box: str, bob: User, ran: list[Any]):
-        answer = api(bob).post("box", {"notes": ["a"] * 20_000}, input_display_value=1, exclude_reference_link=1)
-        assert column(answer, "notes") == [[box]]
+        response = api(bob).post("box", {"notes": ["a"] * 20_000}, input_display_value=1, exclude_reference_link=1)
+        assert column(response, "notes") == [[box]]
         assert len(ran) < 10
 
     def test_many_names_are_looked_up_in_one_query(self, box: str, bob: User, ran: list[Any]):
         ids = [box, *(record("note", name=f"n{number}") for number in range(50))]
         names = ["a", *(f"n{number}" for number in range(50))]
-        answer = api(bob).post("box", {"notes": names}, input_display_value=1, exclude_reference_link=1)
-        assert column(answer, "notes") == [ids]
+        response = api(bob).post("box", {"notes": names}, input_display_value=1, exclude_reference_link=1)
+        assert column(response, "notes") == [ids]
         assert len(ran) < 10
         for one_wrong in ([*names, "nobody"], [*names, "A"]):
-            answer = api(bob).post("box", {"notes": one_wrong}, input_display_value=1)
-            assert failed(answer) == (422, "invalid_value", "notes")
+            response = api(bob).post("box", {"notes": one_wrong}, input_display_value=1)
+            assert failed(response) == (422, "invalid_value", "notes")
         record("note", name="n7")
         assert failed(api(bob).post("box", {"notes": names}, input_display_value=1))[0] == 422, "two are called so"
 
     def test_more_than_a_thousand_are_refused_at_once(self, box: str, bob: User, ran: list[Any]):
         ask("INSERT INTO records.note (name) SELECT 'x' || number FROM generate_series(0, 1000) number")
         names = [f"x{number}" for number in range(1_001)]
-        answer = api(bob).post("box", {"notes": names}, input_display_value=1)
-        assert failed(answer) == (422, "invalid_value", "notes")
+        response = api(bob).post("box", {"notes": names}, input_display_value=1)
+        assert failed(response) == (422, "invalid_value", "notes")
         assert len(ran) < 10
-        answer = api(bob).post("box", {"notes": names[1:]}, input_display_value=1, exclude_reference_link=1)
-        assert len(column(answer, "notes")[0]) == 1_000
+        response = api(bob).post("box", {"notes": names[1:]}, input_display_value=1, exclude_reference_link=1)
+        assert len(column(response, "notes")[0]) == 1_000
 
 
 class TestARuleThatAsksForAUserWhereNoneFits:
@@ -120,8 +120,8 @@ class TestARuleThatAsksForAUserWhereNoneFits:
         Rule.objects.filter(pk=remaining.pk).update(condition=self.CONDITION)
         State.increment_version()
         assert api(bob).get(f"note/{lamp}").status_code == 404
-        answer = api(bob).get("note")
-        assert answer.status_code == 404 or data(answer) == []
+        response = api(bob).get("note")
+        assert response.status_code == 404 or data(response) == []
 
 
 class TestWhatIsKept:
@@ -132,7 +132,7 @@ class TestWhatIsKept:
         responses = [
             api(bob).get("note", query="ORDERBYname", limit=1, page=page, fields="name") for page in range(2, 7)
         ]
-        assert [column(answer, "name") for answer in responses] == [["1"], ["2"], ["3"], ["4"], ["5"]]
+        assert [column(response, "name") for response in responses] == [["1"], ["2"], ["3"], ["4"], ["5"]]
         assert len(created) == 1
 
     @pytest.mark.parametrize(
@@ -246,15 +246,15 @@ def test_pages_after_a_very_long_value_use_offsets(note: Any, bob: User):
     field("note", "body", "text")
     for number in range(4):
         record("note", body=f"{number}" + "".join(chr(0x4E00 + (number * 977 + at) % 20_000) for at in range(6_000)))
-    seen_values, answer = [], api(bob).get("note", query="ORDERBYbody", limit=1, fields="body")
+    seen_values, response = [], api(bob).get("note", query="ORDERBYbody", limit=1, fields="body")
     while True:
-        seen_values += column(answer, "body")
-        if "Link" not in answer:
+        seen_values += column(response, "body")
+        if "Link" not in response:
             break
-        assert len(answer["Link"]) < 4_096
-        assert f"sysparm_page={len(seen_values) + 1}" in answer["Link"] and "sysparm_cursor" not in answer["Link"]
-        answer = follow(bob, answer)
-        assert answer.status_code == 200
+        assert len(response["Link"]) < 4_096
+        assert f"sysparm_page={len(seen_values) + 1}" in response["Link"] and "sysparm_cursor" not in response["Link"]
+        response = follow(bob, response)
+        assert response.status_code == 200
     assert [body[0] for body in seen_values] == ["0", "1", "2", "3"]
 
 
@@ -268,12 +268,12 @@ def test_list_continues_after_long_values(note: Any, bob: User, order: str):
         body = f"{number}" + (long if number in (1, 2, 3, 6, 8) else "")
         results.append(body)
         record("note", body=body, short="same")
-    answer = api(bob).get("note", query=order, limit=1, fields="body")
-    actual = column(answer, "body")
-    while "Link" in answer:
-        assert len(answer["Link"]) < 4_096
-        answer = follow(bob, answer)
-        actual += column(answer, "body")
+    response = api(bob).get("note", query=order, limit=1, fields="body")
+    actual = column(response, "body")
+    while "Link" in response:
+        assert len(response["Link"]) < 4_096
+        response = follow(bob, response)
+        actual += column(response, "body")
     assert actual == (results[::-1] if "DESC" in order else results)
 
 
@@ -283,9 +283,9 @@ def test_deferred_record_keeps_the_returned_name(bob: User):
     open_table("plan")
     created = [data(api(bob).post("plan", {}))[0] for _ in range(2)]
     tasks.create_deferred()
-    for rule in created:
-        (read,) = data(api(bob).get(f"plan/{rule['sys_id']}"))
-        assert (read["number"], read["display_name"]) == (rule["number"], rule["display_name"])
+    for stored_rule in created:
+        (read,) = data(api(bob).get(f"plan/{stored_rule['sys_id']}"))
+        assert (read["number"], read["display_name"]) == (stored_rule["number"], stored_rule["display_name"])
     assert created[0]["display_name"] and created[0]["number"] != created[1]["number"]
 
 
@@ -293,10 +293,10 @@ class TestHeaders:
     def test_long_path_with_idempotency_key_is_answered_normally(self, note: Any, bob: User):
         path = "".join(f"{number:x}" for number in range(2_000))
         for headers in ({}, {"Idempotency-Key": "k"}):
-            for answer in (
+            for response in (
                 api(bob).post(path, {}, headers=headers), api(bob).patch(f"note/{path}", {}, headers=headers)
             ):  # fmt: skip
-                assert answer.status_code == 404
+                assert response.status_code == 404
 
     def test_another_if_match_under_the_same_key_is_another_request(self, note: Any, bob: User):
         lamp = record("note", name="a")
@@ -313,16 +313,16 @@ class TestHeaders:
 
     def test_empty_key_is_refused(self, note: Any, bob: User):
         for key in ("", "x" * 10_000):
-            answer = api(bob).post("note", {"name": "a"}, headers={"Idempotency-Key": key})
-            assert failed(answer)[:2] == (400, "invalid_parameter")
+            response = api(bob).post("note", {"name": "a"}, headers={"Idempotency-Key": key})
+            assert failed(response)[:2] == (400, "invalid_parameter")
         assert ask("SELECT count(*) FROM records.note") == [(0,)]
 
     @pytest.mark.parametrize("tag", ["0-x", '"0-x', '0-x"', "W/0-x", '"0-x" "1-x"', ",", " "])
     def test_malformed_if_match_is_refused(self, note: Any, bob: User, tag: str):
         lamp = record("note", name="a")
         for send in (api(bob).patch, api(bob).put):
-            answer = send(f"note/{lamp}", {"name": "b"}, headers={"If-Match": tag})
-            assert failed(answer) == (400, "invalid_parameter", "If-Match")
+            response = send(f"note/{lamp}", {"name": "b"}, headers={"If-Match": tag})
+            assert failed(response) == (400, "invalid_parameter", "If-Match")
         assert failed(api(bob).delete(f"note/{lamp}", headers={"If-Match": tag}))[0] == 400
         assert ask("SELECT name FROM records.note") == [("a",)]
 
@@ -361,8 +361,8 @@ class TestAmounts:
 
     def test_too_many_digits_are_refused_in_json(self, device: str, bob: User):
         for value in ("99999999999999.99", '{"a": [99999999999999.99]}'):
-            answer = api(bob).patch(f"note/{device}", self.BODY % ("tree", value))
-            assert failed(answer) == (422, "invalid_value", "tree")
+            response = api(bob).patch(f"note/{device}", self.BODY % ("tree", value))
+            assert failed(response) == (422, "invalid_value", "tree")
         (after,) = data(api(bob).patch(f"note/{device}", json.dumps({"tree": {"a": [0.1, 5]}})))
         assert after["tree"] == {"a": [0.1, 5]}
 

@@ -28,9 +28,9 @@ METHODS = {"get", "put", "post", "patch", "delete"}
 def described(login: str = "", client: Client | None = None) -> dict[str, Any]:
     pair = b64encode(f"{login}:{PASSWORD}".encode()).decode()
     headers = {"Authorization": f"Basic {pair}"} if login else {}
-    answer = (client or Client()).get("/api/schema", headers=headers)
-    assert answer.status_code == 200
-    document: dict[str, Any] = json.loads(answer.content)
+    response = (client or Client()).get("/api/schema", headers=headers)
+    assert response.status_code == 200
+    document: dict[str, Any] = json.loads(response.content)
     return document
 
 
@@ -143,8 +143,8 @@ def test_described_errors_match_the_code():
     described_ones = described()["components"]["responses"]
 
     assert described_ones.pop("AnyError")
-    for name, answer in described_ones.items():
-        example = answer["content"]["application/json"]["example"]
+    for name, response in described_ones.items():
+        example = response["content"]["application/json"]["example"]
         assert example["errors"][0]["code"] == getattr(errors, name).code
 
 
@@ -230,14 +230,14 @@ def test_column_schema_describes_its_values(bob: User, vault: Table):
 
 def test_equal_schemas_are_shared(alice: User, vault: Table):
     """Programs load it whole, and so do the two pages."""
-    answer = Client().get(
+    response = Client().get(
         "/api/schema", headers={"Authorization": f"Basic {b64encode(f'alice:{PASSWORD}'.encode()).decode()}"}
     )
-    assert b"\n" not in answer.content and b'": ' not in answer.content
+    assert b"\n" not in response.content and b'": ' not in response.content
 
-    schema = answer.json()
+    schema = response.json()
     times = schema["components"]["schemas"]["Time"]["pattern"]
-    assert answer.content.count(json.dumps(times).encode()) == 2, "what is read, and what is sent"
+    assert response.content.count(json.dumps(times).encode()) == 2, "what is read, and what is sent"
     replacing = schema["paths"]["/rest/v1/table/company/{sys_id}"]["put"]["requestBody"]["content"]["application/json"]
     assert replacing["schema"] == {"$ref": "#/components/schemas/table.company.replace"}
     parts = schema["components"]["schemas"]["table.company.replace"]

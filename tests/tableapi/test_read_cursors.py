@@ -85,8 +85,8 @@ class TestCursors:
 
     def test_page_size_and_output_options_can_change(self, notes: list[str], bob: User):
         cursor = parse_qs(urlsplit(next_of(api(bob).get("note", limit=10))).query)["sysparm_cursor"][0]
-        answer = api(bob).get("note", limit=3, cursor=cursor, display_value=1, exclude_reference_link=1)
-        assert column(answer, "sys_id") == notes[10:13]
+        response = api(bob).get("note", limit=3, cursor=cursor, display_value=1, exclude_reference_link=1)
+        assert column(response, "sys_id") == notes[10:13]
 
     def test_cursor_is_valid_only_for_its_list_and_caller(self, notes: list[str], bob: User, alice: User):
         table("other")
@@ -119,8 +119,8 @@ class TestCursors:
             f"{cursor[:-4]}AAAA",
         ):
             refused.append(api(bob).get("note", **query, cursor=given))
-        assert {failed(answer) for answer in refused} == {(400, "invalid_parameter", "sysparm_cursor")}
-        assert len({answer.content for answer in refused}) == 1
+        assert {failed(response) for response in refused} == {(400, "invalid_parameter", "sysparm_cursor")}
+        assert len({response.content for response in refused}) == 1
 
     def test_cursor_reveals_nothing(self, notes: list[str], bob: User):
         cursor = parse_qs(urlsplit(next_of(api(bob).get("note", query="ORDERBYname", limit=5))).query)[

@@ -41,13 +41,13 @@ def one(caller: User, lamp: str, **asked: Any) -> Any:
 
 class TestFields:
     def test_fields_are_returned_in_the_requested_order(self, lamp: str, bob: User):
-        answer = one(bob, lamp, fields="name,sys_id, sys_version ,name")
-        assert list(data(answer)[0].items()) == [("name", "Lamp"), ("sys_id", lamp), ("sys_version", 0)]
-        assert "X-Ignored-Fields" not in answer
+        response = one(bob, lamp, fields="name,sys_id, sys_version ,name")
+        assert list(data(response)[0].items()) == [("name", "Lamp"), ("sys_id", lamp), ("sys_version", 0)]
+        assert "X-Ignored-Fields" not in response
 
     def test_dot_walked_field_is_named_by_its_path(self, lamp: str, bob: User):
-        answer = one(bob, lamp, fields="maker.country.name,maker.name")
-        assert data(answer) == [{"maker.country.name": "Finland", "maker.name": "Lux"}]
+        response = one(bob, lamp, fields="maker.country.name,maker.name")
+        assert data(response) == [{"maker.country.name": "Finland", "maker.name": "Lux"}]
 
     def test_path_can_end_at_a_reference(self, lamp: str, bob: User):
         (record,) = data(one(bob, lamp, fields="maker.country", exclude_reference_link=1, display_value=1))
@@ -58,21 +58,23 @@ class TestFields:
 
     def test_empty_reference_gives_null_paths(self, lamp: str, bob: User):
         other = record("device", name="Stone")
-        answer = api(bob).get(f"device/{other}", fields="maker,maker.name,maker.country,maker.country.name")
-        assert data(answer) == [{"maker": None, "maker.name": None, "maker.country": None, "maker.country.name": None}]
+        response = api(bob).get(f"device/{other}", fields="maker,maker.name,maker.country,maker.country.name")
+        assert data(response) == [
+            {"maker": None, "maker.name": None, "maker.country": None, "maker.country.name": None}
+        ]
 
     def test_dangling_reference_shows_its_id_and_null_paths(self, lamp: str, bob: User):
         # The columns of the server keep an id when the user goes.
         from tests.tableapi.designs import ask
 
         ask("UPDATE records.device SET sys_created_by = '179999999900000001'")
-        answer = api(bob).get(
+        response = api(bob).get(
             f"device/{lamp}",
             fields="sys_created_by,sys_created_by.login",
             display_value="all",
             exclude_reference_link=1,
         )
-        assert data(answer) == [
+        assert data(response) == [
             {
                 "sys_created_by": {"value": "179999999900000001", "display_value": None},
                 "sys_created_by.login": {"value": None, "display_value": None},
@@ -80,28 +82,28 @@ class TestFields:
         ]
 
     def test_unknown_and_unreadable_fields_are_omitted(self, lamp: str, bob: User):  # B07
-        answer = one(bob, lamp, fields="name,price,nothing,maker.nothing,name.x,nothing.name")
-        assert data(answer) == [{"name": "Lamp"}]
-        assert answer["X-Ignored-Fields"] == "price,nothing,maker.nothing,name.x,nothing.name"
+        response = one(bob, lamp, fields="name,price,nothing,maker.nothing,name.x,nothing.name")
+        assert data(response) == [{"name": "Lamp"}]
+        assert response["X-Ignored-Fields"] == "price,nothing,maker.nothing,name.x,nothing.name"
         assert "price" not in data(one(bob, lamp))[0]
 
     def test_readable_column_is_returned(self, lamp: str, alice: User):
-        answer = one(alice, lamp, fields="name,price")
-        assert data(answer) == [{"name": "Lamp", "price": 5}] and "X-Ignored-Fields" not in answer
+        response = one(alice, lamp, fields="name,price")
+        assert data(response) == [{"name": "Lamp", "price": 5}] and "X-Ignored-Fields" not in response
 
     @pytest.mark.parametrize(
         "fields", ["price", "nothing", "price,nothing", "maker.nothing", "A", "1", "sys_id.x", "é"]
     )
     def test_only_unknown_fields_are_refused(self, lamp: str, bob: User, fields: str):  # B08
-        answer = one(bob, lamp, fields=fields)
-        assert failed(answer) == (400, "no_fields", "sysparm_fields")
-        assert answer.content == one(bob, lamp, fields="surely_not").content
+        response = one(bob, lamp, fields=fields)
+        assert failed(response) == (400, "no_fields", "sysparm_fields")
+        assert response.content == one(bob, lamp, fields="surely_not").content
 
     def test_header_lists_only_valid_names(self, lamp: str, bob: User):
-        answer = one(bob, lamp, fields='name,a"b,A,é,good_1.x,x\r\nSet-Cookie: a=b,<b>,' + "y" * 256)
-        assert data(answer) == [{"name": "Lamp"}]
-        assert answer["X-Ignored-Fields"] == "good_1.x"
-        assert "Set-Cookie" not in answer
+        response = one(bob, lamp, fields='name,a"b,A,é,good_1.x,x\r\nSet-Cookie: a=b,<b>,' + "y" * 256)
+        assert data(response) == [{"name": "Lamp"}]
+        assert response["X-Ignored-Fields"] == "good_1.x"
+        assert "Set-Cookie" not in response
 
     def test_header_lists_at_most_twenty_names(self, lamp: str, bob: User):
         names = [f"x{number}" for number in range(30)]
@@ -110,9 +112,9 @@ class TestFields:
     def test_path_with_more_than_five_hops_is_unknown(self, lamp: str, bob: User):  # B42
         field("device", "next", to="device")
         deep = "next." * 5 + "name"
-        answer = one(bob, lamp, fields=f"name,{deep},next.{deep}")
-        assert data(answer) == [{"name": "Lamp", deep: None}]
-        assert answer["X-Ignored-Fields"] == f"next.{deep}"
+        response = one(bob, lamp, fields=f"name,{deep},next.{deep}")
+        assert data(response) == [{"name": "Lamp", deep: None}]
+        assert response["X-Ignored-Fields"] == f"next.{deep}"
 
     def test_at_most_twelve_references_are_joined(self, lamp: str, bob: User):  # B42
         for number in range(13):
@@ -151,8 +153,8 @@ class TestViews:
 
     def test_fields_narrow_the_view(self, lamp: str, bob: User):
         view("device", "short", "name", "maker.name", "sys_id")
-        answer = one(bob, lamp, view="short", fields="maker.name,sys_version,name")
-        assert list(data(answer)[0].items()) == [("maker.name", "Lux"), ("name", "Lamp")]
+        response = one(bob, lamp, view="short", fields="maker.name,sys_version,name")
+        assert list(data(response)[0].items()) == [("maker.name", "Lux"), ("name", "Lamp")]
 
     def test_fields_outside_the_view_are_refused(self, lamp: str, bob: User):
         view("device", "short", "name")
@@ -160,8 +162,8 @@ class TestViews:
 
     def test_unreadable_columns_of_a_view_are_omitted(self, lamp: str, alice: User, bob: User):  # B09
         view("device", "prices", "name", "price")
-        answer = one(bob, lamp, view="prices")
-        assert data(answer) == [{"name": "Lamp"}] and "X-Ignored-Fields" not in answer
+        response = one(bob, lamp, view="prices")
+        assert data(response) == [{"name": "Lamp"}] and "X-Ignored-Fields" not in response
         assert data(one(alice, lamp, view="prices")) == [{"name": "Lamp", "price": 5}]
 
     def test_path_of_a_dropped_column_is_omitted(self, lamp: str, bob: User):
@@ -169,8 +171,8 @@ class TestViews:
         view("device", "short", "name", "gone")
         gone.delete()
         catalogue_loader.reload_if_changed()
-        answer = one(bob, lamp, view="short")
-        assert data(answer) == [{"name": "Lamp"}] and "X-Ignored-Fields" not in answer
+        response = one(bob, lamp, view="short")
+        assert data(response) == [{"name": "Lamp"}] and "X-Ignored-Fields" not in response
 
     @pytest.mark.parametrize(
         "path",
@@ -179,12 +181,12 @@ class TestViews:
     def test_invalid_path_is_refused_on_saving(self, lamp: str, alice: User, path: str):
         field("device", "pin", "password")
         created = view("device", "short", "name")
-        answer = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": path, "position": 2})
+        response = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": path, "position": 2})
         if path == "maker":
-            assert answer.status_code == 201, "the reference itself is a field"
+            assert response.status_code == 201, "the reference itself is a field"
             return
-        assert failed(answer)[0] == 422 and failed(answer)[2] == "path"
-        assert path == "" or f"{path} is not a valid path from device." in answer.json()["errors"][0]["message"]
+        assert failed(response)[0] == 422 and failed(response)[2] == "path"
+        assert path == "" or f"{path} is not a valid path from device." in response.json()["errors"][0]["message"]
 
     def test_view_with_too_many_joins_is_refused_on_saving(self, lamp: str, alice: User):
         created = view("device", "wide", "name")
@@ -192,8 +194,8 @@ class TestViews:
             field("device", f"maker{number}", to="maker")
             path = {"view": created.pk, "path": f"maker{number}.name", "position": number}
             assert api(alice).post("sys_ui_view_column", path).status_code == 201
-        answer = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": "maker.name", "position": 20})
-        assert failed(answer)[0] == 422 and "more than 12 references" in answer.json()["errors"][0]["message"]
+        response = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": "maker.name", "position": 20})
+        assert failed(response)[0] == 422 and "more than 12 references" in response.json()["errors"][0]["message"]
         assert len(data(one(alice, lamp, view="wide"))[0]) == 13
 
     def test_invalid_stored_path_can_be_moved_but_not_changed(self, lamp: str, alice: User):

@@ -14,9 +14,9 @@ pytestmark = pytest.mark.django_db
 
 class TestPages:
     def test_default_page_size_is_twenty(self, notes: list[str], bob: User):
-        answer = api(bob).get("note")
-        assert column(answer, "sys_id") == notes[:20]
-        assert "X-Total-Count" not in answer
+        response = api(bob).get("note")
+        assert column(response, "sys_id") == notes[:20]
+        assert "X-Total-Count" not in response
 
     def test_offset_and_limit(self, notes: list[str], bob: User):
         for limit, page, expected in (
@@ -26,15 +26,15 @@ class TestPages:
             (7, 5, []),
             (25, 1, notes),
         ):
-            answer = api(bob).get("note", limit=limit, page=page)
-            assert column(answer, "sys_id") == expected
-            assert ("Link" in answer) is (limit * page < 25)
+            response = api(bob).get("note", limit=limit, page=page)
+            assert column(response, "sys_id") == expected
+            assert ("Link" in response) is (limit * page < 25)
 
     @pytest.mark.parametrize("name", ["limit", "page"])
     def test_invalid_numbers_are_refused(self, notes: list[str], bob: User, name: str):  # B39 B40
         for given in ("0", "-1", "1e3", "", " ", "1.5", "x", "+1", "1_0", "٣", "0x1", "9" * 400, "1000000000000"):
-            answer = api(bob).get("note", **{name: given})
-            assert failed(answer) == (400, "invalid_parameter", f"sysparm_{name}"), given
+            response = api(bob).get("note", **{name: given})
+            assert failed(response) == (400, "invalid_parameter", f"sysparm_{name}"), given
 
     def test_maximum_limit_and_offset(self, notes: list[str], bob: User):  # B39 B40
         assert len(data(api(bob).get("note", limit=10_000))) == 25
@@ -45,18 +45,20 @@ class TestPages:
         assert "cursor" in deep.json()["errors"][0]["message"]
         assert data(api(bob).get("note", limit=1, page=1_000_000)) == []
         for far in (1_000_001, 10**20):
-            answer = api(bob).get("note", limit=1, page=far)
-            assert failed(answer) == (400, "invalid_parameter", "sysparm_page") and b"1 to 1,000,000" in answer.content
+            response = api(bob).get("note", limit=1, page=far)
+            assert (
+                failed(response) == (400, "invalid_parameter", "sysparm_page") and b"1 to 1,000,000" in response.content
+            )
 
     def test_next_link_keeps_the_parameters(self, notes: list[str], bob: User):
-        answer = api(bob).get(
+        response = api(bob).get(
             "note?lang=de&sysparm_page=2", limit=5, query="name!=x^ORDERBYDESCname", fields="name,sys_id"
         )
-        query = parse_qs(urlsplit(next_of(answer)).query)
+        query = parse_qs(urlsplit(next_of(response)).query)
         assert query.pop("sysparm_cursor")
         assert query == {"lang": ["de"], "sysparm_limit": ["5"], "sysparm_query": ["name!=x^ORDERBYDESCname"],
                          "sysparm_fields": ["name,sys_id"]}  # fmt: skip
-        follow = api(bob).get(next_of(answer).removeprefix("http://testserver"))
+        follow = api(bob).get(next_of(response).removeprefix("http://testserver"))
         assert column(follow, "name") == [f"n{number:02}" for number in range(14, 9, -1)]
 
     def test_next_link_uses_the_base_url(self, notes: list[str], bob: User, settings: Any):
@@ -107,8 +109,8 @@ class TestParameters:
         ["limit", "page", "query", "fields", "view", "cursor", "count", "display_value", "exclude_reference_link"],
     )
     def test_duplicate_parameter_is_refused(self, notes: list[str], bob: User, name: str):
-        answer = api(bob).get(f"note?sysparm_{name}=1&sysparm_{name}=1")
-        assert failed(answer) == (400, "invalid_parameter", f"sysparm_{name}")
+        response = api(bob).get(f"note?sysparm_{name}=1&sysparm_{name}=1")
+        assert failed(response) == (400, "invalid_parameter", f"sysparm_{name}")
 
     @pytest.mark.parametrize("name", ["display_value", "exclude_reference_link"])
     def test_boolean_parameters(self, notes: list[str], bob: User, name: str):
@@ -130,8 +132,8 @@ class TestParameters:
 
     def test_invalid_characters_are_refused(self, notes: list[str], bob: User):  # B35
         for name in ("query", "fields", "view", "cursor"):
-            answer = api(bob).get(f"note?sysparm_{name}=name%00")
-            assert failed(answer) == (400, "invalid_parameter", f"sysparm_{name}")
+            response = api(bob).get(f"note?sysparm_{name}=name%00")
+            assert failed(response) == (400, "invalid_parameter", f"sysparm_{name}")
         assert api(bob).get("note?sysparm_query=name%3D%FF%FE").status_code == 200, "not UTF-8: read as �"
 
     def test_replica_read_works_without_a_replica(self, notes: list[str], bob: User):

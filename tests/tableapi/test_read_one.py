@@ -21,16 +21,16 @@ def lamp(db: Any) -> str:
     return record("device", name="Lamp", price=5)
 
 
-def same_bytes(answers: list[Any]) -> bytes:
-    (result,) = {(answer.status_code, answer.content, answer.get("WWW-Authenticate")) for answer in answers}
+def same_bytes(responses: list[Any]) -> bytes:
+    (result,) = {(response.status_code, response.content, response.get("WWW-Authenticate")) for response in responses}
     return result[1]
 
 
 def test_record_is_returned_with_every_column(lamp: str, bob: User):
-    answer = api(bob).get(f"device/{lamp}")
+    response = api(bob).get(f"device/{lamp}")
 
-    assert answer["Content-Type"] == "application/json"
-    (record,) = data(answer)
+    assert response["Content-Type"] == "application/json"
+    (record,) = data(response)
     assert list(record) == ["sys_id", "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by",
                            "sys_version", "sys_db_table_id", "name", "price"]  # fmt: skip
     assert (record["sys_id"], record["name"], record["price"], record["sys_version"]) == (lamp, "Lamp", 5, 0)
@@ -43,11 +43,11 @@ def test_basic_and_key_credentials_are_equivalent(lamp: str, bob: User, by: str)
 
 def test_anonymous_request_is_401(lamp: str, bob: User):
     wrong = Api({"Authorization": "Basic Ym9iOndyb25n"})
-    answers = [caller.get(path) for caller in (api(None), wrong)
+    responses = [caller.get(path) for caller in (api(None), wrong)
                for path in (f"device/{lamp}", "device", "nothing", "device/1", "device?sysparm_limit=x")]  # fmt: skip
 
-    assert {failed(answer) for answer in answers} == {(401, "unauthenticated", None)}
-    same_bytes(answers)
+    assert {failed(response) for response in responses} == {(401, "unauthenticated", None)}
+    same_bytes(responses)
 
 
 def test_session_is_not_accepted(lamp: str, as_alice: Client):  # B57
@@ -62,10 +62,10 @@ def test_session_is_not_accepted(lamp: str, as_alice: Client):  # B57
      "0x1", "null", "a" * 5000, "%F0%9F%92%A1"],
 )  # fmt: skip
 def test_invalid_record_ids_get_the_same_404(lamp: str, bob: User, bad: str):  # B36
-    answers = [api(bob).get(f"device/{path}") for path in (bad, "179999999900000001")]
+    responses = [api(bob).get(f"device/{path}") for path in (bad, "179999999900000001")]
 
-    assert failed(answers[0]) == (404, "record_not_found", None)
-    same_bytes(answers)
+    assert failed(responses[0]) == (404, "record_not_found", None)
+    same_bytes(responses)
 
 
 def test_unreadable_record_is_like_a_missing_one(lamp: str, bob: User):  # B21
@@ -185,23 +185,23 @@ class TestETag:
         assert api(bob).patch(f"device/{lamp}", {"name": "b"}, headers={"If-Match": "*"}).status_code == 200
 
     def test_missing_record_has_no_etag(self, lamp: str, bob: User):
-        answer = api(bob).get("device/1", headers={"If-None-Match": "*"})
-        assert failed(answer)[0] == 404 and "ETag" not in answer
+        response = api(bob).get("device/1", headers={"If-None-Match": "*"})
+        assert failed(response)[0] == 404 and "ETag" not in response
 
 
 class TestMethods:
     @pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "CONNECT", "FROBNICATE"])
     def test_other_methods_are_refused_without_revealing_the_table(self, lamp: str, alice: User, method: str):  # B66
         for path in ("device", f"device/{lamp}"):
-            answer = api(alice).send(method, path)
-            assert failed(answer)[:2] == (405, "method_not_allowed")
-            assert b"name" not in answer.content and b"price" not in answer.content
-            assert "GET" in answer["Allow"]
+            response = api(alice).send(method, path)
+            assert failed(response)[:2] == (405, "method_not_allowed")
+            assert b"name" not in response.content and b"price" not in response.content
+            assert "GET" in response["Allow"]
 
     @pytest.mark.parametrize("way", ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"])
     def test_method_override_is_ignored(self, lamp: str, alice: User, way: str):  # B66
-        answer = api(alice).get(f"device/{lamp}?_method=DELETE", headers={way: "DELETE"})
-        assert data(answer)[0]["name"] == "Lamp"
+        response = api(alice).get(f"device/{lamp}?_method=DELETE", headers={way: "DELETE"})
+        assert data(response)[0]["name"] == "Lamp"
         assert data(api(alice).get(f"device/{lamp}"))
 
     def test_browser_gets_json(self, lamp: str, alice: User):
@@ -212,9 +212,9 @@ class TestMethods:
             "device?format=xml",
             f"device/{lamp}?format=api",
         ):
-            answer = api(alice).get(path, headers={"Accept": "text/html,application/xhtml+xml"})
-            assert answer["Content-Type"] == "application/json"
-            assert answer.status_code == (404 if path == "nothing" else 200)
+            response = api(alice).get(path, headers={"Accept": "text/html,application/xhtml+xml"})
+            assert response["Content-Type"] == "application/json"
+            assert response.status_code == (404 if path == "nothing" else 200)
 
     def test_responses_are_not_cached(self, lamp: str, bob: User):
         for path in (f"device/{lamp}", "device", "nothing"):

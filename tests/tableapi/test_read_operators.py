@@ -387,11 +387,11 @@ def test_caller_functions(alice: User, bob: User):
         ("helpers_listCONTAINS_DYNAMICmy_groups", "a"), ("helpers_listDOESNOTCONTAIN_DYNAMICmy_groups", "bc"),
         ("role_listCONTAINS_DYNAMICmy_roles", "c"), ("helpersDYNAMICme", ""), ("helpers.nameDYNAMICme", None),
     ):  # fmt: skip
-        answer = api(bob).get("thing", query=query, fields="name")
+        response = api(bob).get("thing", query=query, fields="name")
         if names is None:
-            assert failed(answer)[:2] == (400, "invalid_query")
+            assert failed(response)[:2] == (400, "invalid_query")
         else:
-            assert "".join(sorted(column(answer, "name"))) == names, query
+            assert "".join(sorted(column(response, "name"))) == names, query
     assert column(api(bob, scope=["reader"]).get("thing", query="roleDYNAMICmy_roles", fields="name"), "name") == []
 
 

@@ -92,12 +92,12 @@ class TestQueries:
     def test_invalid_query_is_refused_with_a_position(
         self, notes: list[str], bob: User, query: str, code: str | None, position: int | None
     ):  # B44 B45
-        answer = api(bob).get("note", query=query)
+        response = api(bob).get("note", query=query)
         if code is None:
-            assert data(answer) == []
+            assert data(response) == []
             return
-        assert failed(answer)[:2] == (400, code)
-        (error,) = answer.json()["errors"]
+        assert failed(response)[:2] == (400, code)
+        (error,) = response.json()["errors"]
         assert error["field"] == (
             query[error["position"] :].partition("=")[0] if code == "unknown_field" else "sysparm_query"
         )
@@ -155,8 +155,8 @@ class TestValueFunctions:
 
     def test_caller(self, db: Any, bob: User, alice: User):
         for caller in (bob, alice):
-            answer = api(caller).get("user", query="sys_id=javascript:gs.getUserID()", fields="login")
-            assert data(answer) == [{"login": caller.login}]
+            response = api(caller).get("user", query="sys_id=javascript:gs.getUserID()", fields="login")
+            assert data(response) == [{"login": caller.login}]
 
 
 class TestLimits:
@@ -172,16 +172,16 @@ class TestLimits:
     def test_conditions(self, notes: list[str], bob: User):  # B41
         for joint in ("^", "^OR", "^NQ"):
             assert len(data(api(bob).get("note", query=joint.join(["name!=x"] * 200)))) == 20
-            answer = api(bob).get("note", query=joint.join(["name!=x"] * 201))
-            assert failed(answer) == (400, "invalid_query", "sysparm_query")
+            response = api(bob).get("note", query=joint.join(["name!=x"] * 201))
+            assert failed(response) == (400, "invalid_query", "sysparm_query")
 
     @pytest.mark.parametrize("operator", ["IN", "NOT IN"])
     def test_values_of_a_list(self, notes: list[str], bob: User, operator: str):  # B41
         values = [str(number) for number in range(1, 1001)]
-        answer = api(bob).get("note", query=f"rank{operator}{','.join(values)}", count="exact")
-        assert answer["X-Total-Count"] == ("16" if operator == "IN" else "9")
-        answer = api(bob).get("note", query=f"rank{operator}{','.join([*values, '0'])}")
-        assert failed(answer) == (400, "invalid_query", "sysparm_query")
+        response = api(bob).get("note", query=f"rank{operator}{','.join(values)}", count="exact")
+        assert response["X-Total-Count"] == ("16" if operator == "IN" else "9")
+        response = api(bob).get("note", query=f"rank{operator}{','.join([*values, '0'])}")
+        assert failed(response) == (400, "invalid_query", "sysparm_query")
 
     def test_hops(self, notes: list[str], bob: User):  # B42
         field("note", "parent", to="note")

@@ -63,9 +63,9 @@ def test_revoked_access_applies_despite_a_lagging_replica(reading: Rule, replica
     saving.save_rule(reading)
     if again:
         api(bob).get("note")
-    answer = ask(bob, fields="name")
-    assert answer.status_code in (200, 404) and b'"a"' not in answer.content
-    assert answer.content == api(bob).get("note", fields="name").content
+    response = ask(bob, fields="name")
+    assert response.status_code in (200, 404) and b'"a"' not in response.content
+    assert response.content == api(bob).get("note", fields="name").content
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["at_once", "after_the_process_knows"])
@@ -128,8 +128,8 @@ def test_list_comes_from_the_primary_if_the_replica_fails_during_it(
     failing: Callable[[Exception | None], None], bob: User, cause: Exception | None
 ):
     failing(cause)
-    answer = ask(bob, fields="name", count="exact")
-    assert column(answer, "name") == ["a"] and answer["X-Total-Count"] == "1"
+    response = ask(bob, fields="name", count="exact")
+    assert column(response, "name") == ["a"] and response["X-Total-Count"] == "1"
 
 
 def test_time_limit_on_the_replica_is_not_used_twice(

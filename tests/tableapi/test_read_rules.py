@@ -34,10 +34,10 @@ def laptops(db: Any) -> None:
 
 def names(caller: User | Api, path: str = "device", **asked: Any) -> Any:
     """What the caller sees of the names; None where there is no such table."""
-    answer = (caller if isinstance(caller, Api) else api(caller)).get(path, **asked)
-    if answer.status_code == 404:
+    response = (caller if isinstance(caller, Api) else api(caller)).get(path, **asked)
+    if response.status_code == 404:
         return None
-    return sorted(record.get("name") or "-" for record in data(answer))
+    return sorted(record.get("name") or "-" for record in data(response))
 
 
 class TestLevelsOfRecords:
@@ -246,8 +246,8 @@ class TestConditions:
             "name=x^NQnameANYTHING",
             "sys_idISNOTEMPTY^NQnameISEMPTY^ORnameANYTHING",
         ):
-            answer = caller.get("device", query=query, count="exact", fields="name")
-            assert sorted(column(answer, "name")) == seen and answer["X-Total-Count"] == str(len(seen))
+            response = caller.get("device", query=query, count="exact", fields="name")
+            assert sorted(column(response, "name")) == seen and response["X-Total-Count"] == str(len(seen))
         alone = [sys_id for (sys_id,) in ask("SELECT sys_id FROM records.device")
                  if caller.get(f"device/{sys_id}").status_code == 200]  # fmt: skip
         assert len(alone) == len(seen)

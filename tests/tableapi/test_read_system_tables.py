@@ -38,12 +38,12 @@ class TestUsers:
         assert name not in record and alice.password not in str(record)
         for query in (f"{name}=1", f"{name}ISEMPTY", f"{name}ISNOTEMPTY", f"{name}STARTSWITHmd5", f"loginSAMEAS{name}",
                       f"ORDERBY{name}", f"sys_created_by.{name}=1", f"ORDERBYDESCsys_updated_by.{name}"):  # fmt: skip
-            answer = caller.get("user", query=query)
-            assert failed(answer)[:2] == (400, "unknown_field"), query
+            response = caller.get("user", query=query)
+            assert failed(response)[:2] == (400, "unknown_field"), query
             unknown = caller.get("user", query=query.replace(name, "x" * len(name)))
-            assert answer.content.replace(name.encode(), b"x" * len(name)) == unknown.content
-        answer = caller.get("user", fields=f"login,{name},sys_created_by.{name}")
-        assert list(data(answer)[0]) == ["login"]
+            assert response.content.replace(name.encode(), b"x" * len(name)) == unknown.content
+        response = caller.get("user", fields=f"login,{name},sys_created_by.{name}")
+        assert list(data(response)[0]) == ["login"]
 
     def test_password_cannot_be_searched(self, alice: User):  # B28
         assert failed(api(alice).get("user", query=f"sys_idARE{alice.password[:10]}"))[:2] == (400, "invalid_query")

@@ -142,8 +142,8 @@ def test_path_through_a_hidden_column_is_unknown(shop: Any, bob: User, name: str
     for query in ("NAME=a", "NAME!=a", "NAMEISEMPTY", "NAMEANYTHING", "ORDERBYNAME", "nameSAMEASNAME", "NAMEIN1,2"):
         status, code, _ = same_as_unknown(caller, "device", query, name, unknown)
         assert (status, code) == (400, "unknown_field"), query
-    answer = caller.get("device", fields=f"name,{name}")
-    assert answer["X-Ignored-Fields"] == name and list(data(answer)[0]) == ["name"]
+    response = caller.get("device", fields=f"name,{name}")
+    assert response["X-Ignored-Fields"] == name and list(data(response)[0]) == ["name"]
 
 
 def test_errors_repeat_the_input_with_its_position(shop: Any, bob: User):
@@ -160,8 +160,8 @@ def test_errors_repeat_the_input_with_its_position(shop: Any, bob: User):
 
 class TestRecordsOfOthers:
     def test_path_to_a_hidden_record_is_null(self, shop: dict[str, str], bob: User):  # B06
-        answer = api(bob).get("device", fields="name,maker.name,maker.sys_id,maker.is_open,maker")
-        lamp, moon = data(answer)
+        response = api(bob).get("device", fields="name,maker.name,maker.sys_id,maker.is_open,maker")
+        lamp, moon = data(response)
         assert (lamp["maker.name"], lamp["maker.is_open"]) == ("Lux", True)
         assert (moon["maker.name"], moon["maker.sys_id"], moon["maker.is_open"]) == (None, None, None)
         assert moon["maker"]["value"] == shop["nox"], "the id is the device's own value"
@@ -177,8 +177,8 @@ class TestRecordsOfOthers:
         ],
     )  # fmt: skip
     def test_filter_treats_a_hidden_record_as_null(self, shop: Any, bob: User, query: str, found: list[str]):  # B06
-        answer = api(bob).get("device", query=query, fields="name", count="exact")
-        assert column(answer, "name") == found and answer["X-Total-Count"] == str(len(found))
+        response = api(bob).get("device", query=query, fields="name", count="exact")
+        assert column(response, "name") == found and response["X-Total-Count"] == str(len(found))
 
     def test_hidden_record_has_no_display_value(self, shop: dict[str, str], bob: User):  # B10
         lamp, moon = data(api(bob).get("device", display_value="all", fields="maker,makers,vault"))
@@ -231,10 +231,10 @@ class TestLists:
     def test_pages_counts_and_links_cover_only_visible_records(self, numbers: list[str], bob: User):  # B12 B13
         seen_values = []
         for page in range(1, 6):
-            answer = api(bob).get("number", limit=3, page=page, count="exact")
-            seen_values.append(column(answer, "sys_id"))
-            assert answer["X-Total-Count"] == "10"
-            assert ("Link" in answer) is (page < 4)
+            response = api(bob).get("number", limit=3, page=page, count="exact")
+            seen_values.append(column(response, "sys_id"))
+            assert response["X-Total-Count"] == "10"
+            assert ("Link" in response) is (page < 4)
         assert [len(page) for page in seen_values] == [3, 3, 3, 1, 0]
         assert [number for page in seen_values for number in page] == numbers
         assert api(bob).get("number", count="estimated")["X-Total-Count"] == "10"
@@ -306,20 +306,22 @@ class TestColumnsThatDependOnTheRecord:
         ],
     )
     def test_in_filters_and_counts(self, prices: None, bob: User, query: str, found: str):
-        answer = api(bob).get("item", query=query, fields="name", count="exact")
-        assert "".join(column(answer, "name")) == found
-        assert answer["X-Total-Count"] == str(len(found))
+        response = api(bob).get("item", query=query, fields="name", count="exact")
+        assert "".join(column(response, "name")) == found
+        assert response["X-Total-Count"] == str(len(found))
 
     @pytest.mark.parametrize(("query", "order"), [("ORDERBYprice", "acfgbde"), ("ORDERBYDESCprice", "edbgfca")])
     def test_in_the_order_and_the_cursor(self, prices: None, bob: User, query: str, order: str):
         assert self.seen(api(bob), query=query) == order
         text, cursor = "", ""
         while True:
-            answer = api(bob).get("item", query=query, fields="name", limit=1, **({"cursor": cursor} if cursor else {}))
-            text += "".join(column(answer, "name"))
-            if "Link" not in answer:
+            response = api(bob).get(
+                "item", query=query, fields="name", limit=1, **({"cursor": cursor} if cursor else {})
+            )
+            text += "".join(column(response, "name"))
+            if "Link" not in response:
                 break
-            cursor = answer["Link"].partition("sysparm_cursor=")[2].partition(">")[0]
+            cursor = response["Link"].partition("sysparm_cursor=")[2].partition(">")[0]
         assert text == order
 
     def test_hidden_values_change_no_response(self, prices: None, bob: User):

@@ -189,15 +189,15 @@ def test_secrets_are_never_returned(gadget: None, alice: User):  # B28
 
     for caller in (api(alice), api(alice, by="key")):
         for asked in ({}, {"display_value": "all"}, {"display_value": 1}):
-            answer = caller.get(f"gadget/{created}", **asked)
-            assert data(answer)[0].keys().isdisjoint({"pin", "token"}) and b"stored" not in answer.content
+            response = caller.get(f"gadget/{created}", **asked)
+            assert data(response)[0].keys().isdisjoint({"pin", "token"}) and b"stored" not in response.content
         for name in ("pin", "token"):
             asked_for = caller.get(f"gadget/{created}", fields=f"name,{name}")
             assert data(asked_for) == [{"name": "Lamp"}] and asked_for["X-Ignored-Fields"] == name
             unknown = caller.get("gadget", query="xyz=1").content
             for query in (f"{name}ISEMPTY", f"{name}ISNOTEMPTY", f"{name}=x", f"{name}ANYTHING", f"nameSAMEAS{name}"):
-                answer = caller.get("gadget", query=query)
-                assert failed(answer) == (400, "unknown_field", name), query
+                response = caller.get("gadget", query=query)
+                assert failed(response) == (400, "unknown_field", name), query
             assert failed(caller.get("gadget", query=f"ORDERBY{name}")) == (400, "unknown_field", name)
             mine = caller.get("gadget", query=f"{name}=1").content
             assert mine == unknown.replace(b"xyz", name.encode())

@@ -29,8 +29,8 @@ def page(as_alice: Client) -> str:
 
 def test_records_are_listed_with_display_values(as_alice: Client, page: str):
     record("device", name="<b>Lamp</b>", state="1", maker=record("maker", name="Lux"), secret_code="hush")
-    answer = as_alice.get(page)
-    text = answer.content.decode()
+    response = as_alice.get(page)
+    text = response.content.decode()
 
     assert (
         "&lt;b&gt;Lamp&lt;/b&gt;" in text
@@ -85,8 +85,8 @@ def test_empty_result_is_explained(as_alice: Client, page: str, asked: dict[str,
 def test_record_with_a_hidden_id_has_no_link(as_alice: Client, page: str):
     record("device", name="Lamp")
     rule("read", "device", column="sys_id", roles=["monitoring"], admin_overrides=False)
-    answer = as_alice.get(page)
-    assert "Lamp" in said(answer) and "?record=" not in answer.content.decode()
+    response = as_alice.get(page)
+    assert "Lamp" in said(response) and "?record=" not in response.content.decode()
 
 
 def test_empty_table_explains_how_to_create_records(as_alice: Client, page: str):

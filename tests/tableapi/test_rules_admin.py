@@ -51,8 +51,8 @@ class TestRules:
         assert not Rule.objects.filter(table__name="task").exists()
 
     def test_all_errors_of_a_rule_are_reported_together(self, as_alice: Client):
-        answer = self.send(as_alice, column_name="shoe", condition="nonsense=1")
-        text = said(answer)
+        response = self.send(as_alice, column_name="shoe", condition="nonsense=1")
+        text = said(response)
         assert "task has no column with this name." in text
         assert "There is no column nonsense at position 0: 'nonsense'." in text.replace("&#x27;", "'")
 
@@ -68,9 +68,9 @@ class TestRules:
         ],
     )
     def test_unknown_value_is_saved_with_a_warning(self, as_alice: Client, condition: str, sentence: str):
-        answer = self.send(as_alice, condition=condition)
-        assert answer.status_code == 302 and Rule.objects.get(table__name="task").condition == condition
-        assert sentence in said(as_alice.get(answer["Location"]))
+        response = self.send(as_alice, condition=condition)
+        assert response.status_code == 302 and Rule.objects.get(table__name="task").condition == condition
+        assert sentence in said(as_alice.get(response["Location"]))
 
     @pytest.mark.parametrize(
         "condition",
@@ -78,17 +78,17 @@ class TestRules:
          "stateLIKE9", "short_description=9"],
     )  # fmt: skip
     def test_known_value_gets_no_warning(self, as_alice: Client, alice: User, condition: str):
-        answer = self.send(as_alice, condition=condition.format(user=alice.pk))
-        text = said(as_alice.get(answer["Location"]))
+        response = self.send(as_alice, condition=condition.format(user=alice.pk))
+        text = said(as_alice.get(response["Location"]))
         assert "is not a choice of" not in text and "has no record with" not in text
 
     def test_rule_for_everybody_gets_a_warning(self, as_alice: Client):
         doubt = "This rule lets every signed-in user delete the records of every designed table"
-        answer = self.send(as_alice, table="", operation="delete")
-        assert doubt in said(as_alice.get(answer["Location"]))
+        response = self.send(as_alice, table="", operation="delete")
+        assert doubt in said(as_alice.get(response["Location"]))
         for values in ({"roles": [Role.objects.get(name="itil").pk]}, {"condition": "sys_version=1"}, {"active": ""}):
-            answer = self.send(as_alice, **{"table": "", "operation": "delete", **values})
-            assert doubt not in said(as_alice.get(answer["Location"]))
+            response = self.send(as_alice, **{"table": "", "operation": "delete", **values})
+            assert doubt not in said(as_alice.get(response["Location"]))
 
     def test_redundant_rule_gets_a_warning(self, as_alice: Client):
         itil, admin = (Role.objects.get(name=name).pk for name in ("itil", "admin"))
@@ -100,14 +100,14 @@ class TestRules:
             ({"roles": [admin, itil], "condition": "active=true", "column_name": "state"}, False),
             ({"roles": [admin, itil], "condition": "active=true", "operation": "write"}, False),
         ):
-            answer = self.send(as_alice, **values)
-            assert ("already grants the same or more" in said(as_alice.get(answer["Location"]))) is is_like, values
+            response = self.send(as_alice, **values)
+            assert ("already grants the same or more" in said(as_alice.get(response["Location"]))) is is_like, values
 
     def test_rule_that_differs_in_admin_bypass_is_not_redundant(self, as_alice: Client):
         itil = Role.objects.get(name="itil").pk
         self.send(as_alice, roles=[itil], admin_overrides="")
-        answer = self.send(as_alice, roles=[itil], condition="active=true", admin_overrides="on")
-        assert "already grants the same or more" not in said(as_alice.get(answer["Location"]))
+        response = self.send(as_alice, roles=[itil], condition="active=true", admin_overrides="on")
+        assert "already grants the same or more" not in said(as_alice.get(response["Location"]))
 
     def test_similar_rules_have_different_names(self, as_alice: Client):
         itil = Role.objects.get(name="itil")

@@ -94,9 +94,11 @@ class TestHiddenVersion:
         results = []
         for lamp in lamps:
             with statements() as result:
-                answer = way(caller, f"device/{lamp}")
-            same = answer.content.replace(lamp.encode(), b"id")
-            results.append((answer.status_code, re.sub(rb"\d\d:\d\d:\d\d", b"time", same), answer.get("ETag"), result))
+                response = way(caller, f"device/{lamp}")
+            same = response.content.replace(lamp.encode(), b"id")
+            results.append(
+                (response.status_code, re.sub(rb"\d\d:\d\d:\d\d", b"time", same), response.get("ETag"), result)
+            )
         assert results[0] == results[1]
         assert results[0][2] is None and results[0][0] in (200, 412)
 

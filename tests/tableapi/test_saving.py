@@ -77,8 +77,8 @@ class TestPathThatBecameInvalid:
         return view
 
     def test_table_api_reports_the_path(self, view: View, alice: User):
-        answer = api(alice).post("sys_ui_view_column", {"view": view.pk, "path": "colour", "position": 2})
-        assert all_failed(answer) == [(422, "invalid_value", "path")]
+        response = api(alice).post("sys_ui_view_column", {"view": view.pk, "path": "colour", "position": 2})
+        assert all_failed(response) == [(422, "invalid_value", "path")]
 
     def test_administration_reports_the_path(self, view: View, as_alice: Client):
         columns = rows("columns", {"path": "colour", "position": 2})

@@ -76,25 +76,25 @@ def running(user: User, lamp: str) -> Iterator[None]:
 class TestAnswer:
     def test_slow_query_is_422_with_advice(self, manuals: None, bob: User, capfd: Any, lines: list[str]):
         with impatient("statement_timeout"):
-            answers = [search(api(bob)), search(api(bob), count="exact", limit=1)]
-        for answer in answers:
-            assert failed(answer) == TOO_SLOW and "Retry-After" not in answer
-            (error,) = answer.json()["errors"]
+            responses = [search(api(bob)), search(api(bob), count="exact", limit=1)]
+        for response in responses:
+            assert failed(response) == TOO_SLOW and "Retry-After" not in response
+            (error,) = response.json()["errors"]
             assert all(word in error["message"] for word in ("cursor", "filter", "index"))
         written = "".join(capfd.readouterr()) + "".join(lines)
         assert "query_too_slow" in written and "422" in written and "database_unavailable" not in written
-        for text in (written, answers[0].content.decode()):
+        for text in (written, responses[0].content.decode()):
             assert "SELECT" not in text and "nowhere" not in text and "records." not in text
 
     def test_every_operation_answers_so(self, lamp: str, bob: User):
         caller, path = api(bob), f"device/{lamp}"
         with held("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), impatient("statement_timeout"):
-            for answer in (
+            for response in (
                 caller.get("device"), caller.get("device", count="exact"), caller.get(path),
                 caller.post("device", {"name": "b"}), caller.put(path, {"name": "b"}),
                 caller.patch(path, {"name": "b"}), caller.delete(path),
             ):  # fmt: skip
-                assert failed(answer) == TOO_SLOW
+                assert failed(response) == TOO_SLOW
         assert ask("SELECT name FROM records.device") == [("Lamp",)]
 
     def test_answer_is_not_stored_for_an_idempotency_key(self, lamp: str, bob: User):
@@ -111,8 +111,8 @@ class TestAnswer:
             write = beside(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
             assert settle(write)
             ask("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            answer = result(write)
-        assert failed(answer) == (503, "unavailable", None) and "Retry-After" in answer
+            response = result(write)
+        assert failed(response) == (503, "unavailable", None) and "Retry-After" in response
         assert slow_statements(bob) == 0
 
     def test_statement_about_the_credentials_is_503(self, lamp: str, bob: User):
@@ -128,8 +128,8 @@ class TestAnswer:
             text = browser.get(page, {"query": "manualLIKEnowhere"}).content.decode()
         assert "The query took too long." in text and 'value="manualLIKEnowhere"' in text
         with held("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), impatient("statement_timeout"):
-            answer = browser.get(page, {"record": "a"}, headers=HTML)
-        assert answer.status_code == 422 and "The query took too long." in answer.content.decode()
+            response = browser.get(page, {"record": "a"}, headers=HTML)
+        assert response.status_code == 422 and "The query took too long." in response.content.decode()
         assert slow_statements(alice) == 2
 
 

@@ -33,11 +33,11 @@ def count() -> int:
 class TestWithoutRules:
     def test_table_exists_only_for_administrators(self, device: Table, alice: User, bob: User):  # B75
         created = record("device", name="Lamp")
-        for answer in (
+        for response in (
             api(bob).post("device", {}), api(bob).patch(f"device/{created}", {}),
             api(bob).put(f"device/{created}", {}), api(bob).delete(f"device/{created}"),
         ):  # fmt: skip
-            assert failed(answer) == (404, "table_not_found", None)
+            assert failed(response) == (404, "table_not_found", None)
         assert api(alice).post("device", {"name": "a"}).status_code == 201
         assert api(alice).patch(f"device/{created}", {"name": "b"}).status_code == 200
         assert api(alice).delete(f"device/{created}").status_code == 200
@@ -87,19 +87,19 @@ class TestCreating:
         rule("create", "device")
         rule("read", "device")
         rule("create", "device", "name", condition="state=new")
-        answer = api(bob).post("device", {"name": "a", "state": "old"})
-        assert failed(answer) == (403, "access_denied", "name") and b"state" not in answer.content
+        response = api(bob).post("device", {"name": "a", "state": "old"})
+        assert failed(response) == (403, "access_denied", "name") and b"state" not in response.content
         assert api(bob).post("device", {"name": "a", "state": "new"}).status_code == 201
         assert api(bob).post("device", {"state": "old"}).status_code == 201
         assert count() == 2
 
     def test_create_only_caller_reads_nothing(self, device: Table, bob: User):  # B24
         rule("create", "device")
-        answer = api(bob).post("device", {"name": "a"})
-        assert answer.status_code == 201 and data(answer) == [{}]
-        assert "ETag" not in answer
+        response = api(bob).post("device", {"name": "a"})
+        assert response.status_code == 201 and data(response) == [{}]
+        assert "ETag" not in response
         assert failed(api(bob).post("device", {"name": "a"}, fields="name")) == (400, "no_fields", "sysparm_fields")
-        sys_id = answer["Location"].rsplit("/", 1)[1]
+        sys_id = response["Location"].rsplit("/", 1)[1]
         for other in (
             api(bob).get(f"device/{sys_id}"), api(bob).patch(f"device/{sys_id}", {"name": "b"}),
             api(bob).delete(f"device/{sys_id}"),
@@ -138,8 +138,8 @@ class TestChanging:
 
     def test_reader_cannot_write(self, lamp: str, bob: User):  # B23
         for send in (api(bob).patch, api(bob).put):
-            answer = send(f"device/{lamp}", {"name": "x"})
-            assert failed(answer) == (403, "access_denied", None)
+            response = send(f"device/{lamp}", {"name": "x"})
+            assert failed(response) == (403, "access_denied", None)
         assert failed(api(bob).patch(f"device/{lamp}", {"name": "Lamp"}))[0] == 403, "although nothing would change"
         assert stored(lamp, "name", "sys_version") == ("Lamp", 0)
 
@@ -148,9 +148,14 @@ class TestChanging:
         rule("delete", "device")
         hidden = record("device", name="x", state="hidden")
         for path, body in ((f"device/{hidden}", {"name": "y"}), ("device/1", {"name": "y"})):
-            answers = [api(bob).patch(path, body), api(bob).put(path, body), api(bob).delete(path), api(bob).get(path)]
-            assert len({answer.content for answer in answers}) == 1
-            assert {failed(answer) for answer in answers} == {(404, "record_not_found", None)}
+            responses = [
+                api(bob).patch(path, body),
+                api(bob).put(path, body),
+                api(bob).delete(path),
+                api(bob).get(path),
+            ]
+            assert len({response.content for response in responses}) == 1
+            assert {failed(response) for response in responses} == {(404, "record_not_found", None)}
         assert stored(hidden, "name") == ("x",)
 
     def test_write_rule_applies_before_the_change(self, lamp: str, bob: User):
@@ -178,16 +183,16 @@ class TestChanging:
 
     def test_change_can_make_the_record_unreadable(self, lamp: str, bob: User):  # B24
         rule("write", "device")
-        answer = api(bob).patch(f"device/{lamp}", {"state": "hidden"})
-        assert data(answer) == [{}] and "ETag" not in answer
+        response = api(bob).patch(f"device/{lamp}", {"state": "hidden"})
+        assert data(response) == [{}] and "ETag" not in response
         assert stored(lamp, "state") == ("hidden",)
 
     def test_denied_columns_of_a_change_are_named(self, lamp: str, bob: User):
         rule("write", "device")
         rule("write", "device", "state", roles=["editor"])
         for send in (api(bob).patch, api(bob).put):
-            answer = send(f"device/{lamp}", {"name": "x", "state": "old"})
-            assert failed(answer) == (403, "access_denied", "state")
+            response = send(f"device/{lamp}", {"name": "x", "state": "old"})
+            assert failed(response) == (403, "access_denied", "state")
         assert stored(lamp, "name", "sys_version") == ("Lamp", 0)
         assert api(bob).patch(f"device/{lamp}", {"name": "x", "state": "new"}).status_code == 200, "it is what it was"
         assert data(api(bob).put(f"device/{lamp}", {"name": "y"}))[0]["state"] == "new"
@@ -209,9 +214,9 @@ class TestChanging:
         rule("write", "device")
         rule("write", "device", "code", condition="name=Lamp")
         ask("UPDATE records.device SET code = 'x'")
-        answer = api(bob).put(f"device/{lamp}", {"name": "other", "state": "new"})
-        assert failed(answer) == (403, "access_denied", None)
-        assert b"code" not in answer.content.replace(b'"code": "access_denied"', b"")
+        response = api(bob).put(f"device/{lamp}", {"name": "other", "state": "new"})
+        assert failed(response) == (403, "access_denied", None)
+        assert b"code" not in response.content.replace(b'"code": "access_denied"', b"")
         assert stored(lamp, "name", "code") == ("Lamp", "x")
 
     def test_unknown_and_hidden_columns_are_refused_alike(self, device: Table, lamp: str, bob: User):  # B29
@@ -219,9 +224,9 @@ class TestChanging:
         field("device", "secret_price", "integer")
         rule("read", "device", "secret_price", roles=["auditor"])
         for send in (api(bob).patch, api(bob).put):
-            answers = [send(f"device/{lamp}", {name: 1}) for name in ("secret_price", "nothing_here")]
-            assert failed(answers[0]) == (400, "unknown_field", "secret_price")
-            assert answers[1].content == answers[0].content.replace(b"secret_price", b"nothing_here")
+            responses = [send(f"device/{lamp}", {name: 1}) for name in ("secret_price", "nothing_here")]
+            assert failed(responses[0]) == (400, "unknown_field", "secret_price")
+            assert responses[1].content == responses[0].content.replace(b"secret_price", b"nothing_here")
 
 
 class TestNoOracle:
@@ -245,11 +250,11 @@ class TestNoOracle:
     def test_hidden_column_with_write_permission(self, device: Table, lamp: str, bob: User):
         other = record("device", name="Lamp", state="else")
         for send in (api(bob).patch, api(bob).put):
-            answers = [
+            responses = [
                 data(send(f"device/{sys_id}", {"name": "Lamp", "state": "stored"}))[0] for sys_id in (lamp, other)
             ]
-            assert answers[0]["sys_version"] == answers[1]["sys_version"] > 0
-            assert answers[0]["state"] is answers[1]["state"] is None
+            assert responses[0]["sys_version"] == responses[1]["sys_version"] > 0
+            assert responses[0]["state"] is responses[1]["state"] is None
 
     def test_hidden_read_only_column(self, device: Table, bob: User):
         rule("read", "device")
@@ -272,18 +277,18 @@ class TestNoOracle:
         rule("read", "device")
         rule("read", "device", "state", roles=["auditor"])
         rule("write", "device", condition="state!=locked")
-        answer = api(bob).patch(f"device/{created}", {"name": "x"})
-        assert failed(answer) == (403, "access_denied", None)
-        assert b"state" not in answer.content and b"locked" not in answer.content
+        response = api(bob).patch(f"device/{created}", {"name": "x"})
+        assert failed(response) == (403, "access_denied", None)
+        assert b"state" not in response.content and b"locked" not in response.content
 
 
 class TestDeleting:
     def test_reader_gets_403(self, device: Table, bob: User):  # B22
         rule("read", "device")
         created = record("device", name="Lamp")
-        answer = api(bob).delete(f"device/{created}")
-        assert failed(answer) == (403, "access_denied", None)
-        assert answer.json()["errors"][0]["message"] == "You have no access to delete the records."
+        response = api(bob).delete(f"device/{created}")
+        assert failed(response) == (403, "access_denied", None)
+        assert response.json()["errors"][0]["message"] == "You have no access to delete the records."
         rule("delete", "device", roles=["editor"])
         assert failed(api(bob).delete(f"device/{created}"))[0] == 403
         assert count() == 1
@@ -328,8 +333,8 @@ class TestRecordsOfOtherTables:
         table("laptop", parent="device")
         open_table("device")
         plain = record("device", name="Lamp")
-        for answer in (api(bob).patch(f"laptop/{plain}", {"name": "x"}), api(bob).delete(f"laptop/{plain}")):
-            assert failed(answer) == (404, "record_not_found", None)
+        for response in (api(bob).patch(f"laptop/{plain}", {"name": "x"}), api(bob).delete(f"laptop/{plain}")):
+            assert failed(response) == (404, "record_not_found", None)
 
 
 def test_changed_rule_applies_to_the_next_request(device: Table, bob: User):  # B56

@@ -36,9 +36,9 @@ def test_all_unknown_columns_are_reported(device: Table, bob: User):
 
 def test_hidden_column_is_reported_like_an_unknown_one(device: Table, bob: User):  # B29
     rule("read", "device", "price", roles=["auditor"])
-    answer = api(bob).post("device", {"price": 1, "shoes": 1})
-    assert all_failed(answer) == of(400, "unknown_field", "price", "shoes")
-    one, other = (error["message"] for error in answer.json()["errors"])
+    response = api(bob).post("device", {"price": 1, "shoes": 1})
+    assert all_failed(response) == of(400, "unknown_field", "price", "shoes")
+    one, other = (error["message"] for error in response.json()["errors"])
     assert one.replace("price", "shoes") == other
 
 
@@ -55,8 +55,8 @@ def test_all_read_only_columns_are_reported(device: Table, bob: User):
 def test_all_missing_references_are_reported(device: Table, bob: User):  # B30
     (lamp,) = data(api(bob).post("device", {"maker": bob.pk, "owners": [bob.pk]}))
     wrong = {"maker": "1", "owners": [bob.pk, "2"]}
-    for answer in (api(bob).post("device", wrong), api(bob).patch(f"device/{lamp['sys_id']}", wrong)):
-        assert all_failed(answer) == of(422, "invalid_value", "maker", "owners")
+    for response in (api(bob).post("device", wrong), api(bob).patch(f"device/{lamp['sys_id']}", wrong)):
+        assert all_failed(response) == of(422, "invalid_value", "maker", "owners")
     assert ask("SELECT count(*) FROM records.device")[0][0] == 1
 
 
@@ -71,8 +71,8 @@ def test_all_model_errors_are_reported(alice: User):
 def test_errors_of_one_response_have_one_status(alice: User):
     """A name that is taken is a 409, a text that is too long a 422: the first decides."""
     body = {"login": "alice", "phone": "1" * 1_000}
-    answer = api(alice).post("user", body)
-    assert {status for status, _, _ in all_failed(answer)} == {answer.status_code}
+    response = api(alice).post("user", body)
+    assert {status for status, _, _ in all_failed(response)} == {response.status_code}
 
 
 def test_invalid_values_references_and_missing_values_together(device: Table, bob: User):

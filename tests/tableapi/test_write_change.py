@@ -62,8 +62,8 @@ class TestPatch:
     )
     def test_unchanged_record_keeps_its_version(self, lamp: str, bob: User, body: Any):
         (before,) = data(api(bob).get(f"device/{lamp}"))
-        for answer in (api(bob).patch(f"device/{lamp}", body), api(bob).put(f"device/{lamp}", before)):
-            assert data(answer) == [before]
+        for response in (api(bob).patch(f"device/{lamp}", body), api(bob).put(f"device/{lamp}", before)):
+            assert data(response) == [before]
         assert stored(lamp, "sys_version", "sys_updated_by") == (0, None)
 
     def test_version_counts_changes(self, lamp: str, bob: User):
@@ -121,9 +121,9 @@ class TestPatch:
 
     @pytest.mark.parametrize("sys_id", ["1", "A", "a-b", "x" * 33, "%20", "%00", "é", "1'--"])
     def test_missing_record_is_404(self, device: Table, bob: User, sys_id: str):
-        for answer in (api(bob).patch(f"device/{sys_id}", {}), api(bob).put(f"device/{sys_id}", {})):
-            assert answer.status_code == 404
-            assert sys_id == "%00" or failed(answer) == (404, "record_not_found", None)
+        for response in (api(bob).patch(f"device/{sys_id}", {}), api(bob).put(f"device/{sys_id}", {})):
+            assert response.status_code == 404
+            assert sys_id == "%00" or failed(response) == (404, "record_not_found", None)
 
 
 class TestPut:
@@ -269,8 +269,8 @@ class TestSendingBackWhatWasRead:
             {"value": "1"},
             {"value": "1", "display_value": 1, "x": 1},
         ):
-            answer = api(bob).patch(f"device/{full}", {"state": wrong}, input_display_value=switch)
-            assert failed(answer) == (422, "invalid_value", "state")
+            response = api(bob).patch(f"device/{full}", {"state": wrong}, input_display_value=switch)
+            assert failed(response) == (422, "invalid_value", "state")
         other = {"sys_id": {"value": "1", "display_value": full}}
         assert failed(api(bob).patch(f"device/{full}", other)) == (400, "read_only", "sys_id")
 
@@ -391,8 +391,8 @@ def test_record_with_display_values_round_trips(lamp: str, bob: User):
     assert data(api(bob).put(f"device/{lamp}", read, input_display_value="true", **query)) == [read]
     assert stored(lamp, "sys_version") == 0
     other = read | {"sys_created_at": "1 Jan 2020 00:00:00"}
-    answer = api(bob).put(f"device/{lamp}", other, input_display_value="true")
-    assert failed(answer) == (400, "read_only", "sys_created_at")
+    response = api(bob).put(f"device/{lamp}", other, input_display_value="true")
+    assert failed(response) == (400, "read_only", "sys_created_at")
 
 
 def test_hidden_name_in_a_system_column_can_be_sent_back(lamp: str, bob: User):
@@ -402,21 +402,21 @@ def test_hidden_name_in_a_system_column_can_be_sent_back(lamp: str, bob: User):
 
     assert data(api(bob).put(f"device/{lamp}", read, input_display_value=1, **query)) == [read]
     assert stored(lamp, "sys_version") == 0
-    answer = api(bob).patch(f"device/{lamp}", {"sys_db_table_id": None})
-    assert failed(answer) == (400, "read_only", "sys_db_table_id")
+    response = api(bob).patch(f"device/{lamp}", {"sys_db_table_id": None})
+    assert failed(response) == (400, "read_only", "sys_db_table_id")
 
 
 class TestIfMatch:
     def test_current_if_match_passes_and_an_old_one_is_412(self, lamp: str, bob: User):
         tag = api(bob).get(f"device/{lamp}")["ETag"]
-        answer = api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": tag})
-        assert answer.status_code == 200 and answer["ETag"] != tag
+        response = api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": tag})
+        assert response.status_code == 200 and response["ETag"] != tag
 
         for send in (api(bob).patch, api(bob).put):
             assert failed(send(f"device/{lamp}", {"name": "b"}, headers={"If-Match": tag})) == (412, "stale", None)
         assert failed(api(bob).delete(f"device/{lamp}", headers={"If-Match": tag})) == (412, "stale", None)
         assert stored(lamp, "name", "sys_version") == ("a", 1)
-        data(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers={"If-Match": answer["ETag"]}))
+        data(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers={"If-Match": response["ETag"]}))
         assert api(bob).delete(f"device/{lamp}", headers={"If-Match": '"2-x"'}).status_code == 200
 
     def test_if_match_ignores_output_options(self, lamp: str, bob: User):
@@ -432,8 +432,8 @@ class TestIfMatch:
         ],
     )  # fmt: skip
     def test_if_match_lists_weak_tags_and_wildcard(self, lamp: str, bob: User, given: str, status: int):
-        answer = api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": given})
-        assert answer.status_code == status
+        response = api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": given})
+        assert response.status_code == status
         assert stored(lamp, "name") == ("a" if status == 200 else "Lamp")
 
     def test_if_match_of_a_missing_record_is_404(self, device: Table, bob: User):
@@ -442,5 +442,5 @@ class TestIfMatch:
         for rule_ in device.rules.filter(operation="read", condition=""):
             rule_.delete()
         for tag in ('"0-x"', '"9-x"', "*"):
-            answer = api(bob).patch(f"device/{hidden}", {"name": "a"}, headers={"If-Match": tag})
-            assert failed(answer) == (404, "record_not_found", None)
+            response = api(bob).patch(f"device/{hidden}", {"name": "a"}, headers={"If-Match": tag})
+            assert failed(response) == (404, "record_not_found", None)

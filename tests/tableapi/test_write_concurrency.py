@@ -162,9 +162,11 @@ class TestTwoWriters:
     def test_one_of_two_equal_unique_values_wins(self, device: Table, bob: User):
         field("device", "code", is_unique=True)
         running = [beside(lambda: api(bob).post("device", {"code": "same"})) for _ in range(4)]
-        answers = [result(job) for job in running]
-        assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409]
-        assert {failed(answer) for answer in answers if answer.status_code == 409} == {(409, "duplicate", "code")}
+        responses = [result(job) for job in running]
+        assert sorted(response.status_code for response in responses) == [201, 409, 409, 409]
+        assert {failed(response) for response in responses if response.status_code == 409} == {
+            (409, "duplicate", "code")
+        }
 
     def test_one_of_two_equal_logins_wins(self, alice: User, monkeypatch: Any):
         """Both have found that the login is free before either saves it."""
@@ -179,8 +181,8 @@ class TestTwoWriters:
         caller = api(alice, by="key")
         monkeypatch.setattr(User, "save", meeting)
         running = [beside(lambda: caller.post("user", {"login": "dora"})) for _ in range(2)]
-        answers = [result(job) for job in running]
-        assert sorted(answer.status_code for answer in answers) == [201, 409]
+        responses = [result(job) for job in running]
+        assert sorted(response.status_code for response in responses) == [201, 409]
         assert User.objects.filter(login="dora").count() == 1
 
     def test_grant_of_a_concurrently_deleted_role_is_refused(self, alice: User, bob: User, monkeypatch: Any):
@@ -246,9 +248,9 @@ class TestWaiting:
     def test_locked_record_is_503(self, device: Table, bob: User):  # B49
         lamp = record("device", name="a")
         with held("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp), impatient("lock_timeout"):
-            for answer in (api(bob).patch(f"device/{lamp}", {"name": "b"}), api(bob).delete(f"device/{lamp}")):
-                assert failed(answer) == (503, "unavailable", None)
-                assert int(answer["Retry-After"]) > 0
+            for response in (api(bob).patch(f"device/{lamp}", {"name": "b"}), api(bob).delete(f"device/{lamp}")):
+                assert failed(response) == (503, "unavailable", None)
+                assert int(response["Retry-After"]) > 0
             assert column(api(bob).get("device"), "name") == ["a"], "who reads does not wait"
             assert api(bob).post("device", {"name": "c"}).status_code == 201
         assert api(bob).patch(f"device/{lamp}", {"name": "b"}).status_code == 200
@@ -256,11 +258,11 @@ class TestWaiting:
     def test_locked_table_is_503(self, device: Table, bob: User):  # B49
         lamp = record("device", name="a")
         with held("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), impatient("lock_timeout"):
-            for answer in (
+            for response in (
                 api(bob).get("device"), api(bob).post("device", {}), api(bob).put(f"device/{lamp}", {}),
                 api(bob).delete(f"device/{lamp}"),
             ):  # fmt: skip
-                assert failed(answer) == (503, "unavailable", None) and "Retry-After" in answer
+                assert failed(response) == (503, "unavailable", None) and "Retry-After" in response
         assert len(data(api(bob).get("device"))) == 1
 
     def test_locked_system_record_is_503(self, alice: User, bob: User):  # B49
@@ -273,8 +275,8 @@ class TestWaiting:
     def test_slow_statement_is_422(self, device: Table, bob: User):  # B48
         lamp = record("device", name="a")
         with held("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp), impatient("statement_timeout"):
-            answer = api(bob).patch(f"device/{lamp}", {"name": "b"})
-        assert failed(answer) == (422, "query_too_slow", None) and "Retry-After" not in answer
+            response = api(bob).patch(f"device/{lamp}", {"name": "b"})
+        assert failed(response) == (422, "query_too_slow", None) and "Retry-After" not in response
         assert stored("name") == [("a",)]
 
     def test_request_with_idempotency_key_can_be_repeated(self, device: Table, bob: User):
@@ -348,12 +350,12 @@ class TestDesigningMeanwhile:
         def write() -> list[int]:
             statuses = []
             while not ended.is_set():
-                for answer in (
+                for response in (
                     caller.patch(f"device/{lamp}", {"name": "n", "extra": "e"}),
                     caller.post("device", {"name": "n", "extra": "e"}), caller.put(f"device/{lamp}", {"name": "n"}),
                     caller.get("device", fields="name,extra"),
                 ):  # fmt: skip
-                    statuses.append(answer.status_code)
+                    statuses.append(response.status_code)
             return statuses
 
         running = [beside(write) for _ in range(2)]

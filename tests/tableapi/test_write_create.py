@@ -33,26 +33,26 @@ def count(name: str = "device") -> int:
 
 class TestARecord:
     def test_created_record_is_returned_with_its_location(self, device: Table, bob: User):
-        answer = api(bob).post("device", {"name": "Lamp", "price": 12.5})
+        response = api(bob).post("device", {"name": "Lamp", "price": 12.5})
 
-        assert answer.status_code == 201
-        (record,) = data(answer)
+        assert response.status_code == 201
+        (record,) = data(response)
         assert re.fullmatch(r"[0-9]{18}", record["sys_id"])
-        assert answer["Location"] == f"{BASE}device/{record['sys_id']}"
+        assert response["Location"] == f"{BASE}device/{record['sys_id']}"
         assert (record["name"], record["price"], record["sys_version"]) == ("Lamp", 12.5, 0)
         assert record["sys_created_by"] == record["sys_updated_by"] == {"value": bob.pk, "link": f"{BASE}user/{bob.pk}"}
         assert record["sys_db_table_id"]["value"] == device.pk
         again = api(bob).get(f"device/{record['sys_id']}")
-        assert data(again) == [record] and again["ETag"] == answer["ETag"]
+        assert data(again) == [record] and again["ETag"] == response["ETag"]
 
     def test_empty_object_creates_a_record(self, device: Table, bob: User):
         (record,) = data(api(bob).post("device", {}))
         assert (record["name"], record["price"]) == (None, None)
 
     def test_read_parameters_apply_to_the_response(self, device: Table, bob: User):
-        answer = api(bob).post("device", {"name": "Lamp"}, fields="name,sys_created_by.login,nothing")
-        assert data(answer) == [{"name": "Lamp", "sys_created_by.login": "bob"}]
-        assert answer["X-Ignored-Fields"] == "nothing"
+        response = api(bob).post("device", {"name": "Lamp"}, fields="name,sys_created_by.login,nothing")
+        assert data(response) == [{"name": "Lamp", "sys_created_by.login": "bob"}]
+        assert response["X-Ignored-Fields"] == "nothing"
         assert data(api(bob).post("device", {}, fields="sys_created_by", exclude_reference_link=1)) == [
             {"sys_created_by": bob.pk}
         ]
@@ -145,9 +145,9 @@ class TestNumbers:
 def test_child_record_has_the_columns_of_both_tables(device: Table, bob: User):
     table("laptop", parent="device")
     field("laptop", "ram", "integer")
-    answer = api(bob).post("laptop", {"name": "X1", "ram": 16})
-    (record,) = data(answer)
-    assert answer["Location"] == f"{BASE}laptop/{record['sys_id']}"
+    response = api(bob).post("laptop", {"name": "X1", "ram": 16})
+    (record,) = data(response)
+    assert response["Location"] == f"{BASE}laptop/{record['sys_id']}"
     assert (record["name"], record["ram"]) == ("X1", 16)
     assert record["sys_db_table_id"]["value"] == Table.objects.get(name="laptop").pk
     assert column(api(bob).get("device"), "sys_id") == [record["sys_id"]]
@@ -174,9 +174,9 @@ class TestWhatIsRefused:
     def test_unknown_and_never_readable_columns_are_refused_alike(self, device: Table, bob: User):  # B29
         field("device", "secret_price", "integer")
         rule("read", "device", "secret_price", roles=["auditor"])
-        answers = [api(bob).post("device", {"name": "x", name: 1}) for name in ("secret_price", "nothing_here")]
-        assert failed(answers[0]) == (400, "unknown_field", "secret_price")
-        assert answers[1].content == answers[0].content.replace(b"secret_price", b"nothing_here")
+        responses = [api(bob).post("device", {"name": "x", name: 1}) for name in ("secret_price", "nothing_here")]
+        assert failed(responses[0]) == (400, "unknown_field", "secret_price")
+        assert responses[1].content == responses[0].content.replace(b"secret_price", b"nothing_here")
         assert count() == 0
 
     @pytest.mark.parametrize(
@@ -220,16 +220,16 @@ class TestWhatIsRefused:
 
     def test_missing_table_is_404(self, bob: User):
         table("hidden")
-        answers = [api(bob).post(name, {}) for name in ("nothing", "hidden")]
-        assert failed(answers[0]) == (404, "table_not_found", None)
-        assert answers[0].content == answers[1].content
+        responses = [api(bob).post(name, {}) for name in ("nothing", "hidden")]
+        assert failed(responses[0]) == (404, "table_not_found", None)
+        assert responses[0].content == responses[1].content
         assert api(None).post("hidden", {}).status_code == 401
 
 
 class TestImports:
     def test_administrator_can_import_ids(self, device: Table, alice: User):
-        answer = api(alice).post("device", {"sys_id": "0a1b2c3d4e5f", "name": "Old"})
-        assert answer["Location"] == f"{BASE}device/0a1b2c3d4e5f"
+        response = api(alice).post("device", {"sys_id": "0a1b2c3d4e5f", "name": "Old"})
+        assert response["Location"] == f"{BASE}device/0a1b2c3d4e5f"
         assert data(api(alice).get("device/0a1b2c3d4e5f"))[0]["name"] == "Old"
         status, code, _ = failed(api(alice).post("device", {"sys_id": "0a1b2c3d4e5f"}))
         assert (status, code) == (409, "duplicate")
@@ -288,16 +288,16 @@ class TestBodies:
     )  # fmt: skip
     def test_other_media_type_is_415(self, device: Table, bob: User, kind: str):  # B67
         body = json.dumps({"name": "Lamp"})
-        for answer in (
+        for response in (
             api(bob).post("device", body, headers={"Content-Type": kind}),
             api(bob).patch(f"device/{record('device')}", body, headers={"Content-Type": kind}),
         ):
-            assert failed(answer)[:2] == (415, "unsupported_media_type")
+            assert failed(response)[:2] == (415, "unsupported_media_type")
         assert column(api(bob).get("device"), "name") == [None]
 
     def test_compressed_body_is_415(self, device: Table, bob: User):  # B67
-        answer = api(bob).post("device", {"name": "Lamp"}, headers={"Content-Encoding": "gzip"})
-        assert failed(answer)[0] == 415
+        response = api(bob).post("device", {"name": "Lamp"}, headers={"Content-Encoding": "gzip"})
+        assert failed(response)[0] == 415
 
     def test_charset_utf_8_is_accepted(self, device: Table, bob: User):
         kind = {"Content-Type": "application/json; charset=UTF-8"}

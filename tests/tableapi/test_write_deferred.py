@@ -39,11 +39,11 @@ def later() -> None:
 
 class TestAccepting:
     def test_response_has_the_values_and_the_future_id(self, plan: Table, bob: User):
-        answer = api(bob).post("plan", {"name": "a", "owner": bob.pk})
-        assert answer.status_code == 201
-        (record,) = data(answer)
+        response = api(bob).post("plan", {"name": "a", "owner": bob.pk})
+        assert response.status_code == 201
+        (record,) = data(response)
         path = f"plan/{record['sys_id']}"
-        assert answer["Location"].endswith(path)
+        assert response["Location"].endswith(path)
         assert (record["name"], record["owner"]["value"], record["number"]) == ("a", bob.pk, "PLN0000001")
         assert count() == 0
         for early in (api(bob).get(path), api(bob).patch(path, {}), api(bob).put(path, {}), api(bob).delete(path)):
@@ -56,10 +56,10 @@ class TestAccepting:
         assert not DeferredRecord.objects.exists()
 
     def test_walked_fields_are_null(self, plan: Table, bob: User):
-        answer = api(bob).post(
+        response = api(bob).post(
             "plan", {"name": "a", "owner": bob.pk}, fields="name,owner,owner.login,sys_created_by.login"
         )
-        (record,) = data(answer)
+        (record,) = data(response)
         assert (record["name"], record["owner.login"], record["sys_created_by.login"]) == ("a", None, None)
         tasks.create_deferred()
         assert column(api(bob).get("plan", fields="owner.login"), "owner.login") == ["bob"]
@@ -123,8 +123,8 @@ class TestAccepting:
         assert column(api(alice).get("sys_schedule"), "sys_id") == [record["sys_id"]]
 
     def test_idempotency_key_applies(self, plan: Table, bob: User):
-        answers = [api(bob).post("plan", {"name": "a"}, headers={"Idempotency-Key": "k"}) for _ in range(2)]
-        assert answers[0].content == answers[1].content and DeferredRecord.objects.count() == 1
+        responses = [api(bob).post("plan", {"name": "a"}, headers={"Idempotency-Key": "k"}) for _ in range(2)]
+        assert responses[0].content == responses[1].content and DeferredRecord.objects.count() == 1
 
 
 class TestCreating:

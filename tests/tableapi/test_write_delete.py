@@ -29,9 +29,9 @@ def rows(name: str, *columns: str) -> list[Any]:
 
 def test_response_describes_the_deletion(device: Table, bob: User):
     lamp, other = record("device", name="Lamp"), record("device", name="Other")
-    answer = api(bob).delete(f"device/{lamp}")
-    assert answer.status_code == 200
-    body = answer.json()
+    response = api(bob).delete(f"device/{lamp}")
+    assert response.status_code == 200
+    body = response.json()
     assert body["status"] == "OK" and body["data"].keys() == {"description"} and lamp in body["data"]["description"]
     assert rows("device") == [(other,)]
     assert failed(api(bob).delete(f"device/{lamp}")) == (404, "record_not_found", None)
@@ -119,9 +119,9 @@ class TestWhatRefersToIt:
         table("hidden_desk")
         field("hidden_desk", "hidden_lamp", kind, to="device", mandatory=True)
         desk = record("hidden_desk", hidden_lamp=[lamp] if kind == "list" else lamp)
-        answer = api(bob).delete(f"device/{lamp}")
-        assert failed(answer) == (409, "referenced", None)
-        assert b"hidden" not in answer.content and desk.encode() not in answer.content
+        response = api(bob).delete(f"device/{lamp}")
+        assert failed(response) == (409, "referenced", None)
+        assert b"hidden" not in response.content and desk.encode() not in response.content
         assert len(rows("device")) == 2 and not DeletionLogEntry.objects.exists()
         assert api(bob).delete(f"device/{other}").status_code == 200
         if kind == "list":
@@ -142,9 +142,9 @@ class TestWhatRefersToIt:
         ask("UPDATE records.device SET twin = %s", [lamp] if kind == "list" else lamp)
 
         def said() -> str:
-            answer = api(bob).delete(f"device/{lamp}")
-            assert failed(answer) == (409, "referenced", None)
-            return str(answer.json()["errors"][0]["message"])
+            response = api(bob).delete(f"device/{lamp}")
+            assert failed(response) == (409, "referenced", None)
+            return str(response.json()["errors"][0]["message"])
 
         nothing = "Other records require this record."
         assert said() == nothing
@@ -209,8 +209,8 @@ def test_referenced_records_are_kept(device: Table, bob: User):
 
 def test_it_takes_no_parameters(device: Table, bob: User):
     lamp = record("device", name="Lamp")
-    answer = api(bob).delete(f"device/{lamp}", fields="nothing", view="none", display_value="x")
-    assert answer.status_code == 200 and answer.json()["data"].keys() == {"description"}
+    response = api(bob).delete(f"device/{lamp}", fields="nothing", view="none", display_value="x")
+    assert response.status_code == 200 and response.json()["data"].keys() == {"description"}
 
 
 def test_body_is_ignored(device: Table, bob: User):

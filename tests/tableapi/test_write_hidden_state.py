@@ -34,20 +34,20 @@ class TestAColumnThatIsNeverRead:
     @pytest.mark.parametrize("value", ["new", "s", None, 1, {"a": 1}])
     def test_is_unknown_to_every_write(self, device: str, bob: User, value: Any):
         for name in ("hid", "nothing"):
-            for answer in (
+            for response in (
                 api(bob).patch(f"device/{device}", {name: value}), api(bob).put(f"device/{device}", {name: value}),
                 api(bob).post("device", {name: value}), api(bob).patch("device/0", {name: value}),
             ):  # fmt: skip
-                assert failed(answer) == (400, "unknown_field", name)
+                assert failed(response) == (400, "unknown_field", name)
         assert ask("SELECT hid, sys_version FROM records.device") == [("s", 0)]
 
     def test_deletion_log_is_unknown_to_every_write(self, bob: User):
         rule("read", "sys_deletion_log")
         messages = []
         for name in ("payload", "nothing"):
-            answer = api(bob).patch("sys_deletion_log/1", {name: 1})
-            assert failed(answer) == (400, "unknown_field", name)
-            messages.append(answer.json()["errors"][0]["message"].replace(name, ""))
+            response = api(bob).patch("sys_deletion_log/1", {name: 1})
+            assert failed(response) == (400, "unknown_field", name)
+            messages.append(response.json()["errors"][0]["message"].replace(name, ""))
         assert messages[0] == messages[1]
 
 
@@ -67,23 +67,23 @@ class TestASecretColumn:
 
     @pytest.mark.parametrize("value", [None, "abc", "x"])
     def test_write_does_not_reveal_whether_a_secret_is_set(self, notes: list[str], bob: User, value: Any):
-        answers = [
+        responses = [
             send(f"note/{note}", {"name": "x", "token": value}) for send in (api(bob).patch, api(bob).put)
             for note in notes
         ]  # fmt: skip
-        assert {failed(answer) for answer in answers} == {(403, "access_denied", "token")}
+        assert {failed(response) for response in responses} == {(403, "access_denied", "token")}
 
     def test_conditional_permission_does_not_reveal_a_secret(self, notes: list[str], bob: User):
         rule("write", "note", "token", condition="name=mine")
-        answers = [api(bob).patch(f"note/{note}", {"token": None}) for note in notes]
-        assert {failed(answer) for answer in answers} == {(403, "access_denied", "token")}
+        responses = [api(bob).patch(f"note/{note}", {"token": None}) for note in notes]
+        assert {failed(response) for response in responses} == {(403, "access_denied", "token")}
         data(api(bob).patch(f"note/{notes[0]}", {"name": "mine"}))
         data(api(bob).patch(f"note/{notes[0]}", {"token": None}))
         assert ask("SELECT token FROM records.note WHERE sys_id = %s", notes[0]) == [(None,)]
 
     def test_put_without_the_secret_does_not_reveal_it(self, notes: list[str], bob: User):
-        answers = [api(bob).put(f"note/{note}", {"name": "x"}) for note in notes]
-        assert [data(answer)[0]["name"] for answer in answers] == ["x", "x"]
+        responses = [api(bob).put(f"note/{note}", {"name": "x"}) for note in notes]
+        assert [data(response)[0]["name"] for response in responses] == ["x", "x"]
         assert ask("SELECT count(token) FROM records.note") == [(1,)]
 
 
@@ -100,14 +100,14 @@ class TestATextFromBeforeItsConversion:
 
     def test_change_to_the_tagless_text_is_stored(self, note: str, bob: User):
         assert data(api(bob).get(f"note/{note}", fields="body")) == [{"body": "a <b>x</b> 1"}]
-        answer = api(bob).patch(f"note/{note}", {"body": "a x 1"}, fields="body,sys_version")
-        assert data(answer) == [{"body": "a x 1", "sys_version": 1}]
+        response = api(bob).patch(f"note/{note}", {"body": "a x 1"}, fields="body,sys_version")
+        assert data(response) == [{"body": "a x 1", "sys_version": 1}]
         assert data(api(bob).get(f"note/{note}", fields="body")) == [{"body": "a x 1"}]
 
     def test_unchanged_text_sent_back_is_kept(self, note: str, bob: User):
         for send in (api(bob).patch, api(bob).put):
-            answer = send(f"note/{note}", {"body": "a <b>x</b> 1"}, fields="body,sys_version")
-            assert data(answer) == [{"body": "a <b>x</b> 1", "sys_version": 0}]
+            response = send(f"note/{note}", {"body": "a <b>x</b> 1"}, fields="body,sys_version")
+            assert data(response) == [{"body": "a <b>x</b> 1", "sys_version": 0}]
         assert ask("SELECT body FROM records.note") == [("a <b>x</b> 1",)]
 
 
@@ -135,8 +135,8 @@ def test_missing_hidden_secret_is_not_named(bob: User):  # B29
     for operation in ("read", "write", "create"):
         rule(operation, "device")
         rule(operation, "device", "pin", roles=["auditor"])
-    answer = api(bob).post("device", {"name": "x"})
-    assert failed(answer) == (422, "mandatory", None) and b"pin" not in answer.content
+    response = api(bob).post("device", {"name": "x"})
+    assert failed(response) == (422, "mandatory", None) and b"pin" not in response.content
 
 
 def test_no_write_reveals_a_mandatory_secret(bob: User, alice: User):  # B28

@@ -47,8 +47,8 @@ def test_repeated_request_gets_the_first_response(device: Table, bob: User):  # 
 
 def test_different_body_or_parameters_are_a_conflict(device: Table, bob: User):
     post(bob, {"name": "a"})
-    for answer in (post(bob, {"name": "b"}), post(bob, {"name": "a"}, fields="name")):
-        assert failed(answer) == (409, "idempotency_mismatch", None)
+    for response in (post(bob, {"name": "b"}), post(bob, {"name": "a"}, fields="name")):
+        assert failed(response) == (409, "idempotency_mismatch", None)
     assert count() == 1
 
 
@@ -57,13 +57,13 @@ def test_keys_are_separate_per_caller_method_and_path(device: Table, alice: User
     field(other, "name")
     open_table("other")
     lamp = record("device", name="Lamp")
-    answers = [
+    responses = [
         post(bob, {"name": "a"}), post(alice, {"name": "b"}), api(bob).post("other", {"name": "a"}, headers=KEY),
         api(bob).patch(f"device/{lamp}", {"name": "c"}, headers=KEY),
         api(bob).put(f"device/{lamp}", {"name": "d"}, headers=KEY), api(bob).delete(f"device/{lamp}", headers=KEY),
     ]  # fmt: skip
-    assert [answer.status_code for answer in answers] == [201, 201, 201, 200, 200, 200]
-    assert api(bob).delete(f"device/{lamp}", headers=KEY).content == answers[-1].content, "deleted before"
+    assert [response.status_code for response in responses] == [201, 201, 201, 200, 200, 200]
+    assert api(bob).delete(f"device/{lamp}", headers=KEY).content == responses[-1].content, "deleted before"
     assert count() == 2
 
 
@@ -187,6 +187,6 @@ def test_stored_response_is_valid_only_for_the_same_roles(device: Table, bob: Us
     wide, narrow = api(bob, scope=["auditor"]), api(bob, scope=["other"])
     first = wide.post("device", body, headers=KEY)
     assert data(first)[0]["price"] == "hidden"
-    answer = narrow.post("device", body, headers=KEY)
-    assert failed(answer) == (409, "idempotency_mismatch", None) and b"hidden" not in answer.content
+    response = narrow.post("device", body, headers=KEY)
+    assert failed(response) == (409, "idempotency_mismatch", None) and b"hidden" not in response.content
     assert wide.post("device", body, headers=KEY).content == first.content

@@ -72,31 +72,31 @@ class TestReferringToWhatGoes:
         waits = settle(referring)
         go.set()
         assert result(deleting).status_code == 200
-        answer = result(referring)
+        response = result(referring)
         assert waits, "it waits for the deletion"
-        return answer
+        return response
 
     @pytest.mark.parametrize("name", ["laptop", "device"])
     def test_mandatory_reference_is_refused(self, laptop: str, bob: User, monkeypatch: Any, address: str, name: str):
         needed = Column.objects.get(table__name="loan", name=name)
         needed.mandatory = True
         saving.save_column(needed)
-        answer = self.meet(bob, monkeypatch, address, laptop, lambda: api(bob).post("loan", {name: laptop}))
-        assert failed(answer)[:2] == (422, "invalid_value")
+        response = self.meet(bob, monkeypatch, address, laptop, lambda: api(bob).post("loan", {name: laptop}))
+        assert failed(response)[:2] == (422, "invalid_value")
         assert ask("SELECT sys_id FROM records.loan") == []
 
     @pytest.mark.parametrize("name", ["laptops", "devices"])
     def test_list_item_is_refused(self, laptop: str, bob: User, monkeypatch: Any, address: str, name: str):
-        answer = self.meet(bob, monkeypatch, address, laptop, lambda: api(bob).post("loan", {name: [laptop]}))
-        assert failed(answer) == (422, "invalid_value", name)
+        response = self.meet(bob, monkeypatch, address, laptop, lambda: api(bob).post("loan", {name: [laptop]}))
+        assert failed(response) == (422, "invalid_value", name)
         assert ask("SELECT sys_id FROM records.loan") == []
 
     def test_added_list_item_is_refused(self, laptop: str, bob: User, monkeypatch: Any, address: str):
         loan = record("loan")
-        answer = self.meet(
+        response = self.meet(
             bob, monkeypatch, address, laptop, lambda: api(bob).patch(f"loan/{loan}", {"laptops": [laptop]})
         )
-        assert failed(answer) == (422, "invalid_value", "laptops")
+        assert failed(response) == (422, "invalid_value", "laptops")
         assert ask("SELECT laptops FROM records.loan") == [(None,)]
 
 
@@ -128,11 +128,11 @@ class TestAColumnMadeAnewWithAnotherType:
     def asked(self, bob: User, note: str, worth: Any) -> list[Any]:
         """Everything that makes statements with the column, on the one connection of this thread."""
         caller, path = api(bob), f"note/{note}"
-        answers = [
+        responses = [
             caller.patch(path, {"worth": worth}), caller.put(path, {"worth": worth}), caller.get(path),
             caller.get("note"), caller.get("note", query="worthISNOTEMPTY^ORDERBYworth"),
         ]  # fmt: skip
-        return [data(answer)[0]["worth"] for answer in answers]
+        return [data(response)[0]["worth"] for response in responses]
 
     @pytest.mark.parametrize("is_known", [False, True], ids=["unknown_yet", "known_already"])
     @pytest.mark.parametrize(

@@ -56,10 +56,10 @@ def in_transaction(monkeypatch: pytest.MonkeyPatch) -> Any:
     return switch
 
 
-def comparable(answer: Any) -> tuple[int, Any, set[str]]:
-    body = json.loads(answer.content)
+def comparable(response: Any) -> tuple[int, Any, set[str]]:
+    body = json.loads(response.content)
     rows = [{key: value for key, value in row.items() if key not in CHANGING} for row in body.get("data", [])]
-    return answer.status_code, rows or body, set(answer.headers)
+    return response.status_code, rows or body, set(response.headers)
 
 
 def statements_on_records(send: Any) -> list[str]:
@@ -131,13 +131,13 @@ def test_reference_to_a_hidden_record_is_refused_as_one_to_a_missing_record(devi
     hidden = record("owner", name="Secret")
     for method, path in (("POST", "device"), ("PATCH", f"device/{record('device')}")):
         api(bob).send(method, path, {"owner": hidden})  # fills the caches
-        answers, sent = [], []
+        responses, sent = [], []
         for sys_id in (hidden, "0" * 18):
             with statements() as executed:
-                answers.append(api(bob).send(method, path, {"owner": sys_id}))
+                responses.append(api(bob).send(method, path, {"owner": sys_id}))
             sent.append(executed)
-        assert failed(answers[0]) == (422, "invalid_value", "owner")
-        assert answers[0].content == answers[1].content
+        assert failed(responses[0]) == (422, "invalid_value", "owner")
+        assert responses[0].content == responses[1].content
         assert sent[0] == sent[1] and any("WITH written" in sql for sql in sent[0])
     assert ask("SELECT count(*) FROM records.device WHERE owner IS NOT NULL") == [(0,)]
 
@@ -165,8 +165,8 @@ STORED_DEVICES: list[dict[str, Any]] = [{"colour": "red", "rank": 1}, {"colour":
 def write_device(bob: User, sys_id: str | None, body: dict[str, Any]) -> tuple[Any, int]:
     """The answer, and the number of statements on records."""
     with statements() as executed:
-        answer = api(bob).patch(f"device/{sys_id}", body) if sys_id else api(bob).post("device", body)
-    return answer, len([sql for sql in executed if "records." in sql])
+        response = api(bob).patch(f"device/{sys_id}", body) if sys_id else api(bob).post("device", body)
+    return response, len([sql for sql in executed if "records." in sql])
 
 
 def only_rules(operation: str, column: str, condition: str) -> None:
@@ -196,7 +196,7 @@ def test_rule_with_a_condition_has_the_same_effect(
         ORDER BY 1, 2, 3, 4, 5
     """
     assert ask(query, ids[0]) == ask(query, ids[1])
-    assert [count for answer, count in one if answer.status_code < 300 and count == 1] != []
+    assert [count for response, count in one if response.status_code < 300 and count == 1] != []
 
 
 @pytest.mark.parametrize(
@@ -205,16 +205,16 @@ def test_rule_with_a_condition_has_the_same_effect(
 def test_rule_on_other_records_or_unknown_values_takes_the_transaction(closed_device: Table, bob: User, condition: str):
     only_rules("read", "", condition)
     lamp = record("device", name="Lamp", colour="red", maker=record("maker", name="Acme"))
-    answer, count = write_device(bob, lamp, {"name": "New"})
-    assert answer.status_code == 200 and count > 1
+    response, count = write_device(bob, lamp, {"name": "New"})
+    assert response.status_code == 200 and count > 1
 
 
 @pytest.mark.parametrize("column", ["number", "display_name", "sys_id", "sys_created_at"])
 def test_rule_on_a_generated_value_is_checked(closed_device: Table, bob: User, column: str):
     field("device", "display_name")
     only_rules("create", "", f"{column}ISEMPTY")
-    answer, _ = write_device(bob, None, {"name": "Lamp"})
-    assert failed(answer)[0] == 403
+    response, _ = write_device(bob, None, {"name": "Lamp"})
+    assert failed(response)[0] == 403
 
 
 def test_hidden_value_takes_as_long_whether_it_is_sent_or_another(closed_device: Table, bob: User):
@@ -222,8 +222,8 @@ def test_hidden_value_takes_as_long_whether_it_is_sent_or_another(closed_device:
     counts = set()
     for colour in ("red", "blue"):
         lamp = record("device", colour="red", rank=9)
-        answer, count = write_device(bob, lamp, {"colour": colour})
-        assert answer.status_code == 200
+        response, count = write_device(bob, lamp, {"colour": colour})
+        assert response.status_code == 200
         counts.add(count)
     assert len(counts) == 1
 

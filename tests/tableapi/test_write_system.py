@@ -43,13 +43,13 @@ class TestPeople:
     def test_user_can_be_created_changed_and_deleted(self, alice: User):
         acme = Company.objects.create(name="Acme")
         sent = {"login": "dora", "password": "a long one 42", "email": "d@example.com", "company": acme.pk}
-        answer = api(alice).post("user", sent)
-        assert answer.status_code == 201
-        (record,) = data(answer)
+        response = api(alice).post("user", sent)
+        assert response.status_code == 201
+        (record,) = data(response)
         assert (record["login"], record["active"], record["phone"]) == ("dora", True, None)
         assert record["company"]["value"] == acme.pk
         assert record["sys_created_by"]["value"] == alice.pk
-        assert "password" not in record and b"a long one" not in answer.content
+        assert "password" not in record and b"a long one" not in response.content
         dora = User.objects.get(login="dora")
         assert authenticate(None, username="dora", password="a long one 42") == dora
 
@@ -99,9 +99,9 @@ class TestPeople:
     )
     def test_model_errors_are_reported(self, alice: User, body: Any, refusal: Any):  # B27
         before = User.objects.count()
-        answer = api(alice).post("user", body)
-        status, code, name = failed(answer)
-        assert (status, code, name) == refusal, answer.content
+        response = api(alice).post("user", body)
+        status, code, name = failed(response)
+        assert (status, code, name) == refusal, response.content
         assert User.objects.count() == before
 
     def test_new_password_ends_sessions(self, alice: User, bob: User):
@@ -144,11 +144,11 @@ class TestTheLastAdministrator:
     def test_last_administrator_cannot_be_removed(self, alice: User):
         grants = UserRole.objects.get(user=alice)
         admin = Role.objects.get(name="admin")
-        for answer in (
+        for response in (
             api(alice).patch(path_of(alice), {"active": False}), api(alice).delete(path_of(alice)),
             api(alice).delete(path_of(grants)), api(alice).patch(path_of(grants), {"role": role("x").pk}),
         ):  # fmt: skip
-            assert failed(answer) == (409, "last_admin", None)
+            assert failed(response) == (409, "last_admin", None)
         assert failed(api(alice).delete(path_of(admin))) == (409, "conflict", None)
         assert api(alice).get("sys_acl").status_code == 200 and column(api(alice).get("sys_user_role"), "sys_id")
         assert alice.refreshed().active and not DeletionLogEntry.objects.exists()
@@ -187,8 +187,8 @@ class TestRoles:
 
     def test_cycles_and_shipped_roles_are_refused(self, alice: User):
         outer, inner = role("outer", contains=["inner"]), role("inner")
-        answer = api(alice).patch(path_of(inner), {"contains": [outer.pk]})
-        assert failed(answer) == (422, "invalid_value", "contains")
+        response = api(alice).patch(path_of(inner), {"contains": [outer.pk]})
+        assert failed(response) == (422, "invalid_value", "contains")
         assert failed(api(alice).patch(path_of(inner), {"contains": [inner.pk]})) == (422, "invalid_value", "contains")
         assert failed(api(alice).patch(path_of(inner), {"contains": ["1"]})) == (422, "invalid_value", "contains")
         admin = Role.objects.get(name="admin")
@@ -334,15 +334,15 @@ class TestDesigning:
     def test_error_names_a_column_that_was_not_sent(self, alice: User):
         base = {"table": table("device").pk, "name": "it", "label": "x"}
         for kind in ("reference", "list"):
-            answer = api(alice).post("sys_db_column", base | {"type": kind})
-            assert failed(answer) == (422, "invalid_value", "reference_table")
+            response = api(alice).post("sys_db_column", base | {"type": kind})
+            assert failed(response) == (422, "invalid_value", "reference_table")
 
     @pytest.mark.parametrize(("length", "kind"), [(-5, "string"), (0, "string"), (0, "text"), (5, "integer")])
     def test_length_has_one_bound_and_one_message(self, alice: User, length: int, kind: str):
         base = {"table": table("device").pk, "name": "it", "label": "x"}
-        answer = api(alice).post("sys_db_column", base | {"type": kind, "max_length": length})
-        assert failed(answer) == (422, "invalid_value", "max_length")
-        assert answer.json()["errors"][0]["message"] == "Only text can have a maximum length. It must be at least 1."
+        response = api(alice).post("sys_db_column", base | {"type": kind, "max_length": length})
+        assert failed(response) == (422, "invalid_value", "max_length")
+        assert response.json()["errors"][0]["message"] == "Only text can have a maximum length. It must be at least 1."
 
     def test_last_sent_column_of_a_unique_set_is_named(self, alice: User, bob: User):
         state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
@@ -382,8 +382,8 @@ class TestDesigning:
             (state.choices.get(), "is the default value of"),
             (Property.objects.first(), "Clear the value instead"),
         ):
-            answer = api(alice).delete(path_of(kept))
-            assert failed(answer) == (409, "conflict", None) and said in answer.json()["errors"][0]["message"]
+            response = api(alice).delete(path_of(kept))
+            assert failed(response) == (409, "conflict", None) and said in response.json()["errors"][0]["message"]
 
     def test_put_of_a_column_keeps_its_name_type_and_table(self, alice: User):
         name = field(table("device"), "name", "text")
@@ -471,8 +471,8 @@ class TestWhoMayWrite:
     def test_other_tables_are_404(self, alice: User):  # B27
         for name in ("access_key", "session", "tableapi_state", "tableapi_deferred_record", "django_session",
                      "sys_access_key", "auth_user", "pg_class", "historicaluser"):  # fmt: skip
-            for answer in (api(alice).post(name, {}), api(alice).get(name), api(alice).patch(f"{name}/1", {})):
-                assert failed(answer) == (404, "table_not_found", None)
+            for response in (api(alice).post(name, {}), api(alice).get(name), api(alice).patch(f"{name}/1", {})):
+                assert failed(response) == (404, "table_not_found", None)
 
 
 class TestDeletingWhatOthersNeed:
@@ -511,12 +511,14 @@ class TestDeletingWhatOthersNeed:
         device = table("device")
         field(device, "owner", kind, to="user", mandatory=True)
         created = record("device", owner=[bob.pk] if kind == "list" else bob.pk)
-        answer = api(alice).delete(path_of(bob))
-        assert failed(answer) == (409, "referenced", None) and b"require this record: device.owner." in answer.content
+        response = api(alice).delete(path_of(bob))
+        assert (
+            failed(response) == (409, "referenced", None) and b"require this record: device.owner." in response.content
+        )
         rule("delete", "user")
-        answer = api(bob).delete(path_of(bob))
-        assert failed(answer) == (409, "referenced", None)
-        assert b"device" not in answer.content and b"owner" not in answer.content
+        response = api(bob).delete(path_of(bob))
+        assert failed(response) == (409, "referenced", None)
+        assert b"device" not in response.content and b"owner" not in response.content
         page = as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}, headers={"Accept": "text/html"})
         assert page.status_code in (302, 409)
         assert User.objects.filter(pk=bob.pk).exists() and not DeletionLogEntry.objects.exists()

@@ -46,7 +46,7 @@ class TestReferences:
         output, hidden = record("maker", name="open"), record("maker", name="closed")
         lamp = record("device", name="Lamp")
         for name, wrap in (("maker", str), ("makers", lambda value: [output, value])):
-            answers = [
+            responses = [
                 send(path, {name: wrap(sys_id)})
                 for sys_id in (hidden, NOWHERE)
                 for send, path in (
@@ -55,9 +55,9 @@ class TestReferences:
                     (api(bob).put, f"device/{lamp}"),
                 )
             ]
-            assert {failed(answer) for answer in answers} == {(422, "invalid_value", name)}
-            assert len({answer.content for answer in answers}) == 1
-            assert "that you can read" in answers[0].json()["errors"][0]["message"]
+            assert {failed(response) for response in responses} == {(422, "invalid_value", name)}
+            assert len({response.content for response in responses}) == 1
+            assert "that you can read" in responses[0].json()["errors"][0]["message"]
             assert api(bob).patch(f"device/{lamp}", {name: wrap(output)}).status_code == 200
             assert api(grant(bob, "auditor")).patch(f"device/{lamp}", {name: wrap(hidden)}).status_code == 200
             bob.grants.all().delete()
@@ -76,8 +76,8 @@ class TestReferences:
         table("secret_things")
         field("device", "thing", to="secret_things")
         thing = record("secret_things")
-        answers = [api(bob).post("device", {"thing": sys_id}) for sys_id in (thing, NOWHERE)]
-        assert failed(answers[0]) == (422, "invalid_value", "thing") and answers[0].content == answers[1].content
+        responses = [api(bob).post("device", {"thing": sys_id}) for sys_id in (thing, NOWHERE)]
+        assert failed(responses[0]) == (422, "invalid_value", "thing") and responses[0].content == responses[1].content
 
     def test_reference_to_a_child_record(self, maker: Table, bob: User):
         table("factory", parent="maker")
@@ -137,8 +137,8 @@ class TestDisplayValues:
         (row,) = data(self.send(bob, {"maker": "Acme", "makers": ["Other", "Acme"]}))
         assert (row["maker"], row["makers"]) == (acme, [other, acme])
         lamp = row["sys_id"]
-        answer = api(bob).patch(f"device/{lamp}", {"maker": "Other"}, input_display_value="true", display_value=1)
-        assert data(answer)[0]["maker"]["display_value"] == "Other"
+        response = api(bob).patch(f"device/{lamp}", {"maker": "Other"}, input_display_value="true", display_value=1)
+        assert data(response)[0]["maker"]["display_value"] == "Other"
         assert data(self.send(bob, {"maker": None, "makers": None}))[0]["maker"] is None
         assert failed(api(bob).post("device", {"maker": "Acme"})) == (422, "invalid_value", "maker"), (
             "not without asking"
@@ -149,10 +149,10 @@ class TestDisplayValues:
             record("maker", name=name)
         for field_name, wrap in (("maker", lambda value: value), ("makers", lambda value: [value])):
             names = ("twice", "hidden", "nobody", record("maker", name="Acme"))
-            answers = [self.send(bob, {field_name: wrap(name)}) for name in names]
-            assert {failed(answer) for answer in answers} == {(422, "invalid_value", field_name)}
-            assert len({answer.content for answer in answers}) == 1
-            assert "Expected the display value of exactly one record" in answers[0].json()["errors"][0]["message"]
+            responses = [self.send(bob, {field_name: wrap(name)}) for name in names]
+            assert {failed(response) for response in responses} == {(422, "invalid_value", field_name)}
+            assert len({response.content for response in responses}) == 1
+            assert "Expected the display value of exactly one record" in responses[0].json()["errors"][0]["message"]
 
     def test_name_without_the_parameter_names_the_parameter(self, maker: Table, bob: User):
         record("maker", name="acme3")
@@ -175,8 +175,8 @@ class TestDisplayValues:
         assert failed(self.send(bob, {"slots": ["a name"]})) == (422, "invalid_value", "slots")
 
     def test_too_many_names_are_refused(self, maker: Table, bob: User):
-        answer = self.send(bob, {"makers": [f"n{number}" for number in range(1_001)]})
-        assert failed(answer) == (422, "invalid_value", "makers") and b"at most 1000" in answer.content
+        response = self.send(bob, {"makers": [f"n{number}" for number in range(1_001)]})
+        assert failed(response) == (422, "invalid_value", "makers") and b"at most 1000" in response.content
 
     def test_hidden_name_matches_nothing(self, maker: Table, bob: User):
         record("maker", name="Acme")
@@ -257,8 +257,8 @@ class TestDisplayValues:
         assert failed(api(bob).post("device", {"day": "9 May 2024"})) == (422, "invalid_value", "day")
 
     def test_parameter_accepts_1_and_0(self, device: Table, bob: User):
-        answer = api(bob).post("device", {}, input_display_value="perhaps")
-        assert failed(answer) == (400, "invalid_parameter", "sysparm_input_display_value")
+        response = api(bob).post("device", {}, input_display_value="perhaps")
+        assert failed(response) == (400, "invalid_parameter", "sysparm_input_display_value")
         assert stored("name") == []
 
 
@@ -288,8 +288,8 @@ class TestReferencesSentBackAsShown:
     @pytest.mark.parametrize("value", [{}, {"link": "x"}])
     def test_malformed_reference_does_not_clear_it(self, lamp: str, bob: User, value: Any):
         stored = ask("SELECT maker, other FROM records.lamp")
-        answer = api(bob).patch(f"lamp/{lamp}", {"other": value}, input_display_value=1)
-        assert failed(answer) == (422, "invalid_value", "other")
+        response = api(bob).patch(f"lamp/{lamp}", {"other": value}, input_display_value=1)
+        assert failed(response) == (422, "invalid_value", "other")
         assert ask("SELECT maker, other FROM records.lamp") == stored
 
 
@@ -308,9 +308,9 @@ class TestUniqueValues:
         field("device", "code", is_unique=True, default_value="usual")
         rule("read", "device", "code", roles=["auditor"])
         data(api(bob).post("device", {}))
-        answer = api(bob).post("device", {"name": "x"})
-        assert failed(answer) == (409, "duplicate", None)
-        assert b"usual" not in answer.content and b"code" not in answer.content.replace(b'"code": "duplicate"', b"")
+        response = api(bob).post("device", {"name": "x"})
+        assert failed(response) == (409, "duplicate", None)
+        assert b"usual" not in response.content and b"code" not in response.content.replace(b'"code": "duplicate"', b"")
 
     def test_unique_column_of_the_parent_applies_to_children(self, device: Table, bob: User):
         field("device", "code", "integer", is_unique=True)
@@ -372,8 +372,8 @@ class TestSecrets:
 
     def test_secrets_are_cleared_only_by_null(self, lamp: str, bob: User):
         (before,) = stored("token")
-        answer = api(bob).patch(f"device/{lamp}", {"pin": "other-1", "token": "other-2"})
-        assert b"other" not in answer.content and data(answer)[0]["sys_version"] == 1
+        response = api(bob).patch(f"device/{lamp}", {"pin": "other-1", "token": "other-2"})
+        assert b"other" not in response.content and data(response)[0]["sys_version"] == 1
         assert check_password("other-1", stored("pin")[0]) and stored("token") != [before]
         wrong: tuple[Any, ...] = ("", 5, True, [], {"value": "x"})
         for value in wrong:
@@ -384,8 +384,8 @@ class TestSecrets:
 
     def test_guessing_a_secret_reveals_nothing(self, lamp: str, bob: User):
         """Whether the value is the same must not show."""
-        answers = [data(api(bob).patch(f"device/{lamp}", {"pin": value}))[0] for value in ("guess", "guess", "pin-123")]
-        assert [answer["sys_version"] for answer in answers] == [1, 2, 3]
+        rows = [data(api(bob).patch(f"device/{lamp}", {"pin": value}))[0] for value in ("guess", "guess", "pin-123")]
+        assert [row["sys_version"] for row in rows] == [1, 2, 3]
 
     def test_secrets_are_not_in_the_deletion_log(self, lamp: str, bob: User):
         assert api(bob).delete(f"device/{lamp}").status_code == 200

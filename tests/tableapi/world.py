@@ -10,11 +10,11 @@ Calls, each with real credentials and no cookies (`api` keeps nothing between tw
     api(bob, by="key"), api(bob, scope=["auditor"])                       Bearer instead of Basic; a key for some roles
     api(None)                                                             nobody
 
-    data(answer)            the records of a success; refuses anything else, and says what came
-    column(answer, "name")  one column of them
-    failed(answer)          (status, code, field) of an error
-    all_failed(answer)      the same of every error of an answer
-    next_of(answer)         the address of the next page
+    data(response)           the records of a success; refuses anything else, and says what came
+    column(response, "name")one column of them
+    failed(response)        (status, code, field) of an error
+    all_failed(response)    the same of every error of an answer
+    next_of(response)       the address of the next page
     followed(api(bob), "device", "name", limit=2)   the values of a column over all pages, by the links
 
 What there is, made by the models, so that it is done in the database too. Tables may be given by name:
@@ -106,45 +106,45 @@ def api(user: User | None, *, by: str = "password", scope: Iterable[str] = ()) -
     return Api({"Authorization": f"Basic {pair}"})
 
 
-def data(answer: Any) -> Any:
-    assert answer.status_code in (200, 201), (answer.status_code, answer.content)
-    body = answer.json()
+def data(response: Any) -> Any:
+    assert response.status_code in (200, 201), (response.status_code, response.content)
+    body = response.json()
     assert body["status"] == "OK"
     return body["data"]
 
 
-def column(answer: Any, name: str) -> list[Any]:
-    return [record[name] for record in data(answer)]
+def column(response: Any, name: str) -> list[Any]:
+    return [record[name] for record in data(response)]
 
 
-def failed(answer: Any) -> tuple[int, str, str | None]:
-    (error,) = all_failed(answer)
+def failed(response: Any) -> tuple[int, str, str | None]:
+    (error,) = all_failed(response)
     return error
 
 
-def all_failed(answer: Any) -> list[tuple[int, str, str | None]]:
-    body = answer.json()
+def all_failed(response: Any) -> list[tuple[int, str, str | None]]:
+    body = response.json()
     assert body["status"] == "ERROR" and body["error_type"] == "SERVER", body
     assert all(error["message"] for error in body["errors"])
-    return [(answer.status_code, error["code"], error.get("field")) for error in body["errors"]]
+    return [(response.status_code, error["code"], error.get("field")) for error in body["errors"]]
 
 
-def next_of(answer: Any) -> str:
+def next_of(response: Any) -> str:
     """The address of the next page."""
-    link = answer["Link"]
+    link = response["Link"]
     assert link.startswith("<") and link.endswith('>; rel="next"')
     return str(link[1:].partition(">")[0])
 
 
 def followed(caller: Api, path: str, name: str, **asked: Any) -> Iterator[Any]:
     """What stands in this field over all pages, by the links."""
-    answer = caller.get(path, **asked)
+    response = caller.get(path, **asked)
     while True:
-        yield from column(answer, name)
-        if "Link" not in answer:
+        yield from column(response, name)
+        if "Link" not in response:
             return
-        split = urlsplit(next_of(answer))
-        answer = caller.get(f"{split.path}?{split.query}")
+        split = urlsplit(next_of(response))
+        response = caller.get(f"{split.path}?{split.query}")
 
 
 def table(name: str, parent: str | Table | None = None, **about: Any) -> Table:

@@ -34,16 +34,16 @@ def try_again() -> None:
     work()
 
 
-def without_vectors(answer: Any) -> Any:
-    return {**answer, "data": []}
+def without_vectors(response: Any) -> Any:
+    return {**response, "data": []}
 
 
-def of_nine_numbers(answer: Any) -> Any:
-    return {**answer, "data": [{**item, "embedding": [1.0] * 9} for item in answer["data"]]}
+def of_nine_numbers(response: Any) -> Any:
+    return {**response, "data": [{**item, "embedding": [1.0] * 9} for item in response["data"]]}
 
 
-def not_finite(answer: Any) -> Any:
-    return {**answer, "data": [{**item, "embedding": [float("nan")] * 8} for item in answer["data"]]}
+def not_finite(response: Any) -> Any:
+    return {**response, "data": [{**item, "embedding": [float("nan")] * 8} for item in response["data"]]}
 
 
 FAULTS = {"wrong_count": without_vectors, "wrong_dimensions": of_nine_numbers, "not_finite": not_finite}

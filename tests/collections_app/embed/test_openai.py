@@ -37,23 +37,23 @@ def space(server: EmbeddingServer, configured: Callable[..., None]) -> Embedding
 
 
 def change_of(place: int, vector: Any) -> Callable[[Answer], Answer]:
-    def change(answer: Answer) -> Answer:
-        answer["data"][place]["embedding"] = vector
-        return answer
+    def change(response: Answer) -> Answer:
+        response["data"][place]["embedding"] = vector
+        return response
 
     return change
 
 
-def reordered(answer: Answer) -> Answer:
-    return {**answer, "data": answer["data"][::-1]}
+def reordered(response: Answer) -> Answer:
+    return {**response, "data": response["data"][::-1]}
 
 
-def without_last(answer: Answer) -> Answer:
-    return {**answer, "data": answer["data"][:-1]}
+def without_last(response: Answer) -> Answer:
+    return {**response, "data": response["data"][:-1]}
 
 
-def same_index(answer: Answer) -> Answer:
-    return {**answer, "data": [{**item, "index": 0} for item in answer["data"]]}
+def same_index(response: Answer) -> Answer:
+    return {**response, "data": [{**item, "index": 0} for item in response["data"]]}
 
 
 def drips_headers(visit: does.Visit) -> None:
@@ -68,7 +68,7 @@ REFUSED = {
     "not_numbers": change_of(1, "AAAA"),
     "wrong_count": without_last,
     "wrong_order": same_index,
-    "answer_too_large": lambda answer: {**answer, "filler": "x" * 200_000},
+    "answer_too_large": lambda response: {**response, "filler": "x" * 200_000},
 }
 AWAY = {
     "500": does.fails(500),

@@ -23,12 +23,12 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return embed.reset_providers
 
 
-def of_seven_numbers(answer: Any) -> Any:
-    return {**answer, "data": [{**item, "embedding": [1.0] * 7} for item in answer["data"]]}
+def of_seven_numbers(response: Any) -> Any:
+    return {**response, "data": [{**item, "embedding": [1.0] * 7} for item in response["data"]]}
 
 
-def of_zeros(answer: Any) -> Any:
-    return {**answer, "data": [{**item, "embedding": [0.0] * 8} for item in answer["data"]]}
+def of_zeros(response: Any) -> Any:
+    return {**response, "data": [{**item, "embedding": [0.0] * 8} for item in response["data"]]}
 
 
 FAULTS = {
@@ -202,10 +202,10 @@ class TestProbe:
         space = embed.default_space()
         embed.embedder(space).embed_documents(["one"])
 
-        def slightly(answer: Any) -> Any:
-            for item in answer["data"]:
+        def slightly(response: Any) -> Any:
+            for item in response["data"]:
                 item["embedding"][0] += 0.001
-            return answer
+            return response
 
         server.serve(server.but(slightly))
         later()

@@ -68,16 +68,16 @@ class Caller:
 
     def load(self, text: str, collection: str = "manuals", **body: Any) -> Any:
         """A text that can be found at once."""
-        answer = self.post(LOAD_TEXT, {"text": text, **body}, collection_name=collection)
-        assert answer.status_code in (200, 201), answer.content
-        return answer.json()
+        response = self.post(LOAD_TEXT, {"text": text, **body}, collection_name=collection)
+        assert response.status_code in (200, 201), response.content
+        return response.json()
 
 
 def by_key(user: User, *, scope: list[str] | None = None) -> Caller:
     return Caller(bearer(access_keys.create_key(user, "script", expires_at=None, scope=scope)))
 
 
-def failed(answer: Any) -> tuple[int, str, str | None]:
+def failed(response: Any) -> tuple[int, str, str | None]:
     """Status, code and field of a refusal."""
-    first = answer.json()["errors"][0]
-    return answer.status_code, first["code"], first.get("field")
+    first = response.json()["errors"][0]
+    return response.status_code, first["code"], first.get("field")

@@ -79,8 +79,8 @@ def nightly(moments: list[int]) -> list[Any]:
 def test_load_in_a_request(manager: Caller, what: str, moment: int):
     assert load(manager).status_code == 201
     with before_statement(moment, lambda: WAYS[what](manager)) as running:
-        answer = load(manager, text=TEXT.upper(), on_duplicate="replace")
-    check(manager, answer, running, what, moment)
+        response = load(manager, text=TEXT.upper(), on_duplicate="replace")
+    check(manager, response, running, what, moment)
 
 
 @pytest.mark.parametrize("what", WAYS)
@@ -92,17 +92,17 @@ def test_load_in_a_worker(manager: Caller, what: str, moment: int):
     check(manager, None, running, what, moment)
 
 
-def check(manager: Caller, answer: Any, running: list[Any], what: str, moment: int) -> None:
+def check(manager: Caller, response: Any, running: list[Any], what: str, moment: int) -> None:
     assert running or moment not in MOMENTS, "the load has fewer statements"
     if running:
         assert result(running[0]).status_code == 200
-    if answer is not None:
-        assert answer.status_code in (200, 201, 404, 409), answer.content
+    if response is not None:
+        assert response.status_code in (200, 201, 404, 409), response.content
     assert not Version.objects.filter(is_searched=True, document__deleted_at__isnull=False).exists()
     check_nothing_remains()
     if what == "collection" and running and Collection.objects.exists():
         # The load made the collection again, after it was deleted.
-        assert answer is not None and answer.status_code in (200, 201)
+        assert response is not None and response.status_code in (200, 201)
     for way in WAYS if Collection.objects.exists() else ():
         if way == "collection" or counted()["document"]:
             assert WAYS[way](manager).status_code in (200, 404)

@@ -50,8 +50,8 @@ def test_changed_collection_is_not_deleted(manager: Caller, place: Collection):
 
     assert failed(manager.delete(path, headers=actual))[:2] == (412, "stale") and is_there(path, manager)
     for malformed in MALFORMED:
-        answer = manager.delete(path, headers={"If-Match": malformed})
-        assert failed(answer) == (400, "invalid_parameter", "If-Match") and is_there(path, manager), malformed
+        response = manager.delete(path, headers={"If-Match": malformed})
+        assert failed(response) == (400, "invalid_parameter", "If-Match") and is_there(path, manager), malformed
     assert manager.delete(path, headers=tag(manager, path)).status_code == 200 and not is_there(path, manager)
 
 
@@ -61,8 +61,8 @@ def test_changed_document_is_not_deleted(manager: Caller, document: Document):
 
     assert failed(manager.delete(path, headers=actual))[:2] == (412, "stale") and is_there(path, manager)
     for malformed in MALFORMED:
-        answer = manager.delete(path, headers={"If-Match": malformed})
-        assert failed(answer) == (400, "invalid_parameter", "If-Match") and is_there(path, manager), malformed
+        response = manager.delete(path, headers={"If-Match": malformed})
+        assert failed(response) == (400, "invalid_parameter", "If-Match") and is_there(path, manager), malformed
     assert manager.delete(path, headers=tag(manager, path)).status_code == 200 and not is_there(path, manager)
 
 
@@ -131,14 +131,14 @@ class TestAtOnce:
             ("UPDATE document SET updated_at = now() WHERE id = %s", [document.pk]),
         ]
         body = {"metadata": {"n": 3}} if method == "PATCH" else None
-        answer = self.while_changed(change, lambda: manager.send(method, of(document), body, headers=actual))
+        response = self.while_changed(change, lambda: manager.send(method, of(document), body, headers=actual))
 
-        assert failed(answer)[:2] == (412, "stale") and Version.objects.get().metadata == {"n": 2}
+        assert failed(response)[:2] == (412, "stale") and Version.objects.get().metadata == {"n": 2}
         assert is_there(of(document), manager)
 
     def test_collection(self, manager: Caller, place: Collection):
         actual = tag(manager, of(place))
         change = "UPDATE document_collection SET sys_version = sys_version + 1 WHERE sys_id = %s"
-        answer = self.while_changed([(change, [place.pk])], lambda: manager.delete(of(place), headers=actual))
+        response = self.while_changed([(change, [place.pk])], lambda: manager.delete(of(place), headers=actual))
 
-        assert failed(answer)[:2] == (412, "stale") and is_there(of(place), manager)
+        assert failed(response)[:2] == (412, "stale") and is_there(of(place), manager)

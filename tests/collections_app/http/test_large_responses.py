@@ -40,10 +40,10 @@ def test_response_memory_is_released(manager: Caller):
         (endpoints.ContentByTag, "/?collection_name=manuals", {}),
     ]
     for view, address, named in request:
-        answer = view.as_view()(RequestFactory().get(address, headers=manager.headers), **named)
-        assert answer.status_code == 200
-        sent = weakref.ref(answer.render() if hasattr(answer, "render") else answer)
-        del answer
+        response = view.as_view()(RequestFactory().get(address, headers=manager.headers), **named)
+        assert response.status_code == 200
+        sent = weakref.ref(response.render() if hasattr(response, "render") else response)
+        del response
         assert sent() is None, view
 
 
@@ -51,11 +51,11 @@ def test_large_original_is_complete(manager: Caller):
     text = "0123456789" * 250_000
     document = add(make("manuals"), text, is_loaded=False)
     path = f"{MANAGED}/{document.collection_id}/documents/{document.pk}/content"
-    answer, head = manager.get(path), manager.send("HEAD", path)
+    response, head = manager.get(path), manager.send("HEAD", path)
 
-    assert Piece.objects.count() == 3 and answer.content == text.encode()
-    assert answer["Content-Length"] == head["Content-Length"] == "2500000" and head.content == b""
-    assert {name: answer[name] for name in answer.headers if name != "X-Request-ID"} == {
+    assert Piece.objects.count() == 3 and response.content == text.encode()
+    assert response["Content-Length"] == head["Content-Length"] == "2500000" and head.content == b""
+    assert {name: response[name] for name in response.headers if name != "X-Request-ID"} == {
         name: head[name] for name in head.headers if name != "X-Request-ID"
     }
     Piece.objects.filter(number=2).delete()
@@ -73,10 +73,10 @@ def test_long_documents_are_returned_one_at_a_time(manager: Caller, monkeypatch:
     assert failed(busy)[:2] == (503, "unavailable") and busy["Retry-After"]
     assert [passage["page_content"] for passage in short.json()] == ["Short."]
     for _ in range(2):  # the turn is given back
-        answer = manager.get(BY_TAG, collection_name="manuals")
-        assert [len(passage["page_content"]) for passage in answer.json()] == [len("Long. " * 40)]
-        assert (answer["X-Total-Count"], answer["X-Next-Offset"]) == ("2", "1")
-        assert answer["Content-Type"] == "application/json"
+        response = manager.get(BY_TAG, collection_name="manuals")
+        assert [len(passage["page_content"]) for passage in response.json()] == [len("Long. " * 40)]
+        assert (response["X-Total-Count"], response["X-Next-Offset"]) == ("2", "1")
+        assert response["Content-Type"] == "application/json"
 
 
 def test_id_is_compared_in_the_form_that_is_stored(manager: Caller):
@@ -114,9 +114,9 @@ def test_documents_being_purged_are_hidden(manager: Caller):
 
 
 def test_role_names_are_hidden_without_the_role(stranger: Caller):
-    answers = [
+    responses = [
         stranger.post(MANAGED, {"collection_name": "a", "reader_roles": [name]}) for name in ("admin", "nobody", 5)
     ]
 
-    assert [failed(answer)[:2] for answer in answers] == [(403, "access_denied")] * 3
-    assert len({answer.content for answer in answers}) == 1
+    assert [failed(response)[:2] for response in responses] == [(403, "access_denied")] * 3
+    assert len({response.content for response in responses}) == 1

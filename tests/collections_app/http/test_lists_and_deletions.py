@@ -43,8 +43,8 @@ def test_list_counts_documents_by_their_state(manager: Caller):
     manager.post(LOAD_TEXT, {"text": "Later.", "wait": False}, collection_name="b")
     add_failing(Collection.objects.get())
     make("a")
-    answer = manager.get(LIST)
-    a, b = answer.json()
+    response = manager.get(LIST)
+    a, b = response.json()
 
     assert list(b) == [
         "collection_name", "documents_count", "chunks_count", "documents_by_status", "embedding_model", "chunk_size",
@@ -82,10 +82,10 @@ def test_only_readable_collections_are_listed_and_counted(manager: Caller, stran
 def test_deleted_document_is_not_found(manager: Caller):
     manager.load("The toner is red.", doc_id="one")
     manager.load("The toner is blue.", doc_id="two")
-    answer = manager.delete(DELETE_DOCUMENT, collection_name="manuals", id_value="one")
+    response = manager.delete(DELETE_DOCUMENT, collection_name="manuals", id_value="one")
 
-    assert answer.status_code == 200
-    assert answer.json() == {
+    assert response.status_code == 200
+    assert response.json() == {
         "status": "OK", "collection_name": "manuals", "doc_id": "one", "deleted": True, "deleted_chunks": 1
     }  # fmt: skip
     assert [
@@ -109,9 +109,9 @@ def test_parameters_of_deletions_may_be_in_the_body(manager: Caller):
 def test_deleted_collection_is_not_found_and_its_name_is_free(manager: Caller):
     manager.load("A text.")
     manager.load("Another text.")
-    answer = manager.delete(DELETE, collection_name="manuals")
+    response = manager.delete(DELETE, collection_name="manuals")
 
-    assert answer.json() == {
+    assert response.json() == {
         "status": "OK", "collection_name": "manuals", "deleted": True, "deleted_documents": 2, "deleted_chunks": 2
     }  # fmt: skip
     assert failed(manager.delete(DELETE, collection_name="manuals")) == (404, "not_found", "collection_name")

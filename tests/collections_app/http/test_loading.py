@@ -23,10 +23,10 @@ SIX = {
 
 
 def test_text_is_searchable_when_the_load_returns(manager: Caller):
-    answer = manager.post(LOAD_TEXT, {"text": TEXT, "metadata": SIX}, collection_name="manuals")
-    body = answer.json()
+    response = manager.post(LOAD_TEXT, {"text": TEXT, "metadata": SIX}, collection_name="manuals")
+    body = response.json()
 
-    assert answer.status_code == 201 and answer["Cache-Control"] == "no-store"
+    assert response.status_code == 201 and response["Cache-Control"] == "no-store"
     assert body == {
         "status": "OK",
         "doc_id": Document.objects.get().pk,
@@ -47,12 +47,16 @@ def test_text_is_searchable_when_the_load_returns(manager: Caller):
 
 def test_file_is_searchable_when_the_load_returns(manager: Caller):
     form = {"metadata": json.dumps(SIX)}
-    answer = manager.upload(
+    response = manager.upload(
         pdf("The toner is red", "The mailbox is full"), "a.pdf", form=form, collection_name="manuals"
     )
 
-    assert answer.status_code == 201, answer.content
-    assert (answer.json()["pages"], answer.json()["document_status"], answer.json()["metadata"]) == (2, "ready", SIX)
+    assert response.status_code == 201, response.content
+    assert (response.json()["pages"], response.json()["document_status"], response.json()["metadata"]) == (
+        2,
+        "ready",
+        SIX,
+    )
     first = manager.get(RELEVANT, collection_names="manuals", query="mailbox", k=1).json()[0]
     assert (first["page"], first["page_end"], first["filename"]) == (1, 2, "a.pdf")
 
@@ -91,10 +95,10 @@ def test_document_is_replaced_only_when_asked(manager: Caller):
 
 
 def test_load_without_waiting_is_202(manager: Caller):
-    answer = manager.post(LOAD_TEXT, {"text": TEXT, "wait": False}, collection_name="manuals", wait="")
+    response = manager.post(LOAD_TEXT, {"text": TEXT, "wait": False}, collection_name="manuals", wait="")
 
-    assert (answer.status_code, answer.json()["document_status"]) == (202, "queued")
-    assert manager.get(NAMES, collection_name="manuals").json() == [answer.json()["doc_id"]]
+    assert (response.status_code, response.json()["document_status"]) == (202, "queued")
+    assert manager.get(NAMES, collection_name="manuals").json() == [response.json()["doc_id"]]
 
 
 def test_queue_limit_applies_per_caller(  # C46
@@ -121,21 +125,21 @@ def test_large_document_is_left_to_the_worker(manager: Caller, settings: Any):
 
 
 def test_unreadable_file_is_stored_with_the_reason(manager: Caller):  # C16
-    answer = manager.upload(b"%PDF-1.7 broken", "broken.pdf", collection_name="manuals")
+    response = manager.upload(b"%PDF-1.7 broken", "broken.pdf", collection_name="manuals")
     document = Document.objects.get()
 
-    assert failed(answer) == (422, "extraction_failed", "file")
-    (error,) = answer.json()["errors"]
+    assert failed(response) == (422, "extraction_failed", "file")
+    (error,) = response.json()["errors"]
     assert error["doc_id"] == document.doc_id and error["reason"] and error["message"]
     assert document.newest is not None and document.newest.state == "failed"
     assert manager.get(NAMES, collection_name="manuals").json() == [document.doc_id]
 
 
 def test_document_without_text_is_empty(manager: Caller):  # C23
-    answer = manager.post(LOAD_TEXT, {"text": " \n\t "}, collection_name="manuals")
+    response = manager.post(LOAD_TEXT, {"text": " \n\t "}, collection_name="manuals")
 
-    assert (answer.status_code, answer.json()["document_status"]) == (201, "empty")
-    assert answer.json()["warnings"]
+    assert (response.status_code, response.json()["document_status"]) == (201, "empty")
+    assert response.json()["warnings"]
 
 
 @pytest.mark.parametrize(
@@ -148,9 +152,9 @@ def test_document_without_text_is_empty(manager: Caller):  # C23
     ],
 )
 def test_invalid_load_leaves_nothing(manager: Caller, content: bytes, filename: str, expected: Any):  # C16
-    answer = manager.upload(content, filename, collection_name="manuals")
+    response = manager.upload(content, filename, collection_name="manuals")
 
-    assert failed(answer) == expected
+    assert failed(response) == expected
     assert not Collection.objects.exists() and not Version.objects.exists()
 
 
@@ -182,9 +186,9 @@ def test_invalid_load_leaves_nothing(manager: Caller, content: bytes, filename: 
     ],
 )
 def test_invalid_text_is_refused_and_leaves_nothing(manager: Caller, body: Any, query: Any, expected: Any):
-    answer = manager.post(LOAD_TEXT, body, **{"collection_name": "manuals", **query})
+    response = manager.post(LOAD_TEXT, body, **{"collection_name": "manuals", **query})
 
-    assert failed(answer) == expected
+    assert failed(response) == expected
     assert not Collection.objects.exists() and not Version.objects.exists()
 
 
@@ -195,8 +199,8 @@ def test_collection_name_is_required(manager: Caller):
 
 @pytest.mark.parametrize("name", [".", "..", "a/b", "😀", "SELECT 1; --", "%2e%2e", "a b", "Ü"])
 def test_collection_names_allow_any_script(manager: Caller, name: str):  # C11
-    answer = manager.post(LOAD_TEXT, {"text": TEXT, "wait": False}, collection_name=name)
-    assert (answer.status_code, answer.json()["collection_name"]) == (202, name)
+    response = manager.post(LOAD_TEXT, {"text": TEXT, "wait": False}, collection_name=name)
+    assert (response.status_code, response.json()["collection_name"]) == (202, name)
     assert manager.get(NAMES, collection_name=name).status_code == 200
 
 
@@ -227,11 +231,11 @@ def test_reader_gets_403_and_others_404(manager: Caller, stranger: Caller):
     reader = by_key(make_user("dora", "crew"))
 
     for caller, expected in ((reader, (403, "access_denied")), (stranger, (404, "not_found"))):
-        answers = [
+        responses = [
             caller.post(LOAD_TEXT, {"text": "a"}, collection_name="manuals"),
             caller.upload(b"a", "a.txt", collection_name="manuals"),
         ]
-        assert [failed(answer)[:2] for answer in answers] == [expected] * 2
+        assert [failed(response)[:2] for response in responses] == [expected] * 2
     missing = stranger.post(LOAD_TEXT, {"text": "a"}, collection_name="nothing")
     assert failed(missing) == (404, "not_found", "collection_name")
     assert Collection.objects.count() == 1 and not Document.objects.exists()
@@ -257,7 +261,7 @@ def test_permission_is_checked_before_the_file(manager: Caller, stranger: Caller
 def test_third_concurrent_load_is_left_to_the_worker(manager: Caller):
     turns = [loading.CONCURRENT_LOADS.acquire(blocking=False) for _ in range(2)]
     try:
-        answers = [
+        responses = [
             manager.post(LOAD_TEXT, {"text": "The third."}, collection_name="manuals"),
             manager.upload(b"The fourth.", "a.txt", collection_name="manuals"),
         ]
@@ -265,7 +269,9 @@ def test_third_concurrent_load_is_left_to_the_worker(manager: Caller):
         for _ in turns:
             loading.CONCURRENT_LOADS.release()
     assert turns == [True, True]
-    assert [(answer.status_code, answer.json()["document_status"]) for answer in answers] == [(202, "queued")] * 2
+    assert [(response.status_code, response.json()["document_status"]) for response in responses] == [
+        (202, "queued")
+    ] * 2
 
     for number in range(5):  # each gives its turn back, also when it is refused
         assert manager.post(LOAD_TEXT, {"text": f"{number}"}, collection_name="manuals").status_code == 201

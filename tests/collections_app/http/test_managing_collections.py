@@ -32,10 +32,10 @@ def test_collection_is_created_with_settings(manager: Caller, carl: User):
         "collection_name": "Cafe\u0301", "chunk_size": 500, "chunk_overlap": 50, "alpha": 0.5, "language": "german",
         "reader_roles": ["crew", role("crew")], "writer_roles": ["collection_admin"],
     }  # fmt: skip
-    answer = manager.post(MANAGED, sent)
-    body = answer.json()
+    response = manager.post(MANAGED, sent)
+    body = response.json()
 
-    assert answer.status_code == 201 and set(body) == SHOWN and answer["ETag"]
+    assert response.status_code == 201 and set(body) == SHOWN and response["ETag"]
     assert body.items() >= {
         **sent, "collection_name": "Caf\u00e9", "reader_roles": ["crew"], "rights": ["manage", "read", "write"]
     }.items()  # fmt: skip
@@ -81,9 +81,9 @@ def test_permissions_to_create_change_and_delete(stranger: Caller, manager: Call
 def test_settings_are_changed_one_by_one(manager: Caller):
     place = make("manuals")
     before = manager.get(one(place))
-    answer = manager.patch(one(place), {"alpha": 0.25, "reader_roles": ["itil"]})
+    response = manager.patch(one(place), {"alpha": 0.25, "reader_roles": ["itil"]})
 
-    assert answer.status_code == 200 and answer["ETag"] != before["ETag"]
+    assert response.status_code == 200 and response["ETag"] != before["ETag"]
     stored = place.refreshed()
     assert (stored.alpha, stored.reader_roles, stored.chunk_size) == (0.25, [role("itil")], 1000)
     assert stored.history.count() == 2
@@ -97,17 +97,17 @@ def test_if_match_prevents_lost_updates(manager: Caller):
     late = manager.patch(one(place), {"alpha": 0.75}, headers={"If-Match": tag})
     assert failed(late)[:2] == (412, "stale") and place.refreshed().alpha == 0.25
     for malformed in ("", "x", '"x', "W/x", '"a",'):
-        answer = manager.patch(one(place), {"alpha": 0.75}, headers={"If-Match": malformed})
-        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "If-Match"), malformed
+        response = manager.patch(one(place), {"alpha": 0.75}, headers={"If-Match": malformed})
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (400, "If-Match"), malformed
     assert manager.patch(one(place), {"alpha": 0.5}, headers={"If-Match": "*"}).status_code == 200
 
 
 def test_losing_own_write_access_is_reported(manager: Caller):
     place = make("manuals")
     role("crew")
-    answer = manager.patch(one(place), {"writer_roles": ["crew"]})
+    response = manager.patch(one(place), {"writer_roles": ["crew"]})
 
-    assert answer.json()["rights"] == [] and answer.json()["writer_roles"] == ["crew"]
+    assert response.json()["rights"] == [] and response.json()["writer_roles"] == ["crew"]
     assert manager.get(one(place)).status_code == 404
 
 
@@ -123,9 +123,9 @@ def test_language_can_be_set_for_new_documents(manager: Caller):
 
 def test_deletion_response_lists_what_was_deleted(manager: Caller):
     manager.load("A text.")
-    answer = manager.delete(one(Collection.objects.get()))
+    response = manager.delete(one(Collection.objects.get()))
 
-    assert answer.json()["deleted_documents"] == 1 and manager.get(MANAGED).json() == []
+    assert response.json()["deleted_documents"] == 1 and manager.get(MANAGED).json() == []
 
 
 def test_list_supports_filter_order_and_limit(manager: Caller):
@@ -155,11 +155,11 @@ def test_list_supports_filter_order_and_limit(manager: Caller):
     ],
 )
 def test_limit_is_respected(manager: Caller, query: dict[str, str], refusal: Any):
-    answer = manager.get(MANAGED, **query)
+    response = manager.get(MANAGED, **query)
 
-    assert failed(answer) == refusal
+    assert failed(response) == refusal
     if "ordering" in query:
-        assert "-collection_name" in answer.json()["errors"][0]["message"]
+        assert "-collection_name" in response.json()["errors"][0]["message"]
 
 
 def test_all_invalid_settings_are_reported(manager: Caller):
@@ -185,21 +185,21 @@ def test_reembedding_uses_the_configured_model(manager: Caller):
     place = make("manuals")
     other = EmbeddingSpace.objects.create(provider="openai", model="other", dimensions=8)
     Collection.objects.filter(pk=place.pk).update(space=other)
-    answer = manager.post(one(place, "/reembed"))
+    response = manager.post(one(place, "/reembed"))
 
-    assert answer.status_code == 202
-    assert answer.json()["embedding_model"] == "other"
-    assert answer.json()["next_embedding_model"] == embed.default_space().model
+    assert response.status_code == 202
+    assert response.json()["embedding_model"] == "other"
+    assert response.json()["next_embedding_model"] == embed.default_space().model
 
 
 def test_search_equals_the_search_endpoint(manager: Caller):
     manager.load("The toner is red.", metadata={"type": "manual"})
     place = Collection.objects.get()
     query = {"query": "toner", "k": 3, "metadata": "type=manual", "mode": "hybrid", "alpha": 0.4}
-    answer = manager.post(one(place, "/search"), query)
+    response = manager.post(one(place, "/search"), query)
 
     expected = manager.post("/get_relevant_documents", {**query, "collection_names": ["manuals"]})
-    assert answer.content == expected.content and len(answer.json()) == 1
+    assert response.content == expected.content and len(response.json()) == 1
     assert failed(manager.post(one(place, "/search"), {"query": ""})) == (400, "invalid_parameter", "query")
     assert failed(manager.post(one(place, "/search"), {**query, "collection_names": ["x"]}))[1] == "unknown_field"
 
@@ -235,5 +235,5 @@ def test_loads_and_lists_continue_while_settings_change(manager: Caller):
     manager.patch(one(place), {"chunk_size": 200, "chunk_overlap": 0})
 
     assert manager.get(one(place)).json()["chunks_count"] == before
-    answer = manager.post(LOAD_TEXT, {"text": "Another text. " * 100}, collection_name="manuals")
-    assert answer.json()["chunks_count"] > before
+    response = manager.post(LOAD_TEXT, {"text": "Another text. " * 100}, collection_name="manuals")
+    assert response.json()["chunks_count"] > before

@@ -55,8 +55,8 @@ def test_failed_document_shows_the_reason_and_can_be_retried(manager: Caller, pl
     body = manager.get(one(document)).json()
     assert (body["document_status"], body["is_searched"]) == ("failed", False) and body["error"] and body["error_code"]
 
-    answer = manager.post(one(document, "/retry"))
-    assert (answer.status_code, answer.json()["document_status"]) == (202, "queued")
+    response = manager.post(one(document, "/retry"))
+    assert (response.status_code, response.json()["document_status"]) == (202, "queued")
     assert failed(manager.post(one(document, "/retry"))) == (409, "not_failed", None)
 
 
@@ -76,9 +76,9 @@ def test_list_supports_filter_order_and_limit(manager: Caller, place: Collection
     add(make("other"), "Five.", doc_id="five")
 
     def ids(**query: Any) -> list[str]:
-        answer = manager.get(documents(place), **query)
-        assert answer.status_code == 200, answer.content
-        return [document["doc_id"] for document in answer.json()]
+        response = manager.get(documents(place), **query)
+        assert response.status_code == 200, response.content
+        return [document["doc_id"] for document in response.json()]
 
     assert ids() == ["one", "two", "three", "four"]
     assert ids(document_status="failed") == ["three"]
@@ -108,9 +108,9 @@ def test_list_runs_a_constant_number_of_queries(manager: Caller, place: Collecti
 
 
 def test_upload_equals_the_load_endpoint(manager: Caller, place: Collection, reader: Caller):
-    answer = manager.upload(pdf("The toner is red"), "a.pdf", to=documents(place), form={"metadata": '{"type": "x"}'})
+    response = manager.upload(pdf("The toner is red"), "a.pdf", to=documents(place), form={"metadata": '{"type": "x"}'})
 
-    assert answer.status_code == 201 and answer.json()["collection_name"] == "manuals"
+    assert response.status_code == 201 and response.json()["collection_name"] == "manuals"
     later = manager.upload(b"A text.", "b.txt", to=documents(place), wait="false")
     assert later.status_code == 202
     named = manager.upload(b"A text.", "b.txt", to=documents(place), collection_name="other")
@@ -130,15 +130,15 @@ def test_browser_uploads_with_its_token_in_a_header(carl: User, place: Collectio
     token = {"X-CSRFToken": browser.cookies["servicebase_csrf"].value}
     from django.core.files.uploadedfile import SimpleUploadedFile
 
-    answer = browser.post(documents(place), {"file": SimpleUploadedFile("a.txt", b"A text.")}, headers=token)
-    assert answer.status_code == 201 and Document.objects.get().created_by == carl.pk
+    response = browser.post(documents(place), {"file": SimpleUploadedFile("a.txt", b"A text.")}, headers=token)
+    assert response.status_code == 201 and Document.objects.get().created_by == carl.pk
 
 
 def test_metadata_is_replaced_and_searches_use_it(manager: Caller, place: Collection):
     document = add(place, "The toner is red.", metadata={"type": "manual", "n": 1})
-    answer = manager.patch(one(document), {"metadata": {"type": "note"}})
+    response = manager.patch(one(document), {"metadata": {"type": "note"}})
 
-    assert answer.status_code == 200 and answer.json()["metadata"] == {"type": "note"}
+    assert response.status_code == 200 and response.json()["metadata"] == {"type": "note"}
     assert manager.get(BY_TAG, collection_name="manuals", tag_info="type=manual").json() == []
     (hit,) = manager.get(RELEVANT, collection_names="manuals", query="toner", metadata="type=note").json()
     assert hit["metadata"] == {"type": "note"}
@@ -194,12 +194,12 @@ def test_if_match_prevents_lost_updates(manager: Caller, place: Collection):
 def test_original_can_be_downloaded(manager: Caller, reader: Caller, place: Collection):  # C13, C25
     content = b"<!DOCTYPE html><script>alert(1)</script><p>Hi"
     manager.upload(content, 'naïve "x";.html', to=documents(place))
-    answer = reader.get(one(Document.objects.get(), "/content"))
+    response = reader.get(one(Document.objects.get(), "/content"))
 
-    assert answer.content == content
-    assert answer["Content-Type"] == "application/octet-stream" and answer["X-Content-Type-Options"] == "nosniff"
-    assert answer["Content-Disposition"] == "attachment; filename*=utf-8''na%C3%AFve%20%22x%22%3B.html"
-    assert answer["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert response.content == content
+    assert response["Content-Type"] == "application/octet-stream" and response["X-Content-Type-Options"] == "nosniff"
+    assert response["Content-Disposition"] == "attachment; filename*=utf-8''na%C3%AFve%20%22x%22%3B.html"
+    assert response["Content-Security-Policy"] == "default-src 'none'; sandbox"
     manager.load("A text.")
     assert ".txt" in manager.get(one(Document.objects.get(newest__filename=""), "/content"))["Content-Disposition"]
 
@@ -208,10 +208,14 @@ def test_reload_uses_current_settings(manager: Caller, place: Collection):
     first = add(place, "The toner is red. " * 50, doc_id="one")
     second = add(place, "The toner is red. " * 50, doc_id="two")
     manager.patch(f"{MANAGED}/{place.pk}", {"chunk_size": 100, "chunk_overlap": 0})
-    answer = manager.post(one(second, "/reload"))
+    response = manager.post(one(second, "/reload"))
 
-    assert (answer.status_code, answer.json()["document_status"], answer.json()["doc_id"]) == (202, "queued", "two")
-    assert answer.json()["sha256"] == Version.objects.get(document=first).sha256
+    assert (response.status_code, response.json()["document_status"], response.json()["doc_id"]) == (
+        202,
+        "queued",
+        "two",
+    )
+    assert response.json()["sha256"] == Version.objects.get(document=first).sha256
     assert manager.get(one(second)).json()["generation"] == 2 and manager.get(one(first)).json()["generation"] == 1
 
 

@@ -29,13 +29,13 @@ def names() -> set[str]:
 @pytest.mark.parametrize("name", BLANK_ENDED)
 def test_names_cannot_begin_or_end_with_white_space(manager: Caller, name: str):
     place = make("walk")
-    for answer in (
+    for response in (
         manager.post(LOAD_TEXT, {"text": "a"}, collection_name=name),
         manager.upload(b"a", "a.txt", collection_name=name),
         manager.post(MANAGED, {"collection_name": name}),
         manager.patch(f"{MANAGED}/{place.pk}", {"collection_name": name}),
     ):
-        assert failed(answer) == REFUSED and "whitespace" in answer.json()["errors"][0]["message"]
+        assert failed(response) == REFUSED and "whitespace" in response.json()["errors"][0]["message"]
     assert names() == {"walk"}
 
 
@@ -77,7 +77,7 @@ def test_lists_match_part_of_a_name_and_endpoints_the_whole(manager: Caller):
 def test_empty_name_is_refused_everywhere(manager: Caller, stranger: Caller):
     make("manuals")
     for caller in (manager, stranger):
-        for answer in (
+        for response in (
             caller.post(LOAD_TEXT, {"text": "a"}, collection_name=""),
             caller.upload(b"a", "a.txt", collection_name=""),
             caller.get(BY_TAG, collection_name=""),
@@ -86,13 +86,13 @@ def test_empty_name_is_refused_everywhere(manager: Caller, stranger: Caller):
             caller.delete(DELETE, collection_name=""),
             caller.delete(DELETE_DOCUMENT, collection_name="", id_value="a"),
         ):
-            assert failed(answer) == REFUSED
-            assert answer.json()["errors"][0]["message"] == "collection_name must not be empty."
+            assert failed(response) == REFUSED
+            assert response.json()["errors"][0]["message"] == "collection_name must not be empty."
         for empty in ("", ["manuals", ""], '["manuals", ""]'):
-            answer = caller.get(RELEVANT, collection_names=empty, query="a")
-            assert failed(answer) == (400, "invalid_parameter", "collection_names")
-        answer = caller.post(RELEVANT, {"collection_names": [""], "query": "a"})
-        assert failed(answer) == (400, "invalid_parameter", "collection_names")
+            response = caller.get(RELEVANT, collection_names=empty, query="a")
+            assert failed(response) == (400, "invalid_parameter", "collection_names")
+        response = caller.post(RELEVANT, {"collection_names": [""], "query": "a"})
+        assert failed(response) == (400, "invalid_parameter", "collection_names")
 
 
 UNSEEN = ["wa\u200blk", "walk\u200d", "\ufeffwalk", "walk\u202egnp", "\u2066walk\u2069", "wa\u00adlk", "wa\nlk",
@@ -102,13 +102,13 @@ UNSEEN = ["wa\u200blk", "walk\u200d", "\ufeffwalk", "walk\u202egnp", "\u2066walk
 @pytest.mark.parametrize("name", UNSEEN, ids=ascii)
 def test_invisible_characters_are_refused_in_new_names(manager: Caller, name: str):
     place = make("walk")
-    for answer in (
+    for response in (
         manager.post(LOAD_TEXT, {"text": "a", "collection_name": name}),
         manager.upload(b"a", "a.txt", collection_name=name),
         manager.post(MANAGED, {"collection_name": name}),
         manager.patch(f"{MANAGED}/{place.pk}", {"collection_name": name}),
     ):
-        assert failed(answer) == REFUSED and "control" in answer.json()["errors"][0]["message"]
+        assert failed(response) == REFUSED and "control" in response.json()["errors"][0]["message"]
     assert names() == {"walk"}
 
 

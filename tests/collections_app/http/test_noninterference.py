@@ -82,11 +82,11 @@ def undone(work: Work) -> Any:
     return result
 
 
-def seen(answer: Any) -> tuple[int, dict[str, str], bytes]:
-    headers = {name: value for name, value in answer.headers.items() if name != "X-Request-ID"}
-    content = SERVER_MADE.sub(b"MADE", answer.content)
+def seen(response: Any) -> tuple[int, dict[str, str], bytes]:
+    headers = {name: value for name, value in response.headers.items() if name != "X-Request-ID"}
+    content = SERVER_MADE.sub(b"MADE", response.content)
     headers["Content-Length"] = str(len(content))
-    return answer.status_code, headers, content
+    return response.status_code, headers, content
 
 
 def answered(request: Work) -> Any:

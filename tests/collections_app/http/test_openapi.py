@@ -87,9 +87,9 @@ def test_every_error_is_described(schema: dict[str, Any]):
             assert all({"401", "404", "503"} <= set(operation["responses"]) for operation in operations.values()), path
 
 
-def conforms(answer: Any, serializer: type[Serializer[Any]]) -> None:
+def conforms(response: Any, serializer: type[Serializer[Any]]) -> None:
     """Every field that is described, and no other."""
-    items = answer.json() if isinstance(answer.json(), list) else [answer.json()]
+    items = response.json() if isinstance(response.json(), list) else [response.json()]
     assert items
     for item in items:
         assert list(item) == list(serializer().fields), serializer
@@ -129,10 +129,10 @@ def test_answers_under_management_have_the_headers_that_are_declared(manager: Ca
     ids = {"sys_id": response.json()["sys_id"], "document": Document.objects.get(doc_id="one").pk}
 
     def sent(method: str, path: str, body: Any = None, **query: Any) -> set[str]:
-        answer = manager.send(method.upper(), path.format(**ids), body, **query)
-        described = schema["paths"][path][method]["responses"][str(answer.status_code)]
-        assert HEADERS & set(described.get("headers", ())) == HEADERS & set(answer.headers), (method, path)
-        return HEADERS & set(answer.headers)
+        response = manager.send(method.upper(), path.format(**ids), body, **query)
+        described = schema["paths"][path][method]["responses"][str(response.status_code)]
+        assert HEADERS & set(described.get("headers", ())) == HEADERS & set(response.headers), (method, path)
+        return HEADERS & set(response.headers)
 
     assert response["ETag"] and "ETag" in schema["paths"][MANAGED]["post"]["responses"]["201"]["headers"]
     for path in (MANAGED, f"{one}/documents"):
@@ -152,8 +152,8 @@ def test_answers_under_management_have_the_headers_that_are_declared(manager: Ca
 def test_refusals_of_lists_are_declared(manager: Caller, schema: dict[str, Any], query: dict[str, str]):
     created = manager.post(MANAGED, {"collection_name": "manuals"}).json()["sys_id"]
     for path in (MANAGED, f"{MANAGED}/{{sys_id}}/documents"):
-        answer = manager.get(path.format(sys_id=created), **query)
-        assert answer.status_code == 400 and "400" in schema["paths"][path]["get"]["responses"]
+        response = manager.get(path.format(sys_id=created), **query)
+        assert response.status_code == 400 and "400" in schema["paths"][path]["get"]["responses"]
 
 
 @pytest.mark.parametrize(
@@ -188,13 +188,13 @@ def test_declared_query_parameters_work_beside_a_body(
     assert declared(schema, "post", path, "query") == {*query, *named}
 
     if body is None:
-        answer = manager.upload(b"New.", "a.txt", to=target, **named, **query)
+        response = manager.upload(b"New.", "a.txt", to=target, **named, **query)
     else:
-        answer = manager.post(target, body, **named, **query)
+        response = manager.post(target, body, **named, **query)
     if "wait" in query:
-        assert (answer.status_code, answer.json()["doc_id"], answer.json()["metadata"]) == (202, "a", {"n": 1})
+        assert (response.status_code, response.json()["doc_id"], response.json()["metadata"]) == (202, "a", {"n": 1})
     else:
-        assert [document["doc_id"] for document in answer.json()] == ["there"]
+        assert [document["doc_id"] for document in response.json()] == ["there"]
 
 
 def test_no_default_in_the_query_string_contradicts_a_body(schema: dict[str, Any]):

@@ -54,8 +54,8 @@ def test_credentials_are_checked_before_the_body(path: str, db: Any):  # C01
     """Neither a wrong one nor one of another type is looked at."""
     method = sorted(TAKEN[path] - {"HEAD"})[-1]
     for content_type in ("application/json", "text/plain", "multipart/form-data; boundary=x"):
-        answer = Client().generic(method, path, Unread(), content_type=content_type)
-        assert failed(answer) == (401, "unauthenticated", None)
+        response = Client().generic(method, path, Unread(), content_type=content_type)
+        assert failed(response) == (401, "unauthenticated", None)
 
 
 class Unread(bytes):
@@ -83,9 +83,9 @@ def test_only_its_methods_are_allowed(stranger: Caller):
 
 @pytest.mark.parametrize("path", EIGHT)
 def test_error_is_json_for_a_browser_too(path: str, stranger: Caller):
-    answer = stranger.send("PUT", path, headers={"Accept": "text/html"})
+    response = stranger.send("PUT", path, headers={"Accept": "text/html"})
 
-    assert answer["Content-Type"] == "application/json" and answer["Cache-Control"] == "no-store"
+    assert response["Content-Type"] == "application/json" and response["Cache-Control"] == "no-store"
     assert Client().get("/get_list_of_collections", headers={"Accept": "text/html"}).status_code == 404
 
 

@@ -15,7 +15,7 @@ CANARY = "canaryKq7"
 def test_using_everything_leaves_nothing_in_the_log(manager: Caller, lines: list[str], capfd: Any):  # C49
     place: dict[str, Any] = {"collection_name": f"{CANARY}-place"}
     metadata = f'{{"type": "{CANARY}"}}'
-    answers = [
+    responses = [
         manager.upload(pdf(CANARY), f"{CANARY}.pdf", form={"metadata": metadata, "doc_id": f"{CANARY}-1"}, **place),
         manager.upload(b"%PDF-1.7 broken", f"{CANARY}.pdf", form={"metadata": metadata}, **place),
         manager.upload(CANARY.encode() + bytes(9), f"{CANARY}.exe", **place),
@@ -29,7 +29,7 @@ def test_using_everything_leaves_nothing_in_the_log(manager: Caller, lines: list
     ]
     document = Document.objects.get(doc_id=f"{CANARY}-1")
     path = f"{MANAGED}/{document.collection_id}/documents/{document.pk}"
-    answers += [
+    responses += [
         manager.get(path),
         manager.get(f"{path}/content"),
         manager.patch(path, {"metadata": {"type": f"{CANARY}-new"}}),
@@ -38,8 +38,8 @@ def test_using_everything_leaves_nothing_in_the_log(manager: Caller, lines: list
     ]
     whole = "\n".join(lines) + "".join(capfd.readouterr())
 
-    assert [answer.status_code for answer in answers] == [
+    assert [response.status_code for response in responses] == [
         201, 422, 415, 201, 400, 400, 200, 400, 200, 404, 200, 200, 200, 202, 200
     ]  # fmt: skip
-    assert whole.count("request_finished") >= len(answers) and document.pk in whole
+    assert whole.count("request_finished") >= len(responses) and document.pk in whole
     assert CANARY not in whole and CANARY.lower() not in whole.lower()

@@ -37,20 +37,20 @@ def empty(manager: Caller) -> Caller:
     return manager
 
 
-def ids(answer: Any) -> list[str]:
-    assert answer.status_code == 200, answer.content
-    return [passage["doc_id"] for passage in answer.json()]
+def ids(response: Any) -> list[str]:
+    assert response.status_code == 200, response.content
+    return [passage["doc_id"] for passage in response.json()]
 
 
 def test_passage_has_the_documented_fields(library: Caller):  # C50
-    answer = library.get(RELEVANT, collection_names="printers", query="red toner")
-    first = answer.json()[0]
+    response = library.get(RELEVANT, collection_names="printers", query="red toner")
+    first = response.json()[0]
 
-    assert list(first) == PASSAGE and answer["Cache-Control"] == "no-store"
+    assert list(first) == PASSAGE and response["Cache-Control"] == "no-store"
     assert (first["type"], first["page_content"], first["doc_id"]) == ("Document", "The toner is red.", "toner")
     assert first["score"] == 1.0 and set(first["scores"]) == {"vector", "text"}
     assert [first["page_content"][start:end] for start, end in first["highlights"]] == ["toner", "red"]
-    assert "embedding" not in answer.content.decode()
+    assert "embedding" not in response.content.decode()
 
 
 def test_get_and_post_and_both_places_are_alike(library: Caller):  # C48
@@ -121,13 +121,13 @@ def test_server_fields_are_not_metadata(library: Caller, carl: User, as_carl: Cl
     library.load("Carl's.", "printers", metadata={"owner": carl.pk, "sys_id": carl.pk})
     query = {"query": "toner", "metadata": filter}
 
-    for answer, field in (
+    for response, field in (
         (library.get(RELEVANT, collection_names="printers", **query), "metadata"),
         (library.post(RELEVANT, {"collection_names": "printers", **query}), "metadata"),
         (library.get(BY_TAG, collection_name="printers", tag_info=filter), "tag_info"),
         (library.post(f"{MANAGED}/{place.pk}/search", query), "metadata"),
     ):
-        assert failed(answer) == (400, "invalid_query", field)
+        assert failed(response) == (400, "invalid_query", field)
     page = as_carl.get(f"/collections/{place.pk}/", {"query": "toner", "filter": filter})
     assert page.status_code == 400 and b"Invalid filter" in page.content
 
@@ -145,12 +145,12 @@ def test_filter_applies_to_searches_and_lists(library: Caller):
 @pytest.mark.parametrize("filter", ["priority=high", "=", "type", "^^", "ORDERBYtype", "type=a^OR", "x" * 17_000])
 def test_invalid_filter_is_400(empty: Caller, path: str, name: str, filter: str):  # C07
     needed = {"collection_names": "printers", "query": "a"} if path == RELEVANT else {"collection_name": "printers"}
-    answer = empty.post(path, {name: filter, **needed})
+    response = empty.post(path, {name: filter, **needed})
 
-    status, code, field = failed(answer)
+    status, code, field = failed(response)
     assert (status, field) == (400, name) and code in ("invalid_query", "invalid_parameter")
     if code == "invalid_query":
-        assert answer.json()["errors"][0]["position"] >= 0
+        assert response.json()["errors"][0]["position"] >= 0
 
 
 @pytest.mark.parametrize(
@@ -176,19 +176,19 @@ def test_invalid_search_is_refused(empty: Caller, given: Any, expected: Any):
 
 def test_body_of_another_type_is_415(empty: Caller):
     for method in ("GET", "POST"):
-        answer = Client().generic(method, RELEVANT, b"query=a", content_type="text/plain", headers=empty.headers)
-        assert failed(answer)[:2] == (415, "unsupported_media_type")
+        response = Client().generic(method, RELEVANT, b"query=a", content_type="text/plain", headers=empty.headers)
+        assert failed(response)[:2] == (415, "unsupported_media_type")
 
 
 def test_whole_documents_by_their_metadata(library: Caller):
-    answer = library.get(BY_TAG, collection_name="printers", tag_info="priority=1")
-    (body,) = answer.json()
+    response = library.get(BY_TAG, collection_name="printers", tag_info="priority=1")
+    (body,) = response.json()
 
     assert list(body) == [
         "doc_id", "collection_name", "page_content", "metadata", "filename", "chunks_count", "created_at", "updated_at"
     ]  # fmt: skip
     assert body["page_content"] == "The toner is red." and body["metadata"] == {"type": "manual", "priority": 1}
-    assert answer["X-Total-Count"] == "1" and "X-Next-Offset" not in answer
+    assert response["X-Total-Count"] == "1" and "X-Next-Offset" not in response
 
 
 def test_whole_documents_page_after_page(manager: Caller):
@@ -250,9 +250,9 @@ def test_search_without_the_provider_is_by_words_and_says_so(library: Caller, mo
     query = {"collection_names": "printers", "query": "toner"}
     assert "X-Search-Mode" not in library.get(RELEVANT, **query)
     monkeypatch.setattr(embed, "embedder", away)
-    answer = library.get(RELEVANT, **query)
+    response = library.get(RELEVANT, **query)
 
-    assert answer["X-Search-Mode"] == "text" and ids(answer) == ["toner"]
+    assert response["X-Search-Mode"] == "text" and ids(response) == ["toner"]
     assert "X-Search-Mode" not in library.get(RELEVANT, mode="text", **query)
     refused = library.get(RELEVANT, mode="vector", **query)
     assert failed(refused)[:2] == (503, "embedding_unavailable") and int(refused["Retry-After"]) > 0
@@ -272,8 +272,8 @@ def test_searching_requires_read_permission(library: Caller, stranger: Caller):
 def test_hostile_text_is_returned_as_text(manager: Caller):  # C25, C26
     hostile = "<script>alert(1)</script> ![x](https://evil.example/?q=1) </script>"
     manager.load(hostile)
-    answer = manager.get(RELEVANT, collection_names="manuals", query="alert")
+    response = manager.get(RELEVANT, collection_names="manuals", query="alert")
 
-    assert answer.json()[0]["page_content"] == hostile
-    assert answer["Content-Type"] == "application/json" and answer["X-Content-Type-Options"] == "nosniff"
-    assert json.loads(answer.content)
+    assert response.json()[0]["page_content"] == hostile
+    assert response["Content-Type"] == "application/json" and response["X-Content-Type-Options"] == "nosniff"
+    assert json.loads(response.content)

@@ -47,22 +47,22 @@ def test_invalid_settings_create_nothing(manager: Caller, sent: Any, expected: A
 @pytest.mark.parametrize("body", [[], [{"collection_name": "a"}], "a", 5, True])
 def test_settings_are_one_object(manager: Caller, body: Any):
     place = make("manuals")
-    for answer in (manager.post(MANAGED, body), manager.patch(one(place), body), manager.patch(one(place), b"null")):
-        assert failed(answer) == (400, "invalid_json", None)
-        assert answer.json()["errors"][0]["message"] == "The body must be a JSON object."
+    for response in (manager.post(MANAGED, body), manager.patch(one(place), body), manager.patch(one(place), b"null")):
+        assert failed(response) == (400, "invalid_json", None)
+        assert response.json()["errors"][0]["message"] == "The body must be a JSON object."
 
 
 def test_no_field_of_a_refusal_is_empty(manager: Caller):
-    answers = [
+    responses = [
         manager.post(MANAGED, {"collection_name": "a", "": 1}),
         manager.get(MANAGED, **{"": "1"}),
         manager.post(LOAD_TEXT, {"text": "a", "": 1}, collection_name="a"),
         manager.post(LOAD_TEXT, {"text": "a", "metadata": {"": 1}}, collection_name="a"),
         manager.post(LOAD_TEXT, b'{"text": "a", "metadata": {"": 99999999999999.99}}', collection_name="a"),
     ]
-    for answer in answers:
-        assert answer.status_code == 400
-        assert all(error.get("field", "none") for error in answer.json()["errors"]), answer.content
+    for response in responses:
+        assert response.status_code == 400
+        assert all(error.get("field", "none") for error in response.json()["errors"]), response.content
 
 
 def test_overlap_is_at_most_half_of_a_chunk(manager: Caller):

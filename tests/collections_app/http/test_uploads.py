@@ -187,9 +187,9 @@ def test_upload_leaves_no_temporary_file(tmp_path: Path, monkeypatch: Any):  # C
 
 @pytest.mark.django_db
 def test_many_files_without_a_name_are_refused(manager: Caller):  # C14
-    answer = manager.raw(part("file", b"", "/") * 101 + END, FORM, collection_name="manuals")
+    response = manager.raw(part("file", b"", "/") * 101 + END, FORM, collection_name="manuals")
 
-    assert failed(answer)[:2] == (413, "too_large")
+    assert failed(response)[:2] == (413, "too_large")
 
 
 @pytest.mark.parametrize("size", [2 * uploads.MAX_IN_MEMORY_BYTES, uploads.MAX_IN_MEMORY_BYTES + 1])

@@ -78,13 +78,13 @@ def test_all_of_a_search_is_read_in_one_snapshot_that_cannot_write() -> None:
     seen_values: list[str] = []
 
     def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        answer = execute(sql, params, many, context)
+        result = execute(sql, params, many, context)
         if "chunk" in sql:
             row = connection.connection.execute(
                 "SELECT current_setting('transaction_isolation') || current_setting('transaction_read_only')"
             ).fetchone()
             seen_values.append(row[0])
-        return answer
+        return result
 
     with connection.execute_wrapper(noting):
         ask(collection, "turbine")

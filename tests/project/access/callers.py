@@ -37,10 +37,10 @@ class Caller:
         if method == "POST" and path.startswith("/load_document_to_collection"):
             body, kind = FILE, MULTIPART_CONTENT
         with transaction.atomic():
-            answer = self.client.generic(method, path, body, content_type=kind, headers=self.headers)
+            response = self.client.generic(method, path, body, content_type=kind, headers=self.headers)
             transaction.set_rollback(True)
         acting_user.become(None)
-        return answer
+        return response
 
 
 def program(name: str, user: User, scope: Iterable[str] = ()) -> Caller:

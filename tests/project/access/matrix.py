@@ -10,9 +10,9 @@ ADMIN_METHODS = ("GET", "POST")
 Cells = dict[tuple[str, str], tuple[str, ...]]
 
 
-def cell(answer: object) -> str:
+def cell(response: object) -> str:
     """The status; `login` where a page asks to sign in first."""
-    status, to = getattr(answer, "status_code"), getattr(answer, "headers").get("Location", "")  # noqa: B009
+    status, to = getattr(response, "status_code"), getattr(response, "headers").get("Location", "")  # noqa: B009
     return "login" if status == 302 and "/login/" in to else str(status)
 
 

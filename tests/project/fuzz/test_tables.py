@@ -38,13 +38,13 @@ class Conversation:
         client.cookies.clear()
         tag = self.heard.get(request.path, '"0-0"')
         headers = {name: tag if value == HEARD else value for name, value in request.headers.items()}
-        answer = client.generic(
+        response = client.generic(
             request.method, request.address, request.body, content_type=headers.pop("Content-Type", ""), headers=headers
         )
         acting_user.become(None)
-        if "ETag" in answer.headers:
-            self.heard[request.path] = answer.headers["ETag"]
-        return answer
+        if "ETag" in response.headers:
+            self.heard[request.path] = response.headers["ETag"]
+        return response
 
 
 @pytest.fixture
@@ -68,18 +68,18 @@ def clients(alice: User, bob: User) -> list[Client]:
     return [Client(headers=caller.headers) for caller in callers]
 
 
-def violation(request: Request, answer: Any) -> str:
+def violation(request: Request, response: Any) -> str:
     """What is wrong with an answer, or nothing."""
-    status = answer.status_code
+    status = response.status_code
     if status >= 500:
         return "a server error"
     if not request.path.startswith(f"/rest/v1/table/{TABLE}"):
         return ""
     if request.method in ("HEAD", "OPTIONS") or status == 304:
-        return "" if request.method == "OPTIONS" or not answer.content else "a body"
-    if not answer["Content-Type"].startswith("application/json"):
+        return "" if request.method == "OPTIONS" or not response.content else "a body"
+    if not response["Content-Type"].startswith("application/json"):
         return "no JSON"
-    body = answer.json()
+    body = response.json()
     if status < 300:
         form = dict if request.method == "DELETE" else list
         return "" if body["status"] == "OK" and isinstance(body["data"], form) else "another form of success"
@@ -97,11 +97,11 @@ def send_many(clients: list[Client], first: int, number: int) -> Counter[int]:
             for _ in range(CONVERSATION):
                 if request is None or random.random() > 0.1:  # else the same again
                     request = author.request()
-                answer = talk.send(random, request)
-                assert not (wrong := violation(request, answer)), (seed, wrong, request, answer.content)
-                statuses[answer.status_code] += 1
-                if request.method == "POST" and answer.status_code == 201:
-                    author.ids.extend(record["sys_id"] for record in answer.json()["data"] if "sys_id" in record)
+                response = talk.send(random, request)
+                assert not (wrong := violation(request, response)), (seed, wrong, request, response.content)
+                statuses[response.status_code] += 1
+                if request.method == "POST" and response.status_code == 201:
+                    author.ids.extend(record["sys_id"] for record in response.json()["data"] if "sys_id" in record)
             transaction.set_rollback(True)
     return statuses
 

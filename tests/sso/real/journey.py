@@ -19,9 +19,9 @@ class Journey:
 
     def leave(self, **parameters: str) -> str:
         """Where `/sso/start/` sends the browser."""
-        answer = self.client.get("/sso/start/", parameters, headers=PAGE)
-        assert answer.status_code == 302, answer.content
-        return str(answer["Location"])
+        response = self.client.get("/sso/start/", parameters, headers=PAGE)
+        assert response.status_code == 302, response.content
+        return str(response["Location"])
 
     def come(self, address: str) -> Any:
         parts = urlsplit(address)
@@ -45,5 +45,5 @@ class Journey:
     @property
     def login(self) -> str | None:
         """Who is signed in here."""
-        answer = self.client.get("/account/")
-        return str(answer.context["user"].login) if answer.status_code == 200 else None
+        response = self.client.get("/account/")
+        return str(response.context["user"].login) if response.status_code == 200 else None

@@ -31,9 +31,9 @@ def test_a_new_user_signs_in(connect: Any, journey: Journey, realm: str, columns
         columns = {"client_id": "servicebase-post"}  # it takes the secret in the form only
     setting = connect(realm, scope="openid email profile", **columns)
     assert (setting.issuer, setting.resolve_error) == (journey.visitor.provider.url + LAYOUTS[realm], "")
-    answer = journey.sign_in("anna", next="/account/")
+    response = journey.sign_in("anna", next="/account/")
 
-    assert (answer.status_code, answer.headers.get("Location")) == (302, "/account/"), answer.content
+    assert (response.status_code, response.headers.get("Location")) == (302, "/account/"), response.content
     assert journey.login == "anna"
     user = User.objects.get(login="anna")
     assert (user.email, user.has_usable_password()) == ("anna@example.com", False)
@@ -86,9 +86,9 @@ def test_a_known_user_is_not_asked_again_and_keeps_the_account(connect: Any, jou
     connect()
     journey.sign_in("anna")
     journey.client = Client()
-    answer = journey.come(journey.visitor.follow(journey.leave())[0])
+    response = journey.come(journey.visitor.follow(journey.leave())[0])
 
-    assert answer.status_code == 302 and journey.login == "anna"
+    assert response.status_code == 302 and journey.login == "anna"
     assert User.objects.filter(email="anna@example.com").count() == 1
 
 
@@ -107,9 +107,9 @@ def test_roles_of_the_provider_are_granted_except_protected_ones(connect: Any, j
 def test_an_unverified_email_matches_no_account(connect: Any, journey: Journey):  # A44
     User.objects.create_user("christine", email="chris@example.com")
     connect(enable_user_creation=False)
-    answer = journey.sign_in("chris")
+    response = journey.sign_in("chris")
 
-    assert (answer.status_code, code_of(answer)) == (403, "email_unverified") and journey.login is None
+    assert (response.status_code, code_of(response)) == (403, "email_unverified") and journey.login is None
 
 
 @pytest.mark.parametrize("overlap", [True, False])
@@ -142,9 +142,9 @@ def test_keys_rotate_during_a_sign_in(connect: Any, journey: Journey, real: Real
 def test_signing_out_signs_out_at_the_provider_too(connect: Any, journey: Journey, realm: str):  # A64
     connect(realm, **PUBLIC, scope="openid email profile")
     journey.sign_in("anna")
-    answer = journey.sign_out()
+    response = journey.sign_out()
 
-    assert (answer.status_code, answer["Location"]) == (302, "/login/?signed_out=1") and journey.login is None
+    assert (response.status_code, response["Location"]) == (302, "/login/?signed_out=1") and journey.login is None
     assert 'name="password"' in journey.visitor.follow(journey.leave())[1]
 
 
@@ -160,8 +160,8 @@ def test_the_provider_ends_sessions_here(connect: Any, journey: Journey, real: R
         result = [visit.form["logout_token"] for visit in between.requests]
     assert result
     for token in result:
-        answer = Client(enforce_csrf_checks=True).post("/sso/backchannel-logout/", {"logout_token": token})
-        assert answer.status_code == 200, answer.content
+        response = Client(enforce_csrf_checks=True).post("/sso/backchannel-logout/", {"logout_token": token})
+        assert response.status_code == 200, response.content
 
     assert journey.login is None and bystander.login == "ben"
 
@@ -173,9 +173,9 @@ def test_the_secret_must_be_right(connect: Any, journey: Journey, secret: str, c
     setting = connect()
     setting.set_secret(secret)
     setting.save()
-    answer = journey.sign_in("anna")
+    response = journey.sign_in("anna")
 
-    assert code_of(answer) == code
+    assert code_of(response) == code
     assert journey.login == (None if code else "anna")
 
 
@@ -183,9 +183,9 @@ def test_a_code_works_once(connect: Any, journey: Journey):  # A18
     connect()
     address = journey.visitor.sign_in(journey.leave(), "anna")
     journey.come(address)
-    answer = journey.come(address)
+    response = journey.come(address)
 
-    assert (answer.status_code, code_of(answer)) == (400, "state_unknown") and journey.login == "anna"
+    assert (response.status_code, code_of(response)) == (400, "state_unknown") and journey.login == "anna"
 
 
 def test_an_unavailable_provider_is_reported_and_passwords_still_work(connect: Any, http_allowed: None, alice: User):
@@ -195,9 +195,9 @@ def test_an_unavailable_provider_is_reported_and_passwords_still_work(connect: A
         journey = Journey(brief)
         assert setting.issuer
         address = journey.visitor.sign_in(journey.leave(), "anna")
-    answer = journey.come(address)
+    response = journey.come(address)
 
-    assert (answer.status_code, code_of(answer)) == (503, "provider_unavailable") and journey.login is None
+    assert (response.status_code, code_of(response)) == (503, "provider_unavailable") and journey.login is None
     assert b'type="password"' in journey.client.get("/login/?local=1").content
 
 
@@ -207,9 +207,9 @@ def test_an_administrator_fills_the_form_with_the_providers_values(
     four = {"name": "Ours", "url_idp": real.url, "realm": "main", "client_id": "servicebase"}
     form = {**typed(**four), "authorization_type": "code", "client_secret": CLIENT_SECRET, "active": "on"}
     with django_capture_on_commit_callbacks(execute=True):
-        answer = as_alice.post(f"{LIST}add/", {**form, "enable_user_creation": "on"}, follow=True)
+        response = as_alice.post(f"{LIST}add/", {**form, "enable_user_creation": "on"}, follow=True)
     setting = OidcSetting.objects.get()
-    assert setting.issuer == f"{real.url}/realms/main", answer.content
+    assert setting.issuer == f"{real.url}/realms/main", response.content
 
     report = press(as_alice, "_test", setting).context["report"]
     assert report.is_successful, report

@@ -40,8 +40,8 @@ class Visit:
 class FakeResolver:
     """Answers from a list, one entry per lookup, the last one for ever; remembers what it was asked."""
 
-    def __init__(self, *answers: Iterable[str]) -> None:
-        self.answers = list(answers)
+    def __init__(self, *responses: Iterable[str]) -> None:
+        self.answers = list(responses)
         self.asked: list[str] = []
 
     def __call__(self, host: str) -> Iterable[str]:

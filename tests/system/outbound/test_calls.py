@@ -33,9 +33,9 @@ def fails(behave: Behaviour, policy: Policy) -> OutboundFailed:
 
 def test_get_sends_the_host_name_and_returns_the_response(policy: Policy) -> None:
     with serving(answers(KEYS, "200 OK", "X-One: a", "X-One: b")) as server:
-        answer = get(url(server, "/certs?a=b"), policy, headers={"Authorization": "Bearer t"}, allow_query=True)
-    assert (answer.status, answer.body, answer.json()) == (200, KEYS, {"keys": []})
-    assert answer.headers["x-one"] == "a, b"
+        response = get(url(server, "/certs?a=b"), policy, headers={"Authorization": "Bearer t"}, allow_query=True)
+    assert (response.status, response.body, response.json()) == (200, KEYS, {"keys": []})
+    assert response.headers["x-one"] == "a, b"
     head = server.request.decode().splitlines()
     assert head[0] == "GET /certs?a=b HTTP/1.1"
     assert f"host: idp.example.com:{server.port}" in head
@@ -56,8 +56,8 @@ def test_form_is_posted_url_encoded(policy: Policy) -> None:
 @pytest.mark.parametrize("status", ["400 Bad Request", "401 Unauthorized", "500 Internal Server Error"])
 def test_error_status_is_returned_with_its_body(policy: Policy, status: str) -> None:  # A29
     with serving(answers(b'{"error": "invalid_grant"}', status)) as server:
-        answer = post_form(url(server), {}, policy)
-    assert (answer.status, answer.json()) == (int(status[:3]), {"error": "invalid_grant"})
+        response = post_form(url(server), {}, policy)
+    assert (response.status, response.json()) == (int(status[:3]), {"error": "invalid_grant"})
 
 
 def test_chunked_and_unframed_responses_are_read_completely(policy: Policy) -> None:

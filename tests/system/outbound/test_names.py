@@ -29,8 +29,8 @@ def lookups_under_way() -> int:
 def test_name_is_resolved_once_and_the_checked_address_is_used(policy: Policy) -> None:  # A25
     rebinding = FakeResolver(["127.0.0.1"], ["169.254.169.254"])
     with serving(answers(b"{}")) as server:
-        answer = get(f"http://idp.example.com:{server.port}/", replace(policy, resolve=rebinding))
-    assert answer.status == 200
+        response = get(f"http://idp.example.com:{server.port}/", replace(policy, resolve=rebinding))
+    assert response.status == 200
     assert rebinding.asked == ["idp.example.com"]
     assert f"host: idp.example.com:{server.port}\r\n".encode() in server.request
 

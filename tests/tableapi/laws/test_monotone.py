@@ -34,9 +34,9 @@ def everything_seen(world: World, question: Question) -> Seen:
     """(table, id) → what is shown and not empty."""
     result: Seen = {}
     for table in world.catalogue.tables:
-        answer = ask(world, question.caller, table, exclude_reference_link=1)
-        assert isinstance(answer, Answer)
-        for sys_id, body in zip(answer.ids, answer.bodies, strict=True):
+        response = ask(world, question.caller, table, exclude_reference_link=1)
+        assert isinstance(response, Answer)
+        for sys_id, body in zip(response.ids, response.bodies, strict=True):
             result[table, sys_id] = {name: value for name, value in body.items() if value is not None}
     return result
 

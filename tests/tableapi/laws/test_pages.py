@@ -34,10 +34,10 @@ def sorted_lists(draw: DrawFn) -> Interview:
 def by_page(world: World, question: Question, limit: int) -> list[str]:
     results: list[str] = []
     for page in range(1, MAX_PAGES):
-        answer = ask(world, question.caller, question.table, question.text, limit=limit, page=page)
-        assert isinstance(answer, Answer)
-        results += answer.ids
-        if not answer.ids:
+        response = ask(world, question.caller, question.table, question.text, limit=limit, page=page)
+        assert isinstance(response, Answer)
+        results += response.ids
+        if not response.ids:
             break
     return results
 
@@ -46,13 +46,13 @@ def by_cursor(world: World, question: Question, limit: int) -> list[str]:
     results: list[str] = []
     values: dict[str, str] = {}
     for _ in range(MAX_PAGES):
-        answer = ask(world, question.caller, question.table, question.text, limit=limit, **values)
-        assert isinstance(answer, Answer)
-        assert len(answer.ids) == limit or not answer.next_cursor
-        results += answer.ids
-        if not answer.next_cursor:
+        response = ask(world, question.caller, question.table, question.text, limit=limit, **values)
+        assert isinstance(response, Answer)
+        assert len(response.ids) == limit or not response.next_cursor
+        results += response.ids
+        if not response.next_cursor:
             break
-        values = {"cursor": answer.next_cursor}
+        values = {"cursor": response.next_cursor}
     return results
 
 

@@ -68,7 +68,7 @@ def answers(payloads: list[Any], steps: list[Step], *, has_hidden: bool = False)
         if has_hidden:
             store("1800000000000000b1", "other", USER_IDS[1], {"name": "secret"})
         talk = Conversation(CALLER)
-        return [answer for step in steps for answer in talk.answers_to(step)]
+        return [response for step in steps for response in talk.answers_to(step)]
 
 
 def store(sys_id: str, table: str, user_id: str, payload: Any) -> None:

@@ -37,9 +37,9 @@ def violation(seed: int) -> Difference | None:
         for step in steps:
             if name in str(step) or not all(param.isascii() for param in step.params.values()):
                 continue
-            for _, answer, _ in talk.answers_to(step):
-                if name in str(answer):
-                    return Difference(pair, step, answer, name)
+            for _, response, _ in talk.answers_to(step):
+                if name in str(response):
+                    return Difference(pair, step, response, name)
     return None
 
 

@@ -36,9 +36,9 @@ def violation(seed: int) -> tuple[Step, Answer] | None:
         for _ in range(4):
             step = step_for(random, random.choice(tables))
             with rolled_back():
-                answer = canonical(send(step, CALLER))
-                if answer[0] < 400 or contents(catalogue) != before:
-                    return step, answer
+                response = canonical(send(step, CALLER))
+                if response[0] < 400 or contents(catalogue) != before:
+                    return step, response
     return None
 
 

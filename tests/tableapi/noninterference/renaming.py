@@ -35,8 +35,8 @@ def difference(seed: int) -> Difference | None:
             results = []
             for used_name in (name, missing):
                 with rolled_back():
-                    answer = canonical(send(renamed(step, used_name), pair.caller))
-                results.append(blank(answer, used_name))
+                    response = canonical(send(renamed(step, used_name), pair.caller))
+                results.append(blank(response, used_name))
             if results[0] != results[1]:
                 return Difference(pair, renamed(step, name), *results)
     return None
@@ -79,8 +79,8 @@ def renamed(step: Step, name: str) -> Step:
     return Step(step.method, step.table, step.sys_id, params, body)
 
 
-def blank(answer: Answer, name: str) -> Answer:
-    status, headers, content = answer
+def blank(response: Answer, name: str) -> Answer:
+    status, headers, content = response
     return (
         status,
         tuple((key, value.replace(name, NAME)) for key, value in headers),

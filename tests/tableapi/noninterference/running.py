@@ -94,14 +94,14 @@ def difference(seed: int) -> Difference | None:
         stack.enter_context(acting_user.acting_as(pair.caller.id))
         make_tables(pair)
         store_groups(pair.caller)
-        answers = []
+        responses = []
         for world in (pair.one, pair.other):
             with rolled_back(), in_force(pair.catalogue):
                 fill(world)
                 talk = Conversation(pair.caller)
-                result = [answer for step in program for answer in talk.answers_to(step)]
-                answers.append((result, seen(read_back(pair.catalogue), pair.caller, moment(pair.caller.id))))
-    (one, after_one), (other, after_other) = answers
+                result = [response for step in program for response in talk.answers_to(step)]
+                responses.append((result, seen(read_back(pair.catalogue), pair.caller, moment(pair.caller.id))))
+    (one, after_one), (other, after_other) = responses
     for (step, *left), (_, *right) in zip(one, other, strict=False):
         if left != right:
             return Difference(pair, step, left, right)

@@ -76,4 +76,4 @@ def after(pair: Pair, program: list[Step], *, forgets: bool) -> list[Any]:
 def answers(caller: Caller, program: list[Step]) -> list[Any]:
     talk = Conversation(caller)
     with acting_user.acting_as(caller.id):
-        return [answer for step in program for answer in talk.answers_to(step)]
+        return [response for step in program for response in talk.answers_to(step)]

@@ -32,16 +32,16 @@ def violation(seed: int) -> Difference | None:
         before = read_back(pair.catalogue)
         sent: set[tuple[str, ...]] = set()
         for step in steps:
-            ((_, answer, _),) = talk.answers_to(step)
+            ((_, response, _),) = talk.answers_to(step)
             after = read_back(pair.catalogue)
-            wrong = [*faults(pair, step, answer, before, after)]
+            wrong = [*faults(pair, step, response, before, after)]
             # One that was sent before has its answer from then.
             key = (step.method, step.table, step.sys_id, step.headers.get("Idempotency-Key", ""))
             if not key[-1] or key not in sent:
-                wrong += refusals(pair, step, answer[0], before)
+                wrong += refusals(pair, step, response[0], before)
             sent.add(key)
             if wrong:
-                return Difference(pair, step, answer, wrong)
+                return Difference(pair, step, response, wrong)
             before = after
     return None
 
@@ -71,8 +71,8 @@ def movable(random: Random, pair: Pair) -> Pair:
     return replace(pair, one=World(catalogue, pair.one.rows), other=World(catalogue, pair.other.rows))
 
 
-def faults(pair: Pair, step: Step, answer: Answer, before: World, after: World) -> Iterator[str]:
-    status = answer[0]
+def faults(pair: Pair, step: Step, response: Answer, before: World, after: World) -> Iterator[str]:
+    status = response[0]
     if status >= 500:
         yield "no answer"
     one, other = by_id(before), by_id(after)

@@ -47,8 +47,10 @@ class Caller:
         link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=30)
         try:
             link.request(method, f"/rest/v1/table/{path}", *self._sent(body, headers))
-            answer = link.getresponse()
-            return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+            response = link.getresponse()
+            return Answer(
+                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+            )
         finally:
             link.close()
 

@@ -66,15 +66,15 @@ def test_retry_after_the_commit_gets_the_first_response(
     before = admin_sees(admin)
 
     for _ in range(2):
-        answer = again(admin, *what, key)
-        assert (answer.content.decode(), answer.status) == (body, status)
+        response = again(admin, *what, key)
+        assert (response.content.decode(), response.status) == (body, status)
     assert admin_sees(admin) == before
     assert before == {"POST": [("old", 0), ("new", 0)], "PATCH": [("new", 1)], "DELETE": []}[method]
 
 
 def admin_sees(admin: Caller) -> list[tuple[str, int]]:
-    answer = again(admin, "GET", "sales_order?sysparm_fields=name,sys_version")
-    return [(record["name"], record["sys_version"]) for record in answer.records]
+    response = again(admin, "GET", "sales_order?sysparm_fields=name,sys_version")
+    return [(record["name"], record["sys_version"]) for record in response.records]
 
 
 def test_retry_before_the_commit_creates_the_record(
@@ -94,9 +94,9 @@ def test_retry_before_the_commit_creates_the_record(
     text = "SELECT count(*) FROM tableapi_idempotent_answer WHERE key = 'before'"
     count = f"SELECT (SELECT count(*) FROM records.sales_order), ({text})"
     assert sql.execute(count).fetchone() == (0, 0)
-    answer = again(admin, *what)
-    assert answer.status == 201
-    assert again(admin, *what).content == answer.content
+    response = again(admin, *what)
+    assert response.status == 201
+    assert again(admin, *what).content == response.content
     assert sql.execute(count).fetchone() == (1, 1)
 
 

@@ -109,8 +109,8 @@ def is_caught_up(standby: Standby, sql: psycopg.Connection) -> bool:
 
 
 def seen(caller: Caller, parameters: str = REPLICA) -> list[str] | int:
-    answer = caller.send("GET", f"note?{parameters}")
-    return [record["name"] for record in answer.records] if answer.status == 200 else answer.status
+    response = caller.send("GET", f"note?{parameters}")
+    return [record["name"] for record in response.records] if response.status == 200 else response.status
 
 
 def test_replica_answers_reads_that_ask_for_it(rule: str, admin: Caller, reader: Caller, standby: Standby):
@@ -140,8 +140,8 @@ def test_new_column_is_read_from_the_primary(rule: str, admin: Caller, reader: C
     column = {"table": table["sys_id"], "name": "colour", "label": "Colour", "type": "string"}
     assert admin.send("POST", "sys_db_column", column).status == 201
 
-    answer = reader.send("GET", "note?sysparm_query_category=replica&sysparm_fields=name,colour")
-    assert answer.records == [{"name": "old", "colour": None}]
+    response = reader.send("GET", "note?sysparm_query_category=replica&sysparm_fields=name,colour")
+    assert response.records == [{"name": "old", "colour": None}]
 
 
 def test_vanished_replica_is_replaced_by_the_primary(

@@ -113,12 +113,14 @@ def not_limited(sql: psycopg.Connection) -> Iterator[None]:
 def test_slow_statement_is_422_and_changes_nothing(lamp: str, admin: Caller, sql: psycopg.Connection):  # B48
     key = {"Idempotency-Key": "slow"}
     while_written(sql, "device", "PERFORM pg_sleep(60)")
-    for answer in (
+    for response in (
         admin.send("POST", "device", {"name": "Slow"}),
         admin.send("PATCH", f"device/{lamp}", {"name": "Slow"}),
         admin.send("POST", "device", {"name": "Slow"}, key),
     ):
-        assert answer.status == 422 and b"query_too_slow" in answer.content and "retry-after" not in answer.headers
+        assert (
+            response.status == 422 and b"query_too_slow" in response.content and "retry-after" not in response.headers
+        )
 
     sql.execute("DROP TRIGGER of_test ON records.device")
     assert admin.names("device") == ["Lamp"]
@@ -139,9 +141,9 @@ def test_slow_caller_is_limited_by_every_process_of_every_host(
     with gate_closed(servers):
         link = admin.leave("PATCH", f"device/{lamp}", {"name": "Other"})
         wait_until_one_waits(sql, "web")
-        answers = [caller.send("GET", "device") for caller in (admin, *[other_host] * 8)]
-    assert {answer.status for answer in answers} == {429}
-    assert all(int(answer.headers["retry-after"]) > 0 for answer in answers)
+        responses = [caller.send("GET", "device") for caller in (admin, *[other_host] * 8)]
+    assert {response.status for response in responses} == {429}
+    assert all(int(response.headers["retry-after"]) > 0 for response in responses)
     assert link.getresponse().status == 200
     link.close()
 

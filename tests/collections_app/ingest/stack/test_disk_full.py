@@ -43,14 +43,14 @@ def load_until_full(product: Product, content: str) -> tuple[list[str], list[int
     for number in range(MAX_LOADS):
         doc_id = f"document {number}"
         try:
-            answer = product.load(doc_id, content, is_waited_for=number % 4 == 0)
+            response = product.load(doc_id, content, is_waited_for=number % 4 == 0)
         except GONE:
             continue
-        if answer.status in (201, 202):
+        if response.status in (201, 202):
             acknowledged.append(doc_id)
         else:
-            refused.append(answer.status)
-            assert "space" not in json.dumps(answer.body)
+            refused.append(response.status)
+            assert "space" not in json.dumps(response.body)
         if len(refused) >= ENOUGH_REFUSALS:
             break
     return acknowledged, refused

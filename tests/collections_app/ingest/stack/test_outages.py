@@ -117,13 +117,13 @@ def load_until(product: Product, is_over: threading.Event, name: str, acknowledg
         number += 1
         doc_id = f"{name} {number}"
         try:
-            answer = product.load(doc_id, text(40), is_waited_for=number % 2 == 0)
+            response = product.load(doc_id, text(40), is_waited_for=number % 2 == 0)
         except GONE:
             continue
-        if answer.status in (201, 202):
+        if response.status in (201, 202):
             acknowledged.append(doc_id)
         else:
-            assert answer.status == 503
+            assert response.status == 503
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.nightly)])
