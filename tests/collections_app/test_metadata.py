@@ -20,9 +20,9 @@ GIVEN = {
 
 def refused(given: Any) -> list[Any]:
     """The fields that the refusal names."""
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(BadRequest) as exc_info:
         validation.validate_metadata(given)
-    return [item.get("field") for item in caught.value.as_items()]
+    return [item.get("field") for item in exc_info.value.as_items()]
 
 
 def test_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
@@ -41,9 +41,9 @@ def test_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
     ],
 )
 def test_text_that_is_no_json_is_told_in_one_sentence(sent: str, said: str) -> None:
-    with pytest.raises(validation.InvalidMetadata) as caught:
+    with pytest.raises(validation.InvalidMetadata) as exc_info:
         validation.parse_metadata(sent)
-    assert caught.value.message == said
+    assert exc_info.value.message == said
 
 
 @pytest.mark.parametrize("field", sorted(GIVEN))
@@ -137,16 +137,16 @@ def test_what_cannot_be_stored_is_refused_wherever_it_stands(value: Any) -> None
     ],
 )  # fmt: skip
 def test_text_of_a_form_follows_the_same_rules(text: str) -> None:
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(BadRequest) as exc_info:
         validation.parse_metadata(text)
-    assert caught.value.as_items()[0]["field"] == "metadata"
-    assert caught.value.code == "invalid_metadata"
+    assert exc_info.value.as_items()[0]["field"] == "metadata"
+    assert exc_info.value.code == "invalid_metadata"
 
 
 def test_number_that_would_come_back_changed_is_refused() -> None:
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(BadRequest) as exc_info:
         validation.parse_metadata('{"amount": 99999999999999.99}')
-    assert caught.value.field == "amount"
+    assert exc_info.value.field == "amount"
     assert validation.parse_metadata('{"amount": 99.90, "big": 123456789012345678901234567890}') == {
         "amount": 99.9,
         "big": 123456789012345678901234567890,

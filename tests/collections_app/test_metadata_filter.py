@@ -154,10 +154,10 @@ def test_filter_finds(text: str) -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused_and_says_so(text: str, says: str) -> None:
-    with pytest.raises(QueryError) as caught:
+    with pytest.raises(QueryError) as exc_info:
         parse_filter(text)
-    assert says in caught.value.message
-    assert 0 <= caught.value.position <= len(text)
+    assert says in exc_info.value.message
+    assert 0 <= exc_info.value.position <= len(text)
 
 
 # C08

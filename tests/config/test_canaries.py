@@ -14,7 +14,7 @@ import redis
 
 from bench.soak.run import product
 from bench.soak.sign_ins import Browser, connect
-from tests.accounts.callers import basic
+from tests.accounts.callers import basic_auth
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, manage
 from tests.providers.hostile import HostileProvider
@@ -72,7 +72,7 @@ def people(planted: Planted) -> None:
     planted.secrets["a key of a sign-in"] = planted.asks("POST", "/rest/v1/auth/login", values)["data"]["auth_key"]
     wrong = planted.plant("a wrong password")
     planted.asks("POST", "/rest/v1/auth/login", {**values, "password": wrong})
-    header = basic("admin", wrong)
+    header = basic_auth("admin", wrong)
     planted.secrets["a header"] = header["Authorization"].removeprefix("Basic ")
     planted.asks("GET", "/api/me", **header)
     planted.asks("GET", "/api/me", key=planted.plant("a wrong key"))

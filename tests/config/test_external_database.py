@@ -50,7 +50,7 @@ def url_of(server: SharedServers, database: str, user: str = "servicebase") -> s
 
 def refusal(words: str, data: Path, **variables: str) -> str:
     """The one sentence with which a command ends, and nothing else: no traceback, no second message, no hang."""
-    began = time.monotonic()
+    started_at = time.monotonic()
     keys = {"SECRET_KEY": SIGNING_KEY, "SVC_SECRET_KEYS": ENCRYPTION_KEY}
     values = {"REDIS_URL": "redis://127.0.0.1:1", **keys, **variables}
     ended = manage(*words.split(), env=environment(data, free_port(), **values))
@@ -59,7 +59,7 @@ def refusal(words: str, data: Path, **variables: str) -> str:
     assert "Traceback" not in ended.stdout + ended.stderr
     assert len(ended.stderr.splitlines()) == 1, ended.stderr
     assert ended.stderr.startswith("servicebase: ")
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - started_at < 15
     return ended.stderr
 
 

@@ -48,9 +48,9 @@ def test_old_python_is_reported(run: ModuleType, monkeypatch, capsys):
     monkeypatch.setattr(run.sys, "version_info", (3, 10, 4))
     monkeypatch.setattr(run.shutil, "which", lambda name: None)
 
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exc_info:
         run.switch_to_a_new_enough_python()
-    assert ended.value.code == 1
+    assert exc_info.value.code == 1
     assert "Python 3.11 or newer is required; this is 3.10." in capsys.readouterr().err
 
 

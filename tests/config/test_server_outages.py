@@ -41,7 +41,7 @@ class Hosts:
     def get(self, path: str, authorization: str = "", accept: str = "*/*") -> Answer:
         """One request on a connection of its own."""
         link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=20)
-        began = time.monotonic()
+        started_at = time.monotonic()
         try:
             link.request("GET", path, headers={"Authorization": authorization, "Accept": accept})
             response = link.getresponse()
@@ -49,7 +49,7 @@ class Hosts:
         finally:
             link.close()
         headers = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, headers, body, time.monotonic() - began)
+        return Answer(response.status, headers, body, time.monotonic() - started_at)
 
     def me(self) -> Answer:
         return self.get("/api/me", f"Bearer {self.key}")

@@ -111,12 +111,12 @@ def test_tokens_are_returned_in_the_fragment(provider: HostileProvider):
 )  # fmt: skip
 def test_configured_misbehaviour_applies_immediately(provider: HostileProvider, behaviour, code: str):
     provider.serve("certs", behaviour)
-    began = time.monotonic()
-    with pytest.raises(OutboundFailed) as refused:
+    started_at = time.monotonic()
+    with pytest.raises(OutboundFailed) as exc_info:
         get(provider.url("certs"), POLICY)
 
-    assert refused.value.code == code
-    assert time.monotonic() - began < 5
+    assert exc_info.value.code == code
+    assert time.monotonic() - started_at < 5
 
 
 def test_misbehaviour_can_be_limited_in_number(provider: HostileProvider):

@@ -145,11 +145,11 @@ class TestBadAnswers:  # A28 A29 A30
         update(provider, setting, "rsa-1", "rsa-2")
         before = list(IdpCertificate.objects.values())
         provider.serve("certs", behaviour)
-        with pytest.raises(CertificateUpdateFailed) as caught:
+        with pytest.raises(CertificateUpdateFailed) as exc_info:
             update(provider, setting)
-        assert str(caught.value).startswith("The certificate update failed. Check the connection settings. ")
+        assert str(exc_info.value).startswith("The certificate update failed. Check the connection settings. ")
         assert list(IdpCertificate.objects.values()) == before and logged() == []
-        assert pair_of(setting).failure == caught.value.reason
+        assert pair_of(setting).failure == exc_info.value.reason
         provider.behave("certs")
         update(provider, setting)
         assert pair_of(setting).failure == ""

@@ -28,9 +28,9 @@ def found(provider: HostileProvider, url_idp: str = "", realm: str = "") -> Endp
 
 
 def refused(provider: HostileProvider, url_idp: str = "", realm: str = "") -> EndpointsNotFound:
-    with pytest.raises(EndpointsNotFound) as caught:
+    with pytest.raises(EndpointsNotFound) as exc_info:
         found(provider, url_idp, realm)
-    return caught.value
+    return exc_info.value
 
 
 class TestCandidates:
@@ -184,22 +184,24 @@ class TestThePathPattern:
 
 class TestPatience:
     def test_the_first_connection_failure_ends_it(self, http_allowed: None):
-        with pytest.raises(EndpointsNotFound) as caught:
+        with pytest.raises(EndpointsNotFound) as exc_info:
             discover("http://127.0.0.1:9", "r", provider_policy(), Deadline.after(8))
-        assert len(caught.value.requested_urls) == 1 and "The connection to 127.0.0.1 failed" in caught.value.message
+        assert (
+            len(exc_info.value.requested_urls) == 1 and "The connection to 127.0.0.1 failed" in exc_info.value.message
+        )
 
     def test_an_address_that_must_not_be_called_ends_it(self):
-        with pytest.raises(EndpointsNotFound) as caught:
+        with pytest.raises(EndpointsNotFound) as exc_info:
             discover("https://169.254.169.254", "r", provider_policy(), Deadline.after(8))
-        assert len(caught.value.requested_urls) == 1 and "metadata" in caught.value.message
+        assert len(exc_info.value.requested_urls) == 1 and "metadata" in exc_info.value.message
 
     def test_a_silent_provider_takes_no_longer_than_the_deadline(self, provider: HostileProvider):  # A61
         provider.serve("discovery", silent())
-        began = time.monotonic()
-        with pytest.raises(EndpointsNotFound) as caught:
+        started_at = time.monotonic()
+        with pytest.raises(EndpointsNotFound) as exc_info:
             discover(provider.url_idp, provider.realm, provider_policy(), Deadline.after(0.5))
-        assert time.monotonic() - began < 4
-        assert "within" in caught.value.message and len(caught.value.requested_urls) == 1
+        assert time.monotonic() - started_at < 4
+        assert "within" in exc_info.value.message and len(exc_info.value.requested_urls) == 1
 
 
 class TestMoving:

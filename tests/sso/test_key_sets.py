@@ -13,9 +13,9 @@ def read(*keys: Any) -> KeySet:
 
 
 def refused(document: Any) -> str:
-    with pytest.raises(UnusableKeySet) as caught:
+    with pytest.raises(UnusableKeySet) as exc_info:
         parse_key_set(document)
-    return str(caught.value)
+    return str(exc_info.value)
 
 
 @pytest.mark.parametrize("name", ["rsa-1", "p256-1", "ed-1"])

@@ -28,10 +28,10 @@ def returning(text: str) -> str:
 
 
 def failure(source: str, claims: dict[str, Any] | None = None) -> ScriptFailed:
-    with pytest.raises(ScriptFailed) as failed:
+    with pytest.raises(ScriptFailed) as exc_info:
         map_claims(source, claims or CLAIMS)
-    assert len(str(failed.value)) < 500
-    return failed.value
+    assert len(str(exc_info.value)) < 500
+    return exc_info.value
 
 
 def test_the_default_script_maps_email_and_login():
@@ -147,10 +147,10 @@ ESCAPES = {
 
 @pytest.mark.parametrize("body", ESCAPES.values(), ids=ESCAPES)
 def test_a_run_that_does_not_end_or_grows_is_stopped(body: str):  # A41
-    began = time.monotonic()
+    started_at = time.monotonic()
     failure(f"function map(claims) {{ {body} }}")
 
-    assert time.monotonic() - began < 5, "nothing may hold a web thread"
+    assert time.monotonic() - started_at < 5, "nothing may hold a web thread"
 
 
 @pytest.mark.parametrize("name", ["process", "require", "std", "os", "fetch", "console", "print", "Deno", "module"])

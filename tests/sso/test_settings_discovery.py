@@ -128,10 +128,10 @@ class TestAtASignIn:
 
     def test_the_refusal_carries_the_reason_for_the_log(self, provider: HostileProvider):
         provider.discovery = {"issuer": "https://other.example.com"}
-        with pytest.raises(SignInRefused) as caught:
+        with pytest.raises(SignInRefused) as exc_info:
             discovery.ensure_endpoints(unfound(provider))
-        assert (caught.value.code, caught.value.status) == ("provider_unresolved", 503)
-        assert "issuer is https://other.example.com" in caught.value.detail
+        assert (exc_info.value.code, exc_info.value.status) == ("provider_unresolved", 503)
+        assert "issuer is https://other.example.com" in exc_info.value.detail
 
 
 @pytest.mark.django_db

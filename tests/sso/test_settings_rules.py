@@ -17,11 +17,11 @@ pytestmark = pytest.mark.django_db
 def refused(**columns: Any) -> str:
     """Why it is not saved; nothing is."""
     before = OidcSetting.objects.count()
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(ValidationError) as exc_info:
         make(**columns)
-    assert set(caught.value.message_dict) == set(columns)
+    assert set(exc_info.value.message_dict) == set(columns)
     assert OidcSetting.objects.count() == before
-    return " ".join(caught.value.messages)
+    return " ".join(exc_info.value.messages)
 
 
 class TestUrlIdp:

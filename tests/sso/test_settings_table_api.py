@@ -163,7 +163,7 @@ def test_a_change_by_sso_admin_requires_approval(sonja: User, alice: User):  # A
 def test_a_change_by_a_key_scoped_to_sso_admin_requires_approval(alice: User):  # A57
     from accounts.authentication import access_keys
     from accounts.models import Role
-    from tests.accounts.callers import bearer
+    from tests.accounts.callers import bearer_auth
 
     setting = make()
     scope = [Role.objects.get(name="sso_admin").pk]
@@ -173,7 +173,7 @@ def test_a_change_by_a_key_scoped_to_sso_admin_requires_approval(alice: User):  
             f"/rest/v1/table/oidc_setting/{setting.pk}",
             {"client_id": f"id-{is_marked}"},
             content_type="application/json",
-            headers=bearer(key),
+            headers=bearer_auth(key),
         )
         assert response.status_code == 200
         assert setting.refreshed().needs_approval is is_marked

@@ -151,10 +151,10 @@ def test_an_answer_without_valid_tokens_is_refused(browser: Browser, behaviour: 
 @pytest.mark.parametrize("endpoint", ["token", "userinfo"])
 def test_a_slow_provider_is_abandoned(browser: Browser, behaviour: Behaviour, endpoint: str, impatient: None):  # A61
     browser.provider.serve(endpoint, behaviour)
-    began = time.monotonic()
+    started_at = time.monotonic()
 
     refused(browser.sign_in(), "provider_unavailable", 503)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - started_at < 5
 
 
 @pytest.mark.parametrize("endpoint", ["token", "userinfo"])

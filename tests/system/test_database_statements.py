@@ -83,9 +83,9 @@ def test_statement_that_was_not_used_for_long_is_closed(statements: Any, monkeyp
 
 
 def test_errors_are_those_of_django(statements: Any):
-    with pytest.raises(DataError) as caught, transaction.atomic():
+    with pytest.raises(DataError) as exc_info, transaction.atomic():
         run_sql(b"SELECT $1::text::int", ["x"])
-    assert getattr(caught.value.__cause__, "sqlstate", None) == "22P02"
+    assert getattr(exc_info.value.__cause__, "sqlstate", None) == "22P02"
     run_sql(b"CREATE TEMPORARY TABLE statement_test (a int UNIQUE)", [])
     run_sql(b"INSERT INTO statement_test VALUES (1)", [])
     with pytest.raises(IntegrityError), transaction.atomic():

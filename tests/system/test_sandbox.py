@@ -105,12 +105,12 @@ def test_outcomes_of_a_run(run: Any, source: str, ending: sandbox.Ending):
 
 @pytest.mark.parametrize(("body", "was_starved"), [("import time; time.sleep(60)", True), ("while True: pass", False)])
 def test_run_that_takes_too_long_is_killed(run: Any, body: str, was_starved: bool):  # C20
-    began = time.monotonic()
+    started_at = time.monotonic()
     result = run(f"def answer(data):\n    {body}\nprepare = lambda arguments: answer", run_s=0.5)
 
     assert (result.ending, result.was_ready, result.was_killed) == (sandbox.Ending.TIMED_OUT, True, True)
     assert result.was_starved is was_starved
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - started_at < 5
 
 
 def test_program_that_does_not_start_in_time_is_killed(run: Any):

@@ -41,9 +41,9 @@ def device(db: Any) -> Table:
 
 
 def refusal(act: Callable[[], Any]) -> str:
-    with pytest.raises(ValidationError) as raised, transaction.atomic():
+    with pytest.raises(ValidationError) as exc_info, transaction.atomic():
         act()
-    return " ".join(raised.value.messages)
+    return " ".join(exc_info.value.messages)
 
 
 def version() -> int:

@@ -74,14 +74,14 @@ def running(user: User, lamp: str) -> Iterator[None]:
 
 
 class TestAnswer:
-    def test_slow_query_is_422_with_advice(self, manuals: None, bob: User, capfd: Any, lines: list[str]):
+    def test_slow_query_is_422_with_advice(self, manuals: None, bob: User, capfd: Any, log_lines: list[str]):
         with impatient("statement_timeout"):
             responses = [search(api(bob)), search(api(bob), count="exact", limit=1)]
         for response in responses:
             assert failed(response) == TOO_SLOW and "Retry-After" not in response
             (error,) = response.json()["errors"]
             assert all(word in error["message"] for word in ("cursor", "filter", "index"))
-        written = "".join(capfd.readouterr()) + "".join(lines)
+        written = "".join(capfd.readouterr()) + "".join(log_lines)
         assert "query_too_slow" in written and "422" in written and "database_unavailable" not in written
         for text in (written, responses[0].content.decode()):
             assert "SELECT" not in text and "nowhere" not in text and "records." not in text

@@ -132,10 +132,10 @@ REFUSED = [(type, given) for type, refused in REFUSED_BY_TYPE.items() for given 
 
 @pytest.mark.parametrize(("type", "given"), REFUSED, ids=lambda it: repr(it)[:40])
 def test_invalid_values_are_refused(type: str, given: Any):
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(Invalid) as exc_info:
         column_values.parse(column(type), given)
 
-    error = refused.value
+    error = exc_info.value
     assert (error.status, error.code, error.field) == (422, "invalid_value", "it")
     assert error.message[0].isupper() or error.message.startswith("true"), "a sentence"
 
@@ -293,9 +293,9 @@ def test_display_values_are_parsed(type: str, given: Any, found: Any):
 
 @pytest.mark.parametrize("given", ["2", "TWICE", "Nothing", True, [], {}, 1.0])
 def test_choice_label_must_be_unambiguous(given: Any):
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(Invalid) as exc_info:
         display_values.parse_display_value(column("choice"), given)
-    assert refused.value.field == "it"
+    assert exc_info.value.field == "it"
 
 
 @pytest.mark.parametrize(
@@ -327,9 +327,9 @@ def test_default_of_json_is_json():
 @pytest.mark.parametrize("empty", [None, "", []])
 def test_mandatory_column_requires_a_value(empty: Any):
     defaults.check_mandatory(column("string"), empty)
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(Invalid) as exc_info:
         defaults.check_mandatory(column("string", mandatory=True), empty)
-    assert (refused.value.status, refused.value.code, refused.value.field) == (422, "mandatory", "it")
+    assert (exc_info.value.status, exc_info.value.code, exc_info.value.field) == (422, "mandatory", "it")
 
 
 @pytest.mark.parametrize("value", [False, 0, Decimal(0), "0", ["1"], Jsonb({}), Jsonb(""), Jsonb([])])

@@ -105,15 +105,17 @@ class TestPeople:
         assert User.objects.count() == before
 
     def test_new_password_ends_sessions(self, alice: User, bob: User):
-        from tests.accounts.callers import api_key, bearer
+        from tests.accounts.callers import bearer_auth, request_api_key
 
         session = Client()
         session.force_login(bob)
-        key = api_key("bob").json()["data"]["auth_key"]
-        assert session.get("/api/me").status_code == Client().get("/api/me", headers=bearer(key)).status_code == 200
+        key = request_api_key("bob").json()["data"]["auth_key"]
+        assert (
+            session.get("/api/me").status_code == Client().get("/api/me", headers=bearer_auth(key)).status_code == 200
+        )
         assert api(alice).patch(path_of(bob), {"password": "another one 42"}).status_code == 200
         assert session.get("/api/me").status_code == 401
-        assert Client().get("/api/me", headers=bearer(key)).status_code == 401
+        assert Client().get("/api/me", headers=bearer_auth(key)).status_code == 401
         assert api(bob).get("user").status_code == 401
         assert authenticate(None, username="bob", password="another one 42") == bob
 

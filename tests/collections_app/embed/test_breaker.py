@@ -43,9 +43,9 @@ class TestLoads:
         breaker.load_failed(error)
 
         assert error.retry_after_s == 5
-        with pytest.raises(EmbeddingUnavailable) as later:
+        with pytest.raises(EmbeddingUnavailable) as exc_info:
             breaker.before_load()
-        assert (later.value.message, later.value.code) == ("Out of order.", "out_of_order")
+        assert (exc_info.value.message, exc_info.value.code) == ("Out of order.", "out_of_order")
 
     def test_pauses_grow_to_minutes_and_end_with_a_success(self, breaker: CircuitBreaker, clock: list[float]):  # X20
         pauses = []

@@ -127,11 +127,11 @@ def test_endless_response_is_refused(server: EmbeddingServer, space: EmbeddingSp
 @pytest.mark.parametrize("how", AWAY)
 def test_provider_in_trouble_is_unavailable_within_the_deadline(how: str, server: EmbeddingServer, space: Any):  # C29
     server.serve(AWAY[how])
-    began = time.monotonic()
+    started_at = time.monotonic()
 
     with pytest.raises(EmbeddingUnavailable):
         embed.embedder(space).embed_documents(TEXTS)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - started_at < 5
 
 
 @pytest.mark.parametrize("how", ["502", "HTML", "cut off", "hangs up"])
@@ -161,10 +161,10 @@ def test_retries_are_spread():  # X20
 def test_requested_wait_is_respected(server: EmbeddingServer, space: EmbeddingSpace, configured: Any):
     configured(limits={"retry_s": 1.4})
     server.serve(does.answers({}, 429, retry_after="1"), times=1)
-    began = time.monotonic()
+    started_at = time.monotonic()
 
     assert len(embed.embedder(space).embed_documents(TEXTS)) == 3
-    assert time.monotonic() - began >= 1
+    assert time.monotonic() - started_at >= 1
 
 
 def test_wait_beyond_the_deadline_is_left_to_the_caller(server: EmbeddingServer, space: EmbeddingSpace):
@@ -285,11 +285,11 @@ def test_caller_deadline_is_respected(server: EmbeddingServer, space: Any, confi
     configured(limits={"read_s": 10, "request_s": 10, "total_s": 10, "retry_s": 10})
     embed.embedder(space).embed_documents(["x"])
     server.serve(does.silent())
-    began = time.monotonic()
+    started_at = time.monotonic()
 
     with pytest.raises(EmbeddingUnavailable):
         embed.embedder(space).embed_documents(TEXTS, within_s=0.3)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - started_at < 3
 
 
 class TestQueries:
@@ -299,11 +299,11 @@ class TestQueries:
     @pytest.mark.parametrize("how", ["silent", "byte by byte", "headers byte by byte", "500"])
     def test_slow_provider_delays_a_search_only_briefly(self, how: str, server: Any, space: Any):  # C29
         server.serve(AWAY[how])
-        began = time.monotonic()
+        started_at = time.monotonic()
 
         with pytest.raises(EmbeddingUnavailable):
             embed.embedder(space).embed_query("one")
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - started_at < 2
         assert len(server.requests) == 1, "a search does not ask again"
 
     def test_dead_provider_opens_the_breaker(self, server: Any, space: Any):  # C29

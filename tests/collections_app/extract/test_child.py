@@ -37,20 +37,20 @@ def test_parsers_import_nothing_of_the_product():
 
 
 def test_child_over_its_time_is_killed_with_its_group():  # C20
-    began = time.monotonic()
-    with pytest.raises(UnreadableFile) as refused:
+    started_at = time.monotonic()
+    with pytest.raises(UnreadableFile) as exc_info:
         extract(FILES["html"], "html", limits(wall_s=0.05))
 
-    assert refused.value.code == "limit_time"
-    assert time.monotonic() - began < 5
+    assert exc_info.value.code == "limit_time"
+    assert time.monotonic() - started_at < 5
     assert children() == []
 
 
 def test_child_over_its_memory_ends():  # C20
-    with pytest.raises(UnreadableFile) as refused:
+    with pytest.raises(UnreadableFile) as exc_info:
         extract(("x" * 1000 + ",").encode("utf-16") * 20_000, "csv", limits(memory=150 * 1024 * 1024))
 
-    assert refused.value.code == "limit_memory"
+    assert exc_info.value.code == "limit_memory"
     assert children() == []
 
 
@@ -61,10 +61,10 @@ def test_output_is_not_read_beyond_its_limit(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(child_process, "PARSER_PROGRAM", liar)
     before = psutil.Process().memory_info().rss
 
-    with pytest.raises(UnreadableFile) as refused:
+    with pytest.raises(UnreadableFile) as exc_info:
         extract(FILES["pdf"], "pdf", limits())
 
-    assert refused.value.code == "limit_characters"
+    assert exc_info.value.code == "limit_characters"
     assert psutil.Process().memory_info().rss - before < 50 * 1024 * 1024
 
 
@@ -73,9 +73,9 @@ def test_invalid_output_counts_as_a_damaged_file(words: str, tmp_path: Path, mon
     (tmp_path / "other.py").write_text(words)
     monkeypatch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "other.py")
 
-    with pytest.raises(UnreadableFile) as refused:
+    with pytest.raises(UnreadableFile) as exc_info:
         extract(FILES["docx"], "docx", limits())
-    assert refused.value.code in ("damaged", "limit_characters")
+    assert exc_info.value.code in ("damaged", "limit_characters")
 
 
 def test_many_files_are_read_at_once():
@@ -105,7 +105,7 @@ def test_file_that_got_no_processor_time_may_be_retried(
     (tmp_path / "other.py").write_text(words)
     monkeypatch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "other.py")
 
-    with pytest.raises(UnreadableFile) as refused:
+    with pytest.raises(UnreadableFile) as exc_info:
         extract(FILES["html"], "html", limits(wall_s=1.0))
     # Where the system does not tell what a process used, the file is taken for too slow.
-    assert (refused.value.code, refused.value.is_temporary) == ("limit_time", may_pass and sys.platform == "linux")
+    assert (exc_info.value.code, exc_info.value.is_temporary) == ("limit_time", may_pass and sys.platform == "linux")

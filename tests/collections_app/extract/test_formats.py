@@ -238,10 +238,10 @@ def test_messages_name_the_limits():
         ("csv", {"max_cells": 7}, "limit_cells"),
         *[(format, {"max_characters": 10}, "limit_characters") for format in ("pdf", "docx", "html", "text")],
     ):
-        with pytest.raises(UnreadableFile) as refused:
+        with pytest.raises(UnreadableFile) as exc_info:
             extract(FILES[format], format, limits(**changes))
-        assert refused.value.code == code, format
-        assert str(*changes.values()) in refused.value.message
+        assert exc_info.value.code == code, format
+        assert str(*changes.values()) in exc_info.value.message
     assert extract(FILES["csv"], "csv", limits(max_cells=8)).text == TEXTS["csv"]
     assert extract(CSV.encode(), "text", limits(max_characters=len(CSV))).text == CSV
 
@@ -255,9 +255,9 @@ def test_output_of_the_child_is_validated():
         good.replace(b"[0, 1]", b"[1, 0]"), good.replace(b"[0, 1]", b"[0, 9]"),
         good.replace(b"[0, 1]", b'["0"]'), good.replace(b"[[0", b"[[-1"), good.replace(b'"abc"', b'"abcd"'), good[:-5],
     ):  # fmt: skip
-        with pytest.raises(UnreadableFile) as refused:
+        with pytest.raises(UnreadableFile) as exc_info:
             parse_output(wrong, 3)
-        assert refused.value.code == "damaged"
+        assert exc_info.value.code == "damaged"
 
 
 def test_long_headings_are_cut_only_as_headings():

@@ -30,8 +30,8 @@ class Outcomes:
 
     @staticmethod
     def find(case: Case) -> tuple[str, float]:
-        data, began = case.make(), time.monotonic()
-        return outcome(data, case.format, limits(**case.limits)), time.monotonic() - began
+        data, started_at = case.make(), time.monotonic()
+        return outcome(data, case.format, limits(**case.limits)), time.monotonic() - started_at
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +92,9 @@ def test_no_hostile_file_includes_a_local_file():  # C19
 def test_bombs_exceed_the_limits():  # C17
     """Without their limits they are read, so it is the limit that refuses them."""
     bomb = CASES["docx: bomb by ratio"]
-    with pytest.raises(UnreadableFile) as refused:
+    with pytest.raises(UnreadableFile) as exc_info:
         extract(bomb.make(), "docx", limits())
-    assert refused.value.code == "limit_archive"
+    assert exc_info.value.code == "limit_archive"
 
     allowed = limits(archive_ratio=10**6, archive_bytes=100 * 1024 * 1024)
     assert extract(bomb.make(), "docx", allowed).text.startswith("Printers")

@@ -31,10 +31,10 @@ DECLARED = {
 
 
 def message(head: bytes, name: str, declared: str = "") -> str:
-    with pytest.raises(UnsupportedMediaType) as refused:
+    with pytest.raises(UnsupportedMediaType) as exc_info:
         recognize_format(head, name, declared)
-    assert refused.value.status == 415
-    return refused.value.message
+    assert exc_info.value.status == 415
+    return exc_info.value.message
 
 
 # Formats that are text. Only their names tell them apart, except HTML, which is recognized.
@@ -160,10 +160,10 @@ COMMENTS = {
 @pytest.mark.parametrize("name", COMMENTS)
 def test_comments_before_the_first_tag_are_read_in_linear_time(name: str):
     data, format = COMMENTS[name]
-    began = time.process_time()
+    started_at = time.process_time()
 
     assert recognize_format(data, "") == format
-    assert time.process_time() - began < 1
+    assert time.process_time() - started_at < 1
 
 
 def directory(entries: int, *, name: str = "{}", is_large: bool = False) -> bytes:

@@ -13,7 +13,7 @@ from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 
 from accounts.authentication import access_keys
 from accounts.models import User
-from tests.accounts.callers import bearer
+from tests.accounts.callers import bearer_auth
 
 LOAD_FILE = "/load_document_to_collection"
 LOAD_TEXT = "/load_text_to_collection"
@@ -74,7 +74,7 @@ class Caller:
 
 
 def by_key(user: User, *, scope: list[str] | None = None) -> Caller:
-    return Caller(bearer(access_keys.create_key(user, "script", expires_at=None, scope=scope)))
+    return Caller(bearer_auth(access_keys.create_key(user, "script", expires_at=None, scope=scope)))
 
 
 def failed(response: Any) -> tuple[int, str, str | None]:

@@ -78,12 +78,12 @@ def test_deleted_role_grants_nothing(bob: User, carl: User):
 def test_unreadable_collection_is_404_for_every_action(bob: User, right: Any, error: type[ServiceError]):
     make_collection("manuals")
 
-    with pytest.raises(error) as hidden:
+    with pytest.raises(error) as forbidden_exc_info:
         access.open_collection(bob, "manuals", right)
     Collection.objects.all().delete()
-    with pytest.raises(error) as missing:
+    with pytest.raises(error) as missing_exc_info:
         access.open_collection(bob, "manuals", right)
-    assert hidden.value.as_items() == missing.value.as_items()  # C02
+    assert forbidden_exc_info.value.as_items() == missing_exc_info.value.as_items()  # C02
 
 
 def test_readable_collection_is_403_for_forbidden_actions():
@@ -133,9 +133,9 @@ def test_missing_collection_is_named(bob: User):  # C03
     make_collection("hidden")
     dora = make_user("dora", "crew")
 
-    with pytest.raises(NotFound) as refused:
+    with pytest.raises(NotFound) as exc_info:
         access.open_collections(dora, ["open", "hidden", "missing"])
-    result = [(item["message"], item["field"]) for item in refused.value.as_items()]
+    result = [(item["message"], item["field"]) for item in exc_info.value.as_items()]
     assert result == [
         ("There is no collection hidden.", "collection_names"),
         ("There is no collection missing.", "collection_names"),
@@ -155,9 +155,9 @@ def test_hidden_and_missing_collections_run_the_same_queries(name: str):  # C02,
 
 
 def test_load_creates_a_missing_collection_if_permitted(carl: User, bob: User):
-    with pytest.raises(NotFound) as refused:
+    with pytest.raises(NotFound) as exc_info:
         access.open_or_create_collection(bob, "new")
-    assert refused.value.field == "collection_name"
+    assert exc_info.value.field == "collection_name"
     created = access.open_or_create_collection(carl, "Cafe\u0301")
 
     assert created.name == "Caf\u00e9" and created.space_id and access.rights(carl, created) == ALL
@@ -175,9 +175,9 @@ def test_load_into_a_readable_collection_is_denied():
 def test_collection_admin_learns_of_a_hidden_collection_with_the_name(carl: User):
     with_roles((), ("crew",))
 
-    with pytest.raises(Conflict) as refused:
+    with pytest.raises(Conflict) as exc_info:
         access.open_or_create_collection(carl, "manuals")
-    assert refused.value.code == "name_taken"
+    assert exc_info.value.code == "name_taken"
 
 
 def test_name_of_a_deleted_collection_is_free(carl: User):
@@ -188,9 +188,9 @@ def test_name_of_a_deleted_collection_is_free(carl: User):
 
 @pytest.mark.parametrize("name", ["", "   ", "a" * 201, "a\nb", "a\x00b"])
 def test_collection_cannot_be_called_anything(carl: User, name: str):  # C11
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as exc_info:
         access.open_or_create_collection(carl, name)
-    assert refused.value.field == "collection_name"
+    assert exc_info.value.field == "collection_name"
 
 
 def test_creation_requires_the_role(bob: User):

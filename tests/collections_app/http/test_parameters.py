@@ -101,9 +101,9 @@ def test_valid_parameters(read: Read, value: Any, expected: Any):
     ],
 )
 def test_invalid_parameters_are_named(read: Read, value: Any):
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as exc_info:
         read("field", value)
-    assert refused.value.field in ("field", "metadata", "flag", "priority")
+    assert exc_info.value.field in ("field", "metadata", "flag", "priority")
 
 
 def test_too_long_text_is_reported():
@@ -140,15 +140,15 @@ def test_equal_values_in_query_and_body_are_accepted():
     ],
 )
 def test_two_different_values_are_refused_by_name(name: str, read: Read, query: str, body: Any):
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as exc_info:
         parse_parameters(QueryDict(query), {name: body}, (name,)).get(name, read)
-    assert (refused.value.code, refused.value.field) == ("contradiction", name)
+    assert (exc_info.value.code, exc_info.value.field) == ("contradiction", name)
 
 
 def test_invalid_value_in_one_place_is_refused():
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as exc_info:
         parse_parameters(QueryDict("k=3"), {"k": "3"}, ("k",)).get("k", parameters.number_reader(1, 9))
-    assert refused.value.code == "invalid_parameter"
+    assert exc_info.value.code == "invalid_parameter"
 
 
 def test_null_means_omitted():
@@ -157,25 +157,25 @@ def test_null_means_omitted():
 
 
 def test_required_parameters():
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as exc_info:
         parse_parameters(QueryDict(""), {}, ("query",)).require("query", parameters.read_query)
-    assert (refused.value.code, refused.value.field) == ("mandatory", "query")
+    assert (exc_info.value.code, exc_info.value.field) == ("mandatory", "query")
 
 
 def test_unknown_names_are_reported():
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as exc_info:
         parse_parameters(
             QueryDict("metdata=a&owner=me"), {"model": "x", "query": "y"}, ("query", "metadata")
         )  # C08, C28
-    assert [item["field"] for item in refused.value.as_items()] == ["metdata", "owner", "model"]
+    assert [item["field"] for item in exc_info.value.as_items()] == ["metdata", "owner", "model"]
 
 
 def test_invalid_filter_names_the_position():
     values = parse_parameters(QueryDict("metadata=priority%3Dhigh"), {}, ("metadata",))
 
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as exc_info:
         parameters.read_filter(values, "metadata")
-    assert (refused.value.code, refused.value.field, refused.value.position) == ("invalid_query", "metadata", 9)
+    assert (exc_info.value.code, exc_info.value.field, exc_info.value.position) == ("invalid_query", "metadata", 9)
 
 
 def test_no_filter_and_an_empty_one_are_none():

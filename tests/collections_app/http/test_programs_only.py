@@ -8,7 +8,7 @@ from django.urls import resolve
 
 from accounts.authentication.schemes import BasicAuthentication, BearerAuthentication
 from accounts.models import User
-from tests.accounts.callers import basic
+from tests.accounts.callers import basic_auth
 from tests.collections_app.http.calls import (
     BY_TAG,
     DELETE,
@@ -69,7 +69,7 @@ class Unread(bytes):
 def test_basic_credentials_are_accepted(path: str, bob: User):
     method = sorted(TAKEN[path] - {"HEAD"})[-1]
 
-    assert Client().generic(method, path, headers=basic("bob")).status_code not in (401, 403)
+    assert Client().generic(method, path, headers=basic_auth("bob")).status_code not in (401, 403)
 
 
 def test_only_its_methods_are_allowed(stranger: Caller):

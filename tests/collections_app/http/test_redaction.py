@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 CANARY = "canaryKq7"
 
 
-def test_using_everything_leaves_nothing_in_the_log(manager: Caller, lines: list[str], capfd: Any):  # C49
+def test_using_everything_leaves_nothing_in_the_log(manager: Caller, log_lines: list[str], capfd: Any):  # C49
     place: dict[str, Any] = {"collection_name": f"{CANARY}-place"}
     metadata = f'{{"type": "{CANARY}"}}'
     responses = [
@@ -36,7 +36,7 @@ def test_using_everything_leaves_nothing_in_the_log(manager: Caller, lines: list
         manager.post(f"{path}/reload"),
         manager.delete(DELETE_DOCUMENT, id_value=document.doc_id, **place),
     ]
-    whole = "\n".join(lines) + "".join(capfd.readouterr())
+    whole = "\n".join(log_lines) + "".join(capfd.readouterr())
 
     assert [response.status_code for response in responses] == [
         201, 422, 415, 201, 400, 400, 200, 400, 200, 404, 200, 200, 200, 202, 200

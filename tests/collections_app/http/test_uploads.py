@@ -109,9 +109,9 @@ def test_malformed_form_is_refused(body: bytes, expected: tuple[int, str]):  # C
     ],
 )
 def test_form_of_large_or_many_fields_is_refused_while_it_is_read(fields: bytes, error: type[Exception]):  # C14
-    with pytest.raises(error) as raised:
+    with pytest.raises(error) as exc_info:
         received(FILE + fields + END)
-    result = to_service_error(raised.value)
+    result = to_service_error(exc_info.value)
     assert result is not None and result.status == 413
 
 

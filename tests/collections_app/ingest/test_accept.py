@@ -46,9 +46,9 @@ def test_id_is_generated_unless_the_caller_gives_one(collection: Collection):
 
 @pytest.mark.parametrize("doc_id", ["", "   ", "a\x00b", "a\nb", "\ud800", "x" * 201])
 def test_invalid_id_is_refused_and_nothing_is_stored(collection: Collection, doc_id: str):
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as exc_info:
         accept(collection, doc_id=doc_id)
-    assert refused.value.field == "doc_id"
+    assert exc_info.value.field == "doc_id"
     assert set(counted().values()) == {0}
 
 
@@ -107,9 +107,9 @@ class TestDuplicates:
             work()
         query = {"metadata": {"type": "guide", "flag": True}, "data": b"same", **differs}
         if outcome == "conflict":
-            with pytest.raises(Conflict, match="on_duplicate=replace") as refused:
+            with pytest.raises(Conflict, match="on_duplicate=replace") as exc_info:
                 accept(collection, doc_id=doc_id, on_duplicate=on_duplicate, **query)
-            assert refused.value.code == "duplicate"
+            assert exc_info.value.code == "duplicate"
             assert Version.objects.count() == 1
             return
         stored = accept(collection, doc_id=doc_id, on_duplicate=on_duplicate, **query)
@@ -143,9 +143,9 @@ class TestDuplicates:
 
 def test_loading_into_a_deleted_collection_is_refused(collection: Collection):  # C43
     deletion.delete_collection(Collection.objects.get())
-    with pytest.raises(NotFound) as refused:
+    with pytest.raises(NotFound) as exc_info:
         accept(collection)
-    assert refused.value.field == "collection_name"
+    assert exc_info.value.field == "collection_name"
     assert Document.objects.count() == 0
 
 

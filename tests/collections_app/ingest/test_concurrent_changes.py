@@ -84,9 +84,9 @@ def test_document_replaced_or_deleted_during_its_load_is_not_reported_as_failed(
         purge()
     version = worker.process_in_request(accepted)
     load = Load(collection=collection, document=accepted.document, version=version, is_duplicate=False)
-    with pytest.raises(Conflict) as refused:
+    with pytest.raises(Conflict) as exc_info:
         responses.load_response(Request(RequestFactory().get("/")), load)
-    assert refused.value.as_item() == {
+    assert exc_info.value.as_item() == {
         "message": "The document was replaced or deleted during the request.",
         "code": "superseded",
     }

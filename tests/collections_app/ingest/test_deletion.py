@@ -58,9 +58,9 @@ class TestDocument:
         loaded(doc_id="x")
         elsewhere = make_collection("elsewhere")
         for where, doc_id in ((elsewhere, "x"), (collection, "y"), (collection, Document.objects.get().id)):
-            with pytest.raises(NotFound) as refused:
+            with pytest.raises(NotFound) as exc_info:
                 deletion.delete_document(where, doc_id)
-            assert refused.value.code == "not_found"
+            assert exc_info.value.code == "not_found"
         deletion.delete_document(collection, "x")
         with pytest.raises(NotFound):
             deletion.delete_document(collection, "x")
@@ -284,18 +284,18 @@ def many_chunks(loaded: Loaded, count: int) -> Iterator[Collection]:
 @pytest.mark.django_db(transaction=True)
 def test_million_chunks_are_hidden_immediately_and_purged_in_short_transactions(loaded: Loaded):  # C44
     with many_chunks(loaded, 1_000_000) as collection:
-        began = time.monotonic()
+        started_at = time.monotonic()
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = '5s'")  # as in a web process
             documents, chunks = deletion.delete_collection(collection)
         assert (documents, chunks > 1_000_000) == (201, True)
-        print(f"marked in {time.monotonic() - began:.2f} s")
+        print(f"marked in {time.monotonic() - started_at:.2f} s")
         with connection.cursor() as cursor:
             cursor.execute("SET statement_timeout = '10s'")
         purge()
         with connection.cursor() as cursor:
             cursor.execute("RESET statement_timeout")
-        print(f"purged in {time.monotonic() - began:.0f} s")
+        print(f"purged in {time.monotonic() - started_at:.0f} s")
         assert (counted(), Collection.objects.filter(pk=collection.pk).count()) == (no_rows(), 0)
 
 

@@ -158,9 +158,9 @@ class TestFinalStates:
         worker.retry_document(failed.document)
         assert work() == 1
         assert Version.objects.get().state == "ready"
-        with pytest.raises(Conflict) as refused:
+        with pytest.raises(Conflict) as exc_info:
             worker.retry_document(Document.objects.get())
-        assert refused.value.code == "not_failed"
+        assert exc_info.value.code == "not_failed"
 
     def test_internal_error_is_retried_and_reveals_nothing_of_the_document(
         self, collection: Collection, loaded: Loaded

@@ -13,7 +13,7 @@ from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 from accounts.authentication import access_keys
 from accounts.models import User
 from system.records import acting_user
-from tests.accounts.callers import bearer
+from tests.accounts.callers import bearer_auth
 from tests.support.users import make_user
 
 FILE = encode_multipart(BOUNDARY, {"file": SimpleUploadedFile("note.txt", b"A note on paper.")}).decode()
@@ -45,7 +45,7 @@ class Caller:
 
 def program(name: str, user: User, scope: Iterable[str] = ()) -> Caller:
     secret = access_keys.create_key(user, name, expires_at=None, scope=list(scope))
-    return Caller(name, bearer(secret))
+    return Caller(name, bearer_auth(secret))
 
 
 def browser(name: str, user: User) -> Caller:

@@ -12,7 +12,7 @@ from django.test import Client
 from accounts import demo as demo_people
 from tableapi.setup import demo_records
 from tests.project.access import callers, world
-from tests.support.fuzzing import count_answers, sent
+from tests.support.fuzzing import count_statuses, send_case
 from tests.support.nightly import share_of
 from tests.support.users import PASSWORD
 
@@ -39,14 +39,14 @@ class Place:
     def send(self, case: Any) -> Any:
         """Every second time with ids that lead somewhere: made-up ones never get past the door."""
         leads = self.known.get(case.path) if next(self.turn) % 2 else None
-        return sent(self.client, case, leads)
+        return send_case(self.client, case, leads)
 
     def send_all(self, examples: int) -> dict[int, int]:
         """So many requests of each operation that this caller is told of; how often each status was answered."""
         result: dict[int, int] = {}
         operations: Any = self.schema.get_all_operations()
         for operation in (result.ok() for result in operations):
-            count_answers(operation, examples, self.send, result)
+            count_statuses(operation, examples, self.send, result)
         return result
 
 

@@ -11,9 +11,9 @@ from system.encoded_query.time_values import INSTANT_EXPECTED
 
 
 def refusal(text: str, dialect: Dialect = RECORDS) -> QueryError:
-    with pytest.raises(QueryError) as caught:
+    with pytest.raises(QueryError) as exc_info:
         parse(text, dialect)
-    return caught.value
+    return exc_info.value
 
 
 REFUSED = [

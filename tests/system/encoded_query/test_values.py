@@ -111,9 +111,9 @@ NO_INSTANTS += ["2024-05-19 15:30:00 ", "19.05.2024", "٢٠٢٤-05-19", "0001-01
 
 @pytest.mark.parametrize("text", NO_INSTANTS)
 def test_invalid_instant_is_refused(text: str) -> None:
-    with pytest.raises(QueryError) as caught:
+    with pytest.raises(QueryError) as exc_info:
         read_instant(text, 7)
-    assert caught.value.position == 7
+    assert exc_info.value.position == 7
 
 
 def at(text: str) -> datetime:

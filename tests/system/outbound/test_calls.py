@@ -25,10 +25,10 @@ def url(server: HostileServer, path: str = "/certs") -> str:
 
 
 def fails(behave: Behaviour, policy: Policy) -> OutboundFailed:
-    with serving(behave) as server, pytest.raises(OutboundFailed) as caught:
+    with serving(behave) as server, pytest.raises(OutboundFailed) as exc_info:
         get(url(server), policy)
     assert server.callers == 1
-    return caught.value
+    return exc_info.value
 
 
 def test_get_sends_the_host_name_and_returns_the_response(policy: Policy) -> None:
@@ -73,10 +73,10 @@ def test_chunked_and_unframed_responses_are_read_completely(policy: Policy) -> N
     "value", ["hunter2\r\nX-Evil: 1", "hunter2\nb", "hunter2\x00", "hunter2é", " hunter2", "hunter2\t"]
 )
 def test_token_cannot_inject_a_header(policy: Policy, value: str) -> None:
-    with serving(answers(KEYS)) as server, pytest.raises(OutboundRefused) as caught:
+    with serving(answers(KEYS)) as server, pytest.raises(OutboundRefused) as exc_info:
         get(url(server), policy, headers={"Authorization": value})
-    assert caught.value.code == "header"
-    assert "hunter2" not in str(caught.value)
+    assert exc_info.value.code == "header"
+    assert "hunter2" not in str(exc_info.value)
     assert server.callers == 0
 
 
@@ -216,10 +216,10 @@ def test_any_response_gives_a_result_or_call_failed(policy: Policy, noise: bytes
 def test_refused_connection_is_reported(policy: Policy) -> None:
     with serving(answers(KEYS)) as server:
         gone = url(server)
-    with pytest.raises(OutboundFailed) as caught:
+    with pytest.raises(OutboundFailed) as exc_info:
         get(gone, policy)
-    assert caught.value.code == "connect"
-    assert "idp.example.com" in caught.value.message
+    assert exc_info.value.code == "connect"
+    assert "idp.example.com" in exc_info.value.message
 
 
 def test_logged_calls_and_errors_contain_no_secret(policy: Policy, caplog: pytest.LogCaptureFixture) -> None:
@@ -228,9 +228,9 @@ def test_logged_calls_and_errors_contain_no_secret(policy: Policy, caplog: pytes
     with serving(answers(b'{"access_token": "hunter2"}')) as server:
         output = [repr(post_form(url(server, query), {"code": "hunter2"}, policy, headers=secret, allow_query=True))]
     assert server.request.count(b"hunter2") == 3
-    with pytest.raises(OutboundFailed) as caught:
+    with pytest.raises(OutboundFailed) as exc_info:
         get(url(server, query), policy, headers=secret, allow_query=True)
-    output += [repr(caught.value), *caplog.messages]
+    output += [repr(exc_info.value), *caplog.messages]
     assert "httpcore2.http11" in {record.name for record in caplog.records}
     assert "hunter2" not in "".join(output)
 

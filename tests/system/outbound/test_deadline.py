@@ -25,10 +25,10 @@ ANSWER = r"within 0\.[45] s"
 @contextmanager
 def cut_off(within: str) -> Iterator[None]:
     begun = monotonic()
-    with pytest.raises(OutboundFailed, match=within) as caught:
+    with pytest.raises(OutboundFailed, match=within) as exc_info:
         yield
     assert monotonic() - begun < CUT_OFF_S
-    assert caught.value.code == "timeout"
+    assert exc_info.value.code == "timeout"
 
 
 def drips(head: bytes, part: bytes) -> Behaviour:

@@ -40,9 +40,9 @@ def test_first_four_different_addresses_are_tried(policy: Policy) -> None:
     with serving(answers(b"{}")) as server:
         url = f"http://idp.example.com:{server.port}/"
         assert get(url, replace(policy, resolve=FakeResolver([*refusing, "127.0.0.1"]))).status == 200
-        with pytest.raises(OutboundFailed) as caught:
+        with pytest.raises(OutboundFailed) as exc_info:
             get(url, replace(policy, resolve=FakeResolver([*refusing, "127.0.0.5", "127.0.0.1"])))
-    assert caught.value.code == "connect"
+    assert exc_info.value.code == "connect"
 
 
 def test_literal_address_is_not_looked_up(policy: Policy, to_loopback: FakeResolver) -> None:
@@ -73,9 +73,9 @@ def test_ipv6_address_is_called_with_its_brackets(policy: Policy) -> None:
 def test_name_with_one_forbidden_address_is_refused(resolved: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     # A24, A25: production refuses before any socket is made.
     monkeypatch.setattr(socket, "socket", None)
-    with pytest.raises(OutboundRefused) as caught:
+    with pytest.raises(OutboundRefused) as exc_info:
         get("https://idp.example.com/", Policy(resolve=FakeResolver(resolved)))
-    assert caught.value.code == "address"
+    assert exc_info.value.code == "address"
 
 
 def test_development_switch_does_not_allow_metadata_addresses(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,15 +94,15 @@ def test_unknown_name_fails_with_the_resolvers_reason(policy: Policy) -> None:
     def unknown(host: str) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    with pytest.raises(OutboundFailed, match=r"idp\.example\.com could not be resolved \(Name or service") as caught:
+    with pytest.raises(OutboundFailed, match=r"idp\.example\.com could not be resolved \(Name or service") as exc_info:
         get("https://idp.example.com/", replace(policy, resolve=unknown))
-    assert caught.value.code == "dns"
+    assert exc_info.value.code == "dns"
 
 
 def test_name_without_addresses_fails(policy: Policy) -> None:
-    with pytest.raises(OutboundFailed, match="has no address") as caught:
+    with pytest.raises(OutboundFailed, match="has no address") as exc_info:
         get("https://idp.example.com/", replace(policy, resolve=FakeResolver([])))
-    assert caught.value.code == "dns"
+    assert exc_info.value.code == "dns"
 
 
 def test_unexpected_resolver_error_is_raised(policy: Policy) -> None:
@@ -148,9 +148,9 @@ def dead_name_server() -> Iterator[DeadNameServer]:
 
 
 def test_dead_name_server_counts_against_the_connect_timeout(policy: Policy, dead_name_server: DeadNameServer) -> None:
-    with pytest.raises(OutboundFailed, match=r"within 0\.1 s") as caught:
+    with pytest.raises(OutboundFailed, match=r"within 0\.1 s") as exc_info:
         get("https://idp.example.com/", replace(policy, resolve=dead_name_server, connect_s=0.1))
-    assert caught.value.code == "timeout"
+    assert exc_info.value.code == "timeout"
 
 
 def test_stuck_lookups_are_bounded_and_free_their_slots(policy: Policy, dead_name_server: DeadNameServer) -> None:
@@ -158,9 +158,9 @@ def test_stuck_lookups_are_bounded_and_free_their_slots(policy: Policy, dead_nam
     while lookups_under_way() < MAX_LOOKUPS:
         with pytest.raises(OutboundFailed):
             get("https://idp.example.com/", replace(stuck, connect_s=0.05))
-    with pytest.raises(OutboundFailed, match="too many earlier lookups") as caught:
+    with pytest.raises(OutboundFailed, match="too many earlier lookups") as exc_info:
         get("https://idp.example.com/", replace(stuck, connect_s=0.3))
-    assert caught.value.code == "dns"
+    assert exc_info.value.code == "dns"
     assert lookups_under_way() == MAX_LOOKUPS
     dead_name_server.revived.set()
     with serving(answers(b"{}")) as server:

@@ -44,11 +44,11 @@ REFUSED = [
 
 @pytest.mark.parametrize(("body", "fault"), REFUSED, ids=range(len(REFUSED)))
 def test_invalid_body_is_refused_with_a_reason(body: bytes, fault: str) -> None:  # A29
-    with pytest.raises(OutboundFailed) as caught:
+    with pytest.raises(OutboundFailed) as exc_info:
         parse_json(body)
-    assert caught.value.code == "not_json"
-    assert fault in caught.value.message
-    assert "html" not in caught.value.message
+    assert exc_info.value.code == "not_json"
+    assert fault in exc_info.value.message
+    assert "html" not in exc_info.value.message
 
 
 def test_deepest_allowed_body_is_read() -> None:

@@ -67,11 +67,11 @@ def test_invalid_certificate_is_refused_with_a_reason(  # A62
     trusting: Policy, authority: certificates.Pair, tmp_path: Path, make: Maker, fault: str
 ) -> None:
     context = certificates.server_context(make(authority).write(tmp_path, "leaf"))
-    with serving(answers(b"{}"), tls=context) as server, pytest.raises(OutboundFailed) as caught:
+    with serving(answers(b"{}"), tls=context) as server, pytest.raises(OutboundFailed) as exc_info:
         get(f"https://{NAME}:{server.port}/", trusting)
-    assert caught.value.code == "tls"
-    assert f"The certificate of {NAME} {fault}" in caught.value.message
-    assert "\n" not in caught.value.message
+    assert exc_info.value.code == "tls"
+    assert f"The certificate of {NAME} {fault}" in exc_info.value.message
+    assert "\n" not in exc_info.value.message
     assert server.requests == []
 
 
@@ -100,10 +100,10 @@ def test_unusable_bundle_is_named_by_its_setting(
     bundle = tmp_path / "bundle.pem"
     if content is not None:
         bundle.write_bytes(content)
-    with serving(answers(b"{}"), tls=good) as server, pytest.raises(OutboundFailed, match="SVC_CA_BUNDLE") as caught:
+    with serving(answers(b"{}"), tls=good) as server, pytest.raises(OutboundFailed, match="SVC_CA_BUNDLE") as exc_info:
         get(f"https://{NAME}:{server.port}/", replace(policy, ca_bundle=bundle))
-    assert caught.value.code == "ca_bundle"
-    assert str(tmp_path) not in caught.value.message
+    assert exc_info.value.code == "ca_bundle"
+    assert str(tmp_path) not in exc_info.value.message
 
 
 def test_deadline_covers_a_slow_response_over_tls(trusting: Policy, good: ssl.SSLContext) -> None:  # A28
@@ -132,15 +132,15 @@ def test_bundle_is_added_to_the_authorities_of_the_system(trusting: Policy) -> N
 
 def test_plain_http_server_is_reported(trusting: Policy) -> None:
     plain = serving(lambda visit: visit.send(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
-    with plain as server, pytest.raises(OutboundFailed) as caught:
+    with plain as server, pytest.raises(OutboundFailed) as exc_info:
         get(f"https://{NAME}:{server.port}/", trusting)
-    assert caught.value.code == "tls"
-    assert caught.value.message.startswith(f"{NAME} responded without encryption.")
+    assert exc_info.value.code == "tls"
+    assert exc_info.value.message.startswith(f"{NAME} responded without encryption.")
 
 
 def test_required_client_certificate_is_reported(trusting: Policy, good: ssl.SSLContext) -> None:
     good.load_verify_locations(cafile=trusting.ca_bundle)
     good.verify_mode = ssl.CERT_REQUIRED
-    with serving(answers(b"{}"), tls=good) as server, pytest.raises(OutboundFailed) as caught:
+    with serving(answers(b"{}"), tls=good) as server, pytest.raises(OutboundFailed) as exc_info:
         get(f"https://{NAME}:{server.port}/", trusting)
-    assert caught.value.code == "tls"
+    assert exc_info.value.code == "tls"

@@ -99,9 +99,9 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "code"), REFUSED)
 def test_forbidden_url_is_refused_with_its_code(text: str, code: str) -> None:
-    with pytest.raises(OutboundRefused) as caught:
+    with pytest.raises(OutboundRefused) as exc_info:
         check_url(text, PRODUCTION)
-    assert caught.value.code == code
+    assert exc_info.value.code == code
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,10 @@ def test_url_length_is_limited_to_2000() -> None:
 
 
 def test_private_address_is_refused_when_the_operator_switched_private_networks_off() -> None:  # A27
-    with pytest.raises(OutboundRefused) as caught:
+    with pytest.raises(OutboundRefused) as exc_info:
         check_url("https://10.1.2.3/", Policy(allow_private=False))
-    assert caught.value.code == "address"
-    assert "private" in caught.value.message
+    assert exc_info.value.code == "address"
+    assert "private" in exc_info.value.message
 
 
 @pytest.mark.parametrize(
@@ -172,9 +172,9 @@ def test_development_switch_allows_nothing_else(text: str) -> None:
 
 def test_refusal_names_the_allowed_schemes() -> None:
     for policy, begins in ((PRODUCTION, "with https://."), (DEVELOPMENT, "with https:// or http://.")):
-        with pytest.raises(OutboundRefused) as caught:
+        with pytest.raises(OutboundRefused) as exc_info:
             check_url("ftp://idp.example.com/", policy)
-        assert str(caught.value.message).endswith(begins)
+        assert str(exc_info.value.message).endswith(begins)
 
 
 def test_query_string_is_kept_if_allowed() -> None:
@@ -183,9 +183,9 @@ def test_query_string_is_kept_if_allowed() -> None:
 
 
 def test_refusal_never_repeats_a_password() -> None:
-    with pytest.raises(OutboundRefused) as caught:
+    with pytest.raises(OutboundRefused) as exc_info:
         check_url("https://admin:hunter2@idp.example.com/", PRODUCTION)
-    assert "hunter2" not in repr(caught.value)
+    assert "hunter2" not in repr(exc_info.value)
 
 
 pieces = st.sampled_from(

@@ -50,10 +50,10 @@ def test_loss_of_all_messages_delays_documents_only_briefly(product: Product, ex
 
 def test_loads_are_accepted_without_a_broker_and_processed_later(product: Product, expected_rows: list[Any]):  # C36
     product.servers.stop("valkey", signal.SIGKILL)
-    began = time.monotonic()
+    started_at = time.monotonic()
     assert product.load("no broker, now", text(40), is_waited_for=True).status == 201
     assert product.load("no broker, later", text(40)).status == 202
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - started_at < 20
     product.servers.start_valkey()
     product.wait_until_done()
     assert product.chunks("no broker, later") == product.chunks("no broker, now") == expected_rows
