@@ -11,7 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 from accounts.models import User
 from collections_app.models import Collection, EmbeddingSpace, Version
 from tests.collections_app import library
-from tests.collections_app.http.calls import RELEVANT, by_key
+from tests.collections_app.http.calls import SEARCH_PATH, key_caller
 
 BEFORE_0006 = [("collections_app", "0005_overlap_at_most_half")]
 MODELS = (Collection, EmbeddingSpace, Version)
@@ -78,7 +78,7 @@ def test_older_spaces_request_dimensions_as_the_setting_did(
         for name in ("embedded_to", "text_configuration"):
             row[name] = before["Version"][0][name]
     assert after == before
-    body = by_key(carl).get(RELEVANT, collection_names="manuals", query="toner").json()
+    body = key_caller(carl).get(SEARCH_PATH, collection_names="manuals", query="toner").json()
     assert body and "toner" in body[0]["page_content"]
 
 
@@ -106,5 +106,5 @@ def test_words_of_older_collections_are_still_found(is_guessed: bool, carl: User
     library.add(place.refreshed(), GERMAN)
     parameters = {"collection_names": "manuals", "mode": "text"}
     for query in ("printer", "Schrank" if is_guessed else "printers"):
-        body = by_key(carl).get(RELEVANT, query=query, **parameters).json()
+        body = key_caller(carl).get(SEARCH_PATH, query=query, **parameters).json()
         assert len(body) == 1, query

@@ -12,7 +12,7 @@ from bench.soak.run import Soak, product, soak
 from bench.soak.tally import Tally
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, eventually
-from tests.support.nightly import chosen_seed, share_of
+from tests.support.nightly import run_seed, share_of
 
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
@@ -29,7 +29,7 @@ class Running:
     kills: Kills | None = None
 
     def soak_with(self, kill: Kill, number: int, every_s: float) -> Soak:
-        chosen = chosen_seed()
+        chosen = run_seed()
 
         def make(servers: SharedServers, stack: Stack, tally: Tally) -> Kills:
             self.kills = Kills(servers, stack, tally, kill, chosen)

@@ -10,7 +10,7 @@ import pytest
 from django.test import RequestFactory
 
 from accounts.models import User
-from tests.collections_app.http.calls import by_key
+from tests.collections_app.http.calls import key_caller
 from tests.collections_app.library import make
 
 HOSTILE = [
@@ -39,7 +39,7 @@ def answered(method: str, path: str, **environ: Any) -> tuple[int, bytes]:
 @pytest.mark.parametrize("header", ["", "application/json; charset=UTF-8", 'text/plain; charset="utf-8"', *HOSTILE])
 def test_query_strings_are_always_utf8(carl: User, header: str):
     make("gr\u00fc\u00dfe \\x41")
-    key = by_key(carl).headers["Authorization"]
+    key = key_caller(carl).headers["Authorization"]
     path = "/get_list_of_documents_names?collection_name=gr%C3%BC%C3%9Fe%20%5Cx41"
 
     assert answered("GET", path, CONTENT_TYPE=header, HTTP_AUTHORIZATION=key) == (200, b"[]")
@@ -53,5 +53,5 @@ def test_body_of_such_a_type_is_not_read(carl: User, path: str, header: str):
     body = b'{"query": "x"}'
     more = {"wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body)), "CONTENT_TYPE": header}
 
-    status, content = answered("POST", path, HTTP_AUTHORIZATION=by_key(carl).headers["Authorization"], **more)
+    status, content = answered("POST", path, HTTP_AUTHORIZATION=key_caller(carl).headers["Authorization"], **more)
     assert (status, b"unsupported_media_type" in content) == (415, True)

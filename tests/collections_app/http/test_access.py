@@ -14,42 +14,42 @@ from tests.collections_app.builders import make_collection
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
-ALL = frozenset({"read", "write", "manage"})
-WRITES = frozenset({"read", "write"})
-READS = frozenset({"read"})
-NOTHING: frozenset[str] = frozenset()
+ALL_RIGHTS = frozenset({"read", "write", "manage"})
+WRITER_RIGHTS = frozenset({"read", "write"})
+READER_RIGHTS = frozenset({"read"})
+NO_RIGHTS: frozenset[str] = frozenset()
 
 
-def ids(*names: str) -> list[str]:
+def role_ids(*names: str) -> list[str]:
     return [Role.objects.get_or_create(name=name)[0].pk for name in names]
 
 
-def with_roles(readers: tuple[str, ...], writers: tuple[str, ...]) -> Collection:
-    return make_collection("manuals", reader_roles=ids(*readers), writer_roles=ids(*writers))
+def make_with_roles(readers: tuple[str, ...], writers: tuple[str, ...]) -> Collection:
+    return make_collection("manuals", reader_roles=role_ids(*readers), writer_roles=role_ids(*writers))
 
 
 @pytest.mark.parametrize(
     ("roles", "readers", "writers", "expected"),
     [
-        ((), (), (), NOTHING),
-        (("admin",), (), (), ALL),
-        (("admin",), ("crew",), ("crew",), ALL),
-        (("collection_admin",), (), (), ALL),
+        ((), (), (), NO_RIGHTS),
+        (("admin",), (), (), ALL_RIGHTS),
+        (("admin",), ("crew",), ("crew",), ALL_RIGHTS),
+        (("collection_admin",), (), (), ALL_RIGHTS),
         # "Until set, collection_admin writes and nobody else reads."
-        (("collection_admin",), ("crew",), (), ALL),
-        (("collection_admin",), (), ("crew",), NOTHING),
-        (("collection_admin",), ("collection_admin",), ("crew",), READS),
-        (("collection_admin", "crew"), (), ("crew",), ALL),
-        (("crew",), ("crew",), (), READS),
-        (("crew",), (), ("crew",), WRITES),
-        (("crew",), ("crew",), ("crew",), WRITES),
-        (("crew",), ("other",), ("others",), NOTHING),
-        (("itil",), ("crew", "itil"), ("crew",), READS),
+        (("collection_admin",), ("crew",), (), ALL_RIGHTS),
+        (("collection_admin",), (), ("crew",), NO_RIGHTS),
+        (("collection_admin",), ("collection_admin",), ("crew",), READER_RIGHTS),
+        (("collection_admin", "crew"), (), ("crew",), ALL_RIGHTS),
+        (("crew",), ("crew",), (), READER_RIGHTS),
+        (("crew",), (), ("crew",), WRITER_RIGHTS),
+        (("crew",), ("crew",), ("crew",), WRITER_RIGHTS),
+        (("crew",), ("other",), ("others",), NO_RIGHTS),
+        (("itil",), ("crew", "itil"), ("crew",), READER_RIGHTS),
     ],
 )
 def test_permissions_depend_on_roles(roles: Any, readers: Any, writers: Any, expected: frozenset[str]):
-    collection = with_roles(readers, writers)
-    ids(*roles)
+    collection = make_with_roles(readers, writers)
+    role_ids(*roles)
     user = make_user("dora", *roles)
 
     assert access.rights(user, collection) == expected
@@ -60,18 +60,18 @@ def test_permissions_depend_on_roles(roles: Any, readers: Any, writers: Any, exp
 
 
 def test_role_that_contains_a_reader_role_reads():
-    with_roles(("crew",), ())
-    chief = Role.objects.create(name="chief", contains=ids("crew"))
+    make_with_roles(("crew",), ())
+    chief_role = Role.objects.create(name="chief", contains=role_ids("crew"))
 
-    assert access.open_collection(make_user("dora", chief.name), "manuals", "read")
+    assert access.open_collection(make_user("dora", chief_role.name), "manuals", "read")
 
 
 def test_deleted_role_grants_nothing(bob: User, carl: User):
     """Also not back to collection_admin: the list is not empty."""
-    collection = with_roles(("crew",), ("crew",))
+    collection = make_with_roles(("crew",), ("crew",))
     Role.objects.get(name="crew").delete()
 
-    assert access.rights(bob, collection) == access.rights(carl, collection) == NOTHING
+    assert access.rights(bob, collection) == access.rights(carl, collection) == NO_RIGHTS
 
 
 @pytest.mark.parametrize(("right", "error"), [("read", NotFound), ("write", NotFound), ("manage", NotFound)])
@@ -87,7 +87,7 @@ def test_unreadable_collection_is_404_for_every_action(bob: User, right: Any, er
 
 
 def test_readable_collection_is_403_for_forbidden_actions():
-    collection = with_roles(("crew",), ())
+    collection = make_with_roles(("crew",), ())
     dora = make_user("dora", "crew")
 
     for right in ("write", "manage"):
@@ -129,7 +129,7 @@ def test_several_collections_are_returned_in_the_requested_order(alice: User):
 
 
 def test_missing_collection_is_named(bob: User):  # C03
-    make_collection("open", reader_roles=ids("crew"))
+    make_collection("open", reader_roles=role_ids("crew"))
     make_collection("hidden")
     dora = make_user("dora", "crew")
 
@@ -145,7 +145,7 @@ def test_missing_collection_is_named(bob: User):  # C03
 @pytest.mark.parametrize("name", ["hidden", "missing", "\x00"])
 def test_hidden_and_missing_collections_run_the_same_queries(name: str):  # C02, C52
     make_collection("hidden")
-    ids("crew")
+    role_ids("crew")
     dora = make_user("dora", "crew")
     dora.role_names  # noqa: B018  (asked for once)
 
@@ -160,12 +160,12 @@ def test_load_creates_a_missing_collection_if_permitted(carl: User, bob: User):
     assert exc_info.value.field == "collection_name"
     created = access.open_or_create_collection(carl, "Cafe\u0301")
 
-    assert created.name == "Caf\u00e9" and created.space_id and access.rights(carl, created) == ALL
+    assert created.name == "Caf\u00e9" and created.space_id and access.rights(carl, created) == ALL_RIGHTS
     assert access.open_or_create_collection(carl, "Caf\u00e9") == created
 
 
 def test_load_into_a_readable_collection_is_denied():
-    with_roles(("crew",), ())
+    make_with_roles(("crew",), ())
 
     with pytest.raises(AccessDenied):
         access.open_or_create_collection(make_user("dora", "crew"), "manuals")
@@ -173,7 +173,7 @@ def test_load_into_a_readable_collection_is_denied():
 
 
 def test_collection_admin_learns_of_a_hidden_collection_with_the_name(carl: User):
-    with_roles((), ("crew",))
+    make_with_roles((), ("crew",))
 
     with pytest.raises(Conflict) as exc_info:
         access.open_or_create_collection(carl, "manuals")
@@ -199,14 +199,14 @@ def test_creation_requires_the_role(bob: User):
 
 
 def test_permissions_are_not_shared_between_users(carl: User, bob: User):
-    with_roles((), ())
-    opened = access.open_collection(carl, "manuals", "manage")
+    make_with_roles((), ())
+    opened_collection = access.open_collection(carl, "manuals", "manage")
 
-    assert access.rights(bob, opened) == NOTHING
+    assert access.rights(bob, opened_collection) == NO_RIGHTS
 
 
 def test_scoped_key_has_only_its_roles(carl: User):
-    collection = with_roles((), ())
-    carl.limit_to_roles(ids("itil"))
+    collection = make_with_roles((), ())
+    carl.limit_to_roles(role_ids("itil"))
 
-    assert access.rights(carl, collection) == NOTHING
+    assert access.rights(carl, collection) == NO_RIGHTS

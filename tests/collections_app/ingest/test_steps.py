@@ -19,7 +19,7 @@ from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
 from system.errors import Conflict
 from tests.collections_app.builders import Loaded, make_collection
-from tests.collections_app.extract.limits import limits
+from tests.collections_app.extract.limits import limits_for_tests
 from tests.collections_app.ingest.world import (
     accept,
     chunks,
@@ -197,7 +197,7 @@ class TestFinalStates:
     ):
         (tmp_path / "stopped.py").write_text("import time; time.sleep(60)")
         monkeypatch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "stopped.py")
-        monkeypatch.setattr(extract, "configured_limits", partial(limits, wall_s=0.2))
+        monkeypatch.setattr(extract, "configured_limits", partial(limits_for_tests, wall_s=0.2))
         version = accept(collection, b"<p>Hi", format="html", filename="a.html").version
         for attempt in range(1, leases.MAX_ATTEMPTS + 1):
             assert version.state != "failed" and work() == 1
