@@ -6,7 +6,12 @@ import pytest
 
 from accounts.models import User
 from sso.models import OidcSetting
-from tests.collections_app.ingest.processes import block_writes, wait_for_blocked_connection, wait_until_gone, worker
+from tests.collections_app.ingest.processes import (
+    block_writes,
+    running_worker,
+    wait_for_blocked_connection,
+    wait_until_gone,
+)
 from tests.sso.connections import CALLBACK, make, welcome_page
 from tests.sso.test_settings_active import OTHER, active
 from tests.sso.test_settings_races import by_script
@@ -41,7 +46,7 @@ def test_a_save_whose_process_is_killed_half_way_leaves_the_old_one_active(  # A
     second = make(name="second", redirect_uri=OTHER)
     before = list(OidcSetting.objects.order_by("name").values())
     monkeypatch.setenv("ALLOWED_HOSTS", "testserver")
-    with block_writes(table), worker("-c", SAVE + way) as saving:
+    with block_writes(table), running_worker("-c", SAVE + way) as saving:
         waiting = wait_for_blocked_connection("web")
         saving.kill()
     wait_until_gone(waiting)

@@ -11,7 +11,7 @@ from django.test import RequestFactory
 
 from accounts.models import User
 from tests.collections_app.http.calls import key_caller
-from tests.collections_app.library import make
+from tests.collections_app.library import make_library_collection
 
 HOSTILE = [
     "a/b; x*=bogus''b",
@@ -38,7 +38,7 @@ def answered(method: str, path: str, **environ: Any) -> tuple[int, bytes]:
 
 @pytest.mark.parametrize("header", ["", "application/json; charset=UTF-8", 'text/plain; charset="utf-8"', *HOSTILE])
 def test_query_strings_are_always_utf8(carl: User, header: str):
-    make("gr\u00fc\u00dfe \\x41")
+    make_library_collection("gr\u00fc\u00dfe \\x41")
     key = key_caller(carl).headers["Authorization"]
     path = "/get_list_of_documents_names?collection_name=gr%C3%BC%C3%9Fe%20%5Cx41"
 

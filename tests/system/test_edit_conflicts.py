@@ -88,7 +88,7 @@ PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = 
     "column": (a_column, {"label": "How it is"}, {"default_value": "1"}),
     "rule": (a_rule, {"active": ""}, {"description": "Who may"}),
     "view": (a_view, {"name": "tiny"}, {"name": "small"}),
-    "collection": (lambda: library.make(), {"chunk_size": "700"}, {"alpha": "0.5"}),
+    "collection": (lambda: library.make_library_collection(), {"chunk_size": "700"}, {"alpha": "0.5"}),
 }
 
 

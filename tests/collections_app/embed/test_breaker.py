@@ -97,9 +97,7 @@ class TestSearches:
             SEARCH_PAUSE_S,
         ]
 
-    def test_its_success_allows_all_and_its_failure_begins_another_pause(
-        self, breaker: CircuitBreaker, clock: list[float]
-    ):
+    def test_that_search_ends_the_pause_or_begins_another(self, breaker: CircuitBreaker, clock: list[float]):
         fail_searches(breaker)
         clock[0] += SEARCH_PAUSE_S
         assert remaining_pause_s(breaker.before_search) == 0

@@ -12,7 +12,7 @@ from collections_app.ingest import worker
 from collections_app.models import Collection, Version
 from tests.collections_app.builders import make_collection
 from tests.collections_app.http.calls import LOAD_TEXT_PATH, error_of, key_caller
-from tests.collections_app.ingest.world import accept, end_pauses, work
+from tests.collections_app.ingest.world import end_pauses, process_queue, store_document
 from tests.providers import behaviours as does
 from tests.providers.embedding import EmbeddingServer
 
@@ -25,13 +25,13 @@ def remote_collection(configured: Callable[..., None]) -> Collection:
 
 
 def load(collection: Collection, text: bytes = b"One text.") -> Version:
-    return worker.process_in_request(accept(collection, text, takes_lease=True))
+    return worker.process_in_request(store_document(collection, text, takes_lease=True))
 
 
 def retry_all() -> None:
     end_pauses()
     embed.reset_providers()
-    work()
+    process_queue()
 
 
 def drop_vectors(response: Any) -> Any:
@@ -99,7 +99,7 @@ def test_refused_text_counts_as_an_attempt_and_delays_nobody(
     assert load(remote_collection, b"Short.").state == "ready"
     for _ in range(4):
         end_pauses()
-        work()
+        process_queue()
 
     refused_document.refresh_from_db()
     assert (refused_document.state, refused_document.error_code) == ("failed", "provider_refused")

@@ -110,7 +110,7 @@ def test_incomplete_file_of_a_matrix_is_refused(tmp_path: Path, kept_bytes: int)
         local_model.mapped_matrix(tmp_path / "file", "matrix")
 
 
-def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: LocalProvider):
+def test_local_model_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: LocalProvider):
     monkeypatch.setattr(local_model, "_loaded", {})
     monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("a connection"))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: pytest.fail("a look-up"))

@@ -11,17 +11,17 @@ from django.core.management import CommandError, call_command
 from collections_app import embed
 from collections_app.models import ChunkVector, Collection
 from collections_app.vectors import reembedding
-from tests.collections_app.builders import Loaded, make_collection
+from tests.collections_app.builders import DocumentLoader, make_collection
 from tests.providers.behaviours import fails
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def filled_collection(configured: Any, loaded: Loaded) -> Collection:
+def filled_collection(configured: Any, document_loader: DocumentLoader) -> Collection:
     """A collection whose vectors are of the model as it was, beside one that `loaded` makes."""
     collection = make_collection("by the provider")
-    loaded("The printer is out of toner.", into=collection)
+    document_loader("The printer is out of toner.", into=collection)
     return collection
 
 

@@ -97,7 +97,7 @@ def test_readable_collection_is_403_for_forbidden_actions():
             access.open_collection_by_id(dora, collection.pk, right)
 
 
-def test_deleted_collection_is_gone_for_everybody(alice: User):
+def test_deleted_collection_is_not_found_by_anybody(alice: User):
     make_collection("manuals").mark_deleted()
 
     with pytest.raises(NotFound):
@@ -115,14 +115,14 @@ def test_no_name_finds_another_collection(alice: User, name: str):  # C11
         access.open_collections(alice, ["manuals", name])
 
 
-def test_name_is_the_same_however_it_is_composed(alice: User):  # C11
+def test_composed_and_decomposed_names_are_equal(alice: User):  # C11
     collection = make_collection("Caf\u00e9")
 
     assert access.open_collection(alice, "Cafe\u0301", "read") == collection
     assert access.open_collections(alice, ["Cafe\u0301", "Caf\u00e9"]) == [collection]
 
 
-def test_several_collections_are_returned_in_the_requested_order(alice: User):
+def test_several_collections_are_in_the_requested_order(alice: User):
     collections = [make_collection(name) for name in ("a", "b", "c")]
 
     assert access.open_collections(alice, ["c", "a", "c", "b"]) == [collections[2], collections[0], collections[1]]
@@ -187,7 +187,7 @@ def test_name_of_a_deleted_collection_is_free(carl: User):
 
 
 @pytest.mark.parametrize("name", ["", "   ", "a" * 201, "a\nb", "a\x00b"])
-def test_collection_cannot_be_called_anything(carl: User, name: str):  # C11
+def test_invalid_collection_names_are_refused(carl: User, name: str):  # C11
     with pytest.raises(BadRequest) as exc_info:
         access.open_or_create_collection(carl, name)
     assert exc_info.value.field == "collection_name"

@@ -19,12 +19,12 @@ from tests.collections_app.http.calls import (
     KeyCaller,
     key_caller,
 )
-from tests.collections_app.ingest.world import counted, rows, text, work
+from tests.collections_app.ingest.world import fetch_rows, process_queue, row_counts, sample_text
 from tests.tableapi.test_write_concurrency import beside, result, settle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-TEXT = text(12)
+TEXT = sample_text(12)
 # Before which statement of a load. Those of every run are in each step.
 MOMENTS = [5, 14, 24, 35]
 OTHER_MOMENTS = [moment for moment in range(1, 70) if moment not in MOMENTS]
@@ -65,7 +65,7 @@ def before_statement(number: int, interrupt: Callable[[], Any]) -> Iterator[list
 
 def check_nothing_remains() -> None:
     """Nor is there anything left to do."""
-    work()
+    process_queue()
     tasks.sweep()
     while deletion.purge_deleted(float("inf")):
         pass
@@ -94,7 +94,7 @@ def test_load_in_a_request(manager: KeyCaller, deletion: str, moment: int):
 def test_load_in_a_worker(manager: KeyCaller, deletion: str, moment: int):
     assert load_document(manager, wait=False).status_code == 202
     with before_statement(moment, lambda: DELETIONS[deletion](manager)) as executed:
-        work()
+        process_queue()
     check_load(manager, None, executed, deletion, moment)
 
 
@@ -110,8 +110,8 @@ def check_load(manager: KeyCaller, response: Any, executed: list[Any], deletion:
         # The load made the collection again, after it was deleted.
         assert response is not None and response.status_code in (200, 201)
     for deletion_name in DELETIONS if Collection.objects.exists() else ():
-        if deletion_name == "collection" or counted()["document"]:
+        if deletion_name == "collection" or row_counts()["document"]:
             assert DELETIONS[deletion_name](manager).status_code in (200, 404)
     check_nothing_remains()
     if not Collection.objects.exists():
-        assert set(counted().values()) == {0} and rows("SELECT * FROM term_count") == []
+        assert set(row_counts().values()) == {0} and fetch_rows("SELECT * FROM term_count") == []

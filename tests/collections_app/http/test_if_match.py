@@ -12,7 +12,7 @@ from collections_app.http.api import documents
 from collections_app.models import Collection, Document, Version
 from tests.collections_app.http.calls import MANAGED_PATH, KeyCaller, error_of
 from tests.collections_app.ingest.processes import another_connection
-from tests.collections_app.library import add, make
+from tests.collections_app.library import add_document, make_library_collection
 from tests.config.stack import eventually
 
 pytestmark = pytest.mark.django_db
@@ -32,12 +32,12 @@ def etag_of(caller: KeyCaller, path: str) -> dict[str, str]:
 
 @pytest.fixture
 def collection(manager: KeyCaller) -> Collection:
-    return make("manuals")
+    return make_library_collection("manuals")
 
 
 @pytest.fixture
 def document(collection: Collection) -> Document:
-    return add(collection, "Old.", doc_id="one", is_loaded=False)
+    return add_document(collection, "Old.", doc_id="one", is_loaded=False)
 
 
 def exists(path: str, caller: KeyCaller) -> bool:
@@ -73,7 +73,7 @@ def test_wildcard_matches_any_state(manager: KeyCaller, document: Document, coll
 
 def test_changed_content_changes_the_etag(manager: KeyCaller, collection: Collection, document: Document):
     actual = etag_of(manager, collection_path(document))
-    add(collection, "New.", doc_id="one", is_loaded=False)
+    add_document(collection, "New.", doc_id="one", is_loaded=False)
 
     assert etag_of(manager, collection_path(document)) != actual
     assert error_of(manager.patch(collection_path(document), {"metadata": {"n": 1}}, headers=actual))[:2] == (
@@ -96,7 +96,7 @@ def test_recreated_document_is_not_deleted(
     def delete_and_find(*arguments: Any) -> Document:
         found = result(*arguments)
         deletion.delete_document(collection, "one")
-        add(collection, "Another.", doc_id="one", is_loaded=False)
+        add_document(collection, "Another.", doc_id="one", is_loaded=False)
         return found
 
     monkeypatch.setattr(documents, "find_document", delete_and_find)

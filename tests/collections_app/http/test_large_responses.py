@@ -14,7 +14,7 @@ from collections_app.http.api import documents as managed_documents
 from collections_app.models import Document, Piece
 from collections_app.search import metadata_listing
 from tests.collections_app.http.calls import BY_TAG_PATH, LOAD_TEXT_PATH, MANAGED_PATH, KeyCaller, error_of
-from tests.collections_app.library import add, make
+from tests.collections_app.library import add_document, make_library_collection
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ def without_collector() -> Iterator[None]:
 
 @pytest.mark.usefixtures("without_collector")
 def test_response_memory_is_released(manager: KeyCaller):
-    document = add(make("manuals"), is_loaded=False)
+    document = add_document(make_library_collection("manuals"), is_loaded=False)
     ids = {"sys_id": document.collection_id, "document": document.pk}
     request: list[tuple[Any, str, dict[str, str]]] = [
         (managed_documents.DocumentContent, "/", ids),
@@ -49,7 +49,7 @@ def test_response_memory_is_released(manager: KeyCaller):
 
 def test_large_original_is_complete(manager: KeyCaller):
     text = "0123456789" * 250_000
-    document = add(make("manuals"), text, is_loaded=False)
+    document = add_document(make_library_collection("manuals"), text, is_loaded=False)
     path = f"{MANAGED_PATH}/{document.collection_id}/documents/{document.pk}/content"
     response, head_response = manager.get(path), manager.send("HEAD", path)
 
@@ -64,8 +64,8 @@ def test_large_original_is_complete(manager: KeyCaller):
 
 def test_long_documents_are_returned_one_at_a_time(manager: KeyCaller, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(metadata_listing, "MAX_CHARACTERS", 100)
-    add(make("manuals"), "Long. " * 40, doc_id="long", metadata={"n": 1})
-    add(Document.objects.get().collection, "Short.", doc_id="short", metadata={"n": 2})
+    add_document(make_library_collection("manuals"), "Long. " * 40, doc_id="long", metadata={"n": 1})
+    add_document(Document.objects.get().collection, "Short.", doc_id="short", metadata={"n": 2})
     with metadata_listing.LONG_RESPONSES:
         refusal = manager.get(BY_TAG_PATH, collection_name="manuals", tag_info="n=1")
         short_response = manager.get(BY_TAG_PATH, collection_name="manuals", tag_info="n=2")
@@ -81,9 +81,9 @@ def test_long_documents_are_returned_one_at_a_time(manager: KeyCaller, monkeypat
 
 def test_id_is_compared_in_the_form_that_is_stored(manager: KeyCaller):
     composed, decomposed = "Caf\u00e9", "Cafe\u0301"
-    collection = make(composed)
+    collection = make_library_collection(composed)
     for doc_id in (composed, "other"):
-        add(collection, f"A text {doc_id}.", doc_id=doc_id, is_loaded=False)
+        add_document(collection, f"A text {doc_id}.", doc_id=doc_id, is_loaded=False)
     documents = manager.get(f"{MANAGED_PATH}/{collection.pk}/documents", doc_id=decomposed)
     assert [document["doc_id"] for document in documents.json()] == [composed]
     assert manager.get(f"{MANAGED_PATH}/{collection.pk}/documents", doc_id="a\n").json() == []
@@ -103,7 +103,7 @@ def test_id_is_compared_in_the_form_that_is_stored(manager: KeyCaller):
 
 
 def test_documents_being_purged_are_hidden(manager: KeyCaller):
-    document = add(make("manuals"), is_loaded=False)
+    document = add_document(make_library_collection("manuals"), is_loaded=False)
     document.versions.all().delete()
     path = f"{MANAGED_PATH}/{document.collection_id}/documents"
 

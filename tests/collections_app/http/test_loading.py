@@ -19,7 +19,7 @@ from tests.collections_app.http.calls import (
     error_of,
     key_caller,
 )
-from tests.collections_app.library import make, pdf
+from tests.collections_app.library import make_library_collection, pdf
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
@@ -239,7 +239,7 @@ def test_length_over_the_limit_is_refused_unread(manager: KeyCaller, path: str):
 
 
 def test_reader_gets_403_and_others_404(manager: KeyCaller, stranger: KeyCaller):
-    make("manuals", readers=("crew",))
+    make_library_collection("manuals", readers=("crew",))
     reader = key_caller(make_user("dora", "crew"))
 
     for caller, expected in ((reader, (403, "access_denied")), (stranger, (404, "not_found"))):
@@ -255,7 +255,7 @@ def test_reader_gets_403_and_others_404(manager: KeyCaller, stranger: KeyCaller)
 
 @pytest.mark.parametrize("content", [b"<!DOCTYPE html><p>Hi", b"PK\x03\x04" + b"\xff" * 100])
 def test_permission_is_checked_before_the_file(manager: KeyCaller, stranger: KeyCaller, content: bytes):
-    created = make("manuals", readers=("crew",))
+    created = make_library_collection("manuals", readers=("crew",))
     reader = key_caller(make_user("dora", "crew"))
     documents_path = f"/api/collections/{created.pk}/documents"
 

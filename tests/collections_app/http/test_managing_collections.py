@@ -11,7 +11,7 @@ from accounts.models import User
 from collections_app import embed
 from collections_app.models import Collection, EmbeddingSpace, Version
 from tests.collections_app.http.calls import LOAD_TEXT_PATH, MANAGED_PATH, KeyCaller, error_of, key_caller
-from tests.collections_app.library import make, role
+from tests.collections_app.library import make_library_collection, role_id
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
@@ -27,10 +27,10 @@ def collection_path(collection: Collection, rest: str = "") -> str:
 
 
 def test_collection_is_created_with_settings(manager: KeyCaller, carl: User):
-    role("crew")
+    role_id("crew")
     settings = {
         "collection_name": "Cafe\u0301", "chunk_size": 500, "chunk_overlap": 50, "alpha": 0.5, "language": "german",
-        "reader_roles": ["crew", role("crew")], "writer_roles": ["collection_admin"],
+        "reader_roles": ["crew", role_id("crew")], "writer_roles": ["collection_admin"],
     }  # fmt: skip
     response = manager.post(MANAGED_PATH, settings)
     body = response.json()
@@ -41,7 +41,7 @@ def test_collection_is_created_with_settings(manager: KeyCaller, carl: User):
     }.items()  # fmt: skip
     stored_collection = Collection.objects.get()
     assert (stored_collection.reader_roles, stored_collection.text_configuration, stored_collection.sys_created_by) == (
-        [role("crew")],
+        [role_id("crew")],
         "german",
         carl.pk,
     )
@@ -49,20 +49,20 @@ def test_collection_is_created_with_settings(manager: KeyCaller, carl: User):
 
 
 def test_collection_name_is_unique(manager: KeyCaller):
-    make("manuals", writers=("crew",))
+    make_library_collection("manuals", writers=("crew",))
 
     assert error_of(manager.post(MANAGED_PATH, {"collection_name": "manuals"})) == (
         409,
         "name_taken",
         "collection_name",
     )
-    other_collection = make("other")
+    other_collection = make_library_collection("other")
     refusal = manager.patch(collection_path(other_collection), {"collection_name": "manuals"})
     assert error_of(refusal) == (409, "name_taken", "collection_name") and other_collection.refreshed().name == "other"
 
 
 def test_permissions_to_create_change_and_delete(stranger: KeyCaller, manager: KeyCaller):
-    collection = make("manuals", readers=("crew",), writers=("chiefs",))
+    collection = make_library_collection("manuals", readers=("crew",), writers=("chiefs",))
     reader, writer = key_caller(make_user("dora", "crew")), key_caller(make_user("emil", "chiefs"))
     calls: list[Any] = [
         lambda caller: caller.patch(collection_path(collection), {"alpha": 0.1}),
@@ -86,7 +86,7 @@ def test_permissions_to_create_change_and_delete(stranger: KeyCaller, manager: K
 
 
 def test_settings_are_changed_one_by_one(manager: KeyCaller):
-    collection = make("manuals")
+    collection = make_library_collection("manuals")
     settings_before = manager.get(collection_path(collection))
     response = manager.patch(collection_path(collection), {"alpha": 0.25, "reader_roles": ["itil"]})
 
@@ -94,14 +94,14 @@ def test_settings_are_changed_one_by_one(manager: KeyCaller):
     stored_collection = collection.refreshed()
     assert (stored_collection.alpha, stored_collection.reader_roles, stored_collection.chunk_size) == (
         0.25,
-        [role("itil")],
+        [role_id("itil")],
         1000,
     )
     assert stored_collection.history.count() == 2
 
 
 def test_if_match_prevents_lost_updates(manager: KeyCaller):
-    collection = make("manuals")
+    collection = make_library_collection("manuals")
     tag = manager.get(collection_path(collection))["ETag"]
 
     assert manager.patch(collection_path(collection), {"alpha": 0.25}, headers={"If-Match": tag}).status_code == 200
@@ -114,8 +114,8 @@ def test_if_match_prevents_lost_updates(manager: KeyCaller):
 
 
 def test_losing_own_write_access_is_reported(manager: KeyCaller):
-    collection = make("manuals")
-    role("crew")
+    collection = make_library_collection("manuals")
+    role_id("crew")
     response = manager.patch(collection_path(collection), {"writer_roles": ["crew"]})
 
     assert response.json()["rights"] == [] and response.json()["writer_roles"] == ["crew"]
@@ -123,7 +123,7 @@ def test_losing_own_write_access_is_reported(manager: KeyCaller):
 
 
 def test_language_can_be_set_for_new_documents(manager: KeyCaller):
-    collection = make("manuals")
+    collection = make_library_collection("manuals")
     manager.load("The toner is on the shelf, and it is red.")
     assert manager.patch(collection_path(collection), {"language": "french"}).status_code == 200
     manager.load("The toner is on the table, and it is blue.")
@@ -141,7 +141,7 @@ def test_deletion_response_lists_what_was_deleted(manager: KeyCaller):
 
 def test_list_supports_filter_order_and_limit(manager: KeyCaller):
     for name in ("b", "a", "ab", "c"):
-        make(name)
+        make_library_collection(name)
 
     def names(**query: Any) -> list[str]:
         return [collection["collection_name"] for collection in manager.get(MANAGED_PATH, **query).json()]
@@ -185,15 +185,15 @@ def test_list_runs_a_constant_number_of_queries(manager: KeyCaller):
             assert manager.get(MANAGED_PATH).status_code == 200
         return len([query for query in queries if '"document' in query["sql"] or '"sys_role"' in query["sql"]])
 
-    make("a", readers=("crew",))
+    make_library_collection("a", readers=("crew",))
     count_before = count_statements()
     for number in range(10):
-        make(f"more {number}", readers=(f"role {number}",))
+        make_library_collection(f"more {number}", readers=(f"role {number}",))
     assert count_statements() == count_before <= 5
 
 
 def test_reembedding_uses_the_configured_model(manager: KeyCaller):
-    collection = make("manuals")
+    collection = make_library_collection("manuals")
     other_space = EmbeddingSpace.objects.create(provider="openai", model="other", dimensions=8)
     Collection.objects.filter(pk=collection.pk).update(space=other_space)
     response = manager.post(collection_path(collection, "/reembed"))
@@ -223,7 +223,7 @@ def test_search_equals_the_search_endpoint(manager: KeyCaller):
 
 
 def test_session_requires_a_csrf_token(carl: User):
-    collection = make("manuals")
+    collection = make_library_collection("manuals")
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(carl)
     assert browser.get(MANAGED_PATH).status_code == 200

@@ -18,7 +18,7 @@ from tests.collections_app.http.calls import (
     error_of,
     key_caller,
 )
-from tests.collections_app.library import add, add_failing, make, pdf
+from tests.collections_app.library import add_document, add_failing_document, make_library_collection, pdf
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
@@ -34,7 +34,7 @@ def document_path(document: Document, rest: str = "") -> str:
 
 @pytest.fixture
 def collection(manager: KeyCaller) -> Collection:
-    return make("manuals", readers=("crew",))
+    return make_library_collection("manuals", readers=("crew",))
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def reader_caller(collection: Collection) -> KeyCaller:
 
 
 def test_document_shows_its_progress(manager: KeyCaller, collection: Collection):
-    document = add(collection, "The toner is red.", doc_id="one", metadata={"type": "manual"})
+    document = add_document(collection, "The toner is red.", doc_id="one", metadata={"type": "manual"})
     body = manager.get(document_path(document)).json()
 
     assert body.items() >= {
@@ -52,7 +52,7 @@ def test_document_shows_its_progress(manager: KeyCaller, collection: Collection)
         "size": 17, "metadata": {"type": "manual"}, "characters": 17,
         "chunks_count": 1, "generation": 1, "progress": None,
     }.items()  # fmt: skip
-    queued_document = manager.get(document_path(add(collection, "Later.", is_loaded=False))).json()
+    queued_document = manager.get(document_path(add_document(collection, "Later.", is_loaded=False))).json()
     assert (queued_document["document_status"], queued_document["is_searched"], queued_document["ready_at"]) == (
         "queued",
         False,
@@ -63,7 +63,7 @@ def test_document_shows_its_progress(manager: KeyCaller, collection: Collection)
 
 
 def test_failed_document_shows_the_reason_and_can_be_retried(manager: KeyCaller, collection: Collection):
-    document = add_failing(collection)
+    document = add_failing_document(collection)
     body = manager.get(document_path(document)).json()
     assert (body["document_status"], body["is_searched"]) == ("failed", False) and body["error"] and body["error_code"]
 
@@ -73,7 +73,7 @@ def test_failed_document_shows_the_reason_and_can_be_retried(manager: KeyCaller,
 
 
 def test_refused_retry_explains_what_to_do(manager: KeyCaller, collection: Collection):
-    loaded_document, queued_document = add(collection), add(collection, "Later.", is_loaded=False)
+    loaded_document, queued_document = add_document(collection), add_document(collection, "Later.", is_loaded=False)
     result = [
         manager.post(document_path(document, "/retry")).json()["errors"][0]["message"]
         for document in (loaded_document, queued_document)
@@ -84,11 +84,11 @@ def test_refused_retry_explains_what_to_do(manager: KeyCaller, collection: Colle
 
 
 def test_list_supports_filter_order_and_limit(manager: KeyCaller, collection: Collection):
-    add(collection, "One.", filename="b.md", doc_id="one")
-    add(collection, "Two.", filename="A.md", doc_id="two")
-    add_failing(collection, doc_id="three")
-    add(collection, "Four.", is_loaded=False, filename="c.md", doc_id="four")
-    add(make("other"), "Five.", doc_id="five")
+    add_document(collection, "One.", filename="b.md", doc_id="one")
+    add_document(collection, "Two.", filename="A.md", doc_id="two")
+    add_failing_document(collection, doc_id="three")
+    add_document(collection, "Four.", is_loaded=False, filename="c.md", doc_id="four")
+    add_document(make_library_collection("other"), "Five.", doc_id="five")
 
     def ids(**query: Any) -> list[str]:
         response = manager.get(documents_path(collection), **query)
@@ -115,10 +115,10 @@ def test_list_runs_a_constant_number_of_queries(manager: KeyCaller, collection: 
             assert manager.get(documents_path(collection)).status_code == 200
         return len([query for query in queries if '"document' in query["sql"]])
 
-    add(collection, "One.", is_loaded=False)
+    add_document(collection, "One.", is_loaded=False)
     count_before = count_statements()
     for number in range(8):
-        add(collection, f"Text {number}.", is_loaded=False)
+        add_document(collection, f"Text {number}.", is_loaded=False)
     assert count_statements() == count_before <= 5
 
 
@@ -154,7 +154,7 @@ def test_browser_uploads_with_its_token_in_a_header(carl: User, collection: Coll
 
 
 def test_metadata_is_replaced_and_searches_use_it(manager: KeyCaller, collection: Collection):
-    document = add(collection, "The toner is red.", metadata={"type": "manual", "n": 1})
+    document = add_document(collection, "The toner is red.", metadata={"type": "manual", "n": 1})
     response = manager.patch(document_path(document), {"metadata": {"type": "note"}})
 
     assert response.status_code == 200 and response.json()["metadata"] == {"type": "note"}
@@ -164,8 +164,8 @@ def test_metadata_is_replaced_and_searches_use_it(manager: KeyCaller, collection
 
 
 def test_metadata_applies_to_old_and_new_version(manager: KeyCaller, collection: Collection):
-    document = add(collection, "Old.", doc_id="one")
-    add(collection, "New.", doc_id="one", is_loaded=False, metadata={"type": "new"})
+    document = add_document(collection, "Old.", doc_id="one")
+    add_document(collection, "New.", doc_id="one", is_loaded=False, metadata={"type": "new"})
     manager.patch(document_path(document), {"metadata": {"type": "set"}})
 
     assert [version.metadata for version in Version.objects.all()] == [{"type": "set"}] * 2
@@ -187,14 +187,14 @@ def test_metadata_applies_to_old_and_new_version(manager: KeyCaller, collection:
     ],
 )
 def test_invalid_metadata_changes_nothing(manager: KeyCaller, collection: Collection, body: Any, expected: Any):
-    document = add(collection, metadata={"n": 1}, is_loaded=False)
+    document = add_document(collection, metadata={"n": 1}, is_loaded=False)
     assert error_of(manager.patch(document_path(document), body)) == expected
     assert Version.objects.get().metadata == {"n": 1}
 
 
 @pytest.mark.parametrize("metadata", [5, [], {"": 1}, {"priority": "5"}, {"n" * 201: 1}])
 def test_metadata_rules_equal_those_of_a_load(manager: KeyCaller, collection: Collection, metadata: Any):
-    document = add(collection, is_loaded=False)
+    document = add_document(collection, is_loaded=False)
     refusal = manager.patch(document_path(document), {"metadata": metadata})
     load_refusal = manager.post(LOAD_TEXT_PATH, {"text": "A text.", "metadata": metadata}, collection_name="manuals")
 
@@ -202,7 +202,7 @@ def test_metadata_rules_equal_those_of_a_load(manager: KeyCaller, collection: Co
 
 
 def test_if_match_prevents_lost_updates(manager: KeyCaller, collection: Collection):
-    document = add(collection, metadata={"n": 1})
+    document = add_document(collection, metadata={"n": 1})
     tag = {"If-Match": manager.get(document_path(document))["ETag"]}
 
     assert manager.patch(document_path(document), {"metadata": {"n": 2}}, headers=tag).status_code == 200
@@ -227,8 +227,8 @@ def test_original_can_be_downloaded(manager: KeyCaller, reader_caller: KeyCaller
 
 
 def test_reload_uses_current_settings(manager: KeyCaller, collection: Collection):
-    first_document = add(collection, "The toner is red. " * 50, doc_id="one")
-    second_document = add(collection, "The toner is red. " * 50, doc_id="two")
+    first_document = add_document(collection, "The toner is red. " * 50, doc_id="one")
+    second_document = add_document(collection, "The toner is red. " * 50, doc_id="two")
     manager.patch(f"{MANAGED_PATH}/{collection.pk}", {"chunk_size": 100, "chunk_overlap": 0})
     response = manager.post(document_path(second_document, "/reload"))
 
@@ -245,7 +245,7 @@ def test_reload_uses_current_settings(manager: KeyCaller, collection: Collection
 
 
 def test_document_is_deleted_by_its_id(manager: KeyCaller, collection: Collection):
-    document = add(collection, doc_id="one")
+    document = add_document(collection, doc_id="one")
 
     assert manager.delete(document_path(document)).json()["doc_id"] == "one"
     assert (
@@ -266,7 +266,7 @@ CALLS: list[Any] = [
 
 
 def test_document_is_found_only_in_its_own_collection(manager: KeyCaller, collection: Collection):  # C12
-    document = add(make("other"), is_loaded=False)
+    document = add_document(make_library_collection("other"), is_loaded=False)
 
     for call in CALLS:
         other_response = call(manager, f"{documents_path(collection)}/{document.pk}")
@@ -275,7 +275,7 @@ def test_document_is_found_only_in_its_own_collection(manager: KeyCaller, collec
 
 
 def test_unreadable_collection_is_404(stranger: KeyCaller, collection: Collection):  # C02
-    document = add(collection, is_loaded=False)
+    document = add_document(collection, is_loaded=False)
 
     for call in CALLS:
         hidden_response, missing_response = (
@@ -286,7 +286,7 @@ def test_unreadable_collection_is_404(stranger: KeyCaller, collection: Collectio
 
 
 def test_readers_cannot_change_documents(reader_caller: KeyCaller, collection: Collection):
-    document = add(collection, is_loaded=False)
+    document = add_document(collection, is_loaded=False)
 
     assert [call(reader_caller, document_path(document)).status_code for call in CALLS] == [
         200,
@@ -299,7 +299,7 @@ def test_readers_cannot_change_documents(reader_caller: KeyCaller, collection: C
 
 
 def test_nothing_is_found_in_a_deleted_one(manager: KeyCaller, collection: Collection):
-    document = add(collection, is_loaded=False)
+    document = add_document(collection, is_loaded=False)
     manager.delete(f"{MANAGED_PATH}/{collection.pk}")
 
     assert {call(manager, document_path(document)).status_code for call in CALLS} == {404}

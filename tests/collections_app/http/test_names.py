@@ -15,7 +15,7 @@ from tests.collections_app.http.calls import (
     KeyCaller,
     error_of,
 )
-from tests.collections_app.library import make
+from tests.collections_app.library import make_library_collection
 
 pytestmark = pytest.mark.django_db
 NAMES_WITH_BLANKS = [" walk ", " walk", "walk\u00a0", "\u2003walk"]
@@ -28,7 +28,7 @@ def stored_names() -> set[str]:
 
 @pytest.mark.parametrize("name", NAMES_WITH_BLANKS)
 def test_names_cannot_begin_or_end_with_white_space(manager: KeyCaller, name: str):
-    collection = make("walk")
+    collection = make_library_collection("walk")
     for response in (
         manager.post(LOAD_TEXT_PATH, {"text": "a"}, collection_name=name),
         manager.upload(b"a", "a.txt", collection_name=name),
@@ -47,7 +47,7 @@ def test_pages_trim_names(as_carl: Client, name: str):
 
 @pytest.mark.parametrize("name", NAMES_WITH_BLANKS)
 def test_existing_name_with_white_space_keeps_working(manager: KeyCaller, name: str):
-    collection = make(name)
+    collection = make_library_collection(name)
     manager.load("A text.", name, doc_id="one")
     response = manager.patch(f"{MANAGED_PATH}/{collection.pk}", {"collection_name": name, "alpha": 0.5})
 
@@ -57,7 +57,7 @@ def test_existing_name_with_white_space_keeps_working(manager: KeyCaller, name: 
 
 
 def test_lists_match_part_of_a_name_and_endpoints_the_whole(manager: KeyCaller):
-    collection = make("Handbooks of É")
+    collection = make_library_collection("Handbooks of É")
     manager.upload(b"A text.", "Über Toner.TXT", collection_name=collection.name, doc_id="Toner")
     documents = f"{MANAGED_PATH}/{collection.pk}/documents"
 
@@ -75,7 +75,7 @@ def test_lists_match_part_of_a_name_and_endpoints_the_whole(manager: KeyCaller):
 
 
 def test_empty_name_is_refused_everywhere(manager: KeyCaller, stranger: KeyCaller):
-    make("manuals")
+    make_library_collection("manuals")
     for caller in (manager, stranger):
         for response in (
             caller.post(LOAD_TEXT_PATH, {"text": "a"}, collection_name=""),
@@ -96,12 +96,12 @@ def test_empty_name_is_refused_everywhere(manager: KeyCaller, stranger: KeyCalle
 
 
 INVISIBLE_NAMES = ["wa\u200blk", "walk\u200d", "\ufeffwalk", "walk\u202egnp", "\u2066walk\u2069", "wa\u00adlk",
-                   "wa\nlk", "wa\u2028lk", "walk\ufe0f", "wa\u2060lk", "wa\u3164lk", "walk\x85s", "walk\U000e0041"]  # fmt: skip
+          "wa\nlk", "wa\u2028lk", "walk\ufe0f", "wa\u2060lk", "wa\u3164lk", "walk\x85s", "walk\U000e0041"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", INVISIBLE_NAMES, ids=ascii)
 def test_invisible_characters_are_refused_in_new_names(manager: KeyCaller, name: str):
-    collection = make("walk")
+    collection = make_library_collection("walk")
     for response in (
         manager.post(LOAD_TEXT_PATH, {"text": "a", "collection_name": name}),
         manager.upload(b"a", "a.txt", collection_name=name),
@@ -116,7 +116,7 @@ def test_invisible_characters_are_refused_in_new_names(manager: KeyCaller, name:
     "name", [name for name in INVISIBLE_NAMES if name.isprintable() or "\u200b" in name], ids=ascii
 )
 def test_existing_name_with_such_characters_is_reachable(manager: KeyCaller, name: str):
-    collection = make(name)
+    collection = make_library_collection(name)
     manager.load("A text.", name, doc_id="one")
     response = manager.patch(f"{MANAGED_PATH}/{collection.pk}", {"collection_name": name, "alpha": 0.5})
 

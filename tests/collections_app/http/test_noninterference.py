@@ -33,7 +33,7 @@ from tests.collections_app.http.calls import (
     KeyCaller,
     key_caller,
 )
-from tests.collections_app.library import add, make
+from tests.collections_app.library import add_document, make_library_collection
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
@@ -48,19 +48,24 @@ def no_foreign_data() -> None:
 
 
 def much_foreign_data() -> None:
-    collection = make("others", readers=("strangers",), writers=("strangers",))
+    collection = make_library_collection("others", readers=("strangers",), writers=("strangers",))
     for number, text in enumerate((*OWN_TEXTS, FOREIGN_TEXT, "Toner and paper, toner and mail. " * 40)):
-        add(collection, text, doc_id=f"own-{number}", metadata={"type": "manual", "priority": number})
-    add(make("more of others", writers=("strangers",)), OWN_TEXTS[0], doc_id="secret", is_loaded=False)
+        add_document(collection, text, doc_id=f"own-{number}", metadata={"type": "manual", "priority": number})
+    add_document(
+        make_library_collection("more of others", writers=("strangers",)),
+        OWN_TEXTS[0],
+        doc_id="secret",
+        is_loaded=False,
+    )
 
 
 def other_foreign_data() -> None:
-    collection = make("others", writers=("strangers",))
-    add(collection, "Nothing alike.", doc_id="secret", metadata={"type": "secret"})
-    deleted_collection = make("more of others", writers=("strangers",))
-    add(deleted_collection, FOREIGN_TEXT)
+    collection = make_library_collection("others", writers=("strangers",))
+    add_document(collection, "Nothing alike.", doc_id="secret", metadata={"type": "secret"})
+    deleted_collection = make_library_collection("more of others", writers=("strangers",))
+    add_document(deleted_collection, FOREIGN_TEXT)
     deletion.delete_collection(deleted_collection)
-    make("empty", writers=("strangers",))
+    make_library_collection("empty", writers=("strangers",))
 
 
 FOREIGN_WORLDS: dict[str, Callable[[], None]] = {
@@ -73,9 +78,9 @@ FOREIGN_WORLDS: dict[str, Callable[[], None]] = {
 @pytest.fixture
 def caller(db: Any) -> KeyCaller:
     """Reads and writes `mine`, and nothing else."""
-    collection = make("mine", writers=("crew",))
+    collection = make_library_collection("mine", writers=("crew",))
     for number, text in enumerate(OWN_TEXTS):
-        add(collection, text, doc_id=f"own-{number}", metadata={"type": "manual", "priority": number})
+        add_document(collection, text, doc_id=f"own-{number}", metadata={"type": "manual", "priority": number})
     return key_caller(make_user("dora", "crew"))
 
 
@@ -203,8 +208,8 @@ def test_data_of_others_changes_no_response(caller: KeyCaller):  # C02, C03, C04
 
 
 def test_ids_of_others_are_404(caller: KeyCaller):  # C02
-    collection = make("others", writers=("strangers",))
-    document = add(collection, "A text.", is_loaded=False)
+    collection = make_library_collection("others", writers=("strangers",))
+    document = add_document(collection, "A text.", is_loaded=False)
     for path in ("", "/documents", f"/documents/{document.pk}", f"/documents/{document.pk}/content"):
         hidden_response = caller.get(f"{MANAGED_PATH}/{collection.pk}{path}")
         missing_response = caller.get(f"{MANAGED_PATH}/179999999900000000{path}")
@@ -212,8 +217,8 @@ def test_ids_of_others_are_404(caller: KeyCaller):  # C02
 
 
 def test_hidden_and_missing_run_the_same_queries(db: Any):  # C52
-    make("others", writers=("strangers",))
-    make("mine", writers=("crew",))
+    make_library_collection("others", writers=("strangers",))
+    make_library_collection("mine", writers=("crew",))
     caller = key_caller(make_user("dora", "crew"))
 
     def run_statements(name: str) -> list[list[str]]:
@@ -232,7 +237,7 @@ def test_comparison_detects_a_difference(caller: KeyCaller):
     """It would be worth nothing if it found everything alike."""
 
     def leaking_world() -> None:
-        add(Collection.objects.get(name="mine"), "Toner of mine.", doc_id="leak")
+        add_document(Collection.objects.get(name="mine"), "Toner of mine.", doc_id="leak")
 
     requests = [
         request_of(caller, "GET", COLLECTION_LIST_PATH),

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 CANARY = "canaryKq7"
 
 
-def test_using_everything_leaves_nothing_in_the_log(manager: KeyCaller, log_lines: list[str], capfd: Any):  # C49
+def test_no_request_leaves_content_in_the_log(manager: KeyCaller, log_lines: list[str], capfd: Any):  # C49
     parameters: dict[str, Any] = {"collection_name": f"{CANARY}-place"}
     metadata = f'{{"type": "{CANARY}"}}'
     responses = [

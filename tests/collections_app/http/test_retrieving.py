@@ -19,7 +19,7 @@ from tests.collections_app.http.calls import (
     error_of,
     key_caller,
 )
-from tests.collections_app.library import make
+from tests.collections_app.library import make_library_collection
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
@@ -40,8 +40,8 @@ def loaded_library(manager: KeyCaller) -> KeyCaller:
 @pytest.fixture
 def empty_collection(manager: KeyCaller) -> KeyCaller:
     """The same collections, with nothing in them."""
-    make("printers")
-    make("mail")
+    make_library_collection("printers")
+    make_library_collection("mail")
     return manager
 
 
@@ -282,7 +282,9 @@ def test_search_without_the_provider_is_by_words_and_says_so(loaded_library: Key
 
 
 def test_searching_requires_read_permission(loaded_library: KeyCaller, stranger: KeyCaller):
-    Collection.objects.filter(name="mail").update(reader_roles=make("other", readers=("crew",)).reader_roles)
+    Collection.objects.filter(name="mail").update(
+        reader_roles=make_library_collection("other", readers=("crew",)).reader_roles
+    )
     reader = key_caller(make_user("dora", "crew"))
 
     assert doc_ids(reader.get(SEARCH_PATH, collection_names="mail", query="mailbox")) == ["box"]

@@ -8,7 +8,7 @@ from django.db import IntegrityError, connection, transaction
 
 from collections_app.models import Collection
 from tests.collections_app.http.calls import LOAD_TEXT_PATH, MANAGED_PATH, KeyCaller, error_of
-from tests.collections_app.library import make
+from tests.collections_app.library import make_library_collection
 
 pytestmark = pytest.mark.django_db
 OVERLAP_CHECK = "document_collection_overlap CHECK (chunk_size >= chunk_overlap * 2)"
@@ -46,7 +46,7 @@ def test_invalid_settings_create_nothing(manager: KeyCaller, settings: Any, expe
 
 @pytest.mark.parametrize("body", [[], [{"collection_name": "a"}], "a", 5, True])
 def test_settings_are_one_object(manager: KeyCaller, body: Any):
-    collection = make("manuals")
+    collection = make_library_collection("manuals")
     for response in (
         manager.post(MANAGED_PATH, body),
         manager.patch(collection_path(collection), body),
@@ -86,7 +86,7 @@ def test_default_overlap_fits_the_chunk_size(manager: KeyCaller, size: int | Non
 
 
 def test_conflicting_setting_is_named(manager: KeyCaller):
-    collection = make("manuals")
+    collection = make_library_collection("manuals")
     for change, field, expected in (
         ({"chunk_size": 200}, "chunk_size", "chunk_overlap is 200"),
         ({"chunk_overlap": 501}, "chunk_overlap", "chunk_size is 1000"),
@@ -97,7 +97,7 @@ def test_conflicting_setting_is_named(manager: KeyCaller):
 
 
 def test_existing_overlap_is_reduced_to_the_limit():
-    collection, other_collection = make("manuals"), make("other")
+    collection, other_collection = make_library_collection("manuals"), make_library_collection("other")
     migration = import_module("collections_app.migrations.0005_overlap_at_most_half")
     drop_statement = "ALTER TABLE document_collection DROP CONSTRAINT document_collection_overlap"
     with connection.cursor() as cursor:
