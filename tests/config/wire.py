@@ -14,14 +14,14 @@ class _Relay(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         with socket.socket(socket.AF_UNIX) as target:
-            if not self.server.is_laid(self.request):
+            if not self.server.is_connected(self.request):
                 return
             with suppress(OSError):
                 target.connect(str(self.server.target))
-                back = threading.Thread(target=_carry, args=(target, self.request), daemon=True)
-                back.start()
+                return_thread = threading.Thread(target=_carry, args=(target, self.request), daemon=True)
+                return_thread.start()
                 _carry(self.request, target)
-                back.join()
+                return_thread.join()
 
 
 def _carry(source: socket.socket, target: socket.socket) -> None:
@@ -47,7 +47,7 @@ class Wire(socketserver.ThreadingTCPServer):
         self._turn = threading.Lock()
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
-    def is_laid(self, link: socket.socket) -> bool:
+    def is_connected(self, link: socket.socket) -> bool:
         """Whether this link may be used; from now on a cut ends it."""
         with self._turn:
             self._open.add(link)

@@ -13,7 +13,7 @@ import pytest
 from config.runtime import unprivileged
 from config.runtime.data_folder import DataFolder
 from config.runtime.embedded_servers import DATABASE, Postgres, postgres_tool
-from tests.config.shared import FAST, SharedServers
+from tests.config.shared import FAST_OPTIONS, SharedServers
 from tests.config.stack import eventually, manage
 from tests.tableapi.stack.callers import Begin, Caller
 
@@ -36,7 +36,7 @@ class Standby:
         shutil.rmtree(self.folder.postgres, ignore_errors=True)
         result = subprocess.run(copy, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
-        self.process = subprocess.Popen([*Postgres(self.folder).command(), *FAST], stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([*Postgres(self.folder).command(), *FAST_OPTIONS], stderr=subprocess.DEVNULL)
         eventually(self.is_following)
 
     @property

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from tests.config.shared import SharedServers
-from tests.config.stack import Answer, Stack, environment, eventually, free_port, manage
+from tests.config.stack import Stack, StackResponse, environment, eventually, free_port, manage
 
 CONNECTION_ERRORS = (http.client.HTTPException, OSError)
 
@@ -33,10 +33,10 @@ class Product:
     worker: Stack
     key: str
 
-    def call(self, method: str, path: str, body: Any = None, **parameters: str) -> Answer:
+    def call(self, method: str, path: str, body: Any = None, **parameters: str) -> StackResponse:
         return self.web.call(method, f"/{path}?{urlencode(parameters)}", body, key=self.key)
 
-    def load(self, doc_id: str, text: str, *, is_waited_for: bool = False, **options: str) -> Answer:
+    def load(self, doc_id: str, text: str, *, is_waited_for: bool = False, **options: str) -> StackResponse:
         query = {"text": text, "metadata": {}, "doc_id": doc_id, "wait": is_waited_for, **options}
         return self.call("POST", "load_text_to_collection", query, collection_name="manuals")
 
