@@ -17,11 +17,11 @@ from tests.providers.real import (
     CLIENT_SECRET,
     PASSWORD,
     RealProvider,
-    client,
-    fragment_client,
-    public_client,
+    client_registration,
+    fragment_registration,
+    public_registration,
 )
-from tests.system.outbound.certificates import Pair, make
+from tests.system.outbound.certificates import CertificateWithKey, make_certificate
 
 PUBLIC = {"authorization_type": "pkce", "client_id": "servicebase-pkce"}
 FRAGMENT = {"authorization_type": "pkce", "client_id": "servicebase-fragment", "response_type": "id_token token"}
@@ -31,8 +31,8 @@ class Certificates:
     """One authority, and a certificate for 127.0.0.1."""
 
     def __init__(self, folder: Path) -> None:
-        authority = make("Authority of the tests")
-        leaf = make("127.0.0.1", issuer=authority, addresses=("127.0.0.1",))
+        authority = make_certificate("Authority of the tests")
+        leaf = make_certificate("127.0.0.1", issuer=authority, addresses=("127.0.0.1",))
         self.ca = self._write(folder / "ca.pem", authority)
         self.certificate = self._write(folder / "certificate.pem", leaf)
         public_key = leaf.key.public_key().public_bytes(
@@ -46,7 +46,7 @@ class Certificates:
             )
         )
 
-    def _write(self, path: Path, pair: Pair) -> Path:
+    def _write(self, path: Path, pair: CertificateWithKey) -> Path:
         path.write_bytes(pair.certificate.public_bytes(serialization.Encoding.PEM))
         return path
 
@@ -76,8 +76,12 @@ class Pairing:
         self.product, self.provider = product, provider
         self._basic = "Basic " + base64.b64encode(":".join(administrator).encode()).decode()
         callback = product.url + "/sso/callback/"
-        in_form = client(callback, client_id="servicebase-post", token_endpoint_auth_method="client_secret_post")
-        provider.register(client(callback), in_form, public_client(callback), fragment_client(callback))
+        in_form = client_registration(
+            callback, client_id="servicebase-post", token_endpoint_auth_method="client_secret_post"
+        )
+        provider.register(
+            client_registration(callback), in_form, public_registration(callback), fragment_registration(callback)
+        )
 
     def connect(self, realm: str = "main", **columns: Any) -> None:
         """The only connection, active."""

@@ -53,7 +53,7 @@ def test_sign_in_without_a_free_slot_waits_and_continues(travel: Any, pairing: P
         try:
             for form in forms:
                 form.get_by_role("button", name="Test connection").click()
-            eventually(lambda: len(silent.asked("discovery")) == 2)
+            eventually(lambda: len(silent.requests_to("discovery")) == 2)
             answer = anna.page.goto("/sso/start/")
             assert answer is not None and answer.status == 503
             expect(anna.page.get_by_role("status")).to_contain_text("This page refreshes automatically.")

@@ -15,7 +15,7 @@ from system import encryption
 from system.records.record import Record
 from tableapi import tasks
 from tableapi.models import DeferredRecord
-from tests.sso.connections import make
+from tests.sso.connections import make_connection
 from tests.tableapi.designs import ask
 from tests.tableapi.world import api, data, field, open_table, table
 
@@ -41,7 +41,7 @@ def reencrypt() -> str:
 
 
 def connection_with_secrets() -> OidcSetting:
-    created = make(client_secret=encryption.encrypt("secret-of-client"))
+    created = make_connection(client_secret=encryption.encrypt("secret-of-client"))
     created.store_claims({"sub": "1"})
     return created
 
@@ -75,7 +75,7 @@ class TestProductTables:
     def test_undecryptable_values_are_reported_and_kept(self, use_keys: Any):
         first_setting = connection_with_secrets()
         use_keys(OTHER_KEY)
-        second_setting = make(name="Second", realm="two", client_secret=encryption.encrypt("of-second"))
+        second_setting = make_connection(name="Second", realm="two", client_secret=encryption.encrypt("of-second"))
         secret_before = OidcSetting.objects.values_list("client_secret", flat=True).get(pk=second_setting.pk)
         use_keys(NEW_KEY, OLD_KEY)
         output = StringIO()
@@ -104,7 +104,7 @@ class TestProductTables:
 
     def test_more_rows_than_one_batch(self, use_keys: Any, bob: User, monkeypatch: Any):
         monkeypatch.setattr(reencryption, "BATCH_SIZE", 2)
-        setting = make()
+        setting = make_connection()
         for number in range(5):
             ProviderSession.begin(bob, setting, {"iss": "https://i", "sub": "s"}, f"token-{number}")
         use_keys(NEW_KEY, OLD_KEY)

@@ -80,8 +80,8 @@ def test_common_first_password_is_refused_in_production(tmp_path: Path):
 
 
 def test_certificate_of_another_key_is_refused(tmp_path: Path):
-    certificate = certificates.make("a", names=("a.example.com",)).write(tmp_path, "a")
-    key = certificates.make("b", names=("b.example.com",)).write(tmp_path, "b")
+    certificate = certificates.make_certificate("a", names=("a.example.com",)).write(tmp_path, "a")
+    key = certificates.make_certificate("b", names=("b.example.com",)).write(tmp_path, "b")
     invalid_file = tmp_path / "junk"
     invalid_file.write_text("nothing of that kind")
 

@@ -163,14 +163,14 @@ def test_ambiguous_request_length_hides_no_second_request(running_stack: Stack, 
 
 
 def test_sighup_loads_a_new_certificate_without_a_restart(tmp_path: Path):
-    pem = certificates.make("old", addresses=("127.0.0.1",)).write(tmp_path, "pair")
+    pem = certificates.make_certificate("old", addresses=("127.0.0.1",)).write(tmp_path, "pair")
     stack = Stack(tmp_path / "data", SVC_TLS_CERT=str(pem), SVC_TLS_KEY=str(pem))
     try:
         stack.start().wait_until_up()
         assert "curl -k -u admin:" in stack.output and f"https://127.0.0.1:{stack.port}/api/me" in stack.output
         old_certificate = served_certificate(stack)
 
-        certificates.make("new", addresses=("127.0.0.1",)).write(tmp_path, "pair")
+        certificates.make_certificate("new", addresses=("127.0.0.1",)).write(tmp_path, "pair")
         stack.process.send_signal(signal.SIGHUP)
 
         eventually(lambda: served_certificate(stack) not in (old_certificate, ""))

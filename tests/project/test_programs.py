@@ -43,11 +43,11 @@ def test_missing_required_program_fails_the_run():
 
 def test_wheel_has_node_and_npm(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "")
-    assert node.on_machine() is None
+    assert node.node_on_machine() is None
 
-    result = node.in_wheel()
+    result = node.node_in_wheel()
     assert result is not None
     program, npm = result
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    assert int(version[1:].partition(".")[0]) >= node.OLDEST
+    assert int(version[1:].partition(".")[0]) >= node.MIN_VERSION
     assert subprocess.run([*npm, "--version"], capture_output=True, text=True, check=True).stdout.strip()

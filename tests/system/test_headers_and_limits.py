@@ -7,16 +7,16 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from system.http.error_responses import own_url
 from system.http.steps import POLICY_TEMPLATE, SECURITY_HEADERS
 
-HTML = {"Accept": "text/html"}
+HTML_HEADERS = {"Accept": "text/html"}
 
 
-def addresses(patterns: list, prefix: str = "/") -> list[str]:
+def paths_of(patterns: list, prefix: str = "/") -> list[str]:
     """One address for every route of the product, its parameters filled with something."""
     results = []
     for pattern in patterns:
         route = prefix + str(pattern.pattern).lstrip("^").replace("$", "")
         if isinstance(pattern, URLResolver):
-            results += addresses(pattern.url_patterns, route)
+            results += paths_of(pattern.url_patterns, route)
         elif isinstance(pattern, URLPattern) and "(" not in route:
             results.append(
                 route.replace("<path:object_id>", "1").replace("<slug:sys_id>", "1").replace("<slug:session>", "1")
@@ -25,7 +25,7 @@ def addresses(patterns: list, prefix: str = "/") -> list[str]:
 
 
 def routes() -> list[str]:
-    return [address for address in addresses(get_resolver().url_patterns) if "<" not in address]
+    return [path for path in paths_of(get_resolver().url_patterns) if "<" not in path]
 
 
 def test_every_route_answers_with_the_security_headers(as_alice: Client):  # X23
@@ -34,17 +34,17 @@ def test_every_route_answers_with_the_security_headers(as_alice: Client):  # X23
 
     for path in paths:
         for client in (Client(raise_request_exception=False), as_alice):
-            response = client.get(path, headers=HTML)
-            missing = [
+            response = client.get(path, headers=HTML_HEADERS)
+            missing_headers = [
                 name for name in (*SECURITY_HEADERS, "Content-Security-Policy", "X-Request-ID") if name not in response
             ]
-            assert missing == [], path
+            assert missing_headers == [], path
             # Without a connection there is nowhere to send anybody to sign in.
             assert response.status_code < 500 or (path, response.status_code) == ("/sso/start/", 503), path
-            for close in vars(response)[
+            for closer in vars(response)[
                 "_resource_closers"
             ]:  # a static file; close() would also end the test's connection
-                close()
+                closer()
 
 
 def test_content_security_policy_allows_no_external_sources(as_alice: Client):
@@ -109,12 +109,12 @@ class TestProxies:
     """X-Forwarded-For and -Proto count only from trusted addresses."""
 
     @pytest.fixture(autouse=True)
-    def trusted(self, settings, db) -> None:
+    def trusted_proxies(self, settings, db) -> None:
         import ipaddress
 
         settings.TRUSTED_PROXIES = (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("2001:db8::/32"))
 
-    def address(self, client: Client, peer: str, **headers: str) -> str:
+    def remote_address(self, client: Client, peer: str, **headers: str) -> str:
         """Where the service believes the caller is."""
         return client.get("/login/", REMOTE_ADDR=peer, headers=headers).wsgi_request.META["REMOTE_ADDR"]
 

@@ -14,7 +14,7 @@ from system.monitoring import health, heartbeats
 
 
 @pytest.fixture(autouse=True)
-def asked_anew(monkeypatch: pytest.MonkeyPatch):
+def no_health_cache(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(health, "READINESS", health.Readiness())
 
 
@@ -33,14 +33,14 @@ def test_ready_when_database_migrations_and_vector_are(client: Client, db):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"), [("vector_version", (0, 8, 0), "missing"), ("vector_version", (), "missing")]
+    ("name", "value", "version"), [("vector_version", (0, 8, 0), "missing"), ("vector_version", (), "missing")]
 )
-def test_not_ready_without_a_new_enough_vector(client: Client, db, monkeypatch, name, value, told):
+def test_not_ready_without_a_new_enough_vector(client: Client, db, monkeypatch, name, value, version):
     monkeypatch.setattr(health, name, lambda: value)
     response = client.get("/readyz")
 
     assert response.status_code == 503
-    assert response.json()["vector"] == told
+    assert response.json()["vector"] == version
 
 
 def test_not_ready_with_pending_migrations(client: Client, db, monkeypatch):
@@ -51,10 +51,10 @@ def test_not_ready_with_pending_migrations(client: Client, db, monkeypatch):
 
 
 def test_not_ready_without_a_database(client: Client, db, monkeypatch):
-    def away() -> None:
+    def fail_to_connect() -> None:
         raise ConnectionError
 
-    monkeypatch.setattr(health, "pending_migrations", away)
+    monkeypatch.setattr(health, "pending_migrations", fail_to_connect)
     response = client.get("/readyz")
 
     assert (response.status_code, response.json()["database"]) == (503, "away")

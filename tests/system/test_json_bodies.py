@@ -10,9 +10,9 @@ from hypothesis import strategies as some
 
 from system.http.request_body import MAX_DEPTH, InvalidJson, parse_json, refuse_deep_nesting
 
-pytestmark = pytest.mark.usefixtures("own_routes")
+pytestmark = pytest.mark.usefixtures("routes_of_tests")
 
-BAD = {
+INVALID_BODIES = {
     "a name twice": b'{"a": 1, "a": 2}',
     "a name twice, deep": b'{"x": [{"a": 1, "a": 1}]}',
     "NaN": b'{"a": NaN}',
@@ -36,7 +36,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("body", BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize("body", INVALID_BODIES.values(), ids=INVALID_BODIES.keys())
 def test_invalid_body_is_400_with_a_reason(client: Client, body: bytes):
     response = client.post("/api/test/echo", body, content_type="application/json")
 
@@ -64,22 +64,22 @@ def test_compressed_body_is_refused(client: Client):
 
 
 def test_valid_body_is_parsed_unchanged(client: Client):
-    sent: dict[str, object] = {"text": "grüße 🙂 \u202e", "list": [1, 2.5, None, True], "deep": [[[[]]]]}
-    response = client.post("/api/test/echo", json.dumps(sent), content_type="application/json; charset=UTF-8")
+    body: dict[str, object] = {"text": "grüße 🙂 \u202e", "list": [1, 2.5, None, True], "deep": [[[[]]]]}
+    response = client.post("/api/test/echo", json.dumps(body), content_type="application/json; charset=UTF-8")
 
-    assert response.json() == {"got": sent}
+    assert response.json() == {"got": body}
 
 
-PLAIN = some.text(alphabet=some.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
-FLOATS = some.floats(allow_nan=False, allow_infinity=False)
-VALUES = some.recursive(
-    some.none() | some.booleans() | some.integers(-(10**30), 10**30) | FLOATS | PLAIN,
-    lambda inner: some.lists(inner, max_size=4) | some.dictionaries(PLAIN, inner, max_size=4),
+PLAIN_TEXTS = some.text(alphabet=some.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
+FLOAT_VALUES = some.floats(allow_nan=False, allow_infinity=False)
+JSON_VALUES = some.recursive(
+    some.none() | some.booleans() | some.integers(-(10**30), 10**30) | FLOAT_VALUES | PLAIN_TEXTS,
+    lambda inner: some.lists(inner, max_size=4) | some.dictionaries(PLAIN_TEXTS, inner, max_size=4),
     max_leaves=12,
 )  # fmt: skip
 
 
-@given(VALUES)
+@given(JSON_VALUES)
 def test_json_round_trips(value):
     assert parse_json(json.dumps(value).encode()) == value
 
@@ -95,12 +95,12 @@ def test_any_bytes_are_parsed_or_refused(raw: bytes):
 @given(some.integers(1, 200))
 def test_depth_ignores_brackets_in_strings(depth: int):
     parse_json(json.dumps({"a": "[" * depth + '\\"'}).encode())
-    nested = b"[" * depth + b"]" * depth
+    nested_body = b"[" * depth + b"]" * depth
     if depth <= MAX_DEPTH:
-        parse_json(nested)
+        parse_json(nested_body)
     else:
         with pytest.raises(InvalidJson):
-            parse_json(nested)
+            parse_json(nested_body)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ FAULTS = {"wrong_count": drop_vectors, "wrong_dimensions": lengthen_vectors, "no
 def test_provider_failure_fails_no_document_and_is_reported(
     code: str, remote_collection: Collection, embedding_server: EmbeddingServer
 ):  # C30
-    embedding_server.serve(embedding_server.but(FAULTS[code]))
+    embedding_server.serve(embedding_server.serve_changed(FAULTS[code]))
     version = load(remote_collection)
     for _ in range(7):
         assert (version.state, version.error_code, version.attempt) == ("embedding", code, 0)
@@ -61,7 +61,7 @@ def test_provider_failure_fails_no_document_and_is_reported(
         retry_all()
         version.refresh_from_db()
 
-    embedding_server.behave()
+    embedding_server.behave_correctly()
     retry_all()
     assert Version.objects.values_list("state", "error", "error_code").get() == ("ready", "", "")
 
@@ -78,7 +78,7 @@ def test_changed_model_fails_no_document(remote_collection: Collection, embeddin
 def test_provider_is_paused_and_other_documents_show_the_reason(
     remote_collection: Collection, embedding_server: EmbeddingServer
 ):
-    embedding_server.serve(embedding_server.but(drop_vectors))
+    embedding_server.serve(embedding_server.serve_changed(drop_vectors))
     load(remote_collection)
     assert 4 < circuit_breaker(remote_collection.space_id).pause_left_s <= 5
     count = len(embedding_server.requests)
@@ -108,7 +108,7 @@ def test_refused_text_counts_as_an_attempt_and_delays_nobody(
 def test_provider_that_refuses_everything_is_misconfigured(
     remote_collection: Collection, embedding_server: EmbeddingServer
 ):
-    embedding_server.serve(does.answers({}, 400))
+    embedding_server.serve(does.responds_with({}, 400))
     version = load(remote_collection)
 
     assert (version.state, version.error_code, version.attempt) == ("embedding", "embedding_misconfigured", 0)
@@ -119,14 +119,14 @@ def test_load_into_a_new_collection_is_stored_or_503(
     configured: Callable[..., None], embedding_server: EmbeddingServer, carl: User
 ):
     caller = key_caller(carl)
-    embedding_server.serve(does.answers({}, 400))
+    embedding_server.serve(does.responds_with({}, 400))
     refusal = caller.post(LOAD_TEXT_PATH, {"text": "One text."}, collection_name="first")
     assert error_of(refusal) == (503, "embedding_misconfigured", None)
     assert (Collection.objects.count(), Version.objects.count()) == (0, 0)
 
-    embedding_server.behave()
+    embedding_server.behave_correctly()
     assert caller.post(LOAD_TEXT_PATH, {"text": "One text."}, collection_name="first").status_code == 201
     embed.reset_providers()
-    embedding_server.serve(does.answers({}, 400))
+    embedding_server.serve(does.responds_with({}, 400))
     response = caller.post(LOAD_TEXT_PATH, {"text": "One text."}, collection_name="second")
     assert (response.status_code, response.json()["document_status"]) == (202, "embedding")

@@ -12,7 +12,7 @@ from collections_app import embed
 from collections_app.models import ChunkVector, Collection
 from collections_app.vectors import reembedding
 from tests.collections_app.builders import DocumentLoader, make_collection
-from tests.providers.behaviours import fails
+from tests.providers.behaviours import responds_with_error
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -88,7 +88,7 @@ def test_running_reembedding_uses_the_changed_model(
 
 
 def test_unavailable_provider_changes_nothing(filled_collection: Collection, embedding_server: Any):
-    embedding_server.serve(fails(500))
+    embedding_server.serve(responds_with_error(500))
     embed.reset_providers()
 
     with pytest.raises(CommandError):

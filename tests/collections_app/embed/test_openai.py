@@ -21,7 +21,7 @@ from collections_app.embed import (
 )
 from collections_app.models import EmbeddingSpace
 from tests.providers import behaviours as does
-from tests.providers.embedding import KEY, Answer, EmbeddingServer
+from tests.providers.embedding import KEY, EmbeddingServer, ResponseBody
 
 pytestmark = pytest.mark.django_db
 TEXTS = ["one", "two", "three"]
@@ -36,23 +36,23 @@ def space(embedding_server: EmbeddingServer, configured: Callable[..., None]) ->
     return embedding_space
 
 
-def change_item(index: int, vector: Any) -> Callable[[Answer], Answer]:
-    def change(response: Answer) -> Answer:
+def change_item(index: int, vector: Any) -> Callable[[ResponseBody], ResponseBody]:
+    def change(response: ResponseBody) -> ResponseBody:
         response["data"][index]["embedding"] = vector
         return response
 
     return change
 
 
-def reordered(response: Answer) -> Answer:
+def reordered(response: ResponseBody) -> ResponseBody:
     return {**response, "data": response["data"][::-1]}
 
 
-def drop_last(response: Answer) -> Answer:
+def drop_last(response: ResponseBody) -> ResponseBody:
     return {**response, "data": response["data"][:-1]}
 
 
-def repeat_index(response: Answer) -> Answer:
+def repeat_index(response: ResponseBody) -> ResponseBody:
     return {**response, "data": [{**item, "index": 0} for item in response["data"]]}
 
 
@@ -71,19 +71,19 @@ INVALID_RESPONSES = {
     "answer_too_large": lambda response: {**response, "filler": "x" * 200_000},
 }
 OUTAGES = {
-    "500": does.fails(500),
-    "502": does.answers({}, 502),
-    "429": does.fails(429),
-    "HTML": does.html(),
-    "HTML and 502": does.html(502),
-    "truncated JSON": does.answers(b'{"data": [{"index": 0, "embedding": [0.1, '),
-    "cut off": does.answers(b"{}", content_length="500"),
+    "500": does.responds_with_error(500),
+    "502": does.responds_with({}, 502),
+    "429": does.responds_with_error(429),
+    "HTML": does.responds_with_html(),
+    "HTML and 502": does.responds_with_html(502),
+    "truncated JSON": does.responds_with(b'{"data": [{"index": 0, "embedding": [0.1, '),
+    "cut off": does.responds_with(b"{}", content_length="500"),
     "hangs up": does.hangs_up(),
-    "silent": does.silent(),
-    "byte by byte": does.byte_by_byte(0.05),
+    "silent": does.stays_silent(),
+    "byte by byte": does.sends_byte_by_byte(0.05),
     "headers byte by byte": drips_headers,
-    "packed": does.gzip_bomb(100_000),
-    "an error with 200": does.answers({"error": {"message": "busy"}}),
+    "packed": does.responds_with_gzip_bomb(100_000),
+    "an error with 200": does.responds_with({"error": {"message": "busy"}}),
 }
 
 
@@ -101,7 +101,7 @@ def test_blank_text_is_replaced(embedding_server: EmbeddingServer, space: Embedd
 
 
 def test_response_in_another_order_is_sorted(embedding_server: EmbeddingServer, space: EmbeddingSpace):  # C30
-    embedding_server.serve(embedding_server.but(reordered))
+    embedding_server.serve(embedding_server.serve_changed(reordered))
 
     assert embed.embedder(space).embed_documents(TEXTS) == [
         pytest.approx(embedding_server.vector(text)) for text in TEXTS
@@ -112,7 +112,7 @@ def test_response_in_another_order_is_sorted(embedding_server: EmbeddingServer, 
 def test_one_invalid_vector_refuses_the_response(
     code: str, embedding_server: EmbeddingServer, space: EmbeddingSpace
 ):  # C30
-    embedding_server.serve(embedding_server.but(INVALID_RESPONSES[code]))
+    embedding_server.serve(embedding_server.serve_changed(INVALID_RESPONSES[code]))
 
     with pytest.raises(EmbeddingRefused) as error:
         embed.embedder(space).embed_documents(TEXTS)
@@ -121,7 +121,7 @@ def test_one_invalid_vector_refuses_the_response(
 
 
 def test_endless_response_is_refused(embedding_server: EmbeddingServer, space: EmbeddingSpace):  # C30
-    embedding_server.serve(does.endless_chunks())
+    embedding_server.serve(does.sends_endless_chunks())
 
     with pytest.raises(EmbeddingRefused) as error:
         embed.embedder(space).embed_documents(TEXTS)
@@ -168,7 +168,7 @@ def test_retries_are_spread():  # X20
 
 def test_requested_wait_is_respected(embedding_server: EmbeddingServer, space: EmbeddingSpace, configured: Any):
     configured(limits={"retry_s": 1.4})
-    embedding_server.serve(does.answers({}, 429, retry_after="1"), times=1)
+    embedding_server.serve(does.responds_with({}, 429, retry_after="1"), times=1)
     started_at = time.monotonic()
 
     assert len(embed.embedder(space).embed_documents(TEXTS)) == 3
@@ -176,7 +176,7 @@ def test_requested_wait_is_respected(embedding_server: EmbeddingServer, space: E
 
 
 def test_wait_beyond_the_deadline_is_left_to_the_caller(embedding_server: EmbeddingServer, space: EmbeddingSpace):
-    embedding_server.serve(does.answers({}, 429, retry_after="77"))
+    embedding_server.serve(does.responds_with({}, 429, retry_after="77"))
 
     with pytest.raises(EmbeddingUnavailable) as error:
         embed.embedder(space).embed_documents(TEXTS)
@@ -185,7 +185,7 @@ def test_wait_beyond_the_deadline_is_left_to_the_caller(embedding_server: Embedd
 
 @pytest.mark.parametrize(("status", "reason"), [(401, "OPENAI_API_KEY"), (403, "key"), (404, "SVC_EMBEDDING_MODEL")])
 def test_misconfiguration_is_not_retried(status: int, reason: str, embedding_server: Any, space: Any):
-    embedding_server.serve(does.answers({"error": {"message": f"wrong key {KEY}"}}, status))
+    embedding_server.serve(does.responds_with({"error": {"message": f"wrong key {KEY}"}}, status))
 
     with pytest.raises(EmbeddingMisconfigured, match=reason):
         embed.embedder(space).embed_documents(TEXTS)
@@ -194,7 +194,7 @@ def test_misconfiguration_is_not_retried(status: int, reason: str, embedding_ser
 
 def test_redirects_are_not_followed(embedding_server: EmbeddingServer, space: EmbeddingSpace):
     with EmbeddingServer() as other_server:
-        embedding_server.serve(does.redirects(other_server.url + "/embeddings", 307))
+        embedding_server.serve(does.redirects_to(other_server.url + "/embeddings", 307))
 
         with pytest.raises(EmbeddingMisconfigured, match="redirects"):
             embed.embedder(space).embed_documents(TEXTS)
@@ -217,7 +217,7 @@ def test_key_is_sent_and_shown_nowhere(
     embeds.embed_documents(TEXTS)
     provider = spaces._provider(space)
     actual = [repr(embeds), repr(vars(embeds)), repr(provider), repr(vars(provider))]
-    for behaviour in (*OUTAGES.values(), does.answers({"error": {"message": KEY}}, 400)):
+    for behaviour in (*OUTAGES.values(), does.responds_with({"error": {"message": KEY}}, 400)):
         embedding_server.serve(behaviour)
         with pytest.raises((EmbeddingUnavailable, EmbeddingRefused)) as error:
             embed.embedder(space).embed_query(text)
@@ -283,7 +283,7 @@ def test_one_failed_batch_refuses_all(embedding_server: EmbeddingServer, space: 
     configured(batch=1, concurrency=1)
     embed.embedder(space).embed_documents(["x"])
     embedding_server.serve(embedding_server.answer_well, times=1)
-    embedding_server.serve(embedding_server.but(drop_last))
+    embedding_server.serve(embedding_server.serve_changed(drop_last))
 
     with pytest.raises(EmbeddingRefused):
         embed.embedder(space).embed_documents([f"text {number}" for number in range(50)])
@@ -294,7 +294,7 @@ def test_one_failed_batch_refuses_all(embedding_server: EmbeddingServer, space: 
 def test_caller_deadline_is_respected(embedding_server: EmbeddingServer, space: Any, configured: Any):
     configured(limits={"read_s": 10, "request_s": 10, "total_s": 10, "retry_s": 10})
     embed.embedder(space).embed_documents(["x"])
-    embedding_server.serve(does.silent())
+    embedding_server.serve(does.stays_silent())
     started_at = time.monotonic()
 
     with pytest.raises(EmbeddingUnavailable):
@@ -317,7 +317,7 @@ class TestQueries:
         assert len(embedding_server.requests) == 1, "a search does not ask again"
 
     def test_dead_provider_opens_the_breaker(self, embedding_server: Any, space: Any):  # C29
-        embedding_server.serve(does.fails(500))
+        embedding_server.serve(does.responds_with_error(500))
         embeds = embed.embedder(space)
         for _ in range(10):
             with pytest.raises(EmbeddingUnavailable):
@@ -327,12 +327,12 @@ class TestQueries:
 
     def test_recovered_provider_is_used_again(self, embedding_server: Any, space: Any, monkeypatch: Any):  # C29
         monkeypatch.setattr(circuit_breaker, "SEARCH_PAUSE_S", 0.2)
-        embedding_server.serve(does.fails(500))
+        embedding_server.serve(does.responds_with_error(500))
         embeds = embed.embedder(space)
         for _ in range(3):
             with pytest.raises(EmbeddingUnavailable):
                 embeds.embed_query("one")
-        embedding_server.behave()
+        embedding_server.behave_correctly()
 
         results: list[float] = []
         deadline = time.monotonic() + 5

@@ -32,8 +32,8 @@ def zero_vectors(response: Any) -> Any:
 
 
 FAULTS = {
-    "refuses": (lambda server: does.answers({}, 400), "embedding_misconfigured"),
-    "zeros": (lambda server: server.but(zero_vectors), "embedding_unavailable"),
+    "refuses": (lambda server: does.responds_with({}, 400), "embedding_misconfigured"),
+    "zeros": (lambda server: server.serve_changed(zero_vectors), "embedding_unavailable"),
 }
 
 
@@ -62,13 +62,13 @@ class TestDefault:
     def test_last_known_dimensions_are_used_while_the_provider_is_unavailable(
         self, configured: Any, embedding_server: EmbeddingServer
     ):
-        embedding_server.serve(does.fails(500))
+        embedding_server.serve(does.responds_with_error(500))
         with pytest.raises(EmbeddingUnavailable):
             embed.default_space()
-        embedding_server.behave()
+        embedding_server.behave_correctly()
         space = embed.default_space()
         embed.reset_providers()
-        embedding_server.serve(does.fails(500))
+        embedding_server.serve(does.responds_with_error(500))
 
         assert embed.default_space() == space
 
@@ -82,7 +82,7 @@ class TestDefault:
             embed.default_space()
         assert (error.value.status, error.value.code) == (503, code)
         assert [entry["event"] for entry in log_entries] == ["embedding_dimensions_unknown"]
-        embedding_server.behave()
+        embedding_server.behave_correctly()
         space = embed.default_space()
         embed.reset_providers()
         embedding_server.serve(behaviour(embedding_server))
@@ -92,7 +92,7 @@ class TestDefault:
     def test_single_different_number_creates_no_space(self, configured: Any, embedding_server: EmbeddingServer):
         space = embed.default_space()
         embed.reset_providers()
-        embedding_server.serve(embedding_server.but(shorten_vectors), times=1)
+        embedding_server.serve(embedding_server.serve_changed(shorten_vectors), times=1)
 
         assert embed.default_space() == space
         assert [embed.default_space(), EmbeddingSpace.objects.get(model="model-a")] == [space, space]
@@ -100,7 +100,7 @@ class TestDefault:
     def test_repeated_number_is_accepted(self, configured: Any, embedding_server: EmbeddingServer):
         embed.default_space()
         embed.reset_providers()
-        embedding_server.serve(embedding_server.but(shorten_vectors))
+        embedding_server.serve(embedding_server.serve_changed(shorten_vectors))
 
         assert embed.default_space().dimensions == 7
 
@@ -213,7 +213,7 @@ class TestProbe:
                 item["embedding"][0] += 0.001
             return response
 
-        embedding_server.serve(embedding_server.but(change_slightly))
+        embedding_server.serve(embedding_server.serve_changed(change_slightly))
         expired_probe_cache()
 
         assert len(embed.embedder(space).embed_documents(["one", "two"])) == 2

@@ -42,7 +42,7 @@ def make() -> dict[str, str]:
     task = Table.objects.get(name="task")
     saving.save_rule(Rule(table=task, operation=Rule.Operation.READ, roles=[itil]))
     saving.save_view(View(table=task, name="short"))
-    setting = connections.make()
+    setting = connections.make_connection()
     somebody = User.objects.create_user("somebody")
     IdpCertificate.objects.create(kid="first", url_idp=setting.url_idp, realm=setting.realm, json={"kty": "RSA"})
     IdentityLink.objects.create(user=somebody, issuer="https://idp.example.com", sub="somebody")

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from system.encoded_query import ALIASES, OPERATORS, REFUSED
-from tests.system.encoded_query.queries import SIGNS, jumble
+from tests.system.encoded_query.queries import SYNTAX_PIECES, random_text
 from tests.tableapi.column_types import EXAMPLES, IDS
 
 TABLE = "every"
@@ -27,7 +27,7 @@ OTHER_COLUMNS = [
 WORDS = [
     "", " ", "a", "1", "0", "-1", "1e400", "NaN", "true", "null", "9" * 30, "Ж", "\U0001f600", "\x00", "a\nb",
     "<p>a</p>", "2024-02-30", "2024-05-31 12:00:30", "me", "x" * 300, "javascript:gs.getUserID()", "@day@ago@1", "1@2",
-    "a,b,,c", *IDS, *SIGNS,
+    "a,b,,c", *IDS, *SYNTAX_PIECES,
 ]  # fmt: skip
 # What each parameter takes, besides any word.
 PARAMETERS: dict[str, list[str]] = {
@@ -137,7 +137,7 @@ class Author:
 
     def query(self) -> str:
         if self.random.random() < 0.2:
-            return jumble(self.random)
+            return random_text(self.random)
         parts = [self.condition() for _ in range(self.random.choice([1, 1, 2, 3, 8]))]
         text = self.random.choice(["^", "^OR", "^NQ"]).join(parts)
         for _ in range(self.random.choice([0, 0, 1, 2])):

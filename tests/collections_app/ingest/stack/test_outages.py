@@ -133,8 +133,8 @@ def test_immediate_database_stop_loses_no_acknowledged_load(
     acknowledged_ids: list[str] = []
     is_over = threading.Event()
     loading = [
-        threading.Thread(target=load_until, args=(product, is_over, f"stopped {times} {_}", acknowledged_ids))
-        for _ in range(2)
+        threading.Thread(target=load_until, args=(product, is_over, f"stopped {times} {number}", acknowledged_ids))
+        for number in range(2)
     ]
     for thread in loading:
         thread.start()
