@@ -18,7 +18,7 @@ from tests.accounts.admin_forms import submit_user_form, user_page_path
 from tests.accounts.callers import sign_in
 from tests.accounts.test_admin_access import RECORDS, change_paths
 from tests.support.users import PASSWORD
-from tests.tableapi.world import api, data
+from tests.tableapi.world import api, data_of
 
 
 def stored_text(model: Any) -> str:
@@ -283,7 +283,7 @@ def test_save_without_changes_creates_no_entry(as_alice: Client, alice: User, wa
             form = {"name": "desk", "description": value}
             assert as_alice.post(f"/admin/accounts/role/{role.pk}/change/", form).status_code == 302
         else:
-            data(api(alice).patch(f"sys_role/{role.pk}", {"description": value}))
+            data_of(api(alice).patch(f"sys_role/{role.pk}", {"description": value}))
 
     send("a")
     assert role.history.count() == count_before + 1

@@ -11,7 +11,7 @@ from collections_app.search import pipeline
 from collections_app.vectors import vector_indexes
 from tests.collections_app.builders import DocumentLoader
 from tests.collections_app.vector_rows import run_statement
-from tests.tableapi.world import all_failed, api, data
+from tests.tableapi.world import api, data_of, errors_of
 
 
 def session_settings() -> dict[str, str]:
@@ -41,14 +41,14 @@ def test_requests_leave_the_database_session_unchanged(  # X14
     monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 0)
     assert vector_indexes.maintain_indexes()
     search_in_every_mode(collection)
-    (device,) = data(api(alice).post("sys_db_table", {"name": "device", "label": "Device"}))
-    data(
+    (device,) = data_of(api(alice).post("sys_db_table", {"name": "device", "label": "Device"}))
+    data_of(
         api(alice).post(
             "sys_db_column", {"table": device["sys_id"], "name": "size", "label": "Size", "type": "integer"}
         )
     )
     for user in (alice, bob):
-        assert all_failed(api(user).post("sys_db_column", {"table": device["sys_id"], "name": "no name"}))
+        assert errors_of(api(user).post("sys_db_column", {"table": device["sys_id"], "name": "no name"}))
         api(user).get("device", sysparm_query="size>1^ORDERBYsize")
         api(user).get("device", sysparm_query="size>>1")
 

@@ -16,8 +16,8 @@ from system.records.record import Record
 from tableapi import tasks
 from tableapi.models import DeferredRecord
 from tests.sso.connections import make_connection
-from tests.tableapi.designs import ask
-from tests.tableapi.world import api, data, field, open_table, table
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, data_of, field, open_table, table
 
 pytestmark = pytest.mark.django_db
 OLD_KEY, NEW_KEY, OTHER_KEY = (Fernet.generate_key().decode() for _ in range(3))
@@ -137,33 +137,39 @@ class TestDesignedTables:
             open_table(name)
 
     def tokens(self) -> set[str]:
-        return {encryption.decrypt(token) for (token,) in ask("SELECT token FROM records.device WHERE token <> ''")}
+        return {
+            encryption.decrypt(token) for (token,) in query_rows("SELECT token FROM records.device WHERE token <> ''")
+        }
 
     def test_secrets_can_be_read_with_only_the_new_key(self, use_keys: Any, bob: User, monkeypatch: Any):
         monkeypatch.setattr(reencryption, "BATCH_SIZE", 2)
         for number in range(3):
-            data(api(bob).post("device", {"token": f"token-{number}"}))
-        data(api(bob).post("device", {}))
-        data(api(bob).post("laptop", {"token": "of-laptop", "contains": "pin"}))
-        rows_before = ask("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id")
+            data_of(api(bob).post("device", {"token": f"token-{number}"}))
+        data_of(api(bob).post("device", {}))
+        data_of(api(bob).post("laptop", {"token": "of-laptop", "contains": "pin"}))
+        rows_before = query_rows("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id")
         use_keys(NEW_KEY, OLD_KEY)
         message = reencrypt()
         use_keys(NEW_KEY)
 
         assert self.tokens() == {"token-0", "token-1", "token-2", "of-laptop"}
-        assert [encryption.decrypt(value) for (value,) in ask("SELECT contains FROM records.laptop")] == ["pin"]
+        assert [encryption.decrypt(value) for (value,) in query_rows("SELECT contains FROM records.laptop")] == ["pin"]
         assert "device.token: 4 of 4 re-encrypted." in message and "laptop.contains: 1 of 1" in message
-        assert ask("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id") == rows_before
+        assert (
+            query_rows("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id") == rows_before
+        )
 
     def test_deferred_records_are_included(self, use_keys: Any, bob: User):
         table("plan", deferred_create=True)
         field("plan", "contains", "secret")
         open_table("plan")
-        data(api(bob).post("plan", {"contains": "of-plan"}))
+        data_of(api(bob).post("plan", {"contains": "of-plan"}))
         assert DeferredRecord.objects.count() == 1
         use_keys(NEW_KEY, OLD_KEY)
         assert "deferred records, contains: 1 of 1 re-encrypted." in reencrypt()
         use_keys(NEW_KEY)
         tasks.create_deferred()
 
-        assert [encryption.decrypt(value) for (value,) in ask("SELECT contains FROM records.plan")] == ["of-plan"]
+        assert [encryption.decrypt(value) for (value,) in query_rows("SELECT contains FROM records.plan")] == [
+            "of-plan"
+        ]

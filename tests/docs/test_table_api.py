@@ -27,7 +27,7 @@ from tableapi.write import deferred_records
 from tests.docs import curl
 from tests.docs.curl import HOST
 from tests.support.users import PASSWORD, make_user
-from tests.tableapi.designs import ask
+from tests.tableapi.designs import query_rows
 
 PAGE = "".join((ROOT / f"docs/{name}.md").read_text() for name in ("reference/table-api", "how-to/design-tables"))
 README = (ROOT / "README.md").read_text()
@@ -102,7 +102,7 @@ def demo_records(db: Any) -> None:
     """As after the first start; numbers of other tests' tasks do not count."""
     make_user("admin", "admin")
     task = Table.objects.get(name="task")
-    ask(f'ALTER SEQUENCE records."N{task.pk}" RESTART')
+    query_rows(f'ALTER SEQUENCE records."N{task.pk}" RESTART')
     demo_people.create_demo_users(lambda: PASSWORD)
     demo.create_demo_records()
 

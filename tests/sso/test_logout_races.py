@@ -20,7 +20,13 @@ from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, jwk
 from tests.sso.sign_ins import Browser, check_refusal, make_active_connection, make_ann
 from tests.sso.test_logout_backchannel import is_signed_in, send_logout_token, signed_in_client
-from tests.tableapi.test_write_concurrency import PATIENCE_S, beside, result, settle, stopping
+from tests.tableapi.test_write_concurrency import (
+    THREAD_TIMEOUT_S,
+    paused_call,
+    result_of,
+    run_in_thread,
+    waits_for_lock,
+)
 
 
 @pytest.fixture
@@ -104,14 +110,14 @@ def test_a_sign_out_waits_for_a_session_being_created(allowed_http: None, monkey
         make_active_connection(active_provider)
         make_ann()
         browser, token = Browser(active_provider), active_provider.logout_token()
-        is_reached, release = stopping(monkeypatch, ProviderSession, "begin")
-        sign_in_result = beside(browser.sign_in)
-        assert is_reached.wait(PATIENCE_S)
-        sign_out_result = beside(lambda: send_logout_token(token))
-        assert settle(sign_out_result), "it waits until the session can be found"
+        is_reached, release = paused_call(monkeypatch, ProviderSession, "begin")
+        sign_in_result = run_in_thread(browser.sign_in)
+        assert is_reached.wait(THREAD_TIMEOUT_S)
+        sign_out_result = run_in_thread(lambda: send_logout_token(token))
+        assert waits_for_lock(sign_out_result), "it waits until the session can be found"
         release.set()
 
-        assert result(sign_in_result).status_code in (302, 400) and result(sign_out_result).status_code == 200
+        assert result_of(sign_in_result).status_code in (302, 400) and result_of(sign_out_result).status_code == 200
     assert not is_signed_in(browser.client) and not Session.objects.exclude(user=None)
 
 

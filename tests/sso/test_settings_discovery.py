@@ -19,7 +19,7 @@ from tests.providers.behaviours import responds_with_error
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import VALID_COLUMNS, connection_path, make_connection, make_connection_at, press_button
 from tests.sso.test_certificate_races import run_concurrently
-from tests.tableapi.world import api, data
+from tests.tableapi.world import api, data_of
 
 
 def make_unresolved(provider: HostileProvider, **columns: Any) -> OidcSetting:
@@ -47,10 +47,10 @@ class TestDiscoveryAtSave:
         assert stored_setting.resolved_at and not stored_setting.resolve_error
 
     def test_the_table_api_looks_it_up_too(self, provider: HostileProvider, sonja: User):
-        (record,) = data(
+        (record,) = data_of(
             api(sonja).post("oidc_setting", {**VALID_COLUMNS, "url_idp": provider.url_idp, "realm": "main"})
         )
-        (record_read,) = data(api(sonja).get(f"oidc_setting/{record['sys_id']}"))
+        (record_read,) = data_of(api(sonja).get(f"oidc_setting/{record['sys_id']}"))
         assert record_read["issuer"] == provider.issuer
 
     def test_an_unresolved_connection_is_saved_with_the_reason(self, provider: HostileProvider):

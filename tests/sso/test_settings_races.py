@@ -12,7 +12,13 @@ from sso.connections.saving import save_connection
 from sso.models import IdpCertificate, OidcSetting, activation
 from tests.sso.connections import CALLBACK, connection_path, form_data, make_connection, welcome_page
 from tests.sso.test_certificate_races import run_concurrently
-from tests.tableapi.test_write_concurrency import PATIENCE_S, beside, result, settle, stopping
+from tests.tableapi.test_write_concurrency import (
+    THREAD_TIMEOUT_S,
+    paused_call,
+    result_of,
+    run_in_thread,
+    waits_for_lock,
+)
 from tests.tableapi.world import api
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -92,14 +98,14 @@ def test_the_table_api_waits_before_locking_a_record(connections: list[OidcSetti
     """Otherwise it would hold the record that the one before it is about to deactivate, and both would wait."""
     first_setting, second_setting, *_ = connections
     save_by_script(first_setting, active=True)
-    is_reached, release = stopping(monkeypatch, activation, "deactivate_others")
-    activating = beside(lambda: save_by_script(second_setting, active=True))
-    assert is_reached.wait(PATIENCE_S)
-    change_result = beside(lambda: save_by_api(alice, first_setting, name="renamed"))
-    assert settle(change_result), "it waits for its turn"
+    is_reached, release = paused_call(monkeypatch, activation, "deactivate_others")
+    activating = run_in_thread(lambda: save_by_script(second_setting, active=True))
+    assert is_reached.wait(THREAD_TIMEOUT_S)
+    change_result = run_in_thread(lambda: save_by_api(alice, first_setting, name="renamed"))
+    assert waits_for_lock(change_result), "it waits for its turn"
     release.set()
 
-    assert result(activating) == 0 and result(change_result) == 200
+    assert result_of(activating) == 0 and result_of(change_result) == 200
     assert [connection.name for connection in OidcSetting.objects.filter(active=True)] == [second_setting.name]
     assert first_setting.refreshed().name == "renamed"
 

@@ -13,7 +13,7 @@ from sso.scripts import mapping_script
 from tests.collections_app.ingest.processes import another_connection
 from tests.sso.connections import VALID_COLUMNS, make_connection
 from tests.sso.test_settings_races import save_by_api, save_by_form, save_by_script
-from tests.tableapi.world import api, failed, rule
+from tests.tableapi.world import api, error_of, rule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -105,7 +105,7 @@ def test_a_refused_script_runs_once_before_the_lock(script_runs: list[Any], sonj
     row_before = OidcSetting.objects.values().get()
     response = api(sonja).patch(f"oidc_setting/{setting.pk}", {"script": script})
 
-    assert failed(response) == (422, "invalid_value", "script")
+    assert error_of(response) == (422, "invalid_value", "script")
     assert OidcSetting.objects.values().get() == row_before
     assert script_runs == [(str(script), True)]
 

@@ -11,7 +11,7 @@ from system.models import DeletionLogEntry
 from tableapi.models import Choice, Column
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import CALLBACK, VALID_COLUMNS, make_connection, welcome_page
-from tests.tableapi.world import api, data, failed
+from tests.tableapi.world import api, data_of, error_of
 
 pytestmark = pytest.mark.django_db
 
@@ -45,18 +45,18 @@ def test_the_etag_of_a_new_record_survives_discovery(
 ):
     with django_capture_on_commit_callbacks(execute=True):
         response = api(alice).post("oidc_setting", {**VALID_COLUMNS, "url_idp": provider.url_idp, "realm": "main"})
-    (record,) = data(response)
+    (record,) = data_of(response)
     assert OidcSetting.objects.get().issuer == provider.issuer
     patched = api(alice).patch(
         f"oidc_setting/{record['sys_id']}", {"name": "New"}, headers={"If-Match": response["ETag"]}
     )
-    assert data(patched)[0]["name"] == "New"
+    assert data_of(patched)[0]["name"] == "New"
 
 
 @pytest.mark.parametrize("login", ["alice", "sonja"])
 def test_admin_and_sso_admin_can_create_read_change_and_delete(request: Any, login: str):
     caller = api(request.getfixturevalue(login))
-    (record,) = data(caller.post("oidc_setting", VALID_COLUMNS))
+    (record,) = data_of(caller.post("oidc_setting", VALID_COLUMNS))
     assert (record["scope"], record["response_type"], record["active"], record["issuer"]) == (
         "openid",
         "code",
@@ -65,15 +65,15 @@ def test_admin_and_sso_admin_can_create_read_change_and_delete(request: Any, log
     )
     assert record["script"].startswith("function map(claims)")
     path = f"oidc_setting/{record['sys_id']}"
-    (changed_record,) = data(caller.patch(path, {"active": True, "client_secret": "canary"}))
+    (changed_record,) = data_of(caller.patch(path, {"active": True, "client_secret": "canary"}))
     assert changed_record["active"] is True and "client_secret" not in changed_record and welcome_page() == CALLBACK
     assert OidcSetting.objects.get().secret == "canary"
-    (record_read,) = data(caller.get(path))
+    (record_read,) = data_of(caller.get(path))
     assert set(COLUMNS) - set(record_read) == {"client_secret"}
-    assert data(caller.patch(path, record_read)) == [record_read], "what was read can be sent back"
-    assert data(caller.put(path, record_read)) == [record_read]
+    assert data_of(caller.patch(path, record_read)) == [record_read], "what was read can be sent back"
+    assert data_of(caller.put(path, record_read)) == [record_read]
     assert OidcSetting.objects.get().secret == "canary", "one that is not sent stays"
-    data(caller.patch(path, {"client_secret": None}))
+    data_of(caller.patch(path, {"client_secret": None}))
     assert OidcSetting.objects.get().secret == ""
     assert caller.delete(path).status_code == 200
     assert not OidcSetting.objects.exists() and welcome_page() == ""
@@ -83,7 +83,7 @@ def test_other_users_get_404(bob: User, carl: User):
     setting = make_connection()
     for person in (bob, carl):
         for table in ("oidc_setting", "idp_certificate"):
-            assert failed(api(person).get(table)) == (404, "table_not_found", None)
+            assert error_of(api(person).get(table)) == (404, "table_not_found", None)
         assert api(person).post("oidc_setting", VALID_COLUMNS).status_code == 404
         assert api(person).patch(f"oidc_setting/{setting.pk}", {"name": "x"}).status_code == 404
         assert api(person).delete(f"oidc_setting/{setting.pk}").status_code == 404
@@ -131,15 +131,15 @@ def test_the_secret_is_neither_read_nor_searched_nor_sorted(sonja: User):  # A56
     ids=str,
 )
 def test_validation_errors_are_422(sonja: User, body: dict[str, Any], field: str):  # A21 A23 A24 A31
-    assert failed(api(sonja).post("oidc_setting", {**VALID_COLUMNS, **body})) == (422, "invalid_value", field)
+    assert error_of(api(sonja).post("oidc_setting", {**VALID_COLUMNS, **body})) == (422, "invalid_value", field)
     setting = make_connection()
-    assert failed(api(sonja).patch(f"oidc_setting/{setting.pk}", body)) == (422, "invalid_value", field)
+    assert error_of(api(sonja).patch(f"oidc_setting/{setting.pk}", body)) == (422, "invalid_value", field)
 
 
 @pytest.mark.parametrize("name", ENDPOINT_COLUMNS)
 def test_discovered_endpoints_are_read_only(sonja: User, name: str):
     setting = make_connection()
-    assert failed(api(sonja).patch(f"oidc_setting/{setting.pk}", {name: "https://x.example.com"})) == (
+    assert error_of(api(sonja).patch(f"oidc_setting/{setting.pk}", {name: "https://x.example.com"})) == (
         400,
         "read_only",
         name,
@@ -149,14 +149,14 @@ def test_discovered_endpoints_are_read_only(sonja: User, name: str):
 @pytest.mark.parametrize("name", ["needs_approval", "algorithms", "last_claims", "resolve_error"])
 def test_other_fields_are_not_columns(alice: User, name: str):
     setting = make_connection()
-    assert failed(api(alice).patch(f"oidc_setting/{setting.pk}", {name: "x"})) == (400, "unknown_field", name)
+    assert error_of(api(alice).patch(f"oidc_setting/{setting.pk}", {name: "x"})) == (400, "unknown_field", name)
 
 
 def test_a_change_by_sso_admin_requires_approval(sonja: User, alice: User):  # A57
     setting = make_connection()
-    data(api(sonja).patch(f"oidc_setting/{setting.pk}", {"client_id": "mine"}))
+    data_of(api(sonja).patch(f"oidc_setting/{setting.pk}", {"client_id": "mine"}))
     assert setting.refreshed().needs_approval
-    data(api(alice).patch(f"oidc_setting/{setting.pk}", {"name": "Not looked at"}))
+    data_of(api(alice).patch(f"oidc_setting/{setting.pk}", {"name": "Not looked at"}))
     assert setting.refreshed().needs_approval
 
 
@@ -185,7 +185,7 @@ def test_certificates_can_be_read_and_deleted_but_not_written(alice: User, sonja
             kid="k", url_idp="https://idp.example.com", realm="acme", json={"kty": "RSA"}
         )
         path = f"idp_certificate/{certificate.pk}"
-        (record_read,) = data(api(person).get(path))
+        (record_read,) = data_of(api(person).get(path))
         assert (record_read["kid"], record_read["realm"], record_read["json"]) == ("k", "acme", {"kty": "RSA"})
         body = {"kid": "mine", "json": {"kty": "RSA"}}
         assert api(person).post("idp_certificate", body).status_code == 400

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from tests.tableapi.world import api, column, failed
+from tests.tableapi.world import api, column_values, error_of
 
 pytestmark = pytest.mark.django_db
 
 
 def test_unknown_parameters_are_ignored(notes: list[str], bob: User):
     response = api(bob).get("note?offset=1&sysparm_input_display_value=1&lang=de", offset=4, limit=2)
-    assert column(response, "name") == ["n00", "n01"]
+    assert column_values(response, "name") == ["n00", "n01"]
     assert not [name for name in response.headers if name.startswith("X-Ignored")]
 
 
@@ -30,5 +30,5 @@ def test_unknown_parameters_are_ignored(notes: list[str], bob: User):
 )
 def test_parameter_that_is_not_valid_is_refused(notes: list[str], bob: User, query: str, field: str, message: Any):
     response = api(bob).get(f"note?{query}")
-    assert failed(response) == (400, "invalid_parameter", field)
+    assert error_of(response) == (400, "invalid_parameter", field)
     assert response.json()["errors"][0]["message"] == message

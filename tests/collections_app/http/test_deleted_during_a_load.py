@@ -20,7 +20,7 @@ from tests.collections_app.http.calls import (
     key_caller,
 )
 from tests.collections_app.ingest.world import fetch_rows, process_queue, row_counts, sample_text
-from tests.tableapi.test_write_concurrency import beside, result, settle
+from tests.tableapi.test_write_concurrency import result_of, run_in_thread, waits_for_lock
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -54,8 +54,8 @@ def before_statement(number: int, interrupt: Callable[[], Any]) -> Iterator[list
             executed.append(None)
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(psycopg.Cursor, "execute", execute)
-                executed[0] = beside(interrupt)
-                settle(executed[0])
+                executed[0] = run_in_thread(interrupt)
+                waits_for_lock(executed[0])
         return execute(cursor, *positional, **named)
 
     with pytest.MonkeyPatch.context() as patched:
@@ -101,7 +101,7 @@ def test_load_in_a_worker(manager: KeyCaller, deletion: str, moment: int):
 def check_load(manager: KeyCaller, response: Any, executed: list[Any], deletion: str, moment: int) -> None:
     assert executed or moment not in MOMENTS, "the load has fewer statements"
     if executed:
-        assert result(executed[0]).status_code == 200
+        assert result_of(executed[0]).status_code == 200
     if response is not None:
         assert response.status_code in (200, 201, 404, 409), response.content
     assert not Version.objects.filter(is_searched=True, document__deleted_at__isnull=False).exists()

@@ -20,7 +20,7 @@ from tests.collections_app.http.calls import (
     error_of,
     key_caller,
 )
-from tests.collections_app.library import add_document, add_failing_document, make_with_access
+from tests.collections_app.library import add_document, add_failing_document, make_library_collection
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +42,7 @@ def test_list_counts_documents_by_their_state(manager: KeyCaller):
     manager.load("Another text. " * 200, "b")
     manager.post(LOAD_TEXT_PATH, {"text": "Later.", "wait": False}, collection_name="b")
     add_failing_document(Collection.objects.get())
-    make_with_access("a")
+    make_library_collection("a")
     response = manager.get(COLLECTION_LIST_PATH)
     a, b = response.json()
 
@@ -62,16 +62,16 @@ def test_list_runs_a_constant_number_of_queries(manager: KeyCaller):
             assert manager.get(COLLECTION_LIST_PATH).status_code == 200
         return len([query for query in queries if '"document' in query["sql"]])
 
-    make_with_access("a")
+    make_library_collection("a")
     count_before = count_statements()
     for number in range(12):
-        add_document(make_with_access(f"more {number}"), is_loaded=False)
+        add_document(make_library_collection(f"more {number}"), is_loaded=False)
     assert count_statements() == count_before <= 3
 
 
 def test_only_readable_collections_are_listed_and_counted(manager: KeyCaller, stranger: KeyCaller):  # C06
     manager.load("Secret.", "hidden")
-    make_with_access("open", readers=("crew",))
+    make_library_collection("open", readers=("crew",))
 
     assert stranger.get(COLLECTION_LIST_PATH).json() == []
     assert [
@@ -143,15 +143,15 @@ def test_deleted_collection_is_not_found_and_its_name_is_free(manager: KeyCaller
     ],
 )
 def test_invalid_deletion_deletes_nothing(manager: KeyCaller, path: str, query: Any, expected: Any):
-    add_document(make_with_access("manuals"), doc_id="one", is_loaded=False)
+    add_document(make_library_collection("manuals"), doc_id="one", is_loaded=False)
 
     assert error_of(manager.delete(path, **query)) == expected
     assert Document.objects.filter(deleted_at=None).count() == 1
 
 
 def test_document_is_deleted_only_in_its_own_collection(manager: KeyCaller):  # C12
-    add_document(make_with_access("mine"), doc_id="one", is_loaded=False)
-    add_document(make_with_access("other"), doc_id="two", is_loaded=False)
+    add_document(make_library_collection("mine"), doc_id="one", is_loaded=False)
+    add_document(make_library_collection("other"), doc_id="two", is_loaded=False)
 
     refusal = manager.delete(DELETE_DOCUMENT_PATH, collection_name="mine", id_value="two")
     missing_refusal = manager.delete(DELETE_DOCUMENT_PATH, collection_name="mine", id_value="six")
@@ -162,7 +162,7 @@ def test_document_is_deleted_only_in_its_own_collection(manager: KeyCaller):  # 
 
 def test_deletion_requires_permission(manager: KeyCaller, stranger: KeyCaller, as_admin: KeyCaller):
     """Documents: writers. The collection itself: a writer who also makes collections, and admin."""
-    collection = make_with_access("manuals", readers=("crew",), writers=("chiefs",))
+    collection = make_library_collection("manuals", readers=("crew",), writers=("chiefs",))
     for name in ("one", "two"):
         add_document(collection, doc_id=name, text=f"The text {name}.", is_loaded=False)
     reader, writer = key_caller(make_user("dora", "crew")), key_caller(make_user("emil", "chiefs"))

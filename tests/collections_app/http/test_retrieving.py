@@ -30,7 +30,7 @@ PASSAGE_FIELDS = [
 
 
 @pytest.fixture
-def loaded_library(manager: KeyCaller) -> KeyCaller:
+def library_caller(manager: KeyCaller) -> KeyCaller:
     manager.load("The toner is red.", "printers", doc_id="toner", metadata={"type": "manual", "priority": 1})
     manager.load("Paper jams in tray two.", "printers", doc_id="paper", metadata={"type": "manual", "priority": 3})
     manager.load("A full mailbox refuses mail.", "mail", doc_id="box", metadata={"type": "note", "n": 3})
@@ -38,7 +38,7 @@ def loaded_library(manager: KeyCaller) -> KeyCaller:
 
 
 @pytest.fixture
-def empty_collection(manager: KeyCaller) -> KeyCaller:
+def empty_collection_caller(manager: KeyCaller) -> KeyCaller:
     """The same collections, with nothing in them."""
     make_library_collection("printers")
     make_library_collection("mail")
@@ -50,8 +50,8 @@ def doc_ids(response: Any) -> list[str]:
     return [passage["doc_id"] for passage in response.json()]
 
 
-def test_passage_has_the_documented_fields(loaded_library: KeyCaller):  # C50
-    response = loaded_library.get(SEARCH_PATH, collection_names="printers", query="red toner")
+def test_passage_has_the_documented_fields(library_caller: KeyCaller):  # C50
+    response = library_caller.get(SEARCH_PATH, collection_names="printers", query="red toner")
     passage = response.json()[0]
 
     assert list(passage) == PASSAGE_FIELDS and response["Cache-Control"] == "no-store"
@@ -61,33 +61,33 @@ def test_passage_has_the_documented_fields(loaded_library: KeyCaller):  # C50
     assert "embedding" not in response.content.decode()
 
 
-def test_get_and_post_and_both_places_are_alike(loaded_library: KeyCaller):  # C48
+def test_get_and_post_and_both_places_are_alike(library_caller: KeyCaller):  # C48
     search_parameters = {
         "collection_names": ["printers", "mail"], "query": "toner", "k": 2, "metadata": "type=manual", "mode": "text"
     }  # fmt: skip
     tag_parameters = {"collection_name": "printers", "tag_info": "priority>1", "limit": 1}
     for path, parameters in ((SEARCH_PATH, search_parameters), (BY_TAG_PATH, tag_parameters)):
-        expected = loaded_library.post(path, parameters)
+        expected = library_caller.post(path, parameters)
         for method in ("GET", "POST"):
             for body, query in ((parameters, {}), (None, parameters), (parameters, parameters)):
-                assert loaded_library.send(method, path, body, **query).content == expected.content, (method, path)
+                assert library_caller.send(method, path, body, **query).content == expected.content, (method, path)
 
 
-def test_head_has_the_headers_of_get(loaded_library: KeyCaller):
-    head_response = loaded_library.send("HEAD", BY_TAG_PATH, collection_name="printers")
+def test_head_has_the_headers_of_get(library_caller: KeyCaller):
+    head_response = library_caller.send("HEAD", BY_TAG_PATH, collection_name="printers")
 
     assert head_response.content == b"" and head_response["X-Total-Count"] == "2"
-    assert loaded_library.send("HEAD", SEARCH_PATH, collection_names="printers", query="toner").status_code == 200
+    assert library_caller.send("HEAD", SEARCH_PATH, collection_names="printers", query="toner").status_code == 200
 
 
-def test_collection_names_can_be_a_list_text_or_repeated(loaded_library: KeyCaller):
+def test_collection_names_can_be_a_list_text_or_repeated(library_caller: KeyCaller):
     query = {"query": "toner mailbox", "k": 9, "mode": "text"}
-    both_ids = doc_ids(loaded_library.post(SEARCH_PATH, {**query, "collection_names": ["printers", "mail"]}))
+    both_ids = doc_ids(library_caller.post(SEARCH_PATH, {**query, "collection_names": ["printers", "mail"]}))
 
     assert set(both_ids) == {"toner", "box"}
-    assert doc_ids(loaded_library.get(SEARCH_PATH, **query, collection_names=["printers", "mail", "mail"])) == both_ids
-    assert doc_ids(loaded_library.get(SEARCH_PATH, **query, collection_names='["printers", "mail"]')) == both_ids
-    assert doc_ids(loaded_library.post(SEARCH_PATH, {**query, "collection_names": "mail"})) == ["box"]
+    assert doc_ids(library_caller.get(SEARCH_PATH, **query, collection_names=["printers", "mail", "mail"])) == both_ids
+    assert doc_ids(library_caller.get(SEARCH_PATH, **query, collection_names='["printers", "mail"]')) == both_ids
+    assert doc_ids(library_caller.post(SEARCH_PATH, {**query, "collection_names": "mail"})) == ["box"]
 
 
 def test_k_passages_at_most_and_five_by_default(manager: KeyCaller):
@@ -124,40 +124,40 @@ FILTERS = [
         "ownerDYNAMICme",
     ],
 )
-def test_server_fields_are_not_metadata(loaded_library: KeyCaller, carl: User, as_carl: Client, filter: str):
+def test_server_fields_are_not_metadata(library_caller: KeyCaller, carl: User, as_carl: Client, filter: str):
     collection = Collection.objects.get(name="printers")
-    loaded_library.load("Carl's.", "printers", metadata={"owner": carl.pk, "sys_id": carl.pk})
+    library_caller.load("Carl's.", "printers", metadata={"owner": carl.pk, "sys_id": carl.pk})
     query = {"query": "toner", "metadata": filter}
 
     for response, field in (
-        (loaded_library.get(SEARCH_PATH, collection_names="printers", **query), "metadata"),
-        (loaded_library.post(SEARCH_PATH, {"collection_names": "printers", **query}), "metadata"),
-        (loaded_library.get(BY_TAG_PATH, collection_name="printers", tag_info=filter), "tag_info"),
-        (loaded_library.post(f"{MANAGED_PATH}/{collection.pk}/search", query), "metadata"),
+        (library_caller.get(SEARCH_PATH, collection_names="printers", **query), "metadata"),
+        (library_caller.post(SEARCH_PATH, {"collection_names": "printers", **query}), "metadata"),
+        (library_caller.get(BY_TAG_PATH, collection_name="printers", tag_info=filter), "tag_info"),
+        (library_caller.post(f"{MANAGED_PATH}/{collection.pk}/search", query), "metadata"),
     ):
         assert error_of(response) == (400, "invalid_query", field)
     page = as_carl.get(f"/collections/{collection.pk}/", {"query": "toner", "filter": filter})
     assert page.status_code == 400 and b"Invalid filter" in page.content
 
 
-def test_filter_applies_to_searches_and_lists(loaded_library: KeyCaller):
+def test_filter_applies_to_searches_and_lists(library_caller: KeyCaller):
     for filter, expected in FILTERS:
-        response = loaded_library.post(
+        response = library_caller.post(
             SEARCH_PATH, {"collection_names": ["printers"], "query": "toner paper", "metadata": filter}
         )
         assert sorted(doc_ids(response)) == sorted(expected), filter
         assert (
-            doc_ids(loaded_library.post(BY_TAG_PATH, {"collection_name": "printers", "tag_info": filter})) == expected
+            doc_ids(library_caller.post(BY_TAG_PATH, {"collection_name": "printers", "tag_info": filter})) == expected
         ), filter
 
 
 @pytest.mark.parametrize(("path", "name"), [(SEARCH_PATH, "metadata"), (BY_TAG_PATH, "tag_info")])
 @pytest.mark.parametrize("filter", ["priority=high", "=", "type", "^^", "ORDERBYtype", "type=a^OR", "x" * 17_000])
-def test_invalid_filter_is_400(empty_collection: KeyCaller, path: str, name: str, filter: str):  # C07
+def test_invalid_filter_is_400(empty_collection_caller: KeyCaller, path: str, name: str, filter: str):  # C07
     parameters = (
         {"collection_names": "printers", "query": "a"} if path == SEARCH_PATH else {"collection_name": "printers"}
     )
-    response = empty_collection.post(path, {name: filter, **parameters})
+    response = empty_collection_caller.post(path, {name: filter, **parameters})
 
     status, code, field = error_of(response)
     assert (status, field) == (400, name) and code in ("invalid_query", "invalid_parameter")
@@ -182,23 +182,23 @@ def test_invalid_filter_is_400(empty_collection: KeyCaller, path: str, name: str
         ({"base_url": "http://x"}, (400, "unknown_field", "base_url")),  # C28
     ],
 )
-def test_invalid_search_is_refused(empty_collection: KeyCaller, parameters: Any, expected: Any):
+def test_invalid_search_is_refused(empty_collection_caller: KeyCaller, parameters: Any, expected: Any):
     assert (
-        error_of(empty_collection.post(SEARCH_PATH, {"collection_names": ["mail"], "query": "a", **parameters}))
+        error_of(empty_collection_caller.post(SEARCH_PATH, {"collection_names": ["mail"], "query": "a", **parameters}))
         == expected
     )
 
 
-def test_body_of_another_type_is_415(empty_collection: KeyCaller):
+def test_body_of_another_type_is_415(empty_collection_caller: KeyCaller):
     for method in ("GET", "POST"):
         response = Client().generic(
-            method, SEARCH_PATH, b"query=a", content_type="text/plain", headers=empty_collection.headers
+            method, SEARCH_PATH, b"query=a", content_type="text/plain", headers=empty_collection_caller.headers
         )
         assert error_of(response)[:2] == (415, "unsupported_media_type")
 
 
-def test_whole_documents_by_their_metadata(loaded_library: KeyCaller):
-    response = loaded_library.get(BY_TAG_PATH, collection_name="printers", tag_info="priority=1")
+def test_whole_documents_by_their_metadata(library_caller: KeyCaller):
+    response = library_caller.get(BY_TAG_PATH, collection_name="printers", tag_info="priority=1")
     (body,) = response.json()
 
     assert list(body) == [
@@ -237,51 +237,51 @@ def test_response_size_is_limited(manager: KeyCaller, monkeypatch: Any):
     assert pages == [["d0", "d1"], ["d2"], ["d3"], ["d4"]]
 
 
-def test_replaced_document_keeps_its_place(loaded_library: KeyCaller):
-    loaded_library.load("New toner.", "printers", doc_id="toner", on_duplicate="replace")
+def test_replaced_document_keeps_its_place(library_caller: KeyCaller):
+    library_caller.load("New toner.", "printers", doc_id="toner", on_duplicate="replace")
 
-    body = loaded_library.get(BY_TAG_PATH, collection_name="printers").json()
+    body = library_caller.get(BY_TAG_PATH, collection_name="printers").json()
     assert [(passage["doc_id"], passage["page_content"]) for passage in body] == [
         ("toner", "New toner."), ("paper", "Paper jams in tray two.")
     ]  # fmt: skip
 
 
-def test_document_being_reloaded_is_shown_unchanged(loaded_library: KeyCaller):  # C41
+def test_document_being_reloaded_is_shown_unchanged(library_caller: KeyCaller):  # C41
     query = {"text": "New toner.", "doc_id": "toner", "on_duplicate": "replace", "wait": False}
-    assert loaded_library.post(LOAD_TEXT_PATH, query, collection_name="printers").status_code == 202
+    assert library_caller.post(LOAD_TEXT_PATH, query, collection_name="printers").status_code == 202
 
-    assert loaded_library.get(BY_TAG_PATH, collection_name="printers").json()[0]["page_content"] == "The toner is red."
+    assert library_caller.get(BY_TAG_PATH, collection_name="printers").json()[0]["page_content"] == "The toner is red."
     assert (
-        loaded_library.get(SEARCH_PATH, collection_names="printers", query="toner").json()[0]["page_content"]
+        library_caller.get(SEARCH_PATH, collection_names="printers", query="toner").json()[0]["page_content"]
         == "The toner is red."
     )
 
 
 @pytest.mark.parametrize("limit", [0, 201, -1, "a", 10**12])
-def test_page_is_limited(empty_collection: KeyCaller, limit: Any):
-    assert error_of(empty_collection.get(BY_TAG_PATH, collection_name="printers", limit=limit)) == (
+def test_page_is_limited(empty_collection_caller: KeyCaller, limit: Any):
+    assert error_of(empty_collection_caller.get(BY_TAG_PATH, collection_name="printers", limit=limit)) == (
         400,
         "invalid_parameter",
         "limit",
     )
 
 
-def test_search_without_the_provider_is_by_words_and_says_so(loaded_library: KeyCaller, monkeypatch: Any):
+def test_search_without_the_provider_is_by_words_and_says_so(library_caller: KeyCaller, monkeypatch: Any):
     def fail_to_embed(*_: Any) -> Any:
         raise embed.EmbeddingUnavailable("It is away.")
 
     query = {"collection_names": "printers", "query": "toner"}
-    assert "X-Search-Mode" not in loaded_library.get(SEARCH_PATH, **query)
+    assert "X-Search-Mode" not in library_caller.get(SEARCH_PATH, **query)
     monkeypatch.setattr(embed, "embedder", fail_to_embed)
-    response = loaded_library.get(SEARCH_PATH, **query)
+    response = library_caller.get(SEARCH_PATH, **query)
 
     assert response["X-Search-Mode"] == "text" and doc_ids(response) == ["toner"]
-    assert "X-Search-Mode" not in loaded_library.get(SEARCH_PATH, mode="text", **query)
-    refusal = loaded_library.get(SEARCH_PATH, mode="vector", **query)
+    assert "X-Search-Mode" not in library_caller.get(SEARCH_PATH, mode="text", **query)
+    refusal = library_caller.get(SEARCH_PATH, mode="vector", **query)
     assert error_of(refusal)[:2] == (503, "embedding_unavailable") and int(refusal["Retry-After"]) > 0
 
 
-def test_searching_requires_read_permission(loaded_library: KeyCaller, stranger: KeyCaller):
+def test_searching_requires_read_permission(library_caller: KeyCaller, stranger: KeyCaller):
     Collection.objects.filter(name="mail").update(
         reader_roles=make_library_collection("other", readers=("crew",)).reader_roles
     )

@@ -78,18 +78,22 @@ class LoadMachine(RuleBasedStateMachine):
         takes_lease=st.booleans(),
     )
     def load(self, name: str, content: int, on_duplicate: str, takes_lease: bool) -> None:
-        response = self.documents.get(name)
-        is_same = response is not None and response.newest_content == content
+        expected_document = self.documents.get(name)
+        is_same = expected_document is not None and expected_document.newest_content == content
         try:
             options: dict[str, Any] = {"doc_id": name, "on_duplicate": on_duplicate, "takes_lease": takes_lease}
             result = store_document(self.collection, **options, **load_options(content))
         except Conflict:
-            assert response is not None and (on_duplicate == "error" or (on_duplicate == "skip" and not is_same))
+            assert expected_document is not None and (
+                on_duplicate == "error" or (on_duplicate == "skip" and not is_same)
+            )
             return
-        assert response is None or on_duplicate == "replace" or (on_duplicate == "skip" and is_same)
-        if response is None or not is_same or response.has_failed:
+        assert expected_document is None or on_duplicate == "replace" or (on_duplicate == "skip" and is_same)
+        if expected_document is None or not is_same or expected_document.has_failed:
             assert not result.is_duplicate
-            self.documents[name] = ExpectedDocument(content, response.searched_content if response else None)
+            self.documents[name] = ExpectedDocument(
+                content, expected_document.searched_content if expected_document else None
+            )
         else:
             assert result.is_duplicate
         if result.lease_token is not None:
@@ -134,17 +138,17 @@ class LoadMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.documents)
     @rule(name=NAME_STRATEGY)
     def retry(self, name: str) -> None:
-        response = self.documents.get(name)
-        if response is None:
+        expected_document = self.documents.get(name)
+        if expected_document is None:
             return
         newest_version = Version.objects.get(document__doc_id=name, document__deleted_at=None, document__newest=F("pk"))
         try:
             worker.retry_document(newest_version.document)
         except Conflict:
-            assert not response.has_failed
+            assert not expected_document.has_failed
         else:
-            assert response.has_failed
-            response.is_pending, response.has_failed = True, False
+            assert expected_document.has_failed
+            expected_document.is_pending, expected_document.has_failed = True, False
 
     @invariant()
     def searches_match_the_model(self) -> None:
