@@ -26,24 +26,29 @@ def pytest_addoption(parser: Any) -> None:
 
 
 # Folders for whose tests something is started once.
-STARTED_FOR = ("tests/browser/", "tests/collections_app/ingest/stack/", "tests/sso/real/", "tests/tableapi/stack/")
+FOLDERS_WITH_SHARED_START = (
+    "tests/browser/",
+    "tests/collections_app/ingest/stack/",
+    "tests/sso/real/",
+    "tests/tableapi/stack/",
+)
 # Files with tests of minutes, which several processes take among them.
-TAKEN_APART = ("tests/project/fuzz/", "tests/tableapi/noninterference/test_pairs.py")
+SPLIT_PATHS = ("tests/project/fuzz/", "tests/tableapi/noninterference/test_pairs.py")
 
 
-class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # has no types
+class FileScopeScheduling(LoadScopeScheduling):  # type: ignore[misc]  # has no types
     """Several processes take the files, or whole folders, among them: what was started for one serves all its tests."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if file.startswith(TAKEN_APART):
+        if file.startswith(SPLIT_PATHS):
             return nodeid
-        return next((folder for folder in STARTED_FOR if file.startswith(folder)), file)
+        return next((folder for folder in FOLDERS_WITH_SHARED_START if file.startswith(folder)), file)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: Any, log: Any) -> ByFile:
-    return ByFile(config, log)
+def pytest_xdist_make_scheduler(config: Any, log: Any) -> FileScopeScheduling:
+    return FileScopeScheduling(config, log)
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
@@ -54,15 +59,15 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 
 # What the tests with a marker need.
-PROGRAMS = {"browser": chromium, "provider": node}
-LEFT_OUT = "left out: "
+REQUIRED_PROGRAMS = {"browser": chromium, "provider": node}
+SKIP_PREFIX = "left out: "
 
 
 @cache
 def missing_program(marker: str) -> str | None:
     """The sentence that says how to get it."""
     try:
-        PROGRAMS[marker]()
+        REQUIRED_PROGRAMS[marker]()
     except ProgramMissing as error:
         return str(error)
     return None
@@ -73,11 +78,11 @@ def pytest_runtest_setup(item: Any) -> None:
     """Leave out what cannot run here; SVC_TEST_REQUIRE=browser,provider makes it fail instead."""
     if item.get_closest_marker("skip"):
         return
-    for marker in PROGRAMS:
+    for marker in REQUIRED_PROGRAMS:
         if item.get_closest_marker(marker) and (reason := missing_program(marker)):
             if marker in os.environ.get("SVC_TEST_REQUIRE", "").split(","):
                 pytest.fail(reason, pytrace=False)
-            pytest.skip(LEFT_OUT + reason)
+            pytest.skip(SKIP_PREFIX + reason)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -86,7 +91,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
     yield
     skipped = terminalreporter.stats.get("skipped", ())
     reasons = Counter(
-        report.longrepr[2].partition(LEFT_OUT)[2] for report in skipped if isinstance(report.longrepr, tuple)
+        report.longrepr[2].partition(SKIP_PREFIX)[2] for report in skipped if isinstance(report.longrepr, tuple)
     )
     for reason, count in reasons.items():
         if reason:
@@ -95,14 +100,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_remembered() -> None:
+def empty_process_caches() -> None:
     """Each test starts like a fresh process."""
     acting_user.become(None)
     process_cache.clear_all()
 
 
 @pytest.fixture(autouse=True)
-def designed_tables_go(request: pytest.FixtureRequest) -> Iterator[None]:
+def designed_tables_cleanup(request: pytest.FixtureRequest) -> Iterator[None]:
     """After a test that commits, Django empties its tables; it cannot while designed ones refer to them."""
     marker = request.node.get_closest_marker("django_db")
     commits = "transactional_db" in request.fixturenames or bool(marker and marker.kwargs.get("transaction"))
@@ -149,15 +154,15 @@ def as_bob(bob: User) -> Client:
 
 
 @pytest.fixture
-def lines(caplog: Any, capfd: Any) -> Iterator[list[str]]:
+def log_lines(caplog: Any, capfd: Any) -> Iterator[list[str]]:
     """Everything that goes through Python's logging, as any handler gets it; our own lines are printed."""
     results: list[str] = []
 
-    class Everything(logging.Handler):
+    class RecordingHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             results.append(repr(record.__dict__))
 
-    handler = Everything()
+    handler = RecordingHandler()
     root, level = logging.getLogger(), logging.getLogger().level
     root.addHandler(handler)
     root.setLevel(logging.INFO)

@@ -11,29 +11,29 @@ from config.runtime.embedded_servers import Postgres, Valkey, wait_until_ready
 from config.runtime.supervisor import Child, Supervisor
 
 
-def boot() -> Path:
+def start_servers() -> Path:
     """Start PostgreSQL and Valkey; returns the data folder that the settings must use."""
     root = Path(tempfile.mkdtemp(prefix="servicebase-test-"))
     folder = DataFolder(root)
     folder.prepare()
-    quiet = open(os.devnull, "w")  # noqa: SIM115  (open as long as the servers)
+    null_output = open(os.devnull, "w")  # noqa: SIM115  (open as long as the servers)
     claim = folder.hold("up")
     # The supervisor's reaper ends the servers even when this run is killed.
-    supervisor = Supervisor(claim, out=quiet)
+    supervisor = Supervisor(claim, out=null_output)
     for name, server in (("postgres", Postgres(folder)), ("valkey", Valkey(folder))):
         server.initialise()
         # Nothing here must survive a crash, so nothing waits for the disk.
-        fast = ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
-        command = [*server.command(), *(fast if name == "postgres" else [])]
+        fast_options = ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
+        command = [*server.command(), *(fast_options if name == "postgres" else [])]
         process = supervisor.start(Child(name, command, stop_signal=server.stop_signal))
         if not wait_until_ready(server, process):
             raise RuntimeError(f"{name} did not start")
     Postgres(folder).create_database()
-    atexit.register(shut_down, supervisor, root)
+    atexit.register(stop_servers, supervisor, root)
     return root
 
 
-def shut_down(supervisor: Supervisor, root: Path) -> None:
+def stop_servers(supervisor: Supervisor, root: Path) -> None:
     supervisor.stop((("valkey", "postgres"),), lambda name: 5.0)
     supervisor.close()
     shutil.rmtree(root, ignore_errors=True)

@@ -12,7 +12,7 @@ for name in [name for name in os.environ if name.startswith("SVC_") and not name
     "SECRET_KEY",
 ]:
     os.environ[name] = ""  # counts as not set, and wins over a .env file
-os.environ["SVC_DATA_DIR"] = str(servers.boot())
+os.environ["SVC_DATA_DIR"] = str(servers.start_servers())
 os.environ["SVC_DEMO"] = "0"
 os.environ["SVC_ALLOW_HTTP_IDP"] = "0"  # as in production; tests that call a provider on loopback say so
 

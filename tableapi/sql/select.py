@@ -238,7 +238,7 @@ def _json_sql(
     builder: StatementBuilder, style: OutputStyle, fields: tuple[OutputField, ...], from_clause: FromClause
 ) -> str:
     """The record as JSON text. Measured: row_to_json takes a seventh longer."""
-    pieces = []
+    pieces: list[str] = []
     for output in fields:
         sql = output_fields.field_sql(builder, style, output, from_clause.alias_at(output.path.steps))
         pieces += [literal(f"{',' if pieces else '{'}{json.dumps(output.key, ensure_ascii=False)}:"), sql]

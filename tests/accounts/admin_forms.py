@@ -7,37 +7,44 @@ from django.test import Client
 from accounts.models import Role, User, UserGroup, UserRole
 
 
-def users(*path: str) -> str:
+def user_page_path(*path: str) -> str:
     return "/".join(["/admin/accounts/user", *path, ""])
 
 
-def inline(prefix: str, existing: Any, new: list[dict[str, str]]) -> dict[str, str]:
+def inline_rows(prefix: str, existing: Any, new: list[dict[str, str]]) -> dict[str, str]:
     """The rows of an inline: those that are stored, then new ones."""
-    sent = {f"{prefix}-TOTAL_FORMS": str(len(existing) + len(new)), f"{prefix}-INITIAL_FORMS": str(len(existing))}
+    form = {f"{prefix}-TOTAL_FORMS": str(len(existing) + len(new)), f"{prefix}-INITIAL_FORMS": str(len(existing))}
     for number, values in enumerate([*existing, *new]):
-        sent |= {f"{prefix}-{number}-{name}": value for name, value in values.items()}
-    return sent
+        form |= {f"{prefix}-{number}-{name}": value for name, value in values.items()}
+    return form
 
 
-def stored(links: Any, take: tuple[str, ...] = ()) -> list[dict[str, str]]:
+def existing_rows(links: Any, ticked_ids: tuple[str, ...] = ()) -> list[dict[str, str]]:
     """Rows as the page shows them; those whose id is in `take` with the box to delete them ticked."""
     return [
-        {"sys_id": link.pk, "user": link.user_id} | ({"DELETE": "on"} if link.pk in take else {})
+        {"sys_id": link.pk, "user": link.user_id} | ({"DELETE": "on"} if link.pk in ticked_ids else {})
         for link in links.order_by("sys_id")
     ]
 
 
-def change(
-    browser: Client, user: User, *, give: tuple[str, ...] = (), take: tuple[str, ...] = (), **columns: Any
+def submit_user_form(
+    browser: Client,
+    user: User,
+    *,
+    granted_roles: tuple[str, ...] = (),
+    revoked_roles: tuple[str, ...] = (),
+    **columns: Any,
 ) -> Any:
     """Send the page of a user with changed columns, roles given (by name) and taken (by name)."""
     grants = UserRole.objects.filter(user=user)
-    result = tuple(grants.filter(role__name__in=take).values_list("sys_id", flat=True))
-    given = [{"role": Role.objects.get(name=name).pk, "user": user.pk} for name in give]
+    result = tuple(grants.filter(role__name__in=revoked_roles).values_list("sys_id", flat=True))
+    new_grants = [{"role": Role.objects.get(name=name).pk, "user": user.pk} for name in granted_roles]
     user = user.refreshed()
-    sent = {name: getattr(user, name) for name in ("login", "first_name", "last_name", "email", "phone")}
-    sent |= {"active": "on"} if user.active else {}
-    sent |= inline("grants", stored(grants, result), given)
-    sent |= inline("memberships", stored(UserGroup.objects.filter(user=user)), [])
-    sent |= columns
-    return browser.post(users(user.pk, "change"), {name: value for name, value in sent.items() if value != "off"})
+    form = {name: getattr(user, name) for name in ("login", "first_name", "last_name", "email", "phone")}
+    form |= {"active": "on"} if user.active else {}
+    form |= inline_rows("grants", existing_rows(grants, result), new_grants)
+    form |= inline_rows("memberships", existing_rows(UserGroup.objects.filter(user=user)), [])
+    form |= columns
+    return browser.post(
+        user_page_path(user.pk, "change"), {name: value for name, value in form.items() if value != "off"}
+    )

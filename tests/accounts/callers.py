@@ -10,49 +10,49 @@ from django.test import Client
 from accounts.models import AccessKey
 from tests.support.users import PASSWORD
 
-ME = "/api/me"
-SIGN_IN = "/rest/v1/auth/login"
+ME_PATH = "/api/me"
+API_SIGN_IN_PATH = "/rest/v1/auth/login"
 
 
-def basic(login: str, password: str = PASSWORD) -> dict[str, str]:
+def basic_auth(login: str, password: str = PASSWORD) -> dict[str, str]:
     """The header of Basic credentials."""
     return {"Authorization": "Basic " + base64.b64encode(f"{login}:{password}".encode()).decode()}
 
 
-def bearer(key: str) -> dict[str, str]:
+def bearer_auth(key: str) -> dict[str, str]:
     """The header of an access key."""
     return {"Authorization": f"Bearer {key}"}
 
 
-def ask(headers: dict[str, str] | None = None, address: str = "192.0.2.1") -> Any:
+def get_me(headers: dict[str, str] | None = None, ip: str = "192.0.2.1") -> Any:
     """Who the service takes this caller for; from a client without cookies."""
-    return Client().get(ME, headers=headers or {}, REMOTE_ADDR=address)
+    return Client().get(ME_PATH, headers=headers or {}, REMOTE_ADDR=ip)
 
 
-def guess(login: str, password: str, address: str = "192.0.2.1") -> int:
+def try_password(login: str, password: str, ip: str = "192.0.2.1") -> int:
     """The status of one try with Basic."""
-    return int(ask(basic(login, password), address).status_code)
+    return int(get_me(basic_auth(login, password), ip).status_code)
 
 
-def api_key(login: str, password: str = PASSWORD, **more: Any) -> Any:
+def request_api_key(login: str, password: str = PASSWORD, **request_options: Any) -> Any:
     """The answer of `POST /rest/v1/auth/login`."""
     values = {"username": login, "password": password}
-    return Client().post(SIGN_IN, values, content_type="application/json", **more)
+    return Client().post(API_SIGN_IN_PATH, values, content_type="application/json", **request_options)
 
 
-def later(seconds: float) -> SimpleNamespace:
+def clock_ahead(seconds: float) -> SimpleNamespace:
     """A module `time` whose monotonic clock is ahead; put it into the one module whose memory is meant."""
     return SimpleNamespace(monotonic=lambda: time.monotonic() + seconds)
 
 
-def sign_in(login: str, password: str = PASSWORD, **more: Any) -> Client:
+def sign_in(login: str, password: str = PASSWORD, **request_options: Any) -> Client:
     """A browser that signed in through the page."""
     client = Client()
-    answer = client.post("/login/", {"login": login, "password": password}, **more)
-    assert answer.status_code == 302, answer.status_code
+    response = client.post("/login/", {"login": login, "password": password}, **request_options)
+    assert response.status_code == 302, response.status_code
     return client
 
 
-def only_key() -> Any:
+def only_access_key() -> Any:
     """The one stored access key."""
     return AccessKey.objects.get()

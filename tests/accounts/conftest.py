@@ -25,13 +25,13 @@ def as_carl(carl: User) -> Client:
 
 
 @pytest.fixture
-def checked(monkeypatch: Any) -> list[str]:
+def checked_passwords(monkeypatch: Any) -> list[str]:
     """The passwords that are really compared."""
     results: list[str] = []
 
-    def noting(password: str, encoded: str) -> bool:
+    def record_and_check(password: str, encoded: str) -> bool:
         results.append(password)
         return check_password(password, encoded)
 
-    monkeypatch.setattr(passwords, "check_password", noting)
+    monkeypatch.setattr(passwords, "check_password", record_and_check)
     return results

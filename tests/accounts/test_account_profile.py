@@ -7,27 +7,27 @@ from accounts.models import User
 from tests.accounts.callers import sign_in
 
 PROFILE = {"first_name": "Bob", "last_name": "Builder", "phone": "+49 1"}
-FORMS = ["/account/password/", "/account/keys/", "/account/keys/1/revoke/", "/account/sessions/a/end/"]
+FORM_PATHS = ["/account/password/", "/account/keys/", "/account/keys/1/revoke/", "/account/sessions/a/end/"]
 
 
 def test_anonymous_user_is_redirected_to_sign_in(client: Client, db: None):
     assert client.get("/account/")["Location"] == "/login/?next=/account/"
-    for address in ["/account/", *FORMS]:
-        assert client.post(address)["Location"] == f"/login/?next={address}"
+    for path in ["/account/", *FORM_PATHS]:
+        assert client.post(path)["Location"] == f"/login/?next={path}"
 
 
-@pytest.mark.parametrize("address", FORMS)
-def test_get_of_a_form_address_shows_the_page(as_bob: Client, address: str):
+@pytest.mark.parametrize("path", FORM_PATHS)
+def test_get_of_a_form_path_shows_the_page(as_bob: Client, path: str):
     """Signing in anew leads there, and so does reloading the answer by its address."""
-    assert as_bob.get(address)["Location"] == "/account/"
+    assert as_bob.get(path)["Location"] == "/account/"
 
 
-@pytest.mark.parametrize("address", ["/account/", *FORMS])
-def test_form_without_csrf_token_is_refused(bob: User, address: str):
-    strict = Client(enforce_csrf_checks=True)
-    strict.force_login(bob)
+@pytest.mark.parametrize("path", ["/account/", *FORM_PATHS])
+def test_form_without_csrf_token_is_refused(bob: User, path: str):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(bob)
 
-    assert strict.post(address, PROFILE).status_code == 403
+    assert client.post(path, PROFILE).status_code == 403
     assert bob.refreshed().first_name == ""
 
 
@@ -39,11 +39,11 @@ def test_page_shows_login_and_roles(as_sonja: Client):
 
 
 def test_profile_change_is_recorded_for_its_user(as_bob: Client, bob: User):
-    answer = as_bob.post("/account/", PROFILE)
+    response = as_bob.post("/account/", PROFILE)
 
-    assert (answer.status_code, answer["Location"]) == (302, "/account/")
-    stored = User.objects.values(*PROFILE, "sys_updated_by").get()
-    assert stored == {**PROFILE, "sys_updated_by": bob.pk}
+    assert (response.status_code, response["Location"]) == (302, "/account/")
+    stored_profile = User.objects.values(*PROFILE, "sys_updated_by").get()
+    assert stored_profile == {**PROFILE, "sys_updated_by": bob.pk}
     assert b"Profile saved." in as_bob.get("/account/").content
 
 
@@ -51,10 +51,10 @@ def test_profile_change_is_recorded_for_its_user(as_bob: Client, bob: User):
     "field", ["login", "email", "active", "password", "company", "is_staff", "grants", "sys_id", "roles"]
 )
 def test_other_columns_cannot_be_changed(as_bob: Client, bob: User, field: str):
-    before = User.objects.values("login", "email", "active", "password", "company", "sys_id").get()
+    columns_before = User.objects.values("login", "email", "active", "password", "company", "sys_id").get()
     as_bob.post("/account/", {**PROFILE, field: "0"})
 
-    assert User.objects.values("login", "email", "active", "password", "company", "sys_id").get() == before
+    assert User.objects.values("login", "email", "active", "password", "company", "sys_id").get() == columns_before
     assert not bob.grants.exists()
 
 

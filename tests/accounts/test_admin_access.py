@@ -15,11 +15,11 @@ from tests.support.users import make_user
 
 CAST = ("alice", "sonja", "carl", "bob", "ivan", "visitor")
 ROLES = {"alice": "admin", "sonja": "sso_admin", "carl": "collection_admin", "ivan": "itil"}
-ENTER = ("alice", "sonja", "carl")
-PAGES = sorted(admin.site._registry, key=lambda model: model._meta.label)
-IDS = [model._meta.label for model in PAGES]
+ADMIN_LOGINS = ("alice", "sonja", "carl")
+ADMIN_PAGES = sorted(admin.site._registry, key=lambda model: model._meta.label)
+PAGE_IDS = [model._meta.label for model in ADMIN_PAGES]
 # What nobody adds, changes or deletes by hand, whatever their role.
-NEVER: dict[str, set[str]] = {
+FORBIDDEN_ACTIONS: dict[str, set[str]] = {
     "system.Property": {"add", "delete"},
     "system.DeletionLogEntry": {"add", "change", "delete"},
     "django_celery_beat.PeriodicTask": {"add", "delete"},
@@ -41,24 +41,24 @@ def browsers(db: None) -> dict[str, Client]:
     return result
 
 
-def is_for(login: str, app: str) -> bool:
+def is_permitted(login: str, app: str) -> bool:
     return ROLES.get(login, "no role") in ("admin", AREA_ROLES.get(app))
 
 
-def address(model: Any, page: str, *arguments: str) -> str:
+def page_path(model: Any, page: str, *arguments: str) -> str:
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=arguments)
 
 
-def is_closed(answer: Any) -> bool:
+def is_closed(response: Any) -> bool:
     """Refused, or sent to sign in (from where somebody signed in is refused)."""
-    return answer.status_code == 403 or (answer.status_code == 302 and "/admin/login/" in answer["Location"])
+    return response.status_code == 403 or (response.status_code == 302 and "/admin/login/" in response["Location"])
 
 
 @pytest.mark.parametrize("login", CAST)
 def test_roles_that_open_the_administration(browsers: dict[str, Client], login: str):
     page = browsers[login].get("/admin/", follow=True)
 
-    expected = 200 if login in ENTER or login == "visitor" else 403
+    expected = 200 if login in ADMIN_LOGINS or login == "visitor" else 403
     assert page.status_code == expected
     assert (page.request["PATH_INFO"] == "/login/") == (login == "visitor")
 
@@ -66,42 +66,47 @@ def test_roles_that_open_the_administration(browsers: dict[str, Client], login: 
 def test_dashboard_shows_only_permitted_areas(browsers: dict[str, Client]):
     for login in ("sonja", "carl"):
         page = browsers[login].get("/admin/").content.decode()
-        for model in PAGES:
-            is_shown = f'href="{address(model, "changelist")}"' in page
-            assert not is_shown or is_for(login, model._meta.app_label), (login, model)
+        for model in ADMIN_PAGES:
+            is_shown = f'href="{page_path(model, "changelist")}"' in page
+            assert not is_shown or is_permitted(login, model._meta.app_label), (login, model)
         assert "active users" not in page and "records deleted" not in page
 
 
-@pytest.mark.parametrize("model", PAGES, ids=IDS)
+@pytest.mark.parametrize("model", ADMIN_PAGES, ids=PAGE_IDS)
 def test_each_page_requires_its_role(browsers: dict[str, Client], model: Any):
-    never = NEVER.get(model._meta.label, set())
+    forbidden = FORBIDDEN_ACTIONS.get(model._meta.label, set())
     for login, browser in browsers.items():
-        may = is_for(login, model._meta.app_label)
-        listed, added = browser.get(address(model, "changelist")), browser.get(address(model, "add"))
-        sent = browser.post(address(model, "add"), {})
+        is_permitted_here = is_permitted(login, model._meta.app_label)
+        list_page, add_page = browser.get(page_path(model, "changelist")), browser.get(page_path(model, "add"))
+        add_response = browser.post(page_path(model, "add"), {})
 
-        assert listed.status_code == 200 if may else is_closed(listed), (login, listed.status_code)
-        for answer in (added, sent):
-            assert is_closed(answer) != (may and "add" not in never), login
+        assert list_page.status_code == 200 if is_permitted_here else is_closed(list_page), (
+            login,
+            list_page.status_code,
+        )
+        for response in (add_page, add_response):
+            assert is_closed(response) != (is_permitted_here and "add" not in forbidden), login
 
 
-@pytest.mark.parametrize("model", PAGES, ids=IDS)
+@pytest.mark.parametrize("model", ADMIN_PAGES, ids=PAGE_IDS)
 def test_each_page_has_the_permissions_of_its_area(rf: Any, db: None, model: Any):
     page = admin.site._registry[model]
-    never = NEVER.get(model._meta.label, set())
+    forbidden = FORBIDDEN_ACTIONS.get(model._meta.label, set())
     for login in CAST[:-1]:
         request = rf.get("/")
         request.user = make_user(login, *([ROLES[login]] if login in ROLES else []))
-        may = is_for(login, model._meta.app_label)
+        is_permitted_here = is_permitted(login, model._meta.app_label)
         result = page.get_model_perms(request)
 
-        assert result == {verb: may and verb not in never for verb in ("add", "change", "delete", "view")} | {
-            "view": may
-        }, login
-        assert not may or all(_follows(page, request, inline) for inline in page.get_inline_instances(request))
+        assert result == {
+            verb: is_permitted_here and verb not in forbidden for verb in ("add", "change", "delete", "view")
+        } | {"view": is_permitted_here}, login
+        assert not is_permitted_here or all(
+            _follows_page(page, request, inline) for inline in page.get_inline_instances(request)
+        )
 
 
-def _follows(page: Any, request: Any, inline: Any) -> bool:
+def _follows_page(page: Any, request: Any, inline: Any) -> bool:
     return bool(inline.has_view_permission(request) == page.has_view_permission(request))
 
 
@@ -120,15 +125,15 @@ def test_users_are_reachable_by_no_other_route(browsers: dict[str, Client], labe
     model = apps.get_model(label)
     record = RECORDS[label]()
     count = model.objects.count()
-    for way in ways(model, record.pk):
-        for answer in (browsers[login].get(way), browsers[login].post(way, {"name": "taken", "post": "yes"})):
-            assert is_closed(answer) or answer.status_code == 404, way
+    for path in change_paths(model, record.pk):
+        for response in (browsers[login].get(path), browsers[login].post(path, {"name": "taken", "post": "yes"})):
+            assert is_closed(response) or response.status_code == 404, path
 
     assert model.objects.count() == count
     assert "target" in str(record.refreshed())
 
 
-def ways(model: Any, pk: str) -> Iterator[str]:
+def change_paths(model: Any, pk: str) -> Iterator[str]:
     """All addresses that the page of a model has, its actions included."""
     for entry in admin.site._registry[model].get_urls():
         if isinstance(entry, URLPattern) and entry.name:
@@ -140,7 +145,7 @@ def ways(model: Any, pk: str) -> Iterator[str]:
 
 
 def test_routes_are_collected(db: None):
-    result = list(ways(User, "1"))
+    result = list(change_paths(User, "1"))
 
     assert {"/admin/accounts/user/1/password/", "/admin/accounts/user/1/history/"} <= set(result)
     assert len(result) >= 7
@@ -149,12 +154,12 @@ def test_routes_are_collected(db: None):
 @pytest.mark.parametrize("login", ["sonja", "carl", "bob", "visitor"])
 def test_reference_search_shows_only_permitted_records(browsers: dict[str, Client], login: str):
     make_user("hidden")
-    sent = {"app_label": "accounts", "model_name": "accesskey", "field_name": "user", "term": "hid"}
-    answer = browsers[login].get("/admin/autocomplete/", sent)
+    parameters = {"app_label": "accounts", "model_name": "accesskey", "field_name": "user", "term": "hid"}
+    response = browsers[login].get("/admin/autocomplete/", parameters)
 
-    assert is_closed(answer)
-    assert b"hidden" not in answer.content
-    assert b"hidden" in browsers["alice"].get("/admin/autocomplete/", sent).content
+    assert is_closed(response)
+    assert b"hidden" not in response.content
+    assert b"hidden" in browsers["alice"].get("/admin/autocomplete/", parameters).content
 
 
 @pytest.mark.parametrize("model", [Session, FailedAttempts, UserRole, UserGroup])

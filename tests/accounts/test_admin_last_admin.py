@@ -14,62 +14,64 @@ from accounts.models import Role, User, UserRole
 from accounts.privileges import NoAdminLeft, ensure_admin_remains
 from system.errors import Conflict
 from system.models import DeletionLogEntry
-from tests.accounts.admin_forms import change, users
+from tests.accounts.admin_forms import submit_user_form, user_page_path
 from tests.support.users import make_user
 
-Change = Callable[[Client, User], Any]
+Removal = Callable[[Client, User], Any]
 
 
-def delete_chosen(browser: Client, user: User) -> Any:
-    sent = {"action": "delete_selected", "_selected_action": user.pk, "post": "yes"}
-    return browser.post(users(), sent)
+def delete_selected(browser: Client, user: User) -> Any:
+    form = {"action": "delete_selected", "_selected_action": user.pk, "post": "yes"}
+    return browser.post(user_page_path(), form)
 
 
-WAYS: dict[str, Change] = {
-    "deactivated": lambda browser, user: change(browser, user, active="off"),
-    "stripped of the role": lambda browser, user: change(browser, user, take=("admin",)),
-    "both at once": lambda browser, user: change(browser, user, active="off", take=("admin",)),
-    "given another role instead": lambda browser, user: change(browser, user, give=("itil",), take=("admin",)),
-    "deleted": lambda browser, user: browser.post(users(user.pk, "delete"), {"post": "yes"}),
-    "deleted from the list": delete_chosen,
+REMOVALS: dict[str, Removal] = {
+    "deactivated": lambda browser, user: submit_user_form(browser, user, active="off"),
+    "stripped of the role": lambda browser, user: submit_user_form(browser, user, revoked_roles=("admin",)),
+    "both at once": lambda browser, user: submit_user_form(browser, user, active="off", revoked_roles=("admin",)),
+    "given another role instead": lambda browser, user: submit_user_form(
+        browser, user, granted_roles=("itil",), revoked_roles=("admin",)
+    ),
+    "deleted": lambda browser, user: browser.post(user_page_path(user.pk, "delete"), {"post": "yes"}),
+    "deleted from the list": delete_selected,
 }
-each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+every_removal = pytest.mark.parametrize("way", REMOVALS.values(), ids=REMOVALS.keys())
 
 
 def is_admin(user: User) -> bool:
-    found = User.objects.filter(pk=user.pk).first()
-    return found is not None and found.is_superuser
+    stored_user = User.objects.filter(pk=user.pk).first()
+    return stored_user is not None and stored_user.is_superuser
 
 
-@each_way
-def test_last_administrator_cannot_be_removed(as_alice: Client, alice: User, way: Change):
+@every_removal
+def test_last_administrator_cannot_be_removed(as_alice: Client, alice: User, way: Removal):
     version = alice.sys_version
-    answer = way(as_alice, alice)
+    response = way(as_alice, alice)
 
     assert is_admin(alice)
     assert alice.refreshed().sys_version == version
     assert not LogEntry.objects.exists() and not DeletionLogEntry.objects.exists(), "nothing was done, nothing logged"
-    assert b"At least one active user must have the role admin" in as_alice.get(answer["Location"]).content
+    assert b"At least one active user must have the role admin" in as_alice.get(response["Location"]).content
 
 
-@each_way
-def test_administrator_can_be_removed_if_there_is_another(as_alice: Client, alice: User, way: Change):
+@every_removal
+def test_administrator_can_be_removed_if_there_is_another(as_alice: Client, alice: User, way: Removal):
     make_user("anna", "admin")
     way(as_alice, alice)
 
     assert not is_admin(alice)
 
 
-@each_way
-def test_inactive_administrator_does_not_count(as_alice: Client, alice: User, way: Change):
+@every_removal
+def test_inactive_administrator_does_not_count(as_alice: Client, alice: User, way: Removal):
     make_user("anna", "admin", active=False)
     way(as_alice, alice)
 
     assert is_admin(alice)
 
 
-@each_way
-def test_administrator_through_another_role_counts(as_alice: Client, alice: User, way: Change):
+@every_removal
+def test_administrator_through_another_role_counts(as_alice: Client, alice: User, way: Removal):
     admin = Role.objects.get(name="admin")
     outer = Role.objects.create(name="outer", contains=[Role.objects.create(name="inner", contains=[admin.pk]).pk])
     UserRole.objects.create(user=make_user("anna"), role=outer)
@@ -79,15 +81,15 @@ def test_administrator_through_another_role_counts(as_alice: Client, alice: User
 
 
 def test_other_users_can_be_changed(as_alice: Client, bob: User):
-    change(as_alice, bob, active="off")
+    submit_user_form(as_alice, bob, active="off")
 
     assert not bob.refreshed().active
-    assert delete_chosen(as_alice, bob).status_code == 302
+    assert delete_selected(as_alice, bob).status_code == 302
     assert not User.objects.filter(login="bob").exists()
 
 
 @pytest.fixture
-def keeper(alice: User) -> Role:
+def keeper_role(alice: User) -> Role:
     """A role that alone makes alice an administrator."""
     role = Role.objects.create(name="keeper", contains=[Role.objects.get(name="admin").pk])
     UserRole.objects.create(user=alice, role=role)
@@ -95,34 +97,34 @@ def keeper(alice: User) -> Role:
     return role
 
 
-ROLE_WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+ROLE_REMOVALS: dict[str, tuple[str, dict[str, Any]]] = {
     "emptied": ("/admin/accounts/role/{pk}/change/", {"name": "keeper", "description": "", "contains": []}),
     "deleted": ("/admin/accounts/role/{pk}/delete/", {"post": "yes"}),
     "deleted from the list": ("/admin/accounts/role/", {"action": "delete_selected", "post": "yes"}),
 }
 
 
-@pytest.mark.parametrize(("address", "sent"), ROLE_WAYS.values(), ids=ROLE_WAYS.keys())
+@pytest.mark.parametrize(("path", "form"), ROLE_REMOVALS.values(), ids=ROLE_REMOVALS.keys())
 def test_role_of_the_last_administrator_cannot_be_removed(
-    as_alice: Client, alice: User, keeper: Role, address: str, sent: dict[str, Any]
+    as_alice: Client, alice: User, keeper_role: Role, path: str, form: dict[str, Any]
 ):
-    answer = as_alice.post(address.format(pk=keeper.pk), {**sent, "_selected_action": keeper.pk})
+    response = as_alice.post(path.format(pk=keeper_role.pk), {**form, "_selected_action": keeper_role.pk})
 
     assert is_admin(alice)
-    assert b"At least one active user must have the role admin" in as_alice.get(answer["Location"]).content
+    assert b"At least one active user must have the role admin" in as_alice.get(response["Location"]).content
 
 
 @pytest.mark.django_db(transaction=True)
 def test_two_concurrent_removals_leave_one_administrator():
     """Each still sees the other; without a turn for each, nobody would be left."""
-    both = [make_user("alice", "admin"), make_user("anna", "admin")]
-    together = threading.Barrier(2)
+    admins = [make_user("alice", "admin"), make_user("anna", "admin")]
+    barrier = threading.Barrier(2)
 
     def leave(user: User) -> bool:
         try:
             with ensure_admin_remains():
                 UserRole.objects.filter(user=user).delete()
-                together.wait()
+                barrier.wait()
             return True
         except NoAdminLeft:
             return False
@@ -130,16 +132,16 @@ def test_two_concurrent_removals_leave_one_administrator():
             connection.close()
 
     with ThreadPoolExecutor(2) as threads:
-        assert sorted(threads.map(leave, both)) == [False, True]
+        assert sorted(threads.map(leave, admins)) == [False, True]
     assert UserRole.objects.filter(role__name="admin").count() == 1
 
 
 def test_api_answers_with_conflict(alice: User):
-    with pytest.raises(Conflict) as refused, ensure_admin_remains():
+    with pytest.raises(Conflict) as exc_info, ensure_admin_remains():
         UserRole.objects.filter(user=alice).delete()
 
-    assert (refused.value.status, refused.value.code) == (409, "last_admin")
-    assert "At least one active user must have the role admin" in refused.value.message
+    assert (exc_info.value.status, exc_info.value.code) == (409, "last_admin")
+    assert "At least one active user must have the role admin" in exc_info.value.message
     assert is_admin(alice)
 
 

@@ -10,7 +10,7 @@ from accounts.authentication import access_keys
 from accounts.models import AccessKey, User
 from tests.accounts.callers import sign_in
 
-LEAKS = [
+LEAKING_QUERIES = [
     ("user", "password__startswith"),
     ("user", "password"),
     ("user", "password__regex"),
@@ -36,14 +36,14 @@ def key(bob: User) -> AccessKey:
     return AccessKey.objects.get()
 
 
-@pytest.mark.parametrize(("model", "lookup"), LEAKS)
+@pytest.mark.parametrize(("model", "lookup"), LEAKING_QUERIES)
 def test_filter_on_a_secret_is_refused_whether_or_not_it_matches(
     as_alice: Client, key: AccessKey, model: str, lookup: str
 ):
     for value in ("", "a", "md5$", key.digest[:1], ".*"):
-        answer = as_alice.get(f"/admin/accounts/{model}/", {lookup: value}, headers={"Accept": "text/html"})
-        assert answer.status_code == 400, value
-        assert key.digest.encode() not in answer.content and b"md5$" not in answer.content
+        response = as_alice.get(f"/admin/accounts/{model}/", {lookup: value}, headers={"Accept": "text/html"})
+        assert response.status_code == 400, value
+        assert key.digest.encode() not in response.content and b"md5$" not in response.content
 
 
 def test_offered_filter_works(as_alice: Client, key: AccessKey):
@@ -64,9 +64,9 @@ def test_search_ignores_secrets(as_alice: Client, key: AccessKey, bob: User):
 @pytest.mark.parametrize("page", admin.site._registry.values(), ids=lambda page: page.model._meta.label)
 def test_no_page_shows_a_secret(page: Any):
     secrets = set(getattr(page.model, "secret_columns", ()))
-    offered = {*page.list_display, *page.list_filter, *page.search_fields, *(page.ordering or ())}
+    offered_fields = {*page.list_display, *page.list_filter, *page.search_fields, *(page.ordering or ())}
 
-    assert not {str(name).lstrip("-^=@").partition("__")[0] for name in offered} & secrets
+    assert not {str(name).lstrip("-^=@").partition("__")[0] for name in offered_fields} & secrets
     for name in page.search_fields:
         assert not set(name.split("__")) & {"password", "digest", "session_key", "session_data"}
 
@@ -87,7 +87,7 @@ def test_to_field_of_another_column_is_refused(as_alice: Client, bob: User):
 
 
 @pytest.mark.parametrize(
-    "address",
+    "path",
     [
         "search/?s=a&page=x",
         "search/?s=a&page=99",
@@ -98,5 +98,5 @@ def test_to_field_of_another_column_is_refused(as_alice: Client, bob: User):
         "r/x/y/",
     ],
 )
-def test_malformed_search_causes_no_server_error(as_alice: Client, address: str):
-    assert as_alice.get(f"/admin/{address}").status_code in (200, 403, 404)
+def test_malformed_search_causes_no_server_error(as_alice: Client, path: str):
+    assert as_alice.get(f"/admin/{path}").status_code in (200, 403, 404)

@@ -13,27 +13,33 @@ from accounts.models import AccessKey, Group, Role, Session, User, UserGroup, Us
 from system import properties
 from system.models import DeletionLogEntry
 from system.records import acting_user
-from tests.accounts.admin_forms import change, inline, stored, users
-from tests.accounts.callers import ME, ask, bearer, guess, sign_in
+from tests.accounts.admin_forms import existing_rows, inline_rows, submit_user_form, user_page_path
+from tests.accounts.callers import ME_PATH, bearer_auth, get_me, sign_in, try_password
 from tests.support.users import PASSWORD, make_user
 
-NEW = "another horse 43"
+NEW_PASSWORD = "another horse 43"
 
 
-NONE = {**inline("grants", [], []), **inline("memberships", [], [])}
+EMPTY_INLINES = {**inline_rows("grants", [], []), **inline_rows("memberships", [], [])}
 
 
-def errors(page: Any) -> str:
+def form_errors(page: Any) -> str:
     """All that a page of the admin complains about."""
     assert page.status_code == 200, page.status_code
     return str(page.context["errors"])
 
 
 def test_user_can_be_created_with_a_password(as_alice: Client, alice: User):
-    sent = {"login": "dora", "usable_password": "true", "password1": NEW, "password2": NEW, **NONE}
-    assert as_alice.post(users("add"), sent).status_code == 302
+    form = {
+        "login": "dora",
+        "usable_password": "true",
+        "password1": NEW_PASSWORD,
+        "password2": NEW_PASSWORD,
+        **EMPTY_INLINES,
+    }
+    assert as_alice.post(user_page_path("add"), form).status_code == 302
 
-    assert guess("dora", NEW) == 200
+    assert try_password("dora", NEW_PASSWORD) == 200
     dora = User.objects.get(login="dora")
     assert dora.sys_created_by == alice.pk
     assert not dora.is_staff and not dora.grants.exists()
@@ -41,13 +47,16 @@ def test_user_can_be_created_with_a_password(as_alice: Client, alice: User):
 
 def test_user_can_be_created_without_a_password(as_alice: Client):
     """One who will sign in by a provider, or a technical one with keys alone."""
-    assert as_alice.post(users("add"), {"login": "dora", "usable_password": "false", **NONE}).status_code == 302
+    assert (
+        as_alice.post(user_page_path("add"), {"login": "dora", "usable_password": "false", **EMPTY_INLINES}).status_code
+        == 302
+    )
 
     assert not User.objects.get(login="dora").has_usable_password()
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("invalid_columns", "message"),
     [
         ({"login": "bob"}, "This login is already in use."),
         ({"login": "d:ora"}, "must not contain a colon"),
@@ -57,20 +66,30 @@ def test_user_can_be_created_without_a_password(as_alice: Client):
         ({"password1": "short", "password2": "short"}, "too short"),
         ({"password1": "x1" * 300, "password2": "x1" * 300}, "at most 512"),
         *(
-            ({"login": "dora.long", "password1": near, "password2": near}, "The password is too similar to the login.")
-            for near in ("dora.long1", "Long.Dora1", "1234Dora5678", "dora2longer")
+            (
+                {"login": "dora.long", "password1": similar_password, "password2": similar_password},
+                "The password is too similar to the login.",
+            )
+            for similar_password in ("dora.long1", "Long.Dora1", "1234Dora5678", "dora2longer")
         ),
     ],
 )
-def test_invalid_new_user_is_reported(as_alice: Client, bob: User, wrong: dict[str, str], said: str):
-    sent = {"login": "dora", "usable_password": "true", "password1": NEW, "password2": NEW, **NONE, **wrong}
+def test_invalid_new_user_is_reported(as_alice: Client, bob: User, invalid_columns: dict[str, str], message: str):
+    form = {
+        "login": "dora",
+        "usable_password": "true",
+        "password1": NEW_PASSWORD,
+        "password2": NEW_PASSWORD,
+        **EMPTY_INLINES,
+        **invalid_columns,
+    }
 
-    assert said in errors(as_alice.post(users("add"), sent))
+    assert message in form_errors(as_alice.post(user_page_path("add"), form))
     assert User.objects.count() == 2
 
 
 def test_user_page_shows_no_hash(as_alice: Client, bob: User):
-    page = as_alice.get(users(bob.pk, "change")).content.decode()
+    page = as_alice.get(user_page_path(bob.pk, "change")).content.decode()
 
     assert bob.login in page
     assert bob.password not in page and bob.password.rpartition("$")[2] not in page
@@ -78,82 +97,86 @@ def test_user_page_shows_no_hash(as_alice: Client, bob: User):
 
 def test_columns_can_be_changed_and_sessions_stay(as_alice: Client, bob: User):
     browser = sign_in("bob")
-    assert change(as_alice, bob, first_name="Bob", email="bob@example.org").status_code == 302
+    assert submit_user_form(as_alice, bob, first_name="Bob", email="bob@example.org").status_code == 302
 
     assert (bob.refreshed().first_name, bob.email) == ("Bob", "bob@example.org")
-    assert browser.get(ME).status_code == 200
+    assert browser.get(ME_PATH).status_code == 200
 
 
 @pytest.mark.parametrize("column", ["password", "last_login", "sys_id", "sys_created_by", "sys_version", "source"])
 def test_read_only_columns_are_ignored(as_alice: Client, bob: User, column: str):
     names = ("password", "last_login", "sys_id", "sys_created_by")
-    before = User.objects.values(*names).get(login="bob")
-    sent: dict[str, Any] = {column: "12345"}
-    change(as_alice, bob, **sent)
+    columns_before = User.objects.values(*names).get(login="bob")
+    form: dict[str, Any] = {column: "12345"}
+    submit_user_form(as_alice, bob, **form)
 
-    assert User.objects.values(*names).get(login="bob") == before
+    assert User.objects.values(*names).get(login="bob") == columns_before
     assert bob.refreshed().sys_version == 1
 
 
 def test_deactivation_ends_all_access(as_alice: Client, bob: User):
     key, browser = access_keys.create_key(bob, "script", expires_at=None), sign_in("bob")
-    assert ask(bearer(key)).status_code == 200
-    change(as_alice, bob, active="off")
+    assert get_me(bearer_auth(key)).status_code == 200
+    submit_user_form(as_alice, bob, active="off")
 
-    assert ask(bearer(key)).status_code == 401
-    assert guess("bob", PASSWORD) == 401
-    assert browser.get(ME).status_code == 401
+    assert get_me(bearer_auth(key)).status_code == 401
+    assert try_password("bob", PASSWORD) == 401
+    assert browser.get(ME_PATH).status_code == 401
 
 
 def test_role_can_be_granted_and_revoked(as_alice: Client, alice: User, bob: User):
-    assert change(as_alice, bob, give=("itil",)).status_code == 302
+    assert submit_user_form(as_alice, bob, granted_roles=("itil",)).status_code == 302
     assert UserRole.objects.values("role__name", "source", "sys_created_by").get(user=bob) == {
         "role__name": "itil",
         "source": "manual",
         "sys_created_by": alice.pk,
     }
-    assert change(as_alice, bob, take=("itil",)).status_code == 302
+    assert submit_user_form(as_alice, bob, revoked_roles=("itil",)).status_code == 302
     assert not bob.grants.exists()
 
 
 def test_role_can_be_revoked_and_granted_in_one_save(as_alice: Client, bob: User):
-    change(as_alice, bob, give=("itil",))
+    submit_user_form(as_alice, bob, granted_roles=("itil",))
 
-    assert change(as_alice, bob, give=("itil",), take=("itil",)).status_code == 302
+    assert submit_user_form(as_alice, bob, granted_roles=("itil",), revoked_roles=("itil",)).status_code == 302
     assert bob.grants.count() == 1
 
 
 def test_duplicate_role_is_reported(as_alice: Client, bob: User):
-    assert "The same role was added more than once." in errors(change(as_alice, bob, give=("itil", "itil")))
+    assert "The same role was added more than once." in form_errors(
+        submit_user_form(as_alice, bob, granted_roles=("itil", "itil"))
+    )
     assert not bob.grants.exists()
 
 
 def test_removed_new_row_is_ignored(as_alice: Client, bob: User):
     row = {"role": Role.objects.get(name="itil").pk, "user": bob.pk}
-    sent = {"login": "bob", "active": "on", **inline("memberships", [], [])}
-    sent |= inline("grants", [], [{**row, "DELETE": "on"}, row, {"role": "", "user": bob.pk}])
+    form = {"login": "bob", "active": "on", **inline_rows("memberships", [], [])}
+    form |= inline_rows("grants", [], [{**row, "DELETE": "on"}, row, {"role": "", "user": bob.pk}])
 
-    assert as_alice.post(users(bob.pk, "change"), sent).status_code == 302
+    assert as_alice.post(user_page_path(bob.pk, "change"), form).status_code == 302
     assert bob.grants.count() == 1
 
 
 def test_new_user_can_get_each_role_once(as_alice: Client):
     row = {"role": Role.objects.get(name="itil").pk}
-    sent = {"login": "dora", "usable_password": "false", **NONE}
+    form = {"login": "dora", "usable_password": "false", **EMPTY_INLINES}
 
-    assert "more than once" in errors(as_alice.post(users("add"), {**sent, **inline("grants", [], [row, row])}))
-    assert as_alice.post(users("add"), {**sent, **inline("grants", [], [row])}).status_code == 302
+    assert "more than once" in form_errors(
+        as_alice.post(user_page_path("add"), {**form, **inline_rows("grants", [], [row, row])})
+    )
+    assert as_alice.post(user_page_path("add"), {**form, **inline_rows("grants", [], [row])}).status_code == 302
     assert User.objects.get(login="dora").role_names == {"itil"}
 
 
 def test_role_granted_by_another_administrator_is_reported(as_alice: Client, bob: User):
     """The page was open before; it does not know of the stored one."""
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
-    sent = {"login": "bob", "active": "on", **inline("memberships", [], [])}
-    sent |= inline("grants", [], [{"role": Role.objects.get(name="itil").pk, "user": bob.pk}])
-    page = as_alice.post(users(bob.pk, "change"), sent)
+    form = {"login": "bob", "active": "on", **inline_rows("memberships", [], [])}
+    form |= inline_rows("grants", [], [{"role": Role.objects.get(name="itil").pk, "user": bob.pk}])
+    page = as_alice.post(user_page_path(bob.pk, "change"), form)
 
-    assert "The same role was added more than once." in errors(page)
+    assert "The same role was added more than once." in form_errors(page)
     assert bob.grants.count() == 1
 
 
@@ -161,7 +184,7 @@ def test_provider_role_can_also_be_granted_manually(as_alice: Client, bob: User)
     """Else it would go with the next sign-in, whatever the administrator meant."""
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"), source=UserRole.PROVIDER)
 
-    assert change(as_alice, bob, give=("itil",)).status_code == 302
+    assert submit_user_form(as_alice, bob, granted_roles=("itil",)).status_code == 302
     assert set(bob.grants.values_list("source", flat=True)) == {"manual", "provider"}
 
 
@@ -169,94 +192,105 @@ def test_stored_grant_cannot_change_its_role(as_alice: Client, bob: User, alice:
     """Two grants that change places would collide in the database."""
     for name in ("itil", "monitoring"):
         UserRole.objects.create(user=bob, role=Role.objects.get(name=name))
-    rows = stored(bob.grants)
+    rows = existing_rows(bob.grants)
     for row, name in zip(rows, ("monitoring", "itil"), strict=True):
         row |= {"role": Role.objects.get(name=name).pk, "user": alice.pk, "source": "provider"}
-    sent = {"login": "bob", "active": "on", **inline("grants", rows, []), **inline("memberships", [], [])}
-    before = list(UserRole.objects.order_by("sys_id").values())
+    form = {"login": "bob", "active": "on", **inline_rows("grants", rows, []), **inline_rows("memberships", [], [])}
+    grants_before = list(UserRole.objects.order_by("sys_id").values())
 
-    assert as_alice.post(users(bob.pk, "change"), sent).status_code == 302
-    assert list(UserRole.objects.order_by("sys_id").values()) == before
+    assert as_alice.post(user_page_path(bob.pk, "change"), form).status_code == 302
+    assert list(UserRole.objects.order_by("sys_id").values()) == grants_before
 
 
 def test_grant_of_another_user_cannot_be_changed_here(as_alice: Client, bob: User, sonja: User):
-    other = {"sys_id": sonja.grants.get().pk, "user": bob.pk, "DELETE": "on"}
-    sent = {"login": "bob", "active": "on", **inline("grants", [other], []), **inline("memberships", [], [])}
+    foreign_grant = {"sys_id": sonja.grants.get().pk, "user": bob.pk, "DELETE": "on"}
+    form = {
+        "login": "bob",
+        "active": "on",
+        **inline_rows("grants", [foreign_grant], []),
+        **inline_rows("memberships", [], []),
+    }
 
-    as_alice.post(users(bob.pk, "change"), sent)
+    as_alice.post(user_page_path(bob.pk, "change"), form)
     assert sonja.grants.exists()
     assert not DeletionLogEntry.objects.exists(), "nor is it logged as if it were"
 
 
 def test_duplicate_group_is_reported(as_alice: Client, bob: User):
     group = Group.objects.create(name="Desk")
-    sent = {"login": "bob", "active": "on", **inline("grants", [], [])}
-    sent |= inline("memberships", [], [{"group": group.pk, "user": bob.pk}] * 2)
+    form = {"login": "bob", "active": "on", **inline_rows("grants", [], [])}
+    form |= inline_rows("memberships", [], [{"group": group.pk, "user": bob.pk}] * 2)
 
-    assert "duplicate" in errors(as_alice.post(users(bob.pk, "change"), sent))
+    assert "duplicate" in form_errors(as_alice.post(user_page_path(bob.pk, "change"), form))
     assert not UserGroup.objects.exists()
 
 
 def test_duplicate_member_is_reported(as_alice: Client, bob: User):
     group = Group.objects.create(name="Desk")
     UserGroup.objects.create(user=bob, group=group)
-    sent = {"name": "Desk", "active": "on", **inline("memberships", [], [{"group": group.pk, "user": bob.pk}])}
+    form = {"name": "Desk", "active": "on", **inline_rows("memberships", [], [{"group": group.pk, "user": bob.pk}])}
 
-    assert "The same user was added more than once." in errors(
-        as_alice.post(f"/admin/accounts/group/{group.pk}/change/", sent)
+    assert "The same user was added more than once." in form_errors(
+        as_alice.post(f"/admin/accounts/group/{group.pk}/change/", form)
     )
 
 
-def set_password(browser: Client, user: User, **more: str) -> Any:
-    sent = {"usable_password": "true", "password1": NEW, "password2": NEW, "set-password": "1", **more}
-    return browser.post(users(user.pk, "password"), sent)
+def set_password(browser: Client, user: User, **columns: str) -> Any:
+    form = {
+        "usable_password": "true",
+        "password1": NEW_PASSWORD,
+        "password2": NEW_PASSWORD,
+        "set-password": "1",
+        **columns,
+    }
+    return browser.post(user_page_path(user.pk, "password"), form)
 
 
 def test_setting_a_password_ends_sessions_and_sign_in_keys(as_alice: Client, bob: User):
     browser = sign_in("bob")
-    from_login, named = access_keys.create_login_key(bob), access_keys.create_key(bob, "script", expires_at=None)
-    assert ask(bearer(from_login)).status_code == 200
+    login_key, named_key = access_keys.create_login_key(bob), access_keys.create_key(bob, "script", expires_at=None)
+    assert get_me(bearer_auth(login_key)).status_code == 200
     assert set_password(as_alice, bob).status_code == 302
 
-    assert (guess("bob", PASSWORD), guess("bob", NEW)) == (401, 200)
-    assert browser.get(ME).status_code == 401 and not Session.objects.filter(user=bob).exists()
-    assert [ask(bearer(key)).status_code for key in (from_login, named)] == [401, 200]
+    assert (try_password("bob", PASSWORD), try_password("bob", NEW_PASSWORD)) == (401, 200)
+    assert browser.get(ME_PATH).status_code == 401 and not Session.objects.filter(user=bob).exists()
+    assert [get_me(bearer_auth(key)).status_code for key in (login_key, named_key)] == [401, 200]
     assert LogEntry.objects.get().get_change_message() == "Changed password."
 
 
 def test_administrator_can_remove_a_password(as_alice: Client, bob: User):
     browser = sign_in("bob")
-    sent = {"usable_password": "false", "password1": "", "password2": "", "unset-password": "1"}
-    assert as_alice.post(users(bob.pk, "password"), sent).status_code == 302
+    form = {"usable_password": "false", "password1": "", "password2": "", "unset-password": "1"}
+    assert as_alice.post(user_page_path(bob.pk, "password"), form).status_code == 302
 
-    assert guess("bob", PASSWORD) == 401
-    assert browser.get(ME).status_code == 401
+    assert try_password("bob", PASSWORD) == 401
+    assert browser.get(ME_PATH).status_code == 401
 
 
 def test_setting_the_own_password_keeps_only_this_session(alice: User):
-    here, there = sign_in("alice"), sign_in("alice")
-    set_password(here, alice)
+    browser, other_browser = sign_in("alice"), sign_in("alice")
+    set_password(browser, alice)
 
-    assert here.get(ME).status_code == 200
-    assert there.get(ME).status_code == 401
+    assert browser.get(ME_PATH).status_code == 200
+    assert other_browser.get(ME_PATH).status_code == 401
 
 
 def test_weak_password_changes_nothing(as_alice: Client, bob: User):
     browser = sign_in("bob")
 
     assert set_password(as_alice, bob, password2="other").status_code == 200
-    assert guess("bob", PASSWORD) == 200 and browser.get(ME).status_code == 200
+    assert try_password("bob", PASSWORD) == 200 and browser.get(ME_PATH).status_code == 200
 
 
 def test_password_similar_to_the_login_is_refused(as_alice: Client):
     lena = make_user("lena.bergstrom", first_name="Magdalena", email="info@bergwerk.example")
 
-    for near, like in (
+    for similar_password, login in (
         ("lena.bergstrom", "login"), ("lenabergstrom", "login"), ("magdalena123", "first name"),
         ("bergwerk2026", "email"),
     ):  # fmt: skip
-        message = errors(set_password(as_alice, lena, password1=near, password2=near))
-        assert f"The password is too similar to the {like}." in message
+        message = form_errors(set_password(as_alice, lena, password1=similar_password, password2=similar_password))
+        assert f"The password is too similar to the {login}." in message
     assert (
         set_password(as_alice, lena, password1="lena likes staples", password2="lena likes staples").status_code == 302
     )
@@ -264,22 +298,22 @@ def test_password_similar_to_the_login_is_refused(as_alice: Client):
 
 def test_administrator_can_end_sessions(as_alice: Client, bob: User):
     browser, key = sign_in("bob"), access_keys.create_login_key(bob)
-    page = as_alice.get(users(bob.pk, "change")).content.decode()
+    page = as_alice.get(user_page_path(bob.pk, "change")).content.decode()
     button = "accounts_user_save_and_end_sessions"
     assert f'name="{button}"' in page
-    sent: dict[str, Any] = {button: "1"}
-    change(as_alice, bob, **sent)
+    form: dict[str, Any] = {button: "1"}
+    submit_user_form(as_alice, bob, **form)
 
-    assert browser.get(ME).status_code == 401
-    assert ask(bearer(key)).status_code == 401
-    assert as_alice.get(ME).status_code == 200
+    assert browser.get(ME_PATH).status_code == 401
+    assert get_me(bearer_auth(key)).status_code == 401
+    assert as_alice.get(ME_PATH).status_code == 200
 
 
 def test_deleting_a_user_deletes_what_belongs_to_it(as_alice: Client, bob: User):
     access_keys.create_key(bob, "script", expires_at=None)
     sign_in("bob")
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
-    assert as_alice.post(users(bob.pk, "delete"), {"post": "yes"}).status_code == 302
+    assert as_alice.post(user_page_path(bob.pk, "delete"), {"post": "yes"}).status_code == 302
 
     assert not User.objects.filter(login="bob").exists()
     assert not AccessKey.objects.exists() and not UserRole.objects.filter(role__name="itil").exists()
@@ -289,10 +323,10 @@ def test_deleting_a_user_deletes_what_belongs_to_it(as_alice: Client, bob: User)
 @pytest.mark.parametrize("pk", ["1", "x", "a_5F", "%00", "9" * 300])
 def test_missing_user_causes_no_server_error(as_alice: Client, pk: str):
     for page in ("change", "password", "history", "delete"):
-        assert as_alice.get(users(pk, page)).status_code in (302, 404)
+        assert as_alice.get(user_page_path(pk, page)).status_code in (302, 404)
 
 
-class TestASharedEmail:
+class TestSharedEmail:
     """Who signs in through a provider and is found by email is let into neither."""
 
     @pytest.fixture
@@ -300,23 +334,23 @@ class TestASharedEmail:
         return make_user("dora", email="bob@example.com")
 
     def test_form_warns(self, as_alice: Client, bob: User, dora: User):
-        for user, other in ((bob, "dora"), (dora, "bob")):
-            page = as_alice.get(users(user.pk, "change")).content.decode()
-            assert "Other accounts have the same email" in page and f"Also: {other}." in page
+        for user, other_login in ((bob, "dora"), (dora, "bob")):
+            page = as_alice.get(user_page_path(user.pk, "change")).content.decode()
+            assert "Other accounts have the same email" in page and f"Also: {other_login}." in page
 
     @pytest.mark.parametrize("button", ["_save", "_continue"])
     def test_saving_warns(self, as_alice: Client, bob: User, button: str):
         dora = make_user("dora")
-        assert "only account" not in as_alice.get(users(dora.pk, "change")).content.decode()
+        assert "only account" not in as_alice.get(user_page_path(dora.pk, "change")).content.decode()
         columns: dict[str, Any] = {"email": "bob@example.com", button: "1"}
-        answer = change(as_alice, dora, **columns)
-        page = as_alice.get(answer["Location"]).content.decode()
+        response = submit_user_form(as_alice, dora, **columns)
+        page = as_alice.get(response["Location"]).content.decode()
 
         assert page.count("Other accounts have the same email") == 1
 
     def test_comparison_follows_the_case_property(self, as_alice: Client, bob: User):
         make_user("dora", email="BOB@example.com")
-        path = users(bob.pk, "change")
+        path = user_page_path(bob.pk, "change")
         assert "only account" not in as_alice.get(path).content.decode()
         properties.put(properties.CASE_SENSITIVE, "false")
 
@@ -325,7 +359,7 @@ class TestASharedEmail:
     def test_empty_emails_are_not_compared(self, as_alice: Client):
         one, _ = make_user("one"), make_user("two")
 
-        assert "only account" not in as_alice.get(users(one.pk, "change")).content.decode()
+        assert "only account" not in as_alice.get(user_page_path(one.pk, "change")).content.decode()
 
 
 def test_page_shows_who_granted_a_role(as_alice: Client, alice: User, bob: User):
@@ -359,39 +393,44 @@ class TestSomebodyLikeAnother:
     ):
         bob.first_name, bob.last_name = "Bob", "Marley"
         bob.save()
-        answer = change(as_alice, make_user("dora"), **columns)
-        page = as_alice.get(answer["Location"]).content.decode()
+        response = submit_user_form(as_alice, make_user("dora"), **columns)
+        page = as_alice.get(response["Location"]).content.decode()
 
         assert (self.DOUBT in page, "Bob Marley (bob)" in page) == (is_like, is_like)
 
     def test_changed_login_is_compared(self, as_alice: Client, bob: User):
-        sent = {"login": "BOB", "usable_password": "false", **inline("grants", [], []), **inline("memberships", [], [])}
-        page = as_alice.post(users("add"), sent, follow=True).content.decode()
+        sent = {
+            "login": "BOB",
+            "usable_password": "false",
+            **inline_rows("grants", [], []),
+            **inline_rows("memberships", [], []),
+        }
+        page = as_alice.post(user_page_path("add"), sent, follow=True).content.decode()
 
         assert User.objects.filter(login="BOB").exists() and self.DOUBT in page
 
 
 def test_form_explains_users_without_a_password(as_alice: Client):
-    text = as_alice.get(users("add")).content.decode()
+    text = as_alice.get(user_page_path("add")).content.decode()
 
     assert "LDAP" not in text and "sign in only through an identity provider" in text
 
 
 def test_deletion_page_lists_what_is_deleted(as_alice: Client, alice: User, bob: User):
     for name in ("Bobby", "Rob"):
-        change(as_alice, bob, first_name=name)
-    page = as_alice.get(users(alice.pk, "delete")).content.decode()
+        submit_user_form(as_alice, bob, first_name=name)
+    page = as_alice.get(user_page_path(alice.pk, "delete")).content.decode()
 
     assert "Log entries of the user&#x27;s changes" in page
     assert "the history of changes made by the user" in page
-    gone = alice.pk
+    deleted_id = alice.pk
     alice.delete()
-    assert bob.history.filter(history_user_id=gone).count() == 2
+    assert bob.history.filter(history_user_id=deleted_id).count() == 2
 
 
 def test_user_page_links_to_the_password_form(as_alice: Client, bob: User):
     def state() -> str:
-        return " ".join(strip_tags(as_alice.get(users(bob.pk, "change")).content.decode()).split())
+        return " ".join(strip_tags(as_alice.get(user_page_path(bob.pk, "change")).content.decode()).split())
 
     assert "set · change it" in state()
     bob.set_unusable_password()

@@ -14,45 +14,53 @@ from django.utils import timezone
 
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, User
-from tests.accounts.callers import SIGN_IN, api_key, ask, basic, bearer, guess, only_key
+from tests.accounts.callers import (
+    API_SIGN_IN_PATH,
+    basic_auth,
+    bearer_auth,
+    get_me,
+    only_access_key,
+    request_api_key,
+    try_password,
+)
 from tests.support.users import PASSWORD, make_user
 
 
 def test_returned_key_works(bob: User):
-    answer = api_key("bob")
+    response = request_api_key("bob")
 
-    assert answer.status_code == 200
-    assert answer.json().keys() == {"status", "data"} and answer.json()["status"] == "OK"
-    assert answer.json()["data"].keys() == {"auth_key"}
-    assert ask(bearer(answer.json()["data"]["auth_key"])).json()["login"] == "bob"
+    assert response.status_code == 200
+    assert response.json().keys() == {"status", "data"} and response.json()["status"] == "OK"
+    assert response.json()["data"].keys() == {"auth_key"}
+    assert get_me(bearer_auth(response.json()["data"]["auth_key"])).json()["login"] == "bob"
 
 
 def test_key_expires_after_twelve_hours(bob: User):
-    key = api_key("bob").json()["data"]["auth_key"]
-    stored = only_key()
+    key = request_api_key("bob").json()["data"]["auth_key"]
+    stored_key = only_access_key()
 
-    assert abs(stored.expires_at - timezone.now() - timedelta(hours=12)) < timedelta(seconds=10)
-    assert (stored.kind, stored.scope) == (AccessKey.KIND_LOGIN, [])
+    assert abs(stored_key.expires_at - timezone.now() - timedelta(hours=12)) < timedelta(seconds=10)
+    assert (stored_key.kind, stored_key.scope) == (AccessKey.KIND_LOGIN, [])
     AccessKey.objects.update(expires_at=timezone.now())
-    assert ask(bearer(key)).status_code == 401
+    assert get_me(bearer_auth(key)).status_code == 401
 
 
 def test_each_sign_in_creates_a_new_key(bob: User):
-    first, second = (api_key("bob").json()["data"]["auth_key"] for _ in range(2))
+    first_key, second_key = (request_api_key("bob").json()["data"]["auth_key"] for _ in range(2))
 
-    assert first != second
-    assert [ask(bearer(key)).status_code for key in (first, second)] == [200, 200]
+    assert first_key != second_key
+    assert [get_me(bearer_auth(key)).status_code for key in (first_key, second_key)] == [200, 200]
 
 
 def test_more_than_twenty_keys_delete_the_oldest(bob: User, alice: User):
-    others = access_keys.create_login_key(alice)
-    named = access_keys.create_key(bob, "script", expires_at=None)
+    key_of_alice = access_keys.create_login_key(alice)
+    named_key = access_keys.create_key(bob, "script", expires_at=None)
     created = [access_keys.create_login_key(bob) for _ in range(19)]
-    created += [api_key("bob").json()["data"]["auth_key"] for _ in range(3)]
+    created += [request_api_key("bob").json()["data"]["auth_key"] for _ in range(3)]
 
-    assert [ask(bearer(key)).status_code for key in created] == [401] * 2 + [200] * 20
-    assert ask(bearer(named)).status_code == 200, "keys made by hand are not counted"
-    assert ask(bearer(others)).status_code == 200, "nor are those of others"
+    assert [get_me(bearer_auth(key)).status_code for key in created] == [401] * 2 + [200] * 20
+    assert get_me(bearer_auth(named_key)).status_code == 200, "keys made by hand are not counted"
+    assert get_me(bearer_auth(key_of_alice)).status_code == 200, "nor are those of others"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -60,13 +68,13 @@ def test_concurrent_sign_ins_keep_the_key_limit(monkeypatch: Any):
     bob = make_user("bob")
     for _ in range(20):
         access_keys.create_login_key(bob)
-    both_have_counted = threading.Barrier(2)
-    arm = AccessKey.generate_secret
+    barrier = threading.Barrier(2)
+    generate_secret = AccessKey.generate_secret
 
-    def arm_together(self: AccessKey) -> str:
+    def generate_together(self: AccessKey) -> str:
         with contextlib.suppress(threading.BrokenBarrierError):  # right is that the second cannot come here yet
-            both_have_counted.wait(timeout=0.3)
-        return arm(self)
+            barrier.wait(timeout=0.3)
+        return generate_secret(self)
 
     def sign_in(_: int) -> str:
         try:
@@ -74,11 +82,11 @@ def test_concurrent_sign_ins_keep_the_key_limit(monkeypatch: Any):
         finally:
             connection.close()
 
-    monkeypatch.setattr(AccessKey, "generate_secret", arm_together)
+    monkeypatch.setattr(AccessKey, "generate_secret", generate_together)
     with ThreadPoolExecutor(2) as threads:
         result = list(threads.map(sign_in, range(2)))
     assert AccessKey.objects.count() == 20
-    assert [ask(bearer(key)).status_code for key in result] == [200, 200], "the newest are those that stay"
+    assert [get_me(bearer_auth(key)).status_code for key in result] == [200, 200], "the newest are those that stay"
 
 
 def test_deleted_sign_in_key_is_not_in_the_deletion_log(bob: User):
@@ -91,9 +99,9 @@ def test_deleted_sign_in_key_is_not_in_the_deletion_log(bob: User):
 
 
 def test_key_is_created_by_its_user(bob: User):
-    api_key("bob")
+    request_api_key("bob")
 
-    assert only_key().sys_created_by == bob.pk
+    assert only_access_key().sys_created_by == bob.pk
 
 
 @pytest.mark.parametrize(
@@ -119,54 +127,59 @@ def test_key_is_created_by_its_user(bob: User):
     ],
 )
 def test_invalid_body_is_refused(client: Client, bob: User, body: str, status: int, code: str, field: str | None):
-    answer = client.post(SIGN_IN, body, content_type="application/json")
+    response = client.post(API_SIGN_IN_PATH, body, content_type="application/json")
 
-    assert answer.status_code == status
-    assert answer.json()["errors"][0]["code"] == code
-    assert answer.json()["errors"][0].get("field") == field
+    assert response.status_code == status
+    assert response.json()["errors"][0]["code"] == code
+    assert response.json()["errors"][0].get("field") == field
 
 
 def test_form_body_is_refused(client: Client, bob: User):
-    assert client.post(SIGN_IN, {"username": "bob", "password": PASSWORD}).status_code == 415
+    assert client.post(API_SIGN_IN_PATH, {"username": "bob", "password": PASSWORD}).status_code == 415
 
 
 def test_only_post_is_allowed(client: Client, bob: User):
-    assert client.get(SIGN_IN, {"username": "bob", "password": PASSWORD}).status_code == 405
+    assert client.get(API_SIGN_IN_PATH, {"username": "bob", "password": PASSWORD}).status_code == 405
 
 
 def test_wrong_password_is_401_with_a_challenge(bob: User):
-    answer = api_key("bob", "wrong")
+    response = request_api_key("bob", "wrong")
 
-    assert answer.status_code == 401
-    assert "WWW-Authenticate" in answer
+    assert response.status_code == 401
+    assert "WWW-Authenticate" in response
     assert not AccessKey.objects.exists()
 
 
 def test_credentials_in_the_header_are_ignored(client: Client, bob: User, alice: User):
-    sent = {"username": "alice", "password": "wrong"}
+    credentials = {"username": "alice", "password": "wrong"}
 
-    assert client.post(SIGN_IN, sent, content_type="application/json", headers=basic("bob")).status_code == 401
+    assert (
+        client.post(
+            API_SIGN_IN_PATH, credentials, content_type="application/json", headers=basic_auth("bob")
+        ).status_code
+        == 401
+    )
 
 
 def test_spaces_in_a_password_are_significant(bob: User):
     bob.change_password(" inner horse 44 ")
 
-    assert api_key("bob", "inner horse 44").status_code == 401
-    assert api_key("bob", " inner horse 44 ").status_code == 200
+    assert request_api_key("bob", "inner horse 44").status_code == 401
+    assert request_api_key("bob", " inner horse 44 ").status_code == 200
 
 
 def test_ten_wrong_passwords_lead_to_429(bob: User):
     for number in range(10):
-        guess("bob", f"wrong {number}", address="127.0.0.1")
-    answer = api_key("bob")
+        try_password("bob", f"wrong {number}", ip="127.0.0.1")
+    response = request_api_key("bob")
 
-    assert answer.status_code == 429
-    assert 0 < int(answer["Retry-After"]) <= 900
+    assert response.status_code == 429
+    assert 0 < int(response["Retry-After"]) <= 900
 
 
 def test_unknown_name_in_the_body_is_ignored(bob: User, client: Client):
     """Clients of this family send such; none of them can choose what the key may do."""
     values: dict[str, Any] = {"username": "bob", "password": PASSWORD, "scope": [], "kind": "named", "expires_at": None}
 
-    assert client.post(SIGN_IN, values, content_type="application/json").status_code == 200
-    assert only_key().kind == AccessKey.KIND_LOGIN
+    assert client.post(API_SIGN_IN_PATH, values, content_type="application/json").status_code == 200
+    assert only_access_key().kind == AccessKey.KIND_LOGIN

@@ -7,74 +7,74 @@ from typing import Any
 import pytest
 
 from accounts.models import FailedAttempts, User
-from tests.accounts.callers import ask, basic
+from tests.accounts.callers import basic_auth, get_me
 from tests.support.users import PASSWORD, make_user
 
 
-def encoded(pair: bytes) -> str:
+def basic_header(pair: bytes) -> str:
     return base64.b64encode(pair).decode()
 
 
-RIGHT = encoded(f"bob:{PASSWORD}".encode())
+RIGHT_CREDENTIALS = basic_header(f"bob:{PASSWORD}".encode())
 
-MALFORMED = {
+MALFORMED_HEADERS = {
     "nothing after the scheme": "Basic",
     "only spaces": "Basic    ",
-    "no colon": "Basic " + encoded(b"bob"),
-    "no login": "Basic " + encoded(f":{PASSWORD}".encode()),
-    "no password": "Basic " + encoded(b"bob:"),
+    "no colon": "Basic " + basic_header(b"bob"),
+    "no login": "Basic " + basic_header(f":{PASSWORD}".encode()),
+    "no password": "Basic " + basic_header(b"bob:"),
     "not base64": "Basic !!!!",
-    "base64 without its end": "Basic " + RIGHT.rstrip("=")[:-1],
-    "base64 with more behind it": f"Basic {RIGHT} x",
-    "not ASCII": f"Basic {RIGHT}\xe9",
-    "not UTF-8 inside": "Basic " + encoded(b"bob:\xff\xfe"),
-    "NUL in the password": "Basic " + encoded(f"bob:{PASSWORD}\x00".encode()),
-    "NUL in the login": "Basic " + encoded(f"bob\x00:{PASSWORD}".encode()),
-    "a scheme of its own": f"Basics {RIGHT}",
-    "a tab after the scheme": f"Basic\t{RIGHT}",
-    "another scheme": f"Digest {RIGHT}",
-    "no scheme": RIGHT,
+    "base64 without its end": "Basic " + RIGHT_CREDENTIALS.rstrip("=")[:-1],
+    "base64 with more behind it": f"Basic {RIGHT_CREDENTIALS} x",
+    "not ASCII": f"Basic {RIGHT_CREDENTIALS}\xe9",
+    "not UTF-8 inside": "Basic " + basic_header(b"bob:\xff\xfe"),
+    "NUL in the password": "Basic " + basic_header(f"bob:{PASSWORD}\x00".encode()),
+    "NUL in the login": "Basic " + basic_header(f"bob\x00:{PASSWORD}".encode()),
+    "a scheme of its own": f"Basics {RIGHT_CREDENTIALS}",
+    "a tab after the scheme": f"Basic\t{RIGHT_CREDENTIALS}",
+    "another scheme": f"Digest {RIGHT_CREDENTIALS}",
+    "no scheme": RIGHT_CREDENTIALS,
 }
 
 
-@pytest.mark.parametrize("header", MALFORMED.values(), ids=MALFORMED.keys())
+@pytest.mark.parametrize("header", MALFORMED_HEADERS.values(), ids=MALFORMED_HEADERS.keys())
 def test_malformed_credentials_are_refused(bob: User, header: str):
-    assert ask({"Authorization": header}).status_code == 401
+    assert get_me({"Authorization": header}).status_code == 401
     assert not FailedAttempts.objects.exists(), "nothing was checked, so nothing counts"
 
 
 def test_correct_password_is_accepted(bob: User):
-    assert ask(basic("bob")).json()["login"] == "bob"
+    assert get_me(basic_auth("bob")).json()["login"] == "bob"
 
 
 @pytest.mark.parametrize("scheme", ["basic", "BASIC", "bAsIc"])
 def test_scheme_is_case_insensitive(bob: User, scheme: str):
-    assert ask({"Authorization": f"{scheme} {RIGHT}"}).status_code == 200
+    assert get_me({"Authorization": f"{scheme} {RIGHT_CREDENTIALS}"}).status_code == 200
 
 
 @pytest.mark.parametrize("password", [":", "a:b:c:", "pass wörd ключ 🔑", " spaces around ", "ends in colon:"])
 def test_password_can_contain_colons_spaces_and_any_script(bob: User, password: str):
     bob.change_password(password)
 
-    assert ask(basic("bob", password)).status_code == 200
-    assert ask(basic("bob", password + "x")).status_code == 401
+    assert get_me(basic_auth("bob", password)).status_code == 200
+    assert get_me(basic_auth("bob", password + "x")).status_code == 401
 
 
 def test_login_in_any_script_is_accepted(db: None):
     make_user("ボブ@example.com")
 
-    assert ask(basic("ボブ@example.com")).json()["login"] == "ボブ@example.com"
+    assert get_me(basic_auth("ボブ@example.com")).json()["login"] == "ボブ@example.com"
 
 
 @pytest.mark.parametrize(("login", "password"), [("bob", "wrong"), ("nobody", PASSWORD), ("bob ", PASSWORD)])
 def test_wrong_password_or_login_is_refused(bob: User, login: str, password: str):
-    assert ask(basic(login, password)).status_code == 401
+    assert get_me(basic_auth(login, password)).status_code == 401
 
 
 def test_inactive_user_is_refused(db: None):
     make_user("gone", active=False)
 
-    assert ask(basic("gone")).status_code == 401
+    assert get_me(basic_auth("gone")).status_code == 401
 
 
 def test_user_without_password_is_refused(db: None):
@@ -82,14 +82,14 @@ def test_user_without_password_is_refused(db: None):
 
     assert not user.has_usable_password()
     for password in ("", "!", user.password):
-        assert ask(basic("keyless", password)).status_code == 401
+        assert get_me(basic_auth("keyless", password)).status_code == 401
 
 
 def test_longest_header_is_4096_bytes(bob: User):
-    head = f"Basic {RIGHT}"
+    header = f"Basic {RIGHT_CREDENTIALS}"
 
-    assert ask({"Authorization": head + " " * (4096 - len(head))}).status_code == 200
-    assert ask({"Authorization": head + " " * (4097 - len(head))}).status_code == 401
+    assert get_me({"Authorization": header + " " * (4096 - len(header))}).status_code == 200
+    assert get_me({"Authorization": header + " " * (4097 - len(header))}).status_code == 401
 
 
 def test_huge_password_is_refused_without_hashing(bob: User, monkeypatch: Any):
@@ -98,7 +98,7 @@ def test_huge_password_is_refused_without_hashing(bob: User, monkeypatch: Any):
     monkeypatch.setattr(passwords, "check_password", lambda *_: pytest.fail("it was hashed"))
     started = time.monotonic()
 
-    assert ask(basic("bob", "x" * 1024 * 1024)).status_code == 401
+    assert get_me(basic_auth("bob", "x" * 1024 * 1024)).status_code == 401
     assert time.monotonic() - started < 1
 
 
@@ -108,7 +108,7 @@ def test_longest_password_fits_into_the_header(db: None):
 
     login, password = "🔑" * 150, "🔑" * MAX_PASSWORD_LENGTH
     User.objects.create_user(login, password)
-    header = basic(login, password)
+    header = basic_auth(login, password)
 
     assert len(header["Authorization"]) <= MAX_HEADER_LENGTH
-    assert ask(header).status_code == 200
+    assert get_me(header).status_code == 200

@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, User
 from accounts.models.access_keys import hash_key
-from tests.accounts.callers import ME, ask, basic, bearer, later
+from tests.accounts.callers import ME_PATH, basic_auth, bearer_auth, clock_ahead, get_me
 
 
 @pytest.fixture
@@ -20,11 +20,11 @@ def key(bob: User) -> str:
 
 def test_scheme_is_case_insensitive(key: str):
     for scheme in ("Bearer", "bearer", "BEARER"):
-        assert ask({"Authorization": f"{scheme} {key}"}).status_code == 200
+        assert get_me({"Authorization": f"{scheme} {key}"}).status_code == 200
 
 
 @pytest.mark.parametrize(
-    "change",
+    "damage",
     [
         lambda key: "",
         lambda key: key[:-1],
@@ -40,69 +40,74 @@ def test_scheme_is_case_insensitive(key: str):
         lambda key: "sb_" + hash_key(key),
     ],
 )
-def test_incomplete_key_is_refused(key: str, change: Any):
-    assert ask(bearer(change(key))).status_code == 401
+def test_incomplete_key_is_refused(key: str, damage: Any):
+    assert get_me(bearer_auth(damage(key))).status_code == 401
 
 
 def test_key_in_the_query_is_refused(key: str, client: Client):  # B61
     for name in ("access_token", "token", "key", "auth_key", "api_key", "authorization"):
-        assert client.get(ME, {name: key}).status_code == 401
+        assert client.get(ME_PATH, {name: key}).status_code == 401
 
 
 def test_key_in_the_body_is_refused(key: str, client: Client):  # B61
     for name in ("access_token", "token", "key", "auth_key"):
-        form = client.generic("GET", ME, f"{name}={key}", content_type="application/x-www-form-urlencoded")
-        json = client.generic("GET", ME, f'{{"{name}": "{key}"}}', content_type="application/json")
+        form = client.generic("GET", ME_PATH, f"{name}={key}", content_type="application/x-www-form-urlencoded")
+        json = client.generic("GET", ME_PATH, f'{{"{name}": "{key}"}}', content_type="application/json")
         assert (form.status_code, json.status_code) == (401, 401)
 
 
 def test_key_in_a_cookie_or_another_header_is_refused(key: str, client: Client):
     client.cookies["servicebase_session"] = key
 
-    assert client.get(ME, headers={"X-Api-Key": key, "Proxy-Authorization": f"Bearer {key}"}).status_code == 401
+    assert client.get(ME_PATH, headers={"X-Api-Key": key, "Proxy-Authorization": f"Bearer {key}"}).status_code == 401
 
 
 def test_key_is_not_accepted_as_a_password(key: str, bob: User):
-    assert ask(basic("bob", key)).status_code == 401
-    assert ask(basic("", key)).status_code == 401
-    assert ask(basic(key, "x")).status_code == 401
+    assert get_me(basic_auth("bob", key)).status_code == 401
+    assert get_me(basic_auth("", key)).status_code == 401
+    assert get_me(basic_auth(key, "x")).status_code == 401
 
 
 def test_two_authorization_headers_are_refused(key: str, bob: User):  # B61
     """The web server joins headers of one name by a comma; which one counted would be a guess."""
-    bearing, password = bearer(key)["Authorization"], basic("bob")["Authorization"]
+    key_header, password_header = bearer_auth(key)["Authorization"], basic_auth("bob")["Authorization"]
 
-    for first, second in ((bearing, password), (password, bearing), (bearing, bearing), (password, password)):
+    for first_header, second_header in (
+        (key_header, password_header),
+        (password_header, key_header),
+        (key_header, key_header),
+        (password_header, password_header),
+    ):
         for comma in (",", ", "):
-            assert ask({"Authorization": first + comma + second}).status_code == 401
+            assert get_me({"Authorization": first_header + comma + second_header}).status_code == 401
 
 
 def test_expired_key_is_refused(bob: User):
-    expired = access_keys.create_key(bob, "old", expires_at=timezone.now() - timedelta(seconds=1))
-    valid = access_keys.create_key(bob, "new", expires_at=timezone.now() + timedelta(minutes=1))
+    expired_key = access_keys.create_key(bob, "old", expires_at=timezone.now() - timedelta(seconds=1))
+    valid_key = access_keys.create_key(bob, "new", expires_at=timezone.now() + timedelta(minutes=1))
 
-    assert ask(bearer(expired)).status_code == 401
-    assert ask(bearer(valid)).status_code == 200
+    assert get_me(bearer_auth(expired_key)).status_code == 401
+    assert get_me(bearer_auth(valid_key)).status_code == 200
 
 
 def test_revoked_key_is_refused(key: str):
-    assert ask(bearer(key)).status_code == 200
+    assert get_me(bearer_auth(key)).status_code == 200
     AccessKey.objects.get().delete()
 
-    assert ask(bearer(key)).status_code == 401
+    assert get_me(bearer_auth(key)).status_code == 401
 
 
 def test_key_revoked_in_another_process_is_refused_within_a_second(key: str, monkeypatch: Any):
-    assert ask(bearer(key)).status_code == 200
+    assert get_me(bearer_auth(key)).status_code == 200
     # Another process's deletion raises no signal here.
     AccessKey.objects.all()._raw_delete("default")
 
-    assert ask(bearer(key)).status_code == 200, "this test would show nothing if look-ups were not remembered"
-    monkeypatch.setattr(access_keys, "time", later(1.0))
-    assert ask(bearer(key)).status_code == 401
+    assert get_me(bearer_auth(key)).status_code == 200, "this test would show nothing if look-ups were not remembered"
+    monkeypatch.setattr(access_keys, "time", clock_ahead(1.0))
+    assert get_me(bearer_auth(key)).status_code == 401
 
 
 def test_key_works_after_the_password_was_removed(key: str, bob: User):
     bob.change_password("another horse 43")
 
-    assert ask(bearer(key)).status_code == 200, "named keys stay"
+    assert get_me(bearer_auth(key)).status_code == 200, "named keys stay"

@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.authentication import access_keys, login_attempts, passwords
 from accounts.models import AccessKey, FailedAttempts, Session, User
 from accounts.tasks import forget_expired
-from tests.accounts.callers import ask, basic, bearer, guess, later, sign_in
+from tests.accounts.callers import basic_auth, bearer_auth, clock_ahead, get_me, sign_in, try_password
 from tests.support.clocks import database_clock_goes_back, host_clock_off_by
 from tests.support.users import PASSWORD
 
@@ -20,18 +20,18 @@ HALF_AN_HOUR = timedelta(minutes=30)
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 def test_key_ends_at_the_same_time_on_every_host(bob: User, hours: int):
-    ended = access_keys.create_key(bob, "ended", expires_at=timezone.now() - HALF_AN_HOUR)
-    valid = access_keys.create_key(bob, "valid", expires_at=timezone.now() + HALF_AN_HOUR)
+    ended_key = access_keys.create_key(bob, "ended", expires_at=timezone.now() - HALF_AN_HOUR)
+    valid_key = access_keys.create_key(bob, "valid", expires_at=timezone.now() + HALF_AN_HOUR)
     with host_clock_off_by(hours):
-        assert [ask(bearer(key)).status_code for key in (ended, valid)] == [401, 200]
+        assert [get_me(bearer_auth(key)).status_code for key in (ended_key, valid_key)] == [401, 200]
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 def test_key_of_a_sign_in_lasts_twelve_hours_whatever_its_host_says(bob: User, hours: int):
     with host_clock_off_by(hours):
         access_keys.create_login_key(bob)
-    remaining = AccessKey.objects.get().expires_at - timezone.now()  # type: ignore[operator]
-    assert abs(remaining - access_keys.LOGIN_KEY_LIFETIME) < timedelta(minutes=1)
+    remaining_time = AccessKey.objects.get().expires_at - timezone.now()  # type: ignore[operator]
+    assert abs(remaining_time - access_keys.LOGIN_KEY_LIFETIME) < timedelta(minutes=1)
 
 
 def test_two_scripts_can_sign_in_after_the_clock_was_set_back(bob: User):
@@ -42,23 +42,23 @@ def test_two_scripts_can_sign_in_after_the_clock_was_set_back(bob: User):
     with connection.cursor() as cursor:
         cursor.execute("UPDATE accounts_access_key SET sys_id = (sys_id::bigint + 360000000000)::text")
     keys = [access_keys.create_login_key(bob) for _ in range(3)]
-    assert [ask(bearer(key)).status_code for key in keys] == [200, 200, 200]
+    assert [get_me(bearer_auth(key)).status_code for key in keys] == [200, 200, 200]
     assert AccessKey.objects.count() == access_keys.MAX_LOGIN_KEYS
 
 
 def test_lockout_is_not_ended_by_a_worker_whose_clock_is_ahead(bob: User):
-    assert [guess("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
+    assert [try_password("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
     with host_clock_off_by(1):
         forget_expired()
         assert login_attempts.count_locked_logins() == 1
-    assert guess("bob", PASSWORD) == 429
+    assert try_password("bob", PASSWORD) == 429
 
 
 def test_lockout_is_not_longer_after_the_clock_was_set_back(bob: User):
-    assert [guess("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
+    assert [try_password("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
     database_clock_goes_back(FailedAttempts.objects.all(), "started_at")
-    assert [guess("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
-    assert int(ask(basic("bob"))["Retry-After"]) <= login_attempts.FAILURE_WINDOW.total_seconds()
+    assert [try_password("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
+    assert int(get_me(basic_auth("bob"))["Retry-After"]) <= login_attempts.FAILURE_WINDOW.total_seconds()
 
 
 def test_session_is_not_deleted_by_a_worker_whose_clock_is_ahead(bob: User):
@@ -71,17 +71,17 @@ def test_session_is_not_deleted_by_a_worker_whose_clock_is_ahead(bob: User):
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["back", "forward"])
 def test_a_process_remembers_credentials_by_the_monotonic_clock(
-    bob: User, hours: int, checked: list[str], django_assert_num_queries: Any, monkeypatch: Any
+    bob: User, hours: int, checked_passwords: list[str], django_assert_num_queries: Any, monkeypatch: Any
 ):
     """A jump of the wall clock neither lengthens nor shortens it."""
     key = access_keys.create_key(bob, "script", expires_at=None)
-    assert ask(bearer(key)).status_code == ask(basic("bob")).status_code == 200
+    assert get_me(bearer_auth(key)).status_code == get_me(basic_auth("bob")).status_code == 200
     with host_clock_off_by(hours):
         with django_assert_num_queries(0):
-            assert ask(bearer(key)).status_code == 200
-        assert ask(basic("bob")).status_code == 200 and checked == [PASSWORD]
+            assert get_me(bearer_auth(key)).status_code == 200
+        assert get_me(basic_auth("bob")).status_code == 200 and checked_passwords == [PASSWORD]
         AccessKey.objects.all().delete()
-        monkeypatch.setattr(access_keys, "time", later(1.1))
-        monkeypatch.setattr(passwords, "time", later(61))
-        assert ask(bearer(key)).status_code == 401
-        assert ask(basic("bob")).status_code == 200 and checked == [PASSWORD] * 2
+        monkeypatch.setattr(access_keys, "time", clock_ahead(1.1))
+        monkeypatch.setattr(passwords, "time", clock_ahead(61))
+        assert get_me(bearer_auth(key)).status_code == 401
+        assert get_me(basic_auth("bob")).status_code == 200 and checked_passwords == [PASSWORD] * 2

@@ -12,80 +12,80 @@ from django.utils import timezone
 
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, Role, User, UserRole
-from tests.accounts.callers import ME, ask, bearer, guess, only_key, sign_in
+from tests.accounts.callers import ME_PATH, bearer_auth, get_me, only_access_key, sign_in, try_password
 from tests.support.users import PASSWORD
 
-NEW = "another horse 43"
+NEW_PASSWORD = "another horse 43"
 
 
-def run(*words: str) -> str:
+def run_command(*words: str) -> str:
     out = io.StringIO()
     call_command(*words, stdout=out)
     return out.getvalue()
 
 
-def refused(*words: str) -> str:
+def refusal_of(*words: str) -> str:
     with pytest.raises(CommandError) as error:
-        run(*words)
+        run_command(*words)
     return str(error.value)
 
 
 def test_grant_adds_a_role(bob: User):
-    assert run("grant", "bob", "admin") == "bob now has the role admin.\n"
+    assert run_command("grant", "bob", "admin") == "bob now has the role admin.\n"
     assert User.objects.get(login="bob").is_superuser
-    assert run("grant", "bob", "admin") == "bob already had the role admin.\n"
+    assert run_command("grant", "bob", "admin") == "bob already had the role admin.\n"
     assert bob.grants.count() == 1
 
 
 def test_grant_activates_an_inactive_user(bob: User):
     User.objects.update(active=False)
 
-    assert "Activated the account bob." in run("grant", "bob", "admin")
+    assert "Activated the account bob." in run_command("grant", "bob", "admin")
     assert bob.refreshed().active
 
 
 def test_grant_adds_a_manual_grant_beside_one_of_the_provider(bob: User):
     """What the provider gave goes with the next sign-in; what the operator gave must not."""
     UserRole.objects.create(user=bob, role=Role.objects.get(name="admin"), source=UserRole.PROVIDER)
-    run("grant", "bob", "admin")
+    run_command("grant", "bob", "admin")
 
     assert bob.grants.filter(source=UserRole.MANUAL).exists()
 
 
 @pytest.mark.parametrize("words", [("grant", "nobody", "admin"), ("password", "nobody"), ("key", "nobody", "x")])
 def test_unknown_login_is_named(db: None, words: tuple[str, ...]):
-    assert refused(*words) == "There is no user with the login 'nobody'."
+    assert refusal_of(*words) == "There is no user with the login 'nobody'."
 
 
 def test_unknown_role_is_named_with_the_known_ones(bob: User):
-    assert refused("grant", "bob", "king") == (
+    assert refusal_of("grant", "bob", "king") == (
         "There is no role 'king'. Available roles: admin, collection_admin, itil, monitoring, sso_admin"
     )
 
 
 def test_password_reads_standard_input_and_ends_sessions(bob: User, monkeypatch: Any):
-    browser, from_login = sign_in("bob"), access_keys.create_login_key(bob)
-    named = access_keys.create_key(bob, "script", expires_at=None)
-    monkeypatch.setattr("sys.stdin", io.StringIO(NEW + "\nnot this line\n"))
-    message = run("password", "bob")
+    browser, login_key = sign_in("bob"), access_keys.create_login_key(bob)
+    named_key = access_keys.create_key(bob, "script", expires_at=None)
+    monkeypatch.setattr("sys.stdin", io.StringIO(NEW_PASSWORD + "\nnot this line\n"))
+    message = run_command("password", "bob")
 
     assert message == (
         "Changed the password of bob and ended all sessions of bob. All lockouts after failed attempts were cleared.\n"
     )
-    assert (guess("bob", PASSWORD), guess("bob", NEW)) == (401, 200)
-    assert browser.get(ME).status_code == 401
-    assert [ask(bearer(key)).status_code for key in (from_login, named)] == [401, 200]
+    assert (try_password("bob", PASSWORD), try_password("bob", NEW_PASSWORD)) == (401, 200)
+    assert browser.get(ME_PATH).status_code == 401
+    assert [get_me(bearer_auth(key)).status_code for key in (login_key, named_key)] == [401, 200]
 
 
 def test_password_prints_a_random_password(bob: User):
-    match = re.search(r"Password: (\S{16,})\n", run("password", "bob", "--random"))
+    match = re.search(r"Password: (\S{16,})\n", run_command("password", "bob", "--random"))
 
-    assert match and guess("bob", match.group(1)) == 200
-    assert match.group(1) not in run("password", "bob", "--random")
+    assert match and try_password("bob", match.group(1)) == 200
+    assert match.group(1) not in run_command("password", "bob", "--random")
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("password", "message"),
     [
         ("", "too short"),
         ("short", "too short"),
@@ -94,63 +94,63 @@ def test_password_prints_a_random_password(bob: User):
         ("bobbobbob1", "similar to the login"),
     ],
 )
-def test_password_applies_the_password_rules(bob: User, monkeypatch: Any, given: str, said: str):
-    monkeypatch.setattr("sys.stdin", io.StringIO(given + "\n"))
+def test_password_applies_the_password_rules(bob: User, monkeypatch: Any, password: str, message: str):
+    monkeypatch.setattr("sys.stdin", io.StringIO(password + "\n"))
 
-    assert said in refused("password", "bob")
-    assert guess("bob", PASSWORD) == 200
+    assert message in refusal_of("password", "bob")
+    assert try_password("bob", PASSWORD) == 200
 
 
-@pytest.mark.parametrize(("again", "is_set"), [(NEW, True), ("a third horse 44", False)])
-def test_password_asks_twice_in_a_terminal(bob: User, monkeypatch: Any, again: str, is_set: bool):
+@pytest.mark.parametrize(("repeated", "is_changed"), [(NEW_PASSWORD, True), ("a third horse 44", False)])
+def test_password_asks_twice_in_a_terminal(bob: User, monkeypatch: Any, repeated: str, is_changed: bool):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
-    answers = [NEW, again]
+    values = [NEW_PASSWORD, repeated]
     monkeypatch.setattr("sys.stdin", Terminal())
-    monkeypatch.setattr("accounts.management.commands.password.getpass", lambda _: answers.pop(0))
+    monkeypatch.setattr("accounts.management.commands.password.getpass", lambda _: values.pop(0))
 
-    if is_set:
-        run("password", "bob")
+    if is_changed:
+        run_command("password", "bob")
     else:
-        assert refused("password", "bob") == "The passwords do not match."
-    assert guess("bob", NEW) == (200 if is_set else 401)
+        assert refusal_of("password", "bob") == "The passwords do not match."
+    assert try_password("bob", NEW_PASSWORD) == (200 if is_changed else 401)
 
 
 def test_key_prints_only_the_key(bob: User):
-    secret = run("key", "bob", "backup").removesuffix("\n")
+    secret = run_command("key", "bob", "backup").removesuffix("\n")
 
-    assert ask(bearer(secret)).json()["login"] == "bob"
-    stored = only_key()
-    assert stored.name == "backup"
-    assert abs(stored.expires_at - timezone.now() - timedelta(days=90)) < timedelta(seconds=10)
+    assert get_me(bearer_auth(secret)).json()["login"] == "bob"
+    stored_key = only_access_key()
+    assert stored_key.name == "backup"
+    assert abs(stored_key.expires_at - timezone.now() - timedelta(days=90)) < timedelta(seconds=10)
 
 
 def test_key_accepts_a_lifetime_and_roles(alice: User):
-    secret = run("key", "alice", "backup", "--days", "0", "--role", "itil", "--role", "monitoring").strip()
+    secret = run_command("key", "alice", "backup", "--days", "0", "--role", "itil", "--role", "monitoring").strip()
 
-    assert only_key().expires_at is None
-    assert ask(bearer(secret)).json()["roles"] == ["itil", "monitoring"]
+    assert only_access_key().expires_at is None
+    assert get_me(bearer_auth(secret)).json()["roles"] == ["itil", "monitoring"]
 
 
 def test_key_warns_about_a_role_that_the_user_does_not_have(bob: User, alice: User):
-    for login, said in (("bob", "bob does not have the role itil"), ("alice", "")):
+    for login, warning in (("bob", "bob does not have the role itil"), ("alice", "")):
         out, output = io.StringIO(), io.StringIO()
         call_command("key", login, "backup", "--role", "itil", stdout=out, stderr=output)
-        assert said in output.getvalue() and bool(said) == bool(output.getvalue())
-        assert ask(bearer(out.getvalue().strip())).json()["roles"] == ([] if said else ["itil"])
+        assert warning in output.getvalue() and bool(warning) == bool(output.getvalue())
+        assert get_me(bearer_auth(out.getvalue().strip())).json()["roles"] == ([] if warning else ["itil"])
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--role", "king", "--role", "admin"), "Unknown role: king."),
         (("--days", "-1"), "--days must be between 0"),
         (("--days", "999999999"), "--days must be between 0"),
     ],
 )
-def test_key_refuses_invalid_arguments(alice: User, words: tuple[str, ...], said: str):
-    assert said in refused("key", "alice", "backup", *words)
-    assert said not in refused("key", "alice", "x" * 101)
+def test_key_refuses_invalid_arguments(alice: User, words: tuple[str, ...], message: str):
+    assert message in refusal_of("key", "alice", "backup", *words)
+    assert message not in refusal_of("key", "alice", "x" * 101)
     assert not AccessKey.objects.exists()

@@ -15,10 +15,10 @@ from accounts import provisioning
 from accounts.authentication.login_attempts import MAX_FAILURES_PER_LOGIN_AND_ADDRESS
 from accounts.models import User, UserRole
 from accounts.normalisation import composed
-from tests.accounts.admin_forms import change, users
-from tests.accounts.callers import guess
-from tests.accounts.test_admin_users import NONE
-from tests.accounts.test_login_case import by_basic, doors
+from tests.accounts.admin_forms import submit_user_form, user_page_path
+from tests.accounts.callers import try_password
+from tests.accounts.test_admin_users import EMPTY_INLINES
+from tests.accounts.test_login_case import every_route, sign_in_by_basic
 from tests.support.users import PASSWORD, make_user
 
 NFC, NFD = "jos\xe9", "jose\u0301"
@@ -26,24 +26,24 @@ NFC, NFD = "jos\xe9", "jose\u0301"
 
 @given(st.text(st.characters(codec="utf-8"), max_size=8))
 def test_normalisation_is_idempotent_and_never_yields_ascii(text: str):
-    once = composed(text)
+    composed_once = composed(text)
 
-    assert composed(once) == once
-    assert unicodedata.normalize("NFC", once) == unicodedata.normalize("NFC", text)
-    assert once.isascii() == text.isascii()
+    assert composed(composed_once) == composed_once
+    assert unicodedata.normalize("NFC", composed_once) == unicodedata.normalize("NFC", text)
+    assert composed_once.isascii() == text.isascii()
 
 
-@pytest.mark.parametrize("made", [NFC, NFD])
-@doors
-def test_both_spellings_sign_in(db: None, door: Any, made: str):
-    make_user(made)
+@pytest.mark.parametrize("stored_login", [NFC, NFD])
+@every_route
+def test_both_spellings_sign_in(db: None, door: Any, stored_login: str):
+    make_user(stored_login)
 
     assert door(NFC) == door(NFD) == NFC
 
 
 def test_second_spelling_creates_no_second_account(as_alice: Client):
     make_user(NFC)
-    page = as_alice.post(users("add"), {"login": NFD, "usable_password": "false", **NONE})
+    page = as_alice.post(user_page_path("add"), {"login": NFD, "usable_password": "false", **EMPTY_INLINES})
 
     assert "This login is already in use." in str(page.context["errors"])
     with pytest.raises(provisioning.AccountNotCreated, match="login_taken"):
@@ -52,11 +52,11 @@ def test_second_spelling_creates_no_second_account(as_alice: Client):
 
 def test_both_spellings_share_one_counter(db: None):
     make_user(NFC)
-    half = MAX_FAILURES_PER_LOGIN_AND_ADDRESS // 2
-    assert {guess(NFC, f"wrong {number}") for number in range(half)} == {401}
-    assert {guess(NFD, f"other {number}") for number in range(half)} == {401}
+    half_limit = MAX_FAILURES_PER_LOGIN_AND_ADDRESS // 2
+    assert {try_password(NFC, f"wrong {number}") for number in range(half_limit)} == {401}
+    assert {try_password(NFD, f"other {number}") for number in range(half_limit)} == {401}
 
-    assert guess(NFC, PASSWORD) == guess(NFD, PASSWORD) == 429
+    assert try_password(NFC, PASSWORD) == try_password(NFD, PASSWORD) == 429
 
 
 def test_commands_accept_both_spellings(db: None):
@@ -67,7 +67,7 @@ def test_commands_accept_both_spellings(db: None):
 
 
 @pytest.fixture
-def before(db: None) -> User:
+def logins_before_migration(db: None) -> User:
     """As an older version stored it."""
     user = make_user("old")
     User.objects.filter(pk=user.pk).update(login=NFD)
@@ -78,23 +78,25 @@ def migrate() -> None:
     importlib.import_module("accounts.migrations.0003_composed_logins").compose(apps, None)
 
 
-class TestLoginsFromBefore:
-    def test_existing_logins_are_composed_once(self, before: User):
-        other = make_user("\u212aelvin")
+class TestLoginsBeforeMigration:
+    def test_existing_logins_are_composed_once(self, logins_before_migration: User):
+        kelvin = make_user("\u212aelvin")
         migrate()
 
-        assert (before.refreshed().login, other.refreshed().login) == (NFC, "\u212aelvin")
-        assert by_basic(NFD) == by_basic(NFC) == NFC
+        assert (logins_before_migration.refreshed().login, kelvin.refreshed().login) == (NFC, "\u212aelvin")
+        assert sign_in_by_basic(NFD) == sign_in_by_basic(NFC) == NFC
 
-    def test_existing_login_stays_if_the_composed_one_is_taken(self, before: User, as_alice: Client):
-        theirs = make_user(NFC)
+    def test_existing_login_stays_if_the_composed_one_is_taken(self, logins_before_migration: User, as_alice: Client):
+        user_of_composed_login = make_user(NFC)
         migrate()
-        assert (before.refreshed().login, theirs.refreshed().login) == (NFD, NFC)
-        assert (by_basic(NFD), by_basic(NFC)) == (NFD, NFC), "each by their own spelling"
+        assert (logins_before_migration.refreshed().login, user_of_composed_login.refreshed().login) == (NFD, NFC)
+        assert (sign_in_by_basic(NFD), sign_in_by_basic(NFC)) == (NFD, NFC), "each by their own spelling"
 
-        before.phone = "5"
-        before.save()
-        assert before.refreshed().login == NFD
-        assert "This login is already in use." in str(change(as_alice, before).context["errors"])
-        assert change(as_alice, before, login="jose.two").status_code == 302
-        assert before.refreshed().login == "jose.two"
+        logins_before_migration.phone = "5"
+        logins_before_migration.save()
+        assert logins_before_migration.refreshed().login == NFD
+        assert "This login is already in use." in str(
+            submit_user_form(as_alice, logins_before_migration).context["errors"]
+        )
+        assert submit_user_form(as_alice, logins_before_migration, login="jose.two").status_code == 302
+        assert logins_before_migration.refreshed().login == "jose.two"

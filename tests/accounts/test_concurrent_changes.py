@@ -10,40 +10,42 @@ from accounts.http.forms import OwnPasswordForm, ProfileForm
 from accounts.models import User
 from tests.support.users import PASSWORD
 
-NEW = "another long word 7"
+NEW_PASSWORD = "another long word 7"
 
 
 @pytest.fixture
-def deactivated_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+def deactivation_during_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each form takes long enough for the account to be deactivated by somebody else."""
     for form in (ProfileForm, OwnPasswordForm, PasswordForm):
-        judge = form.is_valid
+        is_valid_form = form.is_valid
 
-        def slowly(self: Any, judge: Any = judge) -> bool:
-            is_valid = bool(judge(self))
+        def deactivate_and_validate(self: Any, is_valid_form: Any = is_valid_form) -> bool:
+            is_valid = bool(is_valid_form(self))
             User.objects.filter(login="bob").update(active=False)
             return is_valid
 
-        monkeypatch.setattr(form, "is_valid", slowly)
+        monkeypatch.setattr(form, "is_valid", deactivate_and_validate)
 
 
-@pytest.mark.usefixtures("deactivated_meanwhile")
+@pytest.mark.usefixtures("deactivation_during_validation")
 def test_saving_the_profile_does_not_reactivate_an_account(as_bob: Client, bob: User):
     as_bob.post("/account/", {"first_name": "Robert", "last_name": "", "email": "", "phone": ""})
 
     assert (bob.refreshed().first_name, bob.active) == ("Robert", False)
 
 
-@pytest.mark.usefixtures("deactivated_meanwhile")
+@pytest.mark.usefixtures("deactivation_during_validation")
 def test_changing_the_password_does_not_reactivate_an_account(as_bob: Client, bob: User):
-    as_bob.post("/account/password/", {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW})
+    as_bob.post(
+        "/account/password/", {"old_password": PASSWORD, "new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
+    )
 
-    assert (bob.refreshed().check_password(NEW), bob.active) == (True, False)
+    assert (bob.refreshed().check_password(NEW_PASSWORD), bob.active) == (True, False)
 
 
-@pytest.mark.usefixtures("deactivated_meanwhile")
+@pytest.mark.usefixtures("deactivation_during_validation")
 def test_password_set_by_an_administrator_does_not_reactivate_an_account(as_alice: Client, bob: User):
-    sent = {"usable_password": "true", "password1": NEW, "password2": NEW, "set-password": "1"}
-    as_alice.post(f"/admin/accounts/user/{bob.pk}/password/", sent)
+    form = {"usable_password": "true", "password1": NEW_PASSWORD, "password2": NEW_PASSWORD, "set-password": "1"}
+    as_alice.post(f"/admin/accounts/user/{bob.pk}/password/", form)
 
-    assert (bob.refreshed().check_password(NEW), bob.active) == (True, False)
+    assert (bob.refreshed().check_password(NEW_PASSWORD), bob.active) == (True, False)

@@ -7,7 +7,16 @@ from django.test import Client
 
 from accounts.authentication import access_keys
 from accounts.models import User
-from tests.accounts.callers import ME, api_key, ask, basic, bearer, guess, later, sign_in
+from tests.accounts.callers import (
+    ME_PATH,
+    basic_auth,
+    bearer_auth,
+    clock_ahead,
+    get_me,
+    request_api_key,
+    sign_in,
+    try_password,
+)
 from tests.support.users import PASSWORD
 
 
@@ -15,7 +24,7 @@ from tests.support.users import PASSWORD
 def key(bob: User) -> str:
     """A key that this process has just looked up."""
     secret = access_keys.create_key(bob, "script", expires_at=None)
-    assert ask(bearer(secret)).status_code == 200
+    assert get_me(bearer_auth(secret)).status_code == 200
     return secret
 
 
@@ -32,44 +41,44 @@ def deactivate_elsewhere(user: User) -> None:
 def test_key_stops_working(bob: User, key: str):
     deactivate(bob)
 
-    assert ask(bearer(key)).status_code == 401
+    assert get_me(bearer_auth(key)).status_code == 401
 
 
 def test_key_stops_within_a_second_in_other_processes(bob: User, key: str, monkeypatch: Any):
     deactivate_elsewhere(bob)
-    assert ask(bearer(key)).status_code == 200, "this test would show nothing if look-ups were not remembered"
+    assert get_me(bearer_auth(key)).status_code == 200, "this test would show nothing if look-ups were not remembered"
 
-    monkeypatch.setattr(access_keys, "time", later(1.0))
-    assert ask(bearer(key)).status_code == 401
+    monkeypatch.setattr(access_keys, "time", clock_ahead(1.0))
+    assert get_me(bearer_auth(key)).status_code == 401
 
 
 def test_key_in_constant_use_stops(bob: User, key: str, monkeypatch: Any):
     """Using what is remembered must not make it younger."""
     deactivate_elsewhere(bob)
     for tenth in range(10):
-        monkeypatch.setattr(access_keys, "time", later(tenth / 10))
-        ask(bearer(key))
+        monkeypatch.setattr(access_keys, "time", clock_ahead(tenth / 10))
+        get_me(bearer_auth(key))
 
-    monkeypatch.setattr(access_keys, "time", later(1.0))
-    assert ask(bearer(key)).status_code == 401
-
-
-@pytest.mark.parametrize("how", [deactivate, deactivate_elsewhere])
-def test_cached_password_stops_immediately(bob: User, how: Any):
-    assert guess("bob", PASSWORD) == 200
-    how(bob)
-
-    assert guess("bob", PASSWORD) == 401
-    assert api_key("bob").status_code == 401
+    monkeypatch.setattr(access_keys, "time", clock_ahead(1.0))
+    assert get_me(bearer_auth(key)).status_code == 401
 
 
-@pytest.mark.parametrize("how", [deactivate, deactivate_elsewhere])
-def test_session_stops_immediately(bob: User, how: Any):
+@pytest.mark.parametrize("deactivation", [deactivate, deactivate_elsewhere])
+def test_cached_password_stops_immediately(bob: User, deactivation: Any):
+    assert try_password("bob", PASSWORD) == 200
+    deactivation(bob)
+
+    assert try_password("bob", PASSWORD) == 401
+    assert request_api_key("bob").status_code == 401
+
+
+@pytest.mark.parametrize("deactivation", [deactivate, deactivate_elsewhere])
+def test_session_stops_immediately(bob: User, deactivation: Any):
     browser = sign_in("bob")
-    assert browser.get(ME).status_code == 200
-    how(bob)
+    assert browser.get(ME_PATH).status_code == 200
+    deactivation(bob)
 
-    assert browser.get(ME).status_code == 401
+    assert browser.get(ME_PATH).status_code == 401
     assert browser.get("/account/")["Location"] == "/login/?next=/account/"
     assert browser.post("/account/keys/", {"name": "late"}).status_code == 302
     assert not bob.access_keys.exists()
@@ -84,17 +93,17 @@ def test_deactivated_administrator_loses_the_administration(as_alice: Client, al
 
 def test_sign_in_message_equals_that_of_a_wrong_password(bob: User, client: Client):
     deactivate(bob)
-    right = client.post("/login/", {"login": "bob", "password": PASSWORD})
-    wrong = client.post("/login/", {"login": "bob", "password": "wrong"})
+    right_response = client.post("/login/", {"login": "bob", "password": PASSWORD})
+    wrong_response = client.post("/login/", {"login": "bob", "password": "wrong"})
 
-    assert (right.status_code, wrong.status_code) == (401, 401)
-    assert right.context["form"].non_field_errors() == wrong.context["form"].non_field_errors()
+    assert (right_response.status_code, wrong_response.status_code) == (401, 401)
+    assert right_response.context["form"].non_field_errors() == wrong_response.context["form"].non_field_errors()
 
 
 def test_deleted_user_loses_all_access(bob: User, key: str):
     browser = sign_in("bob")
     bob.delete()
 
-    assert ask(bearer(key)).status_code == 401
-    assert ask(basic("bob")).status_code == 401
-    assert browser.get(ME).status_code == 401
+    assert get_me(bearer_auth(key)).status_code == 401
+    assert get_me(basic_auth("bob")).status_code == 401
+    assert browser.get(ME_PATH).status_code == 401

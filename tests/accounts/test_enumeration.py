@@ -10,27 +10,27 @@ from django.utils.functional import SimpleLazyObject
 
 from accounts.authentication import passwords
 from accounts.models import User
-from tests.accounts.callers import api_key, ask, basic, guess, sign_in
+from tests.accounts.callers import basic_auth, get_me, request_api_key, sign_in, try_password
 from tests.support.users import make_user
 
 
 @pytest.fixture
-def computed(monkeypatch: Any) -> list[str]:
+def computed_hashes(monkeypatch: Any) -> list[str]:
     """Every password hash that is computed, with the hasher of the tests, as if the process had just started."""
     results: list[str] = []
-    real = MD5PasswordHasher.encode
+    original_encode = MD5PasswordHasher.encode
 
-    def noting(self: MD5PasswordHasher, password: str, salt: str) -> str:
+    def record_and_encode(self: MD5PasswordHasher, password: str, salt: str) -> str:
         results.append(password)
-        return real(self, password, salt)
+        return original_encode(self, password, salt)
 
     monkeypatch.setattr(passwords, "DUMMY_HASH", SimpleLazyObject(lambda: make_password("of nobody")))
-    monkeypatch.setattr(MD5PasswordHasher, "encode", noting)
+    monkeypatch.setattr(MD5PasswordHasher, "encode", record_and_encode)
     return results
 
 
 @pytest.fixture
-def cast(db: None) -> None:
+def known_users(db: None) -> None:
     make_user("bob")
     make_user("gone", active=False)
     User.objects.create_user("keyless")
@@ -40,31 +40,33 @@ CAST = ["bob", "gone", "keyless", "nobody"]
 
 
 @pytest.mark.parametrize("login", CAST)
-def test_first_attempt_after_a_start_costs_the_same_for_every_login(cast: None, computed: list[str], login: str):
-    guess(login, "wrong")
+def test_first_attempt_after_a_start_costs_the_same_for_every_login(
+    known_users: None, computed_hashes: list[str], login: str
+):
+    try_password(login, "wrong")
 
-    assert computed == ["of nobody", "wrong"]
+    assert computed_hashes == ["of nobody", "wrong"]
 
 
 @pytest.mark.parametrize("login", CAST)
-def test_each_attempt_costs_one_hash_for_every_login(cast: None, computed: list[str], login: str):
-    guess("somebody else", "wrong")
-    computed.clear()
+def test_each_attempt_costs_one_hash_for_every_login(known_users: None, computed_hashes: list[str], login: str):
+    try_password("somebody else", "wrong")
+    computed_hashes.clear()
 
-    guess(login, "wrong")
-    api_key(login, "wrong")
+    try_password(login, "wrong")
+    request_api_key(login, "wrong")
     Client().post("/login/", {"login": login, "password": "wrong"})
-    assert computed == ["wrong"] * 3
+    assert computed_hashes == ["wrong"] * 3
 
 
 @pytest.mark.parametrize("login", CAST)
-def test_no_hash_is_computed_after_ten_attempts(cast: None, computed: list[str], login: str):
+def test_no_hash_is_computed_after_ten_attempts(known_users: None, computed_hashes: list[str], login: str):
     for _ in range(10):
-        guess(login, "wrong")
-    computed.clear()
+        try_password(login, "wrong")
+    computed_hashes.clear()
 
-    assert guess(login, "wrong") == 429
-    assert computed == []
+    assert try_password(login, "wrong") == 429
+    assert computed_hashes == []
 
 
 @pytest.fixture
@@ -77,27 +79,27 @@ def test_all_sign_in_routes_work_with_the_real_hasher(db: None, real_hasher: Non
     user = make_user("bob")
 
     assert user.password.startswith(f"pbkdf2_sha256${PBKDF2PasswordHasher.iterations}$")
-    assert ask(basic("bob")).status_code == 200
-    assert api_key("bob").status_code == 200
+    assert get_me(basic_auth("bob")).status_code == 200
+    assert request_api_key("bob").status_code == 200
     assert sign_in("bob").get("/account/").status_code == 200
-    assert guess("bob", "wrong") == 401
+    assert try_password("bob", "wrong") == 401
 
 
 def test_hash_rounds_are_equal_with_the_real_hasher(db: None, real_hasher: None, monkeypatch: Any):
     make_user("bob")
     str(passwords.DUMMY_HASH)
     rounds: list[int] = []
-    real = hashlib.pbkdf2_hmac
+    original_hash = hashlib.pbkdf2_hmac
 
-    def noting(name: str, password: bytes, salt: bytes, iterations: int, length: Any = None) -> bytes:
+    def record_and_hash(name: str, password: bytes, salt: bytes, iterations: int, length: Any = None) -> bytes:
         rounds.append(iterations)
-        return real(name, password, salt, iterations, length)
+        return original_hash(name, password, salt, iterations, length)
 
-    monkeypatch.setattr("django.utils.crypto.hashlib.pbkdf2_hmac", noting)
+    monkeypatch.setattr("django.utils.crypto.hashlib.pbkdf2_hmac", record_and_hash)
     for login in ("bob", "nobody"):
-        assert guess(login, "wrong") == 401
+        assert try_password(login, "wrong") == 401
     assert rounds == [PBKDF2PasswordHasher.iterations] * 2
 
 
-def test_dummy_password_matches_no_account(db: None, computed: list[str]):
-    assert guess("nobody", "of nobody") == 401, "it compares as right, and there is still nobody"
+def test_dummy_password_matches_no_account(db: None, computed_hashes: list[str]):
+    assert try_password("nobody", "of nobody") == 401, "it compares as right, and there is still nobody"

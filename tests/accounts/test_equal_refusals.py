@@ -9,73 +9,89 @@ from django.utils import timezone
 
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, User
-from tests.accounts.callers import api_key, ask, basic, bearer
+from tests.accounts.callers import basic_auth, bearer_auth, get_me, request_api_key
 from tests.support.users import PASSWORD, make_user
 
 
-def revoked(bob: User) -> dict[str, str]:
+def revoked_key(bob: User) -> dict[str, str]:
     key = access_keys.create_key(bob, "revoked", expires_at=None)
     AccessKey.objects.all().delete()
-    return bearer(key)
+    return bearer_auth(key)
 
 
-def of_inactive(_: User) -> dict[str, str]:
-    return bearer(access_keys.create_key(make_user("gone", active=False), "left", expires_at=None))
+def inactive_credentials(_: User) -> dict[str, str]:
+    return bearer_auth(access_keys.create_key(make_user("gone", active=False), "left", expires_at=None))
 
 
-REFUSED: dict[str, Callable[[User], dict[str, str]]] = {
-    "wrong password": lambda bob: basic("bob", "wrong"),
-    "unknown login": lambda bob: basic("nobody"),
-    "inactive user": lambda bob: basic(make_user("away", active=False).login),
-    "no password set": lambda bob: basic(User.objects.create_user("keyless").login),
+REFUSED_CREDENTIALS: dict[str, Callable[[User], dict[str, str]]] = {
+    "wrong password": lambda bob: basic_auth("bob", "wrong"),
+    "unknown login": lambda bob: basic_auth("nobody"),
+    "inactive user": lambda bob: basic_auth(make_user("away", active=False).login),
+    "no password set": lambda bob: basic_auth(User.objects.create_user("keyless").login),
     "no colon": lambda bob: {"Authorization": "Basic Ym9i"},
     "not base64": lambda bob: {"Authorization": "Basic !"},
-    "header too long": lambda bob: basic("bob", "x" * 5000),
-    "unknown key": lambda bob: bearer("sb_unknown"),
-    "expired key": lambda bob: bearer(
+    "header too long": lambda bob: basic_auth("bob", "x" * 5000),
+    "unknown key": lambda bob: bearer_auth("sb_unknown"),
+    "expired key": lambda bob: bearer_auth(
         access_keys.create_key(bob, "old", expires_at=timezone.now() - timedelta(days=1))
     ),
-    "revoked key": revoked,
-    "key of an inactive user": of_inactive,
+    "revoked key": revoked_key,
+    "key of an inactive user": inactive_credentials,
     "another scheme": lambda bob: {"Authorization": "Negotiate abc"},
     "two headers": lambda bob: {"Authorization": "Basic Ym9i, Bearer sb_x"},
 }
-DIFFERS_ALWAYS = {"X-Request-ID"}
+VARYING_HEADERS = {"X-Request-ID"}
 
 
-def whole(answer: Any) -> tuple[int, bytes, dict[str, str]]:
+def comparable(response: Any) -> tuple[int, bytes, dict[str, str]]:
     """Everything that a caller can compare."""
-    return answer.status_code, answer.content, {k: v for k, v in answer.items() if k not in DIFFERS_ALWAYS}
+    return (
+        response.status_code,
+        response.content,
+        {name: value for name, value in response.items() if name not in VARYING_HEADERS},
+    )
 
 
-@pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED.keys())
+@pytest.mark.parametrize("make", REFUSED_CREDENTIALS.values(), ids=REFUSED_CREDENTIALS.keys())
 def test_all_refusals_are_identical(bob: User, make: Callable[[User], dict[str, str]]):
-    refusal = ask(make(bob))
+    refusal = get_me(make(bob))
 
-    assert whole(refusal) == whole(ask(bearer("x")))
-    assert refusal.content == ask().content, "and so is the body without credentials"
+    assert comparable(refusal) == comparable(get_me(bearer_auth("x")))
+    assert refusal.content == get_me().content, "and so is the body without credentials"
 
 
 def test_api_sign_in_refusals_are_identical(bob: User):
     make_user("gone", active=False)
-    answers = [api_key("bob", "wrong"), api_key("nobody"), api_key("gone"), api_key("bob\u0301"), api_key(" bob")]
+    responses = [
+        request_api_key("bob", "wrong"),
+        request_api_key("nobody"),
+        request_api_key("gone"),
+        request_api_key("bob\u0301"),
+        request_api_key(" bob"),
+    ]
 
-    assert {str(whole(answer)) for answer in answers} == {str(whole(api_key("bob", "wrong too")))}
-    assert answers[0].status_code == 401
+    assert {str(comparable(response)) for response in responses} == {
+        str(comparable(request_api_key("bob", "wrong too")))
+    }
+    assert responses[0].status_code == 401
 
 
 def test_locked_login_refusals_do_not_depend_on_the_user(bob: User):
     bodies = {}
     for login in ("bob", "nobody"):
-        statuses = [ask(basic(login, "wrong"), address="192.0.2.9").status_code for _ in range(11)]
-        last = ask(basic(login), address="192.0.2.9")
-        bodies[login] = (statuses, last.status_code, last.content)
+        statuses = [get_me(basic_auth(login, "wrong"), ip="192.0.2.9").status_code for _ in range(11)]
+        last_response = get_me(basic_auth(login), ip="192.0.2.9")
+        bodies[login] = (statuses, last_response.status_code, last_response.content)
 
     assert bodies["bob"] == bodies["nobody"]
     assert bodies["bob"][1] == 429
 
 
 def test_refusals_do_not_repeat_the_input(bob: User):
-    for answer in (ask(basic("bob", "wrong-canary")), api_key("bob", "wrong-canary"), ask(bearer("sb_wrong-canary"))):
-        assert b"canary" not in answer.content
-        assert PASSWORD.encode() not in answer.content
+    for response in (
+        get_me(basic_auth("bob", "wrong-canary")),
+        request_api_key("bob", "wrong-canary"),
+        get_me(bearer_auth("sb_wrong-canary")),
+    ):
+        assert b"canary" not in response.content
+        assert PASSWORD.encode() not in response.content

@@ -6,49 +6,49 @@ import pytest
 
 from accounts import demo, setup
 from accounts.models import Company, Group, User, UserRole
-from tests.accounts.callers import ask, basic, guess
+from tests.accounts.callers import basic_auth, get_me, try_password
 
-SECRET = "of the first start 42"
+FIRST_PASSWORD = "of the first start 42"
 
 
-def never() -> str:
+def unexpected_call() -> str:
     pytest.fail("a password was made that nobody will see")
 
 
 def test_first_administrator_can_sign_in(db: Any):
-    setup.create_administrator("root", lambda: SECRET)
+    setup.create_administrator("root", lambda: FIRST_PASSWORD)
 
-    assert ask(basic("root", SECRET)).json()["roles"] == ["admin"]
+    assert get_me(basic_auth("root", FIRST_PASSWORD)).json()["roles"] == ["admin"]
 
 
 def test_second_start_creates_nobody(db: Any):
-    setup.create_administrator("root", lambda: SECRET)
-    setup.create_administrator("root", never)
-    setup.create_administrator("other", never)
+    setup.create_administrator("root", lambda: FIRST_PASSWORD)
+    setup.create_administrator("root", unexpected_call)
+    setup.create_administrator("other", unexpected_call)
 
     assert User.objects.get().login == "root"
 
 
 def test_existing_user_becomes_administrator_and_keeps_the_password(bob: User):
-    before = bob.password
-    setup.create_administrator("bob", never)
+    hash_before = bob.password
+    setup.create_administrator("bob", unexpected_call)
 
-    assert bob.refreshed().password == before
+    assert bob.refreshed().password == hash_before
     assert User.objects.get(login="bob").is_superuser
 
 
 def test_demo_creates_an_agent_and_a_user(db: Any):
-    demo.create_demo_users(lambda: SECRET)
+    demo.create_demo_users(lambda: FIRST_PASSWORD)
 
-    assert ask(basic("demo.agent", SECRET)).json()["roles"] == ["itil"]
-    assert ask(basic("demo.user", SECRET)).json()["roles"] == []
+    assert get_me(basic_auth("demo.agent", FIRST_PASSWORD)).json()["roles"] == ["itil"]
+    assert get_me(basic_auth("demo.user", FIRST_PASSWORD)).json()["roles"] == []
     assert not UserRole.objects.filter(role__name="admin").exists()
 
 
 def test_demo_is_created_once(db: Any):
-    demo.create_demo_users(lambda: SECRET)
+    demo.create_demo_users(lambda: FIRST_PASSWORD)
     User.objects.get(login="demo.user").delete()
-    demo.create_demo_users(never)
+    demo.create_demo_users(unexpected_call)
 
-    assert guess("demo.user", SECRET) == 401
+    assert try_password("demo.user", FIRST_PASSWORD) == 401
     assert (User.objects.count(), Group.objects.count(), Company.objects.count()) == (1, 1, 1)

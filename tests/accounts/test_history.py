@@ -14,14 +14,14 @@ from accounts.models import AccessKey, Group, Role, User, UserGroup, UserRole
 from system.admin_site.site import TrackedAdmin
 from system.models import DeletionLogEntry
 from system.records.record import Record
-from tests.accounts.admin_forms import change, users
+from tests.accounts.admin_forms import submit_user_form, user_page_path
 from tests.accounts.callers import sign_in
-from tests.accounts.test_admin_access import RECORDS, ways
+from tests.accounts.test_admin_access import RECORDS, change_paths
 from tests.support.users import PASSWORD
-from tests.tableapi.world import api, data
+from tests.tableapi.world import api, data_of
 
 
-def everything_in(model: Any) -> str:
+def stored_text(model: Any) -> str:
     """All rows of a table as text, columns that the model does not know included."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -30,23 +30,23 @@ def everything_in(model: Any) -> str:
         return str(cursor.fetchone()[0])
 
 
-HISTORIES = [model for model in apps.get_models() if hasattr(model, "history_type")]
+HISTORY_MODELS = [model for model in apps.get_models() if hasattr(model, "history_type")]
 
 
 def test_change_records_columns_and_user(as_alice: Client, alice: User, bob: User):
-    change(as_alice, bob, first_name="Bob")
-    first, second = bob.history.order_by("history_id")
+    submit_user_form(as_alice, bob, first_name="Bob")
+    first_entry, second_entry = bob.history.order_by("history_id")
 
-    assert (first.history_type, second.history_type) == ("+", "~")
-    assert second.history_user_id == alice.pk
-    assert [(delta.field, delta.old, delta.new) for delta in second.diff_against(first).changes] == [
+    assert (first_entry.history_type, second_entry.history_type) == ("+", "~")
+    assert second_entry.history_user_id == alice.pk
+    assert [(delta.field, delta.old, delta.new) for delta in second_entry.diff_against(first_entry).changes] == [
         ("first_name", "", "Bob")
     ]
 
 
 def test_grants_and_memberships_have_history(as_alice: Client, alice: User, bob: User):
-    change(as_alice, bob, give=("itil",))
-    change(as_alice, bob, take=("itil",))
+    submit_user_form(as_alice, bob, granted_roles=("itil",))
+    submit_user_form(as_alice, bob, revoked_roles=("itil",))
     UserGroup.objects.create(user=bob, group=Group.objects.create(name="Desk"))
 
     entries = UserRole.history.filter(user_id=bob.pk).order_by("history_id")
@@ -63,7 +63,7 @@ def test_history_of_a_user_has_no_password(bob: User):
     assert "login" in columns
 
 
-@pytest.mark.parametrize("model", HISTORIES, ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", HISTORY_MODELS, ids=lambda model: model.__name__)
 def test_no_history_has_a_column_for_a_secret(model: Any):
     secrets = set(getattr(model.instance_type, "secret_columns", ()))
 
@@ -71,17 +71,17 @@ def test_no_history_has_a_column_for_a_secret(model: Any):
 
 
 def test_histories_are_collected():
-    assert len(HISTORIES) >= 6
+    assert len(HISTORY_MODELS) >= 6
 
 
 def test_deletion_log_has_no_password(as_alice: Client, alice: User, bob: User):
-    hashed = bob.password
-    as_alice.post(users(bob.pk, "delete"), {"post": "yes"})
+    hash = bob.password
+    as_alice.post(user_page_path(bob.pk, "delete"), {"post": "yes"})
     entry = DeletionLogEntry.objects.get(table="user")
 
     assert (entry.record_id, entry.display_value, entry.deleted_by) == (bob.pk, "bob", alice.pk)
     assert entry.payload["login"] == "bob" and "password" not in entry.payload
-    assert hashed not in everything_in(DeletionLogEntry)
+    assert hash not in stored_text(DeletionLogEntry)
 
 
 def test_cascaded_deletions_are_logged(bob: User):
@@ -97,9 +97,9 @@ def test_cascaded_deletions_are_logged(bob: User):
         "sys_user_role",
         "user",
     ]
-    stored = everything_in(DeletionLogEntry)
-    assert '"script"' in stored
-    assert not [digest for digest in digests if digest in stored]
+    log_text = stored_text(DeletionLogEntry)
+    assert '"script"' in log_text
+    assert not [digest for digest in digests if digest in log_text]
 
 
 @pytest.mark.parametrize(
@@ -123,25 +123,27 @@ def test_revoked_key_is_logged_by_its_prefix(as_bob: Client, bob: User):
 
 
 def test_history_pages_show_no_password(as_alice: Client, bob: User):
-    change(as_alice, bob, first_name="Bob")
-    as_alice.post(users(bob.pk, "password"), {"usable_password": "true", "password1": PASSWORD, "password2": PASSWORD})
+    submit_user_form(as_alice, bob, first_name="Bob")
+    as_alice.post(
+        user_page_path(bob.pk, "password"), {"usable_password": "true", "password1": PASSWORD, "password2": PASSWORD}
+    )
     entry = bob.history.latest("history_id").history_id
-    for address in (users(bob.pk, "history"), users(bob.pk, "history", str(entry))):
-        page = as_alice.get(address)
+    for path in (user_page_path(bob.pk, "history"), user_page_path(bob.pk, "history", str(entry))):
+        page = as_alice.get(path)
         assert page.status_code == 200
         assert bob.refreshed().password not in page.content.decode()
         assert bob.password.rpartition("$")[2] not in page.content.decode()
 
 
-@pytest.mark.parametrize("sent", [{"login": "bob", "active": "on"}, {"login": "taken"}, {"_change_history": "1"}, {}])
-def test_history_cannot_be_reverted(as_alice: Client, alice: User, bob: User, sent: dict[str, str]):
+@pytest.mark.parametrize("form", [{"login": "bob", "active": "on"}, {"login": "taken"}, {"_change_history": "1"}, {}])
+def test_history_cannot_be_reverted(as_alice: Client, alice: User, bob: User, form: dict[str, str]):
     """The button is hidden; the address must refuse too: it knows none of the checks of the real page."""
-    change(as_alice, bob, first_name="Bob")
-    oldest = bob.history.earliest("history_id").history_id
-    for user, entry in ((bob, oldest), (alice, alice.history.earliest("history_id").history_id)):
-        before = User.objects.values().get(pk=user.pk)
-        assert as_alice.post(users(user.pk, "history", str(entry)), sent).status_code == 403
-        assert User.objects.values().get(pk=user.pk) == before
+    submit_user_form(as_alice, bob, first_name="Bob")
+    oldest_id = bob.history.earliest("history_id").history_id
+    for user, entry in ((bob, oldest_id), (alice, alice.history.earliest("history_id").history_id)):
+        columns_before = User.objects.values().get(pk=user.pk)
+        assert as_alice.post(user_page_path(user.pk, "history", str(entry)), form).status_code == 403
+        assert User.objects.values().get(pk=user.pk) == columns_before
 
 
 def test_history_pages_work_after_the_user_was_deleted(as_alice: Client, bob: User):
@@ -149,37 +151,37 @@ def test_history_pages_work_after_the_user_was_deleted(as_alice: Client, bob: Us
     pk = bob.pk
     bob.delete()
 
-    assert as_alice.get(users(pk, "history")).status_code in (200, 404)
-    assert as_alice.get(users(pk, "history", str(entry))).status_code in (200, 404)
+    assert as_alice.get(user_page_path(pk, "history")).status_code in (200, 404)
+    assert as_alice.get(user_page_path(pk, "history", str(entry))).status_code in (200, 404)
 
 
 @pytest.mark.parametrize("entry", ["x", "999999999999999999999", "-1", "0"])
 def test_missing_entry_causes_no_server_error(as_alice: Client, bob: User, entry: str):
-    assert as_alice.get(users(bob.pk, "history", entry)).status_code == 404
+    assert as_alice.get(user_page_path(bob.pk, "history", entry)).status_code == 404
 
 
-TRACKED = [label for label in RECORDS if hasattr(apps.get_model(label), "history")]
+TRACKED_MODELS = [label for label in RECORDS if hasattr(apps.get_model(label), "history")]
 
 
-@pytest.mark.parametrize("label", TRACKED)
+@pytest.mark.parametrize("label", TRACKED_MODELS)
 def test_no_page_changes_a_history_entry(as_alice: Client, label: str):  # X10
     """By a holder of admin, who may do anything to the record: entries only come after those that are there."""
     model = apps.get_model(label)
-    record = renamed(RECORDS[label]())
+    record = rename(RECORDS[label]())
     record.save()
-    written = entries_of(record)
-    assert len(written) == 2
+    entries_before = entries_of(record)
+    assert len(entries_before) == 2
     # Deleting last: then the addresses of the others lead to something.
-    for way in sorted(ways(model, record.pk), key=lambda way: "delete" in way):
-        for sent in ({"name": "taken", "login": "taken", "post": "yes"}, {"history_change_reason": "taken"}):
-            as_alice.get(way)
-            as_alice.post(way, sent)
+    for path in sorted(change_paths(model, record.pk), key=lambda path: "delete" in path):
+        for form in ({"name": "taken", "login": "taken", "post": "yes"}, {"history_change_reason": "taken"}):
+            as_alice.get(path)
+            as_alice.post(path, form)
 
-    assert entries_of(record)[:2] == written
+    assert entries_of(record)[:2] == entries_before
     assert not model.objects.filter(pk=record.pk).exists() and len(entries_of(record)) >= 3, "it was deleted, with one"
 
 
-def renamed(record: Any) -> Any:
+def rename(record: Any) -> Any:
     setattr(record, "first_name" if isinstance(record, User) else "name", "Other")
     return record
 
@@ -188,41 +190,41 @@ def entries_of(record: Any) -> list[Any]:
     return list(type(record).history.filter(sys_id=record.pk).order_by("history_id").values())
 
 
-@pytest.mark.parametrize("label", TRACKED)
+@pytest.mark.parametrize("label", TRACKED_MODELS)
 def test_change_fails_if_its_history_cannot_be_written(  # X11
     db: None, label: str, monkeypatch: pytest.MonkeyPatch
 ):
-    record = renamed(RECORDS[label]())
+    record = rename(RECORDS[label]())
     version = record.sys_version
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("the disk is full")
 
     monkeypatch.setattr(type(record).history.model, "save", fail)
-    for change_it in (record.save, record.delete):
+    for change in (record.save, record.delete):
         with pytest.raises(RuntimeError, match="the disk is full"):
-            change_it()
+            change()
 
     assert type(record).objects.get(pk=record.pk).sys_version == version and len(entries_of(record)) == 1
 
 
-def told(browser: Client, address: str) -> list[str]:
+def shown_entries(browser: Client, path: str) -> list[str]:
     """The lines of a page of history, newest first, without their times."""
-    (lines,) = re.findall(r'<ol[^>]*id="change-history">(.*?)</ol>', browser.get(address).content.decode(), re.DOTALL)
-    plain = [" ".join(strip_tags(line).split()) for line in lines.split("</li>\n  \n")]
-    return [re.sub(r"^[-\d]{10} [:\d]{8} ", "", line) for line in plain if line]
+    (lines,) = re.findall(r'<ol[^>]*id="change-history">(.*?)</ol>', browser.get(path).content.decode(), re.DOTALL)
+    plain_lines = [" ".join(strip_tags(line).split()) for line in lines.split("</li>\n  \n")]
+    return [re.sub(r"^[-\d]{10} [:\d]{8} ", "", line) for line in plain_lines if line]
 
 
 def test_page_shows_granted_and_revoked_roles_and_groups(as_alice: Client, bob: User):
     group = Group.objects.create(name="Desk")
-    change(as_alice, bob, give=("itil", "monitoring"))
-    change(as_alice, bob, take=("itil",))
+    submit_user_form(as_alice, bob, granted_roles=("itil", "monitoring"))
+    submit_user_form(as_alice, bob, revoked_roles=("itil",))
     UserGroup.objects.create(user=bob, group=group)
-    change(as_alice, bob, first_name="Bob")
+    submit_user_form(as_alice, bob, first_name="Bob")
     UserGroup.objects.all().delete()
     group.delete()
 
-    assert told(as_alice, users(bob.pk, "history")) == [
+    assert shown_entries(as_alice, user_page_path(bob.pk, "history")) == [
         "Group Desk removed by the system",
         "Changed by alice First name: empty → Bob",
         "Group Desk added by the system",
@@ -240,7 +242,7 @@ def test_password_change_is_recorded_without_the_password(as_alice: Client, bob:
     bob.set_unusable_password()
     bob.save()
 
-    assert told(as_alice, users(bob.pk, "history"))[:3] == [
+    assert shown_entries(as_alice, user_page_path(bob.pk, "history"))[:3] == [
         "Changed by the system The password was removed.",
         "Changed by the system The password was changed.",
         "Created by the system",
@@ -249,52 +251,52 @@ def test_password_change_is_recorded_without_the_password(as_alice: Client, bob:
 
 def test_entry_lists_only_changed_columns(bob: User):
     """Somebody else changed them since, or this object never came to save them."""
-    other = User.objects.get(pk=bob.pk)
-    other.first_name = "Robert"
-    other.save()
+    other_copy = User.objects.get(pk=bob.pk)
+    other_copy.first_name = "Robert"
+    other_copy.save()
     bob.last_name = "Never saved"
     bob.change_password("another horse 43")
 
-    last = bob.history.latest()
-    assert (last.first_name, last.last_name) == ("Robert", "") and bob.first_name == "Robert"
-    other.refresh_from_db()
-    other.first_name = ""
-    other.save()
+    last_entry = bob.history.latest()
+    assert (last_entry.first_name, last_entry.last_name) == ("Robert", "") and bob.first_name == "Robert"
+    other_copy.refresh_from_db()
+    other_copy.first_name = ""
+    other_copy.save()
     assert bob.history.count() == 4
 
 
 def test_rehashing_a_password_is_not_a_change(bob: User, settings: Any):
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher", *settings.PASSWORD_HASHERS]
-    hashed = bob.password
+    hash = bob.password
 
-    assert bob.check_password(PASSWORD) and bob.refreshed().password != hashed
+    assert bob.check_password(PASSWORD) and bob.refreshed().password != hash
     assert bob.history.count() == 1
 
 
 @pytest.mark.parametrize("way", ["page", "api"])
 def test_save_without_changes_creates_no_entry(as_alice: Client, alice: User, way: str):
     role = Role.objects.create(name="desk")
-    before = role.history.count()
+    count_before = role.history.count()
 
     def send(value: str) -> None:
         if way == "page":
             form = {"name": "desk", "description": value}
             assert as_alice.post(f"/admin/accounts/role/{role.pk}/change/", form).status_code == 302
         else:
-            data(api(alice).patch(f"sys_role/{role.pk}", {"description": value}))
+            data_of(api(alice).patch(f"sys_role/{role.pk}", {"description": value}))
 
     send("a")
-    assert role.history.count() == before + 1
+    assert role.history.count() == count_before + 1
     send("a")
-    assert role.history.count() == before + 1
+    assert role.history.count() == count_before + 1
 
 
 def test_long_history_is_paged(as_alice: Client, bob: User, monkeypatch: pytest.MonkeyPatch):
     for name in ("itil", "monitoring"):
-        change(as_alice, bob, give=(name,))
-        change(as_alice, bob, first_name=name)
+        submit_user_form(as_alice, bob, granted_roles=(name,))
+        submit_user_form(as_alice, bob, first_name=name)
     monkeypatch.setattr(TrackedAdmin, "history_list_per_page", 2)
-    pages = [told(as_alice, f"{users(bob.pk, 'history')}?p={number}") for number in (1, 2, 3)]
+    pages = [shown_entries(as_alice, f"{user_page_path(bob.pk, 'history')}?p={number}") for number in (1, 2, 3)]
 
     assert pages == [
         ["Changed by alice First name: itil → monitoring", "Role monitoring added by alice"],
@@ -304,10 +306,10 @@ def test_long_history_is_paged(as_alice: Client, bob: User, monkeypatch: pytest.
 
 
 def test_deleted_roles_in_a_list_are_named(as_alice: Client, db: None):
-    desk, gone = (Role.objects.create(name=name) for name in ("desk", "gone"))
-    desk.contains = [gone.pk, Role.objects.get(name="itil").pk]
-    desk.save()
-    gone.delete()
+    kept_role, deleted_role = (Role.objects.create(name=name) for name in ("desk", "gone"))
+    kept_role.contains = [deleted_role.pk, Role.objects.get(name="itil").pk]
+    kept_role.save()
+    deleted_role.delete()
 
-    lines = told(as_alice, f"/admin/accounts/role/{desk.pk}/history/")
+    lines = shown_entries(as_alice, f"/admin/accounts/role/{kept_role.pk}/history/")
     assert "Changed by the system Contains: [] → [gone, itil]" in lines

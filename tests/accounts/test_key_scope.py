@@ -9,20 +9,20 @@ from hypothesis.extra.django import TestCase
 
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, Role, User, UserRole
-from tests.accounts.callers import ask, bearer
+from tests.accounts.callers import bearer_auth, get_me
 from tests.support.users import make_user
 
 ROLES = [f"r{number}" for number in range(5)]
-ids = itertools.count()
-subsets = some.lists(some.sampled_from(range(len(ROLES))), unique=True, max_size=3)
-graphs = some.lists(subsets, min_size=len(ROLES), max_size=len(ROLES))
+id_counter = itertools.count()
+role_subsets = some.lists(some.sampled_from(range(len(ROLES))), unique=True, max_size=3)
+role_graphs = some.lists(role_subsets, min_size=len(ROLES), max_size=len(ROLES))
 
 
 def roles_of(key: str) -> set[str]:
     access_keys.KEY_CACHE.clear()
-    answer = ask(bearer(key))
-    assert answer.status_code == 200
-    return set(answer.json()["roles"])
+    response = get_me(bearer_auth(key))
+    assert response.status_code == 200
+    return set(response.json()["roles"])
 
 
 def grant(user: User, *roles: Role) -> None:
@@ -33,34 +33,34 @@ def grant(user: User, *roles: Role) -> None:
 def reachable(graph: list[list[int]], start: list[int]) -> set[str]:
     """The plain definition: walk until nothing new is found."""
     result: set[int] = set()
-    front = set(start)
-    while front:
-        result |= front
-        front = {child for each in front for child in graph[each]} - result
-    return {ROLES[each] for each in result}
+    frontier = set(start)
+    while frontier:
+        result |= frontier
+        frontier = {child for role in frontier for child in graph[role]} - result
+    return {ROLES[role] for role in result}
 
 
-class Law(TestCase):
+class TestIntersectionLaw(TestCase):
     @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    @given(graph=graphs, held=subsets, scope=subsets, taken=subsets)
+    @given(graph=role_graphs, granted_numbers=role_subsets, scope=role_subsets, revoked_numbers=role_subsets)
     def test_permissions_are_the_intersection_of_key_and_user(
-        self, graph: list[list[int]], held: list[int], scope: list[int], taken: list[int]
+        self, graph: list[list[int]], granted_numbers: list[int], scope: list[int], revoked_numbers: list[int]
     ):
         """Any graph, cycles too; a role taken away counts at once; an empty scope narrows nothing."""
         roles = [Role.objects.create(name=name) for name in ROLES]
-        for role, contained in zip(roles, graph, strict=True):
-            Role.objects.filter(pk=role.pk).update(contains=[roles[each].pk for each in contained])
-        user = User.objects.create_user(f"user{next(ids)}")
-        grant(user, *(roles[each] for each in held))
-        key = access_keys.create_key(user, "script", expires_at=None, scope=[roles[each].pk for each in scope])
+        for role, contained_numbers in zip(roles, graph, strict=True):
+            Role.objects.filter(pk=role.pk).update(contains=[roles[number].pk for number in contained_numbers])
+        user = User.objects.create_user(f"user{next(id_counter)}")
+        grant(user, *(roles[number] for number in granted_numbers))
+        key = access_keys.create_key(user, "script", expires_at=None, scope=[roles[number].pk for number in scope])
 
-        def expected(holding: list[int]) -> set[str]:
-            of_user = reachable(graph, holding)
-            return of_user & reachable(graph, scope) if scope else of_user
+        def expected(held_roles: list[int]) -> set[str]:
+            reachable_roles = reachable(graph, held_roles)
+            return reachable_roles & reachable(graph, scope) if scope else reachable_roles
 
-        assert roles_of(key) == expected(held)
-        UserRole.objects.filter(user=user, role__in=[roles[each] for each in taken]).delete()
-        assert roles_of(key) == expected([each for each in held if each not in taken])
+        assert roles_of(key) == expected(granted_numbers)
+        UserRole.objects.filter(user=user, role__in=[roles[number] for number in revoked_numbers]).delete()
+        assert roles_of(key) == expected([number for number in granted_numbers if number not in revoked_numbers])
 
 
 def test_scoped_key_of_an_administrator_has_only_its_scope(alice: User):
@@ -86,12 +86,12 @@ def test_scoped_administrator_is_not_an_administrator(alice: User):
 
 def test_scope_of_one_key_does_not_affect_other_keys(sonja: User):
     itil = Role.objects.get(name="itil")
-    narrow = access_keys.create_key(sonja, "narrow", expires_at=None, scope=[itil.pk])
-    whole = access_keys.create_key(sonja, "whole", expires_at=None)
+    scoped_key = access_keys.create_key(sonja, "narrow", expires_at=None, scope=[itil.pk])
+    unscoped_key = access_keys.create_key(sonja, "whole", expires_at=None)
 
     for _ in range(2):
-        assert ask(bearer(narrow)).json()["roles"] == []
-        assert ask(bearer(whole)).json()["roles"] == ["sso_admin"]
+        assert get_me(bearer_auth(scoped_key)).json()["roles"] == []
+        assert get_me(bearer_auth(unscoped_key)).json()["roles"] == ["sso_admin"]
 
 
 def test_role_granted_later_applies_to_the_key(bob: User):
@@ -105,44 +105,48 @@ def test_role_granted_later_applies_to_the_key(bob: User):
 
 def test_revoked_role_applies_to_the_next_request(sonja: User):
     key = access_keys.create_key(sonja, "script", expires_at=None)
-    assert ask(bearer(key)).json()["roles"] == ["sso_admin"]
+    assert get_me(bearer_auth(key)).json()["roles"] == ["sso_admin"]
     sonja.grants.all().delete()
 
-    assert ask(bearer(key)).json()["roles"] == []
+    assert get_me(bearer_auth(key)).json()["roles"] == []
 
 
 def test_deleted_role_is_removed_from_scopes(db: None):
-    user, gone, stays = make_user("dora"), Role.objects.create(name="gone"), Role.objects.create(name="stays")
-    grant(user, gone, stays)
-    key = access_keys.create_key(user, "both", expires_at=None, scope=[gone.pk, stays.pk])
-    gone.delete()
+    user, deleted_role, kept_role = (
+        make_user("dora"),
+        Role.objects.create(name="gone"),
+        Role.objects.create(name="stays"),
+    )
+    grant(user, deleted_role, kept_role)
+    key = access_keys.create_key(user, "both", expires_at=None, scope=[deleted_role.pk, kept_role.pk])
+    deleted_role.delete()
 
     assert roles_of(key) == {"stays"}
-    assert AccessKey.objects.get().scope == [stays.pk]
+    assert AccessKey.objects.get().scope == [kept_role.pk]
 
 
 def test_key_scoped_only_to_a_deleted_role_is_deleted(alice: User):
-    gone = Role.objects.create(name="gone")
-    once = access_keys.create_key(alice, "only", expires_at=None, scope=[gone.pk])
-    twice = access_keys.create_key(alice, "only", expires_at=None, scope=[gone.pk, gone.pk])
-    gone.delete()
+    deleted_role = Role.objects.create(name="gone")
+    key = access_keys.create_key(alice, "only", expires_at=None, scope=[deleted_role.pk])
+    duplicate_key = access_keys.create_key(alice, "only", expires_at=None, scope=[deleted_role.pk, deleted_role.pk])
+    deleted_role.delete()
 
-    assert [ask(bearer(key)).status_code for key in (once, twice)] == [401, 401]
+    assert [get_me(bearer_auth(key)).status_code for key in (key, duplicate_key)] == [401, 401]
     assert not AccessKey.objects.exists()
 
 
 def test_key_is_deleted_with_all_roles_of_its_scope(alice: User):
-    both = [Role.objects.create(name=name) for name in ("one", "two")]
-    key = access_keys.create_key(alice, "both", expires_at=None, scope=[role.pk for role in both])
+    roles = [Role.objects.create(name=name) for name in ("one", "two")]
+    key = access_keys.create_key(alice, "both", expires_at=None, scope=[role.pk for role in roles])
     Role.objects.filter(name__in=["one", "two"]).delete()
 
-    assert ask(bearer(key)).status_code == 401
+    assert get_me(bearer_auth(key)).status_code == 401
 
 
 def test_role_deleted_by_sql_leaves_a_key_without_permissions(alice: User):
     """By SQL no rule of ours runs; still the key must not become one for everything."""
-    gone = Role.objects.create(name="gone")
-    key = access_keys.create_key(alice, "only", expires_at=None, scope=[gone.pk])
-    Role.objects.filter(pk=gone.pk)._raw_delete("default")
+    deleted_role = Role.objects.create(name="gone")
+    key = access_keys.create_key(alice, "only", expires_at=None, scope=[deleted_role.pk])
+    Role.objects.filter(pk=deleted_role.pk)._raw_delete("default")
 
     assert roles_of(key) == set()

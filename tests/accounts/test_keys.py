@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, User
-from tests.accounts.callers import ask, bearer, later, only_key
+from tests.accounts.callers import bearer_auth, clock_ahead, get_me, only_access_key
 
 
 def test_key_has_256_random_bits(bob: User):
@@ -22,19 +22,19 @@ def test_key_has_256_random_bits(bob: User):
         assert key.startswith("sb_")
         assert len(base64.urlsafe_b64decode(key.removeprefix("sb_") + "=")) == 32
     # Each place of the text varies: no part of it is a counter or a constant.
-    places = zip(*(key.removeprefix("sb_") for key in created), strict=True)
-    assert all(len(set(characters)) > 5 for characters in places)
+    characters_by_position = zip(*(key.removeprefix("sb_") for key in created), strict=True)
+    assert all(len(set(characters)) > 5 for characters in characters_by_position)
 
 
 def test_only_hash_and_prefix_are_stored(bob: User):
     key = access_keys.create_key(bob, "script", expires_at=None)
     with connection.cursor() as cursor:
         cursor.execute("SELECT row_to_json(stored)::text FROM accounts_access_key AS stored")
-        (stored,) = cursor.fetchone()
+        (stored_digest,) = cursor.fetchone()
 
-    assert hashlib.sha256(key.encode()).hexdigest() in stored
-    assert key not in stored and key[10:] not in stored
-    assert only_key().prefix == key[:9]
+    assert hashlib.sha256(key.encode()).hexdigest() in stored_digest
+    assert key not in stored_digest and key[10:] not in stored_digest
+    assert only_access_key().prefix == key[:9]
 
 
 def test_key_is_looked_up_by_its_hash(bob: User):
@@ -43,7 +43,7 @@ def test_key_is_looked_up_by_its_hash(bob: User):
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        ask(bearer(key))
+        get_me(bearer_auth(key))
 
     assert any(hashlib.sha256(key.encode()).hexdigest() in query["sql"] for query in queries)
     assert not any(key[10:] in query["sql"] for query in queries)
@@ -51,53 +51,53 @@ def test_key_is_looked_up_by_its_hash(bob: User):
 
 def test_cached_key_costs_no_query(bob: User):
     key = access_keys.create_key(bob, "script", expires_at=None)
-    ask(bearer(key))
+    get_me(bearer_auth(key))
 
     with CaptureQueriesContext(connection) as queries:
-        assert ask(bearer(key)).status_code == 200
+        assert get_me(bearer_auth(key)).status_code == 200
     assert [query["sql"] for query in queries] == []
 
 
 def test_last_use_is_recorded_at_most_once_a_minute(bob: User):
     key = access_keys.create_key(bob, "script", expires_at=None)
-    assert only_key().last_used_at is None
+    assert only_access_key().last_used_at is None
 
-    def used(before: timedelta) -> Any:
+    def interval_between_uses(age: timedelta) -> Any:
         """When the next use is noted, after a last one that long ago."""
-        last = timezone.now() - before
-        AccessKey.objects.update(last_used_at=last)
+        last_used_at = timezone.now() - age
+        AccessKey.objects.update(last_used_at=last_used_at)
         access_keys.KEY_CACHE.clear()
-        ask(bearer(key))
-        return only_key().last_used_at - last
+        get_me(bearer_auth(key))
+        return only_access_key().last_used_at - last_used_at
 
-    ask(bearer(key))
-    assert timezone.now() - only_key().last_used_at < timedelta(seconds=10)
-    assert used(before=timedelta(seconds=55)) == timedelta(0)
-    assert used(before=timedelta(seconds=61)) >= timedelta(seconds=61)
+    get_me(bearer_auth(key))
+    assert timezone.now() - only_access_key().last_used_at < timedelta(seconds=10)
+    assert interval_between_uses(age=timedelta(seconds=55)) == timedelta(0)
+    assert interval_between_uses(age=timedelta(seconds=61)) >= timedelta(seconds=61)
 
 
 def test_recording_a_use_does_not_change_the_record_version(bob: User):
     key = access_keys.create_key(bob, "script", expires_at=None)
-    before = AccessKey.objects.values("sys_version", "sys_updated_at").get()
-    ask(bearer(key))
+    record_before = AccessKey.objects.values("sys_version", "sys_updated_at").get()
+    get_me(bearer_auth(key))
 
-    assert AccessKey.objects.values("sys_version", "sys_updated_at").get() == before
+    assert AccessKey.objects.values("sys_version", "sys_updated_at").get() == record_before
 
 
 def test_refused_use_is_not_recorded(bob: User):
     key = access_keys.create_key(bob, "script", expires_at=timezone.now() - timedelta(minutes=1))
-    ask(bearer(key))
+    get_me(bearer_auth(key))
 
-    assert only_key().last_used_at is None
+    assert only_access_key().last_used_at is None
 
 
 def test_expired_key_is_refused_within_a_second(bob: User, monkeypatch: Any):
     key = access_keys.create_key(bob, "script", expires_at=timezone.now() + timedelta(minutes=1))
-    assert ask(bearer(key)).status_code == 200
+    assert get_me(bearer_auth(key)).status_code == 200
     AccessKey.objects.filter().update(expires_at=timezone.now())
 
-    monkeypatch.setattr(access_keys, "time", later(1.0))
-    assert ask(bearer(key)).status_code == 401
+    monkeypatch.setattr(access_keys, "time", clock_ahead(1.0))
+    assert get_me(bearer_auth(key)).status_code == 401
 
 
 def test_cache_is_bounded(bob: User, monkeypatch: Any):
@@ -105,7 +105,7 @@ def test_cache_is_bounded(bob: User, monkeypatch: Any):
         access_keys.KEY_CACHE, "limit", 3 * access_keys.CACHED_USER_BYTES + 2 * access_keys.CACHED_ROLE_BYTES
     )
     for _ in range(7):
-        assert ask(bearer(access_keys.create_key(bob, "script", expires_at=None))).status_code == 200
+        assert get_me(bearer_auth(access_keys.create_key(bob, "script", expires_at=None))).status_code == 200
         assert 0 < access_keys.KEY_CACHE.weight <= access_keys.KEY_CACHE.limit
 
 
@@ -113,4 +113,4 @@ def test_user_without_password_can_have_a_key(db: None):
     """A technical user: no password at all, only a key."""
     robot = User.objects.create_user("robot")
 
-    assert ask(bearer(access_keys.create_key(robot, "script", expires_at=None))).json()["login"] == "robot"
+    assert get_me(bearer_auth(access_keys.create_key(robot, "script", expires_at=None))).json()["login"] == "robot"

@@ -7,85 +7,87 @@ from django.test import Client
 
 from accounts.models import User
 from system import properties
-from tests.accounts.callers import ME, api_key, ask, basic
+from tests.accounts.callers import ME_PATH, basic_auth, get_me, request_api_key
 from tests.support.users import PASSWORD, make_user
 
 
 @pytest.fixture
-def case_does_not_count(db: None) -> None:
+def ignored_case(db: None) -> None:
     properties.put(properties.CASE_SENSITIVE, "false")
 
 
-def by_basic(login: str) -> str | None:
-    response: str | None = ask(basic(login)).json().get("login")
+def sign_in_by_basic(login: str) -> str | None:
+    response: str | None = get_me(basic_auth(login)).json().get("login")
     return response
 
 
-def by_api(login: str) -> str | None:
-    answer = api_key(login)
+def sign_in_by_api(login: str) -> str | None:
+    answer = request_api_key(login)
     key = answer.json()["data"]["auth_key"] if answer.status_code == 200 else ""
-    response: str | None = ask({"Authorization": f"Bearer {key}"}).json().get("login")
+    response: str | None = get_me({"Authorization": f"Bearer {key}"}).json().get("login")
     return response
 
 
-def by_page(login: str) -> str | None:
+def sign_in_by_page(login: str) -> str | None:
     browser = Client()
     browser.post("/login/", {"login": login, "password": PASSWORD})
-    response: str | None = browser.get(ME).json().get("login")
+    response: str | None = browser.get(ME_PATH).json().get("login")
     return response
 
 
-Door = Callable[[str], str | None]
-doors = pytest.mark.parametrize("door", [by_basic, by_api, by_page])
+SignInRoute = Callable[[str], str | None]
+every_route = pytest.mark.parametrize("door", [sign_in_by_basic, sign_in_by_api, sign_in_by_page])
 
 
-@doors
-def test_case_matters_by_default(bob: User, door: Door):
+@every_route
+def test_case_matters_by_default(bob: User, door: SignInRoute):
     assert door("bob") == "bob"
     assert door("Bob") is None
     assert door("BOB") is None
 
 
-@doors
-def test_any_spelling_signs_in_if_case_is_ignored(bob: User, case_does_not_count: None, door: Door):
+@every_route
+def test_any_spelling_signs_in_if_case_is_ignored(bob: User, ignored_case: None, door: SignInRoute):
     assert [door(login) for login in ("bob", "Bob", "BOB")] == ["bob"] * 3
 
 
-@doors
-def test_exact_spelling_is_preferred(bob: User, case_does_not_count: None, door: Door):
+@every_route
+def test_exact_spelling_is_preferred(bob: User, ignored_case: None, door: SignInRoute):
     make_user("BOB")
 
     assert door("bob") == "bob"
     assert door("BOB") == "BOB"
 
 
-@doors
-def test_ambiguous_spelling_is_refused(bob: User, case_does_not_count: None, door: Door):
+@every_route
+def test_ambiguous_spelling_is_refused(bob: User, ignored_case: None, door: SignInRoute):
     """Else one of them could act as the other."""
     make_user("BOB")
 
     assert door("Bob") is None
 
 
-def test_case_is_folded_in_every_script(case_does_not_count: None):
+def test_case_is_folded_in_every_script(ignored_case: None):
     make_user("Ünsal")
 
-    assert by_basic("ünsal") == by_basic("ÜNSAL") == "Ünsal"
+    assert sign_in_by_basic("ünsal") == sign_in_by_basic("ÜNSAL") == "Ünsal"
 
 
-@pytest.mark.parametrize(("stored", "tried"), [("bill", "b\u0131ll"), ("strasse", "straße"), ("Karl", "\u212aarl")])
-def test_look_alike_letters_are_not_merged(case_does_not_count: None, stored: str, tried: str):
-    make_user(stored)
+@pytest.mark.parametrize(
+    ("stored_login", "tried_login"), [("bill", "b\u0131ll"), ("strasse", "straße"), ("Karl", "\u212aarl")]
+)
+def test_look_alike_letters_are_not_merged(ignored_case: None, stored_login: str, tried_login: str):
+    make_user(stored_login)
 
-    assert by_basic(tried) is None
+    assert sign_in_by_basic(tried_login) is None
 
 
 def test_property_applies_immediately_in_this_process(bob: User):
-    assert by_basic("BOB") is None
+    assert sign_in_by_basic("BOB") is None
     properties.put(properties.CASE_SENSITIVE, "false")
-    assert by_basic("BOB") == "bob"
+    assert sign_in_by_basic("BOB") == "bob"
     properties.put(properties.CASE_SENSITIVE, "true")
-    assert by_basic("BOB") is None
+    assert sign_in_by_basic("BOB") is None
 
 
 def test_logins_are_unique_by_spelling(bob: User):

@@ -8,12 +8,12 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import FailedAttempts, Session, User
-from tests.accounts.callers import ME, guess, sign_in
+from tests.accounts.callers import ME_PATH, sign_in, try_password
 from tests.support.users import PASSWORD
 
-RIGHT = {"login": "bob", "password": PASSWORD}
+RIGHT_FORM = {"login": "bob", "password": PASSWORD}
 
-ELSEWHERE = [
+FOREIGN_TARGETS = [
     "//evil.example",
     "///evil.example",
     "////evil.example",
@@ -43,7 +43,15 @@ ELSEWHERE = [
     "//evil.example@testserver/",
     "/" + "x" * 5000,
 ]
-HERE = ["/account/", "/admin/accounts/user/?q=a&o=1", "/account/#keys", "/a//b", "/ü?ü=ü", "/@evil.example", "/a:b"]
+LOCAL_TARGETS = [
+    "/account/",
+    "/admin/accounts/user/?q=a&o=1",
+    "/account/#keys",
+    "/a//b",
+    "/ü?ü=ü",
+    "/@evil.example",
+    "/a:b",
+]
 
 
 def test_page_is_shown(client: Client, db: None):
@@ -54,30 +62,30 @@ def test_page_is_shown(client: Client, db: None):
 
 
 def test_correct_password_signs_in(client: Client, bob: User):
-    answer = client.post("/login/", RIGHT)
+    response = client.post("/login/", RIGHT_FORM)
 
-    assert (answer.status_code, answer["Location"]) == (302, "/")
-    assert client.get(ME).json()["login"] == "bob"
+    assert (response.status_code, response["Location"]) == (302, "/")
+    assert client.get(ME_PATH).json()["login"] == "bob"
 
 
 def test_wrong_password_shows_the_page_again_with_401(client: Client, bob: User):
-    page = client.post("/login/", {**RIGHT, "password": "wrong-canary", "next": "/account/"})
+    page = client.post("/login/", {**RIGHT_FORM, "password": "wrong-canary", "next": "/account/"})
 
     assert page.status_code == 401
     assert b"Incorrect login or password" in page.content
     assert b'value="bob"' in page.content and b'value="/account/"' in page.content
     assert b"canary" not in page.content
-    assert client.get(ME).status_code == 401
+    assert client.get(ME_PATH).status_code == 401
 
 
-@pytest.mark.parametrize("sent", [{}, {"login": "bob"}, {"password": PASSWORD}, {**RIGHT, "login": "b" * 2000}])
-def test_incomplete_form_is_400(client: Client, bob: User, sent: dict[str, str]):
-    assert client.post("/login/", sent).status_code == 400
+@pytest.mark.parametrize("form", [{}, {"login": "bob"}, {"password": PASSWORD}, {**RIGHT_FORM, "login": "b" * 2000}])
+def test_incomplete_form_is_400(client: Client, bob: User, form: dict[str, str]):
+    assert client.post("/login/", form).status_code == 400
 
 
 def test_nul_character_is_400(client: Client, bob: User):
-    assert client.post("/login/", {**RIGHT, "login": "bob\x00"}).status_code == 400
-    assert client.post("/login/", {**RIGHT, "password": PASSWORD + "\x00"}).status_code == 400
+    assert client.post("/login/", {**RIGHT_FORM, "login": "bob\x00"}).status_code == 400
+    assert client.post("/login/", {**RIGHT_FORM, "password": PASSWORD + "\x00"}).status_code == 400
 
 
 def test_invalid_utf8_signs_nobody_in(client: Client, bob: User):
@@ -88,45 +96,45 @@ def test_invalid_utf8_signs_nobody_in(client: Client, bob: User):
 
 def test_ten_wrong_passwords_lead_to_429(client: Client, bob: User):
     for number in range(10):
-        guess("bob", f"wrong {number}", address="127.0.0.1")
-    page = client.post("/login/", RIGHT)
+        try_password("bob", f"wrong {number}", ip="127.0.0.1")
+    page = client.post("/login/", RIGHT_FORM)
 
     assert page.status_code == 429
     assert 0 < int(page["Retry-After"]) <= 900
     assert b"Too many failed attempts. Try again in 15 minutes." in page.content
-    assert client.get(ME).status_code == 401
+    assert client.get(ME_PATH).status_code == 401
 
 
 def test_waiting_time_does_not_depend_on_the_login(client: Client, bob: User):
     messages = []
     for login in ("bob", "nobody"):
         for number in range(10):
-            guess(login, f"wrong {number}", address="127.0.0.1")
+            try_password(login, f"wrong {number}", ip="127.0.0.1")
         FailedAttempts.objects.update(started_at=timezone.now() - timedelta(minutes=11))
-        page = client.post("/login/", {**RIGHT, "login": login})
+        page = client.post("/login/", {**RIGHT_FORM, "login": login})
         messages.append(re.findall(r"Too many failed[^<]*", page.content.decode()))
 
     assert messages == [["Too many failed attempts. Try again in 4 minutes."]] * 2
 
 
-@pytest.mark.parametrize("wanted", ELSEWHERE)
-def test_no_redirect_to_another_site(client: Client, bob: User, wanted: str):
-    assert client.post("/login/", {**RIGHT, "next": wanted})["Location"] == "/"
-    assert client.get("/login/", {"next": wanted})["Location"] == "/", "signed in already"
+@pytest.mark.parametrize("target", FOREIGN_TARGETS)
+def test_no_redirect_to_another_site(client: Client, bob: User, target: str):
+    assert client.post("/login/", {**RIGHT_FORM, "next": target})["Location"] == "/"
+    assert client.get("/login/", {"next": target})["Location"] == "/", "signed in already"
 
 
 def test_encoded_tab_does_not_redirect_to_another_site(client: Client, bob: User):
-    client.post("/login/", RIGHT)
+    client.post("/login/", RIGHT_FORM)
 
     assert client.get("/login/?next=%09//evil.example")["Location"] == "/"
     assert client.get("/login/?next=/%09/evil.example")["Location"] == "/"
 
 
-@pytest.mark.parametrize("wanted", HERE)
-def test_redirect_to_a_path_of_this_service(client: Client, bob: User, wanted: str):
+@pytest.mark.parametrize("target", LOCAL_TARGETS)
+def test_redirect_to_a_path_of_this_service(client: Client, bob: User, target: str):
     from django.utils.encoding import iri_to_uri
 
-    assert client.post("/login/", {**RIGHT, "next": wanted})["Location"] == iri_to_uri(wanted)
+    assert client.post("/login/", {**RIGHT_FORM, "next": target})["Location"] == iri_to_uri(target)
 
 
 def test_next_parameter_is_passed_on_and_escaped(client: Client, db: None):
@@ -142,37 +150,37 @@ def test_signed_in_user_is_redirected(as_bob: Client):
 
 
 def test_sign_in_without_csrf_token_is_refused(bob: User):
-    strict = Client(enforce_csrf_checks=True)
+    client = Client(enforce_csrf_checks=True)
 
-    assert strict.post("/login/", RIGHT).status_code == 403
-    assert strict.get(ME).status_code == 401
+    assert client.post("/login/", RIGHT_FORM).status_code == 403
+    assert client.get(ME_PATH).status_code == 401
 
 
 def test_sign_in_with_csrf_token_works(bob: User):
-    strict = Client(enforce_csrf_checks=True)
-    strict.get("/login/")
-    token = strict.cookies["servicebase_csrf"].value
+    client = Client(enforce_csrf_checks=True)
+    client.get("/login/")
+    token = client.cookies["servicebase_csrf"].value
 
-    assert strict.post("/login/", {**RIGHT, "csrfmiddlewaretoken": token}).status_code == 302
+    assert client.post("/login/", {**RIGHT_FORM, "csrfmiddlewaretoken": token}).status_code == 302
 
 
 def test_sign_in_changes_the_session_key(bob: User):
     """Session fixation: who planted a cookie in a browser must not be signed in with it."""
-    planted = Client()
-    planted.session.save()  # a session that an attacker got from the server
+    planted_client = Client()
+    planted_client.session.save()  # a session that an attacker got from the server
     victim = Client()
-    victim.cookies["servicebase_session"] = planted.cookies["servicebase_session"].value
-    victim.post("/login/", RIGHT)
+    victim.cookies["servicebase_session"] = planted_client.cookies["servicebase_session"].value
+    victim.post("/login/", RIGHT_FORM)
 
-    assert victim.get(ME).json()["login"] == "bob"
-    assert victim.cookies["servicebase_session"].value != planted.cookies["servicebase_session"].value
-    assert planted.get(ME).status_code == 401
+    assert victim.get(ME_PATH).json()["login"] == "bob"
+    assert victim.cookies["servicebase_session"].value != planted_client.cookies["servicebase_session"].value
+    assert planted_client.get(ME_PATH).status_code == 401
 
 
 def test_invented_session_key_is_never_used(bob: User):
     client = Client()
     client.cookies["servicebase_session"] = "a" * 32
-    client.post("/login/", RIGHT)
+    client.post("/login/", RIGHT_FORM)
 
     assert client.cookies["servicebase_session"].value != "a" * 32
 
@@ -184,24 +192,24 @@ def test_signing_in_as_another_user_clears_the_session(bob: User, alice: User):
     session.save()
     browser.post("/login/", {"login": "alice", "password": PASSWORD})
 
-    assert browser.get(ME).json()["login"] == "alice"
+    assert browser.get(ME_PATH).json()["login"] == "alice"
     assert "left behind" not in browser.session
     assert not Session.objects.filter(user=bob).exists()
 
 
 def test_cookie_is_http_only(client: Client, bob: User):
-    cookie = client.post("/login/", RIGHT).cookies["servicebase_session"]
+    cookie = client.post("/login/", RIGHT_FORM).cookies["servicebase_session"]
 
     assert cookie["httponly"] and cookie["samesite"] == "Lax"
     assert cookie["max-age"] == 12 * 60 * 60
 
 
 def test_sign_in_is_recorded_without_changing_the_user(client: Client, bob: User):
-    before = User.objects.values("sys_version", "sys_updated_at").get()
-    client.post("/login/", RIGHT)
+    record_before = User.objects.values("sys_version", "sys_updated_at").get()
+    client.post("/login/", RIGHT_FORM)
 
     assert bob.refreshed().last_login is not None
-    assert User.objects.values("sys_version", "sys_updated_at").get() == before
+    assert User.objects.values("sys_version", "sys_updated_at").get() == record_before
     assert bob.history.count() == 1, "made once, changed never"
 
 
@@ -212,7 +220,7 @@ def test_administration_uses_this_page(client: Client, alice: User):
     assert page.request["PATH_INFO"] == "/login/"
     assert page.context["next"] == expected
     client.post("/admin/login/", {"username": "alice", "password": PASSWORD})
-    assert client.get(ME).status_code == 401
+    assert client.get(ME_PATH).status_code == 401
 
 
 def test_user_without_access_to_the_administration_gets_403(as_bob: Client):

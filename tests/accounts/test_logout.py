@@ -4,49 +4,49 @@ import pytest
 from django.test import Client
 
 from accounts.models import Session, User
-from tests.accounts.callers import ME, sign_in
+from tests.accounts.callers import ME_PATH, sign_in
 
-BOTH = pytest.mark.parametrize("address", ["/logout/", "/admin/logout/"])
+both_routes = pytest.mark.parametrize("path", ["/logout/", "/admin/logout/"])
 
 
-@BOTH
-def test_sign_out_ends_the_session_and_shows_the_sign_in_page(alice: User, address: str):
+@both_routes
+def test_sign_out_ends_the_session_and_shows_the_sign_in_page(alice: User, path: str):
     browser = sign_in("alice")
-    answer = browser.post(address)
+    response = browser.post(path)
 
-    assert (answer.status_code, answer["Location"]) == (302, "/login/?signed_out=1")
-    assert browser.get(ME).status_code == 401
+    assert (response.status_code, response["Location"]) == (302, "/login/?signed_out=1")
+    assert browser.get(ME_PATH).status_code == 401
     assert not Session.objects.exists()
-    page = browser.get(answer["Location"])
+    page = browser.get(response["Location"])
     assert page.status_code == 200 and b"You are signed out." in page.content
 
 
-@BOTH
-def test_old_cookie_is_refused(alice: User, address: str):
+@both_routes
+def test_old_cookie_is_refused(alice: User, path: str):
     browser = sign_in("alice")
     client = Client()
     client.cookies["servicebase_session"] = browser.cookies["servicebase_session"].value
-    assert client.get(ME).status_code == 200
-    browser.post(address)
+    assert client.get(ME_PATH).status_code == 200
+    browser.post(path)
 
-    assert client.get(ME).status_code == 401
+    assert client.get(ME_PATH).status_code == 401
 
 
-@BOTH
-def test_get_signs_nobody_out(alice: User, address: str):
+@both_routes
+def test_get_signs_nobody_out(alice: User, path: str):
     browser = sign_in("alice")
 
-    assert browser.get(address).status_code == 405
-    assert browser.get(ME).status_code == 200
+    assert browser.get(path).status_code == 405
+    assert browser.get(ME_PATH).status_code == 200
 
 
-@BOTH
-def test_form_of_another_site_signs_nobody_out(alice: User, address: str):
-    strict = Client(enforce_csrf_checks=True)
-    strict.force_login(alice)
+@both_routes
+def test_form_of_another_site_signs_nobody_out(alice: User, path: str):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice)
 
-    assert strict.post(address).status_code == 403
-    assert strict.get(ME).status_code == 200
+    assert client.post(path).status_code == 403
+    assert client.get(ME_PATH).status_code == 200
 
 
 def test_next_parameter_is_ignored(as_bob: Client):
@@ -59,14 +59,14 @@ def test_anonymous_user_sees_the_same_page(client: Client, db: None):
 
 def test_signed_in_user_never_sees_the_signed_out_message(as_bob: Client):
     """They signed in meanwhile in another window, or somebody made them open the address."""
-    for address in ("/login/?signed_out=1", "/sso/logout/"):
-        answer = as_bob.get(address, follow=True)
-        assert answer.request["PATH_INFO"] == "/" and answer.status_code == 200
-        assert b"You are signed out" not in answer.content
+    for path in ("/login/?signed_out=1", "/sso/logout/"):
+        response = as_bob.get(path, follow=True)
+        assert response.request["PATH_INFO"] == "/" and response.status_code == 200
+        assert b"You are signed out" not in response.content
 
 
 def test_other_sessions_continue(bob: User):
-    here, there = sign_in("bob"), sign_in("bob")
-    here.post("/logout/")
+    browser, other_browser = sign_in("bob"), sign_in("bob")
+    browser.post("/logout/")
 
-    assert there.get(ME).status_code == 200
+    assert other_browser.get(ME_PATH).status_code == 200

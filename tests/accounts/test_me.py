@@ -4,62 +4,62 @@ from django.test import Client
 
 from accounts.authentication import access_keys
 from accounts.models import Role, User
-from tests.accounts.callers import ME, ask, basic, bearer
+from tests.accounts.callers import ME_PATH, basic_auth, bearer_auth, get_me
 
 
 def test_basic_credentials_identify_the_user(alice: User):
-    answer = ask(basic("alice"))
+    response = get_me(basic_auth("alice"))
 
-    assert answer.status_code == 200
-    assert answer.json() == {"login": "alice", "email": "alice@example.com", "roles": ["admin"]}
+    assert response.status_code == 200
+    assert response.json() == {"login": "alice", "email": "alice@example.com", "roles": ["admin"]}
 
 
 def test_key_identifies_the_user(bob: User):
-    answer = ask(bearer(access_keys.create_key(bob, "script", expires_at=None)))
+    response = get_me(bearer_auth(access_keys.create_key(bob, "script", expires_at=None)))
 
-    assert answer.json() == {"login": "bob", "email": "bob@example.com", "roles": []}
+    assert response.json() == {"login": "bob", "email": "bob@example.com", "roles": []}
 
 
 def test_session_identifies_the_user(as_bob: Client):
-    assert as_bob.get(ME).json()["login"] == "bob"
+    assert as_bob.get(ME_PATH).json()["login"] == "bob"
 
 
 def test_roles_are_sorted_and_include_contained_ones(sonja: User):
-    contained = [Role.objects.create(name=name).pk for name in ("zebra", "anteater")]
-    Role.objects.filter(name="sso_admin").update(contains=contained)
+    contained_roles = [Role.objects.create(name=name).pk for name in ("zebra", "anteater")]
+    Role.objects.filter(name="sso_admin").update(contains=contained_roles)
 
-    assert ask(basic("sonja")).json()["roles"] == ["anteater", "sso_admin", "zebra"]
+    assert get_me(basic_auth("sonja")).json()["roles"] == ["anteater", "sso_admin", "zebra"]
 
 
 def test_invalid_header_is_refused_despite_a_session(as_bob: Client):
     """Who sends credentials means them: falling back to the cookie would answer as somebody else."""
-    for headers in (basic("alice", "wrong"), bearer("sb_wrong"), {"Authorization": "Digest abc"}):
-        assert as_bob.get(ME, headers=headers).status_code == 401
+    for headers in (basic_auth("alice", "wrong"), bearer_auth("sb_wrong"), {"Authorization": "Digest abc"}):
+        assert as_bob.get(ME_PATH, headers=headers).status_code == 401
 
 
 def test_header_takes_precedence_over_a_session(as_bob: Client, alice: User):
-    assert as_bob.get(ME, headers=basic("alice")).json()["login"] == "alice"
+    assert as_bob.get(ME_PATH, headers=basic_auth("alice")).json()["login"] == "alice"
 
 
 def test_missing_credentials_are_401_with_a_challenge(db: None):
-    answer = ask()
+    response = get_me()
 
-    assert answer.status_code == 401
-    assert answer.json() == {
+    assert response.status_code == 401
+    assert response.json() == {
         "status": "ERROR",
         "error_type": "SERVER",
         "errors": [{"message": "Authentication is required.", "code": "unauthenticated"}],
     }
-    assert "Bearer" in answer["WWW-Authenticate"]
-    assert "Basic" in answer["WWW-Authenticate"]
+    assert "Bearer" in response["WWW-Authenticate"]
+    assert "Basic" in response["WWW-Authenticate"]
 
 
 def test_only_get_is_allowed(as_bob: Client):
-    answer = as_bob.post(ME)
+    response = as_bob.post(ME_PATH)
 
-    assert answer.status_code == 405
-    assert answer["Allow"] == "GET, HEAD, OPTIONS"
+    assert response.status_code == 405
+    assert response["Allow"] == "GET, HEAD, OPTIONS"
 
 
 def test_response_is_not_cached(bob: User):
-    assert ask(basic("bob"))["Cache-Control"] == "no-store"
+    assert get_me(basic_auth("bob"))["Cache-Control"] == "no-store"

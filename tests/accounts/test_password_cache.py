@@ -4,79 +4,79 @@ from typing import Any
 
 from accounts.authentication import passwords
 from accounts.models import FailedAttempts, User
-from tests.accounts.callers import guess, later
+from tests.accounts.callers import clock_ahead, try_password
 from tests.support.users import PASSWORD, make_user
 
 
-def test_second_request_needs_no_hash(bob: User, checked: list[str]):
-    assert [guess("bob", PASSWORD) for _ in range(5)] == [200] * 5
-    assert checked == [PASSWORD]
+def test_second_request_needs_no_hash(bob: User, checked_passwords: list[str]):
+    assert [try_password("bob", PASSWORD) for _ in range(5)] == [200] * 5
+    assert checked_passwords == [PASSWORD]
 
 
-def test_password_is_hashed_again_after_a_minute(bob: User, checked: list[str], monkeypatch: Any):
-    guess("bob", PASSWORD)
-    monkeypatch.setattr(passwords, "time", later(59))
-    assert guess("bob", PASSWORD) == 200
-    assert len(checked) == 1
+def test_password_is_hashed_again_after_a_minute(bob: User, checked_passwords: list[str], monkeypatch: Any):
+    try_password("bob", PASSWORD)
+    monkeypatch.setattr(passwords, "time", clock_ahead(59))
+    assert try_password("bob", PASSWORD) == 200
+    assert len(checked_passwords) == 1
 
-    monkeypatch.setattr(passwords, "time", later(61))
-    assert guess("bob", PASSWORD) == 200
-    assert len(checked) == 2
-
-
-def test_wrong_password_is_never_cached(bob: User, checked: list[str]):
-    guess("bob", "wrong")
-    guess("bob", "wrong")
-
-    assert checked == ["wrong", "wrong"]
+    monkeypatch.setattr(passwords, "time", clock_ahead(61))
+    assert try_password("bob", PASSWORD) == 200
+    assert len(checked_passwords) == 2
 
 
-def test_cached_password_is_not_counted_and_is_accepted_while_locked(bob: User, checked: list[str]):
+def test_wrong_password_is_never_cached(bob: User, checked_passwords: list[str]):
+    try_password("bob", "wrong")
+    try_password("bob", "wrong")
+
+    assert checked_passwords == ["wrong", "wrong"]
+
+
+def test_cached_password_is_not_counted_and_is_accepted_while_locked(bob: User, checked_passwords: list[str]):
     """A working script goes on while somebody else at its address guesses."""
-    guess("bob", PASSWORD)
+    try_password("bob", PASSWORD)
     for number in range(10):
-        assert guess("bob", f"wrong {number}") == 401
+        assert try_password("bob", f"wrong {number}") == 401
 
-    assert guess("bob", "wrong 11") == 429
-    assert guess("bob", PASSWORD) == 200
+    assert try_password("bob", "wrong 11") == 429
+    assert try_password("bob", PASSWORD) == 200
     assert max(FailedAttempts.objects.values_list("count", flat=True)) == 10
 
 
 def test_changed_password_leaves_the_cache_immediately(bob: User):
-    guess("bob", PASSWORD)
+    try_password("bob", PASSWORD)
     bob.change_password("another horse 43")
 
-    assert guess("bob", PASSWORD) == 401
-    assert guess("bob", "another horse 43") == 200
+    assert try_password("bob", PASSWORD) == 401
+    assert try_password("bob", "another horse 43") == 200
 
 
 def test_password_changed_by_sql_leaves_the_cache(bob: User):
     """As another process would do it: nothing in this one is told."""
-    guess("bob", PASSWORD)
+    try_password("bob", PASSWORD)
     bob.set_password("another horse 43")
     User.objects.filter(pk=bob.pk).update(password=bob.password)
 
-    assert guess("bob", PASSWORD) == 401
+    assert try_password("bob", PASSWORD) == 401
 
 
 def test_cache_entry_is_valid_only_for_its_login(bob: User, alice: User):
-    guess("bob", PASSWORD)
+    try_password("bob", PASSWORD)
     alice.change_password("another horse 43")
 
-    assert guess("alice", PASSWORD) == 401
-    assert guess("bobc", "orrect horse 42") == 401, "the border between login and password counts"
+    assert try_password("alice", PASSWORD) == 401
+    assert try_password("bobc", "orrect horse 42") == 401, "the border between login and password counts"
 
 
 def test_new_user_of_an_old_login_is_not_cached(bob: User):
-    guess("bob", PASSWORD)
+    try_password("bob", PASSWORD)
     bob.delete()
     make_user("bob").change_password("another horse 43")
 
-    assert guess("bob", PASSWORD) == 401
+    assert try_password("bob", PASSWORD) == 401
 
 
 def test_cache_holds_no_password(bob: User):
-    guess("bob", PASSWORD)
+    try_password("bob", PASSWORD)
 
     assert passwords.PASSWORD_CACHE.weight > 0
     assert PASSWORD not in repr(vars(passwords.PASSWORD_CACHE))
@@ -86,5 +86,5 @@ def test_cache_is_bounded(bob: User, monkeypatch: Any):
     monkeypatch.setattr(passwords.PASSWORD_CACHE, "limit", 2_000)
     for number in range(7):
         make_user(f"user{number}")
-        assert guess(f"user{number}", PASSWORD) == 200
+        assert try_password(f"user{number}", PASSWORD) == 200
         assert 0 < passwords.PASSWORD_CACHE.weight <= 2_000

@@ -13,27 +13,27 @@ from rest_framework.views import APIView
 
 from accounts.authentication.schemes import BasicAuthentication, BearerAuthentication
 from accounts.models import User
-from tests.accounts.callers import SIGN_IN
+from tests.accounts.callers import API_SIGN_IN_PATH
 
 
-def routes(resolver: URLResolver, before: str = "") -> Iterator[tuple[str, URLPattern]]:
+def routes(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
     for entry in resolver.url_patterns:
-        address = before + str(entry.pattern)
+        path = prefix + str(entry.pattern)
         if isinstance(entry, URLResolver):
-            yield from routes(entry, address)
+            yield from routes(entry, path)
         else:
-            yield address, entry
+            yield path, entry
 
 
-REST = [(address, entry) for address, entry in routes(get_resolver()) if address.lstrip("^").startswith("rest/")]
+REST_ROUTES = [(path, entry) for path, entry in routes(get_resolver()) if path.lstrip("^").startswith("rest/")]
 
 
 def test_rest_routes_are_collected():
-    assert "rest/v1/auth/login" in [address for address, _ in REST]
+    assert "rest/v1/auth/login" in [path for path, _ in REST_ROUTES]
 
 
-@pytest.mark.parametrize(("address", "entry"), REST, ids=[address for address, _ in REST])
-def test_no_rest_view_accepts_a_session(address: str, entry: URLPattern):
+@pytest.mark.parametrize(("path", "entry"), REST_ROUTES, ids=[path for path, _ in REST_ROUTES])
+def test_no_rest_view_accepts_a_session(path: str, entry: URLPattern):
     view: Any = getattr(entry.callback, "cls", None) or getattr(entry.callback, "view_class", None)
 
     assert view is not None and issubclass(view, APIView), "only DRF's views ignore Django's request.user"
@@ -49,6 +49,6 @@ def test_new_view_accepts_no_session_by_default():
 
 def test_session_is_not_accepted_by_the_api(as_bob: Client, bob: User):
     """The address that answers without credentials at all: the cookie takes the place of no password."""
-    answer = as_bob.post(SIGN_IN, {"username": "bob", "password": "wrong"}, content_type="application/json")
+    response = as_bob.post(API_SIGN_IN_PATH, {"username": "bob", "password": "wrong"}, content_type="application/json")
 
-    assert answer.status_code == 401
+    assert response.status_code == 401

@@ -12,7 +12,7 @@ from accounts.models import Role, User, UserRole
 from system.models import DeletionLogEntry
 
 
-def chain(*names: str) -> list[Role]:
+def create_chain(*names: str) -> list[Role]:
     """Roles of which each contains the next."""
     roles: list[Role] = []
     for name in reversed(names):
@@ -20,24 +20,26 @@ def chain(*names: str) -> list[Role]:
     return roles
 
 
-def refused(role: Role) -> dict[str, list[str]]:
+def refusal_of(role: Role) -> dict[str, list[str]]:
     with pytest.raises(ValidationError) as error:
         role.full_clean()
     return error.value.message_dict
 
 
 def test_containment_is_transitive(bob: User):
-    first, *_, last = chain("a", "b", "c", "d", "e")
-    UserRole.objects.create(user=bob, role=first)
+    first_role, *_, last_role = create_chain("a", "b", "c", "d", "e")
+    UserRole.objects.create(user=bob, role=first_role)
 
     assert bob.role_names == {"a", "b", "c", "d", "e"}
-    assert roles.closure([last.pk]) == {"e"}, "it goes down, never up"
-    assert roles.containing_ids(last.pk) == set(Role.objects.filter(name__in="abcde").values_list("sys_id", flat=True))
-    assert roles.containing_ids(first.pk) == {first.pk}
+    assert roles.closure([last_role.pk]) == {"e"}, "it goes down, never up"
+    assert roles.containing_ids(last_role.pk) == set(
+        Role.objects.filter(name__in="abcde").values_list("sys_id", flat=True)
+    )
+    assert roles.containing_ids(first_role.pk) == {first_role.pk}
 
 
 def test_role_contained_several_times_counts_once(db: None):
-    (top, _, bottom), side = chain("top", "left", "bottom"), Role.objects.create(name="right")
+    (top, _, bottom), side = create_chain("top", "left", "bottom"), Role.objects.create(name="right")
     side.contains = [bottom.pk]
     side.save()
     top.contains = [*top.contains, side.pk]
@@ -54,7 +56,7 @@ def test_no_roles_cost_no_query(db: None):
 
 
 def test_nested_roles_cost_one_query(bob: User):
-    UserRole.objects.create(user=bob, role=chain(*(f"level {number}" for number in range(30)))[0])
+    UserRole.objects.create(user=bob, role=create_chain(*(f"level {number}" for number in range(30)))[0])
 
     with CaptureQueriesContext(connection) as queries:
         assert len(bob.role_names) == 30
@@ -63,25 +65,25 @@ def test_nested_roles_cost_one_query(bob: User):
 
 @pytest.mark.parametrize("length", [1, 2, 5])
 def test_role_cannot_contain_itself(db: None, length: int):  # B76
-    created = chain(*(f"level {number}" for number in range(length)))
+    created = create_chain(*(f"level {number}" for number in range(length)))
     created[-1].contains = [created[0].pk]
 
-    assert refused(created[-1]).keys() == {"contains"}
+    assert refusal_of(created[-1]).keys() == {"contains"}
 
 
 def test_loop_between_other_roles_is_not_reported_here(db: None):
     """A loop that SQL made must not stop administrators from saving another role."""
-    first, second = chain("first", "second")
-    Role.objects.filter(pk=second.pk).update(contains=[first.pk])
-    above = Role.objects.create(name="above")
-    above.contains = [first.pk]
+    first_role, second_role = create_chain("first", "second")
+    Role.objects.filter(pk=second_role.pk).update(contains=[first_role.pk])
+    containing_role = Role.objects.create(name="above")
+    containing_role.contains = [first_role.pk]
 
-    above.full_clean()
+    containing_role.full_clean()
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
 def test_loop_created_by_sql_terminates(bob: User, length: int):  # B76
-    created = chain(*(f"level {number}" for number in range(length)))
+    created = create_chain(*(f"level {number}" for number in range(length)))
     Role.objects.filter(pk=created[-1].pk).update(contains=[created[0].pk])
     UserRole.objects.create(user=bob, role=created[0])
     names = {role.name for role in created}
@@ -92,29 +94,29 @@ def test_loop_created_by_sql_terminates(bob: User, length: int):  # B76
 
 def test_unknown_contained_ids_are_dropped(db: None):
     role = Role.objects.create(name="role")
-    other = Role.objects.create(name="other")
-    role.contains = ["missing", other.pk, other.pk]
+    other_role = Role.objects.create(name="other")
+    role.contains = ["missing", other_role.pk, other_role.pk]
     role.full_clean()
 
-    assert role.contains == [other.pk]
+    assert role.contains == [other_role.pk]
     assert roles.closure(["missing"]) == frozenset()
 
 
 def test_deleted_role_is_removed_from_containing_roles(bob: User):
-    above, gone, below = chain("above", "gone", "below")
-    UserRole.objects.create(user=bob, role=above)
-    version = above.refreshed().sys_version
-    gone.delete()
+    containing_role, deleted_role, contained_role = create_chain("above", "gone", "below")
+    UserRole.objects.create(user=bob, role=containing_role)
+    version = containing_role.refreshed().sys_version
+    deleted_role.delete()
 
-    assert above.refreshed().contains == []
-    assert above.sys_version == version + 1
-    assert above.history.count() == 2, "who deleted the one changed the other"
+    assert containing_role.refreshed().contains == []
+    assert containing_role.sys_version == version + 1
+    assert containing_role.history.count() == 2, "who deleted the one changed the other"
     assert User.objects.get(pk=bob.pk).role_names == {"above"}
-    assert Role.objects.filter(pk=below.pk).exists()
+    assert Role.objects.filter(pk=contained_role.pk).exists()
 
 
 def test_chain_of_roles_can_be_deleted_together(db: None):
-    chain("a", "b", "c")
+    create_chain("a", "b", "c")
     Role.objects.filter(name__in="abc").delete()
 
     assert DeletionLogEntry.objects.filter(table="sys_role").count() == 3
@@ -154,7 +156,7 @@ def test_changed_shipped_role_survives_an_upgrade(db: None):
 
 @pytest.mark.parametrize("name", ["", " itil", "itil ", "it\x07il", "it\nil", "itil"])
 def test_confusable_name_is_refused(db: None, name: str):
-    assert refused(Role(name=name)).keys() == {"name"}
+    assert refusal_of(Role(name=name)).keys() == {"name"}
 
 
 def test_admin_has_every_role_and_others_only_their_own(alice: User, sonja: User):
@@ -171,10 +173,10 @@ def test_shipped_role_cannot_be_deleted_by_any_route(db: None, name: str):
         role.delete()
 
     role.name = "renamed"
-    assert "name" in refused(role)
-    for refuse in (role.save, role.delete):
+    assert "name" in refusal_of(role)
+    for change in (role.save, role.delete):
         with pytest.raises(ValidationError, match="part of the product"):
-            refuse()
+            change()
     assert Role.objects.filter(name=name).exists()
 
 

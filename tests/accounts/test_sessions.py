@@ -9,14 +9,14 @@ from django.test import Client
 
 from accounts.models import Session, User
 from accounts.models.sessions import SessionStore, describe_user_agent, hash_key
-from tests.accounts.callers import ME, sign_in
+from tests.accounts.callers import ME_PATH, sign_in
 
 
-def cookie(browser: Client) -> str:
+def session_cookie(browser: Client) -> str:
     return str(browser.cookies["servicebase_session"].value)
 
 
-def end(browser: Client, session: str) -> Any:
+def end_session(browser: Client, session: str) -> Any:
     return browser.post(f"/account/sessions/{session}/end/")
 
 
@@ -27,8 +27,8 @@ def test_database_holds_only_a_hash_of_the_cookie(bob: User):
         rows = [row for (row,) in cursor.fetchall()]
 
     assert len(rows) == 1
-    assert cookie(browser) not in rows[0]
-    assert hash_key(cookie(browser)) in rows[0]
+    assert session_cookie(browser) not in rows[0]
+    assert hash_key(session_cookie(browser)) in rows[0]
 
 
 def test_stored_hash_is_not_accepted_as_a_cookie(bob: User):
@@ -36,7 +36,7 @@ def test_stored_hash_is_not_accepted_as_a_cookie(bob: User):
     thief = Client()
     thief.cookies["servicebase_session"] = Session.objects.get().session_key
 
-    assert thief.get(ME).status_code == 401
+    assert thief.get(ME_PATH).status_code == 401
 
 
 def test_session_row_has_user_and_address(bob: User):
@@ -57,26 +57,28 @@ def test_start_time_does_not_change(bob: User):
 
 
 def test_page_lists_own_sessions_and_marks_this_one(bob: User, alice: User):
-    here = sign_in("bob", HTTP_USER_AGENT="Firefox at home")
+    browser = sign_in("bob", HTTP_USER_AGENT="Firefox at home")
     sign_in("bob", HTTP_USER_AGENT="Phone")
     sign_in("alice", HTTP_USER_AGENT="Browser of alice")
-    page = here.get("/account/").content.decode()
+    page = browser.get("/account/").content.decode()
 
     assert "Firefox at home" in page and "Phone" in page and "Browser of alice" not in page
     assert page.count("this session") == 1
-    assert cookie(here) not in page
+    assert session_cookie(browser) not in page
 
 
 def test_session_shows_browser_and_system_but_not_the_user_agent(bob: User):
-    sent = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Safari/605.1.15"
-    page = sign_in("bob", HTTP_USER_AGENT=sent, REMOTE_ADDR="192.0.2.7").get("/account/").content.decode()
+    user_agent = (
+        "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Safari/605.1.15"
+    )
+    page = sign_in("bob", HTTP_USER_AGENT=user_agent, REMOTE_ADDR="192.0.2.7").get("/account/").content.decode()
 
     assert "Safari on macOS" in page and "Mozilla" not in page
     assert re.search(r"from 192\.0\.2\.7, since [\d-]{10} [\d:]{5} UTC", page)
 
 
 @pytest.mark.parametrize(
-    ("sent", "read"),
+    ("user_agent", "device"),
     [
         ("Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 Chrome/126.0 Mobile Safari/537.36", "Chrome on Android"),
         ("Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) CriOS/126.0 Mobile Safari/604.1", "Chrome on iPhone"),
@@ -88,43 +90,43 @@ def test_session_shows_browser_and_system_but_not_the_user_agent(bob: User):
         ("", "Unknown browser"),
     ],
 )
-def test_known_user_agents_are_recognized(sent: str, read: str):
-    assert describe_user_agent(sent) == read
+def test_known_user_agents_are_recognized(user_agent: str, device: str):
+    assert describe_user_agent(user_agent) == device
 
 
 def test_own_session_can_be_ended(bob: User):
-    here, there = sign_in("bob"), sign_in("bob")
-    assert end(here, hash_key(cookie(there)))["Location"] == "/account/"
+    browser, other_browser = sign_in("bob"), sign_in("bob")
+    assert end_session(browser, hash_key(session_cookie(other_browser)))["Location"] == "/account/"
 
-    assert there.get(ME).status_code == 401
-    assert here.get(ME).status_code == 200
+    assert other_browser.get(ME_PATH).status_code == 401
+    assert browser.get(ME_PATH).status_code == 200
 
 
 def test_session_of_another_user_cannot_be_ended(bob: User, alice: User):
-    here, of_alice = sign_in("bob"), sign_in("alice")
-    end(here, hash_key(cookie(of_alice)))
+    browser, browser_of_alice = sign_in("bob"), sign_in("alice")
+    end_session(browser, hash_key(session_cookie(browser_of_alice)))
 
-    assert of_alice.get(ME).status_code == 200
+    assert browser_of_alice.get(ME_PATH).status_code == 200
 
 
 @pytest.mark.parametrize("session", ["x", "a" * 40, "a" * 5000])
 def test_ending_a_missing_session_is_harmless(bob: User, session: str):
-    here = sign_in("bob")
+    browser = sign_in("bob")
 
-    assert end(here, session).status_code == 302
-    assert here.get(ME).status_code == 200
+    assert end_session(browser, session).status_code == 302
+    assert browser.get(ME_PATH).status_code == 200
 
 
 def test_running_request_does_not_revive_an_ended_session(bob: User):
     """A request that loaded it before it was ended must not write it back."""
     from django.contrib.sessions.backends.base import UpdateError
 
-    on_its_way = SessionStore(cookie(sign_in("bob")))
-    on_its_way["more"] = 1
+    running_session = SessionStore(session_cookie(sign_in("bob")))
+    running_session["more"] = 1
     Session.objects.all().delete()
 
     with pytest.raises(UpdateError):
-        on_its_way.save()
+        running_session.save()
     assert not Session.objects.exists()
 
 
@@ -134,7 +136,7 @@ def test_expired_session_is_refused(bob: User):
     browser = sign_in("bob")
     Session.objects.update(expire_date=timezone.now())
 
-    assert browser.get(ME).status_code == 401
+    assert browser.get(ME_PATH).status_code == 401
 
 
 def test_unsigned_session_data_is_refused(bob: User):
@@ -144,13 +146,13 @@ def test_unsigned_session_data_is_refused(bob: User):
     row.session_data = f"{data}:{signature.swapcase()}"
     row.save()
 
-    assert browser.get(ME).status_code == 401
+    assert browser.get(ME_PATH).status_code == 401
 
 
 def test_anonymous_visitor_gets_no_session(client: Client, db: None):
     client.get("/login/")
     client.get("/")
-    client.get(ME)
+    client.get(ME_PATH)
 
     assert not Session.objects.exists()
     assert "servicebase_session" not in client.cookies

@@ -9,40 +9,40 @@ from system.models import Property
 
 
 def test_anonymous_user_is_redirected_to_sign_in(client: Client, db: None):
-    answer = client.get("/")
+    response = client.get("/")
 
-    assert (answer.status_code, answer["Location"]) == (302, "/login/")
+    assert (response.status_code, response["Location"]) == (302, "/login/")
 
 
-@pytest.mark.parametrize("address", ["/start/page", "/rest/v1/x?y=z", "https://testserver/login/sso/", "/login/?a=b"])
-def test_anonymous_user_is_redirected_to_the_welcome_page(client: Client, db: None, address: str):
-    properties.put(properties.WELCOME_PAGE, address)
+@pytest.mark.parametrize("url", ["/start/page", "/rest/v1/x?y=z", "https://testserver/login/sso/", "/login/?a=b"])
+def test_anonymous_user_is_redirected_to_the_welcome_page(client: Client, db: None, url: str):
+    properties.put(properties.WELCOME_PAGE, url)
 
-    assert client.get("/")["Location"] == address
+    assert client.get("/")["Location"] == url
 
 
 @pytest.mark.parametrize(
-    "address", ["/", "/?", "/?a=b", "/#top", "http://testserver", "https://testserver/", "?a", "/.", "/a/..", "/%2e"]
+    "url", ["/", "/?", "/?a=b", "/#top", "http://testserver", "https://testserver/", "?a", "/.", "/a/..", "/%2e"]
 )
-def test_welcome_page_cannot_redirect_to_itself(client: Client, db: None, address: str):
-    Property.objects.filter(name="svc.welcome_page.url").update(value=address)
+def test_welcome_page_cannot_redirect_to_itself(client: Client, db: None, url: str):
+    Property.objects.filter(name="svc.welcome_page.url").update(value=url)
 
     assert client.get("/")["Location"] == "/login/"
 
 
-@pytest.mark.parametrize("address", ["login", "nothing", "accounts"])
-def test_welcome_page_is_not_resolved_as_a_view_name(client: Client, db: None, address: str):
+@pytest.mark.parametrize("name", ["login", "nothing", "accounts"])
+def test_welcome_page_is_not_resolved_as_a_view_name(client: Client, db: None, name: str):
     with pytest.raises(ValueError, match="must begin with a slash"):
-        properties.put(properties.WELCOME_PAGE, address)
-    Property.objects.filter(name="svc.welcome_page.url").update(value=address)
+        properties.put(properties.WELCOME_PAGE, name)
+    Property.objects.filter(name="svc.welcome_page.url").update(value=name)
 
-    assert client.get("/")["Location"] == address
+    assert client.get("/")["Location"] == name
 
 
 def test_welcome_page_of_another_site_is_refused(db: None):
-    for address in ("https://evil.example", "//evil.example", "javascript:alert(1)", "/\\evil.example"):
+    for url in ("https://evil.example", "//evil.example", "javascript:alert(1)", "/\\evil.example"):
         with pytest.raises(ValueError, match="Enter a path"):
-            properties.put(properties.WELCOME_PAGE, address)
+            properties.put(properties.WELCOME_PAGE, url)
 
 
 def test_empty_welcome_page_means_the_sign_in_page(client: Client, db: None):

@@ -10,37 +10,37 @@ from django.utils import timezone
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, FailedAttempts, Session, User
 from accounts.tasks import forget_expired
-from tests.accounts.callers import ME, ask, bearer, guess, sign_in
+from tests.accounts.callers import ME_PATH, bearer_auth, get_me, sign_in, try_password
 from tests.support.users import PASSWORD
 
 
 def test_ended_sessions_are_deleted(bob: User):
-    ended, goes_on = sign_in("bob"), sign_in("bob")
-    first = Session.objects.order_by("started_at").first()
-    assert first is not None
-    Session.objects.filter(pk=first.pk).update(expire_date=timezone.now() - timedelta(seconds=1))
+    ended_browser, other_browser = sign_in("bob"), sign_in("bob")
+    ended_session = Session.objects.order_by("started_at").first()
+    assert ended_session is not None
+    Session.objects.filter(pk=ended_session.pk).update(expire_date=timezone.now() - timedelta(seconds=1))
     forget_expired()
 
     assert Session.objects.count() == 1
-    assert (ended.get(ME).status_code, goes_on.get(ME).status_code) == (401, 200)
+    assert (ended_browser.get(ME_PATH).status_code, other_browser.get(ME_PATH).status_code) == (401, 200)
 
 
 def test_expired_sign_in_keys_are_deleted_and_named_keys_stay(bob: User):
-    valid = access_keys.create_login_key(bob)
+    valid_key = access_keys.create_login_key(bob)
     for kind in (AccessKey.KIND_LOGIN, AccessKey.KIND_NAMED):
         access_keys.create_key(bob, kind, expires_at=timezone.now() - timedelta(days=1))
         AccessKey.objects.filter(name=kind).update(kind=kind)
     forget_expired()
 
     assert set(AccessKey.objects.values_list("name", flat=True)) == {"sign-in by API", "named"}
-    assert ask(bearer(valid)).status_code == 200
+    assert get_me(bearer_auth(valid_key)).status_code == 200
 
 
 def test_counters_of_an_open_window_are_kept(bob: User):
     for number in range(10):
-        guess("bob", f"wrong {number}")
+        try_password("bob", f"wrong {number}")
     forget_expired()
-    assert guess("bob", PASSWORD) == 429
+    assert try_password("bob", PASSWORD) == 429
 
     FailedAttempts.objects.update(started_at=F("started_at") - timedelta(minutes=16))
     forget_expired()
@@ -50,19 +50,19 @@ def test_counters_of_an_open_window_are_kept(bob: User):
 @pytest.mark.django_db(transaction=True)
 def test_locked_counter_is_skipped():
     """Waiting for it, with others locked already, could deadlock with the request that counts."""
-    long_ago = timezone.now() - timedelta(hours=1)
+    window_start = timezone.now() - timedelta(hours=1)
     for key in ("held", "free"):
-        FailedAttempts.objects.create(key=key, started_at=long_ago, count=1)
-    other = connections.create_connection("default")
+        FailedAttempts.objects.create(key=key, started_at=window_start, count=1)
+    other_connection = connections.create_connection("default")
     try:
-        with connection.cursor() as own, other.cursor() as cursor:
-            own.execute("SET lock_timeout = '1s'")  # a task that waits fails instead of hanging
+        with connection.cursor() as own_cursor, other_connection.cursor() as cursor:
+            own_cursor.execute("SET lock_timeout = '1s'")  # a task that waits fails instead of hanging
             cursor.execute("BEGIN")
             cursor.execute("UPDATE accounts_failed_attempts SET count = 2 WHERE key = 'held'")
             forget_expired()
             cursor.execute("COMMIT")
     finally:
-        other.close()
+        other_connection.close()
         connection.close()
 
     assert list(FailedAttempts.objects.values_list("key", "count")) == [("held", 2)]

@@ -17,11 +17,11 @@ from tests.providers.real import (
     CLIENT_SECRET,
     PASSWORD,
     RealProvider,
-    client,
-    fragment_client,
-    public_client,
+    client_registration,
+    fragment_registration,
+    public_registration,
 )
-from tests.system.outbound.certificates import Pair, make
+from tests.system.outbound.certificates import CertificateWithKey, make_certificate
 
 PUBLIC_CLIENT = {"authorization_type": "pkce", "client_id": "servicebase-pkce"}
 FRAGMENT_CLIENT = {"authorization_type": "pkce", "client_id": "servicebase-fragment", "response_type": "id_token token"}
@@ -31,8 +31,8 @@ class Certificates:
     """A certificate authority, and its certificate for 127.0.0.1."""
 
     def __init__(self, folder: Path) -> None:
-        authority_pair = make("Authority of the tests")
-        server_pair = make("127.0.0.1", issuer=authority_pair, addresses=("127.0.0.1",))
+        authority_pair = make_certificate("Authority of the tests")
+        server_pair = make_certificate("127.0.0.1", issuer=authority_pair, addresses=("127.0.0.1",))
         self.ca = self._write(folder / "ca.pem", authority_pair)
         self.certificate = self._write(folder / "certificate.pem", server_pair)
         public_key = server_pair.key.public_key().public_bytes(
@@ -46,7 +46,7 @@ class Certificates:
             )
         )
 
-    def _write(self, path: Path, pair: Pair) -> Path:
+    def _write(self, path: Path, pair: CertificateWithKey) -> Path:
         path.write_bytes(pair.certificate.public_bytes(serialization.Encoding.PEM))
         return path
 
@@ -77,8 +77,13 @@ class SsoSetup:
         self._authorization = "Basic " + base64.b64encode(":".join(credentials).encode()).decode()
         callback_url = product.url + "/sso/callback/"
         post_options = {"client_id": "servicebase-post", "token_endpoint_auth_method": "client_secret_post"}
-        post_client = client(callback_url, **post_options)
-        provider.register(client(callback_url), post_client, public_client(callback_url), fragment_client(callback_url))
+        post_client = client_registration(callback_url, **post_options)
+        provider.register(
+            client_registration(callback_url),
+            post_client,
+            public_registration(callback_url),
+            fragment_registration(callback_url),
+        )
 
     def connect(self, realm: str = "main", **columns: Any) -> None:
         """Creates an active connection and deletes all others."""

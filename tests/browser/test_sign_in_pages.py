@@ -53,7 +53,7 @@ def test_sign_in_without_a_free_slot_waits_and_continues(visitor_factory: Any, s
         try:
             for form in forms:
                 form.get_by_role("button", name="Test connection").click()
-            eventually(lambda: len(provider.asked("discovery")) == 2)
+            eventually(lambda: len(provider.requests_to("discovery")) == 2)
             response = anna.page.goto("/sso/start/")
             assert response is not None and response.status == 503
             expect(anna.page.get_by_role("status")).to_contain_text("This page refreshes automatically.")

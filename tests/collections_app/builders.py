@@ -6,7 +6,7 @@ from typing import Any
 from collections_app import embed
 from collections_app.models import Collection, Version
 
-Loaded = Callable[..., Version]
+DocumentLoader = Callable[..., Version]
 
 
 def make_collection(name: str, **columns: Any) -> Collection:

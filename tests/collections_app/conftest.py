@@ -11,18 +11,18 @@ from collections_app.documents import storage
 from collections_app.ingest import worker
 from collections_app.models import Collection, Version
 from collections_app.vectors import vector_indexes
-from tests.collections_app.builders import Loaded, make_collection
-from tests.collections_app.vector_rows import run
+from tests.collections_app.builders import DocumentLoader, make_collection
+from tests.collections_app.vector_rows import run_statement
 from tests.support.users import make_user, signed_in
 
 
 @pytest.fixture
-def vector_indexes_go(transactional_db: Any) -> Iterator[None]:
+def vector_index_cleanup(transactional_db: Any) -> Iterator[None]:
     """Drops the vector indexes, which a rolled back transaction does not cover."""
     vector_indexes.clear_cache()
     yield
-    for (name,) in run("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'chunk_vector_near_%'"):
-        run(f"DROP INDEX {name}")
+    for (name,) in run_statement("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'chunk_vector_near_%'"):
+        run_statement(f"DROP INDEX {name}")
 
 
 @pytest.fixture
@@ -32,19 +32,21 @@ def collection(db: Any) -> Collection:
 
 
 @pytest.fixture
-def loaded(collection: Collection, carl: User) -> Loaded:
+def document_loader(collection: Collection, carl: User) -> DocumentLoader:
     """Loads a text, by default into `collection`, and processes it immediately."""
 
-    def load(text: str = "The printer is out of paper.", *, into: Collection | None = None, **options: Any) -> Version:
+    def load_document(
+        text: str = "The printer is out of paper.", *, into: Collection | None = None, **options: Any
+    ) -> Version:
         columns: dict[str, Any] = {
             "filename": "", "format": "text", "metadata": {}, "doc_id": None, "on_duplicate": "skip", **options
         }  # fmt: skip
-        accepted = storage.store_document(
+        result = storage.store_document(
             collection=into or collection, data=text.encode(), user_id=carl.pk, takes_lease=True, **columns
         )
-        return worker.process_in_request(accepted)
+        return worker.process_in_request(result)
 
-    return load
+    return load_document
 
 
 @pytest.fixture

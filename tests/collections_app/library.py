@@ -11,37 +11,45 @@ from collections_app.models import Collection, Document, EmbeddingSpace
 HANDBOOK = "# Printers\n\nReplace the toner when the lamp is red.\n\n# Mail\n\nA full mailbox refuses mail."
 
 
-def role(name: str) -> str:
+def role_id(name: str) -> str:
     return str(Role.objects.get_or_create(name=name)[0].pk)
 
 
-def make(name: str = "Handbooks", *, readers: tuple[str, ...] = (), writers: tuple[str, ...] = ()) -> Collection:
+def make_library_collection(
+    name: str = "Handbooks", *, readers: tuple[str, ...] = (), writers: tuple[str, ...] = ()
+) -> Collection:
     collection = Collection(name=name, space=embed.default_space())
-    collection.reader_roles = [role(reader) for reader in readers]
-    collection.writer_roles = [role(reader) for reader in writers]
+    collection.reader_roles = [role_id(reader) for reader in readers]
+    collection.writer_roles = [role_id(reader) for reader in writers]
     collection.save()
     return collection
 
 
-def add(collection: Collection, text: str = HANDBOOK, *, is_loaded: bool = True, **more: Any) -> Document:
+def add_document(collection: Collection, text: str = HANDBOOK, *, is_loaded: bool = True, **options: Any) -> Document:
     """A document, fully processed or queued."""
-    columns: dict[str, Any] = {"filename": "handbook.md", "format": "markdown", "metadata": {}, "doc_id": None, **more}
-    accepted = storage.store_document(
+    columns: dict[str, Any] = {
+        "filename": "handbook.md",
+        "format": "markdown",
+        "metadata": {},
+        "doc_id": None,
+        **options,
+    }
+    result = storage.store_document(
         collection=collection, data=text.encode(), on_duplicate="replace", user_id="", takes_lease=is_loaded, **columns
     )
     if is_loaded:
-        worker.process_in_request(accepted, within_s=30)
-    return Document.objects.select_related("newest").get(pk=accepted.document.pk)
+        worker.process_in_request(result, within_s=30)
+    return Document.objects.select_related("newest").get(pk=result.document.pk)
 
 
-def add_failing(collection: Collection, **more: Any) -> Document:
+def add_failing_document(collection: Collection, **options: Any) -> Document:
     """A file named .pdf that is not a PDF."""
-    return add(collection, "%PDF-1.7 broken", filename="broken.pdf", format="pdf", **more)
+    return add_document(collection, "%PDF-1.7 broken", filename="broken.pdf", format="pdf", **options)
 
 
-def with_a_model_that_is_gone(collection: Collection) -> Collection:
-    gone = EmbeddingSpace.objects.create(provider="retired", model="gone", dimensions=8)
-    Collection.objects.filter(pk=collection.pk).update(space=gone)
+def with_retired_model(collection: Collection) -> Collection:
+    retired_space = EmbeddingSpace.objects.create(provider="retired", model="gone", dimensions=8)
+    Collection.objects.filter(pk=collection.pk).update(space=retired_space)
     return collection.refreshed()
 
 
@@ -57,11 +65,11 @@ def pdf(*pages: str) -> bytes:
         objects.append(page.encode())
         kids.append(f"{len(objects)} 0 R")
     objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>".encode()
-    written, places = b"%PDF-1.4\n", []
-    for number, each in enumerate(objects, 1):
-        places.append(len(written))
-        written += b"%d 0 obj\n%s\nendobj\n" % (number, each)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
-    head = b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
-    tail = b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, len(written))
-    return written + head + table + tail
+    file_content, offsets = b"%PDF-1.4\n", []
+    for number, content in enumerate(objects, 1):
+        offsets.append(len(file_content))
+        file_content += b"%d 0 obj\n%s\nendobj\n" % (number, content)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    header = b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    tail = b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, len(file_content))
+    return file_content + header + table + tail

@@ -19,7 +19,7 @@ from tests.support.users import PASSWORD, make_user
 
 pytestmark = pytest.mark.django_db
 
-QUESTIONS = {
+PAGE_OF_QUESTION = {
     "How do I take a backup and restore it?": "docs/how-to/backup.md",
     "set up a Keycloak connection": "docs/how-to/connect-a-provider.md",
     "who may read a column": "docs/how-to/write-access-rules.md",
@@ -28,12 +28,12 @@ QUESTIONS = {
 }
 
 
-def make() -> None:
+def make_demo() -> None:
     demo_people.create_demo_users(lambda: PASSWORD)
     demo_documents.load_demo_documents()
 
 
-def load() -> Collection:
+def load_demo() -> Collection:
     """Processes the documents like the worker."""
     for version in Version.objects.order_by("pk"):
         token = leases.take_lease(version.pk)
@@ -43,7 +43,7 @@ def load() -> Collection:
 
 
 def test_demo_collection_holds_the_documentation_and_is_queued():
-    make()
+    make_demo()
 
     pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
     names = {"README.md", *(name for name in pages if not name.startswith("docs/decisions/"))}
@@ -52,16 +52,16 @@ def test_demo_collection_holds_the_documentation_and_is_queued():
 
 
 def test_first_search_finds_the_right_page():
-    make()
-    collection = load()
+    make_demo()
+    collection = load_demo()
 
-    for query, page in QUESTIONS.items():
+    for query, page in PAGE_OF_QUESTION.items():
         result = pipeline.search([collection], SearchRequest(query=query, k=3, filter=parse_filter("")))
         assert page in [hit.doc_id for hit in result.hits], query
 
 
 def test_demo_agent_can_read_it_and_collection_admins_can_write_it(carl: User):
-    make()
+    make_demo()
     collection = Collection.objects.get()
 
     agent, user = (User.objects.get(login=f"demo.{name}") for name in ("agent", "user"))
@@ -70,19 +70,19 @@ def test_demo_agent_can_read_it_and_collection_admins_can_write_it(carl: User):
     assert access.rights(user, collection) == access.rights(make_user("eve"), collection) == frozenset()
 
 
-def test_it_is_created_once_and_not_again_after_its_deletion():
-    make()
+def test_demo_collection_is_created_once_and_not_again_after_its_deletion():
+    make_demo()
     documents = Document.objects.count()
-    make()
+    make_demo()
     assert (Collection.objects.count(), Document.objects.count()) == (1, documents)
     Collection.objects.update(deleted_at=Collection.objects.get().sys_created_at)
-    make()
+    make_demo()
     assert not Collection.objects.filter(deleted_at=None).exists()
 
 
 def test_installation_without_documentation_has_no_demo_collection(tmp_path: Path, settings: Any):
     settings.BASE_DIR = tmp_path
-    make()
+    make_demo()
 
     assert not Collection.objects.exists()
 

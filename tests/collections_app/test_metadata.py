@@ -8,7 +8,7 @@ import pytest
 from collections_app.metadata import validation
 from system.errors import BadRequest
 
-GIVEN = {
+VALID_METADATA = {
     "sys_id": "161101105612345678",
     "status": "active",
     "priority": 3,
@@ -18,41 +18,41 @@ GIVEN = {
 }
 
 
-def refused(given: Any) -> list[Any]:
+def refused_fields(metadata: Any) -> list[Any]:
     """The fields that the refusal names."""
-    with pytest.raises(BadRequest) as caught:
-        validation.validate_metadata(given)
-    return [item.get("field") for item in caught.value.as_items()]
+    with pytest.raises(BadRequest) as exc_info:
+        validation.validate_metadata(metadata)
+    return [item.get("field") for item in exc_info.value.as_items()]
 
 
-def test_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
-    values = GIVEN | {"tags": ["a", {"b": None}], "n": 1.5, "Größe": "XL", "docType": ""}
+def test_typed_fields_and_any_others_are_stored_as_sent() -> None:
+    values = VALID_METADATA | {"tags": ["a", {"b": None}], "n": 1.5, "Größe": "XL", "docType": ""}
     assert validation.validate_metadata(values) is values
     assert validation.parse_metadata(json.dumps(values)) == values
     assert validation.validate_metadata({}) == {}
 
 
 @pytest.mark.parametrize(
-    ("sent", "said"),
+    ("text", "message"),
     [
         ('{"type": ', 'Metadata must be a JSON object, such as {"type": "manual", "priority": 2}.'),
         ('{"a": 1, "a": 2}', "A JSON object contains the same name more than once."),
         ("[" * 70 + "]" * 70, "The metadata is nested more than 32 levels deep."),
     ],
 )
-def test_text_that_is_no_json_is_told_in_one_sentence(sent: str, said: str) -> None:
-    with pytest.raises(validation.InvalidMetadata) as caught:
-        validation.parse_metadata(sent)
-    assert caught.value.message == said
+def test_invalid_json_is_reported_in_one_sentence(text: str, message: str) -> None:
+    with pytest.raises(validation.InvalidMetadata) as exc_info:
+        validation.parse_metadata(text)
+    assert exc_info.value.message == message
 
 
-@pytest.mark.parametrize("field", sorted(GIVEN))
-def test_each_of_the_six_may_be_left_out_or_null(field: str) -> None:
-    validation.validate_metadata({name: value for name, value in GIVEN.items() if name != field})
-    validation.validate_metadata(GIVEN | {field: None})
+@pytest.mark.parametrize("field", sorted(VALID_METADATA))
+def test_each_typed_field_may_be_omitted_or_null(field: str) -> None:
+    validation.validate_metadata({name: value for name, value in VALID_METADATA.items() if name != field})
+    validation.validate_metadata(VALID_METADATA | {field: None})
 
 
-WRONG: dict[str, list[Any]] = {
+WRONG_VALUES: dict[str, list[Any]] = {
     "priority": [True, "5", 5.0, 10**20, 2**63, -(2**63) - 1, [], {}, ""],
     "flag": ["true", 1, 0, "", []],
     **{field: [1, True, ["a"], {}] for field in ("sys_id", "status", "type")},
@@ -64,9 +64,11 @@ WRONG: dict[str, list[Any]] = {
 
 
 # C10
-@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
+@pytest.mark.parametrize(
+    ("field", "value"), [(field, value) for field, values in WRONG_VALUES.items() for value in values]
+)
 def test_wrong_type_is_refused_and_names_the_field(field: str, value: Any) -> None:
-    assert refused({field: value}) == [field]
+    assert refused_fields({field: value}) == [field]
 
 
 @pytest.mark.parametrize(
@@ -76,43 +78,43 @@ def test_wrong_type_is_refused_and_names_the_field(field: str, value: Any) -> No
         "2024-05-19 15:30:00-0530", "2024-05-19T15:30Z", "2024-05-19T15:30:00+03",
     ],
 )  # fmt: skip
-def test_time_has_a_zone_and_may_have_fractions(value: str) -> None:
+def test_time_requires_a_zone_and_allows_fractions(value: str) -> None:
     assert validation.validate_metadata({"created": value})
 
 
-def test_integers_go_to_64_bits() -> None:
+def test_integers_have_at_most_64_bits() -> None:
     for value in (0, -1, 2**63 - 1, -(2**63)):
         assert validation.validate_metadata({"priority": value}) == {"priority": value}
 
 
-def test_all_wrong_fields_are_told_at_once() -> None:
-    assert refused({"priority": "5", "flag": "true", "status": 1}) == ["status", "priority", "flag"]
+def test_all_invalid_fields_are_reported_together() -> None:
+    assert refused_fields({"priority": "5", "flag": "true", "status": 1}) == ["status", "priority", "flag"]
 
 
 # C09
-@pytest.mark.parametrize("given", [[], "text", 1, None, True])
-def test_metadata_are_an_object(given: Any) -> None:
-    assert refused(given) == ["metadata"]
+@pytest.mark.parametrize("value", [[], "text", 1, None, True])
+def test_metadata_must_be_an_object(value: Any) -> None:
+    assert refused_fields(value) == ["metadata"]
 
 
 # C09
-def test_five_levels_are_kept_and_six_refused() -> None:
-    five: Any = {"a": {"b": [{"c": ["d"]}]}}
-    assert validation.validate_metadata(five) == five
-    assert refused({"a": {"b": [{"c": [["d"]]}]}}) == ["metadata"]
-    deep: Any = "x"
+def test_five_levels_are_accepted_and_six_refused() -> None:
+    five_levels: Any = {"a": {"b": [{"c": ["d"]}]}}
+    assert validation.validate_metadata(five_levels) == five_levels
+    assert refused_fields({"a": {"b": [{"c": [["d"]]}]}}) == ["metadata"]
+    deep_value: Any = "x"
     for _ in range(10_000):
-        deep = [deep]
-    assert refused({"a": deep}) == ["metadata"]
+        deep_value = [deep_value]
+    assert refused_fields({"a": deep_value}) == ["metadata"]
 
 
 # C09
-def test_sixteen_kilobytes_are_kept_and_more_refused(settings: Any) -> None:
+def test_sixteen_kilobytes_are_accepted_and_more_refused(settings: Any) -> None:
     limit = settings.COLLECTIONS["metadata_limit"]
     text = "é" * ((limit - len('{"a":""}')) // 2)
     assert validation.validate_metadata({"a": text})
-    assert refused({"a": text + "é"}) == ["metadata"]
-    assert refused({"a": "x" * 1_000_000}) == ["metadata"]
+    assert refused_fields({"a": text + "é"}) == ["metadata"]
+    assert refused_fields({"a": "x" * 1_000_000}) == ["metadata"]
 
 
 # C09
@@ -121,11 +123,11 @@ def test_sixteen_kilobytes_are_kept_and_more_refused(settings: Any) -> None:
     ["a\x00b", "\ud800", float("nan"), float("inf"), float("-inf")],
     ids=["NUL", "surrogate", "nan", "infinity", "minus infinity"],
 )
-def test_what_cannot_be_stored_is_refused_wherever_it_stands(value: Any) -> None:
-    for given in ({"a": value}, {"a": [{"b": value}]}):
-        assert refused(given)
+def test_unstorable_text_is_refused_at_any_depth(value: Any) -> None:
+    for metadata in ({"a": value}, {"a": [{"b": value}]}):
+        assert refused_fields(metadata)
     if isinstance(value, str):
-        assert refused({value: 1})
+        assert refused_fields({value: 1})
 
 
 # C09
@@ -137,16 +139,16 @@ def test_what_cannot_be_stored_is_refused_wherever_it_stands(value: Any) -> None
     ],
 )  # fmt: skip
 def test_text_of_a_form_follows_the_same_rules(text: str) -> None:
-    with pytest.raises(BadRequest) as caught:
+    with pytest.raises(BadRequest) as exc_info:
         validation.parse_metadata(text)
-    assert caught.value.as_items()[0]["field"] == "metadata"
-    assert caught.value.code == "invalid_metadata"
+    assert exc_info.value.as_items()[0]["field"] == "metadata"
+    assert exc_info.value.code == "invalid_metadata"
 
 
-def test_number_that_would_come_back_changed_is_refused() -> None:
-    with pytest.raises(BadRequest) as caught:
+def test_number_that_would_lose_precision_is_refused() -> None:
+    with pytest.raises(BadRequest) as exc_info:
         validation.parse_metadata('{"amount": 99999999999999.99}')
-    assert caught.value.field == "amount"
+    assert exc_info.value.field == "amount"
     assert validation.parse_metadata('{"amount": 99.90, "big": 123456789012345678901234567890}') == {
         "amount": 99.9,
         "big": 123456789012345678901234567890,
@@ -154,6 +156,6 @@ def test_number_that_would_come_back_changed_is_refused() -> None:
 
 
 def test_names_of_fields_have_one_to_two_hundred_characters() -> None:
-    assert refused({"": 1}) == ["metadata"]
-    assert refused({"x" * 201: 1}) == ["x" * 80]
+    assert refused_fields({"": 1}) == ["metadata"]
+    assert refused_fields({"x" * 201: 1}) == ["x" * 80]
     assert validation.validate_metadata({"x" * 200: 1})

@@ -95,7 +95,7 @@ CASES = {
 }
 
 
-def found(text: str) -> list[str]:
+def found_documents(text: str) -> list[str]:
     condition, values = parse_filter(text).sql("one.metadata")
     with connection.cursor() as cursor:
         cursor.execute(
@@ -110,12 +110,12 @@ def found(text: str) -> list[str]:
 @pytest.mark.django_db
 @pytest.mark.parametrize("text", CASES)
 def test_filter_finds(text: str) -> None:
-    assert found(text) == CASES[text]
+    assert found_documents(text) == CASES[text]
 
 
 # C07
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("priority=abc", "priority: a whole number"),
         ("priority=1.5", "priority: a whole number"),
@@ -153,19 +153,19 @@ def test_filter_finds(text: str) -> None:
         ("^OR".join(["a=1"] * 201), "conditions"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_and_says_so(text: str, says: str) -> None:
-    with pytest.raises(QueryError) as caught:
+def test_contradictory_filter_is_refused_with_the_reason(text: str, message: str) -> None:
+    with pytest.raises(QueryError) as exc_info:
         parse_filter(text)
-    assert says in caught.value.message
-    assert 0 <= caught.value.position <= len(text)
+    assert message in exc_info.value.message
+    assert 0 <= exc_info.value.position <= len(text)
 
 
 # C08
 @pytest.mark.django_db
 @pytest.mark.parametrize("field", ["doc_id", "collection_id", "collection_name", "created_by", "state", "is_searched"])
-def test_what_the_server_knows_of_a_document_is_no_metadata(field: str) -> None:
-    assert found(f"{field}ISNOTEMPTY") == []
-    assert found(f"{field}=1") == []
+def test_server_fields_of_a_document_are_not_metadata(field: str) -> None:
+    assert found_documents(f"{field}ISNOTEMPTY") == []
+    assert found_documents(f"{field}=1") == []
 
 
 def test_names_and_values_are_parameters() -> None:
@@ -182,7 +182,7 @@ def test_no_filter_is_no_condition() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("text", ["priority=3", "number=2024-17", "number=7"])
-def test_equality_where_case_plays_no_part_can_use_the_index(text: str) -> None:
+def test_equality_without_letters_can_use_the_index(text: str) -> None:
     condition, values = parse_filter(text).sql("version.metadata")
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")

@@ -11,7 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 from accounts.models import User
 from collections_app.models import Collection, EmbeddingSpace, Version
 from tests.collections_app import library
-from tests.collections_app.http.calls import RELEVANT, by_key
+from tests.collections_app.http.calls import SEARCH_PATH, key_caller
 
 BEFORE_0006 = [("collections_app", "0005_overlap_at_most_half")]
 MODELS = (Collection, EmbeddingSpace, Version)
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @contextmanager
-def migrated_back(target: Any) -> Iterator[Any]:
+def at_migration(target: Any) -> Iterator[Any]:
     """The models of an earlier migration; the later ones are applied at the end of the block."""
     executor = MigrationExecutor(connection)
     executor.migrate(target)
@@ -31,54 +31,58 @@ def migrated_back(target: Any) -> Iterator[Any]:
         executor.migrate(executor.loader.graph.leaf_nodes())
 
 
-def columns() -> set[str]:
+def column_names() -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT table_name || '.' || column_name FROM information_schema.columns")
         return {name for (name,) in cursor.fetchall()}
 
 
-def rows() -> dict[str, list[Any]]:
+def stored_rows() -> dict[str, list[Any]]:
     return {model.__name__: list(model.objects.order_by("pk").values()) for model in MODELS}
 
 
 @pytest.mark.parametrize(
-    ("configured", "asking"),
+    ("configured", "asking_models"),
     [(None, set()), (64, {"hosted", "other"})],
     ids=["the number was never sent along", "the number was sent along"],
 )
 def test_older_spaces_request_dimensions_as_the_setting_did(
-    configured: int | None, asking: set[str], carl: User, settings: Any
+    configured: int | None, asking_models: set[str], carl: User, settings: Any
 ):
-    place = library.make("manuals")
-    library.add(place)
+    collection = library.make_library_collection("manuals")
+    library.add_document(collection)
     settings.EMBEDDING = {**settings.EMBEDDING, "dimensions": configured}
-    before = rows()
-    with migrated_back(BEFORE_0006) as apps:
-        gone = {"embedding_space.asks_dimensions", "document_collection.reembed_after", "document_version.embedded_to"}
-        assert not gone & columns()
+    rows_before = stored_rows()
+    with at_migration(BEFORE_0006) as apps:
+        removed_columns = {
+            "embedding_space.asks_dimensions",
+            "document_collection.reembed_after",
+            "document_version.embedded_to",
+        }
+        assert not removed_columns & column_names()
         space = apps.get_model("collections_app", "EmbeddingSpace")
         for name in ("hosted", "other"):
             space.objects.create(provider="openai", model=name, dimensions=64)
         space.objects.create(provider="retired", model="hosted", dimensions=64)
         # In the middle of going over to one of them.
-        moving = space.objects.get(model="other")
-        apps.get_model("collections_app", "Collection").objects.filter(pk=place.pk).update(next_space=moving)
+        target_space = space.objects.get(model="other")
+        apps.get_model("collections_app", "Collection").objects.filter(pk=collection.pk).update(next_space=target_space)
 
-    assert {each.model for each in EmbeddingSpace.objects.filter(asks_dimensions=True)} == asking
+    assert {space.model for space in EmbeddingSpace.objects.filter(asks_dimensions=True)} == asking_models
     assert not EmbeddingSpace.objects.exclude(provider="openai").filter(asks_dimensions=True).exists()
-    place.refresh_from_db()
-    assert (place.next_space, place.reembed_after) == (EmbeddingSpace.objects.get(model="other"), 0)
+    collection.refresh_from_db()
+    assert (collection.next_space, collection.reembed_after) == (EmbeddingSpace.objects.get(model="other"), 0)
     Collection.objects.update(next_space=None)
     EmbeddingSpace.objects.filter(dimensions=64).delete()
-    after = rows()
-    for each in after["Version"]:
-        assert each["embedded_to"] == {}
+    rows_after = stored_rows()
+    for row in rows_after["Version"]:
+        assert row["embedded_to"] == {}
         # A stored language is that of its collection before; this one has none.
-        assert each["text_configuration"] == ""
+        assert row["text_configuration"] == ""
         for name in ("embedded_to", "text_configuration"):
-            each[name] = before["Version"][0][name]
-    assert after == before
-    body = by_key(carl).get(RELEVANT, collection_names="manuals", query="toner").json()
+            row[name] = rows_before["Version"][0][name]
+    assert rows_after == rows_before
+    body = key_caller(carl).get(SEARCH_PATH, collection_names="manuals", query="toner").json()
     assert body and "toner" in body[0]["page_content"]
 
 
@@ -88,23 +92,23 @@ GERMAN = "Die Drucker im dritten Stock haben kein Papier mehr, und es ist auch n
 
 @pytest.mark.parametrize("is_guessed", [True, False])
 def test_words_of_older_collections_are_still_found(is_guessed: bool, carl: User):
-    place = library.make("manuals")
+    collection = library.make_library_collection("manuals")
     # As words were stored: without their language.
     Collection.objects.update(text_configuration="english", unmarked_configuration="english")
-    library.add(place.refreshed(), "The printers are on the third floor, and they have no toner. ")
-    with migrated_back(BEFORE_0010) as apps:
-        stored = apps.get_model("collections_app", "Collection").objects
-        stored.update(text_configuration="english", is_language_guessed=is_guessed)
+    library.add_document(collection.refreshed(), "The printers are on the third floor, and they have no toner. ")
+    with at_migration(BEFORE_0010) as apps:
+        stored_collections = apps.get_model("collections_app", "Collection").objects
+        stored_collections.update(text_configuration="english", is_language_guessed=is_guessed)
         # The number of all, and three words: those in a language were not counted.
         with connection.cursor() as cursor:
             cursor.execute(
                 "DELETE FROM term_count WHERE term <> 0 AND term NOT IN (SELECT unnest(terms) FROM chunk_words)"
             )
 
-    assert place.refreshed().text_configuration == ("" if is_guessed else "english")
+    assert collection.refreshed().text_configuration == ("" if is_guessed else "english")
     assert Version.objects.get().text_configuration == "english"
-    library.add(place.refreshed(), GERMAN)
+    library.add_document(collection.refreshed(), GERMAN)
     parameters = {"collection_names": "manuals", "mode": "text"}
     for query in ("printer", "Schrank" if is_guessed else "printers"):
-        body = by_key(carl).get(RELEVANT, query=query, **parameters).json()
+        body = key_caller(carl).get(SEARCH_PATH, query=query, **parameters).json()
         assert len(body) == 1, query

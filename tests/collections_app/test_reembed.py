@@ -25,15 +25,15 @@ from tests.collections_app import vector_rows as rows
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-class Model:
+class FakeModel:
     """A fake model for the new space; calls `then` during a request, which may fail."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.embedded_texts: list[str] = []
         self.then: Callable[[], Any] = lambda: None
 
     def load(self) -> Callable[[list[str]], Any]:
-        encode = rows.local_model("letters-b", self.asked).load()
+        encode = rows.local_model("letters-b", self.embedded_texts).load()
 
         def embed(texts: list[str]) -> Any:
             self.then()
@@ -43,35 +43,35 @@ class Model:
 
 
 @pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> Model:
-    model = Model()
+def fake_model(monkeypatch: pytest.MonkeyPatch) -> FakeModel:
+    model = FakeModel()
     new = local_model.LocalModel(name="letters-b", dimensions=rows.DIMENSIONS, load=model.load)
-    for each in (new, rows.local_model("letters-a")):
-        monkeypatch.setitem(local_model.LOCAL_MODELS, each.name, each)
+    for space in (new, rows.local_model("letters-a")):
+        monkeypatch.setitem(local_model.LOCAL_MODELS, space.name, space)
     monkeypatch.setattr(local_model, "_loaded", {})
     vector_indexes.clear_cache()
     return model
 
 
 @pytest.fixture
-def old(model: Model) -> EmbeddingSpace:
+def old_space(fake_model: FakeModel) -> EmbeddingSpace:
     return rows.make_space("letters-a")
 
 
 @pytest.fixture
-def new(model: Model) -> EmbeddingSpace:
+def new_space(fake_model: FakeModel) -> EmbeddingSpace:
     return rows.make_space("letters-b")
 
 
 @pytest.fixture
-def collection(old: EmbeddingSpace) -> Collection:
-    collection = rows.make_collection(old)
+def collection(old_space: EmbeddingSpace) -> Collection:
+    collection = rows.make_collection(old_space)
     rows.make_version(collection, "doc-1", 3)
     rows.make_version(collection, "doc-2", 300)
     return collection
 
 
-def work(collection: Collection, seconds: float = 60) -> Collection:
+def reembed(collection: Collection, seconds: float = 60) -> Collection:
     reembedding.continue_reembedding(collection, time.monotonic() + seconds)
     collection.refresh_from_db()
     return collection
@@ -80,55 +80,59 @@ def work(collection: Collection, seconds: float = 60) -> Collection:
 def expire_running_searches(collection: Collection) -> Collection:
     """Ends the minute in which running searches may still use the old vectors."""
     Collection.objects.filter(pk=collection.pk).update(reembed_at=timezone.now())
-    return work(collection)
+    return reembed(collection)
 
 
 def has_exactly_its_vectors(collection: Collection, space: EmbeddingSpace) -> bool:
     """Whether each searchable chunk has exactly its own vector in the space."""
     chunks = Chunk.objects.filter(version__collection=collection, version__is_searched=True)
-    expected = {text: rows.vector(space.model, f"Printers\n{text}") for text in chunks.values_list("text", flat=True)}
-    result = rows.vectors_in(collection, space)
+    expected = {
+        text: rows.vector_of(space.model, f"Printers\n{text}") for text in chunks.values_list("text", flat=True)
+    }
+    result = rows.stored_vectors(collection, space)
     return all(result.get(text) == pytest.approx(vector, abs=2e-3) for text, vector in expected.items())
 
 
-def test_searches_change_to_complete_vectors_and_the_old_ones_are_deleted(collection: Collection, old: Any, new: Any):
-    reembedding.start_reembedding(collection, new)
-    assert (collection.space, collection.next_space) == (old, new)
+def test_searches_change_to_complete_vectors_and_the_old_ones_are_deleted(
+    collection: Collection, old_space: Any, new_space: Any
+):
+    reembedding.start_reembedding(collection, new_space)
+    assert (collection.space, collection.next_space) == (old_space, new_space)
     assert list(reembedding.due_collections()) == [collection]
 
-    work(collection)
+    reembed(collection)
 
-    assert (collection.space, collection.next_space) == (new, None)
-    assert has_exactly_its_vectors(collection, new)
+    assert (collection.space, collection.next_space) == (new_space, None)
+    assert has_exactly_its_vectors(collection, new_space)
     expire_running_searches(collection)
-    assert rows.vectors_in(collection, old) == {}
+    assert rows.stored_vectors(collection, old_space) == {}
     assert not collection.has_old_vectors and list(reembedding.due_collections()) == []
-    assert collection.history.first().space_id == new.pk, "it is configuration"
+    assert collection.history.first().space_id == new_space.pk, "it is configuration"
 
 
-def test_old_vectors_stay_for_running_searches(collection: Collection, old: Any, new: Any):
-    reembedding.start_reembedding(collection, new)
-    work(collection)
-    work(collection)  # another worker that had found it due before
+def test_old_vectors_stay_for_running_searches(collection: Collection, old_space: Any, new_space: Any):
+    reembedding.start_reembedding(collection, new_space)
+    reembed(collection)
+    reembed(collection)  # another worker that had found it due before
 
-    assert has_exactly_its_vectors(collection, old) and collection.has_old_vectors
+    assert has_exactly_its_vectors(collection, old_space) and collection.has_old_vectors
     assert list(reembedding.due_collections()) == []
-    reembedding.start_reembedding(collection, new)  # where it is already
-    work(collection)
-    assert has_exactly_its_vectors(collection, old)
-    assert expire_running_searches(collection).space == new
-    assert rows.vectors_in(collection, old) == {}
+    reembedding.start_reembedding(collection, new_space)  # where it is already
+    reembed(collection)
+    assert has_exactly_its_vectors(collection, old_space)
+    assert expire_running_searches(collection).space == new_space
+    assert rows.stored_vectors(collection, old_space) == {}
 
 
-def test_each_turn_makes_progress_however_short(collection: Collection, old: Any, new: Any):
-    reembedding.start_reembedding(collection, new)
-    stored: list[int] = []
-    while work(collection, -1).space == old and len(stored) < 9:
+def test_each_turn_makes_progress_however_short(collection: Collection, old_space: Any, new_space: Any):
+    reembedding.start_reembedding(collection, new_space)
+    stored_counts: list[int] = []
+    while reembed(collection, -1).space == old_space and len(stored_counts) < 9:
         assert list(reembedding.due_collections()) == [collection]
-        stored.append(len(rows.vectors_in(collection, new)))
+        stored_counts.append(len(rows.stored_vectors(collection, new_space)))
 
-    assert stored[:2] == [256, 303]
-    assert collection.space == new and has_exactly_its_vectors(collection, new)
+    assert stored_counts[:2] == [256, 303]
+    assert collection.space == new_space and has_exactly_its_vectors(collection, new_space)
 
 
 @contextmanager
@@ -145,101 +149,113 @@ def searches_for_missing_vectors() -> Iterator[list[Any]]:
         yield results
 
 
-def test_filled_versions_are_not_searched_in_each_turn(collection: Collection, old: Any, new: Any, monkeypatch: Any):
+def test_filled_versions_are_not_searched_in_each_turn(
+    collection: Collection, old_space: Any, new_space: Any, monkeypatch: Any
+):
     monkeypatch.setattr(reembedding, "VERSION_BATCH_SIZE", 1)
     monkeypatch.setattr(chunk_vectors, "CHUNK_BATCH_SIZE", 100)
-    second = Version.objects.get(document__doc_id="doc-2")
-    reembedding.start_reembedding(collection, new)
-    work(collection, -1)
-    work(collection, -1)
+    second_version = Version.objects.get(document__doc_id="doc-2")
+    reembedding.start_reembedding(collection, new_space)
+    reembed(collection, -1)
+    reembed(collection, -1)
     with searches_for_missing_vectors() as statements:
-        work(collection, -1)
-    assert [versions for versions, *_ in statements] == [[second.pk]]
-    work(collection)
-    assert collection.space == new and has_exactly_its_vectors(collection, new)
+        reembed(collection, -1)
+    assert [versions for versions, *_ in statements] == [[second_version.pk]]
+    reembed(collection)
+    assert collection.space == new_space and has_exactly_its_vectors(collection, new_space)
 
 
 def test_missing_vectors_are_searched_after_the_last_stored_one(
-    collection: Collection, model: Model, new: Any, monkeypatch: Any
+    collection: Collection, fake_model: FakeModel, new_space: Any, monkeypatch: Any
 ):
     monkeypatch.setattr(chunk_vectors, "CHUNK_BATCH_SIZE", 100)
-    reembedding.start_reembedding(collection, new)
+    reembedding.start_reembedding(collection, new_space)
     with searches_for_missing_vectors() as statements:
-        work(collection)
-    assert [after for _, _, after, *_ in statements][:5] == [-1, 96, 196, 296, 299]
+        reembed(collection)
+    assert [last_id for _, _, last_id, *_ in statements][:5] == [-1, 96, 196, 296, 299]
 
 
-def test_interrupted_change_continues_where_it_stopped(collection: Collection, model: Model, new: Any):
-    reembedding.start_reembedding(collection, new)
+def test_interrupted_change_continues_where_it_stopped(collection: Collection, fake_model: FakeModel, new_space: Any):
+    reembedding.start_reembedding(collection, new_space)
 
-    def enough() -> None:
-        if len(model.asked) > 256:
+    def count_and_stop() -> None:
+        if len(fake_model.embedded_texts) > 256:
             raise KeyboardInterrupt
 
-    model.then = enough
+    fake_model.then = count_and_stop
     with pytest.raises(KeyboardInterrupt):
-        work(collection)
-    assert len(rows.vectors_in(collection, new)) == 256
-    model.then = lambda: None
-    model.asked.clear()
+        reembed(collection)
+    assert len(rows.stored_vectors(collection, new_space)) == 256
+    fake_model.then = lambda: None
+    fake_model.embedded_texts.clear()
 
-    assert work(collection).space == new
-    assert len([text for text in model.asked if text.startswith("Printers")]) == 303 - 256
+    assert reembed(collection).space == new_space
+    assert len([text for text in fake_model.embedded_texts if text.startswith("Printers")]) == 303 - 256
 
 
 def test_searches_see_the_old_vectors_until_the_new_are_complete(
-    collection: Collection, model: Model, old: Any, new: Any
+    collection: Collection, fake_model: FakeModel, old_space: Any, new_space: Any
 ):
     seen_values: list[bool] = []
 
-    def look() -> None:
-        seen_values.append(Collection.objects.get().space == old and has_exactly_its_vectors(collection, old))
+    def search_during_change() -> None:
+        seen_values.append(
+            Collection.objects.get().space == old_space and has_exactly_its_vectors(collection, old_space)
+        )
 
-    model.then = look
-    reembedding.start_reembedding(collection, new)
-    work(collection)
+    fake_model.then = search_during_change
+    reembedding.start_reembedding(collection, new_space)
+    reembed(collection)
 
     assert len(seen_values) >= 3 and all(seen_values)
 
 
 class TestUnavailableProvider:
     @pytest.fixture
-    def away(self, collection: Collection, model: Model, new: Any) -> Collection:
-        def fail() -> None:
+    def unavailable_model(self, collection: Collection, fake_model: FakeModel, new_space: Any) -> Collection:
+        def raise_unavailable() -> None:
             raise EmbeddingUnavailable("The embedding provider is on holiday.", retry_after_s=99)
 
-        model.then = fail
-        reembedding.start_reembedding(collection, new)
-        return work(collection)
+        fake_model.then = raise_unavailable
+        reembedding.start_reembedding(collection, new_space)
+        return reembed(collection)
 
-    def test_error_is_stored_and_it_is_retried_later(self, away: Collection, old: Any, new: Any):
-        assert (away.space, away.next_space) == (old, new)
-        assert away.reembed_error == "The embedding provider is on holiday."
-        assert away.reembed_at is not None and away.reembed_at > timezone.now() + timedelta(seconds=90)
+    def test_error_is_stored_and_it_is_retried_later(
+        self, unavailable_model: Collection, old_space: Any, new_space: Any
+    ):
+        assert (unavailable_model.space, unavailable_model.next_space) == (old_space, new_space)
+        assert unavailable_model.reembed_error == "The embedding provider is on holiday."
+        assert unavailable_model.reembed_at is not None and unavailable_model.reembed_at > timezone.now() + timedelta(
+            seconds=90
+        )
         assert list(reembedding.due_collections()) == []
 
-    def test_pauses_grow(self, away: Collection):
+    def test_pauses_grow(self, unavailable_model: Collection):
         for _ in range(8):
-            work(away)
+            reembed(unavailable_model)
 
-        assert away.reembed_attempt == 9
-        assert away.reembed_at is not None and away.reembed_at > timezone.now() + timedelta(seconds=1000)
+        assert unavailable_model.reembed_attempt == 9
+        assert unavailable_model.reembed_at is not None and unavailable_model.reembed_at > timezone.now() + timedelta(
+            seconds=1000
+        )
 
-    def test_it_completes_when_the_provider_is_back(self, away: Collection, model: Model, new: Any):
-        model.then = lambda: None
+    def test_it_completes_when_the_provider_is_back(
+        self, unavailable_model: Collection, fake_model: FakeModel, new_space: Any
+    ):
+        fake_model.then = lambda: None
         embed.reset_providers()  # the pause of the provider is over
         Collection.objects.update(reembed_at=timezone.now())
-        assert list(reembedding.due_collections()) == [away]
+        assert list(reembedding.due_collections()) == [unavailable_model]
 
-        assert work(away).space == new
-        assert (away.reembed_error, away.reembed_attempt) == ("", 0)
+        assert reembed(unavailable_model).space == new_space
+        assert (unavailable_model.reembed_error, unavailable_model.reembed_attempt) == ("", 0)
 
-    def test_space_without_a_configured_provider_waits_too(self, collection: Collection, old: Any):
+    def test_space_without_a_configured_provider_waits_too(self, collection: Collection, old_space: Any):
         reembedding.start_reembedding(
             collection, EmbeddingSpace.objects.create(provider="openai", model="gone", dimensions=8)
         )
 
-        assert work(collection).space == old
+        assert reembed(collection).space == old_space
         assert "No provider is configured" in collection.reembed_error
 
 
@@ -247,108 +263,114 @@ class TestConcurrentChanges:
     """Changes during a request to the provider."""
 
     @pytest.fixture
-    def meanwhile(self, collection: Collection, model: Model, new: Any) -> Callable[[Callable[[], Any]], None]:
-        reembedding.start_reembedding(collection, new)
+    def during_embedding(
+        self, collection: Collection, fake_model: FakeModel, new_space: Any
+    ) -> Callable[[Callable[[], Any]], None]:
+        reembedding.start_reembedding(collection, new_space)
 
-        def once(happens: Callable[[], Any]) -> None:
-            def then() -> None:
-                model.then = lambda: None
-                happens()
+        def run_once(change: Callable[[], Any]) -> None:
+            def change_and_clear() -> None:
+                fake_model.then = lambda: None
+                change()
 
-            model.then = then
+            fake_model.then = change_and_clear
 
-        return once
+        return run_once
 
-    def test_document_that_becomes_ready_is_not_left_behind(self, collection: Any, meanwhile: Any, old: Any, new: Any):
-        meanwhile(lambda: rows.make_version(collection, "doc-3", 4, space=old))
+    def test_document_that_becomes_ready_is_not_left_behind(
+        self, collection: Any, during_embedding: Any, old_space: Any, new_space: Any
+    ):
+        during_embedding(lambda: rows.make_version(collection, "doc-3", 4, space=old_space))
 
-        assert work(collection).space == new
-        assert has_exactly_its_vectors(collection, new) and len(rows.vectors_in(collection, new)) == 307
+        assert reembed(collection).space == new_space
+        assert has_exactly_its_vectors(collection, new_space) and len(rows.stored_vectors(collection, new_space)) == 307
 
     def test_document_ready_at_the_last_moment_delays_the_change(
-        self, collection: Any, old: Any, new: Any, monkeypatch: Any
+        self, collection: Any, old_space: Any, new_space: Any, monkeypatch: Any
     ):
-        reembedding.start_reembedding(collection, new)
-        last_look = reembedding._is_index_ready
+        reembedding.start_reembedding(collection, new_space)
+        is_index_ready = reembedding._is_index_ready
 
-        def late(*args: Any) -> bool:
-            monkeypatch.setattr(reembedding, "_is_index_ready", last_look)
-            rows.make_version(collection, "doc-3", 4, space=old)
-            return last_look(*args)
+        def become_ready_late(*args: Any) -> bool:
+            monkeypatch.setattr(reembedding, "_is_index_ready", is_index_ready)
+            rows.make_version(collection, "doc-3", 4, space=old_space)
+            return is_index_ready(*args)
 
-        monkeypatch.setattr(reembedding, "_is_index_ready", late)
+        monkeypatch.setattr(reembedding, "_is_index_ready", become_ready_late)
 
-        assert work(collection).space == old
-        assert work(collection).space == new
-        assert has_exactly_its_vectors(collection, new)
+        assert reembed(collection).space == old_space
+        assert reembed(collection).space == new_space
+        assert has_exactly_its_vectors(collection, new_space)
 
     def test_document_ready_with_new_vectors_does_not_delay_the_change(
-        self, collection: Any, old: Any, new: Any, monkeypatch: Any
+        self, collection: Any, old_space: Any, new_space: Any, monkeypatch: Any
     ):
-        reembedding.start_reembedding(collection, new)
-        last_look = reembedding._is_index_ready
+        reembedding.start_reembedding(collection, new_space)
+        is_index_ready = reembedding._is_index_ready
 
-        def late(*args: Any) -> bool:
-            rows.give_vectors(rows.make_version(collection, "doc-3", 4, space=old), new)
-            return last_look(*args)
+        def become_ready_late(*args: Any) -> bool:
+            rows.insert_vectors(rows.make_version(collection, "doc-3", 4, space=old_space), new_space)
+            return is_index_ready(*args)
 
-        monkeypatch.setattr(reembedding, "_is_index_ready", late)
+        monkeypatch.setattr(reembedding, "_is_index_ready", become_ready_late)
 
-        assert work(collection).space == new
-        assert has_exactly_its_vectors(collection, new)
+        assert reembed(collection).space == new_space
+        assert has_exactly_its_vectors(collection, new_space)
 
-    def test_deleted_document_is_skipped(self, collection: Collection, meanwhile: Any, new: Any):
-        meanwhile(lambda: Version.objects.filter(document__doc_id="doc-1").delete())
+    def test_deleted_document_is_skipped(self, collection: Collection, during_embedding: Any, new_space: Any):
+        during_embedding(lambda: Version.objects.filter(document__doc_id="doc-1").delete())
 
-        assert work(collection).space == new
-        assert has_exactly_its_vectors(collection, new) and len(rows.vectors_in(collection, new)) == 300
+        assert reembed(collection).space == new_space
+        assert has_exactly_its_vectors(collection, new_space) and len(rows.stored_vectors(collection, new_space)) == 300
 
     def test_replaced_document_has_vectors_of_its_new_content(
-        self, collection: Any, meanwhile: Any, old: Any, new: Any
+        self, collection: Any, during_embedding: Any, old_space: Any, new_space: Any
     ):
-        def replace() -> None:
+        def replace_document() -> None:
             Version.objects.filter(document__doc_id="doc-2").delete()
-            rows.make_version(collection, "doc-2", 5, space=old)
+            rows.make_version(collection, "doc-2", 5, space=old_space)
 
-        meanwhile(replace)
+        during_embedding(replace_document)
 
-        assert work(collection).space == new
-        assert has_exactly_its_vectors(collection, new) and len(rows.vectors_in(collection, new)) == 8
+        assert reembed(collection).space == new_space
+        assert has_exactly_its_vectors(collection, new_space) and len(rows.stored_vectors(collection, new_space)) == 8
 
-    def test_document_being_embedded_gets_vectors_too(self, collection: Any, new: Any):
-        pending = rows.make_version(collection, "doc-3", 4, searched=False)
-        reembedding.start_reembedding(collection, new)
+    def test_document_being_embedded_gets_vectors_too(self, collection: Any, new_space: Any):
+        pending_version = rows.make_version(collection, "doc-3", 4, searched=False)
+        reembedding.start_reembedding(collection, new_space)
 
-        assert work(collection).space == new
-        assert not chunk_vectors.find_missing([pending.pk], new.pk, limit=1)
+        assert reembed(collection).space == new_space
+        assert not chunk_vectors.find_missing([pending_version.pk], new_space.pk, limit=1)
 
-    def test_deleted_collection_is_left_alone(self, collection: Collection, meanwhile: Any, old: Any, model: Any):
-        meanwhile(lambda: Collection.objects.update(deleted_at=timezone.now()))
+    def test_deleted_collection_is_left_alone(
+        self, collection: Collection, during_embedding: Any, old_space: Any, fake_model: Any
+    ):
+        during_embedding(lambda: Collection.objects.update(deleted_at=timezone.now()))
 
-        assert work(collection).space == old
+        assert reembed(collection).space == old_space
         assert list(reembedding.due_collections()) == []
         with pytest.raises(NotFound):
-            reembedding.start_reembedding(collection, old)
+            reembedding.start_reembedding(collection, old_space)
 
     def test_another_change_of_model_takes_effect_with_the_next_batch(
-        self, collection: Collection, meanwhile: Any, old: Any, new: Any
+        self, collection: Collection, during_embedding: Any, old_space: Any, new_space: Any
     ):
-        meanwhile(lambda: reembedding.start_reembedding(Collection.objects.get(), old))
-        work(collection)
-        assert (collection.space, collection.next_space) == (old, None)
+        during_embedding(lambda: reembedding.start_reembedding(Collection.objects.get(), old_space))
+        reembed(collection)
+        assert (collection.space, collection.next_space) == (old_space, None)
         assert collection.has_old_vectors, "what was begun is to be taken away"
 
         expire_running_searches(collection)
-        assert rows.vectors_in(collection, new) == {} and has_exactly_its_vectors(collection, old)
+        assert rows.stored_vectors(collection, new_space) == {} and has_exactly_its_vectors(collection, old_space)
         assert list(reembedding.due_collections()) == []
 
 
-def test_changing_back_reuses_vectors_that_are_not_deleted_yet(collection: Collection, old: Any, new: Any):
-    reembedding.start_reembedding(collection, new)
-    work(collection)
-    reembedding.start_reembedding(collection, old)
+def test_changing_back_reuses_vectors_that_are_not_deleted_yet(collection: Collection, old_space: Any, new_space: Any):
+    reembedding.start_reembedding(collection, new_space)
+    reembed(collection)
+    reembedding.start_reembedding(collection, old_space)
 
-    assert len(rows.vectors_in(collection, old)) == 303
+    assert len(rows.stored_vectors(collection, old_space)) == 303
     assert collection.has_old_vectors
 
 
@@ -356,103 +378,110 @@ class TestErrors:
     """Internal errors and database errors, not those of a provider."""
 
     @pytest.fixture
-    def faulty(self, collection: Collection, model: Model, new: Any) -> Collection:
-        def fail() -> None:
+    def faulty_model(self, collection: Collection, fake_model: FakeModel, new_space: Any) -> Collection:
+        def raise_error() -> None:
             raise MemoryError("-".join(["canary", "text"]))
 
-        model.then = fail
-        reembedding.start_reembedding(collection, new)
-        return work(collection)
+        fake_model.then = raise_error
+        reembedding.start_reembedding(collection, new_space)
+        return reembed(collection)
 
-    def test_error_is_retried_later_and_its_text_is_not_shown(self, faulty: Collection, old: Any):
-        with capture_logs() as logged:
+    def test_error_is_retried_later_and_its_text_is_not_shown(self, faulty_model: Collection, old_space: Any):
+        with capture_logs() as log_entries:
             Collection.objects.update(reembed_attempt=0)
-            work(faulty)
+            reembed(faulty_model)
 
-        assert (faulty.space, faulty.reembed_attempt) == (old, 1)
-        assert faulty.reembed_error == "Internal error: MemoryError."
-        assert logged[0]["event"] == "reembedding_failed" and "canary-text" not in str(logged)
+        assert (faulty_model.space, faulty_model.reembed_attempt) == (old_space, 1)
+        assert faulty_model.reembed_error == "Internal error: MemoryError."
+        assert log_entries[0]["event"] == "reembedding_failed" and "canary-text" not in str(log_entries)
         assert list(reembedding.due_collections()) == []
 
-    def test_other_collections_get_their_turn(self, collection: Collection, model: Model, old: Any, new: Any):
-        def fail_once() -> None:
-            model.then = lambda: None
+    def test_other_collections_get_their_turn(
+        self, collection: Collection, fake_model: FakeModel, old_space: Any, new_space: Any
+    ):
+        def fail_for_first() -> None:
+            fake_model.then = lambda: None
             raise MemoryError
 
-        other = rows.make_collection(old, "other")
-        rows.make_version(other, "doc-1", 5)
-        for each in (collection, other):
-            reembedding.start_reembedding(each, new)
-        model.then = fail_once
+        other_collection = rows.make_collection(old_space, "other")
+        rows.make_version(other_collection, "doc-1", 5)
+        for target in (collection, other_collection):
+            reembedding.start_reembedding(target, new_space)
+        fake_model.then = fail_for_first
         tasks.fill_new_spaces()
 
-        other.refresh_from_db()
-        assert other.space == new and has_exactly_its_vectors(other, new)
+        other_collection.refresh_from_db()
+        assert other_collection.space == new_space and has_exactly_its_vectors(other_collection, new_space)
 
-    def test_closed_database_connection_is_replaced(self, collection: Collection, model: Model, new: Any):
-        def end_it() -> None:
-            model.then = lambda: None
-            rows.run("SELECT pg_terminate_backend(pg_backend_pid())")
+    def test_closed_database_connection_is_replaced(
+        self, collection: Collection, fake_model: FakeModel, new_space: Any
+    ):
+        def close_connection() -> None:
+            fake_model.then = lambda: None
+            rows.run_statement("SELECT pg_terminate_backend(pg_backend_pid())")
 
-        model.then = end_it
-        reembedding.start_reembedding(collection, new)
+        fake_model.then = close_connection
+        reembedding.start_reembedding(collection, new_space)
 
-        assert work(collection).reembed_error == "Internal error: OperationalError."
+        assert reembed(collection).reembed_error == "Internal error: OperationalError."
         Collection.objects.update(reembed_at=timezone.now())
-        assert work(collection).space == new
+        assert reembed(collection).space == new_space
 
 
-def test_only_one_process_works_on_a_collection(collection: Collection, model: Model, new: Any):
-    working, go, count = threading.Event(), threading.Event(), len(model.asked)
+def test_only_one_process_works_on_a_collection(collection: Collection, fake_model: FakeModel, new_space: Any):
+    is_working, release, count_before = threading.Event(), threading.Event(), len(fake_model.embedded_texts)
 
-    def wait() -> None:
-        working.set()
-        go.wait(10)
+    def wait_for_release() -> None:
+        is_working.set()
+        release.wait(10)
 
-    def first() -> None:
+    def reembed_first() -> None:
         reembedding.continue_reembedding(collection, time.monotonic() + 60)
         connection.close()
 
-    model.then = wait
-    reembedding.start_reembedding(collection, new)
-    thread = threading.Thread(target=first)
+    fake_model.then = wait_for_release
+    reembedding.start_reembedding(collection, new_space)
+    thread = threading.Thread(target=reembed_first)
     thread.start()
-    assert working.wait(10)
+    assert is_working.wait(10)
     reembedding.continue_reembedding(collection, time.monotonic() + 60)
-    assert len(model.asked) == count
-    go.set()
+    assert len(fake_model.embedded_texts) == count_before
+    release.set()
     thread.join()
     collection.refresh_from_db()
 
-    assert collection.space == new
+    assert collection.space == new_space
 
 
-@pytest.mark.usefixtures("vector_indexes_go")
-def test_large_collection_waits_for_its_index(collection: Collection, old: Any, new: Any, monkeypatch: Any):
+@pytest.mark.usefixtures("vector_index_cleanup")
+def test_large_collection_waits_for_its_index(collection: Collection, old_space: Any, new_space: Any, monkeypatch: Any):
     monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 1000)
-    reembedding.start_reembedding(collection, new)
+    reembedding.start_reembedding(collection, new_space)
 
-    assert work(collection).space == old
+    assert reembed(collection).space == old_space
     assert "index is being built" in collection.reembed_error and list(reembedding.due_collections()) == []
-    assert vector_indexes.index_name(collection.pk, new.pk) in vector_indexes.maintain_indexes()
-    assert work(collection).space == new
-    assert vector_indexes.is_index_usable(collection.pk, new.pk)
+    assert vector_indexes.index_name(collection.pk, new_space.pk) in vector_indexes.maintain_indexes()
+    assert reembed(collection).space == new_space
+    assert vector_indexes.is_index_usable(collection.pk, new_space.pk)
 
 
-def test_other_collections_keep_their_vectors(collection: Collection, old: Any, new: Any):
-    other = rows.make_collection(old, "other")
-    rows.make_version(other, "doc-1", 5)
-    reembedding.start_reembedding(collection, new)
-    work(collection)
+def test_other_collections_keep_their_vectors(collection: Collection, old_space: Any, new_space: Any):
+    other_collection = rows.make_collection(old_space, "other")
+    rows.make_version(other_collection, "doc-1", 5)
+    reembedding.start_reembedding(collection, new_space)
+    reembed(collection)
 
-    assert has_exactly_its_vectors(other, old) and len(rows.vectors_in(other, old)) == 5
+    assert (
+        has_exactly_its_vectors(other_collection, old_space)
+        and len(rows.stored_vectors(other_collection, old_space)) == 5
+    )
 
 
-def test_empty_collection_changes_immediately(old: Any, new: Any):
-    empty = rows.make_collection(old)
-    reembedding.start_reembedding(empty, new)
+def test_empty_collection_changes_immediately(old_space: Any, new_space: Any):
+    empty_collection = rows.make_collection(old_space)
+    reembedding.start_reembedding(empty_collection, new_space)
 
-    assert work(empty).space == new
+    assert reembed(empty_collection).space == new_space
 
 
 STEPS = some.lists(
@@ -464,24 +493,26 @@ STEPS = some.lists(
 
 
 @pytest.mark.parametrize("examples", [8, pytest.param(150, marks=pytest.mark.nightly)])
-def test_every_searched_chunk_always_has_its_vector(examples: int, model: Model, old: Any, new: Any):  # C54
+def test_every_searched_chunk_always_has_its_vector(
+    examples: int, fake_model: FakeModel, old_space: Any, new_space: Any
+):  # C54
     @settings(
         max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
     )
     @given(STEPS)
-    def law(steps: list[tuple[str, int]]) -> None:
+    def check_law(steps: list[tuple[str, int]]) -> None:
         ChunkVector.objects.all().delete()
-        collection = rows.make_collection(old, f"law-{Collection.objects.count()}")
+        collection = rows.make_collection(old_space, f"law-{Collection.objects.count()}")
         for step, number in steps:
-            apply_step(collection, step, number, {"start": new, "stop": old})
+            apply_step(collection, step, number, {"start": new_space, "stop": old_space})
             collection.refresh_from_db()
             assert has_exactly_its_vectors(collection, collection.space)
-        reembedding.start_reembedding(collection, new)
-        assert work(collection).space == new and has_exactly_its_vectors(collection, new)
+        reembedding.start_reembedding(collection, new_space)
+        assert reembed(collection).space == new_space and has_exactly_its_vectors(collection, new_space)
         expire_running_searches(collection)
-        assert rows.vectors_in(collection, old) == {}
+        assert rows.stored_vectors(collection, old_space) == {}
 
-    law()
+    check_law()
 
 
 def apply_step(collection: Collection, step: str, number: int, spaces: dict[str, EmbeddingSpace]) -> None:
@@ -490,30 +521,30 @@ def apply_step(collection: Collection, step: str, number: int, spaces: dict[str,
     if step in ("load", "replace"):
         rows.make_version(collection, f"doc-{number}", number, space=Collection.objects.get(pk=collection.pk).space)
     if step in ("work", "short"):
-        work(collection, 60 if step == "work" else -1)
+        reembed(collection, 60 if step == "work" else -1)
     if step in spaces:
         reembedding.start_reembedding(collection, spaces[step])
 
 
-def test_failed_version_does_not_delay_the_change(collection: Collection, new: Any):
-    failed = rows.make_version(collection, "doc-3", 2, searched=False)
-    Version.objects.filter(pk=failed.pk).update(state=VersionState.FAILED)
-    reembedding.start_reembedding(collection, new)
+def test_failed_version_does_not_delay_the_change(collection: Collection, new_space: Any):
+    failed_version = rows.make_version(collection, "doc-3", 2, searched=False)
+    Version.objects.filter(pk=failed_version.pk).update(state=VersionState.FAILED)
+    reembedding.start_reembedding(collection, new_space)
 
-    assert work(collection).space == new
+    assert reembed(collection).space == new_space
 
 
 def test_documents_waiting_for_the_old_provider_are_processed_immediately(
-    collection: Collection, old: Any, new: Any, monkeypatch: pytest.MonkeyPatch
+    collection: Collection, old_space: Any, new_space: Any, monkeypatch: pytest.MonkeyPatch
 ):
     version = rows.make_version(collection, "doc-3", 2)
-    later = timezone.now() + timedelta(seconds=100)
-    Version.objects.filter(pk=version.pk).update(state=VersionState.EMBEDDING, is_searched=False, next_at=later)
-    woken: list[str] = []
-    monkeypatch.setattr("collections_app.queue.worker_signals.wake_worker", woken.append)
-    reembedding.start_reembedding(collection, new)
-    work(collection)
+    retry_at = timezone.now() + timedelta(seconds=100)
+    Version.objects.filter(pk=version.pk).update(state=VersionState.EMBEDDING, is_searched=False, next_at=retry_at)
+    woken_owners: list[str] = []
+    monkeypatch.setattr("collections_app.queue.worker_signals.wake_worker", woken_owners.append)
+    reembedding.start_reembedding(collection, new_space)
+    reembed(collection)
 
     version.refresh_from_db()
-    assert collection.space == new
-    assert version.next_at <= timezone.now() and woken == ["collections_app.tasks.work"]
+    assert collection.space == new_space
+    assert version.next_at <= timezone.now() and woken_owners == ["collections_app.tasks.work"]

@@ -9,14 +9,16 @@ from accounts.models import User
 from collections_app.metadata.filter import Filter
 from collections_app.search import pipeline
 from collections_app.vectors import vector_indexes
-from tests.collections_app.builders import Loaded
-from tests.collections_app.vector_rows import run
-from tests.tableapi.world import all_failed, api, data
+from tests.collections_app.builders import DocumentLoader
+from tests.collections_app.vector_rows import run_statement
+from tests.tableapi.world import api, data_of, errors_of
 
 
 def session_settings() -> dict[str, str]:
     """The settings that differ from a new session, and our own ones, without those of the transaction."""
-    result = run("SELECT name, setting FROM pg_settings WHERE source = 'session' OR name LIKE 'servicebase.%'")
+    result = run_statement(
+        "SELECT name, setting FROM pg_settings WHERE source = 'session' OR name LIKE 'servicebase.%'"
+    )
     return {name: setting for name, setting in result if setting and not name.startswith("transaction_")}
 
 
@@ -27,27 +29,27 @@ def search_in_every_mode(collection: Any) -> None:
         )
 
 
-@pytest.mark.usefixtures("vector_indexes_go")
+@pytest.mark.usefixtures("vector_index_cleanup")
 def test_requests_leave_the_database_session_unchanged(  # X14
-    transactional_db: Any, loaded: Loaded, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
+    transactional_db: Any, document_loader: DocumentLoader, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ):
     connection.close()
-    begun = session_settings()
-    version = loaded()
+    settings_before = session_settings()
+    version = document_loader()
     collection = version.document.collection
     search_in_every_mode(collection)
     monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 0)
     assert vector_indexes.maintain_indexes()
     search_in_every_mode(collection)
-    (device,) = data(api(alice).post("sys_db_table", {"name": "device", "label": "Device"}))
-    data(
+    (device,) = data_of(api(alice).post("sys_db_table", {"name": "device", "label": "Device"}))
+    data_of(
         api(alice).post(
             "sys_db_column", {"table": device["sys_id"], "name": "size", "label": "Size", "type": "integer"}
         )
     )
-    for who in (alice, bob):
-        assert all_failed(api(who).post("sys_db_column", {"table": device["sys_id"], "name": "no name"}))
-        api(who).get("device", sysparm_query="size>1^ORDERBYsize")
-        api(who).get("device", sysparm_query="size>>1")
+    for user in (alice, bob):
+        assert errors_of(api(user).post("sys_db_column", {"table": device["sys_id"], "name": "no name"}))
+        api(user).get("device", sysparm_query="size>1^ORDERBYsize")
+        api(user).get("device", sysparm_query="size>>1")
 
-    assert session_settings() == begun
+    assert session_settings() == settings_before

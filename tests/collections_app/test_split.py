@@ -25,13 +25,13 @@ from tests.collections_app import library
 
 
 @dataclass(frozen=True)
-class HeadingAt:
+class Heading:
     offset: int
     path: tuple[str, ...]
 
 
 # Few pieces, so that texts repeat themselves, and every kind of place to cut at.
-PIECES = [
+TEXT_PIECES = [
     "a",
     "bb ",
     "word ",
@@ -48,11 +48,11 @@ PIECES = [
     "!",
     "\r\n",
 ]
-WHOLE = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=12)), max_size=60).map("".join)
-SIZES = st.integers(2, 120).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size - 1)))
+TEXT_STRATEGY = st.lists(st.one_of(st.sampled_from(TEXT_PIECES), st.text(max_size=12)), max_size=60).map("".join)
+SIZE_STRATEGY = st.integers(2, 120).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size - 1)))
 
 
-@given(WHOLE, SIZES)
+@given(TEXT_STRATEGY, SIZE_STRATEGY)
 @example("bb bb ", (2, 1))  # the second of the library's three passages lies within the third
 def test_laws_of_passages(whole: str, sizes: tuple[int, int]):
     size, overlap = sizes
@@ -60,88 +60,93 @@ def test_laws_of_passages(whole: str, sizes: tuple[int, int]):
 
     assert passages == split_into_passages(whole, size=size, overlap=overlap, page_starts=None, headings=())
     assert [passage.number for passage in passages] == list(range(len(passages)))
-    covered: set[int] = set()
+    covered_offsets: set[int] = set()
     for passage in passages:
         assert passage.text == whole[passage.char_start : passage.char_end]
         assert 0 < len(passage.text) <= size
         assert passage.text == passage.text.strip()
-        covered.update(range(passage.char_start, passage.char_end))
-    assert all(place in covered or character.isspace() for place, character in enumerate(whole))
-    for one, next_one in pairwise(passages):
-        assert one.char_start < next_one.char_start
-        assert one.char_end < next_one.char_end
-        assert one.char_end - next_one.char_start <= overlap
+        covered_offsets.update(range(passage.char_start, passage.char_end))
+    assert all(offset in covered_offsets or character.isspace() for offset, character in enumerate(whole))
+    for passage, next_passage in pairwise(passages):
+        assert passage.char_start < next_passage.char_start
+        assert passage.char_end < next_passage.char_end
+        assert passage.char_end - next_passage.char_start <= overlap
 
 
-@given(WHOLE, SIZES)
+@given(TEXT_STRATEGY, SIZE_STRATEGY)
 def test_passages_are_those_of_the_library(whole: str, sizes: tuple[int, int]):
     """Only their offsets are determined differently, and a passage within another is left out."""
     size, overlap = sizes
-    last = f"(?s:.{{1,{max(1, min(MAX_WORD_LENGTH, size // 4))}}})"
+    cut_pattern = f"(?s:.{{1,{max(1, min(MAX_WORD_LENGTH, size // 4))}}})"
     library = RecursiveCharacterTextSplitter(
-        separators=[*SEPARATORS, last], is_separator_regex=True, chunk_size=size, chunk_overlap=overlap
+        separators=[*SEPARATORS, cut_pattern], is_separator_regex=True, chunk_size=size, chunk_overlap=overlap
     )
 
-    remaining, before = deque(each.text for each in split_into_passages(whole, size=size, overlap=overlap)), ""
+    remaining_passages, previous_text = (
+        deque(passage.text for passage in split_into_passages(whole, size=size, overlap=overlap)),
+        "",
+    )
     for text in library.split_text(whole):
-        if remaining and remaining[0] == text:
-            before = remaining.popleft()
+        if remaining_passages and remaining_passages[0] == text:
+            previous_text = remaining_passages.popleft()
         else:
-            assert before.endswith(text) or remaining[0].startswith(text)
-    assert not remaining
+            assert previous_text.endswith(text) or remaining_passages[0].startswith(text)
+    assert not remaining_passages
 
 
-OFFSETS = st.lists(st.integers(0, 300), max_size=8).map(sorted)
+OFFSET_STRATEGY = st.lists(st.integers(0, 300), max_size=8).map(sorted)
 
 
-@given(WHOLE, OFFSETS, SIZES)
+@given(TEXT_STRATEGY, OFFSET_STRATEGY, SIZE_STRATEGY)
 def test_laws_of_passages_under_headings(whole: str, offsets: list[int], sizes: tuple[int, int]):
     size, overlap = sizes
-    headings = [HeadingAt(offset, ("A", f"H{number}")) for number, offset in enumerate(offsets)]
+    headings = [Heading(offset, ("A", f"H{number}")) for number, offset in enumerate(offsets)]
     passages = split_into_passages(whole, size=size, overlap=overlap, headings=headings)
 
-    covered: set[int] = set()
+    covered_offsets: set[int] = set()
     for passage in passages:
         assert passage.text == whole[passage.char_start : passage.char_end]
         assert 0 < len(passage.text) <= size
-        covered.update(range(passage.char_start, passage.char_end))
-    assert all(place in covered or character.isspace() for place, character in enumerate(whole))
-    for one, next_one in pairwise(passages):
-        assert one.char_start < next_one.char_start
-        assert one.char_end < next_one.char_end
+        covered_offsets.update(range(passage.char_start, passage.char_end))
+    assert all(offset in covered_offsets or character.isspace() for offset, character in enumerate(whole))
+    for passage, next_passage in pairwise(passages):
+        assert passage.char_start < next_passage.char_start
+        assert passage.char_end < next_passage.char_end
 
 
-@given(WHOLE, OFFSETS)
+@given(TEXT_STRATEGY, OFFSET_STRATEGY)
 def test_passage_does_not_cross_into_the_next_section(whole: str, offsets: list[int]):
     """Unless the text before the heading is short."""
-    headings = [HeadingAt(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
+    headings = [Heading(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
     starts = {0, *offsets}
 
-    for each in split_into_passages(whole, size=20, overlap=5, headings=headings):
-        sections = [start for start in starts if start <= each.char_start]
-        within = [start for start in starts if each.char_start < start < each.char_end]
-        if within and whole[max(sections) : each.char_start].strip():
-            assert min(within) - max(sections) < 20 // SHORT_SECTION_DIVISOR
+    for passage in split_into_passages(whole, size=20, overlap=5, headings=headings):
+        sections = [start for start in starts if start <= passage.char_start]
+        inner_starts = [start for start in starts if passage.char_start < start < passage.char_end]
+        if inner_starts and whole[max(sections) : passage.char_start].strip():
+            assert min(inner_starts) - max(sections) < 20 // SHORT_SECTION_DIVISOR
 
 
-@given(WHOLE, OFFSETS, OFFSETS)
+@given(TEXT_STRATEGY, OFFSET_STRATEGY, OFFSET_STRATEGY)
 def test_pages_and_headings_are_those_at_the_offsets(whole: str, starts: list[int], offsets: list[int]):
-    page_starts = [0, *[min(each, len(whole)) for each in starts]]
-    headings = [HeadingAt(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
+    page_starts = [0, *[min(start, len(whole)) for start in starts]]
+    headings = [Heading(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
 
-    for each in split_into_passages(whole, size=20, overlap=5, page_starts=page_starts, headings=headings):
-        page, page_end = each.page, each.page_end
+    for passage in split_into_passages(whole, size=20, overlap=5, page_starts=page_starts, headings=headings):
+        page, page_end = passage.page, passage.page_end
         assert page is not None and page_end is not None
-        assert page == max(n for n, start in enumerate(page_starts, 1) if start <= each.char_start)
-        assert page_end == max(n for n, start in enumerate(page_starts, 1) if start < each.char_end)
-        says = [place for place in range(each.char_start, each.char_end) if whole[place] not in TITLE_MARKUP]
-        over = {last_of(headings, place) for place in says or [each.char_end - 1]}
-        assert each.heading_path == (over.pop() if len(over) == 1 else ())
+        assert page == max(number for number, start in enumerate(page_starts, 1) if start <= passage.char_start)
+        assert page_end == max(number for number, start in enumerate(page_starts, 1) if start < passage.char_end)
+        text_offsets = [
+            offset for offset in range(passage.char_start, passage.char_end) if whole[offset] not in TITLE_MARKUP
+        ]
+        headings_over = {last_heading(headings, offset) for offset in text_offsets or [passage.char_end - 1]}
+        assert passage.heading_path == (headings_over.pop() if len(headings_over) == 1 else ())
 
 
-def last_of(headings: list[HeadingAt], place: int) -> tuple[str, ...]:
-    before = [heading for heading in headings if heading.offset <= place]
-    return before[-1].path if before else ()
+def last_heading(headings: list[Heading], offset: int) -> tuple[str, ...]:
+    headings_before = [heading for heading in headings if heading.offset <= offset]
+    return headings_before[-1].path if headings_before else ()
 
 
 def test_repetitive_text_is_covered_to_its_end():
@@ -150,7 +155,7 @@ def test_repetitive_text_is_covered_to_its_end():
     passages = split_into_passages(whole, size=1000, overlap=190)
 
     assert passages[-1].char_end == len(whole)
-    assert all(next_one.char_start <= one.char_end + 1 for one, next_one in pairwise(passages))
+    assert all(next_passage.char_start <= passage.char_end + 1 for passage, next_passage in pairwise(passages))
 
 
 def test_text_without_spaces_is_split_at_sentences():
@@ -165,12 +170,12 @@ def test_text_without_separators_is_split_by_length(whole: str):
     passages = split_into_passages(whole, size=1000, overlap=200)
 
     assert all(950 < len(passage.text) <= 1000 for passage in passages[:-1])
-    assert all(one.char_end - next_one.char_start == 200 for one, next_one in pairwise(passages))
+    assert all(passage.char_end - next_passage.char_start == 200 for passage, next_passage in pairwise(passages))
 
 
 def test_passage_knows_its_pages_and_headings():
     whole = "One.\n\nTwo.\n\nThree."
-    headings = [HeadingAt(0, ("A",)), HeadingAt(12, ("A", "B"))]
+    headings = [Heading(0, ("A",)), Heading(12, ("A", "B"))]
     passages = split_into_passages(whole, size=11, overlap=0, page_starts=(0, 6, 12), headings=headings)
 
     assert [(passage.text, passage.page, passage.page_end, passage.heading_path) for passage in passages] == [
@@ -179,60 +184,63 @@ def test_passage_knows_its_pages_and_headings():
     ]
 
 
-BODY = "It waits for a signal.\n\n" * 3
+SECTION_BODY = "It waits for a signal.\n\n" * 3
 
 
-def under(size: int, *sections: tuple[tuple[str, ...], str]) -> list[tuple[tuple[str, ...], str]]:
+def passages_of_sections(size: int, *sections: tuple[tuple[str, ...], str]) -> list[tuple[tuple[str, ...], str]]:
     """The headings and texts of the passages of a Markdown text with these sections."""
     whole, headings = "", []
     for path, body in sections:
-        headings.append(HeadingAt(len(whole), path))
+        headings.append(Heading(len(whole), path))
         whole += f"{'#' * len(path)} {path[-1]}\n\n{body}\n\n"
     return [
-        (each.heading_path, each.text) for each in split_into_passages(whole, size=size, overlap=20, headings=headings)
+        (passage.heading_path, passage.text)
+        for passage in split_into_passages(whole, size=size, overlap=20, headings=headings)
     ]
 
 
 def test_section_does_not_get_the_heading_of_the_previous_one():
-    result = under(100, (("Upgrade", "Signals"), BODY * 2), (("Backup",), BODY))
+    result = passages_of_sections(100, (("Upgrade", "Signals"), SECTION_BODY * 2), (("Backup",), SECTION_BODY))
 
-    assert result[-1] == (("Backup",), f"# Backup\n\n{BODY.strip()}")
+    assert result[-1] == (("Backup",), f"# Backup\n\n{SECTION_BODY.strip()}")
     assert {path for path, _ in result[:-1]} == {("Upgrade", "Signals")}
     assert all("Backup" not in text for _, text in result[:-1])
 
 
 def test_short_sections_share_a_passage_under_their_common_heading():
-    assert [path for path, _ in under(100, (("FAQ", "Where?"), "Here."), (("FAQ", "When?"), "Now."))] == [("FAQ",)]
+    assert [
+        path for path, _ in passages_of_sections(100, (("FAQ", "Where?"), "Here."), (("FAQ", "When?"), "Now."))
+    ] == [("FAQ",)]
 
 
-TITLES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 60)), min_size=1, max_size=6)
+TITLE_STRATEGY = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 60)), min_size=1, max_size=6)
 
 
-@given(TITLES, st.sampled_from(["word ", "one line.\n", "A paragraph.\n\n", "x"]))
+@given(TITLE_STRATEGY, st.sampled_from(["word ", "one line.\n", "A paragraph.\n\n", "x"]))
 def test_no_passage_is_only_a_title_with_text_below_it(parts: list[tuple[int, int]], piece: str):
     whole, headings = "", []
     for number, (level, length) in enumerate(parts):
-        headings.append(HeadingAt(len(whole), ("Top", f"T{number}")))
+        headings.append(Heading(len(whole), ("Top", f"T{number}")))
         whole += f"{'#' * level} T{number}\n\n{piece * length}\n\n"
     passages = split_into_passages(whole, size=60, overlap=10, headings=headings)
 
-    covered = {place for each in passages for place in range(each.char_start, each.char_end)}
-    assert all(place in covered or character.isspace() for place, character in enumerate(whole))
-    assert all(0 < len(each.text) <= 60 for each in passages)
-    for each, after in pairwise(passages):
-        is_bare = all(line.startswith("#") for line in each.text.splitlines() if line)
-        assert not is_bare or after.text.startswith("#"), each
+    covered_offsets = {offset for passage in passages for offset in range(passage.char_start, passage.char_end)}
+    assert all(offset in covered_offsets or character.isspace() for offset, character in enumerate(whole))
+    assert all(0 < len(passage.text) <= 60 for passage in passages)
+    for passage, next_passage in pairwise(passages):
+        is_bare = all(line.startswith("#") for line in passage.text.splitlines() if line)
+        assert not is_bare or next_passage.text.startswith("#"), passage
 
 
 def test_title_stays_with_a_paragraph_longer_than_a_passage():
-    result = under(100, (("Keys",), "It turns them. " * 30), (("Keys", "Old"), "word " * 3))
+    result = passages_of_sections(100, (("Keys",), "It turns them. " * 30), (("Keys", "Old"), "word " * 3))
 
     assert result[0][1].startswith("# Keys\n\nIt turns") and len(result[0][1]) > 80
     assert result[-1] == (("Keys", "Old"), "## Old\n\nword word word")
 
 
 def test_title_without_text_is_joined_with_the_next_section():
-    result = under(200, (("Manual",), ""), (("Manual", "Paper"), BODY * 4))
+    result = passages_of_sections(200, (("Manual",), ""), (("Manual", "Paper"), SECTION_BODY * 4))
 
     assert result[0][1].startswith("# Manual\n\n\n\n## Paper\n\nIt waits")
     assert {path for path, _ in result} == {("Manual", "Paper")}
@@ -257,7 +265,7 @@ def test_number_of_passages_is_limited():
 @pytest.mark.django_db
 def test_document_with_too_many_passages_fails(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("collections_app.chunk.splitter.MAX_PASSAGES", 2)
-    result = library.add(library.make(), "Many words. " * 500).newest
+    result = library.add_document(library.make_library_collection(), "Many words. " * 500).newest
     assert result is not None
     assert (result.state, result.error_code, result.attempt) == ("failed", "limit_chunks", 1)
 
@@ -284,6 +292,6 @@ def test_splitter_imports_no_django_and_the_library_only_when_it_splits():
         "room.split_into_passages('text', size=10, overlap=0)\n"
         "assert not loaded('django', 'psycopg', 'celery', 'torch', 'transformers', 'nltk', 'spacy')\n"
     )
-    done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    completed = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
 
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr

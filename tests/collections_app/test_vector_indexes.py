@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def small_threshold(monkeypatch: pytest.MonkeyPatch, vector_indexes_go: None) -> None:
+def low_index_threshold(monkeypatch: pytest.MonkeyPatch, vector_index_cleanup: None) -> None:
     """20 chunks of 8 dimensions are many here."""
     monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 160)
 
@@ -29,152 +29,169 @@ def space() -> EmbeddingSpace:
 
 
 @pytest.fixture
-def large(space: EmbeddingSpace) -> Collection:
+def large_collection(space: EmbeddingSpace) -> Collection:
     collection = rows.make_collection(space, "large")
     rows.make_version(collection, "doc-1", 21)
     return collection
 
 
-def test_large_collection_gets_an_index_and_a_small_one_none(large: Collection, space: EmbeddingSpace):
-    small = rows.make_collection(space, "small")
-    rows.make_version(small, "doc-1", 20)
+def test_only_large_collections_get_an_index(large_collection: Collection, space: EmbeddingSpace):
+    small_collection = rows.make_collection(space, "small")
+    rows.make_version(small_collection, "doc-1", 20)
 
-    name = vector_indexes.index_name(large.pk, space.pk)
-    assert not vector_indexes.is_index_usable(large.pk, space.pk)
+    name = vector_indexes.index_name(large_collection.pk, space.pk)
+    assert not vector_indexes.is_index_usable(large_collection.pk, space.pk)
     assert vector_indexes.maintain_indexes() == [name]
-    assert vector_indexes.is_index_usable(large.pk, space.pk) and not vector_indexes.is_index_usable(small.pk, space.pk)
+    assert vector_indexes.is_index_usable(large_collection.pk, space.pk) and not vector_indexes.is_index_usable(
+        small_collection.pk, space.pk
+    )
     assert vector_indexes.maintain_indexes() == []
 
 
-def test_search_of_its_collection_uses_it_and_finds_what_a_scan_finds(large: Collection, space: EmbeddingSpace):
-    other = rows.make_collection(space, "other")
-    rows.make_version(other, "doc-1", 40)
-    near = rows.vector(space.model, "Printers\ndoc-1 7")
+def test_search_uses_the_index_and_equals_a_scan(large_collection: Collection, space: EmbeddingSpace):
+    other_collection = rows.make_collection(space, "other")
+    rows.make_version(other_collection, "doc-1", 40)
+    near_vector = rows.vector_of(space.model, "Printers\ndoc-1 7")
     search = (
-        f"SELECT chunk_id FROM chunk_vector WHERE collection_id = '{large.pk}' AND space_id = {space.pk} "
-        f"ORDER BY (embedding::halfvec(8)) <=> '{near}'::halfvec(8) LIMIT 5"
+        f"SELECT chunk_id FROM chunk_vector WHERE collection_id = '{large_collection.pk}' AND space_id = {space.pk} "
+        f"ORDER BY (embedding::halfvec(8)) <=> '{near_vector}'::halfvec(8) LIMIT 5"
     )
-    scanned = rows.run(search)
+    scan_results = rows.run_statement(search)
     vector_indexes.maintain_indexes()
 
-    rows.run("SET enable_seqscan = off; SET enable_sort = off")
+    rows.run_statement("SET enable_seqscan = off; SET enable_sort = off")
     try:
-        assert vector_indexes.index_name(large.pk, space.pk) in str(rows.run(f"EXPLAIN {search}"))
-        assert rows.run(search) == scanned and len(scanned) == 5
+        assert vector_indexes.index_name(large_collection.pk, space.pk) in str(rows.run_statement(f"EXPLAIN {search}"))
+        assert rows.run_statement(search) == scan_results and len(scan_results) == 5
     finally:
-        rows.run("RESET enable_seqscan; RESET enable_sort")
+        rows.run_statement("RESET enable_seqscan; RESET enable_sort")
 
 
-def test_it_is_dropped_when_its_collection_goes_or_becomes_small(large: Collection, space: EmbeddingSpace):
-    gone = rows.make_collection(space, "gone")
-    rows.make_version(gone, "doc-1", 30)
-    names = {vector_indexes.index_name(each.pk, space.pk) for each in (large, gone)}
+def test_index_is_dropped_if_the_collection_is_deleted_or_small(large_collection: Collection, space: EmbeddingSpace):
+    deleted_collection = rows.make_collection(space, "gone")
+    rows.make_version(deleted_collection, "doc-1", 30)
+    names = {
+        vector_indexes.index_name(collection.pk, space.pk) for collection in (large_collection, deleted_collection)
+    }
     assert set(vector_indexes.maintain_indexes()) == names
 
-    gone.mark_deleted()
-    large.documents.get().versions.update(chunks_count=11)
-    assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(gone.pk, space.pk)], (
+    deleted_collection.mark_deleted()
+    large_collection.documents.get().versions.update(chunks_count=11)
+    assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(deleted_collection.pk, space.pk)], (
         "around the threshold it stays"
     )
-    large.documents.get().versions.update(chunks_count=10)
-    assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(large.pk, space.pk)]
-    assert not vector_indexes.is_index_usable(large.pk, space.pk)
+    large_collection.documents.get().versions.update(chunks_count=10)
+    assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(large_collection.pk, space.pk)]
+    assert not vector_indexes.is_index_usable(large_collection.pk, space.pk)
 
 
-def test_what_an_interrupted_build_left_is_built_anew(large: Collection, space: EmbeddingSpace):
+def test_invalid_index_of_an_interrupted_build_is_rebuilt(large_collection: Collection, space: EmbeddingSpace):
     (name,) = vector_indexes.maintain_indexes()
-    rows.run(f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{name}'::regclass")
+    rows.run_statement(f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{name}'::regclass")
     vector_indexes.clear_cache()
-    assert not vector_indexes.is_index_usable(large.pk, space.pk)
+    assert not vector_indexes.is_index_usable(large_collection.pk, space.pk)
 
     assert vector_indexes.maintain_indexes() == [name]
-    assert vector_indexes.is_index_usable(large.pk, space.pk)
+    assert vector_indexes.is_index_usable(large_collection.pk, space.pk)
 
 
-def test_space_that_is_being_filled_gets_its_index_when_it_is_full(large: Collection, space: EmbeddingSpace):
-    new = rows.make_space("letters-b")
-    large.next_space = new
-    large.save()
-    version = large.documents.get().versions.get()
-    assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(large.pk, space.pk)]
+def test_space_that_is_being_filled_gets_its_index_when_it_is_full(large_collection: Collection, space: EmbeddingSpace):
+    new_space = rows.make_space("letters-b")
+    large_collection.next_space = new_space
+    large_collection.save()
+    version = large_collection.documents.get().versions.get()
+    assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(large_collection.pk, space.pk)]
 
-    rows.give_vectors(version, new)
-    assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(large.pk, new.pk)]
+    rows.insert_vectors(version, new_space)
+    assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(large_collection.pk, new_space.pk)]
 
 
-def test_only_one_tends_at_a_time(large: Collection):
-    with closing(connections.create_connection(connection.alias)) as other, other.cursor() as first:
-        first.execute("SELECT pg_advisory_lock(%s)", [vector_indexes.ADVISORY_LOCK_ID])
+def test_only_one_process_builds_indexes(large_collection: Collection):
+    with (
+        closing(connections.create_connection(connection.alias)) as other_connection,
+        other_connection.cursor() as other_cursor,
+    ):
+        other_cursor.execute("SELECT pg_advisory_lock(%s)", [vector_indexes.ADVISORY_LOCK_ID])
         assert vector_indexes.maintain_indexes() == []
 
     assert len(vector_indexes.maintain_indexes()) == 1
 
 
-def test_one_that_cannot_be_built_holds_up_no_other(large: Collection, space: EmbeddingSpace):
+def test_failed_build_does_not_delay_other_indexes(large_collection: Collection, space: EmbeddingSpace):
     # Of other dimensions than its vectors have: the cast in the index fails.
-    wrong = rows.make_space("wrong", 9)
-    Collection.objects.filter(pk=large.pk).update(space=wrong)
-    rows.give_vectors(rows.make_version(rows.make_collection(wrong, "empty"), "doc-0", 0), wrong)
-    second = rows.make_collection(space, "second")
-    rows.make_version(second, "doc-1", 30)
-    rows.run("ALTER TABLE chunk_vector DROP CONSTRAINT chunk_vector_space")
+    wrong_space = rows.make_space("wrong", 9)
+    Collection.objects.filter(pk=large_collection.pk).update(space=wrong_space)
+    rows.insert_vectors(rows.make_version(rows.make_collection(wrong_space, "empty"), "doc-0", 0), wrong_space)
+    second_collection = rows.make_collection(space, "second")
+    rows.make_version(second_collection, "doc-1", 30)
+    rows.run_statement("ALTER TABLE chunk_vector DROP CONSTRAINT chunk_vector_space")
     try:
-        rows.run(f"UPDATE chunk_vector SET space_id = {wrong.pk} WHERE collection_id = '{large.pk}'")
-        assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(second.pk, space.pk)]
+        rows.run_statement(
+            f"UPDATE chunk_vector SET space_id = {wrong_space.pk} WHERE collection_id = '{large_collection.pk}'"
+        )
+        assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(second_collection.pk, space.pk)]
     finally:
-        rows.run(f"UPDATE chunk_vector SET space_id = {space.pk} WHERE collection_id = '{large.pk}'")
-        rows.run(
+        rows.run_statement(
+            f"UPDATE chunk_vector SET space_id = {space.pk} WHERE collection_id = '{large_collection.pk}'"
+        )
+        rows.run_statement(
             "ALTER TABLE chunk_vector ADD CONSTRAINT chunk_vector_space FOREIGN KEY (space_id, dimensions) "
             "REFERENCES embedding_space (id, dimensions)"
         )
 
 
-def test_writers_go_on_while_it_is_built(large: Collection, space: EmbeddingSpace):
+def test_writes_continue_during_the_build(large_collection: Collection, space: EmbeddingSpace):
     """The build waits for a transaction that is older; who writes meanwhile does not wait for the build."""
-    built: list[list[str]] = []
+    built_indexes: list[list[str]] = []
 
-    def tend() -> None:
-        built.append(vector_indexes.maintain_indexes())
+    def build_indexes() -> None:
+        built_indexes.append(vector_indexes.maintain_indexes())
         connection.close()
 
-    with closing(connections.create_connection(connection.alias)) as older, older.cursor() as cursor:
+    with (
+        closing(connections.create_connection(connection.alias)) as older_connection,
+        older_connection.cursor() as cursor,
+    ):
         cursor.execute("BEGIN; UPDATE chunk_vector SET dimensions = dimensions WHERE space_id = %s", [space.pk])
-        thread = threading.Thread(target=tend)
+        thread = threading.Thread(target=build_indexes)
         thread.start()
-        waiting = (
+        waiting_query = (
             "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'"
         )
         for _ in range(1000):
-            if rows.run(waiting):
+            if rows.run_statement(waiting_query):
                 break
             thread.join(0.01)
-        rows.run("SET statement_timeout = '2s'")
-        rows.make_version(large, "doc-2", 3)
-        rows.run("RESET statement_timeout")
+        rows.run_statement("SET statement_timeout = '2s'")
+        rows.make_version(large_collection, "doc-2", 3)
+        rows.run_statement("RESET statement_timeout")
         cursor.execute("COMMIT")
         thread.join(20)
 
-    assert built == [[vector_indexes.index_name(large.pk, space.pk)]]
+    assert built_indexes == [[vector_indexes.index_name(large_collection.pk, space.pk)]]
 
 
-def test_long_build_is_not_cut_off_by_the_workers_limit(large: Collection):
+def test_long_build_is_not_limited_by_the_statement_timeout(large_collection: Collection):
     database: dict[str, Any] = connections[connection.alias].settings_dict
-    limited = {**database["OPTIONS"], "options": database["OPTIONS"].get("options", "") + " -c statement_timeout=60"}
-    before, database["OPTIONS"] = database["OPTIONS"], limited
+    limited_options = {
+        **database["OPTIONS"],
+        "options": database["OPTIONS"].get("options", "") + " -c statement_timeout=60",
+    }
+    options_before, database["OPTIONS"] = database["OPTIONS"], limited_options
     # The build takes longer than the limit: it waits for this transaction.
     try:
-        with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": None}) as older:
-            older.execute("UPDATE chunk_vector SET dimensions = dimensions")
-            release = threading.Timer(0.3, older.commit)
+        with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": None}) as older_connection:
+            older_connection.execute("UPDATE chunk_vector SET dimensions = dimensions")
+            release = threading.Timer(0.3, older_connection.commit)
             release.start()
             assert len(vector_indexes.maintain_indexes()) == 1
             release.join()
     finally:
-        database["OPTIONS"] = before
+        database["OPTIONS"] = options_before
 
 
 @given(some.text(), some.integers(0, 2**63 - 1))
-def test_any_id_gives_a_name_that_the_database_takes(collection_id: str, space_id: int):
+def test_any_id_gives_a_valid_index_name(collection_id: str, space_id: int):
     name = vector_indexes.index_name(collection_id.encode("utf-8", "replace").decode(), space_id)
 
     assert name.isidentifier() and name.islower() and len(name) <= 63

@@ -13,39 +13,43 @@ from tests.collections_app import vector_rows as rows
 pytestmark = pytest.mark.django_db
 
 
-def version_in(space: EmbeddingSpace, chunks: int) -> Version:
+def make_version(space: EmbeddingSpace, chunks: int) -> Version:
     """Without vectors in this space."""
     return rows.make_version(rows.make_collection(space), "doc-1", chunks, space=rows.make_space("letters-b"))
 
 
-def stored(found: list[list[float]]) -> list[Any]:
-    space = rows.make_space("letters-a", len(found[0]))
-    version = version_in(space, len(found))
-    lacking = chunk_vectors.find_missing([version.pk], space.pk, limit=len(found))
+def store_and_read(numbers: list[list[float]]) -> list[Any]:
+    space = rows.make_space("letters-a", len(numbers[0]))
+    version = make_version(space, len(numbers))
+    missing_rows = chunk_vectors.find_missing([version.pk], space.pk, limit=len(numbers))
     for _ in range(2):  # the second time they are there
-        chunk_vectors.store_vectors(chunk_vectors.VectorBatch(space=space, rows=lacking, vectors=found))
+        chunk_vectors.store_vectors(chunk_vectors.VectorBatch(space=space, rows=missing_rows, vectors=numbers))
     vectors = ChunkVector.objects.filter(space=space).order_by("chunk_id")
-    assert [each.chunk_id for each in vectors] == [each.chunk_id for each in lacking]
-    assert {each.dimensions for each in vectors} == {len(found[0])}
-    return [list(each.embedding) for each in vectors]
+    assert [row.chunk_id for row in vectors] == [row.chunk_id for row in missing_rows]
+    assert {row.dimensions for row in vectors} == {len(numbers[0])}
+    return [list(row.embedding) for row in vectors]
 
 
-def test_numbers_are_rounded_to_the_nearest(db: Any):
+def test_numbers_are_rounded_to_half_precision(db: Any):
     values = [[1.0, -1.0, 0.1, 1 / 3, 0.999999, 6e-8, -1e-30, 0.0], [0.6, 0.8, 0.0, 0.0, 0.0, 0.0, 0.0, -0.0]]
-    assert numpy.array_equal(numpy.array(stored(values), dtype=numpy.float16), numpy.array(values, dtype=numpy.float16))
+    assert numpy.array_equal(
+        numpy.array(store_and_read(values), dtype=numpy.float16), numpy.array(values, dtype=numpy.float16)
+    )
 
 
-def test_longest_fit(db: Any):
+def test_longest_vectors_can_be_stored(db: Any):
     values = (numpy.ones((3, MAX_DIMENSIONS)) / MAX_DIMENSIONS**0.5).tolist()
-    assert [len(each) for each in stored(values)] == [MAX_DIMENSIONS] * 3
+    assert [len(vector) for vector in store_and_read(values)] == [MAX_DIMENSIONS] * 3
 
 
-def test_chunks_that_are_gone_are_left_out(db: Any):
+def test_vectors_of_deleted_chunks_are_skipped(db: Any):
     space = rows.make_space("letters-a")
-    version = version_in(space, 3)
-    lacking = chunk_vectors.find_missing([version.pk], space.pk, limit=3)
+    version = make_version(space, 3)
+    missing_rows = chunk_vectors.find_missing([version.pk], space.pk, limit=3)
     version.chunks.filter(number=1).delete()
     chunk_vectors.store_vectors(
-        chunk_vectors.VectorBatch(space=space, rows=lacking, vectors=[rows.vector("a", each.text) for each in lacking])
+        chunk_vectors.VectorBatch(
+            space=space, rows=missing_rows, vectors=[rows.vector_of("a", chunk.text) for chunk in missing_rows]
+        )
     )
     assert ChunkVector.objects.filter(space=space).count() == 2

@@ -13,7 +13,7 @@ from collections_app.models.documents import VersionState
 DIMENSIONS = 8
 
 
-def vector(model: str, text: str) -> list[float]:
+def vector_of(model: str, text: str) -> list[float]:
     """Any direction, always the same for a text."""
     seed = hashlib.sha256(f"{model}:{text}".encode()).digest()
     numbers = numpy.frombuffer(seed[:DIMENSIONS], dtype=numpy.uint8).astype(float) - 127.5
@@ -21,13 +21,13 @@ def vector(model: str, text: str) -> list[float]:
     return result
 
 
-def local_model(name: str, asked: list[str] | None = None) -> LocalModel:
+def local_model(name: str, embedded_texts: list[str] | None = None) -> LocalModel:
     """A model of the kind that comes with the product; what it is asked goes into `asked`."""
 
     def encode(texts: list[str]) -> Any:
-        if asked is not None:
-            asked.extend(texts)
-        return numpy.array([vector(name, text) for text in texts])
+        if embedded_texts is not None:
+            embedded_texts.extend(texts)
+        return numpy.array([vector_of(name, text) for text in texts])
 
     return LocalModel(name=name, dimensions=DIMENSIONS, load=lambda: encode)
 
@@ -66,11 +66,11 @@ def make_version(
         for number in range(chunks)
     ]  # fmt: skip
     Chunk.objects.bulk_create(created)
-    give_vectors(version, space or collection.space)
+    insert_vectors(version, space or collection.space)
     return version
 
 
-def give_vectors(version: Version, space: EmbeddingSpace) -> None:
+def insert_vectors(version: Version, space: EmbeddingSpace) -> None:
     ChunkVector.objects.bulk_create(
         ChunkVector(
             chunk=chunk,
@@ -78,19 +78,19 @@ def give_vectors(version: Version, space: EmbeddingSpace) -> None:
             collection_id=version.collection_id,
             version=version,
             dimensions=space.dimensions,
-            embedding=vector(space.model, f"Printers\n{chunk.text}"),
+            embedding=vector_of(space.model, f"Printers\n{chunk.text}"),
         )
         for chunk in Chunk.objects.filter(version=version)
     )
 
 
-def vectors_in(collection: Collection, space: EmbeddingSpace) -> dict[str, list[float]]:
+def stored_vectors(collection: Collection, space: EmbeddingSpace) -> dict[str, list[float]]:
     """By the text of the chunk."""
     rows = ChunkVector.objects.filter(collection=collection, space=space).select_related("chunk")
     return {row.chunk.text: list(row.embedding) for row in rows}
 
 
-def run(statement: str) -> list[Any]:
+def run_statement(statement: str) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(statement)
         return cursor.fetchall() if cursor.description else []

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.config.shared import SharedServers, Start
+from tests.config.shared import ComponentStarter, SharedServers
 from tests.config.stack import Stack, environment, free_port, manage
 
 # A Celery worker, which changes what it imports.
@@ -23,16 +23,16 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]
 
 
 @pytest.fixture(scope="module")
-def start(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+def start_component(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComponentStarter]:
     """Starts one part as on a host of its own."""
     hosts: list[Stack] = []
 
-    def start_part(part: str) -> Stack:
+    def start_one(part: str) -> Stack:
         host = Stack(tmp_path_factory.mktemp(part), **servers.environ)
         hosts.append(host)
         return host.start("--only", part)
 
-    yield start_part
+    yield start_one
     for host in reversed(hosts):
         if host.process.poll() is None:
             host.stop()

@@ -28,18 +28,18 @@ class Instruction:
 
 def dockerfile() -> list[Instruction]:
     text = "\n".join(line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.startswith("#"))
-    joined = re.sub(r"\\\n\s*", " ", text)
-    return [Instruction(*line.split(None, 1)) for line in joined.splitlines() if line.strip()]
+    text_of_lines = re.sub(r"\\\n\s*", " ", text)
+    return [Instruction(*line.split(None, 1)) for line in text_of_lines.splitlines() if line.strip()]
 
 
 def last_stage() -> list[Instruction]:
     result = dockerfile()
-    return result[max(index for index, each in enumerate(result) if each.word == "FROM") :]
+    return result[max(index for index, instruction in enumerate(result) if instruction.word == "FROM") :]
 
 
 def is_in_context(path: str) -> bool:
     """Whether .dockerignore lets this file through: the last pattern that fits decides."""
-    lets = True
+    is_included = True
     for line in (ROOT / ".dockerignore").read_text().splitlines():
         if not line.strip() or line.startswith("#"):
             continue
@@ -47,20 +47,24 @@ def is_in_context(path: str) -> bool:
         parts = [path, *(str(parent) for parent in Path(path).parents if str(parent) != ".")]
         patterns = [pattern, pattern.removeprefix("**/")]
         names = [*parts, *(part.rsplit("/", 1)[-1] for part in parts if pattern.startswith("**/"))]
-        if any(fnmatch.fnmatchcase(name, each) for name in names for each in patterns):
-            lets = line.startswith("!")
-    return lets
+        if any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in patterns):
+            is_included = line.startswith("!")
+    return is_included
 
 
-def copies() -> list[tuple[str, str]]:
+def copied_paths() -> list[tuple[str, str]]:
     """Source and target of every COPY from the context into the image itself."""
-    pairs = [each.rest.split() for each in last_stage() if each.word == "COPY" and not each.rest.startswith("--")]
+    pairs = [
+        instruction.rest.split()
+        for instruction in last_stage()
+        if instruction.word == "COPY" and not instruction.rest.startswith("--")
+    ]
     return [(source, target) for source, target in pairs]
 
 
 def copy_image(target: Path) -> Path:
     """The folder /app as the image holds it."""
-    for source, _ in copies():
+    for source, _ in copied_paths():
         for path in [ROOT / source] if (ROOT / source).is_file() else sorted((ROOT / source).rglob("*")):
             name = str(path.relative_to(ROOT))
             if path.is_file() and is_in_context(name):
@@ -69,7 +73,7 @@ def copy_image(target: Path) -> Path:
     return target
 
 
-def filled_in(text: str) -> str:
+def with_variables(text: str) -> str:
     """Compose's ${NAME:-default}, each with its default.
 
     >>> filled_in("${SUBNET:-172.30.57}.10")
@@ -78,8 +82,8 @@ def filled_in(text: str) -> str:
     return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
 
 
-def compose(name: str = "compose.yaml") -> dict[str, Any]:
-    result: dict[str, Any] = yaml.safe_load(filled_in((ROOT / name).read_text()))
+def compose_file(name: str = "compose.yaml") -> dict[str, Any]:
+    result: dict[str, Any] = yaml.safe_load(with_variables((ROOT / name).read_text()))
     return result
 
 
@@ -91,21 +95,26 @@ def part_environment(service: dict[str, Any]) -> dict[str, str]:
 
 
 def image_environment() -> dict[str, str]:
-    pairs = [word.partition("=")[::2] for each in last_stage() if each.word == "ENV" for word in each.rest.split()]
+    pairs = [
+        word.partition("=")[::2]
+        for instruction in last_stage()
+        if instruction.word == "ENV"
+        for word in instruction.rest.split()
+    ]
     return dict(pairs)
 
 
-TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[{};]|[^\s{};'"]+""")
+NGINX_TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[{};]|[^\s{};'"]+""")
 
 
-def nginx(*names: str) -> dict[str, list[list[str]]]:
+def nginx_directives(*names: str) -> dict[str, list[list[str]]]:
     """Directives of nginx by name, wherever they stand; a file that is cut off or lacks a semicolon fails."""
     result: dict[str, list[list[str]]] = {}
     for name in names:
         text = re.sub(r"(?m)(?:^|\s)#.*$", "", (ROOT / "compose" / name).read_text())
         words: list[str] = []
         depth = 0
-        for token in TOKEN.findall(text):
+        for token in NGINX_TOKEN.findall(text):
             if token in "{};":
                 assert words or token == "}", f"{name}: {token} with nothing before it"
                 depth += {"{": 1, "}": -1, ";": 0}[token]
@@ -119,7 +128,7 @@ def nginx(*names: str) -> dict[str, list[list[str]]]:
     return result
 
 
-def size(text: str) -> int:
+def bytes_of(text: str) -> int:
     """
     >>> size("34m"), size("32k")
     (35651584, 32768)
@@ -127,9 +136,9 @@ def size(text: str) -> int:
     return int(text[:-1]) * {"k": 1024, "m": 1024**2}[text[-1]]
 
 
-def without_ours(**more: str) -> dict[str, str]:
+def outer_environment(**variables: str) -> dict[str, str]:
     """An environment in which nothing of the test run's own settings is left."""
-    remaining = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "DJANGO_"))}
+    outer_variables = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "DJANGO_"))}
     for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS"):
-        remaining.pop(name, None)
-    return {**remaining, **more}
+        outer_variables.pop(name, None)
+    return {**outer_variables, **variables}

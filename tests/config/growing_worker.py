@@ -12,9 +12,9 @@ from config.celery import app as product
 from tests.config.stack import eventually
 
 worker_pool.IDLE_S = 0.2
-FILE = Path(os.environ["GROWING_FILE"])
+OUTPUT_FILE = Path(os.environ["GROWING_FILE"])
 # A child that ends waits for this file, so that tasks can be sent to it.
-MAY_END = FILE.with_suffix(".end")
+END_FILE = OUTPUT_FILE.with_suffix(".end")
 
 app = Celery("growing", broker=os.environ["GROWING_BROKER"])
 for name in ("worker_pool", "task_acks_late", "task_reject_on_worker_lost", "worker_prefetch_multiplier"):
@@ -22,18 +22,18 @@ for name in ("worker_pool", "task_acks_late", "task_reject_on_worker_lost", "wor
 app.conf.update(task_default_queue=os.environ["GROWING_QUEUE"], task_ignore_result=True)
 
 
-def write(word: str) -> None:
-    with FILE.open("a") as file:
+def write_line(word: str) -> None:
+    with OUTPUT_FILE.open("a") as file:
         file.write(f"{word} {os.getpid()}\n")
 
 
 @app.task
-def run(name: str, library: str) -> None:
+def load_and_note(name: str, library: str) -> None:
     import_module(library)
-    write(name)
+    write_line(name)
 
 
 @worker_process_shutdown.connect
-def end(**_: object) -> None:
-    write("ends")
-    eventually(MAY_END.exists)
+def note_end(**_: object) -> None:
+    write_line("ends")
+    eventually(END_FILE.exists)

@@ -12,12 +12,12 @@ from config.runtime.embedded_servers import Postgres, Valkey, wait_until_ready
 from config.runtime.supervisor import Child, Supervisor
 from tests.config.stack import Stack
 
-Start = Callable[[str], Stack]
+ComponentStarter = Callable[[str], Stack]
 SIGNING_KEY = "T8vYp2-qLr5xWn9cZk3mJd7hBf4gQs6aEu1oRi0t"
 ENCRYPTION_KEY = Fernet.generate_key().decode()
 
 # Nothing here must survive a power cut, so nothing waits for the disk.
-FAST = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
+FAST_OPTIONS = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
 
 
 class SharedServers:
@@ -32,15 +32,15 @@ class SharedServers:
         self.supervisor = Supervisor(claim, out=self.quiet)
         self.children: dict[str, Child] = {}
 
-    def start_postgres(self, *more: str) -> "SharedServers":
+    def start_postgres(self, *options: str) -> "SharedServers":
         self.postgres.initialise()
-        self._start("postgres", self.postgres, [*self.postgres.command(), *FAST, *more])
+        self._start("postgres", self.postgres, [*self.postgres.command(), *FAST_OPTIONS, *options])
         self.postgres.create_database()
         return self
 
-    def start_valkey(self, *more: str) -> "SharedServers":
+    def start_valkey(self, *options: str) -> "SharedServers":
         self.valkey.initialise()
-        self._start("valkey", self.valkey, [*self.valkey.command(), *more])
+        self._start("valkey", self.valkey, [*self.valkey.command(), *options])
         return self
 
     def _start(self, name: str, server: Postgres | Valkey, command: list[str]) -> None:

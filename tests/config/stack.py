@@ -22,9 +22,9 @@ import psutil
 
 from config.env import ROOT
 
-WITHIN_S = 60.0
+DEFAULT_TIMEOUT_S = 60.0
 # A start takes seconds; on a machine that is busy with other things, minutes.
-STARTED_WITHIN_S = 180.0
+START_TIMEOUT_S = 180.0
 
 
 def free_port() -> int:
@@ -34,11 +34,11 @@ def free_port() -> int:
         return port
 
 
-def environment(data: Path, port: int, **more: str) -> dict[str, str]:
-    remaining = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "DJANGO_"))}
+def environment(data: Path, port: int, **variables: str) -> dict[str, str]:
+    outer_variables = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "DJANGO_"))}
     for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS"):
-        remaining.pop(name, None)
-    return {**remaining, "SVC_DATA_DIR": str(data), "SVC_PORT": str(port), "SVC_WEB_PROCESSES": "1", **more}
+        outer_variables.pop(name, None)
+    return {**outer_variables, "SVC_DATA_DIR": str(data), "SVC_PORT": str(port), "SVC_WEB_PROCESSES": "1", **variables}
 
 
 def manage(*words: str, env: dict[str, str], code: Path = ROOT, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -47,10 +47,10 @@ def manage(*words: str, env: dict[str, str], code: Path = ROOT, **options: Any) 
     )
 
 
-def eventually(holds: Callable[[], Any], within_s: float = WITHIN_S) -> Any:
+def eventually(holds: Callable[[], Any], within_s: float = DEFAULT_TIMEOUT_S) -> Any:
     """The first true answer; an assertion error when none comes in time."""
-    until = time.monotonic() + within_s
-    while time.monotonic() < until:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
         result = holds()
         if result:
             return result
@@ -59,7 +59,7 @@ def eventually(holds: Callable[[], Any], within_s: float = WITHIN_S) -> Any:
 
 
 @dataclass(frozen=True)
-class Answer:
+class StackResponse:
     status: int
     body: Any
 
@@ -69,7 +69,7 @@ class Stack:
 
     code = ROOT
     """The project that runs."""
-    inside: Sequence[str] = ()
+    command_prefix: Sequence[str] = ()
     """The words of a command that runs another one, such as in a network of its own."""
 
     def __init__(self, data: Path, **more: str) -> None:
@@ -77,7 +77,7 @@ class Stack:
         self.port = free_port()
         self.env = environment(data, self.port, **more)
         self.lines: list[str] = []
-        self.seen: dict[int, psutil.Process] = {}
+        self.seen_processes: dict[int, psutil.Process] = {}
         self.process: subprocess.Popen[str]
         self.reader: threading.Thread
 
@@ -87,7 +87,7 @@ class Stack:
 
     def start(self, *words: str) -> "Stack":
         self.process = subprocess.Popen(
-            [*self.inside, sys.executable, "manage.py", "up", *words],
+            [*self.command_prefix, sys.executable, "manage.py", "up", *words],
             cwd=self.code,
             env=self.env,
             stdout=subprocess.PIPE,
@@ -108,7 +108,7 @@ class Stack:
     def output(self) -> str:
         return "".join(self.lines)
 
-    def wait_for(self, pattern: str, within_s: float = WITHIN_S) -> "re.Match[str]":
+    def wait_for(self, pattern: str, within_s: float = DEFAULT_TIMEOUT_S) -> "re.Match[str]":
         try:
             result: re.Match[str] = eventually(lambda: re.search(pattern, self.output), within_s)
         except AssertionError as error:
@@ -116,14 +116,14 @@ class Stack:
         return result
 
     def wait_until_up(self) -> "Stack":
-        self.wait_for(r"Stop with Ctrl-C", STARTED_WITHIN_S)
+        self.wait_for(r"Stop with Ctrl-C", START_TIMEOUT_S)
         self.note_processes()
         return self
 
     def note_processes(self) -> None:
         """Remember every process of this stack, so that a test can say that none is left."""
         for child in psutil.Process(self.process.pid).children(recursive=True):
-            self.seen[child.pid] = child
+            self.seen_processes[child.pid] = child
 
     def child(self, words: str) -> psutil.Process:
         """The direct child of the supervisor whose command holds these words."""
@@ -151,35 +151,35 @@ class Stack:
     def kill_all(self) -> None:
         """All of it at once, its supervisor and reaper included, as when the host loses its power."""
         self.note_processes()
-        for process in (self.process, *self.seen.values()):
+        for process in (self.process, *self.seen_processes.values()):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         self.process.wait()
 
-    def left(self) -> list[str]:
+    def leftover_processes(self) -> list[str]:
         """What still runs of all that was ever seen."""
         return [
-            " ".join(each.cmdline())
-            for each in self.seen.values()
-            if each.is_running() and each.status() != psutil.STATUS_ZOMBIE
+            " ".join(process.cmdline())
+            for process in self.seen_processes.values()
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
         ]
 
     def get(self, path: str) -> int:
         try:
-            with urllib.request.urlopen(self.url + path, timeout=5) as answer:
-                return int(answer.status)
+            with urllib.request.urlopen(self.url + path, timeout=5) as response:
+                return int(response.status)
         except urllib.error.HTTPError as error:
             return error.code
         except OSError:
             return 0
 
-    def call(self, method: str, path: str, body: Any = None, *, key: str, **headers: str) -> Answer:
+    def call(self, method: str, path: str, body: Any = None, *, key: str, **headers: str) -> StackResponse:
         """What a program with this access key is answered."""
         values = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", **headers}
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as link:
             link.request(method, path, None if body is None else json.dumps(body), values)
-            answer = link.getresponse()
-            return Answer(answer.status, json.loads(answer.read()))
+            response = link.getresponse()
+            return StackResponse(response.status, json.loads(response.read()))
 
     def stop(self, number: int = signal.SIGINT) -> int:
         self.note_processes()
@@ -192,8 +192,8 @@ class Stack:
             self.note_processes()
             self.process.kill()
             self.process.wait()
-        for each in self.seen.values():
-            if each.is_running():
+        for process in self.seen_processes.values():
+            if process.is_running():
                 with suppress(psutil.NoSuchProcess):
-                    each.kill()
+                    process.kill()
         self.reader.join(10)

@@ -16,11 +16,11 @@ from tests.support.clocks import database_clock_goes_back
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-INTERVALS = {name: seconds for name, _, seconds in schedules.SCHEDULES}
+INTERVALS = {name: interval_s for name, _, interval_s in schedules.SCHEDULES}
 
 
 @pytest.fixture
-def rows(transactional_db: Any) -> Any:
+def schedule_rows(transactional_db: Any) -> Any:
     """The schedules, each of which has just run."""
     schedules.make_rows()
     PeriodicTask.objects.update(last_run_at=timezone.now())
@@ -28,44 +28,44 @@ def rows(transactional_db: Any) -> Any:
 
 
 @pytest.fixture
-def beat(rows: Any, monkeypatch: Any) -> Iterator[LeaderScheduler]:
+def beat(schedule_rows: Any, monkeypatch: Any) -> Iterator[LeaderScheduler]:
     scheduler = LeaderScheduler(app=app)
     monkeypatch.setattr(scheduler, "apply_entry", lambda *_, **__: None)
     yield scheduler
     scheduler.close()
 
 
-def heap(beat: Any) -> list[Any]:
+def scheduled_tasks(beat: Any) -> list[Any]:
     """The time, priority and entry of each task."""
     return beat._heap
 
 
-def waits(beat: LeaderScheduler) -> dict[str, float]:
+def waiting_times_s(beat: LeaderScheduler) -> dict[str, float]:
     """The seconds until each task runs."""
     for _ in range(2):
         beat.tick()
-    return {event[2].name: event[0] - time.time() for event in heap(beat) if event[2].name in INTERVALS}
+    return {event[2].name: event[0] - time.time() for event in scheduled_tasks(beat) if event[2].name in INTERVALS}
 
 
-def longer_than_their_interval(beat: LeaderScheduler) -> set[str]:
-    result = waits(beat)
+def overdue_tasks(beat: LeaderScheduler) -> set[str]:
+    result = waiting_times_s(beat)
     assert result.keys() == INTERVALS.keys()
-    return {name for name, seconds in result.items() if seconds > INTERVALS[name] + 1}
+    return {name for name, wait_s in result.items() if wait_s > INTERVALS[name] + 1}
 
 
 def test_task_waits_for_its_interval(beat: LeaderScheduler):
-    assert longer_than_their_interval(beat) == set()
+    assert overdue_tasks(beat) == set()
 
 
-def test_new_leader_does_not_wait_for_the_clock_of_the_former(rows: Any, beat: LeaderScheduler):
-    database_clock_goes_back(rows, "last_run_at")
-    assert longer_than_their_interval(beat) == set()
+def test_new_leader_does_not_wait_for_the_clock_of_the_former(schedule_rows: Any, beat: LeaderScheduler):
+    database_clock_goes_back(schedule_rows, "last_run_at")
+    assert overdue_tasks(beat) == set()
 
 
 def test_clock_that_is_set_back_pauses_no_task(beat: LeaderScheduler):
-    waits(beat)
+    waiting_times_s(beat)
     # What an hour ago was now is an hour ahead.
-    heap(beat)[:] = [type(event)(event[0] + 3600, *event[1:]) for event in heap(beat)]
+    scheduled_tasks(beat)[:] = [type(event)(event[0] + 3600, *event[1:]) for event in scheduled_tasks(beat)]
     for entry in beat.schedule.values():
         entry.last_run_at = entry.model.last_run_at = entry.model.last_run_at + timedelta(hours=1)
-    assert longer_than_their_interval(beat) == set()
+    assert overdue_tasks(beat) == set()

@@ -14,23 +14,23 @@ import redis
 
 from bench.soak.run import running_product
 from bench.soak.sign_ins import Browser, create_connection
-from tests.accounts.callers import basic
+from tests.accounts.callers import basic_auth
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, manage
 from tests.providers.hostile import HostileProvider
 
 pytestmark = pytest.mark.stack
 
-HISTORIES = """
+HISTORY_TABLES_QUERY = """
     SELECT format('%I.%I', schemaname, tablename)
     FROM pg_tables WHERE tablename ~ 'historical|admin_log|sign_in|deleted|deletion|undo|periodic'
         AND schemaname IN ('public', 'records')
 """
-LOAD = "/load_text_to_collection?collection_name=canaries&doc_id="
+LOAD_PATH = "/load_text_to_collection?collection_name=canaries&doc_id="
 
 
 @dataclass
-class Planted:
+class Canaries:
     """What was planted, by what it is, and each answer that was a refusal."""
 
     servers: SharedServers
@@ -44,99 +44,101 @@ class Planted:
         self.secrets[name] = f"canary-{name.replace(' ', '-')}-7Zq"
         return self.secrets[name]
 
-    def asks(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        answer = self.stack.call(method, path, body, **{"key": self.key, **headers})
-        if answer.status >= 400:
-            self.refusals.append(json.dumps(answer.body))
-        return answer.body
+    def request(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        response = self.stack.call(method, path, body, **{"key": self.key, **headers})
+        if response.status >= 400:
+            self.refusals.append(json.dumps(response.body))
+        return response.body
 
-    def makes(self, path: str, body: Any) -> dict[str, Any]:
-        result: dict[str, Any] = self.asks("POST", f"/rest/v1/table/{path}", body)["data"][0]
+    def create(self, path: str, body: Any) -> dict[str, Any]:
+        result: dict[str, Any] = self.request("POST", f"/rest/v1/table/{path}", body)["data"][0]
         return result
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
+def canaries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Canaries]:
     with running_product(tmp_path_factory.mktemp("canaries")) as (servers, stack):
         key = manage("key", "admin", "canary", env=stack.env).stdout.strip()
-        planted = Planted(servers, stack, key, {"a key": key})
-        for each in (people, signing_in, columns, documents, addresses):
-            each(planted)
-        yield planted
+        canaries = Canaries(servers, stack, key, {"a key": key})
+        for fill in (plant_in_users, plant_in_sign_on, plant_in_columns, plant_in_documents, plant_in_urls):
+            fill(canaries)
+        yield canaries
 
 
-def people(planted: Planted) -> None:
-    first = (planted.stack.data / "secrets" / "admin-password").read_text().strip()
-    planted.secrets["the first password"] = first
-    values = {"username": "admin", "password": first}
-    planted.secrets["a key of a sign-in"] = planted.asks("POST", "/rest/v1/auth/login", values)["data"]["auth_key"]
-    wrong = planted.plant("a wrong password")
-    planted.asks("POST", "/rest/v1/auth/login", {**values, "password": wrong})
-    header = basic("admin", wrong)
-    planted.secrets["a header"] = header["Authorization"].removeprefix("Basic ")
-    planted.asks("GET", "/api/me", **header)
-    planted.asks("GET", "/api/me", key=planted.plant("a wrong key"))
-    planted.asks("POST", "/rest/v1/table/user", {"login": "x" * 300, "password": planted.plant("a new password")})
+def plant_in_users(canaries: Canaries) -> None:
+    first_password = (canaries.stack.data / "secrets" / "admin-password").read_text().strip()
+    canaries.secrets["the first password"] = first_password
+    values = {"username": "admin", "password": first_password}
+    canaries.secrets["a key of a sign-in"] = canaries.request("POST", "/rest/v1/auth/login", values)["data"]["auth_key"]
+    wrong_password = canaries.plant("a wrong password")
+    canaries.request("POST", "/rest/v1/auth/login", {**values, "password": wrong_password})
+    header = basic_auth("admin", wrong_password)
+    canaries.secrets["a header"] = header["Authorization"].removeprefix("Basic ")
+    canaries.request("GET", "/api/me", **header)
+    canaries.request("GET", "/api/me", key=canaries.plant("a wrong key"))
+    canaries.request("POST", "/rest/v1/table/user", {"login": "x" * 300, "password": canaries.plant("a new password")})
 
 
-def signing_in(planted: Planted) -> None:
+def plant_in_sign_on(canaries: Canaries) -> None:
     """By a provider that is right, and once by a code that it does not know."""
     with HostileProvider() as idp:
         idp.client_secret = ""
-        create_connection(planted.stack, idp)
-        idp.id_token = lambda claims: planted.secrets.setdefault("an ID token", idp.sign({**claims, "at_hash": ...}))
-        browser = Browser(planted.stack)
+        create_connection(canaries.stack, idp)
+        idp.id_token = lambda claims: canaries.secrets.setdefault("an ID token", idp.sign({**claims, "at_hash": ...}))
+        browser = Browser(canaries.stack)
         browser.sign_in(idp)
-        planted.secrets["a session"] = browser.cookies["servicebase_session"]
-        _, page = browser.get(f"/sso/callback/?code={planted.plant('a code')}&state={planted.plant('a state')}")
-        planted.refusals.append(page)
+        canaries.secrets["a session"] = browser.cookies["servicebase_session"]
+        _, page = browser.get(f"/sso/callback/?code={canaries.plant('a code')}&state={canaries.plant('a state')}")
+        canaries.refusals.append(page)
     setting = "oidc_setting"
-    (created,) = planted.asks("GET", f"/rest/v1/table/{setting}")["data"]
-    secret = {"authorization_type": "code", "client_secret": planted.plant("a client secret")}
-    one = f"/rest/v1/table/{setting}/{created['sys_id']}"
-    planted.asks("PATCH", one, {**secret, "realm": "../x"})
-    planted.asks("PATCH", one, {**secret, "colour": "red"})
-    planted.asks("PATCH", one, secret)
-    planted.asks("DELETE", one)
+    (created,) = canaries.request("GET", f"/rest/v1/table/{setting}")["data"]
+    secret = {"authorization_type": "code", "client_secret": canaries.plant("a client secret")}
+    record_path = f"/rest/v1/table/{setting}/{created['sys_id']}"
+    canaries.request("PATCH", record_path, {**secret, "realm": "../x"})
+    canaries.request("PATCH", record_path, {**secret, "colour": "red"})
+    canaries.request("PATCH", record_path, secret)
+    canaries.request("DELETE", record_path)
 
 
-def columns(planted: Planted) -> None:
+def plant_in_columns(canaries: Canaries) -> None:
     """A secret column of a table that an administrator made."""
-    table = planted.makes("sys_db_table", {"name": "device", "label": "Device"})["sys_id"]
+    table = canaries.create("sys_db_table", {"name": "device", "label": "Device"})["sys_id"]
     for column in ({"name": "pin", "type": "password"}, {"name": "amount", "type": "integer"}):
-        planted.makes("sys_db_column", {"table": table, "label": "L", **column})
-    pin = planted.plant("a secret column")
-    record = planted.makes("device", {"pin": pin})["sys_id"]
-    planted.asks("POST", "/rest/v1/table/device", {"pin": pin, "amount": "many"})
-    planted.asks("PATCH", f"/rest/v1/table/device/{record}", {"pin": pin + " later"})
-    planted.asks("GET", f"/rest/v1/table/device?sysparm_query=pin={pin}")
-    planted.asks("DELETE", f"/rest/v1/table/device/{record}")
+        canaries.create("sys_db_column", {"table": table, "label": "L", **column})
+    pin = canaries.plant("a secret column")
+    record = canaries.create("device", {"pin": pin})["sys_id"]
+    canaries.request("POST", "/rest/v1/table/device", {"pin": pin, "amount": "many"})
+    canaries.request("PATCH", f"/rest/v1/table/device/{record}", {"pin": pin + " later"})
+    canaries.request("GET", f"/rest/v1/table/device?sysparm_query=pin={pin}")
+    canaries.request("DELETE", f"/rest/v1/table/device/{record}")
 
 
-def documents(planted: Planted) -> None:
-    text = {"text": f"{planted.plant('a text')} printer", "metadata": {"note": planted.plant("metadata")}}
-    planted.asks("POST", LOAD + "first", {**text, "wait": True})
-    planted.asks("POST", LOAD + "second", {**text, "wait": "perhaps"})
-    planted.asks("POST", LOAD + "third", {**text, "metadata": {"": text["text"]}})
-    planted.asks("GET", f"/get_relevant_documents?collection_names=canaries&query={planted.plant('a question')}")
-    planted.asks("GET", f"/get_relevant_documents?collection_names=canaries&query={planted.secrets['a question']}&k=no")
-    with worker_paused(planted.stack):  # what it is told lies in the broker then
+def plant_in_documents(canaries: Canaries) -> None:
+    text = {"text": f"{canaries.plant('a text')} printer", "metadata": {"note": canaries.plant("metadata")}}
+    canaries.request("POST", LOAD_PATH + "first", {**text, "wait": True})
+    canaries.request("POST", LOAD_PATH + "second", {**text, "wait": "perhaps"})
+    canaries.request("POST", LOAD_PATH + "third", {**text, "metadata": {"": text["text"]}})
+    canaries.request("GET", f"/get_relevant_documents?collection_names=canaries&query={canaries.plant('a question')}")
+    canaries.request(
+        "GET", f"/get_relevant_documents?collection_names=canaries&query={canaries.secrets['a question']}&k=no"
+    )
+    with paused_worker(canaries.stack):  # what it is told lies in the broker then
         for doc_id in ("fourth", "fifth"):  # it waits for the first with a hand outstretched
-            planted.asks("POST", LOAD + doc_id, {**text, "wait": False})
-        planted.in_broker = broker(planted.servers)
-    planted.asks("DELETE", "/delete_document_from_collection?collection_name=canaries&id_value=first")
+            canaries.request("POST", LOAD_PATH + doc_id, {**text, "wait": False})
+        canaries.in_broker = broker_contents(canaries.servers)
+    canaries.request("DELETE", "/delete_document_from_collection?collection_name=canaries&id_value=first")
 
 
-def addresses(planted: Planted) -> None:
+def plant_in_urls(canaries: Canaries) -> None:
     """Where people put them by mistake: into the address, into a header, into a form of another page."""
-    secret = planted.plant("of an address")
+    secret = canaries.plant("of an address")
     for path in ("/nowhere", "/rest/v1/table/task", "/login/", "/sso/callback/", "/healthz", "/admin/"):
-        _, page = Browser(planted.stack).get(f"{path}?password={secret}&token={secret}")
-        planted.refusals.append(page)
+        _, page = Browser(canaries.stack).get(f"{path}?password={secret}&token={secret}")
+        canaries.refusals.append(page)
 
 
 @contextmanager
-def worker_paused(stack: Stack) -> Iterator[None]:
+def paused_worker(stack: Stack) -> Iterator[None]:
     main = stack.child(" worker ")
     processes = [main, *main.children(recursive=True)]
     for process in processes:
@@ -148,7 +150,7 @@ def worker_paused(stack: Stack) -> Iterator[None]:
             process.resume()
 
 
-def broker(servers: SharedServers) -> str:
+def broker_contents(servers: SharedServers) -> str:
     """The messages that lie in it."""
     with redis.Redis.from_url(servers.valkey.url) as link:
         messages: list[Any] = link.lrange("servicebase", 0, -1)
@@ -156,50 +158,54 @@ def broker(servers: SharedServers) -> str:
     return "".join(str(message) + b64decode(json.loads(message)["body"]).decode() for message in messages)
 
 
-def metrics(planted: Planted) -> str:
-    request = urllib.request.Request(f"{planted.stack.url}/metrics", headers={"Authorization": f"Bearer {planted.key}"})
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        text: str = answer.read().decode()
+def metrics_text(canaries: Canaries) -> str:
+    request = urllib.request.Request(
+        f"{canaries.stack.url}/metrics", headers={"Authorization": f"Bearer {canaries.key}"}
+    )
+    with urllib.request.urlopen(request, timeout=20) as response:
+        text: str = response.read().decode()
     return text
 
 
-def histories(servers: SharedServers) -> str:
+def history_texts(servers: SharedServers) -> str:
     with psycopg.connect(servers.postgres.url) as link:
-        tables = [row[0] for row in link.execute(HISTORIES)]
+        tables = [row[0] for row in link.execute(HISTORY_TABLES_QUERY)]
         assert len(tables) > 3
         return "\n".join(str(link.execute(f"SELECT row_to_json(t)::text FROM {name} t").fetchall()) for name in tables)
 
 
-def log(stack: Stack) -> str:
+def log_text(stack: Stack) -> str:
     """What `up` says itself, the first password once, goes to the terminal."""
     return "".join(line for line in stack.lines if " | " in line[:12])
 
 
-def test_no_secret_is_in_logs_broker_metrics_history_or_errors(planted: Planted):
+def test_no_secret_is_in_logs_broker_metrics_history_or_errors(canaries: Canaries):
     places = {
-        "log": log(planted.stack),
-        "broker": planted.in_broker,
-        "metrics": metrics(planted),
-        "histories": histories(planted.servers),
-        "refusals": "\n".join(planted.refusals),
+        "log": log_text(canaries.stack),
+        "broker": canaries.in_broker,
+        "metrics": metrics_text(canaries),
+        "histories": history_texts(canaries.servers),
+        "refusals": "\n".join(canaries.refusals),
     }
 
     assert all(len(text) > 1000 for text in places.values())
-    assert len(planted.refusals) > 10 and len(planted.secrets) > 12
+    assert len(canaries.refusals) > 10 and len(canaries.secrets) > 12
     result = {
-        (name, place) for name, secret in planted.secrets.items() for place, text in places.items() if secret in text
+        (name, place) for name, secret in canaries.secrets.items() for place, text in places.items() if secret in text
     }
     assert result == set()
 
 
-def test_files_contain_only_the_secrets_stored_there(planted: Planted):
-    own = planted.stack.data
-    texts = {each: each.read_bytes() for each in own.rglob("*") if each.is_file() and each.parent.name != "secrets"}
+def test_files_contain_only_the_secrets_stored_there(canaries: Canaries):
+    data_folder = canaries.stack.data
+    texts = {
+        path: path.read_bytes() for path in data_folder.rglob("*") if path.is_file() and path.parent.name != "secrets"
+    }
 
     assert texts
     result = {
-        (name, str(path.relative_to(own)))
-        for name, secret in planted.secrets.items()
+        (name, str(path.relative_to(data_folder)))
+        for name, secret in canaries.secrets.items()
         for path, text in texts.items()
         if secret.encode() in text
     }

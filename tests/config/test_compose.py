@@ -22,43 +22,51 @@ from system import errors
 from system.http import error_responses, request_body
 from tests.config import deployment
 
-KNOWN = {row.metadata["name"] for row in fields(env.Environment)} | {*env.secret_names()}
-ENVIRONMENT_OF_PYTHON = {"PATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
+KNOWN_VARIABLES = {row.metadata["name"] for row in fields(env.Environment)} | {*env.secret_names()}
+PYTHON_VARIABLES = {"PATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
 
 
-def words_of(word: str) -> list[deployment.Instruction]:
-    return [each for each in deployment.last_stage() if each.word == word]
+def instructions_of(word: str) -> list[deployment.Instruction]:
+    return [instruction for instruction in deployment.last_stage() if instruction.word == word]
 
 
 # The image
 
 
 def test_image_contains_only_locked_packages():
-    everything = deployment.dockerfile()
-    runs = " && ".join(each.rest for each in everything if each.word == "RUN")
+    instructions = deployment.dockerfile()
+    run_commands = " && ".join(instruction.rest for instruction in instructions if instruction.word == "RUN")
 
-    assert runs.count(" install ") == 1
+    assert run_commands.count(" install ") == 1
     for word in ("--require-hashes", "--only-binary :all:", "--requirement requirements.txt"):
-        assert word in runs
-    assert not [each for each in everything if each.word == "ADD"]
-    assert not [word for word in ("curl", "wget", "apt", "git ", "http") if word in runs]
-    assert {each.rest.split()[0] for each in everything if each.word == "FROM"} == {"python:3.13-slim"}
+        assert word in run_commands
+    assert not [instruction for instruction in instructions if instruction.word == "ADD"]
+    assert not [word for word in ("curl", "wget", "apt", "git ", "http") if word in run_commands]
+    assert {instruction.rest.split()[0] for instruction in instructions if instruction.word == "FROM"} == {
+        "python:3.13-slim"
+    }
 
 
 def test_copied_files_exist_and_are_not_ignored():
-    for source, target in deployment.copies():
+    for source, target in deployment.copied_paths():
         assert (ROOT / source).exists(), source
         assert target in ("./", source)
-        inside = source if (ROOT / source).is_file() else f"{source}/anything"
-        assert deployment.is_in_context(inside), source
+        path = source if (ROOT / source).is_file() else f"{source}/anything"
+        assert deployment.is_in_context(path), source
     assert deployment.is_in_context("requirements.txt")
 
 
-PRIVATE = (".env", ".git/config", "var/secrets/secret_key", "compose/secrets/secret_key", "compose/production.env")
-SUPERFLUOUS = (".venv/bin/python", "tests/servers.py", "config/__pycache__/env.cpython-313.pyc")
+PRIVATE_FILES = (
+    ".env",
+    ".git/config",
+    "var/secrets/secret_key",
+    "compose/secrets/secret_key",
+    "compose/production.env",
+)
+SUPERFLUOUS_FILES = (".venv/bin/python", "tests/servers.py", "config/__pycache__/env.cpython-313.pyc")
 
 
-@pytest.mark.parametrize("path", PRIVATE + SUPERFLUOUS)
+@pytest.mark.parametrize("path", PRIVATE_FILES + SUPERFLUOUS_FILES)
 def test_private_files_are_ignored(path: str):
     assert not deployment.is_in_context(path)
 
@@ -66,24 +74,28 @@ def test_private_files_are_ignored(path: str):
 def test_every_package_of_the_product_is_copied():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
 
-    assert {source for source, _ in deployment.copies()} == {*contracts["root_packages"], "templates", "manage.py"}
+    assert {source for source, _ in deployment.copied_paths()} == {
+        *contracts["root_packages"],
+        "templates",
+        "manage.py",
+    }
 
 
 def test_image_runs_as_an_ordinary_user_without_a_shell():
-    (user,) = words_of("USER")
-    (entry,), (command,) = words_of("ENTRYPOINT"), words_of("CMD")
+    (user,) = instructions_of("USER")
+    (entry,), (command,) = instructions_of("ENTRYPOINT"), instructions_of("CMD")
 
     assert user.rest not in ("root", "0") and int(user.rest.split(":")[0]) > 1000
     assert entry.exec_form() == ["python", "manage.py"]
     assert command.exec_form() == ["up", "--only", "web"]
-    assert [each.rest for each in words_of("STOPSIGNAL")] == ["SIGTERM"]
+    assert [instruction.rest for instruction in instructions_of("STOPSIGNAL")] == ["SIGTERM"]
 
 
 def test_image_sets_only_variables_that_exist():
     values = deployment.image_environment()
 
-    assert set(values) - ENVIRONMENT_OF_PYTHON <= KNOWN
-    assert env.read({name: value for name, value in values.items() if name in KNOWN}).is_production
+    assert set(values) - PYTHON_VARIABLES <= KNOWN_VARIABLES
+    assert env.read({name: value for name, value in values.items() if name in KNOWN_VARIABLES}).is_production
 
 
 def test_image_contents_are_enough_to_start(tmp_path: Path):
@@ -93,27 +105,37 @@ def test_image_contents_are_enough_to_start(tmp_path: Path):
         "SECRET_KEY": "T8vYp2-qLr5xWn9cZk3mJd7hBf4gQs6aEu1oRi0t",
         "SVC_SECRET_KEYS": Fernet.generate_key().decode(),
     }
-    addresses = {"DATABASE_URL": "postgresql://a@127.0.0.1:1/a", "REDIS_URL": "redis://127.0.0.1:1"}
-    wiring = {**values, **secrets, **addresses, "SVC_BASE_URL": "https://a.example.com", "SVC_DATA_DIR": str(tmp_path)}
+    server_urls = {"DATABASE_URL": "postgresql://a@127.0.0.1:1/a", "REDIS_URL": "redis://127.0.0.1:1"}
+    wiring = {
+        **values,
+        **secrets,
+        **server_urls,
+        "SVC_BASE_URL": "https://a.example.com",
+        "SVC_DATA_DIR": str(tmp_path),
+    }
 
-    checked = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "manage.py", "check"],
         cwd=app,
-        env=deployment.without_ours(**wiring),
+        env=deployment.outer_environment(**wiring),
         capture_output=True,
         text=True,
     )
 
-    assert checked.returncode == 0, checked.stderr
-    assert checked.stdout.startswith("System check identified no issues")
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.startswith("System check identified no issues")
 
 
 def test_health_check_fails_without_a_response(tmp_path: Path):
-    (check,) = words_of("HEALTHCHECK")
+    (check,) = instructions_of("HEALTHCHECK")
     program, *words = json.loads(check.rest.partition(" CMD ")[2])
 
     result = subprocess.run(
-        [sys.executable, *words], cwd=ROOT, env=deployment.without_ours(SVC_PORT="1"), capture_output=True, text=True
+        [sys.executable, *words],
+        cwd=ROOT,
+        env=deployment.outer_environment(SVC_PORT="1"),
+        capture_output=True,
+        text=True,
     )
 
     assert program == "python"
@@ -125,28 +147,28 @@ def test_health_check_fails_without_a_response(tmp_path: Path):
 
 @pytest.fixture(scope="module")
 def services() -> dict[str, dict[str, Any]]:
-    result: dict[str, dict[str, Any]] = deployment.compose()["services"]
+    result: dict[str, dict[str, Any]] = deployment.compose_file()["services"]
     return result
 
 
 @pytest.fixture(scope="module")
-def ours(services: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def own_services(services: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {name: service for name, service in services.items() if service.get("image") == "servicebase"}
 
 
-def test_every_part_runs_and_web_twice(ours: dict[str, dict[str, Any]]):
+def test_every_part_runs_and_web_twice(own_services: dict[str, dict[str, Any]]):
     default = deployment.last_stage()[-1].exec_form()
-    commands = [our.get("command", default) for our in ours.values()]
+    commands = [service.get("command", default) for service in own_services.values()]
 
     assert all(command[:2] == ["up", "--only"] for command in commands)
     assert sorted(command[2] for command in commands) == sorted([*up.PARTS, "web"])
 
 
-def test_every_variable_of_every_part_exists_and_no_secret_is_written_down(ours: dict[str, dict[str, Any]]):
-    declared = deployment.compose()["secrets"]
-    for name, service in ours.items():
+def test_every_variable_of_every_part_exists_and_no_secret_is_written_down(own_services: dict[str, dict[str, Any]]):
+    declared = deployment.compose_file()["secrets"]
+    for name, service in own_services.items():
         values = deployment.part_environment(service)
-        assert set(values) <= KNOWN, name
+        assert set(values) <= KNOWN_VARIABLES, name
         assert not set(values) & {row.metadata["name"] for row in fields(env.Environment) if row.metadata["secret"]} - {
             "REDIS_URL"
         }
@@ -155,15 +177,15 @@ def test_every_variable_of_every_part_exists_and_no_secret_is_written_down(ours:
 
 
 def test_web_hosts_drain_requests_and_trust_only_the_proxy(
-    ours: dict[str, dict[str, Any]], services: dict[str, dict[str, Any]]
+    own_services: dict[str, dict[str, Any]], services: dict[str, dict[str, Any]]
 ):
     proxy = services["proxy"]["networks"]["inside"]["ipv4_address"]
     hosts = dict(pair.split(":") for pair in services["proxy"]["extra_hosts"])
-    (subnet,) = deployment.compose()["networks"]["inside"]["ipam"]["config"]
+    (subnet,) = deployment.compose_file()["networks"]["inside"]["ipam"]["config"]
     for name, address in hosts.items():
-        assert ours[name]["networks"]["inside"]["ipv4_address"] == address
-        assert int(ours[name]["stop_grace_period"].removesuffix("s")) > up.DRAIN_S
-    for service in ours.values():
+        assert own_services[name]["networks"]["inside"]["ipv4_address"] == address
+        assert int(own_services[name]["stop_grace_period"].removesuffix("s")) > up.DRAIN_S
+    for service in own_services.values():
         assert deployment.part_environment(service)["SVC_TRUSTED_PROXIES"] == proxy
     network = ipaddress.ip_network(subnet["subnet"])
     assert all(ipaddress.ip_address(address) in network for address in (*hosts.values(), proxy))
@@ -180,33 +202,33 @@ def test_servers_have_volumes_and_an_internal_network(services: dict[str, dict[s
     assert words[words.index("--maxmemory-policy") + 1] == "noeviction"
     for server in (database, broker):
         assert set(server["networks"]) == {"data"} and "ports" not in server
-    assert deployment.compose()["networks"]["data"]["internal"] is True
+    assert deployment.compose_file()["networks"]["data"]["internal"] is True
 
 
-def test_created_secrets_are_valid_in_production(tmp_path: Path, ours: dict[str, dict[str, Any]]):
+def test_created_secrets_are_valid_in_production(tmp_path: Path, own_services: dict[str, dict[str, Any]]):
     shutil.copytree(ROOT / "compose", tmp_path / "compose", ignore=shutil.ignore_patterns("secrets", "production.env"))
     result = subprocess.run([tmp_path / "compose" / "make-secrets"], capture_output=True, text=True, check=True)
     folder = tmp_path / "compose" / "secrets"
-    before = {path.name: path.read_text() for path in folder.iterdir()}
+    secrets_before = {path.name: path.read_text() for path in folder.iterdir()}
 
-    values = {**deployment.image_environment(), **deployment.part_environment(ours["web-1"])}
+    values = {**deployment.image_environment(), **deployment.part_environment(own_services["web-1"])}
     text = env.read({name: value.replace("/run/secrets", str(folder)) for name, value in values.items()})
 
     production_checks.refuse_unsafe_production(text)
     assert text.is_production and [Fernet(key) for key in text.secret_keys]
-    assert text.database_url is not None and urlsplit(text.database_url).password == before["database_password"]
-    assert text.admin_password == before["admin_password"]
+    assert text.database_url is not None and urlsplit(text.database_url).password == secrets_before["database_password"]
+    assert text.admin_password == secrets_before["admin_password"]
     assert folder.stat().st_mode & 0o077 == 0
-    assert set(deployment.compose()["secrets"]) == set(before)
-    assert all(value not in result.stdout for value in before.values())
+    assert set(deployment.compose_file()["secrets"]) == set(secrets_before)
+    assert all(value not in result.stdout for value in secrets_before.values())
     subprocess.run([tmp_path / "compose" / "make-secrets"], capture_output=True, check=True)
-    assert {path.name: path.read_text() for path in folder.iterdir()} == before
+    assert {path.name: path.read_text() for path in folder.iterdir()} == secrets_before
 
 
 def test_created_secrets_are_ignored_by_git():
-    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    ignored_paths = (ROOT / ".gitignore").read_text().splitlines()
 
-    assert {"compose/secrets/", "compose/production.env"} <= set(ignored)
+    assert {"compose/secrets/", "compose/production.env"} <= set(ignored_paths)
     assert os.access(ROOT / "compose" / "make-secrets", os.X_OK)
 
 
@@ -215,15 +237,15 @@ def test_created_secrets_are_ignored_by_git():
 
 @pytest.fixture(scope="module")
 def proxy() -> dict[str, list[list[str]]]:
-    return deployment.nginx("nginx.conf", "service.conf", "errors.conf")
+    return deployment.nginx_directives("nginx.conf", "service.conf", "errors.conf")
 
 
 def test_proxy_has_the_limits_of_the_service(proxy: dict[str, list[list[str]]]):
     ((number, buffer),) = proxy["large_client_header_buffers"]
     ((largest,),) = proxy["client_max_body_size"]
 
-    assert int(number) * deployment.size(buffer) == up.MAX_HEADER_BYTES
-    assert deployment.size(largest) == request_body.MAX_DRAIN_BYTES
+    assert int(number) * deployment.bytes_of(buffer) == up.MAX_HEADER_BYTES
+    assert deployment.bytes_of(largest) == request_body.MAX_DRAIN_BYTES
     assert proxy["underscores_in_headers"] == [["off"]]
     assert proxy["proxy_request_buffering"] == [["on"]]
 
@@ -243,8 +265,8 @@ def test_proxy_uses_every_web_host_and_retries_on_another(
 
     assert upstream == {pair.split(":")[0] for pair in services["proxy"]["extra_hosts"]}
     assert proxy["proxy_next_upstream"] == [["error", "timeout"]]
-    mounted = {volume.split(":")[0].removeprefix("./") for volume in services["proxy"]["volumes"]}
-    assert mounted == {"compose/nginx.conf", "compose/service.conf", "compose/errors.conf"}
+    mounted_paths = {volume.split(":")[0].removeprefix("./") for volume in services["proxy"]["volumes"]}
+    assert mounted_paths == {"compose/nginx.conf", "compose/service.conf", "compose/errors.conf"}
 
 
 def test_proxy_refuses_characters_that_the_web_server_refuses_without_a_body(proxy: dict[str, list[list[str]]]):
@@ -253,21 +275,21 @@ def test_proxy_refuses_characters_that_the_web_server_refuses_without_a_body(pro
 
 
 def test_proxy_errors_equal_those_of_the_service(proxy: dict[str, list[list[str]]]):
-    answers = {int(status): json.loads(text[0]) for status, *text in proxy["return"] if text}
+    bodies = {int(status): json.loads(text[0]) for status, *text in proxy["return"] if text}
 
-    assert {status: answer["errors"][0]["code"] for status, answer in answers.items()} == {
+    assert {status: body["errors"][0]["code"] for status, body in bodies.items()} == {
         400: errors.BadRequest.code,
         413: errors.TooLarge.code,
         414: errors.QueryTooLong.code,
         503: errors.Unavailable.code,
     }
     for error in (errors.TooLarge(), errors.Unavailable()):
-        assert answers[error.status] == json.loads(error_responses.error_response(error).content)
+        assert bodies[error.status] == json.loads(error_responses.error_response(error).content)
     assert ["Retry-After", str(error_responses.RETRY_AFTER_S), "always"] in proxy["add_header"]
 
 
 def test_tls_overlay_uses_a_certificate_from_the_secrets():
-    overlay, server = deployment.compose("compose/tls.yaml"), deployment.nginx("tls.conf")
+    overlay, server = deployment.compose_file("compose/tls.yaml"), deployment.nginx_directives("tls.conf")
 
     assert set(overlay["services"]) == {"proxy"}
     assert set(overlay["services"]["proxy"]["secrets"]) == set(overlay["secrets"])
@@ -275,4 +297,4 @@ def test_tls_overlay_uses_a_certificate_from_the_secrets():
     assert files == {f"/run/secrets/{name}" for name in overlay["secrets"]}
     assert server["include"] == [["service.conf"]]
     assert overlay["services"]["proxy"]["volumes"] == ["./compose/tls.conf:/etc/nginx/tls/tls.conf:ro"]
-    assert ["/etc/nginx/tls/*.conf"] in deployment.nginx("nginx.conf")["include"]
+    assert ["/etc/nginx/tls/*.conf"] in deployment.nginx_directives("nginx.conf")["include"]

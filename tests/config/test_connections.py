@@ -15,9 +15,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def end_by_server(pid: int) -> None:
-    with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
-        other.execute("SELECT pg_terminate_backend(%s)", [pid])
-        while other.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone():
+    with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other_connection:
+        other_connection.execute("SELECT pg_terminate_backend(%s)", [pid])
+        while other_connection.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone():
             pass
 
 
@@ -36,38 +36,38 @@ def test_connection_closed_by_the_server_is_detected_without_a_query(db: Any):
 def test_connection_with_a_pending_notice_is_kept(db: Any):
     with connection.cursor() as cursor:
         cursor.execute("LISTEN something")
-    with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
-        other.execute("NOTIFY something")
+    with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other_connection:
+        other_connection.execute("NOTIFY something")
 
     assert connection.is_usable()
 
 
 @pytest.fixture
-def no_collector() -> Iterator[None]:
+def disabled_collector() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
 
 
-def test_connection_is_closed_with_its_thread(no_collector: None):
+def test_connection_is_closed_with_its_thread(disabled_collector: None):
     """The web server ends idle threads and begins new ones."""
     results: list[int] = []
 
-    def ask() -> None:
+    def query_and_signal() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_backend_pid()")
             results.append(cursor.fetchone()[0])
 
-    thread = Thread(target=ask)
+    thread = Thread(target=query_and_signal)
     thread.start()
     thread.join()
 
-    def is_there() -> bool:
+    def connection_exists() -> bool:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", results)
             return cursor.fetchone() is not None
 
-    eventually(lambda: not is_there(), within_s=10)
+    eventually(lambda: not connection_exists(), within_s=10)
 
 
 def test_check_sends_no_query(django_assert_num_queries: Any):

@@ -4,17 +4,17 @@ import pytest
 
 from config.database import connections
 
-URL = "postgresql://me@db.example.com/records"
+DATABASE_URL = "postgresql://me@db.example.com/records"
 
 
-def options(url: str, process: str = "web") -> dict[str, str]:
+def options_of(url: str, process: str = "web") -> dict[str, str]:
     result: dict[str, str] = connections.database_entry(url, process)["OPTIONS"]
     return result
 
 
 @pytest.mark.parametrize("process", ["web", "worker", "beat"])
 def test_each_part_has_its_timeouts_and_its_name(process: str):
-    result = options(URL, process)
+    result = options_of(DATABASE_URL, process)
 
     assert f"statement_timeout={connections.STATEMENT_TIMEOUT_MS[process]}" in result["options"]
     assert f"lock_timeout={connections.LOCK_TIMEOUT_MS[process]}" in result["options"]
@@ -22,23 +22,24 @@ def test_each_part_has_its_timeouts_and_its_name(process: str):
 
 
 def test_web_request_waits_no_longer_than_two_seconds_to_connect():
-    assert [int(options(URL, process)["connect_timeout"]) for process in ("web", "worker")] == [2, 5]
+    assert [int(options_of(DATABASE_URL, process)["connect_timeout"]) for process in ("web", "worker")] == [2, 5]
 
 
 def test_only_threads_of_the_web_server_keep_their_connection():
-    remaining = {
-        process: connections.database_entry(URL, process)["CONN_MAX_AGE"] for process in ("web", "worker", "command")
+    ages = {
+        process: connections.database_entry(DATABASE_URL, process)["CONN_MAX_AGE"]
+        for process in ("web", "worker", "command")
     }
 
-    assert remaining == {"web": None, "worker": 0, "command": 0}
+    assert ages == {"web": None, "worker": 0, "command": 0}
 
 
 def test_interactive_commands_have_no_timeout():
-    assert "statement_timeout" not in options(URL, "command")["options"]
+    assert "statement_timeout" not in options_of(DATABASE_URL, "command")["options"]
 
 
 def test_vanished_host_is_noticed_on_both_ends_within_a_minute():
-    result = options(URL, "beat")
+    result = options_of(DATABASE_URL, "beat")
 
     request = {name: int(result[f"keepalives_{name}"]) for name in ("idle", "interval", "count")}
     assert request["idle"] + request["interval"] * request["count"] <= 60
@@ -48,7 +49,7 @@ def test_vanished_host_is_noticed_on_both_ends_within_a_minute():
 
 def test_options_in_the_database_url_take_precedence():
     url = "postgresql://me@db.example.com/records?connect_timeout=1&application_name=mine&options=-c%20work_mem%3D64MB"
-    result = options(url)
+    result = options_of(url)
 
     assert (result["connect_timeout"], result["application_name"]) == ("1", "mine")
     assert result["options"].startswith("-c work_mem=64MB -c ")

@@ -7,7 +7,7 @@ import pytest
 from config import env
 from config.env import ConfigurationError
 
-WRONG = {
+INVALID_VALUES = {
     "SVC_PORT": ["0", "65536", "80a", "-1", "٣", "8 0"],
     "SVC_WEB_PROCESSES": ["0", "65", "two"],
     "SVC_ENV": ["prod", "Production"],
@@ -27,7 +27,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in INVALID_VALUES.items() for value in values]
+)
 def test_invalid_value_names_the_expected_form(name: str, value: str):
     with pytest.raises(ConfigurationError, match=rf"^{name} must .*\.$"):
         env.read({name: value})
@@ -40,18 +42,18 @@ def test_invalid_secret_is_not_repeated():
     assert "canary" not in str(error.value)
 
 
-def test_embedding_provider_needs_a_model_and_an_address_or_a_key():
-    chosen = {"SVC_EMBEDDING_PROVIDER": "openai"}
+def test_embedding_provider_needs_a_model_and_a_url_or_a_key():
+    variables = {"SVC_EMBEDDING_PROVIDER": "openai"}
     with pytest.raises(ConfigurationError, match="SVC_EMBEDDING_MODEL"):
-        env.read(chosen)
+        env.read(variables)
     with pytest.raises(ConfigurationError, match="OPENAI_BASE_URL or OPENAI_API_KEY"):
-        env.read({**chosen, "SVC_EMBEDDING_MODEL": "m"})
+        env.read({**variables, "SVC_EMBEDDING_MODEL": "m"})
 
-    text = env.read({**chosen, "SVC_EMBEDDING_MODEL": "m", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1/"})
+    text = env.read({**variables, "SVC_EMBEDDING_MODEL": "m", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1/"})
     assert (text.openai_base_url, text.embedding_batch) == ("http://127.0.0.1:1/v1", 64)
 
 
-def test_password_in_the_providers_address_is_refused_and_not_repeated():
+def test_password_in_the_providers_url_is_refused_and_not_repeated():
     with pytest.raises(ConfigurationError, match="OPENAI_API_KEY") as error:
         env.read({"OPENAI_BASE_URL": "http://me:canary@127.0.0.1/v1"})
 
@@ -59,9 +61,9 @@ def test_password_in_the_providers_address_is_refused_and_not_repeated():
 
 
 def test_sizes_of_postgresql_may_follow_commas_and_spaces():
-    chosen = env.read({"SVC_POSTGRES_SIZES": "shared_buffers=2GB, max_wal_size=512MB"})
+    environment = env.read({"SVC_POSTGRES_SIZES": "shared_buffers=2GB, max_wal_size=512MB"})
 
-    assert chosen.postgres_sizes == ("shared_buffers=2GB", "max_wal_size=512MB")
+    assert environment.postgres_sizes == ("shared_buffers=2GB", "max_wal_size=512MB")
 
 
 def test_empty_value_means_not_set():
@@ -101,7 +103,7 @@ def test_demo_data_is_only_for_development_by_default():
 
 
 @pytest.mark.parametrize(
-    ("given", "allowed"),
+    ("variables", "allowed"),
     [
         ({}, True),
         ({"SVC_HOST": "::1"}, True),
@@ -113,20 +115,20 @@ def test_demo_data_is_only_for_development_by_default():
         ({"SVC_ENV": "production"}, False),
     ],
 )
-def test_http_providers_are_only_for_development(given: dict[str, str], allowed: bool):
-    assert env.read(given).allows_http_idp is allowed
+def test_http_providers_are_only_for_development(variables: dict[str, str], allowed: bool):
+    assert env.read(variables).allows_http_idp is allowed
 
 
 @pytest.mark.parametrize(
-    ("given", "url"),
+    ("variables", "url"),
     [
         ({}, "http://127.0.0.1:8000"),
         ({"SVC_HOST": "0.0.0.0", "SVC_PORT": "81"}, "http://127.0.0.1:81"),
         ({"SVC_HOST": "::1"}, "http://[::1]:8000"),
     ],
 )
-def test_printed_address_is_reachable(given: dict[str, str], url: str):
-    assert env.read(given).local_url == url
+def test_printed_url_is_reachable(variables: dict[str, str], url: str):
+    assert env.read(variables).local_url == url
 
 
 class TestDotenv:

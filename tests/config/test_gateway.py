@@ -19,11 +19,11 @@ from tests.config.stack import Stack, eventually, manage
 pytestmark = pytest.mark.stack
 
 LOGIN = ("POST", "/rest/v1/auth/login")
-INVALID = b'{"user_name": 1}'
+INVALID_BODY = b'{"user_name": 1}'
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack = Stack(tmp_path_factory.mktemp("gateway"), SVC_TRUSTED_PROXIES="127.0.0.1").start().wait_until_up()
     yield stack
     stack.stop()
@@ -31,116 +31,127 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="module")
-def key(running: Stack) -> str:
-    return manage("key", "admin", "test", env=running.env).stdout.strip()
+def key(running_stack: Stack) -> str:
+    return manage("key", "admin", "test", env=running_stack.env).stdout.strip()
 
 
-def head(method: str, path: str, *headers: str) -> bytes:
+def request_head(method: str, path: str, *headers: str) -> bytes:
     lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", "Connection: close", *headers]
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
-def login(length: int) -> bytes:
-    return head(*LOGIN, "Content-Type: application/json", f"Content-Length: {length}")
+def login_request(length: int) -> bytes:
+    return request_head(*LOGIN, "Content-Type: application/json", f"Content-Length: {length}")
 
 
-def connect(stack: Stack) -> socket.socket:
+def open_connection(stack: Stack) -> socket.socket:
     return socket.create_connection(("127.0.0.1", stack.port), timeout=20)
 
 
-def read_all(link: socket.socket) -> bytes:
+def read_to_end(link: socket.socket) -> bytes:
     return b"".join(iter(lambda: link.recv(65536), b""))
 
 
-def response(stack: Stack, data: bytes) -> bytes:
-    with connect(stack) as link:
+def response_to(stack: Stack, data: bytes) -> bytes:
+    with open_connection(stack) as link:
         link.sendall(data)
-        return read_all(link)
+        return read_to_end(link)
 
 
-def web_threads(stack: Stack) -> int:
-    web = stack.child("config.runtime.web_server")
-    return max(process.num_threads() for process in web.children(recursive=True))
+def web_thread_count(stack: Stack) -> int:
+    web_server = stack.child("config.runtime.web_server")
+    return max(process.num_threads() for process in web_server.children(recursive=True))
 
 
-def test_forwarded_for_with_underscores_is_dropped(running: Stack, key: str):
+def test_forwarded_for_with_underscores_is_dropped(running_stack: Stack, key: str):
     authorization = f"Authorization: Bearer {key}"
-    trusted = response(running, head("GET", "/api/me", authorization, "X-Forwarded-For: 192.0.2.1"))
-    dropped = response(running, head("GET", "/api/me", authorization, "X_Forwarded_For: invalid"))
+    trusted = response_to(running_stack, request_head("GET", "/api/me", authorization, "X-Forwarded-For: 192.0.2.1"))
+    response_without_header = response_to(
+        running_stack, request_head("GET", "/api/me", authorization, "X_Forwarded_For: invalid")
+    )
 
-    assert trusted.startswith(b"HTTP/1.1 200 ") and dropped.startswith(b"HTTP/1.1 200 ")
+    assert trusted.startswith(b"HTTP/1.1 200 ") and response_without_header.startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize("name", ["X_Forwarded_For", "X_Forwarded-For", "X-Forwarded_For", "x_forwarded_for"])
-def test_forwarded_for_of_the_proxy_cannot_be_replaced(running: Stack, key: str, name: str):
+def test_forwarded_for_of_the_proxy_cannot_be_replaced(running_stack: Stack, key: str, name: str):
     headers = [f"Authorization: Bearer {key}", "X-Forwarded-For: invalid", f"{name}: 192.0.2.1"]
     for order in (headers, headers[::-1]):
-        assert b"The header X-Forwarded-For is malformed." in response(running, head("GET", "/api/me", *order))
+        assert b"The header X-Forwarded-For is malformed." in response_to(
+            running_stack, request_head("GET", "/api/me", *order)
+        )
 
 
 @pytest.mark.parametrize(("name", "scheme"), [("X-Forwarded-Proto", "https"), ("X_Forwarded_Proto", "http")])
-def test_forwarded_protocol_counts_only_with_hyphens(running: Stack, key: str, name: str, scheme: str):
-    received = response(
-        running, head("GET", "/rest/v1/table/task?sysparm_limit=1", f"Authorization: Bearer {key}", f"{name}: https")
+def test_forwarded_protocol_counts_only_with_hyphens(running_stack: Stack, key: str, name: str, scheme: str):
+    response = response_to(
+        running_stack,
+        request_head("GET", "/rest/v1/table/task?sysparm_limit=1", f"Authorization: Bearer {key}", f"{name}: https"),
     )
 
-    assert set(re.findall(rb'"link":"(\w+)://', received)) == {scheme.encode()}
+    assert set(re.findall(rb'"link":"(\w+)://', response)) == {scheme.encode()}
 
 
-def test_other_header_with_underscores_is_dropped(running: Stack):
-    assert b"x-request-id: mine" in response(running, head("GET", "/healthz", "X-Request-Id: mine"))
-    assert b"x-request-id: mine" not in response(running, head("GET", "/healthz", "X_Request_Id: mine"))
+def test_other_header_with_underscores_is_dropped(running_stack: Stack):
+    assert b"x-request-id: mine" in response_to(running_stack, request_head("GET", "/healthz", "X-Request-Id: mine"))
+    assert b"x-request-id: mine" not in response_to(
+        running_stack, request_head("GET", "/healthz", "X_Request_Id: mine")
+    )
     # This would be the type of a body that cannot be read.
-    assert b" 200 " in response(running, head("GET", "/healthz", "Content_Encoding: gzip"))
+    assert b" 200 " in response_to(running_stack, request_head("GET", "/healthz", "Content_Encoding: gzip"))
 
 
-def test_repeated_headers(running: Stack, key: str):
+def test_repeated_headers(running_stack: Stack, key: str):
     authorization = f"Authorization: Bearer {key}"
-    content = head(*LOGIN, "Content-Type: application/json", "Content-Type: text/plain", "Content-Length: 16")
+    content = request_head(*LOGIN, "Content-Type: application/json", "Content-Type: text/plain", "Content-Length: 16")
 
-    assert b" 401 " in response(running, head("GET", "/api/me", authorization, authorization))
-    assert b" 422 " in response(running, content + INVALID)
+    assert b" 401 " in response_to(running_stack, request_head("GET", "/api/me", authorization, authorization))
+    assert b" 422 " in response_to(running_stack, content + INVALID_BODY)
     # Two cookies are set by two headers.
-    assert response(running, head("GET", "/login/?next=/", "Cookie: a=1", "Cookie: b=2")).startswith(b"HTTP/1.1 200 ")
+    assert response_to(running_stack, request_head("GET", "/login/?next=/", "Cookie: a=1", "Cookie: b=2")).startswith(
+        b"HTTP/1.1 200 "
+    )
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/login/", "/api/me", "/static/servicebase/logo.svg", "/nowhere"])
-def test_head_is_answered_with_the_headers_of_get(running: Stack, path: str):
-    def lines(received: bytes) -> set[bytes]:
+def test_head_is_answered_with_the_headers_of_get(running_stack: Stack, path: str):
+    def header_lines(head: bytes) -> set[bytes]:
         volatile = (b"date", b"x-request-id", b"content-security-policy", b"set-cookie")
-        return {line for line in received.split(b"\r\n") if not line.startswith(volatile)}
+        return {line for line in head.split(b"\r\n") if not line.startswith(volatile)}
 
-    get, _, content = response(running, head("GET", path)).partition(b"\r\n\r\n")
-    without_content, _, nothing = response(running, head("HEAD", path)).partition(b"\r\n\r\n")
+    get, _, content = response_to(running_stack, request_head("GET", path)).partition(b"\r\n\r\n")
+    without_content, _, body_of_head = response_to(running_stack, request_head("HEAD", path)).partition(b"\r\n\r\n")
 
-    assert content and not nothing
-    assert lines(get) == lines(without_content)
+    assert content and not body_of_head
+    assert header_lines(get) == header_lines(without_content)
 
 
-def test_static_file_arrives_as_a_whole(running: Stack):
-    headers, _, content = response(running, head("GET", "/static/unfold/css/styles.css")).partition(b"\r\n\r\n")
+def test_static_file_arrives_as_a_whole(running_stack: Stack):
+    headers, _, content = response_to(running_stack, request_head("GET", "/static/unfold/css/styles.css")).partition(
+        b"\r\n\r\n"
+    )
 
     assert f"content-length: {len(content)}".encode() in headers and len(content) > 100_000
 
 
-def test_path_and_query_are_decoded(running: Stack, key: str):
+def test_path_and_query_are_decoded(running_stack: Stack, key: str):
     authorization = f"Authorization: Bearer {key}"
-    running.call("POST", "/rest/v1/table/task", {"short_description": "grün"}, key=key)
+    running_stack.call("POST", "/rest/v1/table/task", {"short_description": "grün"}, key=key)
     for query in ("gr%C3%BCn", "grün".encode().decode("latin-1")):
         path = f"/rest/v1/table/task?sysparm_query=short_description={query}&sysparm_limit=1"
-        assert "grün".encode() in response(running, head("GET", path, authorization))
-    assert b" 404 " in response(running, head("GET", "/n%C3%B6where"))
-    assert b" 404 " in response(running, head("GET", "/n%FFwhere"))
-    assert b" 200 " in response(running, head("GET", "/api%2Fme", authorization))
+        assert "grün".encode() in response_to(running_stack, request_head("GET", path, authorization))
+    assert b" 404 " in response_to(running_stack, request_head("GET", "/n%C3%B6where"))
+    assert b" 404 " in response_to(running_stack, request_head("GET", "/n%FFwhere"))
+    assert b" 200 " in response_to(running_stack, request_head("GET", "/api%2Fme", authorization))
 
 
 @pytest.mark.parametrize("size", [MAX_COLLECTED_BYTES, MAX_COLLECTED_BYTES + 1, 5_000_000])
-def test_concurrent_bodies_of_any_size_arrive(running: Stack, size: int):
-    body = INVALID + b" " * (size - len(INVALID))
+def test_concurrent_bodies_of_any_size_arrive(running_stack: Stack, size: int):
+    body = INVALID_BODY + b" " * (size - len(INVALID_BODY))
 
     def upload(_: int) -> bytes:
-        with connect(running) as link:
-            link.sendall(login(size))
+        with open_connection(running_stack) as link:
+            link.sendall(login_request(size))
             time.sleep(0.05)
             link.sendall(body)
             return link.recv(12)
@@ -150,87 +161,87 @@ def test_concurrent_bodies_of_any_size_arrive(running: Stack, size: int):
 
 
 @pytest.mark.parametrize("length", [16, MAX_COLLECTED_BYTES + 1])
-def test_only_two_slow_bodies_are_waited_for(running: Stack, length: int):
+def test_only_two_slow_bodies_are_waited_for(running_stack: Stack, length: int):
     with ExitStack() as stack:
-        links = [stack.enter_context(connect(running)) for _ in range(6)]
-        for link in links:
-            link.sendall(login(length) + INVALID[:5])
+        connections = [stack.enter_context(open_connection(running_stack)) for _ in range(6)]
+        for link in connections:
+            link.sendall(login_request(length) + INVALID_BODY[:5])
             time.sleep(0.3)
-        refused = [link.recv(12) for link in links[2:]]
+        refusals = [link.recv(12) for link in connections[2:]]
         start = time.monotonic()
-        others = [response(running, login(16) + INVALID)[:12] for _ in range(5)]
+        other_responses = [response_to(running_stack, login_request(16) + INVALID_BODY)[:12] for _ in range(5)]
         elapsed_s = time.monotonic() - start
-        for link in links[:2]:
-            link.sendall(INVALID[5:] + b" " * (length - 16))
-        served = [link.recv(12) for link in links[:2]]
+        for link in connections[:2]:
+            link.sendall(INVALID_BODY[5:] + b" " * (length - 16))
+        served = [link.recv(12) for link in connections[:2]]
 
     assert SLOW_BODY_SLOTS._value == 2
-    assert (refused, others, served) == ([b"HTTP/1.1 503"] * 4, [b"HTTP/1.1 422"] * 5, [b"HTTP/1.1 422"] * 2)
+    assert (refusals, other_responses, served) == ([b"HTTP/1.1 503"] * 4, [b"HTTP/1.1 422"] * 5, [b"HTTP/1.1 422"] * 2)
     assert elapsed_s < 5
 
 
-def test_silent_clients_use_no_threads(running: Stack):
+def test_silent_clients_use_no_threads(running_stack: Stack):
     """More than may be collected at the same time."""
-    response(running, login(16) + INVALID)
-    before = web_threads(running)
+    response_to(running_stack, login_request(16) + INVALID_BODY)
+    threads_before = web_thread_count(running_stack)
     with ExitStack() as stack:
-        links = [stack.enter_context(connect(running)) for _ in range(MAX_COLLECTED_REQUESTS + 50)]
-        for link in links:
-            link.sendall(head("POST", "/api/me", "Content-Length: 1000"))
-        statuses = {link.recv(12) for link in links}  # the body was not waited for
-        during = web_threads(running)
-        answers = [response(running, login(16) + INVALID)[:12] for _ in range(5)]
+        connections = [stack.enter_context(open_connection(running_stack)) for _ in range(MAX_COLLECTED_REQUESTS + 50)]
+        for link in connections:
+            link.sendall(request_head("POST", "/api/me", "Content-Length: 1000"))
+        statuses = {link.recv(12) for link in connections}  # the body was not waited for
+        threads_during = web_thread_count(running_stack)
+        responses = [response_to(running_stack, login_request(16) + INVALID_BODY)[:12] for _ in range(5)]
 
-    assert statuses == {b"HTTP/1.1 401"} and answers == [b"HTTP/1.1 422"] * 5
-    assert during <= before + THREADS
+    assert statuses == {b"HTTP/1.1 401"} and responses == [b"HTTP/1.1 422"] * 5
+    assert threads_during <= threads_before + THREADS
 
 
-def test_busy_process_does_not_take_bodies_for_slow_ones(running: Stack, key: str):
+def test_busy_process_does_not_take_bodies_for_slow_ones(running_stack: Stack, key: str):
     """All threads are busy for longer than a body may take, and every body has arrived long before it is read."""
 
-    def create(number: int) -> int:
+    def create_task(number: int) -> int:
         body = [{"short_description": f"{number} {row}", "description": "x" * 1000} for row in range(40)]
-        return running.call("POST", "/rest/v1/table/task", body[number % 40], key=key).status
+        return running_stack.call("POST", "/rest/v1/table/task", body[number % 40], key=key).status
 
     with ThreadPoolExecutor(60) as pool:
-        statuses = list(pool.map(create, range(300)))
+        statuses = list(pool.map(create_task, range(300)))
 
     assert set(statuses) == {201}
 
 
-def test_clients_that_vanish_leave_nothing_behind(running: Stack):
-    web = running.child("config.runtime.web_server").children(recursive=True)[-1]
-    before = web.num_fds()
+def test_clients_that_vanish_leave_nothing_behind(running_stack: Stack):
+    web_process = running_stack.child("config.runtime.web_server").children(recursive=True)[-1]
+    descriptors_before = web_process.num_fds()
     for length in (16, MAX_COLLECTED_BYTES + 1, 20_000_000):
         for _ in range(20):
-            with connect(running) as link:
-                link.sendall(login(length) + INVALID[:5])
+            with open_connection(running_stack) as link:
+                link.sendall(login_request(length) + INVALID_BODY[:5])
 
-    assert response(running, login(16) + INVALID)[:12] == b"HTTP/1.1 422"
-    eventually(lambda: web.num_fds() <= before + 2, within_s=20)
+    assert response_to(running_stack, login_request(16) + INVALID_BODY)[:12] == b"HTTP/1.1 422"
+    eventually(lambda: web_process.num_fds() <= descriptors_before + 2, within_s=20)
 
 
-def test_reader_that_stops_reading_blocks_nobody(running: Stack, key: str):
-    request = head("GET", "/static/unfold/css/styles.css").replace(b"close", b"keep-alive")
+def test_reader_that_stops_reading_blocks_nobody(running_stack: Stack, key: str):
+    request = request_head("GET", "/static/unfold/css/styles.css").replace(b"close", b"keep-alive")
     with ExitStack() as stack:
         for _ in range(2 * THREADS):
             link = socket.socket()
             link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            link.connect(("127.0.0.1", running.port))
+            link.connect(("127.0.0.1", running_stack.port))
             stack.enter_context(link).sendall(request * 20)
         time.sleep(1)
 
-        assert running.call("GET", "/api/me", key=key).status == 200
+        assert running_stack.call("GET", "/api/me", key=key).status == 200
 
 
-def test_continue_is_sent_only_when_the_body_is_read(running: Stack):
-    expect = ("Content-Type: application/json", f"Content-Length: {len(INVALID)}", "Expect: 100-continue")
-    with connect(running) as link:
-        link.sendall(head(*LOGIN, *expect))
+def test_continue_is_sent_only_when_the_body_is_read(running_stack: Stack):
+    expect = ("Content-Type: application/json", f"Content-Length: {len(INVALID_BODY)}", "Expect: 100-continue")
+    with open_connection(running_stack) as link:
+        link.sendall(request_head(*LOGIN, *expect))
         assert link.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
-        link.sendall(INVALID)
+        link.sendall(INVALID_BODY)
         assert link.recv(12) == b"HTTP/1.1 422"
-    assert response(running, head("POST", "/api/me", *expect)).startswith(b"HTTP/1.1 401 ")
+    assert response_to(running_stack, request_head("POST", "/api/me", *expect)).startswith(b"HTTP/1.1 401 ")
 
 
 def test_accepted_request_is_finished_after_sigterm(tmp_path: Path):
@@ -239,17 +250,17 @@ def test_accepted_request_is_finished_after_sigterm(tmp_path: Path):
     lengths = (16, MAX_COLLECTED_BYTES + 1)
     try:
         with ExitStack() as links_stack, ThreadPoolExecutor(1) as pool:
-            links = [links_stack.enter_context(connect(stack)) for _ in lengths]
-            for link, length in zip(links, lengths, strict=True):
-                link.sendall(login(length) + INVALID[:5])
+            connections = [links_stack.enter_context(open_connection(stack)) for _ in lengths]
+            for link, length in zip(connections, lengths, strict=True):
+                link.sendall(login_request(length) + INVALID_BODY[:5])
             time.sleep(1)
             start = time.monotonic()
             code = pool.submit(stack.stop, signal.SIGTERM)
             stack.wait_for("stopping after running requests")
             time.sleep(1)
-            for link, length in zip(links, lengths, strict=True):
-                link.sendall(INVALID[5:] + b" " * (length - 16))
-            statuses = [link.recv(12) for link in links]
+            for link, length in zip(connections, lengths, strict=True):
+                link.sendall(INVALID_BODY[5:] + b" " * (length - 16))
+            statuses = [link.recv(12) for link in connections]
 
             assert (statuses, code.result(60)) == ([b"HTTP/1.1 422"] * 2, 0)
         assert time.monotonic() - start < DRAIN_S

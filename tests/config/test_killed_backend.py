@@ -16,9 +16,9 @@ from tests.config.stack import Stack, eventually, manage
 
 pytestmark = pytest.mark.stack
 
-CALLERS = 4
+CALLER_COUNT = 4
 TASKS = "/rest/v1/table/task"
-BACKENDS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'servicebase web' ORDER BY pid"
+BACKENDS_QUERY = "SELECT pid FROM pg_stat_activity WHERE application_name = 'servicebase web' ORDER BY pid"
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,20 @@ class Product:
         except psycopg.OperationalError:
             return False
 
-    def write_until(self, over: threading.Event, replies: list[Reply]) -> None:
-        while not over.is_set():
+    def write_until(self, is_over: threading.Event, replies: list[Reply]) -> None:
+        while not is_over.is_set():
             sent_at = time.monotonic()
             status = self.stack.call("POST", TASKS, {"short_description": "under load"}, key=self.key).status
             replies.append(Reply(sent_at, status))
 
     def processes(self) -> set[int]:
         """Those of the service itself: PostgreSQL replaces its own."""
-        ours = (self.stack.child("web_server"), self.stack.child(" worker "), self.stack.beat())
-        return {each.pid for part in ours for each in (part, *part.children())}
+        parents = (self.stack.child("web_server"), self.stack.child(" worker "), self.stack.beat())
+        return {process.pid for part in parents for process in (part, *part.children())}
 
 
 @pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+def running_product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     stack = Stack(tmp_path_factory.mktemp("embedded"))
     try:
         stack.start().wait_until_up()
@@ -67,33 +67,33 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
         stack.end()
 
 
-def test_requests_are_answered_as_soon_as_postgresql_accepts_connections(product: Product):
-    eventually(lambda: "beat_leads" in product.stack.output and product.stack.get("/readyz") == 200)
-    running, over, replies = product.processes(), threading.Event(), list[Reply]()
-    with ThreadPoolExecutor(CALLERS) as pool:
-        calling = [pool.submit(product.write_until, over, replies) for _ in range(CALLERS)]
+def test_requests_are_answered_as_soon_as_postgresql_accepts_connections(running_product: Product):
+    eventually(lambda: "beat_leads" in running_product.stack.output and running_product.stack.get("/readyz") == 200)
+    processes_before, is_over, replies = running_product.processes(), threading.Event(), list[Reply]()
+    with ThreadPoolExecutor(CALLER_COUNT) as pool:
+        calling = [pool.submit(running_product.write_until, is_over, replies) for _ in range(CALLER_COUNT)]
         try:
-            eventually(lambda: len(replies) > 10 * CALLERS)
-            with psycopg.connect(product.database) as link:
-                ((victim,), *_) = link.execute(BACKENDS).fetchall()
+            eventually(lambda: len(replies) > 10 * CALLER_COUNT)
+            with psycopg.connect(running_product.database) as link:
+                ((victim,), *_) = link.execute(BACKENDS_QUERY).fetchall()
             psutil.Process(victim).kill()
-            eventually(lambda: any(each.status == 503 for each in replies))
-            eventually(product.accepts_connections, within_s=180)
-            back_at = time.monotonic()
-            eventually(lambda: len([each for each in replies if each.sent_at > back_at]) > 10 * CALLERS)
+            eventually(lambda: any(reply.status == 503 for reply in replies))
+            eventually(running_product.accepts_connections, within_s=180)
+            accepting_since = time.monotonic()
+            eventually(lambda: len([reply for reply in replies if reply.sent_at > accepting_since]) > 10 * CALLER_COUNT)
         finally:
-            over.set()
-    for each in calling:
-        each.result()
+            is_over.set()
+    for thread in calling:
+        thread.result()
 
-    assert {each.status for each in replies} == {201, 503}
-    assert {each.status for each in replies if each.sent_at > back_at} == {201}
-    eventually(lambda: product.stack.get("/readyz") == 200)
-    assert running == product.processes(), "a part had to start again"
+    assert {reply.status for reply in replies} == {201, 503}
+    assert {reply.status for reply in replies if reply.sent_at > accepting_since} == {201}
+    eventually(lambda: running_product.stack.get("/readyz") == 200)
+    assert processes_before == running_product.processes(), "a part had to start again"
 
 
-def test_embedded_postgresql_recovers_without_syncing_each_file(product: Product):
-    with psycopg.connect(product.database) as link:
+def test_embedded_postgresql_recovers_without_syncing_each_file(running_product: Product):
+    with psycopg.connect(running_product.database) as link:
         row = link.execute("SHOW recovery_init_sync_method").fetchone()
 
     assert row == ("syncfs" if psutil.LINUX else "fsync",)

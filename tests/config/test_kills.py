@@ -12,47 +12,47 @@ from bench.soak.run import SoakResult, run_soak, running_product
 from bench.soak.tally import Tally
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, eventually
-from tests.support.nightly import seed, share_of
+from tests.support.nightly import run_seed, share_of
 
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
-CALLERS = 6
+CALLER_COUNT = 6
 # More than the kills need; a nightly part may take no longer.
-AT_MOST_S = 40 * 60.0
-POSTGRESQL, WORKERS = 50, 200
+MAX_DURATION_S = 40 * 60.0
+POSTGRES_KILLS, WORKER_KILLS = 50, 200
 
 
 @dataclass
-class Running:
+class RunningStack:
     servers: SharedServers
     stack: Stack
     kills: KillInjector | None = None
 
     def soak_with(self, kill: Kill, number: int, every_s: float) -> SoakResult:
-        chosen = seed()
+        seed = run_seed()
 
-        def make(servers: SharedServers, stack: Stack, tally: Tally) -> KillInjector:
-            self.kills = KillInjector(servers, stack, tally, kill, chosen)
+        def make_kills(servers: SharedServers, stack: Stack, tally: Tally) -> KillInjector:
+            self.kills = KillInjector(servers, stack, tally, kill, seed)
             return self.kills
 
         return run_soak(
             self.servers,
             self.stack,
-            callers=CALLERS,
-            seconds=AT_MOST_S,
+            callers=CALLER_COUNT,
+            seconds=MAX_DURATION_S,
             fault_interval_s=every_s,
             max_faults=number,
-            injector_class=make,
+            injector_class=make_kills,
         )
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[Running]:
+def running_stack(tmp_path: Path) -> Iterator[RunningStack]:
     with running_product(tmp_path) as (servers, stack):
-        yield Running(servers, stack)
+        yield RunningStack(servers, stack)
 
 
-def assert_intact(running: Running, result: SoakResult, number: int) -> None:
+def assert_intact(running: RunningStack, result: SoakResult, number: int) -> None:
     assert result.tally.errors == []
     assert len(result.fault_lines) == number
     assert all(workload.acknowledged_writes and workload.deferred_names for workload in result.workloads)
@@ -60,14 +60,14 @@ def assert_intact(running: Running, result: SoakResult, number: int) -> None:
     eventually(lambda: running.kills and running.kills.orphans() == [])
     assert running.stack.get("/readyz") == 200
     assert running.stack.stop() == 0
-    eventually(lambda: running.stack.left() == [])
+    eventually(lambda: running.stack.leftover_processes() == [])
 
 
-def test_acknowledged_work_survives_fifty_kills_of_postgresql(running: Running):
-    number = share_of(POSTGRESQL)
-    assert_intact(running, running.soak_with(kills.kill_postgres, number, every_s=4), number)
+def test_acknowledged_work_survives_fifty_kills_of_postgresql(running_stack: RunningStack):
+    number = share_of(POSTGRES_KILLS)
+    assert_intact(running_stack, running_stack.soak_with(kills.kill_postgres, number, every_s=4), number)
 
 
-def test_acknowledged_work_survives_two_hundred_kills_of_workers(running: Running):
-    number = share_of(WORKERS)
-    assert_intact(running, running.soak_with(kills.kill_worker, number, every_s=2), number)
+def test_acknowledged_work_survives_two_hundred_kills_of_workers(running_stack: RunningStack):
+    number = share_of(WORKER_KILLS)
+    assert_intact(running_stack, running_stack.soak_with(kills.kill_worker, number, every_s=2), number)

@@ -10,30 +10,41 @@ import pytest
 from config.env import ROOT
 
 # Each takes long to load, and few requests need it: it comes with the first of them.
-HEAVY = ("numpy", "tokenizers", "wordllama", "openai", "lxml", "trafilatura", "pypdf", "openpyxl", "docx", "bs4")
+HEAVY_PACKAGES = (
+    "numpy",
+    "tokenizers",
+    "wordllama",
+    "openai",
+    "lxml",
+    "trafilatura",
+    "pypdf",
+    "openpyxl",
+    "docx",
+    "bs4",
+)
 # Libraries import these when they are started if they are installed.
-IMPORTED_IF_INSTALLED = ("rich", "pygments", "transformers", "torch")
+OPTIONAL_IMPORTS = ("rich", "pygments", "transformers", "torch")
 
-TASKS = "from config.celery import app; app.loader.import_default_modules()"
-LOADS = {
+LOAD_TASKS = "from config.celery import app; app.loader.import_default_modules()"
+START_COMMANDS = {
     "web": "import config.wsgi",
-    "worker": f"{TASKS}; import config.worker_pool",
-    "beat": f"{TASKS}; import config.scheduling.leader_scheduler",
+    "worker": f"{LOAD_TASKS}; import config.worker_pool",
+    "beat": f"{LOAD_TASKS}; import config.scheduling.leader_scheduler",
 }
 
 
-@pytest.mark.parametrize("part", LOADS)
+@pytest.mark.parametrize("part", START_COMMANDS)
 def test_rarely_used_libraries_are_not_imported_at_start(part: str):
-    command = f"{LOADS[part]}; import sys; print([name for name in {HEAVY!r} if name in sys.modules])"
+    command = f"{START_COMMANDS[part]}; import sys; print([name for name in {HEAVY_PACKAGES!r} if name in sys.modules])"
     environ = {**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings"}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", command], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=120
     )
 
-    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+    assert completed.stdout.strip() == "[]", completed.stdout + completed.stderr
 
 
 def test_lock_has_no_package_that_is_imported_because_it_is_installed():
     names = set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE))
 
-    assert len(names) > 50 and names.isdisjoint(IMPORTED_IF_INSTALLED)
+    assert len(names) > 50 and names.isdisjoint(OPTIONAL_IMPORTS)

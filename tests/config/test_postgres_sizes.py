@@ -18,13 +18,24 @@ def test_every_size_can_be_chosen():
 
 
 def test_small_and_large_machines_stay_within_the_bounds():
-    small, large = postgres_sizes.sizes(256 * MB, 100 * MB), postgres_sizes.sizes(512 * 1024 * MB, 8 * 1024 * 1024 * MB)
+    small_sizes, large_sizes = (
+        postgres_sizes.sizes(256 * MB, 100 * MB),
+        postgres_sizes.sizes(512 * 1024 * MB, 8 * 1024 * 1024 * MB),
+    )
 
-    assert (small["shared_buffers"], small["work_mem"], small["max_wal_size"]) == ("128MB", "4MB", "1024MB")
-    assert (large["shared_buffers"], large["work_mem"], large["max_wal_size"]) == ("1024MB", "32MB", "1024MB")
+    assert (small_sizes["shared_buffers"], small_sizes["work_mem"], small_sizes["max_wal_size"]) == (
+        "128MB",
+        "4MB",
+        "1024MB",
+    )
+    assert (large_sizes["shared_buffers"], large_sizes["work_mem"], large_sizes["max_wal_size"]) == (
+        "1024MB",
+        "32MB",
+        "1024MB",
+    )
 
 
-def test_limit_of_a_container_counts_as_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_memory_limit_of_a_container_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     machine = postgres_sizes.memory_bytes()
     (tmp_path / "max").write_text("max\n")
     (tmp_path / "limit").write_text(f"{300 * MB}\n")

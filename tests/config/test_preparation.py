@@ -19,13 +19,13 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def prepared(settings: Any) -> None:
+def prepared_marker(settings: Any) -> None:
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, demo=False)
     make_user("alice", "admin")
     call_command("prepare")
 
 
-def is_repeated() -> bool:
+def is_preparation_repeated() -> bool:
     """Whether a start prepares the database again, which brings a deleted row back."""
     row = Property.objects.filter(name="svc.welcome_page.url")
     row.delete()
@@ -34,7 +34,7 @@ def is_repeated() -> bool:
 
 
 def test_nothing_is_prepared_when_nothing_has_changed():
-    assert not is_repeated()
+    assert not is_preparation_repeated()
     call_command("prepare")
     assert Property.objects.filter(name="svc.welcome_page.url").exists()
 
@@ -46,31 +46,31 @@ def test_changed_code_is_prepared(settings: Any, tmp_path: Path):
     (tmp_path / "config").mkdir()
     settings.BASE_DIR = tmp_path
 
-    assert is_repeated()
-    assert not is_repeated()
+    assert is_preparation_repeated()
+    assert not is_preparation_repeated()
 
     (tmp_path / "config" / "new.py").write_text("")
-    assert is_repeated()
+    assert is_preparation_repeated()
 
 
-@pytest.mark.parametrize("changed", [{"demo": True}, {"admin_login": "root"}], ids=str)
-def test_changed_setting_is_prepared(changed: dict[str, Any], settings: Any, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("changes", [{"demo": True}, {"admin_login": "root"}], ids=str)
+def test_changed_setting_is_prepared(changes: dict[str, Any], settings: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(demo_documents, "documentation_pages", lambda root: [])
-    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, **changed)
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, **changes)
 
-    assert is_repeated()
+    assert is_preparation_repeated()
 
 
 def test_other_packages_are_prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(preparation.sysconfig, "get_path", lambda name: str(tmp_path))  # type: ignore[attr-defined]
 
-    assert is_repeated()
+    assert is_preparation_repeated()
 
 
 def test_another_pgvector_is_prepared(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(preparation, "vector_version", lambda: (9, 9))
 
-    assert is_repeated()
+    assert is_preparation_repeated()
 
 
 def test_database_with_other_migrations_is_prepared():
@@ -78,20 +78,20 @@ def test_database_with_other_migrations_is_prepared():
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('system', '9999_later', now())")
 
-    assert is_repeated()
+    assert is_preparation_repeated()
 
 
 def test_preparation_that_failed_is_repeated(monkeypatch: pytest.MonkeyPatch):
-    def fail() -> None:
+    def raise_error() -> None:
         raise ConfigurationError("no")
 
-    with monkeypatch.context() as broken:
-        broken.setattr(prepare, "create_administrator", fail)
+    with monkeypatch.context() as patch:
+        patch.setattr(prepare, "create_administrator", raise_error)
         with pytest.raises(ConfigurationError):
             call_command("prepare")
 
     assert not Preparation.objects.exists()
-    assert is_repeated()
+    assert is_preparation_repeated()
 
 
 def test_preparation_without_the_demo_documents_is_repeated(settings: Any, monkeypatch: pytest.MonkeyPatch):
@@ -100,13 +100,13 @@ def test_preparation_without_the_demo_documents_is_repeated(settings: Any, monke
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, demo=True)
     call_command("prepare")
 
-    assert is_repeated()
+    assert is_preparation_repeated()
 
 
 def test_unsuitable_database_and_old_packages_are_refused_at_each_start(monkeypatch: pytest.MonkeyPatch):
     for name in ("refuse_old_packages", "refuse_unsuitable_database"):
-        with monkeypatch.context() as unsuitable:
-            unsuitable.setattr(prepare, name, lambda: (_ for _ in ()).throw(ConfigurationError("refused")))
+        with monkeypatch.context() as patch:
+            patch.setattr(prepare, name, lambda: (_ for _ in ()).throw(ConfigurationError("refused")))
             with pytest.raises(ConfigurationError, match="refused"):
                 call_command("prepare", "--if-changed")
 

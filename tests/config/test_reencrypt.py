@@ -15,23 +15,23 @@ from system import encryption
 from system.records.record import Record
 from tableapi import tasks
 from tableapi.models import DeferredRecord
-from tests.sso.connections import make
-from tests.tableapi.designs import ask
-from tests.tableapi.world import api, data, field, open_table, table
+from tests.sso.connections import make_connection
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, data_of, field, open_table, table
 
 pytestmark = pytest.mark.django_db
-OLD, NEW, OTHER = (Fernet.generate_key().decode() for _ in range(3))
+OLD_KEY, NEW_KEY, OTHER_KEY = (Fernet.generate_key().decode() for _ in range(3))
 # Secrets that are hashed: nothing is read back, and no key is in them.
-HASHED = {("user", "password"), ("accounts_access_key", "digest")}
+HASHED_COLUMNS = {("user", "password"), ("accounts_access_key", "digest")}
 
 
 @pytest.fixture(autouse=True)
-def keys(settings: Any) -> Any:
-    def use(*names: str) -> None:
+def use_keys(settings: Any) -> Any:
+    def use_keys_now(*names: str) -> None:
         settings.SECRET_ENCRYPTION_KEYS = list(names)
 
-    use(OLD)
-    return use
+    use_keys_now(OLD_KEY)
+    return use_keys_now
 
 
 def reencrypt() -> str:
@@ -41,19 +41,19 @@ def reencrypt() -> str:
 
 
 def connection_with_secrets() -> OidcSetting:
-    created = make(client_secret=encryption.encrypt("secret-of-client"))
+    created = make_connection(client_secret=encryption.encrypt("secret-of-client"))
     created.store_claims({"sub": "1"})
     return created
 
 
-class TestTheProductsOwn:
-    def test_can_be_read_with_only_the_new_key(self, keys: Any, bob: User):
+class TestProductTables:
+    def test_can_be_read_with_only_the_new_key(self, use_keys: Any, bob: User):
         setting = connection_with_secrets()
         session = ProviderSession.begin(bob, setting, {"iss": "https://i", "sub": "s"}, "id-token")
-        version, changes = setting.refreshed().sys_version, setting.history.count()
-        keys(NEW, OLD)
+        version, history_count = setting.refreshed().sys_version, setting.history.count()
+        use_keys(NEW_KEY, OLD_KEY)
         message = reencrypt()
-        keys(NEW)
+        use_keys(NEW_KEY)
 
         setting = OidcSetting.objects.get()
         assert (setting.secret, setting.last_sign_in_claims) == ("secret-of-client", {"sub": "1"})
@@ -61,56 +61,58 @@ class TestTheProductsOwn:
         assert session.token_hint == "id-token"
         assert "oidc_setting.client_secret: 1 of 1 re-encrypted." in message
         assert "secret-of-client" not in message
-        assert (setting.sys_version, setting.history.count()) == (version, changes), "it is no change"
+        assert (setting.sys_version, setting.history.count()) == (version, history_count), "it is no change"
 
-    def test_second_run_changes_nothing(self, keys: Any):
+    def test_second_run_changes_nothing(self, use_keys: Any):
         connection_with_secrets()
-        keys(NEW, OLD)
+        use_keys(NEW_KEY, OLD_KEY)
         reencrypt()
-        before = OidcSetting.objects.values().get()
+        row_before = OidcSetting.objects.values().get()
 
         assert "oidc_setting.last_claims: 0 of 1 re-encrypted." in reencrypt()
-        assert OidcSetting.objects.values().get() == before
+        assert OidcSetting.objects.values().get() == row_before
 
-    def test_undecryptable_values_are_reported_and_kept(self, keys: Any):
-        first = connection_with_secrets()
-        keys(OTHER)
-        second = make(name="Second", realm="two", client_secret=encryption.encrypt("of-second"))
-        before = OidcSetting.objects.values_list("client_secret", flat=True).get(pk=second.pk)
-        keys(NEW, OLD)
+    def test_undecryptable_values_are_reported_and_kept(self, use_keys: Any):
+        first_setting = connection_with_secrets()
+        use_keys(OTHER_KEY)
+        second_setting = make_connection(name="Second", realm="two", client_secret=encryption.encrypt("of-second"))
+        secret_before = OidcSetting.objects.values_list("client_secret", flat=True).get(pk=second_setting.pk)
+        use_keys(NEW_KEY, OLD_KEY)
         output = StringIO()
         with pytest.raises(CommandError, match="1 secrets could not be decrypted"):
             call_command("reencrypt", stdout=output, stderr=output)
-        keys(NEW)
+        use_keys(NEW_KEY)
 
-        assert f"oidc_setting.client_secret: cannot be decrypted with any key: {second.pk}." in output.getvalue()
-        assert first.refreshed().secret == "secret-of-client"
-        assert second.refreshed().client_secret == before
+        assert (
+            f"oidc_setting.client_secret: cannot be decrypted with any key: {second_setting.pk}." in output.getvalue()
+        )
+        assert first_setting.refreshed().secret == "secret-of-client"
+        assert second_setting.refreshed().client_secret == secret_before
 
-    def test_concurrent_changes_are_kept(self, keys: Any, monkeypatch: Any):
+    def test_concurrent_changes_are_kept(self, use_keys: Any, monkeypatch: Any):
         setting = connection_with_secrets()
-        keys(NEW, OLD)
+        use_keys(NEW_KEY, OLD_KEY)
         rotate = encryption.rotate
 
-        def late(stored: str) -> str:
+        def encrypt_after_change(stored: str) -> str:
             OidcSetting.objects.update(client_secret=encryption.encrypt("set just now"))
             return rotate(stored)
 
-        monkeypatch.setattr(encryption, "rotate", late)
+        monkeypatch.setattr(encryption, "rotate", encrypt_after_change)
         reencrypt()
         assert setting.refreshed().secret == "set just now"
 
-    def test_more_rows_than_one_batch(self, keys: Any, bob: User, monkeypatch: Any):
+    def test_more_rows_than_one_batch(self, use_keys: Any, bob: User, monkeypatch: Any):
         monkeypatch.setattr(reencryption, "BATCH_SIZE", 2)
-        setting = make()
+        setting = make_connection()
         for number in range(5):
             ProviderSession.begin(bob, setting, {"iss": "https://i", "sub": "s"}, f"token-{number}")
-        keys(NEW, OLD)
+        use_keys(NEW_KEY, OLD_KEY)
         reencrypt()
-        keys(NEW)
+        use_keys(NEW_KEY)
 
         assert {provider_session.token_hint for provider_session in ProviderSession.objects.all()} == {
-            f"token-{n}" for n in range(5)
+            f"token-{number}" for number in range(5)
         }
 
     def test_every_secret_column_is_hashed_or_reencrypted(self):
@@ -121,7 +123,7 @@ class TestTheProductsOwn:
             for column in model.secret_columns - model.encrypted_columns
         }
 
-        assert secret == HASHED
+        assert secret == HASHED_COLUMNS
 
 
 class TestDesignedTables:
@@ -135,33 +137,39 @@ class TestDesignedTables:
             open_table(name)
 
     def tokens(self) -> set[str]:
-        return {encryption.decrypt(stored) for (stored,) in ask("SELECT token FROM records.device WHERE token <> ''")}
+        return {
+            encryption.decrypt(token) for (token,) in query_rows("SELECT token FROM records.device WHERE token <> ''")
+        }
 
-    def test_secrets_can_be_read_with_only_the_new_key(self, keys: Any, bob: User, monkeypatch: Any):
+    def test_secrets_can_be_read_with_only_the_new_key(self, use_keys: Any, bob: User, monkeypatch: Any):
         monkeypatch.setattr(reencryption, "BATCH_SIZE", 2)
         for number in range(3):
-            data(api(bob).post("device", {"token": f"token-{number}"}))
-        data(api(bob).post("device", {}))
-        data(api(bob).post("laptop", {"token": "of-laptop", "contains": "pin"}))
-        before = ask("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id")
-        keys(NEW, OLD)
+            data_of(api(bob).post("device", {"token": f"token-{number}"}))
+        data_of(api(bob).post("device", {}))
+        data_of(api(bob).post("laptop", {"token": "of-laptop", "contains": "pin"}))
+        rows_before = query_rows("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id")
+        use_keys(NEW_KEY, OLD_KEY)
         message = reencrypt()
-        keys(NEW)
+        use_keys(NEW_KEY)
 
         assert self.tokens() == {"token-0", "token-1", "token-2", "of-laptop"}
-        assert [encryption.decrypt(each) for (each,) in ask("SELECT contains FROM records.laptop")] == ["pin"]
+        assert [encryption.decrypt(value) for (value,) in query_rows("SELECT contains FROM records.laptop")] == ["pin"]
         assert "device.token: 4 of 4 re-encrypted." in message and "laptop.contains: 1 of 1" in message
-        assert ask("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id") == before
+        assert (
+            query_rows("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id") == rows_before
+        )
 
-    def test_deferred_records_are_included(self, keys: Any, bob: User):
+    def test_deferred_records_are_included(self, use_keys: Any, bob: User):
         table("plan", deferred_create=True)
         field("plan", "contains", "secret")
         open_table("plan")
-        data(api(bob).post("plan", {"contains": "of-plan"}))
+        data_of(api(bob).post("plan", {"contains": "of-plan"}))
         assert DeferredRecord.objects.count() == 1
-        keys(NEW, OLD)
+        use_keys(NEW_KEY, OLD_KEY)
         assert "deferred records, contains: 1 of 1 re-encrypted." in reencrypt()
-        keys(NEW)
+        use_keys(NEW_KEY)
         tasks.create_deferred()
 
-        assert [encryption.decrypt(each) for (each,) in ask("SELECT contains FROM records.plan")] == ["of-plan"]
+        assert [encryption.decrypt(value) for (value,) in query_rows("SELECT contains FROM records.plan")] == [
+            "of-plan"
+        ]

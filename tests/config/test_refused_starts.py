@@ -13,7 +13,7 @@ from config.management.commands import prepare
 from tests.config.stack import Stack, environment, free_port, manage
 from tests.system.outbound import certificates
 
-SAFE = {
+SAFE_SETTINGS = {
     "SVC_ENV": "production",
     "SVC_BASE_URL": "https://service.example.com",
     "SECRET_KEY": "T8vYp2-qLr5xWn9cZk3mJd7hBf4gQs6aEu1oRi0t",
@@ -22,7 +22,7 @@ SAFE = {
     "REDIS_URL": "redis://127.0.0.1:1",
 }
 
-UNSAFE = [  # what is set otherwise, and what the refusal says
+UNSAFE_SETTINGS = [  # what is set otherwise, and what the refusal says
     ({"DEBUG": "1"}, "DEBUG must be 0 in production"),
     ({"SVC_ALLOW_HTTP_IDP": "1"}, "SVC_ALLOW_HTTP_IDP is for development"),
     ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS must list host names in production"),
@@ -39,52 +39,57 @@ UNSAFE = [  # what is set otherwise, and what the refusal says
 ]
 
 
-def refusal(words: str, data: Path, **variables: str) -> str:
+def refusal_of(words: str, data: Path, **variables: str) -> str:
     """The one sentence of a start that is refused."""
-    ended = manage(*words.split(), env=environment(data, free_port(), **variables))
-    assert ended.returncode == 1
-    assert "Traceback" not in ended.stdout + ended.stderr
-    assert ended.stderr.startswith("servicebase: ") and len(ended.stderr.splitlines()) == 1, ended.stderr
-    return ended.stderr
+    completed = manage(*words.split(), env=environment(data, free_port(), **variables))
+    assert completed.returncode == 1
+    assert "Traceback" not in completed.stdout + completed.stderr
+    assert completed.stderr.startswith("servicebase: ") and len(completed.stderr.splitlines()) == 1, completed.stderr
+    return completed.stderr
 
 
-@pytest.mark.parametrize(("otherwise", "said"), UNSAFE, ids=lambda value: str(value)[:40])
-def test_unsafe_production_is_refused(otherwise: dict[str, str], said: str, tmp_path: Path):  # X03
-    assert said in refusal("up", tmp_path / "data", **{**SAFE, **otherwise})
+@pytest.mark.parametrize(("changes", "message"), UNSAFE_SETTINGS, ids=lambda value: str(value)[:40])
+def test_unsafe_production_is_refused(changes: dict[str, str], message: str, tmp_path: Path):  # X03
+    assert message in refusal_of("up", tmp_path / "data", **{**SAFE_SETTINGS, **changes})
     assert not (tmp_path / "data").exists()
 
 
 def test_safe_production_settings_are_accepted(tmp_path: Path):
-    assert "The database cannot be reached" in refusal("up", tmp_path, **SAFE)
+    assert "The database cannot be reached" in refusal_of("up", tmp_path, **SAFE_SETTINGS)
 
 
 def test_malformed_keys_are_refused(tmp_path: Path):
-    message = refusal("prepare", tmp_path, **{**SAFE, "SVC_SECRET_KEYS": "no-key-at-all"})
+    message = refusal_of("prepare", tmp_path, **{**SAFE_SETTINGS, "SVC_SECRET_KEYS": "no-key-at-all"})
 
     assert "SVC_SECRET_KEYS must be a comma-separated list of Fernet keys" in message
     assert "no-key-at-all" not in message
 
 
 def test_common_first_password_is_refused_in_production(tmp_path: Path):
-    embedded = {**SAFE, "DATABASE_URL": "", "REDIS_URL": "", "SVC_ALLOW_EMBEDDED": "1"}
+    embedded = {**SAFE_SETTINGS, "DATABASE_URL": "", "REDIS_URL": "", "SVC_ALLOW_EMBEDDED": "1"}
 
-    message = refusal("prepare", tmp_path, **embedded, SVC_ADMIN_PASSWORD="password123")
+    message = refusal_of("prepare", tmp_path, **embedded, SVC_ADMIN_PASSWORD="password123")
 
     assert "SVC_ADMIN_PASSWORD cannot be used: This password is too common." in message
 
-    message = refusal("prepare", tmp_path, **embedded, SVC_ADMIN_LOGIN="head.office", SVC_ADMIN_PASSWORD="head.office1")
+    message = refusal_of(
+        "prepare", tmp_path, **embedded, SVC_ADMIN_LOGIN="head.office", SVC_ADMIN_PASSWORD="head.office1"
+    )
 
     assert "SVC_ADMIN_PASSWORD cannot be used: The password is too similar to the login." in message
 
 
 def test_certificate_of_another_key_is_refused(tmp_path: Path):
-    certificate = certificates.make("a", names=("a.example.com",)).write(tmp_path, "a")
-    key = certificates.make("b", names=("b.example.com",)).write(tmp_path, "b")
-    junk = tmp_path / "junk"
-    junk.write_text("nothing of that kind")
+    certificate = certificates.make_certificate("a", names=("a.example.com",)).write(tmp_path, "a")
+    key = certificates.make_certificate("b", names=("b.example.com",)).write(tmp_path, "b")
+    invalid_file = tmp_path / "junk"
+    invalid_file.write_text("nothing of that kind")
 
-    for cert, its_key, reason in ((certificate, key, "key values mismatch"), (junk, key, "no start line|pem lib")):
-        message = refusal("up", tmp_path, SVC_TLS_CERT=str(cert), SVC_TLS_KEY=str(its_key))
+    for certificate_file, key_file, reason in (
+        (certificate, key, "key values mismatch"),
+        (invalid_file, key, "no start line|pem lib"),
+    ):
+        message = refusal_of("up", tmp_path, SVC_TLS_CERT=str(certificate_file), SVC_TLS_KEY=str(key_file))
         assert re.search(rf"SVC_TLS_CERT and SVC_TLS_KEY cannot be used together \(.*({reason}).*\)", message)
 
 
@@ -92,7 +97,7 @@ def test_certificate_of_another_key_is_refused(tmp_path: Path):
 def test_data_folder_that_cannot_be_created_is_refused(words: str, tmp_path: Path):
     (tmp_path / "file").touch()
 
-    message = refusal(words, tmp_path / "file" / "data")
+    message = refusal_of(words, tmp_path / "file" / "data")
 
     assert f"The data folder {tmp_path}/file/data is not writable (Not a directory). Check its owner" in message
 
@@ -101,12 +106,12 @@ def test_data_folder_that_cannot_be_created_is_refused(words: str, tmp_path: Pat
 def test_read_only_folder_is_refused(tmp_path: Path):
     tmp_path.chmod(0o500)
 
-    assert "is not writable (Permission denied)" in refusal("up", tmp_path / "data")
+    assert "is not writable (Permission denied)" in refusal_of("up", tmp_path / "data")
 
 
 @pytest.mark.parametrize("words", ["up", "prepare"])
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ({"notes.txt": "mine"}, "is damaged: it contains files but no PostgreSQL cluster. Move it away and restore"),
         (
@@ -116,14 +121,14 @@ def test_read_only_folder_is_refused(tmp_path: Path):
     ],
 )
 def test_folder_with_other_data_is_refused_and_not_changed(
-    content: dict[str, str], said: str, words: str, tmp_path: Path
+    content: dict[str, str], message: str, words: str, tmp_path: Path
 ):
     cluster = tmp_path / "postgres"
     cluster.mkdir()
     for name, text in content.items():
         (cluster / name).write_text(text)
 
-    assert said in refusal(words, tmp_path)
+    assert message in refusal_of(words, tmp_path)
 
     assert {path.name: path.read_text() for path in cluster.iterdir()} == content
 
@@ -137,7 +142,7 @@ def test_incomplete_cluster_of_an_interrupted_start_is_replaced(tmp_path: Path):
 
 
 @pytest.fixture(scope="module")
-def used_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def used_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder in which everything ran once."""
     stack = Stack(tmp_path_factory.mktemp("used")).start().wait_until_up()
     assert stack.stop() == 0
@@ -147,28 +152,30 @@ def used_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.stack
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "message"),
     [
         ("postgres/postgresql.conf", "PostgreSQL did not start with the data in"),
         ("postgres/global/pg_control", "PostgreSQL did not start with the data in"),
         ("valkey/appendonlydir/appendonly.aof.1.incr.aof", "Move that folder elsewhere and start again"),
     ],
 )
-def test_damaged_server_data_stops_the_start_with_advice(file: str, said: str, used_folder: Path):
-    damaged = used_folder / file
-    whole = damaged.read_bytes()
-    damaged.write_bytes(b"damaged")
+def test_damaged_server_data_stops_the_start_with_advice(file: str, message: str, used_data_folder: Path):
+    damaged_file = used_data_folder / file
+    content = damaged_file.read_bytes()
+    damaged_file.write_bytes(b"damaged")
     try:
-        assert said in refusal("up", used_folder)
+        assert message in refusal_of("up", used_data_folder)
     finally:
-        damaged.write_bytes(whole)
+        damaged_file.write_bytes(content)
 
 
 @pytest.mark.parametrize("name", prepare.OLDEST_PACKAGES)
 def test_outdated_package_is_refused(name: str, monkeypatch: pytest.MonkeyPatch):  # X27
     prepare.refuse_old_packages()
-    installed = importlib.metadata.version
-    monkeypatch.setattr(importlib.metadata, "version", lambda asked: "2.0" if asked == name else installed(asked))
+    installed_version = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda package: "2.0" if package == name else installed_version(package)
+    )
 
     with pytest.raises(ConfigurationError, match=f"{name} must be .* or newer. Start again with ./run"):
         prepare.refuse_old_packages()

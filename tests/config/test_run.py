@@ -16,7 +16,7 @@ from config.env import ROOT
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> ModuleType:
+def run_script(tmp_path: Path) -> ModuleType:
     """The script as a module, working in an empty folder."""
     loader = importlib.machinery.SourceFileLoader("run_script", str(ROOT / "run"))
     spec = importlib.util.spec_from_loader("run_script", loader)
@@ -38,35 +38,35 @@ def test_help_lists_the_commands():
 
 
 def test_unknown_command_is_reported():
-    refused = subprocess.run([sys.executable, ROOT / "run", "fly"], capture_output=True, text=True)
+    refusal = subprocess.run([sys.executable, ROOT / "run", "fly"], capture_output=True, text=True)
 
-    assert refused.returncode == 1
-    assert refused.stderr == "servicebase: 'fly' is not a command. See ./run --help.\n"
+    assert refusal.returncode == 1
+    assert refusal.stderr == "servicebase: 'fly' is not a command. See ./run --help.\n"
 
 
-def test_old_python_is_reported(run: ModuleType, monkeypatch, capsys):
-    monkeypatch.setattr(run.sys, "version_info", (3, 10, 4))
-    monkeypatch.setattr(run.shutil, "which", lambda name: None)
+def test_old_python_is_reported(run_script: ModuleType, monkeypatch, capsys):
+    monkeypatch.setattr(run_script.sys, "version_info", (3, 10, 4))
+    monkeypatch.setattr(run_script.shutil, "which", lambda name: None)
 
-    with pytest.raises(SystemExit) as ended:
-        run.switch_to_a_new_enough_python()
-    assert ended.value.code == 1
+    with pytest.raises(SystemExit) as exc_info:
+        run_script.switch_to_a_new_enough_python()
+    assert exc_info.value.code == 1
     assert "Python 3.11 or newer is required; this is 3.10." in capsys.readouterr().err
 
 
-def test_old_python_restarts_in_a_newer_one(run: ModuleType, monkeypatch):
-    class HandedOver(Exception):
+def test_old_python_restarts_in_a_newer_one(run_script: ModuleType, monkeypatch):
+    class ProcessReplaced(Exception):
         pass
 
     def take_over(program: str, words: list[str]) -> None:
-        raise HandedOver(program)
+        raise ProcessReplaced(program)
 
-    monkeypatch.setattr(run.sys, "version_info", (3, 9, 0))
-    monkeypatch.setattr(run.shutil, "which", lambda name: sys.executable if name == "python3.12" else None)
-    monkeypatch.setattr(run.os, "execv", take_over)
+    monkeypatch.setattr(run_script.sys, "version_info", (3, 9, 0))
+    monkeypatch.setattr(run_script.shutil, "which", lambda name: sys.executable if name == "python3.12" else None)
+    monkeypatch.setattr(run_script.os, "execv", take_over)
 
-    with pytest.raises(HandedOver, match=sys.executable):
-        run.switch_to_a_new_enough_python()
+    with pytest.raises(ProcessReplaced, match=sys.executable):
+        run_script.switch_to_a_new_enough_python()
 
 
 def test_script_can_be_read_by_python_3_6():
@@ -76,102 +76,102 @@ def test_script_can_be_read_by_python_3_6():
     ast.parse((ROOT / "run").read_text(), feature_version=(3, 6))
 
 
-def test_missing_venv_module_names_the_package_to_install(run: ModuleType, monkeypatch, capsys):
-    failed: subprocess.CompletedProcess[str] = subprocess.CompletedProcess([], 1)
-    monkeypatch.setattr(run.subprocess, "run", lambda *words, **options: failed)
+def test_missing_venv_module_names_the_package_to_install(run_script: ModuleType, monkeypatch, capsys):
+    completed: subprocess.CompletedProcess[str] = subprocess.CompletedProcess([], 1)
+    monkeypatch.setattr(run_script.subprocess, "run", lambda *words, **options: completed)
 
     with pytest.raises(SystemExit):
-        run.make_venv(run.VENV)
+        run_script.make_venv(run_script.VENV)
     assert "apt-get install python3-venv" in capsys.readouterr().err
 
 
-def test_other_venv_errors_are_printed(run: ModuleType, monkeypatch, capsys):
+def test_other_venv_errors_are_printed(run_script: ModuleType, monkeypatch, capsys):
     message = b"Traceback\nOSError: [Errno 28] No space left on device"
-    failed: subprocess.CompletedProcess[bytes] = subprocess.CompletedProcess([], 1, stdout=message)
-    monkeypatch.setattr(run.subprocess, "run", lambda *words, **options: failed)
+    completed: subprocess.CompletedProcess[bytes] = subprocess.CompletedProcess([], 1, stdout=message)
+    monkeypatch.setattr(run_script.subprocess, "run", lambda *words, **options: completed)
 
     with pytest.raises(SystemExit):
-        run.make_venv(run.VENV)
+        run_script.make_venv(run_script.VENV)
     output = capsys.readouterr().err
     assert "No space left on device" in output and "Traceback" not in output and "apt-get" not in output
 
 
-def test_unchanged_lock_installs_nothing(run: ModuleType, monkeypatch):
-    Path(run.PYTHON).parent.mkdir(parents=True)
-    Path(run.PYTHON).touch()
-    product = run.lock_digest("requirements.txt")
-    run.record_hashes({"product": product, "tools": None})
-    monkeypatch.setattr(run, "install", lambda lock: pytest.fail("it installed"))
+def test_unchanged_lock_installs_nothing(run_script: ModuleType, monkeypatch):
+    Path(run_script.PYTHON).parent.mkdir(parents=True)
+    Path(run_script.PYTHON).touch()
+    product = run_script.lock_digest("requirements.txt")
+    run_script.record_hashes({"product": product, "tools": None})
+    monkeypatch.setattr(run_script, "install", lambda lock: pytest.fail("it installed"))
 
-    run.ensure_packages(False)
+    run_script.ensure_packages(False)
 
 
-@pytest.mark.parametrize("change", ["requirements.txt", "stamp", "python"])
-def test_changed_lock_or_a_damaged_environment_installs_again(run: ModuleType, monkeypatch, change: str):
-    Path(run.PYTHON).parent.mkdir(parents=True)
-    Path(run.PYTHON).touch()
-    run.record_hashes({"product": run.lock_digest("requirements.txt"), "tools": None})
-    if change == "requirements.txt":
-        (Path(run.ROOT) / change).write_text("changed")
-    elif change == "stamp":
-        (Path(run.VENV) / "installed.json").write_text("{half")
+@pytest.mark.parametrize("damage", ["requirements.txt", "stamp", "python"])
+def test_changed_lock_or_a_damaged_environment_installs_again(run_script: ModuleType, monkeypatch, damage: str):
+    Path(run_script.PYTHON).parent.mkdir(parents=True)
+    Path(run_script.PYTHON).touch()
+    run_script.record_hashes({"product": run_script.lock_digest("requirements.txt"), "tools": None})
+    if damage == "requirements.txt":
+        (Path(run_script.ROOT) / damage).write_text("changed")
+    elif damage == "stamp":
+        (Path(run_script.VENV) / "installed.json").write_text("{half")
     else:
-        Path(run.PYTHON).unlink()
-    installed: list[str] = []
-    monkeypatch.setattr(run, "make_venv", lambda folder, *options: Path(folder).mkdir(exist_ok=True))
-    monkeypatch.setattr(run, "install", installed.append)
-    monkeypatch.setattr(run.subprocess, "call", lambda *words, **options: 0)
+        Path(run_script.PYTHON).unlink()
+    installed_locks: list[str] = []
+    monkeypatch.setattr(run_script, "make_venv", lambda folder, *options: Path(folder).mkdir(exist_ok=True))
+    monkeypatch.setattr(run_script, "install", installed_locks.append)
+    monkeypatch.setattr(run_script.subprocess, "call", lambda *words, **options: 0)
 
-    run.ensure_packages(False)
+    run_script.ensure_packages(False)
 
-    assert installed == ["requirements.txt"]
-    stamp = json.loads((Path(run.VENV) / "installed.json").read_text())
-    assert stamp["product"] == run.lock_digest("requirements.txt")
+    assert installed_locks == ["requirements.txt"]
+    stamp = json.loads((Path(run_script.VENV) / "installed.json").read_text())
+    assert stamp["product"] == run_script.lock_digest("requirements.txt")
 
 
-def test_pip_is_used_when_uv_fails(run: ModuleType, monkeypatch):
+def test_pip_is_used_when_uv_fails(run_script: ModuleType, monkeypatch):
     calls: list[list[str]] = []
 
-    def call(words, **options) -> int:
+    def fail_with_uv(words, **options) -> int:
         calls.append(words)
         return 1 if "sync" in words else 0
 
-    monkeypatch.setattr(run.subprocess, "call", call)
-    run.install_with("python", "requirements.txt")
+    monkeypatch.setattr(run_script.subprocess, "call", fail_with_uv)
+    run_script.install_with("python", "requirements.txt")
 
     assert "uv" in calls[-2]
-    assert calls[-1][:6] == ["python", "-m", "pip", "--python", run.PYTHON, "install"]
+    assert calls[-1][:6] == ["python", "-m", "pip", "--python", run_script.PYTHON, "install"]
     assert {"--require-hashes", "--no-deps"} <= set(calls[-1])
 
 
-def test_pip_and_uv_do_not_stay_in_the_environment(run: ModuleType, monkeypatch):
-    run.make_venv(run.VENV, "--without-pip")
-    seen: list[list[str]] = []
-    look = lambda python, path: seen.append(sorted(os.listdir(Path(python).parent)))  # noqa: E731
-    monkeypatch.setattr(run, "install_with", look)
-    run.install("requirements.txt")
+def test_pip_and_uv_do_not_stay_in_the_environment(run_script: ModuleType, monkeypatch):
+    run_script.make_venv(run_script.VENV, "--without-pip")
+    listed_files: list[list[str]] = []
+    list_files = lambda python, path: listed_files.append(sorted(os.listdir(Path(python).parent)))  # noqa: E731
+    monkeypatch.setattr(run_script, "install_with", list_files)
+    run_script.install("requirements.txt")
 
-    assert "pip" in seen[0]
-    assert not [path for path in Path(run.VENV).rglob("*") if path.name in ("pip", "setuptools", "installer")]
+    assert "pip" in listed_files[0]
+    assert not [path for path in Path(run_script.VENV).rglob("*") if path.name in ("pip", "setuptools", "installer")]
 
 
-def test_failed_installation_is_reported(run: ModuleType, monkeypatch, capsys):
-    monkeypatch.setattr(run.subprocess, "call", lambda *words, **options: 1)
+def test_failed_installation_is_reported(run_script: ModuleType, monkeypatch, capsys):
+    monkeypatch.setattr(run_script.subprocess, "call", lambda *words, **options: 1)
 
     with pytest.raises(SystemExit):
-        run.install_with("python", "requirements.txt")
+        run_script.install_with("python", "requirements.txt")
     assert "could not be installed. Check the network" in capsys.readouterr().err
 
 
 def test_excluded_packages_are_in_no_lock():
-    excluded = re.findall(r"^([\w.-]+)", (ROOT / "requirements-excluded.in").read_text(), re.MULTILINE)
+    excluded_packages = re.findall(r"^([\w.-]+)", (ROOT / "requirements-excluded.in").read_text(), re.MULTILINE)
     locked = [(ROOT / name).read_text() for name in ("requirements.txt", "requirements-dev.txt")]
 
-    assert excluded and not [name for name in excluded for lock in locked if f"\n{name}==" in lock]
+    assert excluded_packages and not [name for name in excluded_packages for lock in locked if f"\n{name}==" in lock]
 
 
 def test_every_package_of_the_lock_has_hashes():
     for name in ("requirements.txt", "requirements-dev.txt"):
         blocks = (ROOT / name).read_text().split("\n")
-        pinned = [line for line in blocks if "==" in line and not line.startswith((" ", "#"))]
-        assert [line for line in pinned if not line.endswith("\\")] == []
+        pinned_blocks = [line for line in blocks if "==" in line and not line.startswith((" ", "#"))]
+        assert [line for line in pinned_blocks if not line.endswith("\\")] == []

@@ -18,7 +18,7 @@ from tests.config.stack import Stack, environment, eventually, free_port, manage
 pytestmark = pytest.mark.stack
 
 
-def recipe() -> list[list[str]]:
+def documented_statements() -> list[list[str]]:
     """The statements of the section, block by block."""
     section = (ROOT / "docs/how-to/deploy.md").read_text().partition("### Separate roles")[2].partition("\n## ")[0]
     blocks = re.findall(r"```sql\n(.*?)```", section, re.DOTALL)
@@ -26,7 +26,7 @@ def recipe() -> list[list[str]]:
 
 
 @dataclass(frozen=True)
-class Roles:
+class RoleServers:
     servers: SharedServers
 
     def url(self, role: str, database: str = "servicebase") -> str:
@@ -37,44 +37,44 @@ class Roles:
 
 
 @pytest.fixture(scope="module")
-def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
+def role_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RoleServers]:
     """A server on which the recipe was followed."""
-    roles = Roles(SharedServers(tmp_path_factory.mktemp("server")).start_postgres().start_valkey())
-    as_superuser, in_database = recipe()
+    roles = RoleServers(SharedServers(tmp_path_factory.mktemp("server")).start_postgres().start_valkey())
+    superuser_statements, database_statements = documented_statements()
     with psycopg.connect(roles.url("servicebase", "postgres"), autocommit=True) as link:
-        for statement in ["DROP DATABASE servicebase", *as_superuser]:
+        for statement in ["DROP DATABASE servicebase", *superuser_statements]:
             link.execute(statement.encode())
     with psycopg.connect(roles.url("servicebase"), autocommit=True) as link:
-        for statement in in_database:
+        for statement in database_statements:
             link.execute(statement.encode())
     yield roles
     roles.servers.end()
 
 
-def prepare(roles: Roles, role: str, data: Path) -> "subprocess.CompletedProcess[str]":
+def prepare(roles: RoleServers, role: str, data: Path) -> "subprocess.CompletedProcess[str]":
     return manage("prepare", env=environment(data, free_port(), **roles.environ(role)))
 
 
 @pytest.fixture(scope="module")
-def prepared(roles: Roles, tmp_path_factory: pytest.TempPathFactory) -> Roles:
+def prepared_environment(role_servers: RoleServers, tmp_path_factory: pytest.TempPathFactory) -> RoleServers:
     """The service came too early, then the owner did its part."""
-    too_early = prepare(roles, "servicebase_service", tmp_path_factory.mktemp("early"))
-    assert too_early.returncode == 1
-    assert "cannot change the database" in too_early.stderr and len(too_early.stderr.splitlines()) == 1
-    by_owner = prepare(roles, "servicebase_owner", tmp_path_factory.mktemp("owner"))
-    assert by_owner.returncode == 0, by_owner.stderr
-    return roles
+    early_preparation = prepare(role_servers, "servicebase_service", tmp_path_factory.mktemp("early"))
+    assert early_preparation.returncode == 1
+    assert "cannot change the database" in early_preparation.stderr and len(early_preparation.stderr.splitlines()) == 1
+    owner_preparation = prepare(role_servers, "servicebase_owner", tmp_path_factory.mktemp("owner"))
+    assert owner_preparation.returncode == 0, owner_preparation.stderr
+    return role_servers
 
 
-def test_service_runs_without_ddl_privileges(prepared: Roles, tmp_path: Path):  # X12
-    stack = Stack(tmp_path / "service", **prepared.environ("servicebase_service"))
+def test_service_runs_without_ddl_privileges(prepared_environment: RoleServers, tmp_path: Path):  # X12
+    stack = Stack(tmp_path / "service", **prepared_environment.environ("servicebase_service"))
     try:
         stack.start().wait_until_up()
         eventually(lambda: stack.get("/readyz") == 200)
         assert manage("key", "admin", "test", env=stack.env).stdout.startswith("sb_")
-        with psycopg.connect(prepared.url("servicebase_service")) as link:
-            refused = ("CREATE TABLE mine ()", 'ALTER TABLE "user" ADD extra text', 'DROP TABLE "user"')
-            for statement in (*refused, "ALTER TABLE records.task ADD extra text"):
+        with psycopg.connect(prepared_environment.url("servicebase_service")) as link:
+            refused_statements = ("CREATE TABLE mine ()", 'ALTER TABLE "user" ADD extra text', 'DROP TABLE "user"')
+            for statement in (*refused_statements, "ALTER TABLE records.task ADD extra text"):
                 with pytest.raises(psycopg.errors.InsufficientPrivilege), link.transaction():
                     link.execute(statement.encode())
         assert stack.stop() == 0
@@ -82,18 +82,18 @@ def test_service_runs_without_ddl_privileges(prepared: Roles, tmp_path: Path):  
         stack.end()
 
 
-def test_service_role_can_create_a_backup(prepared: Roles, tmp_path: Path):
+def test_service_role_can_create_a_backup(prepared_environment: RoleServers, tmp_path: Path):
     target = tmp_path / "today.backup"
-    env = environment(tmp_path / "data", free_port(), **prepared.environ("servicebase_service"))
+    env = environment(tmp_path / "data", free_port(), **prepared_environment.environ("servicebase_service"))
 
-    done = manage("backup", str(target), env=env)
+    completed = manage("backup", str(target), env=env)
 
-    assert done.returncode == 0, done.stderr
-    listed = subprocess.run([postgres_tool("pg_restore"), "--list", str(target)], capture_output=True, text=True)
-    assert "TABLE DATA public user" in listed.stdout and "TABLE DATA records task" in listed.stdout
+    assert completed.returncode == 0, completed.stderr
+    listing = subprocess.run([postgres_tool("pg_restore"), "--list", str(target)], capture_output=True, text=True)
+    assert "TABLE DATA public user" in listing.stdout and "TABLE DATA records task" in listing.stdout
 
 
-def test_administrator_can_design_tables(prepared: Roles, tmp_path: Path):
+def test_administrator_can_design_tables(prepared_environment: RoleServers, tmp_path: Path):
     code = (
         "from tableapi.design import saving\n"
         "from tableapi.models import Column, Table\n"
@@ -103,11 +103,11 @@ def test_administrator_can_design_tables(prepared: Roles, tmp_path: Path):
         "try: saving.save_column(Column(table=Table.objects.get(name='task'), name='extra', label='Extra'))\n"
         "except Exception as error: print(error)\n"
     )
-    env = environment(tmp_path / "data", free_port(), **prepared.environ("servicebase_service"))
+    env = environment(tmp_path / "data", free_port(), **prepared_environment.environ("servicebase_service"))
 
-    done = manage("shell", "-c", code, env=env)
+    completed = manage("shell", "-c", code, env=env)
 
-    assert done.returncode == 0, done.stderr
-    assert "because its database role is not the table's owner" in done.stdout
-    with psycopg.connect(prepared.url("servicebase_service")) as link:
+    assert completed.returncode == 0, completed.stderr
+    assert "because its database role is not the table's owner" in completed.stdout
+    with psycopg.connect(prepared_environment.url("servicebase_service")) as link:
         assert link.execute("SELECT count(driver) FROM records.car").fetchone() == (0,)

@@ -14,7 +14,7 @@ import psutil
 import psycopg
 import pytest
 
-from tests.config.shared import SharedServers, Start
+from tests.config.shared import ComponentStarter, SharedServers
 from tests.config.stack import Stack, eventually, manage
 
 pytestmark = pytest.mark.stack
@@ -23,7 +23,7 @@ PATHS = ("/api/me", "/rest/v1/auth/login", "/", "/login/", "/account/", "/admin/
 
 
 @dataclass(frozen=True)
-class Answer:
+class TimedResponse:
     status: int
     headers: dict[str, str]
     body: str
@@ -38,20 +38,20 @@ class Hosts:
     beat: Stack
     key: str
 
-    def get(self, path: str, authorization: str = "", accept: str = "*/*") -> Answer:
+    def get(self, path: str, authorization: str = "", accept: str = "*/*") -> TimedResponse:
         """One request on a connection of its own."""
         link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=20)
-        began = time.monotonic()
+        started_at = time.monotonic()
         try:
             link.request("GET", path, headers={"Authorization": authorization, "Accept": accept})
-            answer = link.getresponse()
-            body = answer.read().decode()
+            response = link.getresponse()
+            body = response.read().decode()
         finally:
             link.close()
-        headers = {name.lower(): value for name, value in answer.getheaders()}
-        return Answer(answer.status, headers, body, time.monotonic() - began)
+        headers = {name.lower(): value for name, value in response.getheaders()}
+        return TimedResponse(response.status, headers, body, time.monotonic() - started_at)
 
-    def me(self) -> Answer:
+    def me(self) -> TimedResponse:
         return self.get("/api/me", f"Bearer {self.key}")
 
     def readiness(self) -> dict[str, str]:
@@ -68,35 +68,35 @@ class Hosts:
 
 
 @pytest.fixture(scope="module")
-def hosts(servers: SharedServers, start: Start) -> Hosts:
-    web, worker, beat = start("web"), start("worker"), start("beat")
-    web.wait_until_up()
-    worker.wait_for("ready")
-    beat.wait_for("beat_leads")
-    key = manage("key", "admin", "test", env=web.env).stdout.strip()
-    hosts = Hosts(servers, web, worker, beat, key)
-    eventually(lambda: all_well(hosts))
+def hosts(servers: SharedServers, start_component: ComponentStarter) -> Hosts:
+    web_stack, worker_stack, beat_stack = start_component("web"), start_component("worker"), start_component("beat")
+    web_stack.wait_until_up()
+    worker_stack.wait_for("ready")
+    beat_stack.wait_for("beat_leads")
+    key = manage("key", "admin", "test", env=web_stack.env).stdout.strip()
+    hosts = Hosts(servers, web_stack, worker_stack, beat_stack, key)
+    eventually(lambda: check_all_work(hosts))
     return hosts
 
 
-def all_well(hosts: Hosts) -> bool:
+def check_all_work(hosts: Hosts) -> bool:
     result = hosts.readiness()
     states = ("database", "migrations", "vector", "broker", "worker", "beat")
     return result["status"] == "ready" and all(result[name] == "ok" for name in states) and hosts.me().status == 200
 
 
-def is_retry_later(answer: Answer) -> bool:
+def is_retry_response(response: TimedResponse) -> bool:
     """The answer that tells a program to come back."""
     return (
-        answer.status == 503
-        and int(answer.headers["retry-after"]) > 0
-        and answer.headers["content-type"] == "application/json"
-        and json.loads(answer.body)["errors"][0]["code"] == "unavailable"
+        response.status == 503
+        and int(response.headers["retry-after"]) > 0
+        and response.headers["content-type"] == "application/json"
+        and json.loads(response.body)["errors"][0]["code"] == "unavailable"
     )
 
 
 def test_three_hosts_with_one_part_each_are_one_service(hosts: Hosts):
-    assert all_well(hosts)
+    assert check_all_work(hosts)
 
 
 OUTAGES = [
@@ -110,35 +110,35 @@ OUTAGES = [
 @pytest.mark.parametrize(("number", "for_s"), OUTAGES)
 def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, number: int, for_s: int):
     # C38
-    running = hosts.processes()
+    processes_before = hosts.processes()
     ends_at = time.monotonic() + for_s
     hosts.servers.stop("postgres", number)
     try:
-        eventually(lambda: is_retry_later(hosts.me()), within_s=10)
+        eventually(lambda: is_retry_response(hosts.me()), within_s=10)
         # What it said last holds for a second.
         eventually(lambda: hosts.get("/readyz").status == 503, within_s=5)
         actual = {path: hosts.get(path, accept="text/html") for path in PATHS}
         assert hosts.get("/healthz").status == 200
         assert actual["/"].status == 503 and "<html" in actual["/"].body and actual["/"].headers["retry-after"]
-        assert {path: each.status for path, each in actual.items() if each.status == 500} == {}
-        assert max(each.took_s for each in actual.values()) < 3
+        assert {path: probe.status for path, probe in actual.items() if probe.status == 500} == {}
+        assert max(probe.took_s for probe in actual.values()) < 3
         eventually(lambda: hosts.me().status == 503 and time.monotonic() > ends_at)
     finally:
         hosts.servers.start_postgres()
 
     eventually(lambda: hosts.me().status == 200, within_s=6)
-    eventually(lambda: all_well(hosts))
-    back_at = hosts_clock(hosts)
-    eventually(lambda: min(heartbeats(hosts).values()) > back_at)
-    assert running.keys() - hosts.processes().keys() == set(), "a part had to start again"
+    eventually(lambda: check_all_work(hosts))
+    recovered_at = clock_of_hosts(hosts)
+    eventually(lambda: min(heartbeat_count(hosts).values()) > recovered_at)
+    assert processes_before.keys() - hosts.processes().keys() == set(), "a part had to start again"
 
 
-def heartbeats(hosts: Hosts) -> dict[str, float]:
+def heartbeat_count(hosts: Hosts) -> dict[str, float]:
     with psycopg.connect(hosts.servers.postgres.url) as link:
         return dict(link.execute("SELECT name, extract(epoch FROM at)::float FROM system_heartbeat").fetchall())
 
 
-def hosts_clock(hosts: Hosts) -> float:
+def clock_of_hosts(hosts: Hosts) -> float:
     with psycopg.connect(hosts.servers.postgres.url) as link:
         row = link.execute("SELECT extract(epoch FROM clock_timestamp())::float").fetchone()
     assert row is not None
@@ -157,34 +157,34 @@ def test_requests_work_without_valkey_and_tasks_run_afterwards(hosts: Hosts):
     finally:
         hosts.servers.start_valkey()
 
-    back_at = hosts_clock(hosts)
-    eventually(lambda: min(heartbeats(hosts).values()) > back_at)
-    eventually(lambda: all_well(hosts))
+    recovered_at = clock_of_hosts(hosts)
+    eventually(lambda: min(heartbeat_count(hosts).values()) > recovered_at)
+    eventually(lambda: check_all_work(hosts))
 
 
 @contextmanager
-def every_connection_taken(hosts: Hosts) -> Iterator[None]:
+def exhausted_connections(hosts: Hosts) -> Iterator[None]:
     """Take all that PostgreSQL gives out, those of the web host too."""
     url = hosts.servers.postgres.url
     with ExitStack() as stack:
-        first = stack.enter_context(psycopg.connect(url, autocommit=True))
+        first_connection = stack.enter_context(psycopg.connect(url, autocommit=True))
 
-        def has_none_left() -> bool:
-            webs = "FROM pg_stat_activity WHERE application_name = 'servicebase web'"
-            first.execute(f"SELECT pg_terminate_backend(pid) {webs}")
-            take_all(stack, url)
-            return first.execute(f"SELECT 1 {webs}").fetchone() is None
+        def has_no_free_connection() -> bool:
+            web_connections_query = "FROM pg_stat_activity WHERE application_name = 'servicebase web'"
+            first_connection.execute(f"SELECT pg_terminate_backend(pid) {web_connections_query}")
+            take_all_connections(stack, url)
+            return first_connection.execute(f"SELECT 1 {web_connections_query}").fetchone() is None
 
-        eventually(has_none_left, within_s=20)
+        eventually(has_no_free_connection, within_s=20)
         yield
 
 
-def take_all(held: ExitStack, url: str) -> None:
-    while link := one_more(url):
-        held.enter_context(link)
+def take_all_connections(connections: ExitStack, url: str) -> None:
+    while link := take_one_connection(url):
+        connections.enter_context(link)
 
 
-def one_more(url: str) -> "psycopg.Connection[Any] | None":
+def take_one_connection(url: str) -> "psycopg.Connection[Any] | None":
     try:
         return psycopg.connect(url)
     except psycopg.OperationalError:
@@ -192,7 +192,7 @@ def one_more(url: str) -> "psycopg.Connection[Any] | None":
 
 
 def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
-    with every_connection_taken(hosts):
+    with exhausted_connections(hosts):
         without_database = {
             "a probe": hosts.get("/healthz"),
             "no credentials": hosts.get("/api/me"),
@@ -201,17 +201,17 @@ def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
             "a long query": hosts.get("/api/me?" + "q" * 17_000, f"Bearer {hosts.key}"),
         }
         # A key is remembered for a second.
-        refused = eventually(lambda: (answer := hosts.me()).status != 200 and answer, within_s=10)
+        refusal = eventually(lambda: (response := hosts.me()).status != 200 and response, within_s=10)
 
-    assert {name: each.status for name, each in without_database.items()} == {
+    assert {name: probe.status for name, probe in without_database.items()} == {
         "a probe": 200,
         "no credentials": 401,
         "a key of another form": 401,
         "no Base64": 401,
         "a long query": 414,
     }
-    assert max(each.took_s for each in without_database.values()) < 1
-    assert is_retry_later(refused) and refused.took_s < 3
+    assert max(probe.took_s for probe in without_database.values()) < 1
+    assert is_retry_response(refusal) and refusal.took_s < 3
     eventually(lambda: hosts.me().status == 200, within_s=10)
 
 
@@ -222,5 +222,5 @@ def test_request_waits_at_most_two_seconds_for_a_lock(hosts: Hosts):
         blocked = hosts.me()
         link.rollback()
 
-    assert is_retry_later(blocked) and 1.5 < blocked.took_s < 3
+    assert is_retry_response(blocked) and 1.5 < blocked.took_s < 3
     assert hosts.me().status == 200

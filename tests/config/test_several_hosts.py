@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 import redis
 
-from tests.config.shared import ENCRYPTION_KEY, SIGNING_KEY, SharedServers, Start
+from tests.config.shared import ENCRYPTION_KEY, SIGNING_KEY, ComponentStarter, SharedServers
 from tests.config.stack import Stack, environment, eventually, free_port, manage
 
 pytestmark = pytest.mark.stack
 
-EVERY_SECOND = """
+EVERY_SECOND_SCRIPT = """
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 every, _ = IntervalSchedule.objects.get_or_create(every=1, period="seconds")
 PeriodicTask.objects.create(name="tick", task="system.tasks.beat_of_worker", interval=every)
 """
 
 
-def scheduled(servers: SharedServers) -> list[str]:
+def scheduled_messages(servers: SharedServers) -> list[str]:
     """Who sent each tick that lies in the queue: no worker runs, so nothing takes them out."""
     with redis.Redis.from_url(servers.valkey.url) as broker:
         messages: list[Any] = broker.lrange("servicebase", 0, -1)
@@ -27,58 +27,60 @@ def scheduled(servers: SharedServers) -> list[str]:
     return [header["origin"] for header in headers if header["task"] == "system.tasks.beat_of_worker"]
 
 
-def origin(host: Stack) -> str:
+def origin_of(host: Stack) -> str:
     return f"gen{host.child(' beat ').pid}@"
 
 
-@pytest.mark.parametrize("missing", ["DATABASE_URL", "REDIS_URL"])
-def test_single_part_requires_both_server_addresses(missing: str, tmp_path: Path):
+@pytest.mark.parametrize("missing_variable", ["DATABASE_URL", "REDIS_URL"])
+def test_single_part_requires_both_server_addresses(missing_variable: str, tmp_path: Path):
     values = {"DATABASE_URL": "postgresql://db.example.com/x", "REDIS_URL": "redis://broker.example.com"}
-    del values[missing]
+    del values[missing_variable]
 
-    refused = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **values))
+    refusal = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **values))
 
-    assert refused.returncode == 1
-    assert refused.stderr.startswith("servicebase: --only requires DATABASE_URL and REDIS_URL")
-    assert len(refused.stderr.splitlines()) == 1
+    assert refusal.returncode == 1
+    assert refusal.stderr.startswith("servicebase: --only requires DATABASE_URL and REDIS_URL")
+    assert len(refusal.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("missing", ["SECRET_KEY", "SVC_SECRET_KEYS"])
-def test_single_part_requires_shared_keys(missing: str, tmp_path: Path):
+@pytest.mark.parametrize("missing_variable", ["SECRET_KEY", "SVC_SECRET_KEYS"])
+def test_single_part_requires_shared_keys(missing_variable: str, tmp_path: Path):
     values = {
         "DATABASE_URL": "postgresql://db.example.com/x", "REDIS_URL": "redis://broker.example.com",
         "SECRET_KEY": SIGNING_KEY, "SVC_SECRET_KEYS": ENCRYPTION_KEY,
     }  # fmt: skip
-    del values[missing]
+    del values[missing_variable]
 
-    refused = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **values))
+    refusal = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **values))
 
-    assert refused.returncode == 1
-    assert refused.stderr.startswith("servicebase: --only requires SECRET_KEY and SVC_SECRET_KEYS")
-    assert len(refused.stderr.splitlines()) == 1
+    assert refusal.returncode == 1
+    assert refusal.stderr.startswith("servicebase: --only requires SECRET_KEY and SVC_SECRET_KEYS")
+    assert len(refusal.stderr.splitlines()) == 1
 
 
-def test_second_beat_takes_over_and_tasks_run_once(servers: SharedServers, start: Start):  # X18
-    leader = start("beat")
+def test_second_beat_takes_over_and_tasks_run_once(servers: SharedServers, start_component: ComponentStarter):  # X18
+    leader = start_component("beat")
     leader.wait_for("beat_leads")
-    follower = start("beat")
+    follower = start_component("beat")
     follower.wait_for("beat_follows")
-    assert manage("shell", "-c", EVERY_SECOND, env=leader.env).returncode == 0
-    eventually(lambda: len(scheduled(servers)) >= 5)
+    assert manage("shell", "-c", EVERY_SECOND_SCRIPT, env=leader.env).returncode == 0
+    eventually(lambda: len(scheduled_messages(servers)) >= 5)
 
-    assert {each.partition("@")[0] + "@" for each in scheduled(servers)} == {origin(leader)}
+    assert {message.partition("@")[0] + "@" for message in scheduled_messages(servers)} == {origin_of(leader)}
 
     leader.kill_all()
 
     follower.wait_for("beat_leads", within_s=10)
-    eventually(lambda: any(each.startswith(origin(follower)) for each in scheduled(servers)), within_s=10)
+    eventually(
+        lambda: any(message.startswith(origin_of(follower)) for message in scheduled_messages(servers)), within_s=10
+    )
 
 
 def test_production_log_is_one_json_object_per_line(servers: SharedServers, tmp_path: Path):
     host = Stack(tmp_path, **servers.environ, SVC_ENV="production", SVC_BASE_URL="https://service.example.com")
     try:
         host.start("--only", "beat").wait_for("beat_(leads|follows)")
-        line = next(each for each in host.lines if "beat_" in each)
+        line = next(line for line in host.lines if "beat_" in line)
         assert json.loads(line)["event"] in ("beat_leads", "beat_follows")
         assert host.stop() == 0
     finally:

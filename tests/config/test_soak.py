@@ -15,37 +15,37 @@ pytestmark = pytest.mark.stack
 
 
 @dataclass(frozen=True)
-class Soaked:
+class SoakedStack:
     servers: SharedServers
     stack: Stack
-    found: SoakResult
+    soak: SoakResult
 
 
 @pytest.fixture(scope="module")
-def soaked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Soaked]:
+def soaked_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SoakedStack]:
     with running_product(tmp_path_factory.mktemp("soak")) as (servers, stack):
-        yield Soaked(
+        yield SoakedStack(
             servers,
             stack,
             run_soak(servers, stack, callers=6, seconds=180, fault_interval_s=SETTLING_TIME_S + 1, max_faults=4),
         )
 
 
-def test_acknowledged_writes_exist_once_after_faults(soaked: Soaked):  # C33, C36, C38
-    result = soaked.found
+def test_acknowledged_writes_exist_once_after_faults(soaked_stack: SoakedStack):  # C33, C36, C38
+    result = soaked_stack.soak
     assert result.tally.errors == []
     assert result.tally.unexpected_refusals == {}, "refused although nothing was away"
     assert (len(result.fault_lines), result.sign_in_count > 0) == (4, True)
     assert all(workload.acknowledged_writes for workload in result.workloads)
 
 
-def test_soak_checks_detect_lost_writes(soaked: Soaked):
-    result = soaked.found.workloads[0]
+def test_soak_checks_detect_lost_writes(soaked_stack: SoakedStack):
+    result = soaked_stack.soak.workloads[0]
     workload = replace(result, caller=replace(result.caller, tally=Tally()))
     workload.create_record()
-    lost = next(reversed(workload.records))
-    workload.caller.call("delete", "DELETE", f"{TABLE}/{lost}")
+    lost_record = next(reversed(workload.records))
+    workload.caller.call("delete", "DELETE", f"{TABLE}/{lost_record}")
 
     workload.check_all()
 
-    assert any(lost in each for each in workload.caller.tally.errors)
+    assert any(lost_record in entry for entry in workload.caller.tally.errors)

@@ -16,14 +16,14 @@ from config.runtime.data_folder import AlreadyRunning, DataFolder
 from config.runtime.supervisor import MAX_LINE_BYTES, Child, Supervisor
 from tests.config.stack import eventually
 
-SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
-STUBBORN = [
+SLEEPING_COMMAND = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
+STUBBORN_COMMAND = [
     sys.executable,
     "-c",
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)",
 ]
 # The last line comes while the relay pauses after the one before it.
-TALKS_ON_SIGTERM = """
+TALKATIVE_SCRIPT = """
 import signal, sys, time
 def stop(*_):
     print("stopping", flush=True)
@@ -35,7 +35,7 @@ signal.pause()
 """
 
 
-class Output(io.StringIO):
+class TerminalOutput(io.StringIO):
     def isatty(self) -> bool:
         return False
 
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> DataFolder:
     return data_folder
 
 
-class Watched(Supervisor):
+class WatchedSupervisor(Supervisor):
     """Watches in a thread; `results` has the outcome once there is one."""
 
     def begin(self) -> None:
@@ -62,82 +62,82 @@ class Watched(Supervisor):
 
 
 @pytest.fixture
-def supervisor(folder: DataFolder) -> Iterator[Watched]:
+def supervisor(folder: DataFolder) -> Iterator[WatchedSupervisor]:
     claim = folder.hold("up")
-    watched = Watched(claim, out=Output())
-    yield watched
-    watched.end()
-    watched.stop([[child.name for child in watched.children]], lambda name: 0.0)
-    watched.close()
+    watched_supervisor = WatchedSupervisor(claim, out=TerminalOutput())
+    yield watched_supervisor
+    watched_supervisor.end()
+    watched_supervisor.stop([[child.name for child in watched_supervisor.children]], lambda name: 0.0)
+    watched_supervisor.close()
 
 
-def said(supervisor: Supervisor) -> str:
+def printed_text(supervisor: Supervisor) -> str:
     assert isinstance(supervisor.out, io.StringIO)
     return supervisor.out.getvalue()
 
 
-def test_log_lines_have_the_name_of_their_child(supervisor: Watched):
+def test_log_lines_have_the_name_of_their_child(supervisor: WatchedSupervisor):
     supervisor.start(Child("talker", [sys.executable, "-c", "print('hello'); print('there')"]))
 
-    eventually(lambda: "  talker | hello\n  talker | there\n" in said(supervisor))
+    eventually(lambda: "  talker | hello\n  talker | there\n" in printed_text(supervisor))
 
 
-def test_text_that_arrives_in_pieces_is_copied_whole(supervisor: Watched):
-    pieces = "import os, time; os.write(1, b'caf\\xc3'); time.sleep(0.1); os.write(1, b'\\xa9\\nno line end')"
-    supervisor.start(Child("talker", [sys.executable, "-c", pieces]))
+def test_text_that_arrives_in_pieces_is_copied_whole(supervisor: WatchedSupervisor):
+    script = "import os, time; os.write(1, b'caf\\xc3'); time.sleep(0.1); os.write(1, b'\\xa9\\nno line end')"
+    supervisor.start(Child("talker", [sys.executable, "-c", script]))
 
-    eventually(lambda: said(supervisor) == "  talker | café\n  talker | no line end\n")
+    eventually(lambda: printed_text(supervisor) == "  talker | café\n  talker | no line end\n")
 
 
-def test_too_long_line_is_divided_and_nothing_is_lost(supervisor: Watched):
+def test_too_long_line_is_divided_and_nothing_is_lost(supervisor: WatchedSupervisor):
     supervisor.start(Child("talker", [sys.executable, "-c", "print('x' * 3_000_000)"]))
 
-    eventually(lambda: said(supervisor).count("x") == 3_000_000)
-    assert max(map(len, said(supervisor).splitlines())) < 1.2 * MAX_LINE_BYTES
+    eventually(lambda: printed_text(supervisor).count("x") == 3_000_000)
+    assert max(map(len, printed_text(supervisor).splitlines())) < 1.2 * MAX_LINE_BYTES
 
 
-def test_stop_waits_for_the_last_lines(supervisor: Watched):
-    supervisor.start(Child("talker", [sys.executable, "-c", TALKS_ON_SIGTERM]))
-    eventually(lambda: "up" in said(supervisor))
+def test_stop_waits_for_the_last_lines(supervisor: WatchedSupervisor):
+    supervisor.start(Child("talker", [sys.executable, "-c", TALKATIVE_SCRIPT]))
+    eventually(lambda: "up" in printed_text(supervisor))
 
     supervisor.stop([["talker"]], lambda name: 10.0)
 
-    assert "the last line" in said(supervisor)
+    assert "the last line" in printed_text(supervisor)
 
 
-def test_crashing_child_restarts_with_growing_delays(supervisor: Watched):
+def test_crashing_child_restarts_with_growing_delays(supervisor: WatchedSupervisor):
     child = Child("short", [sys.executable, "-c", "raise SystemExit(3)"])
     supervisor.begin()
     supervisor.start(child)
 
-    eventually(lambda: "short ended (exit code 3); it restarts in 2 s" in said(supervisor))
-    assert said(supervisor).index("in 1 s") < said(supervisor).index("in 2 s")
+    eventually(lambda: "short ended (exit code 3); it restarts in 2 s" in printed_text(supervisor))
+    assert printed_text(supervisor).index("in 1 s") < printed_text(supervisor).index("in 2 s")
     supervisor.events.put(signal.SIGINT)
     eventually(lambda: supervisor.results == ["interrupt"])
 
 
-def test_leftover_processes_are_killed_before_a_restart(supervisor: Watched):
+def test_leftover_processes_are_killed_before_a_restart(supervisor: WatchedSupervisor):
     leaves = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True)"
     supervisor.begin()
     supervisor.start(Child("parent", [sys.executable, "-c", leaves]))
-    eventually(lambda: "parent | " in said(supervisor) and "parent ended" in said(supervisor))
-    orphan = int(said(supervisor).split("parent | ")[1].split()[0])
+    eventually(lambda: "parent | " in printed_text(supervisor) and "parent ended" in printed_text(supervisor))
+    orphan = int(printed_text(supervisor).split("parent | ")[1].split()[0])
 
     eventually(lambda: not psutil.pid_exists(orphan) or psutil.Process(orphan).status() == psutil.STATUS_ZOMBIE)
 
 
-def test_children_stop_in_order_and_a_stubborn_one_is_killed(supervisor: Watched):
-    first, second = Child("first", STUBBORN), Child("second", SLEEP)
-    for child in (first, second):
+def test_children_stop_in_order_and_a_stubborn_one_is_killed(supervisor: WatchedSupervisor):
+    first_child, second_child = Child("first", STUBBORN_COMMAND), Child("second", SLEEPING_COMMAND)
+    for child in (first_child, second_child):
         supervisor.start(child)
-    eventually(lambda: said(supervisor).count("up\n") == 2)
+    eventually(lambda: printed_text(supervisor).count("up\n") == 2)
 
     supervisor.stop([["first"], ["second"]], lambda name: 0.3)
 
-    assert "first did not stop in time and was killed" in said(supervisor)
-    assert first.process is not None
-    assert second.process is not None
-    assert (first.process.returncode, second.process.returncode) == (-signal.SIGKILL, -signal.SIGTERM)
+    assert "first did not stop in time and was killed" in printed_text(supervisor)
+    assert first_child.process is not None
+    assert second_child.process is not None
+    assert (first_child.process.returncode, second_child.process.returncode) == (-signal.SIGKILL, -signal.SIGTERM)
 
 
 def test_reaper_ends_everything_when_the_supervisor_is_killed(folder: DataFolder):
@@ -148,7 +148,7 @@ from config.runtime.data_folder import DataFolder
 from config.runtime.supervisor import Child, Supervisor
 claim = DataFolder(Path({str(folder.root)!r})).hold("up")
 supervisor = Supervisor(claim, out=open(os.devnull, "w"))
-pids = [supervisor.start(Child("a", {SLEEP!r})).pid, supervisor.start(Child("b", {STUBBORN!r})).pid]
+pids = [supervisor.start(Child("a", {SLEEPING_COMMAND!r})).pid, supervisor.start(Child("b", {STUBBORN_COMMAND!r})).pid]
 print(*pids, supervisor.reaper.pid, flush=True)
 time.sleep(60)
 """
@@ -163,8 +163,8 @@ time.sleep(60)
     os.close(folder.hold("up"))
 
 
-class TestTheReaperIsKilled:
-    def test_data_folder_stays_locked(self, supervisor: Watched, folder: DataFolder):
+class TestKilledReaper:
+    def test_data_folder_stays_locked(self, supervisor: WatchedSupervisor, folder: DataFolder):
         supervisor.reaper.kill()
         supervisor.reaper.wait()
 
@@ -180,11 +180,11 @@ from config.runtime.supervisor import Child, Supervisor
 claim = DataFolder(Path({str(folder.root)!r})).hold("up")
 supervisor = Supervisor(claim, out=open(os.devnull, "w"))
 first = supervisor.reaper
-pids = [supervisor.start(Child("a", {SLEEP!r})).pid]
+pids = [supervisor.start(Child("a", {SLEEPING_COMMAND!r})).pid]
 first.kill()
 while supervisor.reaper is first:
     pass
-pids.append(supervisor.start(Child("b", {SLEEP!r})).pid)
+pids.append(supervisor.start(Child("b", {SLEEPING_COMMAND!r})).pid)
 print(*pids, supervisor.reaper.pid, flush=True)
 threading.Event().wait(60)
 """
@@ -218,11 +218,11 @@ def test_secret_is_created_once_with_private_permissions(folder: DataFolder):
 def test_concurrent_starts_share_one_secret(folder: DataFolder):
     barrier, results = threading.Barrier(8), []
 
-    def ask(number: int) -> None:
+    def read_secret(number: int) -> None:
         barrier.wait()
         results.append(folder.secret("key", lambda: f"made by {number}"))
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    threads = [threading.Thread(target=read_secret, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -232,9 +232,9 @@ def test_concurrent_starts_share_one_secret(folder: DataFolder):
 
 
 def test_long_data_path_gets_short_socket_paths(tmp_path: Path):
-    deep = DataFolder(tmp_path / ("x" * 120))
-    deep.prepare()
+    deep_folder = DataFolder(tmp_path / ("x" * 120))
+    deep_folder.prepare()
 
-    assert len(os.fsencode(deep.sockets)) < 90
-    assert deep.sockets.stat().st_mode & 0o077 == 0
-    deep.sockets.rmdir()
+    assert len(os.fsencode(deep_folder.sockets)) < 90
+    assert deep_folder.sockets.stat().st_mode & 0o077 == 0
+    deep_folder.sockets.rmdir()

@@ -17,17 +17,19 @@ from accounts.authentication.access_keys import CACHE_TTL_S
 from bench.soak.sign_ins import Browser, provider_with_new_users
 from tests.collections_app.ingest.stack.product import UNFINISHED
 from tests.config.shared import SharedServers
-from tests.config.stack import Answer, Stack, eventually, manage
+from tests.config.stack import Stack, StackResponse, eventually, manage
 from tests.config.wire import Wire
 
 pytestmark = pytest.mark.stack
 
-TABLES, COLUMNS, RULES = [f"/rest/v1/table/{name}" for name in ("sys_db_table", "sys_db_column", "sys_acl")]
-TASKS = "/rest/v1/table/task"
+TABLES_PATH, COLUMNS_PATH, RULES_PATH = [
+    f"/rest/v1/table/{name}" for name in ("sys_db_table", "sys_db_column", "sys_acl")
+]
+TASKS_PATH = "/rest/v1/table/task"
 PASSWORD = "correct horse 42"
-SOMEBODY = f"from accounts.models import User; User.objects.create_user('somebody', '{PASSWORD}')"
+CREATE_SOMEBODY = f"from accounts.models import User; User.objects.create_user('somebody', '{PASSWORD}')"
 # What their workers held when they were killed is given to others when its time is over.
-OVER = "UPDATE document_version SET lease_until = now() WHERE lease_until IS NOT NULL"
+EXPIRE_LEASES = "UPDATE document_version SET lease_until = now() WHERE lease_until IS NOT NULL"
 
 
 class Host:
@@ -36,26 +38,26 @@ class Host:
     def __init__(self, folder: Path, servers: SharedServers, **more: str) -> None:
         self.to_postgres = Wire(servers.folder.sockets / ".s.PGSQL.5432")
         self.to_valkey = Wire(servers.valkey.socket)
-        addresses = {
+        server_urls = {
             "DATABASE_URL": f"postgresql://servicebase@127.0.0.1:{self.to_postgres.port}/servicebase",
             "REDIS_URL": f"redis://127.0.0.1:{self.to_valkey.port}/0",
         }
-        self.stack = Stack(folder, **{**servers.environ, **addresses, **more})
+        self.stack = Stack(folder, **{**servers.environ, **server_urls, **more})
 
-    def cut_off(self) -> None:
+    def disconnect(self) -> None:
         self.to_postgres.cut()
         self.to_valkey.cut()
 
-    def is_reached_again(self) -> None:
+    def reconnect(self) -> None:
         self.to_valkey.mend()
         self.to_postgres.mend()
 
     @property
-    def times_led(self) -> int:
+    def leadership_count(self) -> int:
         return self.stack.output.count("beat_leads")
 
     @property
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         """By what its beat said last."""
         return re.findall("beat_(leads|follows|cannot_lead)", self.stack.output)[-1:] == ["leads"]
 
@@ -75,10 +77,10 @@ class Hosts:
     second: Host
     key: str = ""
 
-    def by_role(self) -> tuple[Host, Host]:
+    def leader_and_follower(self) -> tuple[Host, Host]:
         """Whose beat leads, and the other."""
-        eventually(lambda: self.first.leads != self.second.leads)
-        return (self.first, self.second) if self.first.leads else (self.second, self.first)
+        eventually(lambda: self.first.is_leader != self.second.is_leader)
+        return (self.first, self.second) if self.first.is_leader else (self.second, self.first)
 
     def rows(self, query: str) -> list[Any]:
         with psycopg.connect(self.servers.postgres.url, autocommit=True) as link:
@@ -92,33 +94,33 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     servers = SharedServers(tmp_path_factory.mktemp("servers")).start_postgres("-c", "synchronous_commit=on")
     servers.start_valkey()
     root = tmp_path_factory.mktemp("hosts")
-    both = [Host(root / name, servers, SVC_ALLOW_HTTP_IDP="1") for name in ("first", "second")]
-    hosts = Hosts(servers, both[0], both[1])
+    both_hosts = [Host(root / name, servers, SVC_ALLOW_HTTP_IDP="1") for name in ("first", "second")]
+    hosts = Hosts(servers, both_hosts[0], both_hosts[1])
     try:
-        for each in both:
-            each.stack.env["SVC_BASE_URL"] = hosts.first.stack.url  # as one proxy in front of both would be
-            each.stack.start()
-        for each in both:
-            each.stack.wait_until_up()
-            each.stack.wait_for("beat_(leads|follows)")
-        eventually(lambda: all(each.stack.get("/readyz") == 200 for each in both))
+        for host in both_hosts:
+            host.stack.env["SVC_BASE_URL"] = hosts.first.stack.url  # as one proxy in front of both would be
+            host.stack.start()
+        for host in both_hosts:
+            host.stack.wait_until_up()
+            host.stack.wait_for("beat_(leads|follows)")
+        eventually(lambda: all(host.stack.get("/readyz") == 200 for host in both_hosts))
         hosts.key = manage("key", "admin", "test", env=hosts.first.stack.env).stdout.strip()
-        assert manage("shell", "-c", SOMEBODY, env=hosts.first.stack.env).returncode == 0
+        assert manage("shell", "-c", CREATE_SOMEBODY, env=hosts.first.stack.env).returncode == 0
         yield hosts
     finally:
-        for each in both:
-            each.end()
+        for host in both_hosts:
+            host.end()
         servers.end()
 
 
-def asked(host: Host, method: str, path: str, body: Any = None, *, key: str, **headers: str) -> Answer:
-    answer = host.stack.call(method, path, body, key=key, **headers)
-    assert answer.status < 300, answer
-    return answer
+def responses_until(host: Host, method: str, path: str, body: Any = None, *, key: str, **headers: str) -> StackResponse:
+    response = host.stack.call(method, path, body, key=key, **headers)
+    assert response.status < 300, response
+    return response
 
 
-def only(answer: Answer) -> dict[str, Any]:
-    (record,) = answer.body["data"]
+def only_record(response: StackResponse) -> dict[str, Any]:
+    (record,) = response.body["data"]
     result: dict[str, Any] = record
     return result
 
@@ -127,59 +129,65 @@ def test_new_tables_and_columns_are_visible_on_the_other_host(hosts: Hosts):
     key = hosts.key
     assert hosts.second.stack.call("GET", "/rest/v1/table/incident", key=key).status == 404
 
-    table = only(asked(hosts.first, "POST", TABLES, {"name": "incident", "label": "Incident"}, key=key))
-    assert asked(hosts.second, "GET", "/rest/v1/table/incident", key=key).body["data"] == []
+    table = only_record(
+        responses_until(hosts.first, "POST", TABLES_PATH, {"name": "incident", "label": "Incident"}, key=key)
+    )
+    assert responses_until(hosts.second, "GET", "/rest/v1/table/incident", key=key).body["data"] == []
 
     column = {"table": table["sys_id"], "name": "cause", "label": "Cause", "type": "string"}
-    asked(hosts.second, "POST", COLUMNS, column, key=key)
-    created = asked(hosts.first, "POST", "/rest/v1/table/incident", {"cause": "A filter is clogged"}, key=key)
-    assert only(created)["cause"] == "A filter is clogged"
+    responses_until(hosts.second, "POST", COLUMNS_PATH, column, key=key)
+    created = responses_until(hosts.first, "POST", "/rest/v1/table/incident", {"cause": "A filter is clogged"}, key=key)
+    assert only_record(created)["cause"] == "A filter is clogged"
 
-    asked(hosts.second, "DELETE", f"/rest/v1/table/incident/{only(created)['sys_id']}", key=key)
-    asked(hosts.first, "DELETE", f"{TABLES}/{table['sys_id']}", key=key)
+    responses_until(hosts.second, "DELETE", f"/rest/v1/table/incident/{only_record(created)['sys_id']}", key=key)
+    responses_until(hosts.first, "DELETE", f"{TABLES_PATH}/{table['sys_id']}", key=key)
     assert hosts.second.stack.call("GET", "/rest/v1/table/incident", key=key).status == 404
 
 
 def test_new_rules_apply_on_the_other_host(hosts: Hosts):
-    theirs = manage("key", "somebody", "rules", env=hosts.first.stack.env).stdout.strip()
+    other_key = manage("key", "somebody", "rules", env=hosts.first.stack.env).stdout.strip()
     (task,) = hosts.rows("SELECT sys_id FROM sys_db_table WHERE name = 'task'")[0]
-    assert hosts.second.stack.call("GET", f"{TASKS}?sysparm_query=priority=1", key=theirs).body["data"] == []
+    assert hosts.second.stack.call("GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"] == []
 
     rule = {"operation": "read", "table": str(task), "condition": "priority=1"}
-    created = only(asked(hosts.first, "POST", RULES, rule, key=hosts.key))
-    assert asked(hosts.second, "GET", f"{TASKS}?sysparm_query=priority=1", key=theirs).body["data"]
+    created = only_record(responses_until(hosts.first, "POST", RULES_PATH, rule, key=hosts.key))
+    assert responses_until(hosts.second, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"]
 
-    asked(hosts.second, "PATCH", f"{RULES}/{created['sys_id']}", {"active": False}, key=hosts.key)
-    assert asked(hosts.first, "GET", f"{TASKS}?sysparm_query=priority=1", key=theirs).body["data"] == []
+    responses_until(hosts.second, "PATCH", f"{RULES_PATH}/{created['sys_id']}", {"active": False}, key=hosts.key)
+    assert (
+        responses_until(hosts.first, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"] == []
+    )
 
 
 def test_key_revoked_on_one_host_is_refused_on_the_other_within_a_second(hosts: Hosts):
-    theirs = manage("key", "somebody", "gone", env=hosts.first.stack.env).stdout.strip()
-    assert asked(hosts.second, "GET", "/api/me", key=theirs).body["login"] == "somebody"
+    other_key = manage("key", "somebody", "gone", env=hosts.first.stack.env).stdout.strip()
+    assert responses_until(hosts.second, "GET", "/api/me", key=other_key).body["login"] == "somebody"
 
     hosts.rows("DELETE FROM accounts_access_key WHERE name = 'gone'")
     time.sleep(CACHE_TTL_S)  # that long it may go on
 
-    assert hosts.second.stack.call("GET", "/api/me", key=theirs).status == 401
+    assert hosts.second.stack.call("GET", "/api/me", key=other_key).status == 401
 
 
 def test_user_deactivated_on_one_host_is_refused_on_the_other_within_a_second(hosts: Hosts):
-    theirs = manage("key", "somebody", "inactive", env=hosts.first.stack.env).stdout.strip()
-    assert asked(hosts.second, "GET", "/api/me", key=theirs).body["login"] == "somebody"
-    (somebody,) = hosts.rows("SELECT sys_id FROM public.user WHERE login = 'somebody'")[0]
-    person = f"/rest/v1/table/user/{somebody}"
+    other_key = manage("key", "somebody", "inactive", env=hosts.first.stack.env).stdout.strip()
+    assert responses_until(hosts.second, "GET", "/api/me", key=other_key).body["login"] == "somebody"
+    (user_id,) = hosts.rows("SELECT sys_id FROM public.user WHERE login = 'somebody'")[0]
+    person = f"/rest/v1/table/user/{user_id}"
 
-    asked(hosts.first, "PATCH", person, {"active": False}, key=hosts.key)
+    responses_until(hosts.first, "PATCH", person, {"active": False}, key=hosts.key)
     time.sleep(CACHE_TTL_S)
 
-    assert hosts.second.stack.call("GET", "/api/me", key=theirs).status == 401
-    asked(hosts.second, "PATCH", person, {"active": True}, key=hosts.key)
+    assert hosts.second.stack.call("GET", "/api/me", key=other_key).status == 401
+    responses_until(hosts.second, "PATCH", person, {"active": True}, key=hosts.key)
 
 
 def test_write_sent_to_both_hosts_is_done_once(hosts: Hosts):
-    once = {"Idempotency-Key": "one-write-for-both"}
+    headers = {"Idempotency-Key": "one-write-for-both"}
     created = [
-        only(asked(host, "POST", TASKS, {"short_description": "Once"}, key=hosts.key, **once))["sys_id"]
+        only_record(responses_until(host, "POST", TASKS_PATH, {"short_description": "Once"}, key=hosts.key, **headers))[
+            "sys_id"
+        ]
         for host in (hosts.first, hosts.second)
     ]
 
@@ -191,10 +199,10 @@ def test_sign_in_can_begin_on_one_host_and_end_on_the_other(hosts: Hosts):
     with provider_with_new_users(hosts.first.stack) as idp:
         browser = Browser(hosts.first.stack)
         started, _ = browser.get("/sso/start/")
-        back = idp.authorize(started.headers["Location"])
+        callback_url = idp.authorize(started.headers["Location"])
         browser.port = hosts.second.stack.port
-        ended, page = browser.get(back.removeprefix(hosts.first.stack.url))
-        assert (ended.status, ended.headers["Location"]) == (302, "/"), page
+        response, page = browser.get(callback_url.removeprefix(hosts.first.stack.url))
+        assert (response.status, response.headers["Location"]) == (302, "/"), page
         browser.port = hosts.first.stack.port
         _, page = browser.get("/account/")
 
@@ -202,53 +210,55 @@ def test_sign_in_can_begin_on_one_host_and_end_on_the_other(hosts: Hosts):
 
 
 def test_second_beat_takes_over_when_the_leader_is_cut_off(hosts: Hosts):  # X18
-    leader, follower = hosts.by_role()
-    before = (leader.times_led, follower.times_led)
+    leader, follower = hosts.leader_and_follower()
+    leaderships_before = (leader.leadership_count, follower.leadership_count)
 
-    leader.cut_off()
+    leader.disconnect()
     try:
-        eventually(lambda: follower.leads)
+        eventually(lambda: follower.is_leader)
         # It refuses instead of waiting or guessing, while the other answers.
-        assert leader.stack.call("GET", TASKS, key=hosts.key).status == 503
+        assert leader.stack.call("GET", TASKS_PATH, key=hosts.key).status == 503
         assert leader.stack.get("/healthz") == 200
-        assert asked(follower, "GET", TASKS, key=hosts.key)
+        assert responses_until(follower, "GET", TASKS_PATH, key=hosts.key)
     finally:
-        leader.is_reached_again()
+        leader.reconnect()
 
-    eventually(lambda: leader.stack.call("GET", TASKS, key=hosts.key).status == 200)
+    eventually(lambda: leader.stack.call("GET", TASKS_PATH, key=hosts.key).status == 200)
     eventually(lambda: leader.stack.get("/readyz") == 200)
-    eventually(lambda: not leader.leads)  # it learns of it at its next tick
-    assert (leader.times_led, follower.times_led) == (before[0], before[1] + 1)
-    assert follower.leads
+    eventually(lambda: not leader.is_leader)  # it learns of it at its next tick
+    assert (leader.leadership_count, follower.leadership_count) == (leaderships_before[0], leaderships_before[1] + 1)
+    assert follower.is_leader
 
 
 def test_killed_host_loses_no_acknowledged_write(hosts: Hosts):  # C33
-    victim, survivor = hosts.by_role()
-    led_before = survivor.times_led
+    victim, survivor = hosts.leader_and_follower()
+    leaderships_before = survivor.leadership_count
     records: set[str] = set()
     documents: set[str] = set()
 
-    def write(number: int) -> None:
-        response = victim.stack.call("POST", TASKS, {"short_description": f"Kept {number}"}, key=hosts.key)
+    def write_task(number: int) -> None:
+        response = victim.stack.call("POST", TASKS_PATH, {"short_description": f"Kept {number}"}, key=hosts.key)
         if response.status == 201:
-            records.add(only(response)["sys_id"])
+            records.add(only_record(response)["sys_id"])
         text = {"text": f"Sentence {number}. " * 400, "metadata": {}, "wait": False}
         path = f"/load_text_to_collection?collection_name=kept&doc_id=kept-{number}"
         if victim.stack.call("POST", path, text, key=hosts.key).status == 202:
             documents.add(f"kept-{number}")
 
     with ThreadPoolExecutor(4) as pool:
-        working = [pool.submit(write, number) for number in range(200)]
+        futures = [pool.submit(write_task, number) for number in range(200)]
         eventually(lambda: len(records) >= 20 and len(documents) >= 20)
         victim.stack.kill_all()
-        for each in working:
-            each.exception()
-    hosts.rows(OVER)
+        for thread in futures:
+            thread.exception()
+    hosts.rows(EXPIRE_LEASES)
 
     eventually(lambda: hosts.rows(UNFINISHED) == [(0,)], within_s=120)
     assert len(documents) < 200, "it was killed before all was done"
-    remaining = {sys_id for (sys_id,) in hosts.rows("SELECT sys_id::text FROM records.task")}
-    assert records <= remaining
-    body = asked(survivor, "GET", "/get_content_by_tag?collection_name=kept&tag_info=&limit=200", key=hosts.key).body
-    assert documents <= {each["doc_id"] for each in body}
-    eventually(lambda: survivor.times_led == led_before + 1)
+    stored_ids = {sys_id for (sys_id,) in hosts.rows("SELECT sys_id::text FROM records.task")}
+    assert records <= stored_ids
+    body = responses_until(
+        survivor, "GET", "/get_content_by_tag?collection_name=kept&tag_info=&limit=200", key=hosts.key
+    ).body
+    assert documents <= {passage["doc_id"] for passage in body}
+    eventually(lambda: survivor.leadership_count == leaderships_before + 1)

@@ -33,7 +33,7 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One stack for the tests that leave it running."""
     stack = Stack(tmp_path_factory.mktemp("running") / "data").start().wait_until_up()
     yield stack
@@ -41,18 +41,18 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack.end()
 
 
-def half_sent_request(stack: Stack) -> socket.socket:
+def send_half_request(stack: Stack) -> socket.socket:
     """A request that the server has accepted, and whose body is still on its way."""
     link = socket.create_connection(("127.0.0.1", stack.port), timeout=40)
-    head = (
+    request_head = (
         "POST /rest/v1/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(LOGIN)}\r\n\r\n"
     )
-    link.sendall(head.encode() + LOGIN[:10])
+    link.sendall(request_head.encode() + LOGIN[:10])
     return link
 
 
-def is_refused(stack: Stack) -> bool:
+def is_connection_refused(stack: Stack) -> bool:
     try:
         socket.create_connection(("127.0.0.1", stack.port), timeout=5).close()
     except ConnectionRefusedError:
@@ -61,90 +61,92 @@ def is_refused(stack: Stack) -> bool:
 
 
 def status_of(link: socket.socket) -> int:
-    with link, http.client.HTTPResponse(link) as answer:
-        answer.begin()
-        return answer.status
+    with link, http.client.HTTPResponse(link) as response:
+        response.begin()
+        return response.status
 
 
-def test_curl_line_works_as_printed(running: Stack):
-    line = running.wait_for(r"^    (curl .*)$|\n    (curl .*)\n").group().strip()
+def test_curl_line_works_as_printed(running_stack: Stack):
+    line = running_stack.wait_for(r"^    (curl .*)$|\n    (curl .*)\n").group().strip()
 
-    answer = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30)
+    completed = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30)
 
-    assert '"login":"admin"' in answer.stdout, line + answer.stdout + answer.stderr
+    assert '"login":"admin"' in completed.stdout, line + completed.stdout + completed.stderr
 
 
-def test_first_script_of_the_documentation_works(running: Stack):
+def test_first_script_of_the_documentation_works(running_stack: Stack):
     page = (ROOT / "docs/how-to/call-from-a-script.md").read_text()
-    script, printed = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)[0]
-    key = manage("key", "admin", "script", env=running.env).stdout.strip()
-    environ = {"SERVICE": running.url, "KEY": key, "PATH": os.environ["PATH"]}
+    script, printed_output = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)[0]
+    key = manage("key", "admin", "script", env=running_stack.env).stdout.strip()
+    environ = {"SERVICE": running_stack.url, "KEY": key, "PATH": os.environ["PATH"]}
 
-    done = subprocess.run([sys.executable, "-I", "-c", script], env=environ, capture_output=True, text=True, timeout=60)
+    completed = subprocess.run(
+        [sys.executable, "-I", "-c", script], env=environ, capture_output=True, text=True, timeout=60
+    )
 
-    assert (done.stdout, done.stderr) == (printed, "")
-
-
-def test_password_is_printed_once_and_kept_in_a_private_file(running: Stack):
-    printed = running.wait_for(r"Sign in +admin  password  (\S+)").group(1)
-    remaining = running.data / "secrets" / "admin-password"
-
-    assert remaining.read_text().strip() == printed
-    assert remaining.stat().st_mode & 0o077 == 0
-    again = manage("welcome", running.url, env=running.env)
-    assert printed not in again.stdout
+    assert (completed.stdout, completed.stderr) == (printed_output, "")
 
 
-def test_everything_reports_ready(running: Stack):
-    eventually(lambda: running.get("/readyz") == 200)
-    assert running.get("/healthz") == 200
-    assert DataFolder(running.data).running_url() == running.url
+def test_password_is_printed_once_and_kept_in_a_private_file(running_stack: Stack):
+    printed_password = running_stack.wait_for(r"Sign in +admin  password  (\S+)").group(1)
+    password_file = running_stack.data / "secrets" / "admin-password"
+
+    assert password_file.read_text().strip() == printed_password
+    assert password_file.stat().st_mode & 0o077 == 0
+    second_welcome = manage("welcome", running_stack.url, env=running_stack.env)
+    assert printed_password not in second_welcome.stdout
 
 
-def test_second_start_is_refused(running: Stack):
-    refused = manage("up", env=running.env)
-
-    assert refused.returncode == 1
-    assert refused.stderr.startswith("servicebase: Servicebase is already running from")
-    assert len(refused.stderr.splitlines()) == 1
-    assert running.get("/healthz") == 200
+def test_everything_reports_ready(running_stack: Stack):
+    eventually(lambda: running_stack.get("/readyz") == 200)
+    assert running_stack.get("/healthz") == 200
+    assert DataFolder(running_stack.data).running_url() == running_stack.url
 
 
-def test_used_port_is_refused(running: Stack, tmp_path: Path):
-    other = Stack(tmp_path / "other")
-    refused = manage("up", env={**other.env, "SVC_PORT": str(running.port)})
+def test_second_start_is_refused(running_stack: Stack):
+    refusal = manage("up", env=running_stack.env)
 
-    assert refused.returncode == 1
-    assert "set another SVC_PORT" in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
+    assert refusal.returncode == 1
+    assert refusal.stderr.startswith("servicebase: Servicebase is already running from")
+    assert len(refusal.stderr.splitlines()) == 1
+    assert running_stack.get("/healthz") == 200
+
+
+def test_used_port_is_refused(running_stack: Stack, tmp_path: Path):
+    other_stack = Stack(tmp_path / "other")
+    refusal = manage("up", env={**other_stack.env, "SVC_PORT": str(running_stack.port)})
+
+    assert refusal.returncode == 1
+    assert "set another SVC_PORT" in refusal.stderr
+    assert len(refusal.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     ("name", "words"), [("web", "web_server"), ("worker", " worker "), ("valkey", "valkey-server")]
 )
-def test_killed_part_restarts_and_is_logged(running: Stack, name: str, words: str):
-    victim = running.child(words)
-    running.note_processes()
+def test_killed_part_restarts_and_is_logged(running_stack: Stack, name: str, words: str):
+    victim = running_stack.child(words)
+    running_stack.note_processes()
 
     victim.kill()
 
-    running.wait_for(rf"{name} ended \(killed by SIGKILL\); it restarts in \d+ s")
-    eventually(lambda: any(words in " ".join(each.cmdline()) for each in children_of(running)))
-    eventually(lambda: running.get("/readyz") == 200)
+    running_stack.wait_for(rf"{name} ended \(killed by SIGKILL\); it restarts in \d+ s")
+    eventually(lambda: any(words in " ".join(child.cmdline()) for child in children_of(running_stack)))
+    eventually(lambda: running_stack.get("/readyz") == 200)
 
 
-def test_killed_beat_is_forked_again(running: Stack):
+def test_killed_beat_is_forked_again(running_stack: Stack):
     # The worker may just have been started again.
-    eventually(lambda: running.beat_id() and psutil.pid_exists(running.beat_id()))
-    eventually(lambda: running.output.rfind("beat_leads") > running.output.rfind("beat_started"))
-    victim, led = running.beat(), running.output.count("beat_leads")
+    eventually(lambda: running_stack.beat_id() and psutil.pid_exists(running_stack.beat_id()))
+    eventually(lambda: running_stack.output.rfind("beat_leads") > running_stack.output.rfind("beat_started"))
+    victim, leaderships_before = running_stack.beat(), running_stack.output.count("beat_leads")
 
     victim.kill()
 
-    running.wait_for("beat_ended")
-    eventually(lambda: running.output.count("beat_leads") > led)
-    assert running.beat_id() != victim.pid
-    assert running.beat().parent() == running.child(" worker ")
+    running_stack.wait_for("beat_ended")
+    eventually(lambda: running_stack.output.count("beat_leads") > leaderships_before)
+    assert running_stack.beat_id() != victim.pid
+    assert running_stack.beat().parent() == running_stack.child(" worker ")
 
 
 def children_of(stack: Stack) -> list:
@@ -153,57 +155,59 @@ def children_of(stack: Stack) -> list:
 
 def only_web_process(stack: Stack) -> psutil.Process:
     """Once the server has started and no other fork runs."""
-    (process,) = eventually(lambda: len(found := stack.child("web_server").children()) == 1 and found)
+    (process,) = eventually(lambda: len(processes := stack.child("web_server").children()) == 1 and processes)
     assert isinstance(process, psutil.Process)
     return process
 
 
-def test_rolling_restart_of_web_fails_no_request(running: Stack):  # X06
-    before = only_web_process(running)
-    link = half_sent_request(running)
+def test_rolling_restart_of_web_fails_no_request(running_stack: Stack):  # X06
+    process_before = only_web_process(running_stack)
+    link = send_half_request(running_stack)
 
-    running.process.send_signal(signal.SIGHUP)
+    running_stack.process.send_signal(signal.SIGHUP)
     result = set()
 
-    def asked() -> bool:
-        result.add(running.get("/healthz"))
+    def request_repeatedly() -> bool:
+        result.add(running_stack.get("/healthz"))
         return True
 
-    eventually(lambda: asked() and len(running.child("web_server").children()) > 1)
+    eventually(lambda: request_repeatedly() and len(running_stack.child("web_server").children()) > 1)
     link.sendall(LOGIN[10:])
     assert status_of(link) == 401
-    eventually(lambda: asked() and not before.is_running())
-    assert all(asked() for _ in range(20))
+    eventually(lambda: request_repeatedly() and not process_before.is_running())
+    assert all(request_repeatedly() for _ in range(20))
 
     assert result == {200}
 
 
-def test_rolling_restart_waits_for_a_slow_process(running: Stack):  # X06
-    before = only_web_process(running)
+def test_rolling_restart_waits_for_a_slow_process(running_stack: Stack):  # X06
+    process_before = only_web_process(running_stack)
 
-    running.process.send_signal(signal.SIGHUP)
-    (coming,) = eventually(
-        lambda: [child for child in running.child("web_server").children() if child.pid != before.pid]
+    running_stack.process.send_signal(signal.SIGHUP)
+    (new_process,) = eventually(
+        lambda: [child for child in running_stack.child("web_server").children() if child.pid != process_before.pid]
     )
-    coming.suspend()
+    new_process.suspend()
     try:
-        assert [running.get("/healthz") for _ in range(20)] == [200] * 20
-        assert before.is_running()
+        assert [running_stack.get("/healthz") for _ in range(20)] == [200] * 20
+        assert process_before.is_running()
     finally:
-        coming.resume()
+        new_process.resume()
 
-    eventually(lambda: not before.is_running())
-    assert running.get("/healthz") == 200
+    eventually(lambda: not process_before.is_running())
+    assert running_stack.get("/healthz") == 200
 
 
-def test_silent_clients_do_not_block_a_process(running: Stack):
-    with contextlib.ExitStack() as silent:
+def test_silent_clients_do_not_block_a_process(running_stack: Stack):
+    with contextlib.ExitStack() as silent_clients:
         for _ in range(3):
-            silent.enter_context(half_sent_request(running))
-        unread = silent.enter_context(socket.create_connection(("127.0.0.1", running.port), timeout=10))
-        unread.sendall(b"POST /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
+            silent_clients.enter_context(send_half_request(running_stack))
+        unread_connection = silent_clients.enter_context(
+            socket.create_connection(("127.0.0.1", running_stack.port), timeout=10)
+        )
+        unread_connection.sendall(b"POST /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
 
-        assert [running.get("/healthz") for _ in range(10)] == [200] * 10
+        assert [running_stack.get("/healthz") for _ in range(10)] == [200] * 10
 
 
 def test_data_survive_a_killed_supervisor_and_no_process_is_left(stack: Stack):
@@ -214,57 +218,57 @@ def test_data_survive_a_killed_supervisor_and_no_process_is_left(stack: Stack):
     stack.process.kill()
     stack.process.wait()
 
-    eventually(lambda: not stack.left(), within_s=15)
+    eventually(lambda: not stack.leftover_processes(), within_s=15)
     stack.lines.clear()
     stack.start().wait_until_up()
-    answer = subprocess.run(
+    completed = subprocess.run(
         ["curl", "-s", "-H", f"Authorization: Bearer {key}", stack.url + "/api/me"], capture_output=True, text=True
     )
-    assert '"login":"admin"' in answer.stdout
+    assert '"login":"admin"' in completed.stdout
     assert stack.stop() == 0
 
 
 def test_ctrl_c_stops_everything_within_ten_seconds(stack: Stack):
     stack.start().wait_until_up()
-    began = time.monotonic()
+    started_at = time.monotonic()
 
     assert stack.stop(signal.SIGINT) == 0
 
-    assert time.monotonic() - began < 10
-    assert stack.left() == []
+    assert time.monotonic() - started_at < 10
+    assert stack.leftover_processes() == []
     assert "web did not stop in time" not in stack.output
     assert not DataFolder(stack.data).address.exists()
 
 
 def test_sigterm_lets_an_accepted_request_end(stack: Stack):  # X05
     stack.start().wait_until_up()
-    link = half_sent_request(stack)
+    link = send_half_request(stack)
     eventually(lambda: stack.get("/healthz") == 200)
 
     stack.note_processes()
     stack.process.send_signal(signal.SIGTERM)
     eventually(lambda: (stack.data / "run" / "draining").exists())
-    eventually(lambda: is_refused(stack))
+    eventually(lambda: is_connection_refused(stack))
     link.sendall(LOGIN[10:])
 
     assert status_of(link) == 401
     assert stack.process.wait(40) == 0
-    assert stack.left() == []
+    assert stack.leftover_processes() == []
 
 
 def test_lost_embedded_database_starts_again_and_the_other_parts_go_on(stack: Stack):
     stack.start().wait_until_up()
-    web = stack.child("config.runtime.web_server").pid
+    web_pid = stack.child("config.runtime.web_server").pid
 
     os.kill(stack.child("bin/postgres").pid, signal.SIGKILL)
 
     assert stack.get("/healthz") == 200
     stack.wait_for(r"postgres ended \(killed by SIGKILL\); it restarts in 1 s")
     eventually(lambda: stack.get("/readyz") == 200)
-    assert stack.child("config.runtime.web_server").pid == web
+    assert stack.child("config.runtime.web_server").pid == web_pid
     stack.note_processes()
     assert stack.stop() == 0
-    assert stack.left() == []
+    assert stack.leftover_processes() == []
 
 
 def test_admin_can_sign_in_with_the_chosen_password(tmp_path: Path):
@@ -272,10 +276,10 @@ def test_admin_can_sign_in_with_the_chosen_password(tmp_path: Path):
     try:
         stack.start().wait_until_up()
         pair = base64.b64encode(b"root.admin:chosen by hand").decode()
-        answer = subprocess.run(
+        completed = subprocess.run(
             ["curl", "-s", "-H", f"Authorization: Basic {pair}", stack.url + "/api/me"], capture_output=True, text=True
         )
-        assert '"login":"root.admin"' in answer.stdout
+        assert '"login":"root.admin"' in completed.stdout
         assert "chosen by hand" not in stack.output
         assert not (stack.data / "secrets" / "demo-password").exists()
     finally:
@@ -295,10 +299,10 @@ def test_https_with_a_configured_certificate(tmp_path: Path):
     try:
         stack.start().wait_until_up()
         request = ["curl", "-s", "-i", "--cacert", str(certificate), f"https://127.0.0.1:{stack.port}/login/"]
-        answer = subprocess.run(request, capture_output=True, text=True, check=False).stdout
-        assert " 200" in answer.splitlines()[0]
-        assert "strict-transport-security" in answer.lower()
-        assert "; secure" in next(line for line in answer.lower().splitlines() if line.startswith("set-cookie"))
+        output = subprocess.run(request, capture_output=True, text=True, check=False).stdout
+        assert " 200" in output.splitlines()[0]
+        assert "strict-transport-security" in output.lower()
+        assert "; secure" in next(line for line in output.lower().splitlines() if line.startswith("set-cookie"))
     finally:
         stack.stop()
         stack.end()

@@ -15,12 +15,12 @@ from tests.config.stack import Stack, eventually, manage
 
 pytestmark = pytest.mark.stack
 
-HOUSE, RECORDS, SIGN_ON, COLLECTIONS = "cc59739", "befb6af", "bb28704", "a4ece5e"
-EARLIER = {
-    HOUSE: "before the areas",
-    RECORDS: "with the Table API",
-    SIGN_ON: "and single sign-on",
-    COLLECTIONS: "and document collections",
+FIRST_COMMIT, RECORDS_COMMIT, SIGN_ON_COMMIT, COLLECTIONS_COMMIT = "cc59739", "befb6af", "bb28704", "a4ece5e"
+EARLIER_COMMITS = {
+    FIRST_COMMIT: "before the areas",
+    RECORDS_COMMIT: "with the Table API",
+    SIGN_ON_COMMIT: "and single sign-on",
+    COLLECTIONS_COMMIT: "and document collections",
 }
 CONNECTION = {
     "name": "Company account",
@@ -32,19 +32,19 @@ CONNECTION = {
     "authorization_type": "code",
     "user_field": "email",
 }
-SECRET = "from sso.models import OidcSetting; print(OidcSetting.objects.get().secret)"
+READ_SECRET = "from sso.models import OidcSetting; print(OidcSetting.objects.get().secret)"
 TEXT = "To change the toner, open the front door and pull the green lever."
 
 
 @dataclass
-class Written:
+class WrittenData:
     """What the earlier product acknowledged, and how it answered for it."""
 
     key: str
-    answers: dict[str, Any] = field(default_factory=dict)
+    responses: dict[str, Any] = field(default_factory=dict)
 
 
-def code_of(commit: str, folder: Path) -> Path:
+def checkout(commit: str, folder: Path) -> Path:
     """The project as it was then; it runs on the packages of now, which `./run` would install as its first step."""
     archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
     if archive.returncode != 0:
@@ -54,97 +54,97 @@ def code_of(commit: str, folder: Path) -> Path:
     return folder
 
 
-def write(earlier: Stack, commit: str) -> Written:
-    key = manage("key", "admin", "kept", "--days", "0", env=earlier.env, code=earlier.code).stdout.strip()
-    written = Written(key)
-    makes: list[tuple[str, str, Any]] = []
-    if commit != HOUSE:
-        makes += [
+def write_data(stack: Stack, commit: str) -> WrittenData:
+    key = manage("key", "admin", "kept", "--days", "0", env=stack.env, code=stack.code).stdout.strip()
+    data = WrittenData(key)
+    requests: list[tuple[str, str, Any]] = []
+    if commit != FIRST_COMMIT:
+        requests += [
             ("POST", "/rest/v1/table/sys_db_table", {"name": "machine", "label": "Machine"}),
             ("POST", "/rest/v1/table/task", {"short_description": "Kept", "priority": "2"}),
         ]
-    if commit in (SIGN_ON, COLLECTIONS):
-        makes.append(("POST", "/rest/v1/table/oidc_setting", CONNECTION))
-    if commit == COLLECTIONS:
+    if commit in (SIGN_ON_COMMIT, COLLECTIONS_COMMIT):
+        requests.append(("POST", "/rest/v1/table/oidc_setting", CONNECTION))
+    if commit == COLLECTIONS_COMMIT:
         load = {"text": TEXT, "metadata": {"kind": "hint"}, "wait": True}
-        makes.append(("POST", "/load_text_to_collection?collection_name=hints&doc_id=toner", load))
-    for method, path, body in makes:
-        answer = earlier.call(method, path, body, key=key)
-        assert answer.status == 201, (path, answer)
-    written.answers = {path: earlier.call("GET", path, key=key).body for path in read_with(commit)}
-    return written
+        requests.append(("POST", "/load_text_to_collection?collection_name=hints&doc_id=toner", load))
+    for method, path, body in requests:
+        response = stack.call(method, path, body, key=key)
+        assert response.status == 201, (path, response)
+    data.responses = {path: stack.call("GET", path, key=key).body for path in readable_paths(commit)}
+    return data
 
 
-def read_with(commit: str) -> list[str]:
+def readable_paths(commit: str) -> list[str]:
     """Addresses that show all of it."""
     result = ["/api/me"]
-    if commit != HOUSE:
+    if commit != FIRST_COMMIT:
         result += [f"/rest/v1/table/{name}?sysparm_query=ORDERBYsys_id" for name in ("task", "user", "sys_acl")]
-    if commit in (SIGN_ON, COLLECTIONS):
+    if commit in (SIGN_ON_COMMIT, COLLECTIONS_COMMIT):
         result.append("/rest/v1/table/oidc_setting")
-    if commit == COLLECTIONS:
+    if commit == COLLECTIONS_COMMIT:
         result.append("/get_content_by_tag?collection_name=hints&tag_info=kind=hint")
     return result
 
 
-def kept(before: Any, now: Any) -> bool:
+def unchanged_part(old: Any, new: Any) -> bool:
     """Whether all that was said before is said now; there may be more to a record."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        return all(name in now and kept(value, now[name]) for name, value in before.items())
-    if isinstance(before, list) and isinstance(now, list):
-        return len(before) == len(now) and all(map(kept, before, now))
-    return bool(before == now)
+    if isinstance(old, dict) and isinstance(new, dict):
+        return all(name in new and unchanged_part(value, new[name]) for name, value in old.items())
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(unchanged_part, old, new))
+    return bool(old == new)
 
 
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(commit, id=about, marks=[] if commit == COLLECTIONS else pytest.mark.nightly)
-        for commit, about in EARLIER.items()
+        pytest.param(commit, id=description, marks=[] if commit == COLLECTIONS_COMMIT else pytest.mark.nightly)
+        for commit, description in EARLIER_COMMITS.items()
     ],
 )
-def upgraded(
+def upgraded_stack(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, Written, Stack]]:
+) -> Iterator[tuple[str, WrittenData, Stack]]:
     root = tmp_path_factory.mktemp("upgraded")
     data = root / "data"
-    earlier = Stack(data)
-    earlier.code = code_of(request.param, root / "code")
+    earlier_stack = Stack(data)
+    earlier_stack.code = checkout(request.param, root / "code")
     try:
-        earlier.start().wait_until_up()
-        written = write(earlier, request.param)
-        assert earlier.stop() == 0
+        earlier_stack.start().wait_until_up()
+        written_data = write_data(earlier_stack, request.param)
+        assert earlier_stack.stop() == 0
     finally:
-        earlier.end()
+        earlier_stack.end()
     now = Stack(data)
-    now.port, now.env["SVC_PORT"] = earlier.port, str(earlier.port)
+    now.port, now.env["SVC_PORT"] = earlier_stack.port, str(earlier_stack.port)
     try:
-        yield request.param, written, now.start().wait_until_up()
+        yield request.param, written_data, now.start().wait_until_up()
         assert now.stop() == 0
     finally:
         now.end()
 
 
-def test_upgrade_keeps_all_data(upgraded: tuple[str, Written, Stack]):
-    commit, written, now = upgraded
+def test_upgrade_keeps_all_data(upgraded_stack: tuple[str, WrittenData, Stack]):
+    commit, data, stack = upgraded_stack
 
-    eventually(lambda: now.get("/readyz") == 200)
-    for path, before in written.answers.items():
-        answer = now.call("GET", path, key=written.key)
-        assert answer.status == 200
-        assert kept(before, answer.body), (path, before, answer.body)
-    if commit in (SIGN_ON, COLLECTIONS):
-        assert manage("shell", "-c", SECRET, env=now.env).stdout.splitlines()[-1] == CONNECTION["client_secret"]
-    if commit == COLLECTIONS:
+    eventually(lambda: stack.get("/readyz") == 200)
+    for path, response_before in data.responses.items():
+        response = stack.call("GET", path, key=data.key)
+        assert response.status == 200
+        assert unchanged_part(response_before, response.body), (path, response_before, response.body)
+    if commit in (SIGN_ON_COMMIT, COLLECTIONS_COMMIT):
+        assert manage("shell", "-c", READ_SECRET, env=stack.env).stdout.splitlines()[-1] == CONNECTION["client_secret"]
+    if commit == COLLECTIONS_COMMIT:
         text = "/get_relevant_documents?collection_names=hints&query=green+lever&k=1"
-        (item,) = now.call("GET", text, key=written.key).body
+        (item,) = stack.call("GET", text, key=data.key).body
         assert item["page_content"] == TEXT
 
 
-def test_new_features_work_on_old_data(upgraded: tuple[str, Written, Stack]):
-    _, written, now = upgraded
+def test_new_features_work_on_old_data(upgraded_stack: tuple[str, WrittenData, Stack]):
+    _, data, stack = upgraded_stack
     text = "/load_text_to_collection?collection_name=new&doc_id=first"
-    response = now.call("POST", text, {"text": TEXT, "metadata": {}, "wait": True}, key=written.key)
-    task = now.call("POST", "/rest/v1/table/task", {"short_description": "New"}, key=written.key)
+    response = stack.call("POST", text, {"text": TEXT, "metadata": {}, "wait": True}, key=data.key)
+    task = stack.call("POST", "/rest/v1/table/task", {"short_description": "New"}, key=data.key)
 
     assert (response.status, response.body["document_status"], task.status) == (201, "ready", 201)

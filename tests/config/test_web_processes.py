@@ -19,14 +19,14 @@ from tests.config.stack import Stack, eventually
 
 pytestmark = pytest.mark.stack
 
-ANSWER = "system/monitoring/health.py"
-WITHOUT_FORK = (
+RESPONSE_SOURCE = "system/monitoring/health.py"
+NO_FORK_SCRIPT = (
     "from config.runtime import web_processes, web_server; web_processes.HAS_FORK = False; web_server.main('parent')"
 )
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Runs a copy of the code, which tests change."""
     root = tmp_path_factory.mktemp("web")
     stack = Stack(root / "data", SVC_WEB_PROCESSES="2")
@@ -39,156 +39,156 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 def parent_of(stack: Stack) -> psutil.Process:
     """At the moment of its `exec` it has no command line."""
 
-    def found() -> psutil.Process | None:
+    def found_parent() -> psutil.Process | None:
         with suppress(AssertionError):
             return stack.child("web_server")
         return None
 
-    parent: psutil.Process = eventually(found)
+    parent: psutil.Process = eventually(found_parent)
     return parent
 
 
-def processes(stack: Stack) -> set[int]:
+def process_ids(stack: Stack) -> set[int]:
     return {child.pid for child in parent_of(stack).children()}
 
 
-def both(stack: Stack) -> set[int]:
+def both_processes(stack: Stack) -> set[int]:
     """The two that serve, once no other fork runs."""
-    pids: set[int] = eventually(lambda: len(found := processes(stack)) == 2 and found)
+    pids: set[int] = eventually(lambda: len(found_ids := process_ids(stack)) == 2 and found_ids)
     return pids
 
 
-def answer(stack: Stack) -> str:
+def response_text(stack: Stack) -> str:
     with urllib.request.urlopen(stack.url + "/healthz", timeout=10) as response:
         text: str = response.read().decode().strip()
     return text
 
 
 @contextmanager
-def under_load(stack: Stack) -> Iterator["Counter[str]"]:
+def status_counts_under_load(stack: Stack) -> Iterator["Counter[str]"]:
     """Counts what requests of four clients are answered; each opens a connection of its own."""
-    counts: Counter[str] = Counter()
+    status_counts: Counter[str] = Counter()
     has_ended = threading.Event()
 
-    def ask() -> None:
+    def request_repeatedly() -> None:
         while not has_ended.is_set():
             try:
-                counts[answer(stack)] += 1
+                status_counts[response_text(stack)] += 1
             except OSError as error:
-                counts[repr(error)] += 1
+                status_counts[repr(error)] += 1
 
-    clients = [threading.Thread(target=ask) for _ in range(4)]
+    clients = [threading.Thread(target=request_repeatedly) for _ in range(4)]
     for client in clients:
         client.start()
     try:
-        yield counts
+        yield status_counts
     finally:
         has_ended.set()
         for client in clients:
             client.join()
 
 
-def change(stack: Stack, former: str, new: str) -> None:
-    path = stack.code / ANSWER
+def change_code(stack: Stack, old_text: str, new_text: str) -> None:
+    path = stack.code / RESPONSE_SOURCE
     text = path.read_text()
-    assert former in text
-    path.write_text(text.replace(former, new))
+    assert old_text in text
+    path.write_text(text.replace(old_text, new_text))
 
 
-def test_parent_has_no_thread_and_no_connection(running: Stack):
-    parent = parent_of(running)
+def test_parent_has_no_thread_and_no_connection(running_stack: Stack):
+    parent = parent_of(running_stack)
 
     (listener,) = parent.net_connections("all")
-    assert (listener.status, listener.laddr.port) == (psutil.CONN_LISTEN, running.port)
+    assert (listener.status, listener.laddr.port) == (psutil.CONN_LISTEN, running_stack.port)
     assert parent.num_threads() == 1
 
 
-def test_killed_process_is_replaced_by_the_same_parent(running: Stack):
-    parent, before = parent_of(running).pid, both(running)
-    victim = before.copy().pop()
+def test_killed_process_is_replaced_by_the_same_parent(running_stack: Stack):
+    parent, processes_before = parent_of(running_stack).pid, both_processes(running_stack)
+    victim = processes_before.copy().pop()
 
     os.kill(victim, signal.SIGKILL)
 
-    eventually(lambda: len(processes(running) - before) == 1)
-    running.wait_for(rf"Web process {victim} ended \(killed by SIGKILL\)")
-    assert parent_of(running).pid == parent
-    assert answer(running) == "ok"
+    eventually(lambda: len(process_ids(running_stack) - processes_before) == 1)
+    running_stack.wait_for(rf"Web process {victim} ended \(killed by SIGKILL\)")
+    assert parent_of(running_stack).pid == parent
+    assert response_text(running_stack) == "ok"
 
 
-def test_both_processes_killed_at_once_are_replaced(running: Stack):
-    before = both(running)
+def test_both_processes_killed_at_once_are_replaced(running_stack: Stack):
+    processes_before = both_processes(running_stack)
 
-    for victim in before:
+    for victim in processes_before:
         os.kill(victim, signal.SIGKILL)
 
-    eventually(lambda: len(processes(running) - before) == 2)
-    assert answer(running) == "ok"
+    eventually(lambda: len(process_ids(running_stack) - processes_before) == 2)
+    assert response_text(running_stack) == "ok"
 
 
-def test_new_code_answers_after_sighup_and_no_request_is_refused(running: Stack):
-    parent, before = parent_of(running).pid, both(running)
-    change(running, '"ok\\n"', '"new\\n"')
+def test_new_code_answers_after_sighup_and_no_request_is_refused(running_stack: Stack):
+    parent, processes_before = parent_of(running_stack).pid, both_processes(running_stack)
+    change_code(running_stack, '"ok\\n"', '"new\\n"')
 
-    with under_load(running) as counts:
-        running.process.send_signal(signal.SIGHUP)
-        eventually(lambda: not before & processes(running) and len(processes(running)) == 2)
-        eventually(lambda: answer(running) == "new")
+    with status_counts_under_load(running_stack) as status_counts:
+        running_stack.process.send_signal(signal.SIGHUP)
+        eventually(lambda: not processes_before & process_ids(running_stack) and len(process_ids(running_stack)) == 2)
+        eventually(lambda: response_text(running_stack) == "new")
 
-    assert set(counts) == {"ok", "new"}, counts
-    assert parent_of(running).pid == parent
-    assert parent_of(running).num_threads() == 1
+    assert set(status_counts) == {"ok", "new"}, status_counts
+    assert parent_of(running_stack).pid == parent
+    assert parent_of(running_stack).num_threads() == 1
 
 
-def test_code_that_does_not_load_replaces_nothing(running: Stack):
-    before = both(running)
-    change(running, "import threading", "import threading, a_module_that_is_missing")
+def test_code_that_does_not_load_replaces_nothing(running_stack: Stack):
+    processes_before = both_processes(running_stack)
+    change_code(running_stack, "import threading", "import threading, a_module_that_is_missing")
     try:
-        running.process.send_signal(signal.SIGHUP)
-        running.wait_for("The new code does not load")
-        assert processes(running) == before
-        assert answer(running) == "new"
+        running_stack.process.send_signal(signal.SIGHUP)
+        running_stack.wait_for("The new code does not load")
+        assert process_ids(running_stack) == processes_before
+        assert response_text(running_stack) == "new"
     finally:
-        change(running, ", a_module_that_is_missing", "")
+        change_code(running_stack, ", a_module_that_is_missing", "")
 
-    running.process.send_signal(signal.SIGHUP)
+    running_stack.process.send_signal(signal.SIGHUP)
 
-    eventually(lambda: not before & processes(running) and len(processes(running)) == 2)
-
-
-def test_process_that_dies_during_a_rolling_restart_is_replaced(running: Stack):
-    before = both(running)
-    with under_load(running) as counts:
-        running.process.send_signal(signal.SIGHUP)
-        os.kill(before.copy().pop(), signal.SIGKILL)
-        eventually(lambda: not before & processes(running) and len(processes(running)) == 2)
-
-    assert counts["new"] > 0
+    eventually(lambda: not processes_before & process_ids(running_stack) and len(process_ids(running_stack)) == 2)
 
 
-def test_second_sighup_during_a_rolling_restart_is_obeyed_afterwards(running: Stack):
-    change(running, '"new\\n"', '"second\\n"')
-    running.process.send_signal(signal.SIGHUP)
-    eventually(lambda: answer(running) == "second")
-    change(running, '"second\\n"', '"third\\n"')
+def test_process_that_dies_during_a_rolling_restart_is_replaced(running_stack: Stack):
+    processes_before = both_processes(running_stack)
+    with status_counts_under_load(running_stack) as status_counts:
+        running_stack.process.send_signal(signal.SIGHUP)
+        os.kill(processes_before.copy().pop(), signal.SIGKILL)
+        eventually(lambda: not processes_before & process_ids(running_stack) and len(process_ids(running_stack)) == 2)
 
-    running.process.send_signal(signal.SIGHUP)
-
-    eventually(lambda: answer(running) == "third")
-    eventually(lambda: len(processes(running)) == 2)
+    assert status_counts["new"] > 0
 
 
-def test_without_fork_each_process_loads_the_application(running: Stack, tmp_path: Path):
+def test_second_sighup_during_a_rolling_restart_is_obeyed_afterwards(running_stack: Stack):
+    change_code(running_stack, '"new\\n"', '"second\\n"')
+    running_stack.process.send_signal(signal.SIGHUP)
+    eventually(lambda: response_text(running_stack) == "second")
+    change_code(running_stack, '"second\\n"', '"third\\n"')
+
+    running_stack.process.send_signal(signal.SIGHUP)
+
+    eventually(lambda: response_text(running_stack) == "third")
+    eventually(lambda: len(process_ids(running_stack)) == 2)
+
+
+def test_without_fork_each_process_loads_the_application(running_stack: Stack, tmp_path: Path):
     """As on macOS."""
-    other = Stack(tmp_path, SVC_PROCESS="web", SVC_WEB_PROCESSES="2")
-    process = subprocess.Popen([sys.executable, "-c", WITHOUT_FORK], cwd=running.code, env=other.env)
+    other_stack = Stack(tmp_path, SVC_PROCESS="web", SVC_WEB_PROCESSES="2")
+    process = subprocess.Popen([sys.executable, "-c", NO_FORK_SCRIPT], cwd=running_stack.code, env=other_stack.env)
     try:
         parent = psutil.Process(process.pid)
-        eventually(lambda: other.get("/healthz") == 200)
-        before = {child.pid for child in parent.children()}
-        for victim in before:
+        eventually(lambda: other_stack.get("/healthz") == 200)
+        processes_before = {child.pid for child in parent.children()}
+        for victim in processes_before:
             os.kill(victim, signal.SIGKILL)
-        eventually(lambda: len({child.pid for child in parent.children()} - before) == 2)
-        eventually(lambda: other.get("/healthz") == 200)
+        eventually(lambda: len({child.pid for child in parent.children()} - processes_before) == 2)
+        eventually(lambda: other_stack.get("/healthz") == 200)
         process.terminate()
         assert process.wait(40) == 0
     finally:

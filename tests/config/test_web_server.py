@@ -24,44 +24,47 @@ MB = 1_000_000
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack = Stack(tmp_path_factory.mktemp("web")).start().wait_until_up()
     yield stack
     stack.stop()
     stack.end()
 
 
-def send_all_then_read(stack: Stack, size: int, more: str = "", path: str = "/api/me") -> str:
+def send_all_then_read(stack: Stack, size: int, headers: str = "", path: str = "/api/me") -> str:
     """The status, or the name of the error."""
-    head = (
+    request_head = (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
-        f"{more}Content-Length: {size}\r\n\r\n"
+        f"{headers}Content-Length: {size}\r\n\r\n"
     )
     with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as link:
         try:
-            link.sendall(head.encode() + b" " * size)
+            link.sendall(request_head.encode() + b" " * size)
             return link.recv(12).decode()
         except OSError as error:
             return type(error).__name__
 
 
-@pytest.mark.parametrize(("size", "answer"), [(9 * MB, "401"), (30 * MB, "413")])
-def test_response_sent_before_the_body_was_read_arrives(running: Stack, size: int, answer: str):
-    counts = Counter(send_all_then_read(running, size) for _ in range(10))
+@pytest.mark.parametrize(("size", "status"), [(9 * MB, "401"), (30 * MB, "413")])
+def test_response_sent_before_the_body_was_read_arrives(running_stack: Stack, size: int, status: str):
+    status_counts = Counter(send_all_then_read(running_stack, size) for _ in range(10))
 
-    assert counts == {f"HTTP/1.1 {answer}": 10}
+    assert status_counts == {f"HTTP/1.1 {status}": 10}
 
 
-def most_resident_mb(stack: Stack) -> float:
+def max_resident_mb(stack: Stack) -> float:
     """The sum of the peaks of all web processes, because large buffers are freed immediately."""
-    web = stack.child("config.runtime.web_server")
-    states = [Path(f"/proc/{each.pid}/status").read_text() for each in (web, *web.children(recursive=True))]
+    web_server = stack.child("config.runtime.web_server")
+    states = [
+        Path(f"/proc/{process.pid}/status").read_text()
+        for process in (web_server, *web_server.children(recursive=True))
+    ]
     return sum(int(re.findall(r"VmHWM:\s+(\d+) kB", state)[0]) for state in states) / 1000
 
 
-def test_response_arrives_despite_a_slow_body(running: Stack):
+def test_response_arrives_despite_a_slow_body(running_stack: Stack):
     """The body that the view did not read is drained after the response."""
-    with socket.create_connection(("127.0.0.1", running.port), timeout=10) as link:
+    with socket.create_connection(("127.0.0.1", running_stack.port), timeout=10) as link:
         link.sendall(b"POST /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2000000\r\n\r\n")
         for _ in range(20):
             link.sendall(b" " * (MB // 10))
@@ -69,44 +72,44 @@ def test_response_arrives_despite_a_slow_body(running: Stack):
         assert link.recv(12) == b"HTTP/1.1 401"
 
 
-def test_oversized_bodies_use_no_memory_and_block_nobody(running: Stack):  # X08
+def test_oversized_bodies_use_no_memory_and_block_nobody(running_stack: Stack):  # X08
     """A client that does not read while it sends gets a closed connection instead of one that stalls."""
     paths = ["/api/me", "/rest/v1/table/task", "/get_relevant_documents", "/login/"] * 16
-    before = most_resident_mb(running)
+    resident_before_mb = max_resident_mb(running_stack)
     with ThreadPoolExecutor(8) as pool:
-        counts = Counter(pool.map(lambda path: send_all_then_read(running, 50 * MB, path=path), paths))
+        status_counts = Counter(pool.map(lambda path: send_all_then_read(running_stack, 50 * MB, path=path), paths))
 
-    assert sum(counts.values()) == 64
-    assert set(counts) <= {"HTTP/1.1 413", "BrokenPipeError", "ConnectionResetError"}
-    assert most_resident_mb(running) - before < 100
+    assert sum(status_counts.values()) == 64
+    assert set(status_counts) <= {"HTTP/1.1 413", "BrokenPipeError", "ConnectionResetError"}
+    assert max_resident_mb(running_stack) - resident_before_mb < 100
 
 
-def test_concurrent_bodies_that_arrive_after_their_headers_are_all_read(running: Stack):
+def test_concurrent_bodies_that_arrive_after_their_headers_are_all_read(running_stack: Stack):
     """There are more than the process has threads. A server that needs a free thread to deliver a body would hang."""
     body = b'{"user_name": 1}'
     with ExitStack() as stack:
-        address = ("127.0.0.1", running.port)
-        links = [stack.enter_context(socket.create_connection(address, timeout=10)) for _ in range(8)]
-        for link in links:
-            link.sendall(f"{LOGIN}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+        socket_address = ("127.0.0.1", running_stack.port)
+        connections = [stack.enter_context(socket.create_connection(socket_address, timeout=10)) for _ in range(8)]
+        for link in connections:
+            link.sendall(f"{LOGIN_HEAD}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode())
         time.sleep(0.05)
-        for link in links:
+        for link in connections:
             link.sendall(body)
-        statuses = {link.recv(12) for link in links}
+        statuses = {link.recv(12) for link in connections}
 
     assert statuses == {b"HTTP/1.1 422"}  # the body was read
 
 
-def test_client_that_leaves_in_the_middle_of_its_body_blocks_nobody(running: Stack):
+def test_client_that_leaves_in_the_middle_of_its_body_blocks_nobody(running_stack: Stack):
     for _ in range(8):
-        with socket.create_connection(("127.0.0.1", running.port), timeout=10) as link:
-            link.sendall((LOGIN + "Content-Length: 1000\r\n\r\n{").encode())
+        with socket.create_connection(("127.0.0.1", running_stack.port), timeout=10) as link:
+            link.sendall((LOGIN_HEAD + "Content-Length: 1000\r\n\r\n{").encode())
 
-    assert send_all_then_read(running, 10) == "HTTP/1.1 401"
+    assert send_all_then_read(running_stack, 10) == "HTTP/1.1 401"
 
 
-def test_unread_body_is_not_waited_for(running: Stack):
-    with socket.create_connection(("127.0.0.1", running.port), timeout=10) as link:
+def test_unread_body_is_not_waited_for(running_stack: Stack):
+    with socket.create_connection(("127.0.0.1", running_stack.port), timeout=10) as link:
         link.sendall(
             b"POST /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
             b"Expect: 100-continue\r\nContent-Length: 1000\r\n\r\n"
@@ -114,15 +117,15 @@ def test_unread_body_is_not_waited_for(running: Stack):
         assert link.recv(12) == b"HTTP/1.1 401"
 
 
-SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-LOGIN = "POST /rest/v1/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+SMUGGLED_REQUEST = b"GET /smuggled HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+LOGIN_HEAD = "POST /rest/v1/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
 
-def all_that_comes(stack: Stack, sent: bytes) -> bytes:
+def received_bytes(stack: Stack, data: bytes) -> bytes:
     """Up to the end of the connection; a server that resets it has said all it had to."""
     result = b""
     with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as link, suppress(ConnectionError):
-        link.sendall(sent)
+        link.sendall(data)
         with suppress(OSError):  # not connected any more
             link.shutdown(socket.SHUT_WR)
         while part := link.recv(65536):
@@ -133,8 +136,8 @@ def all_that_comes(stack: Stack, sent: bytes) -> bytes:
 @pytest.mark.parametrize(
     "headers",
     [
-        f"Content-Length: {len(SMUGGLED) + 5}\r\nTransfer-Encoding: chunked\r\n",
-        f"Transfer-Encoding: chunked\r\nContent-Length: {len(SMUGGLED) + 5}\r\n",
+        f"Content-Length: {len(SMUGGLED_REQUEST) + 5}\r\nTransfer-Encoding: chunked\r\n",
+        f"Transfer-Encoding: chunked\r\nContent-Length: {len(SMUGGLED_REQUEST) + 5}\r\n",
         "Content-Length: 5\r\nContent-Length: 6\r\n",
         "Content-Length: 5, 6\r\n",
         "Content-Length: +5\r\n",
@@ -147,43 +150,45 @@ def all_that_comes(stack: Stack, sent: bytes) -> bytes:
     ],
     ids=["both", "both-turned", "two-lengths", "list", "plus", "hex", "unknown", "not-last", "space", "long", "many"],
 )
-def test_ambiguous_request_length_hides_no_second_request(running: Stack, headers: str):  # B70
+def test_ambiguous_request_length_hides_no_second_request(running_stack: Stack, headers: str):  # B70
     """A proxy that reads the length otherwise would take the second request for somebody else's."""
-    answers = all_that_comes(running, (LOGIN + headers + "\r\n").encode() + b"0\r\n\r\n" + SMUGGLED)
+    responses = received_bytes(
+        running_stack, (LOGIN_HEAD + headers + "\r\n").encode() + b"0\r\n\r\n" + SMUGGLED_REQUEST
+    )
 
-    statuses = [line for line in answers.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
-    assert len(statuses) <= 1 and b"smuggled" not in answers
+    statuses = [line for line in responses.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
+    assert len(statuses) <= 1 and b"smuggled" not in responses
     assert not statuses or statuses[0].startswith(b"HTTP/1.1 4")
-    assert send_all_then_read(running, 10) == "HTTP/1.1 401"
+    assert send_all_then_read(running_stack, 10) == "HTTP/1.1 401"
 
 
 def test_sighup_loads_a_new_certificate_without_a_restart(tmp_path: Path):
-    pem = certificates.make("old", addresses=("127.0.0.1",)).write(tmp_path, "pair")
+    pem = certificates.make_certificate("old", addresses=("127.0.0.1",)).write(tmp_path, "pair")
     stack = Stack(tmp_path / "data", SVC_TLS_CERT=str(pem), SVC_TLS_KEY=str(pem))
     try:
         stack.start().wait_until_up()
         assert "curl -k -u admin:" in stack.output and f"https://127.0.0.1:{stack.port}/api/me" in stack.output
-        old = shown_certificate(stack)
+        old_certificate = served_certificate(stack)
 
-        certificates.make("new", addresses=("127.0.0.1",)).write(tmp_path, "pair")
+        certificates.make_certificate("new", addresses=("127.0.0.1",)).write(tmp_path, "pair")
         stack.process.send_signal(signal.SIGHUP)
 
-        eventually(lambda: shown_certificate(stack) not in (old, ""))
+        eventually(lambda: served_certificate(stack) not in (old_certificate, ""))
         assert stack.stop() == 0
     finally:
         stack.end()
 
 
-def test_health_check_ignores_proxy_variables(running: Stack, monkeypatch: pytest.MonkeyPatch):
+def test_health_check_ignores_proxy_variables(running_stack: Stack, monkeypatch: pytest.MonkeyPatch):
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
 
-    assert up.is_responding(env.read({"SVC_PORT": str(running.port)}))
+    assert up.is_responding(env.read({"SVC_PORT": str(running_stack.port)}))
     assert not up.is_responding(env.read({"SVC_PORT": str(free_port())}))
 
 
-def shown_certificate(stack: Stack) -> str:
+def served_certificate(stack: Stack) -> str:
     try:
         return ssl.get_server_certificate(("127.0.0.1", stack.port), timeout=5)
     except OSError:

@@ -26,25 +26,29 @@ class Worker:
         self.client = Celery(broker=settings.CELERY_BROKER_URL)
         self.broker = redis.Redis.from_url(settings.REDIS_URL)
         app = ["--app", "tests.config.growing_worker", "worker", "--loglevel", "ERROR"]
-        more = {"GROWING_FILE": str(file), "GROWING_QUEUE": self.queue, "GROWING_BROKER": settings.CELERY_BROKER_URL}
+        variables = {
+            "GROWING_FILE": str(file),
+            "GROWING_QUEUE": self.queue,
+            "GROWING_BROKER": settings.CELERY_BROKER_URL,
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "celery", *app, "--concurrency", "1", "--without-gossip", "--without-mingle"],
             cwd=ROOT,
-            env={**os.environ, **more, "DJANGO_SETTINGS_MODULE": "config.settings", "PYTHONWARNINGS": "ignore"},
+            env={**os.environ, **variables, "DJANGO_SETTINGS_MODULE": "config.settings", "PYTHONWARNINGS": "ignore"},
         )
 
     def send(self, name: str, *, library: str = "json") -> None:
-        task = "tests.config.growing_worker.run"
+        task = "tests.config.growing_worker.load_and_note"
         self.client.send_task(task, (name, library), queue=self.queue, ignore_result=True)
 
     def wait_for(self, word: str) -> int:
         """The process that wrote the word first."""
-        return eventually(lambda: next((pid for written, pid in self.lines() if written == word), None))
+        return eventually(lambda: next((pid for written_word, pid in self.lines() if written_word == word), None))
 
     def lines(self) -> list[tuple[str, int]]:
         return [(word, int(pid)) for word, pid in map(str.split, self.file.read_text().splitlines())]
 
-    def let_children_end(self) -> None:
+    def allow_children_to_end(self) -> None:
         self.file.with_suffix(".end").touch()
 
 
@@ -52,7 +56,7 @@ class Worker:
 def worker(tmp_path: Path) -> Iterator[Worker]:
     worker = Worker(tmp_path / "lines")
     yield worker
-    worker.let_children_end()
+    worker.allow_children_to_end()
     worker.process.terminate()
     worker.process.wait(60)
     worker.client.close()
@@ -60,7 +64,7 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
 
 
 def test_child_that_loaded_a_library_ends_when_it_is_idle(worker: Worker):
-    worker.let_children_end()
+    worker.allow_children_to_end()
     worker.send("small")
     worker.send("large", library="numpy")
 
@@ -71,12 +75,12 @@ def test_child_that_loaded_a_library_ends_when_it_is_idle(worker: Worker):
 
 def test_task_sent_to_a_child_that_is_ending_runs_once(worker: Worker):
     worker.send("large", library="numpy")
-    ending = worker.wait_for("ends")
+    ending_pid = worker.wait_for("ends")
 
     worker.send("late")
     eventually(lambda: worker.broker.llen(worker.queue) == 0)  # the parent has taken it, and has no other child
-    worker.let_children_end()
-    assert worker.wait_for("late") != ending
+    worker.allow_children_to_end()
+    assert worker.wait_for("late") != ending_pid
     worker.send("last")
     worker.wait_for("last")
     assert [word for word, _ in worker.lines()].count("late") == 1
@@ -84,16 +88,16 @@ def test_task_sent_to_a_child_that_is_ending_runs_once(worker: Worker):
 
 def test_short_tasks_do_not_keep_a_child_and_run_once(worker: Worker):
     """They come more often than the time after which an idle child ends."""
-    worker.let_children_end()
+    worker.allow_children_to_end()
     worker.send("large", library="numpy")
     worker.wait_for("large")
-    sent: list[str] = []
+    sent_names: list[str] = []
 
-    def has_ended() -> bool:
-        sent.append(f"short-{len(sent)}")
-        worker.send(sent[-1])
+    def last_task_has_ended() -> bool:
+        sent_names.append(f"short-{len(sent_names)}")
+        worker.send(sent_names[-1])
         return "ends" in [word for word, _ in worker.lines()]
 
-    eventually(has_ended)
-    worker.wait_for(sent[-1])
-    assert sorted(word for word, _ in worker.lines() if word in sent) == sorted(sent)
+    eventually(last_task_has_ended)
+    worker.wait_for(sent_names[-1])
+    assert sorted(word for word, _ in worker.lines() if word in sent_names) == sorted(sent_names)

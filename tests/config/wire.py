@@ -14,14 +14,14 @@ class _Relay(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         with socket.socket(socket.AF_UNIX) as target:
-            if not self.server.is_laid(self.request):
+            if not self.server.is_connected(self.request):
                 return
             with suppress(OSError):
                 target.connect(str(self.server.target))
-                back = threading.Thread(target=_carry, args=(target, self.request), daemon=True)
-                back.start()
+                return_thread = threading.Thread(target=_carry, args=(target, self.request), daemon=True)
+                return_thread.start()
                 _carry(self.request, target)
-                back.join()
+                return_thread.join()
 
 
 def _carry(source: socket.socket, target: socket.socket) -> None:
@@ -29,9 +29,9 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
         while data := source.recv(65536):
             target.sendall(data)
-    for each in (source, target):
+    for connection in (source, target):
         with suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 class Wire(socketserver.ThreadingTCPServer):
@@ -47,7 +47,7 @@ class Wire(socketserver.ThreadingTCPServer):
         self._turn = threading.Lock()
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
-    def is_laid(self, link: socket.socket) -> bool:
+    def is_connected(self, link: socket.socket) -> bool:
         """Whether this link may be used; from now on a cut ends it."""
         with self._turn:
             self._open.add(link)
@@ -62,9 +62,9 @@ class Wire(socketserver.ThreadingTCPServer):
         """Every link ends, and so does each new one, until it is mended."""
         with self._turn:
             self._is_cut = True
-            for each in self._open:
+            for connection in self._open:
                 with suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def mend(self) -> None:
         with self._turn:

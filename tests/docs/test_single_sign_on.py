@@ -81,7 +81,7 @@ def test_roles_and_claims_match_the_code():
 
 
 def test_demo_provider_prints_the_form_labels():
-    message = demo.told("http://127.0.0.1:8400", demo.callbacks(Environment())[0])
+    message = demo.instructions("http://127.0.0.1:8400", demo.callback_urls(Environment())[0])
     fields = {str(field.verbose_name).lower() for field in OidcSetting._meta.fields}
 
     printed_labels = re.findall(r"^    ([A-Z][\w ]+?)  +\S", message, re.MULTILINE)

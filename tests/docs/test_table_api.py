@@ -27,7 +27,7 @@ from tableapi.write import deferred_records
 from tests.docs import curl
 from tests.docs.curl import HOST
 from tests.support.users import PASSWORD, make_user
-from tests.tableapi.designs import ask
+from tests.tableapi.designs import query_rows
 
 PAGE = "".join((ROOT / f"docs/{name}.md").read_text() for name in ("reference/table-api", "how-to/design-tables"))
 README = (ROOT / "README.md").read_text()
@@ -103,7 +103,7 @@ def demo_records(db: Any) -> None:
     """The records of the first start, with task numbers that do not depend on other tests."""
     make_user("admin", "admin")
     task = Table.objects.get(name="task")
-    ask(f'ALTER SEQUENCE records."N{task.pk}" RESTART')
+    query_rows(f'ALTER SEQUENCE records."N{task.pk}" RESTART')
     demo_users.create_demo_users(lambda: PASSWORD)
     create_demo_records()
 

@@ -27,27 +27,27 @@ def run_browser_test(**environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_missing_chromium_skips_browser_tests_and_is_reported():
-    done = run_browser_test()
+    completed = run_browser_test()
 
-    assert done.returncode == 0, done.stdout
-    assert "tests were left out" in done.stdout
-    assert "CHROMIUM is /nowhere/chromium, which does not start." in done.stdout.splitlines()[-2:]
+    assert completed.returncode == 0, completed.stdout
+    assert "tests were left out" in completed.stdout
+    assert "CHROMIUM is /nowhere/chromium, which does not start." in completed.stdout.splitlines()[-2:]
 
 
 def test_missing_required_program_fails_the_run():
-    done = run_browser_test(SVC_TEST_REQUIRE="browser,provider")
+    completed = run_browser_test(SVC_TEST_REQUIRE="browser,provider")
 
-    assert done.returncode == 1
-    assert "CHROMIUM is /nowhere/chromium, which does not start." in done.stdout
+    assert completed.returncode == 1
+    assert "CHROMIUM is /nowhere/chromium, which does not start." in completed.stdout
 
 
 def test_wheel_has_node_and_npm(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "")
-    assert node.on_machine() is None
+    assert node.node_on_machine() is None
 
-    result = node.in_wheel()
+    result = node.node_in_wheel()
     assert result is not None
     program, npm = result
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    assert int(version[1:].partition(".")[0]) >= node.OLDEST
+    assert int(version[1:].partition(".")[0]) >= node.MIN_VERSION
     assert subprocess.run([*npm, "--version"], capture_output=True, text=True, check=True).stdout.strip()

@@ -12,16 +12,16 @@ import pytest
 
 from config.env import ROOT
 
-FOLDERS = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
-SOURCES = sorted(
+PRODUCT_FOLDERS = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
+SOURCE_FILES = sorted(
     path
-    for folder in FOLDERS
+    for folder in PRODUCT_FOLDERS
     for path in (ROOT / folder).rglob("*.py")
     if "migrations" not in path.parts
 )  # fmt: skip
 
 # Whoever runs SQL of their own, and why. Everything else goes through models.
-MAY_RUN_SQL = {
+SQL_MODULES = {
     "accounts/authentication/login_attempts.py": "one atomic upsert counts an attempt",
     "accounts/models/slow_callers.py": "an advisory lock lets one request of a caller run",
     "accounts/roles.py": "a recursive query follows contained roles",
@@ -59,15 +59,25 @@ MAY_RUN_SQL = {
     "system/plain_sql.py": "statements of the ones above are run",
     "system/monitoring/health.py": "the extension is asked for its version",
 }
-SQL = {"cursor", "raw", "extra", "execute", "executemany", "run_sql", "run_named_sql", "fetch_rows", "run_statement"}
-UNSAFE_MARKUP = {"mark_safe", "SafeString", "SafeText"}
+SQL_FUNCTIONS = {
+    "cursor",
+    "raw",
+    "extra",
+    "execute",
+    "executemany",
+    "run_sql",
+    "run_named_sql",
+    "fetch_rows",
+    "run_statement",
+}
+UNSAFE_MARKUP_FUNCTIONS = {"mark_safe", "SafeString", "SafeText"}
 
 
-def named(path: Path) -> str:
+def names_in(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def calls(path: Path) -> Iterator[tuple[str, int]]:
+def called_names(path: Path) -> Iterator[tuple[str, int]]:
     """Every called name with its line."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call):
@@ -76,22 +86,22 @@ def calls(path: Path) -> Iterator[tuple[str, int]]:
             yield name, node.lineno
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=named)
+@pytest.mark.parametrize("path", SOURCE_FILES, ids=names_in)
 def test_raw_sql_is_only_used_in_listed_modules(path: Path):  # X02
-    result = [line for name, line in calls(path) if name in SQL]
+    result = [line for name, line in called_names(path) if name in SQL_FUNCTIONS]
 
-    if named(path) in MAY_RUN_SQL:
+    if names_in(path) in SQL_MODULES:
         assert result, "it runs no SQL any more: take it out of the list"
     else:
         assert result == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=named)
+@pytest.mark.parametrize("path", SOURCE_FILES, ids=names_in)
 def test_no_text_is_marked_safe(path: Path):  # X26
     names = {node.attr if isinstance(node, ast.Attribute) else node.id for node in ast.walk(ast.parse(path.read_text()))
              if isinstance(node, ast.Attribute | ast.Name)}  # fmt: skip
 
-    assert names & UNSAFE_MARKUP == set()
+    assert names & UNSAFE_MARKUP_FUNCTIONS == set()
 
 
 def test_templates_disable_no_escaping():  # X26
@@ -108,10 +118,10 @@ def test_templates_disable_no_escaping():  # X26
 def test_templates_load_no_external_resources():
     for path in [*(ROOT / "templates").rglob("*.html"), *(ROOT / "templates").rglob("*.css")]:
         text = path.read_text()
-        assert not any(word in text for word in ("http://", "https://", 'src="//', "@import")), named(path)
+        assert not any(word in text for word in ("http://", "https://", 'src="//', "@import")), names_in(path)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=named)
+@pytest.mark.parametrize("path", SOURCE_FILES, ids=names_in)
 def test_every_module_has_a_docstring(path: Path):
     message = ast.get_docstring(ast.parse(path.read_text()))
 
@@ -127,14 +137,14 @@ def test_only_config_env_reads_the_environment():
         "config/wsgi.py",
         "config/celery.py",
     }
-    result = {named(path) for path in SOURCES if "os.environ" in path.read_text()}
+    result = {names_in(path) for path in SOURCE_FILES if "os.environ" in path.read_text()}
 
     assert result - allowed - {name for name in result if name.startswith("config/runtime/")} == set()
 
 
 def test_advisory_locks_have_different_numbers():
     """Two that shared one would wait for each other, or take the other's turn for theirs."""
-    result = [number for path in SOURCES for number in re.findall(r"= (7_301_\d{3})\b", path.read_text())]
+    result = [number for path in SOURCE_FILES for number in re.findall(r"= (7_301_\d{3})\b", path.read_text())]
 
     assert len(result) > 8 and len(result) == len(set(result))
 
@@ -149,8 +159,12 @@ def test_import_contracts_cover_all_packages():
 
 def test_spelling_is_consistent():
     pages = [*(ROOT / "templates").rglob("*.html"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
-    other = re.compile(r"Client Secret|Single [Ss]ign-[Oo]n \(SSO\)|Single Sign-On|[Gg]rantable by sign in|Log out")
+    wrong_spelling = re.compile(
+        r"Client Secret|Single [Ss]ign-[Oo]n \(SSO\)|Single Sign-On|[Gg]rantable by sign in|Log out"
+    )
 
     assert {
-        path.name: other.findall(path.read_text()) for path in (*SOURCES, *pages) if other.search(path.read_text())
+        path.name: wrong_spelling.findall(path.read_text())
+        for path in (*SOURCE_FILES, *pages)
+        if wrong_spelling.search(path.read_text())
     } == {}

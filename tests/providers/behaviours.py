@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from threading import Event
 
-GIVE_UP_S = 15.0
+MAX_RESPONSE_S = 15.0
 """When even an endless answer ends, so that a broken limit shows as a failed test and not as a hanging one."""
 
 
@@ -25,13 +25,13 @@ class Visit:
     _handler: BaseHTTPRequestHandler = field(repr=False)
     stop: Event = field(repr=False)
 
-    def answer(self, status: int, body: bytes | object, **headers: str) -> None:
-        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        sent = {"content_type": "application/json", "content_length": str(len(raw)), **headers}
-        self.begin(status, **sent)
-        self._handler.wfile.write(raw)
+    def respond(self, status: int, body: bytes | object, **headers: str) -> None:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        all_headers = {"content_type": "application/json", "content_length": str(len(content)), **headers}
+        self.start_response(status, **all_headers)
+        self._handler.wfile.write(content)
 
-    def begin(self, status: int, **headers: str) -> None:
+    def start_response(self, status: int, **headers: str) -> None:
         self._handler.send_response(status)
         for name, value in headers.items():
             self._handler.send_header(name.replace("_", "-").title(), value)
@@ -39,59 +39,59 @@ class Visit:
 
     def drip(self, piece: bytes, every_s: float) -> None:
         """Goes on until the caller hangs up or the provider ends."""
-        until = time.monotonic() + GIVE_UP_S
-        while time.monotonic() < until and not self.stop.wait(every_s):
+        deadline = time.monotonic() + MAX_RESPONSE_S
+        while time.monotonic() < deadline and not self.stop.wait(every_s):
             self._handler.wfile.write(piece)
 
 
 Behaviour = Callable[[Visit], None]
 
 
-def answers(body: bytes | object, status: int = 200, **headers: str) -> Behaviour:
-    return lambda visit: visit.answer(status, body, **headers)
+def responds_with(body: bytes | object, status: int = 200, **headers: str) -> Behaviour:
+    return lambda visit: visit.respond(status, body, **headers)
 
 
-def fails(status: int) -> Behaviour:
+def responds_with_error(status: int) -> Behaviour:
     """429 with Retry-After, 500, …"""
-    return answers({"error": "temporarily_unavailable"}, status, retry_after="1")
+    return responds_with({"error": "temporarily_unavailable"}, status, retry_after="1")
 
 
-def html(status: int = 200) -> Behaviour:
-    return answers(b"<!doctype html><title>Sign in to the network</title>", status, content_type="text/html")
+def responds_with_html(status: int = 200) -> Behaviour:
+    return responds_with(b"<!doctype html><title>Sign in to the network</title>", status, content_type="text/html")
 
 
-def redirects(to: str, status: int = 302) -> Behaviour:
-    return answers(b"", status, location=to)
+def redirects_to(to: str, status: int = 302) -> Behaviour:
+    return responds_with(b"", status, location=to)
 
 
-def huge(size: int = 600 * 1024) -> Behaviour:
-    return answers(b'{"keys": [], "filler": "' + b"x" * size + b'"}')
+def responds_with_huge_body(size: int = 600 * 1024) -> Behaviour:
+    return responds_with(b'{"keys": [], "filler": "' + b"x" * size + b'"}')
 
 
-def gzip_bomb(size: int = 50 * 1024 * 1024) -> Behaviour:
-    packed = gzip.compress(b" " * size)
-    return answers(packed, content_encoding="gzip")
+def responds_with_gzip_bomb(size: int = 50 * 1024 * 1024) -> Behaviour:
+    compressed = gzip.compress(b" " * size)
+    return responds_with(compressed, content_encoding="gzip")
 
 
-def endless_chunks() -> Behaviour:
+def sends_endless_chunks() -> Behaviour:
     def behave(visit: Visit) -> None:
-        visit.begin(200, content_type="application/json", transfer_encoding="chunked")
+        visit.start_response(200, content_type="application/json", transfer_encoding="chunked")
         visit.drip(b"4000\r\n" + b" " * 0x4000 + b"\r\n", 0.0005)
 
     return behave
 
 
-def byte_by_byte(every_s: float = 1.0) -> Behaviour:
+def sends_byte_by_byte(every_s: float = 1.0) -> Behaviour:
     def behave(visit: Visit) -> None:
-        visit.begin(200, content_type="application/json", content_length="100000")
+        visit.start_response(200, content_type="application/json", content_length="100000")
         visit.drip(b" ", every_s)
 
     return behave
 
 
-def silent() -> Behaviour:
+def stays_silent() -> Behaviour:
     def behave(visit: Visit) -> None:
-        visit.stop.wait(GIVE_UP_S)
+        visit.stop.wait(MAX_RESPONSE_S)
 
     return behave
 

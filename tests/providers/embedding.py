@@ -16,12 +16,12 @@ from http.server import BaseHTTPRequestHandler
 from threading import Event, Lock, Thread
 from typing import Any, Self
 
-from tests.providers.behaviours import GIVE_UP_S, Behaviour, Visit
+from tests.providers.behaviours import MAX_RESPONSE_S, Behaviour, Visit
 from tests.providers.serving import LoopbackServer
 
 KEY = "sk-canary-0123456789"
 
-Answer = dict[str, Any]
+ResponseBody = dict[str, Any]
 
 
 class EmbeddingServer:
@@ -32,13 +32,13 @@ class EmbeddingServer:
         self.keeps_open = keeps_open
         self.model_turns = 0
         self.longest_text = 8000
-        self.requests: list[Answer] = []
+        self.requests: list[ResponseBody] = []
         self.keys: list[str] = []
         self.peers: set[int] = set()
         self.at_once = self.most_at_once = 0
         self._turn = Lock()
         self._next: list[Behaviour] = []
-        self._always: Behaviour = self.answer_well
+        self._always: Behaviour = self.respond_correctly
         self._stop = Event()
         self._server = LoopbackServer(_handler(self))
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
@@ -63,53 +63,53 @@ class EmbeddingServer:
         else:
             self._always = behaviour
 
-    def behave(self) -> None:
+    def behave_correctly(self) -> None:
         """Well again."""
         self._next.clear()
-        self._always = self.answer_well
+        self._always = self.respond_correctly
 
     def vector(self, text: str, dimensions: int | None = None) -> list[float]:
         """Of length 1; another model gives one that is far from it."""
         seed = hashlib.sha256(f"{self.model_turns}:{text}".encode()).digest()
         numbers = [
-            math.sin(1 + seed[place % 32] * (place + 1)) + 0.01 for place in range(dimensions or self.dimensions)
+            math.sin(1 + seed[index % 32] * (index + 1)) + 0.01 for index in range(dimensions or self.dimensions)
         ]
         length = math.sqrt(sum(number * number for number in numbers))
         return [number / length for number in numbers]
 
-    def right_answer(self, asked: Answer) -> Answer:
-        vectors = [self.vector(text, asked.get("dimensions")) for text in asked["input"]]
+    def valid_response(self, request: ResponseBody) -> ResponseBody:
+        vectors = [self.vector(text, request.get("dimensions")) for text in request["input"]]
         data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
-        return {"object": "list", "model": asked["model"], "data": data, "usage": {"total_tokens": 1}}
+        return {"object": "list", "model": request["model"], "data": data, "usage": {"total_tokens": 1}}
 
-    def answer_well(self, visit: Visit) -> None:
+    def respond_correctly(self, visit: Visit) -> None:
         request: Any = visit.form["asked"]
         if any(not text or len(text) > self.longest_text for text in request["input"]):
-            visit.answer(400, {"error": {"message": f"too long: {request} {visit.headers}"}})
+            visit.respond(400, {"error": {"message": f"too long: {request} {visit.headers}"}})
         else:
-            visit.answer(200, self.right_answer(request))
+            visit.respond(200, self.valid_response(request))
 
-    def but(self, change: Callable[[Answer], Any]) -> Behaviour:
+    def serve_changed(self, change: Callable[[ResponseBody], Any]) -> Behaviour:
         """The right answer, changed: to bytes, or to what becomes JSON."""
 
         def behave(visit: Visit) -> None:
             request: Any = visit.form["asked"]
-            visit.answer(200, change(self.right_answer(request)))
+            visit.respond(200, change(self.valid_response(request)))
 
         return behave
 
     def hold(self) -> Event:
         """Requests wait until the event is set, then are answered well."""
-        go = Event()
+        release = Event()
 
         def behave(visit: Visit) -> None:
-            go.wait(GIVE_UP_S)
-            self.answer_well(visit)
+            release.wait(MAX_RESPONSE_S)
+            self.respond_correctly(visit)
 
         self.serve(behave)
-        return go
+        return release
 
-    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+    def respond(self, handler: BaseHTTPRequestHandler) -> None:
         visit = self._read(handler)
         with self._turn:
             self.at_once += 1
@@ -139,11 +139,11 @@ class EmbeddingServer:
 def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        timeout = GIVE_UP_S
+        timeout = MAX_RESPONSE_S
 
         def do_POST(self) -> None:
             self.close_connection = not server.keeps_open
-            server.answer(self)
+            server.respond(self)
 
         def log_message(self, *_: Any) -> None:
             """Silence: what came is in `requests`."""

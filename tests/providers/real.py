@@ -22,7 +22,7 @@ from urllib.parse import urlencode, urljoin, urlsplit, urlunsplit
 
 from tests.providers.node import FOLDER, node
 
-START_WITHIN_S = 60.0
+START_TIMEOUT_S = 60.0
 PASSWORD = "provider password 7"
 # Signature algorithms, for each of which a client is registered.
 ALGORITHMS = ("PS256", "ES256", "EdDSA")
@@ -41,7 +41,7 @@ REALMS = (
 CLIENT_ID, CLIENT_SECRET = "servicebase", "secret of the client"
 
 
-def client(callback: str, **more: Any) -> dict[str, Any]:
+def client_registration(callback: str, **members: Any) -> dict[str, Any]:
     """A confidential client of the code flow, for the product at the address of this callback."""
     parts = urlsplit(callback)
     product = urlunsplit((parts.scheme, parts.netloc, "", "", ""))
@@ -52,20 +52,20 @@ def client(callback: str, **more: Any) -> dict[str, Any]:
         "post_logout_redirect_uris": [f"{product}/sso/logout/"],
         "backchannel_logout_uri": f"{product}/sso/backchannel-logout/",
         "backchannel_logout_session_required": True,
-        **more,
+        **members,
     }
 
 
-def public_client(callback: str, **more: Any) -> dict[str, Any]:
-    created = client(callback, client_id="servicebase-pkce", token_endpoint_auth_method="none", **more)
+def public_registration(callback: str, **more: Any) -> dict[str, Any]:
+    created = client_registration(callback, client_id="servicebase-pkce", token_endpoint_auth_method="none", **more)
     created.pop("client_secret")
     return created
 
 
-def fragment_client(callback: str, **more: Any) -> dict[str, Any]:
+def fragment_registration(callback: str, **more: Any) -> dict[str, Any]:
     """Takes the ID token in the fragment."""
     types = {"response_types": ["id_token", "id_token token"], "grant_types": ["implicit"]}
-    return {**public_client(callback), **types, "client_id": "servicebase-fragment", **more}
+    return {**public_registration(callback), **types, "client_id": "servicebase-fragment", **more}
 
 
 class RealProvider:
@@ -73,7 +73,7 @@ class RealProvider:
 
     def __init__(self, *, tls: tuple[Path, Path] | None = None, ca: Path | None = None, **settings: Any) -> None:
         self._control = secrets.token_hex(16)
-        people = [{"password": PASSWORD, **who} for who in PEOPLE]
+        people = [{"password": PASSWORD, **person} for person in PEOPLE]
         self.settings = {"realms": REALMS, "people": people, "control": self._control, **settings}
         if tls:
             self.settings["tls"] = {"cert": str(tls[0]), "key": str(tls[1])}
@@ -92,7 +92,7 @@ class RealProvider:
             env={"PATH": "/usr/bin:/bin", **self._environment},
         )
         assert self._process.stdout and self._process.stderr
-        is_ready, _, _ = select.select([self._process.stdout], [], [], START_WITHIN_S)
+        is_ready, _, _ = select.select([self._process.stdout], [], [], START_TIMEOUT_S)
         line = self._process.stdout.readline() if is_ready else ""
         if not line:
             self._process.kill()
@@ -119,29 +119,31 @@ class RealProvider:
         return self._process.wait()
 
     def issuer(self, realm: str) -> str:
-        return self.url + next(str(each["path"]) for each in REALMS if each["name"] == realm)
+        return self.url + next(str(configured["path"]) for configured in REALMS if configured["name"] == realm)
 
     def register(self, *clients: dict[str, Any]) -> None:
         """The clients of every realm from now on."""
-        self._tell({"do": "register", "clients": clients})
+        self._control_request({"do": "register", "clients": clients})
 
     def rotate(self, realm: str, *, overlap: bool) -> list[str]:
         """New keys sign from now on; with overlap the old ones stay in the set. The kids of the set."""
-        kids: list[str] = self._tell({"do": "rotate", "realm": realm, "overlap": overlap})
+        kids: list[str] = self._control_request({"do": "rotate", "realm": realm, "overlap": overlap})
         return kids
 
     def end_sessions(self, realm: str, login: str) -> list[str]:
         """By back-channel logout; the clients that were told and agreed."""
-        message: list[str] = self._tell({"do": "end_sessions", "realm": realm, "login": login})
+        message: list[str] = self._control_request({"do": "end_sessions", "realm": realm, "login": login})
         return message
 
-    def _tell(self, what: dict[str, Any]) -> Any:
+    def _control_request(self, what: dict[str, Any]) -> Any:
         request = urllib.request.Request(
             self.url + "/control", json.dumps(what).encode(), {"X-Control": self._control}, method="POST"
         )
         handler = urllib.request.HTTPSHandler(context=self.trust)
-        with urllib.request.build_opener(urllib.request.ProxyHandler({}), handler).open(request, timeout=30) as answer:
-            return json.load(answer)
+        with urllib.request.build_opener(urllib.request.ProxyHandler({}), handler).open(
+            request, timeout=30
+        ) as response:
+            return json.load(response)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -163,28 +165,28 @@ class Visitor:
 
     def sign_in(self, location: str, login: str, password: str = PASSWORD) -> str:
         """Where the provider sends the browser in the end; without asking when it knows the person already."""
-        at, page = self.follow(location)
-        if not at.startswith(self.provider.url):
-            return at
+        url, page = self.follow(location)
+        if not url.startswith(self.provider.url):
+            return url
         assert 'name="password"' in page, page
-        return self.follow(at, {"login": login, "password": password})[0]
+        return self.follow(url, {"login": login, "password": password})[0]
 
     def sign_out(self, location: str, form: dict[str, str] | None = None) -> str:
-        at, page = self.follow(location, form)
-        if not at.startswith(self.provider.url):
-            return at
+        url, page = self.follow(location, form)
+        if not url.startswith(self.provider.url):
+            return url
         action = re.search(r'action="([^"]+)"', page)
-        hidden = re.search(r'name="xsrf" value="([^"]+)"', page)
-        assert action and hidden, page
-        return self.follow(html.unescape(action[1]), {"xsrf": hidden[1], "logout": "yes"})[0]
+        xsrf_field = re.search(r'name="xsrf" value="([^"]+)"', page)
+        assert action and xsrf_field, page
+        return self.follow(html.unescape(action[1]), {"xsrf": xsrf_field[1], "logout": "yes"})[0]
 
     def follow(self, location: str, form: dict[str, str] | None = None) -> tuple[str, str]:
         """The first address outside the provider, or the page within it."""
         data = urlencode(form).encode() if form else None
         while location.startswith(self.provider.url):
             try:
-                with self._opener.open(location, data, timeout=30) as answer:
-                    return location, answer.read().decode()
+                with self._opener.open(location, data, timeout=30) as response:
+                    return location, response.read().decode()
             except HTTPError as error:
                 with error:
                     if error.code not in (302, 303):

@@ -33,18 +33,18 @@ def public_pem(name: str) -> bytes:
 
 def jwk(name: str, **members: Any) -> dict[str, Any]:
     """The public JWK of a named key; its kid is the name, `use` is sig; members replace, `ABSENT` leaves out."""
-    public = private_key(name).public_key()
+    public_key = private_key(name).public_key()
     kinds: dict[str, Any] = {"r": RSAAlgorithm, "s": RSAAlgorithm, "p": ECAlgorithm, "e": OKPAlgorithm}
-    created = kinds[name[0]].to_jwk(public, as_dict=True)
+    created = kinds[name[0]].to_jwk(public_key, as_dict=True)
     created.pop("key_ops", None)
-    return present({**created, "kid": name, "use": "sig", **members})
+    return without_absent({**created, "kid": name, "use": "sig", **members})
 
 
-def present(members: dict[str, Any]) -> dict[str, Any]:
+def without_absent(members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not ABSENT}
 
 
-def part(data: bytes) -> str:
+def encoded_part(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
@@ -61,16 +61,18 @@ def token(
     `claims` may be bytes, to send JSON that no encoder writes. `signed_with` is the algorithm really used, when the
     header is to name another; "none" leaves the signature empty. A key of bytes is a shared secret.
     """
-    head = present({"alg": "RS256", "kid": key if isinstance(key, str) else ABSENT, "typ": "JWT", **header})
-    payload = claims if isinstance(claims, bytes) else json.dumps(present(claims)).encode()
-    signed = f"{part(json.dumps(head).encode())}.{part(payload)}"
+    header_members = without_absent(
+        {"alg": "RS256", "kid": key if isinstance(key, str) else ABSENT, "typ": "JWT", **header}
+    )
+    payload = claims if isinstance(claims, bytes) else json.dumps(without_absent(claims)).encode()
+    signed_part = f"{encoded_part(json.dumps(header_members).encode())}.{encoded_part(payload)}"
     if signature is None:
-        algorithm = get_default_algorithms()[signed_with or head["alg"]]
+        algorithm = get_default_algorithms()[signed_with or header_members["alg"]]
         secret = private_key(key) if isinstance(key, str) else key
-        signature = b"" if signed_with == "none" else algorithm.sign(signed.encode(), secret)
-    return f"{signed}.{part(signature)}"
+        signature = b"" if signed_with == "none" else algorithm.sign(signed_part.encode(), secret)
+    return f"{signed_part}.{encoded_part(signature)}"
 
 
 def half_hash(text: str) -> str:
     """`at_hash` of an access token under a SHA-256 algorithm."""
-    return part(hashlib.sha256(text.encode()).digest()[:16])
+    return encoded_part(hashlib.sha256(text.encode()).digest()[:16])

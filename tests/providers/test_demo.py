@@ -17,15 +17,15 @@ from tests.providers import demo
 pytestmark = pytest.mark.provider
 
 
-def plain() -> dict[str, str]:
+def plain_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
 
 
-def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_demo(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "run", "demo-idp", *words],
         cwd=ROOT,
-        env={**plain(), **environment},
+        env={**plain_environment(), **environment},
         capture_output=True,
         text=True,
         timeout=60,
@@ -38,7 +38,7 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     ids=repr,
 )
 def test_demo_provider_is_refused_in_production(environment: dict[str, str]):
-    message = run(**environment)
+    message = run_demo(**environment)
 
     assert (message.returncode, message.stdout) == (1, "")
     assert message.stderr.startswith("servicebase: ") and "SVC_ALLOW_HTTP_IDP=1" in message.stderr
@@ -48,7 +48,7 @@ def test_used_port_is_reported():
     import socket
 
     with socket.create_server(("127.0.0.1", free_port())) as result:
-        message = run("--port", str(result.getsockname()[1]))
+        message = run_demo("--port", str(result.getsockname()[1]))
 
     assert message.returncode == 1
     assert "address already in use" in message.stderr and "Traceback" not in message.stderr
@@ -61,38 +61,38 @@ def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monk
     monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path))
     folder = DataFolder(tmp_path)
     folder.prepare()
-    assert demo.callbacks(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "none runs"
+    assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "none runs"
 
     folder.record_url("http://127.0.0.1:8161")
-    assert demo.callbacks(env.current()) == [
+    assert demo.callback_urls(env.current()) == [
         "http://127.0.0.1:8161/sso/callback/",
         "http://localhost:8161/sso/callback/",
     ]
     monkeypatch.setenv("SVC_PORT", "8170")
-    assert demo.callbacks(env.current())[0] == "http://127.0.0.1:8170/sso/callback/", "who names a port means it"
+    assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8170/sso/callback/", "who names a port means it"
     monkeypatch.delenv("SVC_PORT")
 
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    folder.address.write_text(f"{ended.pid} http://127.0.0.1:8161\n")
-    assert demo.callbacks(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "it was killed"
+    ended_process = subprocess.Popen([sys.executable, "-c", ""])
+    ended_process.wait()
+    folder.address.write_text(f"{ended_process.pid} http://127.0.0.1:8161\n")
+    assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "it was killed"
 
 
 def test_ctrl_c_stops_it_even_if_sigint_was_ignored():
     """What a script starts with `&` begins like that."""
-    begun = subprocess.Popen(
+    running_process = subprocess.Popen(
         ["sh", "-c", f"trap '' INT; exec {sys.executable} -m tests.providers.demo --port {free_port()}"],
         cwd=ROOT,
-        env=plain(),
+        env=plain_environment(),
         stdout=subprocess.PIPE,
         text=True,
     )
-    with begun:
-        assert begun.stdout is not None
-        while "Stop with Ctrl-C" not in begun.stdout.readline():
-            assert begun.poll() is None
-        begun.send_signal(signal.SIGINT)
+    with running_process:
+        assert running_process.stdout is not None
+        while "Stop with Ctrl-C" not in running_process.stdout.readline():
+            assert running_process.poll() is None
+        running_process.send_signal(signal.SIGINT)
         try:
-            assert begun.wait(20) == 0
+            assert running_process.wait(20) == 0
         finally:
-            begun.terminate()
+            running_process.terminate()

@@ -11,19 +11,19 @@ import pytest
 
 from system.outbound import OutboundFailed, Policy, get, post_form
 from tests.providers.behaviours import (
-    answers,
-    byte_by_byte,
-    endless_chunks,
-    fails,
-    gzip_bomb,
     hangs_up,
-    html,
-    huge,
-    redirects,
-    silent,
+    redirects_to,
+    responds_with,
+    responds_with_error,
+    responds_with_gzip_bomb,
+    responds_with_html,
+    responds_with_huge_body,
+    sends_byte_by_byte,
+    sends_endless_chunks,
+    stays_silent,
 )
 from tests.providers.hostile import HostileProvider
-from tests.providers.signing import part, private_key
+from tests.providers.signing import encoded_part, private_key
 
 POLICY = Policy(allow_http=True, connect_s=0.4, total_s=0.5)
 VERIFIER = "v" * 43
@@ -35,14 +35,14 @@ def provider() -> Iterator[HostileProvider]:
         yield provider
 
 
-def location(provider: HostileProvider, response_type: str = "code") -> str:
+def authorization_url(provider: HostileProvider, response_type: str = "code") -> str:
     query = {
         "response_type": response_type,
         "client_id": "servicebase",
         "redirect_uri": "http://testserver/sso/callback/",
         "state": "s",
         "nonce": "n",
-        "code_challenge": part(hashlib.sha256(VERIFIER.encode()).digest()),
+        "code_challenge": encoded_part(hashlib.sha256(VERIFIER.encode()).digest()),
         "code_challenge_method": "S256",
     }
     return provider.url("auth") + "?" + urlencode(query)
@@ -51,17 +51,17 @@ def location(provider: HostileProvider, response_type: str = "code") -> str:
 def test_correct_client_signs_in(provider: HostileProvider):
     body = get(provider.url("discovery"), POLICY).json()
     assert isinstance(body, dict) and body["issuer"] == provider.issuer
-    back = dict(parse_qsl(urlsplit(provider.authorize(location(provider))).query))
+    parameters = dict(parse_qsl(urlsplit(provider.authorize(authorization_url(provider))).query))
     basic = "Basic " + base64.b64encode(f"servicebase:{provider.client_secret}".encode()).decode()
-    sent = {"code": back["code"], "redirect_uri": "http://testserver/sso/callback/", "code_verifier": VERIFIER}
-    answer = post_form(body["token_endpoint"], sent, POLICY, headers={"authorization": basic})
-    tokens = answer.json()
-    assert answer.status == 200 and isinstance(tokens, dict)
+    form = {"code": parameters["code"], "redirect_uri": "http://testserver/sso/callback/", "code_verifier": VERIFIER}
+    response = post_form(body["token_endpoint"], form, POLICY, headers={"authorization": basic})
+    tokens = response.json()
+    assert response.status == 200 and isinstance(tokens, dict)
 
-    public = private_key("rsa-1").public_key()
+    public_key = private_key("rsa-1").public_key()
     claims = jwt.decode(
         tokens["id_token"],
-        public,
+        public_key,
         ["RS256"],
         audience="servicebase",
         options={"verify_iat": True},
@@ -70,25 +70,25 @@ def test_correct_client_signs_in(provider: HostileProvider):
     assert (claims["sub"], claims["nonce"]) == ("sub-ann", "n")
     bearer = {"authorization": f"Bearer {tokens['access_token']}"}
     assert get(body["userinfo_endpoint"], POLICY, headers=bearer).json() == provider.person
-    assert post_form(body["token_endpoint"], sent, POLICY, headers={"authorization": basic}).status == 400
+    assert post_form(body["token_endpoint"], form, POLICY, headers={"authorization": basic}).status == 400
 
 
-@pytest.mark.parametrize("wrong", ["secret", "verifier", "redirect"])
-def test_incorrect_client_is_refused(provider: HostileProvider, wrong: str):
-    back = dict(parse_qsl(urlsplit(provider.authorize(location(provider))).query))
-    sent = {
-        "code": back["code"],
-        "redirect_uri": "http://testserver/" if wrong == "redirect" else "http://testserver/sso/callback/",
-        "code_verifier": "w" * 43 if wrong == "verifier" else VERIFIER,
+@pytest.mark.parametrize("changes", ["secret", "verifier", "redirect"])
+def test_incorrect_client_is_refused(provider: HostileProvider, changes: str):
+    parameters = dict(parse_qsl(urlsplit(provider.authorize(authorization_url(provider))).query))
+    form = {
+        "code": parameters["code"],
+        "redirect_uri": "http://testserver/" if changes == "redirect" else "http://testserver/sso/callback/",
+        "code_verifier": "w" * 43 if changes == "verifier" else VERIFIER,
         "client_id": "servicebase",
-        "client_secret": "another" if wrong == "secret" else provider.client_secret,
+        "client_secret": "another" if changes == "secret" else provider.client_secret,
     }
 
-    assert post_form(provider.url("token"), sent, POLICY).status == (401 if wrong == "secret" else 400)
+    assert post_form(provider.url("token"), form, POLICY).status == (401 if changes == "secret" else 400)
 
 
 def test_tokens_are_returned_in_the_fragment(provider: HostileProvider):
-    parts = urlsplit(provider.authorize(location(provider, "id_token token")))
+    parts = urlsplit(provider.authorize(authorization_url(provider, "id_token token")))
 
     assert parts.query == ""
     assert set(dict(parse_qsl(parts.fragment))) == {
@@ -99,32 +99,32 @@ def test_tokens_are_returned_in_the_fragment(provider: HostileProvider):
 @pytest.mark.parametrize(
     ("behaviour", "code"),
     [
-        (redirects("http://169.254.169.254/"), "redirected"),
-        (huge(), "too_large"),
-        (gzip_bomb(), "encoded"),
-        (endless_chunks(), "too_large"),
-        (byte_by_byte(0.01), "timeout"),
-        (silent(), "timeout"),
+        (redirects_to("http://169.254.169.254/"), "redirected"),
+        (responds_with_huge_body(), "too_large"),
+        (responds_with_gzip_bomb(), "encoded"),
+        (sends_endless_chunks(), "too_large"),
+        (sends_byte_by_byte(0.01), "timeout"),
+        (stays_silent(), "timeout"),
         (hangs_up(), "protocol"),
     ],
     ids=["redirects", "huge", "gzip bomb", "endless chunks", "byte by byte", "silent", "hangs up"],
 )  # fmt: skip
 def test_configured_misbehaviour_applies_immediately(provider: HostileProvider, behaviour, code: str):
     provider.serve("certs", behaviour)
-    began = time.monotonic()
-    with pytest.raises(OutboundFailed) as refused:
+    started_at = time.monotonic()
+    with pytest.raises(OutboundFailed) as exc_info:
         get(provider.url("certs"), POLICY)
 
-    assert refused.value.code == code
-    assert time.monotonic() - began < 5
+    assert exc_info.value.code == code
+    assert time.monotonic() - started_at < 5
 
 
 def test_misbehaviour_can_be_limited_in_number(provider: HostileProvider):
-    provider.serve("certs", fails(429), times=1)
-    provider.serve("certs", html(), times=1)
-    provider.serve("/elsewhere", answers({"here": True}))
+    provider.serve("certs", responds_with_error(429), times=1)
+    provider.serve("certs", responds_with_html(), times=1)
+    provider.serve("/elsewhere", responds_with({"here": True}))
 
     assert [get(provider.url("certs"), POLICY).status for _ in range(3)] == [429, 200, 200]
     assert get(provider.url("certs"), POLICY).json() == provider.jwks
     assert get(provider.url_idp + "/elsewhere", POLICY).json() == {"here": True}
-    assert len(provider.asked("certs")) == 4
+    assert len(provider.requests_to("certs")) == 4

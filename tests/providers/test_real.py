@@ -17,11 +17,11 @@ from tests.providers.real import (
     CLIENT_SECRET,
     RealProvider,
     Visitor,
-    client,
-    fragment_client,
-    public_client,
+    client_registration,
+    fragment_registration,
+    public_registration,
 )
-from tests.providers.signing import part
+from tests.providers.signing import encoded_part
 
 pytestmark = pytest.mark.provider
 POLICY = Policy(allow_http=True)
@@ -32,7 +32,9 @@ VERIFIER = "v" * 43
 @pytest.fixture(scope="module")
 def provider() -> Iterator[RealProvider]:
     with RealProvider() as real_provider:
-        real_provider.register(client(CALLBACK), public_client(CALLBACK), fragment_client(CALLBACK))
+        real_provider.register(
+            client_registration(CALLBACK), public_registration(CALLBACK), fragment_registration(CALLBACK)
+        )
         yield real_provider
 
 
@@ -42,35 +44,35 @@ def document(provider: RealProvider, realm: str) -> dict[str, Any]:
     return body
 
 
-def location(found: dict[str, Any], **more: str) -> str:
-    challenge = part(hashlib.sha256(VERIFIER.encode()).digest())
+def authorization_url(discovery: dict[str, Any], **parameters: str) -> str:
+    challenge = encoded_part(hashlib.sha256(VERIFIER.encode()).digest())
     query = {"response_type": "code", "client_id": CLIENT_ID, "redirect_uri": CALLBACK, "scope": "openid", "state": "s",
-             "nonce": "n", "code_challenge": challenge, "code_challenge_method": "S256", **more}  # fmt: skip
-    return f"{found['authorization_endpoint']}?{urlencode(query)}"
+             "nonce": "n", "code_challenge": challenge, "code_challenge_method": "S256", **parameters}  # fmt: skip
+    return f"{discovery['authorization_endpoint']}?{urlencode(query)}"
 
 
-def redeem(found: dict[str, Any], back: str, **more: str) -> dict[str, Any]:
-    code = dict(parse_qsl(urlsplit(back).query))["code"]
-    sent = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
+def redeem_code(discovery: dict[str, Any], callback_url: str, **parameters: str) -> dict[str, Any]:
+    code = dict(parse_qsl(urlsplit(callback_url).query))["code"]
+    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
     basic = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET.replace(' ', '%20')}".encode()).decode()
-    headers = {} if more else {"authorization": f"Basic {basic}"}
-    answer = post_form(found["token_endpoint"], {**sent, **more}, POLICY, headers=headers).json()
-    assert isinstance(answer, dict)
-    return answer
+    headers = {} if parameters else {"authorization": f"Basic {basic}"}
+    response = post_form(discovery["token_endpoint"], {**form, **parameters}, POLICY, headers=headers).json()
+    assert isinstance(response, dict)
+    return response
 
 
-def claims(found: dict[str, Any], token: str, client_id: str = CLIENT_ID) -> dict[str, Any]:
-    keys = jwt.PyJWKSet.from_dict(get(found["jwks_uri"], POLICY).json())  # type: ignore[arg-type]
+def claims(discovery: dict[str, Any], token: str, client_id: str = CLIENT_ID) -> dict[str, Any]:
+    keys = jwt.PyJWKSet.from_dict(get(discovery["jwks_uri"], POLICY).json())  # type: ignore[arg-type]
     key = keys[jwt.get_unverified_header(token)["kid"]]
-    return dict(jwt.decode(token, key, ["RS256"], audience=client_id, issuer=found["issuer"]))
+    return dict(jwt.decode(token, key, ["RS256"], audience=client_id, issuer=discovery["issuer"]))
 
 
 def test_code_flow_returns_claims_with_roles(provider: RealProvider):
     result = document(provider, "main")
-    back = Visitor(provider).sign_in(location(result), "anna")
-    assert back.startswith(CALLBACK + "?code=") and urlsplit(back).query.count("iss=") == 1
+    callback_url = Visitor(provider).sign_in(authorization_url(result), "anna")
+    assert callback_url.startswith(CALLBACK + "?code=") and urlsplit(callback_url).query.count("iss=") == 1
 
-    message = claims(result, redeem(result, back)["id_token"])
+    message = claims(result, redeem_code(result, callback_url)["id_token"])
     assert (message["sub"], message["email"], message["preferred_username"], message["nonce"]) == (
         "sub-anna", "anna@example.com", "anna", "n",
     )  # fmt: skip
@@ -80,18 +82,21 @@ def test_code_flow_returns_claims_with_roles(provider: RealProvider):
 def test_public_client_uses_pkce(provider: RealProvider):
     result = document(provider, "first")
     visitor = Visitor(provider)
-    back = visitor.sign_in(location(result, client_id="servicebase-pkce"), "anna")
-    assert redeem(result, back, client_id="servicebase-pkce", code_verifier="w" * 43)["error"] == "invalid_grant"
+    callback_url = visitor.sign_in(authorization_url(result, client_id="servicebase-pkce"), "anna")
+    assert (
+        redeem_code(result, callback_url, client_id="servicebase-pkce", code_verifier="w" * 43)["error"]
+        == "invalid_grant"
+    )
 
-    back = visitor.sign_in(location(result, client_id="servicebase-pkce"), "anna")
-    assert "id_token" in redeem(result, back, client_id="servicebase-pkce")
+    callback_url = visitor.sign_in(authorization_url(result, client_id="servicebase-pkce"), "anna")
+    assert "id_token" in redeem_code(result, callback_url, client_id="servicebase-pkce")
 
 
 def test_plain_issuer_follows_the_scope_and_requires_the_secret_in_the_form(provider: RealProvider):
     result = document(provider, "plain")
     assert result["issuer"] == provider.url
-    request = location(result, scope="openid email", client_id="servicebase-pkce")
-    tokens = redeem(result, Visitor(provider).sign_in(request, "chris"), client_id="servicebase-pkce")
+    request = authorization_url(result, scope="openid email", client_id="servicebase-pkce")
+    tokens = redeem_code(result, Visitor(provider).sign_in(request, "chris"), client_id="servicebase-pkce")
     assert "email" not in claims(result, tokens["id_token"], "servicebase-pkce")
 
     bearer = {"authorization": f"Bearer {tokens['access_token']}"}
@@ -102,28 +107,28 @@ def test_plain_issuer_follows_the_scope_and_requires_the_secret_in_the_form(prov
 @pytest.mark.parametrize("response_type", ["id_token", "id_token token"])
 def test_tokens_are_returned_in_the_fragment(provider: RealProvider, response_type: str):
     result = document(provider, "main")
-    request = location(result, client_id="servicebase-fragment", response_type=response_type)
+    request = authorization_url(result, client_id="servicebase-fragment", response_type=response_type)
     for name in ("code_challenge", "code_challenge_method"):
         request = request.replace(f"{name}=", f"x_{name}=")
-    back = dict(parse_qsl(urlsplit(Visitor(provider).sign_in(request, "anna")).fragment))
+    parameters = dict(parse_qsl(urlsplit(Visitor(provider).sign_in(request, "anna")).fragment))
 
-    message = claims(result, back["id_token"], "servicebase-fragment")
-    assert ("at_hash" in message) == ("access_token" in back) == ("token" in response_type.split())
+    message = claims(result, parameters["id_token"], "servicebase-fragment")
+    assert ("at_hash" in message) == ("access_token" in parameters) == ("token" in response_type.split())
 
 
 @pytest.mark.parametrize("overlap", [True, False])
 def test_keys_rotate_while_people_stay_signed_in(provider: RealProvider, overlap: bool):
     result = document(provider, "main")
     visitor = Visitor(provider)
-    visitor.sign_in(location(result), "anna")
-    before = {key["kid"] for key in get(result["jwks_uri"], POLICY).json()["keys"]}  # type: ignore[index]
+    visitor.sign_in(authorization_url(result), "anna")
+    kids_before = {key["kid"] for key in get(result["jwks_uri"], POLICY).json()["keys"]}  # type: ignore[index]
     kids = provider.rotate("main", overlap=overlap)
-    back, page = visitor.follow(location(result))
+    callback_url, page = visitor.follow(authorization_url(result))
 
-    assert page == "" and "code=" in back
-    assert (before <= set(kids)) is overlap
-    token = redeem(result, back)["id_token"]
-    assert jwt.get_unverified_header(token)["kid"] in set(kids) - before
+    assert page == "" and "code=" in callback_url
+    assert (kids_before <= set(kids)) is overlap
+    token = redeem_code(result, callback_url)["id_token"]
+    assert jwt.get_unverified_header(token)["kid"] in set(kids) - kids_before
 
 
 def test_realm_without_discovery_still_serves_the_specified_paths(provider: RealProvider):
@@ -135,28 +140,28 @@ def test_realm_without_discovery_still_serves_the_specified_paths(provider: Real
 
 def test_sign_out_calls_the_back_channel(provider: RealProvider):
     with HostileProvider() as product:  # any server that takes a form
-        product.serve("/told", lambda visit: visit.answer(200, {}))
+        product.serve("/told", lambda visit: visit.respond(200, {}))
         told_at = product.url_idp + "/told"
-        provider.register(client(CALLBACK, backchannel_logout_uri=told_at), public_client(CALLBACK))
+        provider.register(client_registration(CALLBACK, backchannel_logout_uri=told_at), public_registration(CALLBACK))
         result = document(provider, "main")
         visitor = Visitor(provider)
-        token = redeem(result, visitor.sign_in(location(result), "ben"))["id_token"]
+        token = redeem_code(result, visitor.sign_in(authorization_url(result), "ben"))["id_token"]
         query = {
             "id_token_hint": token,
             "post_logout_redirect_uri": "http://testserver/sso/logout/",
             "state": "z",
         }
-        back = visitor.sign_out(result["end_session_endpoint"], query)
-        assert back == "http://testserver/sso/logout/?state=z"
+        callback_url = visitor.sign_out(result["end_session_endpoint"], query)
+        assert callback_url == "http://testserver/sso/logout/?state=z"
 
-        visitor.sign_in(location(result), "ben")
+        visitor.sign_in(authorization_url(result), "ben")
         assert provider.end_sessions("main", "ben") == [CLIENT_ID]
 
-        first, second = (claims_of(visit.form["logout_token"]) for visit in product.requests)
-        assert first["sid"] == claims_of(token)["sid"] != second["sid"]
-        assert first["sub"] == second["sub"] == "sub-ben"
-    assert 'name="password"' in visitor.follow(location(result))[1]
-    provider.register(client(CALLBACK), public_client(CALLBACK), fragment_client(CALLBACK))
+        first_claims, second_claims = (claims_of(visit.form["logout_token"]) for visit in product.requests)
+        assert first_claims["sid"] == claims_of(token)["sid"] != second_claims["sid"]
+        assert first_claims["sub"] == second_claims["sub"] == "sub-ben"
+    assert 'name="password"' in visitor.follow(authorization_url(result))[1]
+    provider.register(client_registration(CALLBACK), public_registration(CALLBACK), fragment_registration(CALLBACK))
 
 
 def claims_of(token: str) -> dict[str, Any]:
@@ -164,9 +169,9 @@ def claims_of(token: str) -> dict[str, Any]:
 
 
 def test_wrong_password_signs_nobody_in(provider: RealProvider):
-    at = Visitor(provider).sign_in(location(document(provider, "main")), "anna", "wrong")
+    url = Visitor(provider).sign_in(authorization_url(document(provider, "main")), "anna", "wrong")
 
-    assert at.startswith(provider.url)
+    assert url.startswith(provider.url)
 
 
 def test_no_process_is_left_after_the_end():

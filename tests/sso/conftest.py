@@ -11,13 +11,13 @@ from tests.providers.hostile import HostileProvider
 
 
 @pytest.fixture
-def http_allowed(settings: Any) -> None:
+def allowed_http(settings: Any) -> None:
     """The development switch: http and loopback providers."""
     settings.OUTBOUND_POLICY = {**settings.OUTBOUND_POLICY, "allow_http": True}
 
 
 @pytest.fixture
-def provider(http_allowed: None) -> Iterator[HostileProvider]:
+def provider(allowed_http: None) -> Iterator[HostileProvider]:
     with HostileProvider() as provider:
         yield provider
 

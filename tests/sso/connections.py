@@ -10,7 +10,7 @@ from system import properties
 from tests.providers.hostile import HostileProvider
 
 CALLBACK = "http://testserver/sso/callback/"
-RIGHT = {
+VALID_COLUMNS = {
     "name": "Example",
     "url_idp": "https://idp.example.com",
     "realm": "acme",
@@ -21,24 +21,24 @@ RIGHT = {
     "scope": "openid",
 }
 # As if the provider had been found: then a save asks nobody.
-FOUND = {
+FOUND_ENDPOINTS = {
     "issuer": "https://idp.example.com/realms/acme",
     "authorization_endpoint": "https://idp.example.com/realms/acme/auth",
     "token_endpoint": "https://idp.example.com/realms/acme/token",
     "jwks_uri": "https://idp.example.com/realms/acme/certs",
 }
-LIST = "/admin/sso/oidcsetting/"
-BOXES = ("active", "enable_user_creation", "ignore_case", "enable_role_mapping", "update_data_when_login")
+CONNECTION_LIST_PATH = "/admin/sso/oidcsetting/"
+CHECKBOXES = ("active", "enable_user_creation", "ignore_case", "enable_role_mapping", "update_data_when_login")
 
 
-def make(**columns: Any) -> OidcSetting:
+def make_connection(**columns: Any) -> OidcSetting:
     """A saved connection whose provider is known."""
-    setting = OidcSetting(**{**RIGHT, **FOUND, **columns})
+    setting = OidcSetting(**{**VALID_COLUMNS, **FOUND_ENDPOINTS, **columns})
     save_connection(setting)
     return setting
 
 
-def make_at(provider: HostileProvider, **columns: Any) -> OidcSetting:
+def make_connection_at(provider: HostileProvider, **columns: Any) -> OidcSetting:
     """A connection to a provider of this test, found."""
     result = {
         "issuer": provider.issuer,
@@ -49,34 +49,44 @@ def make_at(provider: HostileProvider, **columns: Any) -> OidcSetting:
         "end_session_endpoint": provider.url("logout"),
         "algorithms": ["RS256"],
     }
-    return make(**{"url_idp": provider.url_idp, "realm": provider.realm, **result, **columns})
+    return make_connection(**{"url_idp": provider.url_idp, "realm": provider.realm, **result, **columns})
 
 
 def welcome_page() -> str:
     return properties.stored(properties.WELCOME_PAGE)
 
 
-def address(setting: OidcSetting | None, page: str = "change") -> str:
-    return f"{LIST}{setting.pk}/{page}/" if setting else f"{LIST}add/"
+def connection_path(setting: OidcSetting | None, page: str = "change") -> str:
+    return f"{CONNECTION_LIST_PATH}{setting.pk}/{page}/" if setting else f"{CONNECTION_LIST_PATH}add/"
 
 
-def typed(setting: OidcSetting | None = None, /, **columns: Any) -> dict[str, str]:
+def form_data(setting: OidcSetting | None = None, /, **columns: Any) -> dict[str, str]:
     """What the form of a record sends, changed in these columns; `None` leaves one out."""
-    remaining = (
-        {name: getattr(setting, name) for name in (*RIGHT, "script", "role_claim", "response_type", *BOXES)}
+    stored_values = (
+        {
+            name: getattr(setting, name)
+            for name in (*VALID_COLUMNS, "script", "role_claim", "response_type", *CHECKBOXES)
+        }
         if setting
         else {}
     )
-    sent = {**RIGHT, "script": OidcSetting().script, "role_claim": "", "response_type": "code", **remaining, **columns}
-    created = {name: "on" if value is True else value for name, value in sent.items()}
+    form = {
+        **VALID_COLUMNS,
+        "script": OidcSetting().script,
+        "role_claim": "",
+        "response_type": "code",
+        **stored_values,
+        **columns,
+    }
+    created = {name: "on" if value is True else value for name, value in form.items()}
     return {name: value for name, value in created.items() if value is not None and value is not False}
 
 
-def press(browser: Client, button: str, setting: OidcSetting | None = None, /, **columns: Any) -> Any:
+def press_button(browser: Client, button: str, setting: OidcSetting | None = None, /, **columns: Any) -> Any:
     """Send the form with one of its buttons."""
-    return browser.post(address(setting), {**typed(setting, **columns), button: "1"}, follow=True)
+    return browser.post(connection_path(setting), {**form_data(setting, **columns), button: "1"}, follow=True)
 
 
-def said(page: Any) -> str:
+def messages_of(page: Any) -> str:
     """The messages of a page."""
     return " ".join(str(message) for message in page.context["messages"])

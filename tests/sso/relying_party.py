@@ -6,30 +6,30 @@ from typing import Any
 from sso.models import SignIn
 from sso.refusals import Refusal
 from tests.providers.hostile import HostileProvider
-from tests.sso.sign_ins import Browser, refused
+from tests.sso.sign_ins import Browser, check_refusal
 
 CANARY = "canary-of-a-claim"
 
-Token = Callable[[HostileProvider, dict[str, Any]], str]
+TokenFunction = Callable[[HostileProvider, dict[str, Any]], str]
 """Makes a token of the claims that would be right."""
 
 
-def changed(**claims: Any) -> Token:
-    return lambda provider, right: provider.sign({**right, **claims})
+def with_changed_claims(**claims: Any) -> TokenFunction:
+    return lambda provider, valid_claims: provider.sign({**valid_claims, **claims})
 
 
-def signed(**how: Any) -> Token:
-    return lambda provider, right: provider.sign(right, **how)
+def signed_with(**options: Any) -> TokenFunction:
+    return lambda provider, valid_claims: provider.sign(valid_claims, **options)
 
 
-def serve(provider: HostileProvider, token: Token) -> None:
-    provider.id_token = lambda right: token(provider, {**right, "canary": CANARY})
+def serve_token(provider: HostileProvider, token: TokenFunction) -> None:
+    provider.id_token = lambda valid_claims: token(provider, {**valid_claims, "canary": CANARY})
 
 
-def is_refused(browser: Browser, code: str) -> SignIn:
+def check_refused(browser: Browser, code: str) -> SignIn:
     """By its code, directly, with nobody signed in and nothing of the token anywhere."""
-    answer = browser.sign_in()
-    entry = refused(answer, code, Refusal[code.upper()].status)
+    response = browser.sign_in()
+    entry = check_refusal(response, code, Refusal[code.upper()].status)
     assert browser.login is None
-    assert entry.user is None and CANARY not in entry.detail and CANARY.encode() not in answer.content
+    assert entry.user is None and CANARY not in entry.detail and CANARY.encode() not in response.content
     return entry

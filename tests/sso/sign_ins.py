@@ -9,19 +9,21 @@ from accounts.models import User
 from sso.models import OidcSetting, SignIn
 from system import encryption
 from tests.providers.hostile import HostileProvider
-from tests.sso.connections import make_at
+from tests.sso.connections import make_connection_at
 
-START = "/sso/start/"
-CALLBACK = "/sso/callback/"
-ME = "/api/me"
-PAGE = {"Accept": "text/html"}
+START_PATH = "/sso/start/"
+CALLBACK_PATH = "/sso/callback/"
+ME_PATH = "/api/me"
+HTML_HEADERS = {"Accept": "text/html"}
 
 
-def active(provider: HostileProvider, **columns: Any) -> OidcSetting:
+def make_active_connection(provider: HostileProvider, **columns: Any) -> OidcSetting:
     """An active connection to it, found and ready."""
     secret = columns.pop("secret", provider.client_secret)
-    right = {"active": True, "user_field": "login", "authorization_type": "code"}
-    return make_at(provider, **{**right, "client_secret": encryption.encrypt(secret) if secret else "", **columns})
+    defaults = {"active": True, "user_field": "login", "authorization_type": "code"}
+    return make_connection_at(
+        provider, **{**defaults, "client_secret": encryption.encrypt(secret) if secret else "", **columns}
+    )
 
 
 class Browser:
@@ -33,45 +35,45 @@ class Browser:
 
     def start(self, **parameters: str) -> str:
         """Where the browser is sent to."""
-        answer = self.client.get(START, parameters)
-        assert answer.status_code == 302, answer.content
-        return str(answer["Location"])
+        response = self.client.get(START_PATH, parameters)
+        assert response.status_code == 302, response.content
+        return str(response["Location"])
 
-    def back(self, location: str) -> str:
+    def return_url(self, location: str) -> str:
         """Where the provider sends the browser back to."""
         return self.provider.authorize(location)
 
-    def come(self, address: str, **more: Any) -> Any:
+    def return_to(self, url: str, **options: Any) -> Any:
         """The answer to the return: by the address, or as the fragment page posts the fragment."""
-        parts = urlsplit(address)
+        parts = urlsplit(url)
         if parts.fragment:
-            return self.client.post(parts.path, dict(parse_qsl(parts.fragment)), headers=PAGE, **more)
-        return self.client.get(f"{parts.path}?{parts.query}", headers=PAGE, **more)
+            return self.client.post(parts.path, dict(parse_qsl(parts.fragment)), headers=HTML_HEADERS, **options)
+        return self.client.get(f"{parts.path}?{parts.query}", headers=HTML_HEADERS, **options)
 
     def sign_in(self, **parameters: str) -> Any:
-        return self.come(self.back(self.start(**parameters)))
+        return self.return_to(self.return_url(self.start(**parameters)))
 
     @property
     def login(self) -> str | None:
         """Who is signed in here."""
-        answer = self.client.get("/account/")
-        return answer.context["user"].login if answer.status_code == 200 else None
+        response = self.client.get("/account/")
+        return response.context["user"].login if response.status_code == 200 else None
 
 
-def code_of(answer: Any) -> str:
+def refusal_code(response: Any) -> str:
     """The code that a refusal page shows."""
-    return str(answer.context["refusal"].code) if answer.context and "refusal" in answer.context else ""
+    return str(response.context["refusal"].code) if response.context and "refusal" in response.context else ""
 
 
-def refused(answer: Any, code: str, status: int) -> SignIn:
+def check_refusal(response: Any, code: str, status: int) -> SignIn:
     """The log's entry of a refusal that is answered as it must be."""
-    assert (answer.status_code, code_of(answer)) == (status, code), answer.content
-    assert code.encode() in answer.content and answer["Cache-Control"] == "no-store"
+    assert (response.status_code, refusal_code(response)) == (status, code), response.content
+    assert code.encode() in response.content and response["Cache-Control"] == "no-store"
     entry = SignIn.objects.latest("sys_updated_at")  # it may be one of several that were equal
     assert entry.outcome == code
     return entry
 
 
-def ann(**columns: Any) -> User:
+def make_ann(**columns: Any) -> User:
     """The account of the provider's person."""
     return User.objects.create_user("ann", **{"email": "ann@example.com", **columns})

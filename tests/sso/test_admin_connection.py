@@ -11,11 +11,21 @@ from accounts.models import User
 from sso.admin.connection_warnings import UNSAVED, UNSAVED_IN_USE
 from sso.models import CertificatePair, IdentityLink, IdpCertificate, OidcSetting
 from system import properties
-from tests.providers.behaviours import fails
-from tests.providers.behaviours import html as page_of
+from tests.providers.behaviours import responds_with_error
+from tests.providers.behaviours import responds_with_html as page_of
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import jwk
-from tests.sso.connections import CALLBACK, LIST, address, make, make_at, press, said, typed, welcome_page
+from tests.sso.connections import (
+    CALLBACK,
+    CONNECTION_LIST_PATH,
+    connection_path,
+    form_data,
+    make_connection,
+    make_connection_at,
+    messages_of,
+    press_button,
+    welcome_page,
+)
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
@@ -23,15 +33,15 @@ pytestmark = pytest.mark.django_db
 
 class TestSaving:
     def test_save_stays_on_the_form_and_save_and_exit_goes_to_the_list(self, as_sonja: Client):
-        stays = as_sonja.post(address(None), {**typed(), "_continue": "1"})
+        response = as_sonja.post(connection_path(None), {**form_data(), "_continue": "1"})
         setting = OidcSetting.objects.get()
-        assert stays.status_code == 302 and stays.headers["Location"] == address(setting)
-        leaves = as_sonja.post(address(setting), {**typed(setting), "name": "Renamed", "_save": "1"})
-        assert leaves.status_code == 302 and leaves.headers["Location"] == LIST
+        assert response.status_code == 302 and response.headers["Location"] == connection_path(setting)
+        leaves = as_sonja.post(connection_path(setting), {**form_data(setting), "name": "Renamed", "_save": "1"})
+        assert leaves.status_code == 302 and leaves.headers["Location"] == CONNECTION_LIST_PATH
         assert setting.refreshed().name == "Renamed"
 
     def test_required_fields_are_enforced(self, as_sonja: Client):
-        required = (
+        messages = (
             "name",
             "url_idp",
             "realm",
@@ -42,21 +52,21 @@ class TestSaving:
             "scope",
             "script",
         )
-        for name in required:
-            page = as_sonja.post(address(None), {**typed(**{name: ""}), "_save": "1"})
+        for name in messages:
+            page = as_sonja.post(connection_path(None), {**form_data(**{name: ""}), "_save": "1"})
             assert page.status_code == 200 and name in page.context["adminform"].form.errors, name
         assert not OidcSetting.objects.exists()
-        page = as_sonja.post(address(None), {**typed(client_secret=None), "_save": "1"})
+        page = as_sonja.post(connection_path(None), {**form_data(client_secret=None), "_save": "1"})
         assert page.status_code == 302, "the rest may stay empty"
 
     def test_a_new_form_has_defaults_and_its_own_redirect_uri(self, as_sonja: Client):
-        page = as_sonja.get(address(None)).content.decode()
+        page = as_sonja.get(connection_path(None)).content.decode()
         assert f'value="{CALLBACK}"' in page and 'value="openid"' in page and "function map(claims)" in page
         assert f'<code id="redirect-uri-to-register">{CALLBACK}</code>' in page
 
     def test_the_form_shows_its_buttons(self, as_sonja: Client, as_alice: Client):
-        setting = make(active=True)
-        page = as_sonja.get(address(setting)).content.decode()
+        setting = make_connection(active=True)
+        page = as_sonja.get(connection_path(setting)).content.decode()
         for name, text in (
             ("_continue", "Save"),
             ("_save", "Save and exit"),
@@ -64,24 +74,26 @@ class TestSaving:
         ):
             assert f'name="{name}"' in page and text in page
         OidcSetting.objects.update(active=False)
-        assert "Update certificates" not in as_sonja.get(address(setting)).content.decode()
+        assert "Update certificates" not in as_sonja.get(connection_path(setting)).content.decode()
 
     def test_a_message_names_the_deactivated_connection(self, as_sonja: Client):
-        other = make(name="Former", active=True)
-        page = press(as_sonja, "_save", name="Newer", active=True)
-        assert "“Former” was deactivated" in said(page) and not other.refreshed().active
-        again = press(as_sonja, "_save", OidcSetting.objects.get(name="Newer"), scope="openid email")
-        assert "not active any more" not in said(again)
+        former_setting = make_connection(name="Former", active=True)
+        page = press_button(as_sonja, "_save", name="Newer", active=True)
+        assert "“Former” was deactivated" in messages_of(page) and not former_setting.refreshed().active
+        second_page = press_button(as_sonja, "_save", OidcSetting.objects.get(name="Newer"), scope="openid email")
+        assert "not active any more" not in messages_of(second_page)
 
     def test_a_warning_tells_that_the_secret_was_removed(self, as_sonja: Client):
-        press(as_sonja, "_save", client_secret="first", authorization_type="code")
+        press_button(as_sonja, "_save", client_secret="first", authorization_type="code")
         setting = OidcSetting.objects.get()
-        assert "The client secret was removed" in said(press(as_sonja, "_save", setting, realm="other"))
-        assert "was removed" not in said(press(as_sonja, "_save", setting.refreshed(), realm="third"))
-        press(as_sonja, "_save", setting.refreshed(), client_secret="second")
-        remaining = press(as_sonja, "_save", setting.refreshed(), realm="fourth", client_secret="third")
-        assert "was removed" not in said(remaining) and setting.refreshed().secret == "third"
-        assert "was removed" not in said(press(as_sonja, "_save", setting.refreshed(), forget_secret=True))
+        assert "The client secret was removed" in messages_of(press_button(as_sonja, "_save", setting, realm="other"))
+        assert "was removed" not in messages_of(press_button(as_sonja, "_save", setting.refreshed(), realm="third"))
+        press_button(as_sonja, "_save", setting.refreshed(), client_secret="second")
+        page = press_button(as_sonja, "_save", setting.refreshed(), realm="fourth", client_secret="third")
+        assert "was removed" not in messages_of(page) and setting.refreshed().secret == "third"
+        assert "was removed" not in messages_of(
+            press_button(as_sonja, "_save", setting.refreshed(), forget_secret=True)
+        )
 
     @pytest.mark.parametrize(
         ("redirect_uri", "sentence"),
@@ -92,63 +104,69 @@ class TestSaving:
         ],
     )
     def test_a_wrong_redirect_uri_causes_one_warning(self, as_sonja: Client, redirect_uri: str, sentence: str):
-        page = as_sonja.get(address(make(redirect_uri=redirect_uri))).content.decode()
+        page = as_sonja.get(connection_path(make_connection(redirect_uri=redirect_uri))).content.decode()
         assert (
             sentence in page and page.count("path of the Redirect URI must") + page.count("the Redirect URI is at") == 1
         )
-        assert "the Redirect URI is at" not in as_sonja.get(address(make())).content.decode()
+        assert "the Redirect URI is at" not in as_sonja.get(connection_path(make_connection())).content.decode()
 
     def test_the_address_to_register_is_that_of_the_callback(self, as_sonja: Client):
-        public = "http://testserver:8001/sso/callback/"
-        for stored, shown in (("http://testserver/elsewhere/", CALLBACK), (public, public)):
-            page = as_sonja.get(address(make(redirect_uri=stored))).content.decode()
-            assert f'id="redirect-uri-to-register">{shown}<' in page
+        public_url = "http://testserver:8001/sso/callback/"
+        for stored_url, shown_url in (("http://testserver/elsewhere/", CALLBACK), (public_url, public_url)):
+            page = as_sonja.get(connection_path(make_connection(redirect_uri=stored_url))).content.decode()
+            assert f'id="redirect-uri-to-register">{shown_url}<' in page
 
     def test_a_change_of_client_columns_suggests_a_test(self, as_sonja: Client):
-        untested = "Use Test connection to check"
-        assert untested in said(press(as_sonja, "_save", client_id="mine", active=True))
+        suggestion = "Use Test connection to check"
+        assert suggestion in messages_of(press_button(as_sonja, "_save", client_id="mine", active=True))
         setting = OidcSetting.objects.get()
-        assert untested not in said(press(as_sonja, "_save", setting, name="Renamed"))
-        assert untested in said(press(as_sonja, "_save", setting.refreshed(), client_id="other"))
-        assert untested not in said(press(as_sonja, "_save", setting.refreshed(), client_id="third", active=False))
+        assert suggestion not in messages_of(press_button(as_sonja, "_save", setting, name="Renamed"))
+        assert suggestion in messages_of(press_button(as_sonja, "_save", setting.refreshed(), client_id="other"))
+        assert suggestion not in messages_of(
+            press_button(as_sonja, "_save", setting.refreshed(), client_id="third", active=False)
+        )
 
     def test_an_empty_url_causes_one_error(self, as_sonja: Client):
-        errors = as_sonja.post(address(None), {**typed(url_idp=""), "_save": "1"}).context["adminform"].form.errors
+        errors = (
+            as_sonja.post(connection_path(None), {**form_data(url_idp=""), "_save": "1"})
+            .context["adminform"]
+            .form.errors
+        )
         assert errors["url_idp"] == ["This field is required."]
 
     def test_without_endpoints_there_is_nothing_to_adopt(self, as_sonja: Client):
-        setting = make(resolve_error="It was not found.")
+        setting = make_connection(resolve_error="It was not found.")
         for issuer, is_there in (("https://idp.example.com/realms/acme", True), ("", False)):
             setting.update_unversioned(issuer=issuer)
-            assert ('name="_adopt"' in as_sonja.get(address(setting)).content.decode()) is is_there
+            assert ('name="_adopt"' in as_sonja.get(connection_path(setting)).content.decode()) is is_there
 
-    def test_http_to_another_machine_causes_a_warning(self, as_sonja: Client, http_allowed: None):
-        for url, is_told in (("http://idp.example.com", True), ("http://127.0.0.1:9", False)):
-            page = as_sonja.get(address(make(url_idp=url))).content.decode()
-            assert ("URL IdP uses http:" in page) is is_told
+    def test_http_to_another_machine_causes_a_warning(self, as_sonja: Client, allowed_http: None):
+        for url, is_warned in (("http://idp.example.com", True), ("http://127.0.0.1:9", False)):
+            page = as_sonja.get(connection_path(make_connection(url_idp=url))).content.decode()
+            assert ("URL IdP uses http:" in page) is is_warned
 
     def test_a_concurrent_change_of_another_column_is_kept(self, as_sonja: Client, monkeypatch: Any):
-        setting = make(active=True)
+        setting = make_connection(active=True)
         lock_for_change = OidcSetting.lock_for_change
 
-        def late() -> None:
+        def save_after_change() -> None:
             OidcSetting.objects.filter(pk=setting.pk).update(scope="openid email")
             lock_for_change()
 
-        monkeypatch.setattr(OidcSetting, "lock_for_change", staticmethod(late))
-        press(as_sonja, "_save", setting, name="Renamed")
-        stored = setting.refreshed()
-        assert (stored.name, stored.scope) == ("Renamed", "openid email")
+        monkeypatch.setattr(OidcSetting, "lock_for_change", staticmethod(save_after_change))
+        press_button(as_sonja, "_save", setting, name="Renamed")
+        stored_setting = setting.refreshed()
+        assert (stored_setting.name, stored_setting.scope) == ("Renamed", "openid email")
 
-    def opened(self, browser: Client, setting: OidcSetting) -> dict[str, str]:
+    def opened_form(self, browser: Client, setting: OidcSetting) -> dict[str, str]:
         """What the form sends when nothing is changed on it."""
-        page = browser.get(address(setting)).content.decode()
+        page = browser.get(connection_path(setting)).content.decode()
         values = dict(re.findall(r'name="(initial-\w+)"(?: value="([^"]*)")?', page))
         assert values["initial-scope"] == "openid" and "initial-client_secret" not in values
-        return {**typed(setting), **{name: html.unescape(value) for name, value in values.items()}}
+        return {**form_data(setting), **{name: html.unescape(value) for name, value in values.items()}}
 
     @pytest.mark.parametrize(
-        ("theirs", "typed_here", "stored"),
+        ("other_change", "typed_here", "expected"),
         [
             ({"scope": "openid email"}, "openid profile", "openid email"),
             ({"scope": "openid email"}, "openid email", "openid email"),
@@ -157,22 +175,26 @@ class TestSaving:
         ids=["differently", "alike", "another column"],
     )
     def test_conflicting_changes_of_one_column_are_an_error(
-        self, as_sonja: Client, theirs: dict[str, str], typed_here: str, stored: str
+        self, as_sonja: Client, other_change: dict[str, str], typed_here: str, expected: str
     ):
-        setting = make()
-        opened = self.opened(as_sonja, setting)
-        OidcSetting.objects.filter(pk=setting.pk).update(**theirs)
-        answer = as_sonja.post(address(setting), {**opened, "scope": typed_here, "_save": "1"})
-        is_told = "Another user changed this" in answer.content.decode()
-        assert is_told is (typed_here != stored) and setting.refreshed().scope == stored
+        setting = make_connection()
+        form = self.opened_form(as_sonja, setting)
+        OidcSetting.objects.filter(pk=setting.pk).update(**other_change)
+        response = as_sonja.post(connection_path(setting), {**form, "scope": typed_here, "_save": "1"})
+        is_reported = "Another user changed this" in response.content.decode()
+        assert is_reported is (typed_here != expected) and setting.refreshed().scope == expected
 
     def test_a_change_since_the_page_was_opened_is_kept(self, as_sonja: Client):
-        setting = make(active=True)
-        opened = self.opened(as_sonja, setting)
+        setting = make_connection(active=True)
+        form = self.opened_form(as_sonja, setting)
         OidcSetting.objects.filter(pk=setting.pk).update(scope="openid email", enable_user_creation=True)
-        as_sonja.post(address(setting), {**opened, "name": "Renamed", "_save": "1"})
-        stored = setting.refreshed()
-        assert (stored.name, stored.scope, stored.enable_user_creation) == ("Renamed", "openid email", True)
+        as_sonja.post(connection_path(setting), {**form, "name": "Renamed", "_save": "1"})
+        stored_setting = setting.refreshed()
+        assert (stored_setting.name, stored_setting.scope, stored_setting.enable_user_creation) == (
+            "Renamed",
+            "openid email",
+            True,
+        )
 
     @pytest.mark.parametrize(
         ("columns", "sentence"),
@@ -183,53 +205,56 @@ class TestSaving:
         ],
     )
     def test_the_form_warns_when_nobody_can_sign_in(self, as_sonja: Client, columns: Any, sentence: str):
-        setting = make()
+        setting = make_connection()
         OidcSetting.objects.update(**columns)
-        assert sentence in as_sonja.get(address(setting)).content.decode()
+        assert sentence in as_sonja.get(connection_path(setting)).content.decode()
 
     def test_the_form_shows_problems_with_certificates(self, as_sonja: Client):
-        setting = make()
+        setting = make_connection()
         pair = CertificatePair.objects.create(url_idp=setting.url_idp, realm=setting.realm, failure="It was away.")
-        assert "The last certificate update failed. It was away." in as_sonja.get(address(setting)).content.decode()
+        assert (
+            "The last certificate update failed. It was away."
+            in as_sonja.get(connection_path(setting)).content.decode()
+        )
         pair.failure, pair.warning = "", "Something else under the kid “a”."
         pair.save()
-        assert "Something else under the kid" in as_sonja.get(address(setting)).content.decode()
+        assert "Something else under the kid" in as_sonja.get(connection_path(setting)).content.decode()
 
     def test_the_form_warns_about_rule_2(self, as_sonja: Client):
         for button in ("_save", "_continue"):
-            setting = make()
-            page = press(as_sonja, button, setting, ignore_case=True)
+            setting = make_connection()
+            page = press_button(as_sonja, button, setting, ignore_case=True)
             assert "Nobody can sign in: Ignore case sensitivity is selected" in page.content.decode(), button
         properties.put(properties.CASE_SENSITIVE, "false")
-        assert "Nobody can sign in" not in as_sonja.get(address(setting)).content.decode()
+        assert "Nobody can sign in" not in as_sonja.get(connection_path(setting)).content.decode()
 
     def test_the_form_warns_about_accounts_that_a_login_could_open(self, as_sonja: Client, alice: User, bob: User):
-        setting = make(user_field="login")
-        said_there = "are not linked to this provider yet: alice, sonja. Anyone who can choose one of these names"
-        assert said_there in as_sonja.get(address(setting)).content.decode()
+        setting = make_connection(user_field="login")
+        warning = "are not linked to this provider yet: alice, sonja. Anyone who can choose one of these names"
+        assert warning in as_sonja.get(connection_path(setting)).content.decode()
         IdentityLink(user=alice, issuer=setting.issuer, sub="1").save()
         IdentityLink(user=User.objects.get(login="sonja"), issuer="https://other.example.com", sub="2").save()
-        assert "yet: sonja. Anyone" in as_sonja.get(address(setting)).content.decode()
-        assert "not tied" not in press(as_sonja, "_save", setting, user_field="email").content.decode()
+        assert "yet: sonja. Anyone" in as_sonja.get(connection_path(setting)).content.decode()
+        assert "not tied" not in press_button(as_sonja, "_save", setting, user_field="email").content.decode()
 
     def test_the_warning_names_a_few_active_accounts(self, as_alice: Client, alice: User):
         for number in range(6):
             make_user(f"chief{number}", "admin")
         make_user("former", "admin", active=False)
-        page = as_alice.get(address(make(user_field="login"))).content.decode()
+        page = as_alice.get(connection_path(make_connection(user_field="login"))).content.decode()
         assert "yet: alice, chief0, chief1, chief2, chief3 and others. Anyone" in page
 
     def test_the_form_names_the_protected_roles(self, as_sonja: Client):
-        page = as_sonja.get(address(None)).content.decode()
+        page = as_sonja.get(connection_path(None)).content.decode()
         assert "never granted by a provider" in page and "admin, sso_admin, collection_admin" in page
 
     def test_a_provider_that_is_away_is_a_warning_not_an_error(
-        self, as_sonja: Client, http_allowed: None, django_capture_on_commit_callbacks: Any
+        self, as_sonja: Client, allowed_http: None, django_capture_on_commit_callbacks: Any
     ):
         with django_capture_on_commit_callbacks(execute=True):
-            as_sonja.post(address(None), {**typed(url_idp="http://127.0.0.1:9"), "_continue": "1"})
+            as_sonja.post(connection_path(None), {**form_data(url_idp="http://127.0.0.1:9"), "_continue": "1"})
         setting = OidcSetting.objects.get()
-        page = as_sonja.get(address(setting)).content.decode()
+        page = as_sonja.get(connection_path(setting)).content.decode()
         assert (
             "Nobody can sign in because the provider was not found." in page
             and "The connection to 127.0.0.1 failed" in page
@@ -237,123 +262,135 @@ class TestSaving:
 
     def test_deleting_the_active_one_from_its_page_and_from_the_list(self, as_sonja: Client):
         for delete in (
-            lambda each: as_sonja.post(address(each, "delete"), {"post": "yes"}),
-            lambda each: as_sonja.post(
-                LIST, {"action": "delete_selected", "_selected_action": [each.pk], "post": "yes"}
+            lambda setting: as_sonja.post(connection_path(setting, "delete"), {"post": "yes"}),
+            lambda setting: as_sonja.post(
+                CONNECTION_LIST_PATH, {"action": "delete_selected", "_selected_action": [setting.pk], "post": "yes"}
             ),
         ):
-            setting = make(active=True)
+            setting = make_connection(active=True)
             assert welcome_page() == CALLBACK
             assert delete(setting).status_code == 302
             assert welcome_page() == "" and not OidcSetting.objects.exists()
 
     def test_a_save_without_changes_creates_no_version(self, as_alice: Client, as_sonja: Client):
-        setting = make()
-        press(as_alice, "_save", setting)
+        setting = make_connection()
+        press_button(as_alice, "_save", setting)
         script = setting.refreshed().script.replace("\n", "\r\n")  # as a browser sends it
-        press(as_sonja, "_save", setting, script=script)
-        stored = setting.refreshed()
-        assert "\r" not in stored.script and not stored.needs_approval
-        assert len(stored.history.latest().diff_against(stored.history.earliest()).changes) == 0
+        press_button(as_sonja, "_save", setting, script=script)
+        stored_setting = setting.refreshed()
+        assert "\r" not in stored_setting.script and not stored_setting.needs_approval
+        assert len(stored_setting.history.latest().diff_against(stored_setting.history.earliest()).changes) == 0
 
 
 class TestUpdateCertificates:
     def test_the_message_counts_the_changes(self, as_sonja: Client, provider: HostileProvider):
         provider.jwks = {"keys": [jwk("rsa-1"), jwk("p256-1"), jwk("small-1"), {"kty": "oct", "k": "c2VjcmV0"}]}
-        setting = make_at(provider, active=True)
-        page = press(as_sonja, "_update_certificates", setting)
-        assert "2 added, 0 unchanged, 0 removed." in said(page)
-        assert "Ignored: an RSA key under 2048 bits, a symmetric key." in said(page)
-        assert [each.kid for each in IdpCertificate.of_pair(*setting.pair)] == ["p256-1", "rsa-1"]
+        setting = make_connection_at(provider, active=True)
+        page = press_button(as_sonja, "_update_certificates", setting)
+        assert "2 added, 0 unchanged, 0 removed." in messages_of(page)
+        assert "Ignored: an RSA key under 2048 bits, a symmetric key." in messages_of(page)
+        assert [certificate.kid for certificate in IdpCertificate.of_pair(*setting.pair)] == ["p256-1", "rsa-1"]
         table = page.content.decode().partition('id="certificates"')[2]
         assert "rsa-1" in table and provider.realm in table and "&quot;kty&quot;: &quot;RSA&quot;" in table
 
-    @pytest.mark.parametrize("behaviour", [fails(500), page_of()])
+    @pytest.mark.parametrize("behaviour", [responds_with_error(500), page_of()])
     def test_a_failure_is_the_specified_message_and_changes_nothing(  # A29
         self, as_sonja: Client, provider: HostileProvider, behaviour: Any
     ):
-        setting = make_at(provider, active=True)
-        press(as_sonja, "_update_certificates", setting)
-        before = list(IdpCertificate.objects.values())
+        setting = make_connection_at(provider, active=True)
+        press_button(as_sonja, "_update_certificates", setting)
+        rows_before = list(IdpCertificate.objects.values())
         provider.serve("certs", behaviour)
-        page = press(as_sonja, "_update_certificates", setting)
-        assert said(page).startswith("The certificate update failed. Check the connection settings. ")
-        assert list(IdpCertificate.objects.values()) == before
+        page = press_button(as_sonja, "_update_certificates", setting)
+        assert messages_of(page).startswith("The certificate update failed. Check the connection settings. ")
+        assert list(IdpCertificate.objects.values()) == rows_before
 
     def test_an_inactive_record_is_refused_and_nothing_is_fetched(  # A35
         self, as_sonja: Client, provider: HostileProvider
     ):
-        page = press(as_sonja, "_update_certificates", make_at(provider))
-        assert "Only the active connection" in said(page)
+        page = press_button(as_sonja, "_update_certificates", make_connection_at(provider))
+        assert "Only the active connection" in messages_of(page)
         assert provider.requests == [] and not IdpCertificate.objects.exists()
 
     def test_a_get_updates_nothing_and_a_post_needs_its_token(self, sonja: User, provider: HostileProvider):  # A63
-        setting = make_at(provider, active=True)
+        setting = make_connection_at(provider, active=True)
         browser = Client(enforce_csrf_checks=True)
         browser.force_login(sonja)
-        assert browser.get(address(setting), {"_update_certificates": "1"}).status_code == 200
-        assert browser.post(address(setting), {**typed(setting), "_update_certificates": "1"}).status_code == 403
+        assert browser.get(connection_path(setting), {"_update_certificates": "1"}).status_code == 200
+        assert (
+            browser.post(connection_path(setting), {**form_data(setting), "_update_certificates": "1"}).status_code
+            == 403
+        )
         assert provider.requests == []
 
     def test_entered_values_stay_in_the_form_unsaved(self, as_sonja: Client, provider: HostileProvider):
-        setting = make_at(provider, active=True)
-        page = press(as_sonja, "_update_certificates", setting, name="Typed")
+        setting = make_connection_at(provider, active=True)
+        page = press_button(as_sonja, "_update_certificates", setting, name="Typed")
         assert 'value="Typed"' in page.content.decode() and setting.refreshed().name == "Example"
         assert page.status_code == 200 and page.redirect_chain == []
 
 
 class TestTestConnection:
     def test_it_reports_the_provider_and_changes_no_setting(self, as_sonja: Client, provider: HostileProvider):
-        setting = make()
+        setting = make_connection()
         provider.client_secret = ""
-        before = OidcSetting.objects.values().get()
-        page = press(as_sonja, "_test", setting, url_idp=provider.url_idp, realm=provider.realm)
+        row_before = OidcSetting.objects.values().get()
+        page = press_button(as_sonja, "_test", setting, url_idp=provider.url_idp, realm=provider.realm)
         report = page.context["report"]
         assert report.is_successful and dict(report.facts)["issuer"] == provider.issuer
         assert dict(report.facts)["keys"] == "rsa-1"
-        assert OidcSetting.objects.values().get() == before and not IdpCertificate.objects.exists()
+        assert OidcSetting.objects.values().get() == row_before and not IdpCertificate.objects.exists()
         assert f'value="{provider.url_idp}"' in page.content.decode(), "what was typed is still there"
 
     def test_it_works_before_the_first_save(self, as_sonja: Client, provider: HostileProvider):
         provider.client_secret = ""
-        page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
+        page = press_button(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
         assert page.context["report"].is_successful and not OidcSetting.objects.exists()
 
     def test_it_tells_whether_the_tested_values_are_saved(self, as_sonja: Client, provider: HostileProvider):
         provider.client_secret = ""
-        active, other = make_at(provider, active=True), make_at(provider)
+        active_setting, inactive_setting = make_connection_at(provider, active=True), make_connection_at(provider)
         typed_secret = {"client_secret": "typed", "authorization_type": "code"}
-        for setting, columns, unsaved in (
-            (active, {}, ""),
-            (active, {"scope": "openid email"}, UNSAVED_IN_USE),
-            (active, {"realm": "elsewhere"}, UNSAVED_IN_USE),
-            (active, typed_secret, UNSAVED_IN_USE),
-            (active, {"script": active.script.replace("\n", "\r\n")}, ""),
-            (other, {}, ""),
-            (other, {"name": "Other"}, UNSAVED),
+        for setting, columns, is_unsaved in (
+            (active_setting, {}, ""),
+            (active_setting, {"scope": "openid email"}, UNSAVED_IN_USE),
+            (active_setting, {"realm": "elsewhere"}, UNSAVED_IN_USE),
+            (active_setting, typed_secret, UNSAVED_IN_USE),
+            (active_setting, {"script": active_setting.script.replace("\n", "\r\n")}, ""),
+            (inactive_setting, {}, ""),
+            (inactive_setting, {"name": "Other"}, UNSAVED),
             (None, {"url_idp": provider.url_idp, "realm": provider.realm}, UNSAVED),
         ):
-            page = press(as_sonja, "_test", setting, **columns)
-            assert page.context["report"].unsaved_warning == unsaved, columns
-            assert (UNSAVED.removesuffix(".") in page.content.decode()) == bool(unsaved)
+            page = press_button(as_sonja, "_test", setting, **columns)
+            assert page.context["report"].unsaved_warning == is_unsaved, columns
+            assert (UNSAVED.removesuffix(".") in page.content.decode()) == bool(is_unsaved)
 
     def test_another_issuer_is_reported(self, as_sonja: Client, provider: HostileProvider):
         provider.discovery = {"issuer": "https://<b>other</b>.example.com"}
-        page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
+        page = press_button(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
         assert "issuer is https://&lt;b&gt;other&lt;/b&gt;.example.com." in page.content.decode()
 
     def test_an_entered_secret_must_be_entered_again(self, as_sonja: Client, provider: HostileProvider):
-        page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm, client_secret="typed")
+        page = press_button(
+            as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm, client_secret="typed"
+        )
         assert 'id="secret-not-kept"' in page.content.decode()
 
     def test_invalid_values_are_form_errors_and_no_request_is_made(self, as_sonja: Client):
-        page = press(as_sonja, "_test", None, realm="../../x")
+        page = press_button(as_sonja, "_test", None, realm="../../x")
         assert "report" not in page.context and "realm" in page.context["adminform"].form.errors
 
 
-class TestWhoMay:  # A58
+class TestPermissions:  # A58
     @pytest.mark.parametrize(
-        "path", [LIST, f"{LIST}add/", "/admin/sso/idpcertificate/", "/admin/sso/signin/", "/admin/sso/identitylink/"]
+        "path",
+        [
+            CONNECTION_LIST_PATH,
+            f"{CONNECTION_LIST_PATH}add/",
+            "/admin/sso/idpcertificate/",
+            "/admin/sso/signin/",
+            "/admin/sso/identitylink/",
+        ],
     )
     def test_only_admin_and_sso_admin_can_open_the_pages(
         self, as_alice: Client, as_sonja: Client, as_bob: Client, carl: User, path: str
@@ -368,12 +405,12 @@ class TestWhoMay:  # A58
     def test_a_button_without_permission_is_refused(  # A43
         self, as_bob: Client, carl: User, provider: HostileProvider, button: str
     ):
-        setting = make_at(provider, active=True)
+        setting = make_connection_at(provider, active=True)
         as_carl = Client()
         as_carl.force_login(carl)
         for browser in (as_bob, as_carl):
-            answer = browser.post(address(setting), {**typed(setting), button: "1"}, follow=True)
-            assert answer.status_code == 403
+            response = browser.post(connection_path(setting), {**form_data(setting), button: "1"}, follow=True)
+            assert response.status_code == 403
         assert provider.requests == []
 
     @pytest.mark.parametrize(
@@ -385,8 +422,8 @@ class TestWhoMay:  # A58
     @pytest.mark.parametrize(
         "path",
         [
-            f"{LIST}?client_secret__startswith=g",
-            f"{LIST}?last_claims__startswith=g",
+            f"{CONNECTION_LIST_PATH}?client_secret__startswith=g",
+            f"{CONNECTION_LIST_PATH}?last_claims__startswith=g",
             "/admin/sso/signin/?user__password__startswith=p",
             "/admin/sso/signin/?setting__client_secret__startswith=g",
             "/admin/sso/identitylink/?user__password__startswith=p",

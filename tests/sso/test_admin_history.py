@@ -10,24 +10,24 @@ from sso.connections import saving
 from sso.models import OidcSetting
 from sso.provider import discovery
 from system import encryption
-from tests.providers.behaviours import fails
+from tests.providers.behaviours import responds_with_error
 from tests.providers.hostile import HostileProvider
-from tests.sso.connections import address, make, make_at, press
+from tests.sso.connections import connection_path, make_connection, make_connection_at, press_button
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def entries(browser: Client, setting: OidcSetting) -> list[Any]:
     """As the page lists them, the newest first."""
-    return list(browser.get(address(setting, "history")).context["page_obj"])
+    return list(browser.get(connection_path(setting, "history")).context["page_obj"])
 
 
-def told(entry: Any) -> dict[str, str]:
+def new_values(entry: Any) -> dict[str, str]:
     return {change["field"]: change["new"] for change in entry.changes}
 
 
 def test_a_new_connection_has_one_entry_with_its_endpoints(as_sonja: Client, sonja: User, provider: HostileProvider):
-    press(as_sonja, "_save", None, url_idp=provider.url_idp, realm=provider.realm)
+    press_button(as_sonja, "_save", None, url_idp=provider.url_idp, realm=provider.realm)
     setting = OidcSetting.objects.get()
     (entry,) = entries(as_sonja, setting)
 
@@ -36,66 +36,69 @@ def test_a_new_connection_has_one_entry_with_its_endpoints(as_sonja: Client, son
 
 
 def test_a_change_of_the_provider_has_one_entry_with_its_endpoints(as_sonja: Client, provider: HostileProvider):
-    setting = make()
-    press(as_sonja, "_save", setting, url_idp=provider.url_idp, realm=provider.realm)
-    changed, _ = entries(as_sonja, setting)
+    setting = make_connection()
+    press_button(as_sonja, "_save", setting, url_idp=provider.url_idp, realm=provider.realm)
+    changed_entry, _ = entries(as_sonja, setting)
 
-    assert told(changed)["URL IdP"] == provider.url_idp and told(changed)["Issuer"] == provider.issuer
+    assert (
+        new_values(changed_entry)["URL IdP"] == provider.url_idp
+        and new_values(changed_entry)["Issuer"] == provider.issuer
+    )
 
 
 def test_endpoints_found_later_have_their_own_entry(as_sonja: Client, provider: HostileProvider):
-    provider.serve("discovery", fails(404))
-    press(as_sonja, "_save", None, url_idp=provider.url_idp, realm="main")
-    provider.behave("discovery")
+    provider.serve("discovery", responds_with_error(404))
+    press_button(as_sonja, "_save", None, url_idp=provider.url_idp, realm="main")
+    provider.behave_correctly("discovery")
     setting = OidcSetting.objects.get()
     discovery.rediscover(setting)
-    found, created = entries(as_sonja, setting)
+    found_entry, created_entry = entries(as_sonja, setting)
 
-    assert created.issuer == "" and told(found)["Issuer"] == provider.issuer
-    assert found.history_user_id is None, "nobody did it"
+    assert created_entry.issuer == "" and new_values(found_entry)["Issuer"] == provider.issuer
+    assert found_entry.history_user_id is None, "nobody did it"
 
 
 def test_endpoints_are_not_attributed_to_a_concurrent_save(provider: HostileProvider):
-    provider.serve("discovery", fails(404))
-    saved = make_at(provider, issuer="")
-    provider.behave("discovery")
+    provider.serve("discovery", responds_with_error(404))
+    setting = make_connection_at(provider, issuer="")
+    provider.behave_correctly("discovery")
     OidcSetting.objects.get().store_columns(name="Renamed")
-    saving.find_provider(saved, completes_entry=True)
+    saving.find_provider(setting, completes_entry=True)
 
-    assert [entry.issuer for entry in saved.history.order_by("history_id")] == ["", "", provider.issuer]
+    assert [entry.issuer for entry in setting.history.order_by("history_id")] == ["", "", provider.issuer]
 
 
 def test_a_save_without_changes_has_no_entry(as_sonja: Client):
-    setting = make()
-    press(as_sonja, "_save", setting)
+    setting = make_connection()
+    press_button(as_sonja, "_save", setting)
 
     assert len(entries(as_sonja, setting)) == 1
 
 
 def test_a_save_that_finds_the_provider_has_an_entry(as_sonja: Client, provider: HostileProvider):
-    provider.serve("discovery", fails(404))
-    setting = make_at(provider, issuer="")
-    provider.behave("discovery")
-    press(as_sonja, "_save", setting)
-    found, created = entries(as_sonja, setting)
+    provider.serve("discovery", responds_with_error(404))
+    setting = make_connection_at(provider, issuer="")
+    provider.behave_correctly("discovery")
+    press_button(as_sonja, "_save", setting)
+    found_entry, created_entry = entries(as_sonja, setting)
 
-    assert created.issuer == "" and told(found)["Issuer"] == provider.issuer
+    assert created_entry.issuer == "" and new_values(found_entry)["Issuer"] == provider.issuer
 
 
 def test_a_change_of_the_secret_is_named_and_never_shown(as_sonja: Client):
-    setting = make()
-    press(as_sonja, "_save", setting, client_secret="canary-1")
-    press(as_sonja, "_save", setting.refreshed(), name="Renamed")
-    press(as_sonja, "_save", setting.refreshed(), client_secret="", forget_secret=True)
+    setting = make_connection()
+    press_button(as_sonja, "_save", setting, client_secret="canary-1")
+    press_button(as_sonja, "_save", setting.refreshed(), name="Renamed")
+    press_button(as_sonja, "_save", setting.refreshed(), client_secret="", forget_secret=True)
     reasons = [entry.history_change_reason for entry in entries(as_sonja, setting)]
 
     assert reasons == ["The client secret was removed.", None, "The client secret was entered.", None]
-    page = as_sonja.get(address(setting, "history")).content.decode()
+    page = as_sonja.get(connection_path(setting, "history")).content.decode()
     assert "The client secret was entered." in page and "canary" not in page
 
 
 def test_a_later_entry_does_not_name_the_secret_again():
-    setting = make()
+    setting = make_connection()
     setting.client_secret = encryption.encrypt("canary")
     setting.save()
     setting.store_columns(active=True)
@@ -105,8 +108,8 @@ def test_a_later_entry_does_not_name_the_secret_again():
 
 
 def test_an_approval_has_an_entry(as_sonja: Client, as_alice: Client):
-    press(as_sonja, "_save")
+    press_button(as_sonja, "_save")
     setting = OidcSetting.objects.get()
-    press(as_alice, "_approve", setting, seen_version=str(setting.sys_version))
+    press_button(as_alice, "_approve", setting, seen_version=str(setting.sys_version))
 
-    assert told(entries(as_alice, setting)[0]) == {"Needs approval": "False"}
+    assert new_values(entries(as_alice, setting)[0]) == {"Needs approval": "False"}

@@ -11,100 +11,100 @@ from accounts.models import User
 from sso import tasks
 from sso.models import CertificatePair, IdentityLink, IdpCertificate, OidcSetting, SignIn
 from system.models import DeletionLogEntry
-from tests.sso.connections import make
+from tests.sso.connections import make_connection
 
 pytestmark = pytest.mark.django_db
 
 
-def page_of(record: Any, page: str = "change") -> str:
+def page_path(record: Any, page: str = "change") -> str:
     return f"/admin/sso/{record._meta.model_name}/{record.pk}/{page}/"
 
 
-def certificate(kid: str = "rsa-1") -> IdpCertificate:
+def make_certificate(kid: str = "rsa-1") -> IdpCertificate:
     return IdpCertificate.objects.create(kid=kid, url_idp="https://idp.example.com", realm="acme", json={"kty": "RSA"})
 
 
-def link(user: User, sub: str = "sub-1") -> IdentityLink:
+def make_link(user: User, sub: str = "sub-1") -> IdentityLink:
     return IdentityLink.objects.create(user=user, issuer="https://idp.example.com/realms/acme", sub=sub)
 
 
 class TestCertificates:
     def test_certificates_are_read_only(self, as_sonja: Client):
-        created = certificate("<b>kid</b>")
+        created = make_certificate("<b>kid</b>")
         assert b"&lt;b&gt;kid&lt;/b&gt;" in as_sonja.get("/admin/sso/idpcertificate/").content
-        content = as_sonja.get(page_of(created)).content.decode()
+        content = as_sonja.get(page_path(created)).content.decode()
         assert "&quot;kty&quot;: &quot;RSA&quot;" in content and "<b>kid</b>" not in content
-        assert as_sonja.post(page_of(created), {"kid": "mine"}).status_code == 403
+        assert as_sonja.post(page_path(created), {"kid": "mine"}).status_code == 403
         assert as_sonja.get("/admin/sso/idpcertificate/add/").status_code == 403
         assert created.refreshed().kid == "<b>kid</b>"
 
     def test_a_deleted_certificate_is_logged(self, as_sonja: Client, sonja: User):
-        created = certificate()
-        assert as_sonja.post(page_of(created, "delete"), {"post": "yes"}).status_code == 302
+        created = make_certificate()
+        assert as_sonja.post(page_path(created, "delete"), {"post": "yes"}).status_code == 302
         entry = DeletionLogEntry.objects.get(table="idp_certificate")
         assert (entry.display_value, entry.deleted_by) == ("rsa-1", sonja.pk)
 
 
-class TestTheSignInLog:
+class TestSignInEntry:
     def test_an_entry_shows_the_advice_and_the_last_time(self, as_sonja: Client):
         entry = SignIn(outcome="user_unknown", login="nina")
         entry.save()
-        assert "Create the account, or select Enable user creation." in as_sonja.get(page_of(entry)).content.decode()
+        assert "Create the account, or select Enable user creation." in as_sonja.get(page_path(entry)).content.decode()
         assert "Last at" in as_sonja.get("/admin/sso/signin/").content.decode()
 
 
 class TestLinks:  # A45
     def test_a_link_is_reset_by_deleting_it(self, as_sonja: Client, bob: User):
-        created = link(bob)
+        created = make_link(bob)
         assert b"sub-1" in as_sonja.get("/admin/sso/identitylink/").content
-        assert as_sonja.post(page_of(created, "delete"), {"post": "yes"}).status_code == 302
+        assert as_sonja.post(page_path(created, "delete"), {"post": "yes"}).status_code == 302
         assert not IdentityLink.objects.exists()
         assert DeletionLogEntry.objects.filter(table="sso_identity_link").count() == 1
 
     def test_only_administrators_can_reset_the_link_of_an_administrator(  # A57
         self, as_sonja: Client, as_alice: Client, alice: User, bob: User
     ):
-        created, other = link(alice), link(bob, "sub-2")
-        assert as_sonja.post(page_of(created, "delete"), {"post": "yes"}).status_code == 403
-        sent = {"action": "delete_selected", "_selected_action": [created.pk, other.pk], "post": "yes"}
-        page = as_sonja.post("/admin/sso/identitylink/", sent)
+        link, other_link = make_link(alice), make_link(bob, "sub-2")
+        assert as_sonja.post(page_path(link, "delete"), {"post": "yes"}).status_code == 403
+        form = {"action": "delete_selected", "_selected_action": [link.pk, other_link.pk], "post": "yes"}
+        page = as_sonja.post("/admin/sso/identitylink/", form)
         assert b"only administrators can reset it" in page.content
         assert IdentityLink.objects.count() == 2
-        assert as_alice.post("/admin/sso/identitylink/", sent).status_code == 302
+        assert as_alice.post("/admin/sso/identitylink/", form).status_code == 302
         assert not IdentityLink.objects.exists()
 
     def test_a_link_is_deleted_with_its_user(self, as_alice: Client, alice: User, bob: User):
-        link(bob)
-        link(alice, "sub-2")
+        make_link(bob)
+        make_link(alice, "sub-2")
         bob.delete()
         assert IdentityLink.objects.count() == 1
 
     def test_links_cannot_be_added_or_changed(self, as_alice: Client, bob: User):
-        created = link(bob)
+        created = make_link(bob)
         assert as_alice.get("/admin/sso/identitylink/add/").status_code == 403
-        assert as_alice.post(page_of(created), {"sub": "mine"}).status_code == 403
+        assert as_alice.post(page_path(created), {"sub": "mine"}).status_code == 403
 
 
-class TestTheLog:
+class TestSignInLog:
     def test_the_log_is_read_only(self, as_sonja: Client, bob: User):
         sign_in = SignIn.objects.create(
-            user=bob, setting=make(), setting_name="Example", login="<b>bob</b>", outcome="token_alg", detail="none",
-            address="192.0.2.7", duration_ms=42,
+            user=bob, setting=make_connection(), setting_name="Example", login="<b>bob</b>", outcome="token_alg",
+            detail="none", address="192.0.2.7", duration_ms=42,
         )  # fmt: skip
         for path in (
             "/admin/sso/signin/",
             "/admin/sso/signin/?outcome=token_alg",
             "/admin/sso/signin/?q=bob",
-            page_of(sign_in),
+            page_path(sign_in),
         ):
             content = as_sonja.get(path).content
             assert b"&lt;b&gt;bob&lt;/b&gt;" in content and b"token_alg" in content and b"192.0.2.7" in content, path
-        for path in (page_of(sign_in), page_of(sign_in, "delete")):
+        for path in (page_path(sign_in), page_path(sign_in, "delete")):
             assert as_sonja.post(path, {"post": "yes"}).status_code == 403
         assert as_sonja.get("/admin/sso/signin/add/").status_code == 403
 
     def test_an_entry_outlives_its_connection_and_its_user(self, bob: User):
-        setting = make()
+        setting = make_connection()
         sign_in = SignIn.objects.create(
             user=bob, setting=setting, setting_name="Example", login="bob", outcome=SignIn.OK
         )
@@ -119,7 +119,7 @@ class TestTheLog:
             sign_in = SignIn.objects.create(outcome=SignIn.OK, login=str(days))
             SignIn.objects.filter(pk=sign_in.pk).update(sys_created_at=timezone.now() - timedelta(days=days))
         tasks.forget_old_sign_ins()
-        assert [each.login for each in SignIn.objects.all()] == ["89"]
+        assert [entry.login for entry in SignIn.objects.all()] == ["89"]
         assert not DeletionLogEntry.objects.exists()
 
 
@@ -128,22 +128,22 @@ def test_the_list_explains_that_password_sign_ins_are_not_listed(as_sonja: Clien
     assert "Provider sign-ins" in page and "Password sign-ins are not listed here" in page
 
 
-class TestTheTile:
+class TestDashboardTile:
     def tile(self, browser: Client) -> Any:
         (result,) = [tile for tile in browser.get("/admin/").context["tiles"] if tile.title == "Single sign-on"]
         return result
 
     def test_the_tile_is_off_without_an_active_connection(self, as_sonja: Client):
-        make()
+        make_connection()
         result = self.tile(as_sonja)
         assert (result.figure, result.needs_attention) == ("Off", False)
 
     def test_the_tile_shows_connection_certificate_age_and_failures(self, as_sonja: Client):
-        setting = make(active=True)
+        setting = make_connection(active=True)
         for outcome in (SignIn.OK, "token_alg", "user_unknown"):
             SignIn.objects.create(outcome=outcome)
-        old = SignIn.objects.create(outcome="token_alg")
-        SignIn.objects.filter(pk=old.pk).update(sys_created_at=timezone.now() - timedelta(days=2))
+        old_entry = SignIn.objects.create(outcome="token_alg")
+        SignIn.objects.filter(pk=old_entry.pk).update(sys_created_at=timezone.now() - timedelta(days=2))
         assert (
             "No certificates yet. 2 failed provider sign-ins in the last 24 hours." in self.tile(as_sonja).description
         )
@@ -164,7 +164,7 @@ class TestTheTile:
         ],
     )
     def test_the_tile_shows_warnings(self, as_sonja: Client, of_setting: Any, of_pair: Any):
-        setting = make(active=True)
+        setting = make_connection(active=True)
         OidcSetting.objects.filter(pk=setting.pk).update(**of_setting)
         CertificatePair.objects.create(
             url_idp=setting.url_idp, realm=setting.realm, **{"fetched_at": timezone.now(), **of_pair}

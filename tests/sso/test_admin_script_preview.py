@@ -10,12 +10,12 @@ from accounts.models import Role, User, UserRole
 from sso.admin.connection_warnings import APPROVAL_AFTER_SAVE
 from sso.models import IdentityLink, OidcSetting, SignIn
 from tests.providers.hostile import HostileProvider
-from tests.sso.connections import RIGHT, make, make_at, press
-from tests.sso.sign_ins import Browser, active
+from tests.sso.connections import VALID_COLUMNS, make_connection, make_connection_at, press_button
+from tests.sso.sign_ins import Browser, make_active_connection
 
 pytestmark = pytest.mark.django_db
 
-ANN = {
+CLAIMS_OF_ANN = {
     "iss": "https://idp.example.com/realms/acme",
     "sub": "sub-ann",
     "email": "bob@example.com",
@@ -24,54 +24,58 @@ ANN = {
 }
 
 
-def counts() -> list[int]:
+def row_counts() -> list[int]:
     return [model.objects.count() for model in (User, Role, UserRole, IdentityLink, SignIn)]
 
 
-def tried(browser: Client, setting: OidcSetting | None, claims: Any, **columns: Any) -> Any:
+def try_script(browser: Client, setting: OidcSetting | None, claims: Any, **columns: Any) -> Any:
     text = claims if isinstance(claims, str) else json.dumps(claims)
-    return press(browser, "_try", setting, try_claims=text, **columns).context["report"]
+    return press_button(browser, "_try", setting, try_claims=text, **columns).context["report"]
 
 
 def test_it_shows_fields_account_and_roles_and_changes_nothing(as_sonja: Client, bob: User):
-    setting = make(enable_role_mapping=True, update_data_when_login=True)
-    before = counts(), OidcSetting.objects.values().get(), User.objects.values().get(pk=bob.pk)
+    setting = make_connection(enable_role_mapping=True, update_data_when_login=True)
+    state_before = row_counts(), OidcSetting.objects.values().get(), User.objects.values().get(pk=bob.pk)
     script = "function map(claims) { return {login: 'bob', email: claims.email, first_name: 'Ann'} }"
-    report = tried(as_sonja, setting, ANN, script=script)
+    report = try_script(as_sonja, setting, CLAIMS_OF_ANN, script=script)
 
-    facts = dict(report.facts)
-    assert report.is_successful and facts["account"] == "bob"
-    assert (facts["user.first_name"], facts["user.email"]) == ("Ann", "bob@example.com")
-    assert set(facts["roles added"].split(", ")) == {"itil", "new role"}
-    assert facts["roles a provider cannot grant"] == "admin"
-    assert (counts(), OidcSetting.objects.values().get(), User.objects.values().get(pk=bob.pk)) == before
+    shown_facts = dict(report.facts)
+    assert report.is_successful and shown_facts["account"] == "bob"
+    assert (shown_facts["user.first_name"], shown_facts["user.email"]) == ("Ann", "bob@example.com")
+    assert set(shown_facts["roles added"].split(", ")) == {"itil", "new role"}
+    assert shown_facts["roles a provider cannot grant"] == "admin"
+    assert (row_counts(), OidcSetting.objects.values().get(), User.objects.values().get(pk=bob.pk)) == state_before
 
 
 def test_an_account_that_would_be_created_is_marked_as_new(as_sonja: Client):
-    before = counts()
-    report = tried(as_sonja, make(), {**ANN, "email": "ann@example.com"}, enable_user_creation=True)
+    counts_before = row_counts()
+    report = try_script(
+        as_sonja, make_connection(), {**CLAIMS_OF_ANN, "email": "ann@example.com"}, enable_user_creation=True
+    )
 
     assert dict(report.facts)["account"] == "ann (new)"
-    assert counts() == before
+    assert row_counts() == counts_before
 
 
 def test_a_refusal_is_shown_with_its_code(as_sonja: Client):
-    report = tried(as_sonja, make(), {**ANN, "email": "nobody@example.com"})
+    report = try_script(as_sonja, make_connection(), {**CLAIMS_OF_ANN, "email": "nobody@example.com"})
 
     assert not report.is_successful and report.title.startswith("This sign-in would be refused: user_unknown.")
 
 
 def test_output_of_the_script_is_escaped(as_sonja: Client):
     script = "function map(claims) { return {login: '<script>alert(1)</script>', email: claims.email} }"
-    page = press(as_sonja, "_try", make(), try_claims=json.dumps(ANN), script=script)
+    page = press_button(as_sonja, "_try", make_connection(), try_claims=json.dumps(CLAIMS_OF_ANN), script=script)
 
     assert b"<script>alert" not in page.content and b"&lt;script&gt;alert(1)" in page.content
 
 
 def test_long_lists_of_roles_are_cut_and_escaped(as_sonja: Client, bob: User):  # A52
     roles = ["<script>alert(1)</script>", *(f"role {number}" for number in range(10_000))]
-    setting = make(enable_role_mapping=True, update_data_when_login=True)
-    page = press(as_sonja, "_try", setting, try_claims=json.dumps({**ANN, "realm_access": {"roles": roles}}))
+    setting = make_connection(enable_role_mapping=True, update_data_when_login=True)
+    page = press_button(
+        as_sonja, "_try", setting, try_claims=json.dumps({**CLAIMS_OF_ANN, "realm_access": {"roles": roles}})
+    )
     report = page.context["report"]
 
     assert len(dict(report.facts)["roles added"]) == 500 and "Ignored 9801 invalid role name(s)." in report.notes
@@ -80,7 +84,9 @@ def test_long_lists_of_roles_are_cut_and_escaped(as_sonja: Client, bob: User):  
 
 
 def test_a_failing_script_is_reported_in_a_sentence(as_sonja: Client):
-    report = tried(as_sonja, make(), {"sub": "1"}, script="function map(claims) { return {login: claims.a.b.c} }")
+    report = try_script(
+        as_sonja, make_connection(), {"sub": "1"}, script="function map(claims) { return {login: claims.a.b.c} }"
+    )
 
     assert not report.is_successful and "script_error" in report.title
 
@@ -89,56 +95,60 @@ def test_a_failing_script_is_reported_in_a_sentence(as_sonja: Client):
     "claims", ["[]", "7", "{", '{"a": 1, "a": 2}', "null", "[" * 5000, '{"a": "\\u0000"}', "{" + " " * 300_000]
 )
 def test_invalid_claims_are_reported(as_sonja: Client, claims: str):
-    report = tried(as_sonja, make(), claims)
+    report = try_script(as_sonja, make_connection(), claims)
 
     assert (report.title, report.is_successful) == ("The claims must be a JSON object.", False)
 
 
 def test_without_claims_those_of_the_last_sign_in_are_used(as_sonja: Client, bob: User):
-    setting = make()
-    assert "There are no claims from an earlier sign-in" in tried(as_sonja, setting, "").title
-    setting.store_claims(ANN)
+    setting = make_connection()
+    assert "There are no claims from an earlier sign-in" in try_script(as_sonja, setting, "").title
+    setting.store_claims(CLAIMS_OF_ANN)
 
-    assert dict(tried(as_sonja, setting, "  ").facts)["account"] == "bob"
+    assert dict(try_script(as_sonja, setting, "  ").facts)["account"] == "bob"
 
 
-@pytest.mark.parametrize("made", ["throw new Error('x')", "return {login: 'ann', email: 'no address'}"])
-def test_claims_are_kept_when_the_script_fails(as_sonja: Client, provider: HostileProvider, made: str):
-    setting = active(provider, user_field="email", script=f"function map(claims) {{ {made} }}")
+@pytest.mark.parametrize("source", ["throw new Error('x')", "return {login: 'ann', email: 'no address'}"])
+def test_claims_are_kept_when_the_script_fails(as_sonja: Client, provider: HostileProvider, source: str):
+    setting = make_active_connection(provider, user_field="email", script=f"function map(claims) {{ {source} }}")
     assert Browser(provider).sign_in().status_code == 401
     assert (OidcSetting.objects.get(pk=setting.pk).last_sign_in_claims or {})["preferred_username"] == "ann"
 
 
 def test_it_works_before_the_first_save(as_sonja: Client, bob: User):
-    assert dict(tried(as_sonja, None, ANN).facts)["account"] == "bob"
+    assert dict(try_script(as_sonja, None, CLAIMS_OF_ANN).facts)["account"] == "bob"
     assert not OidcSetting.objects.exists()
 
 
 def test_the_page_asks_for_an_entered_secret_again(as_sonja: Client):
-    page = press(as_sonja, "_try", make(), try_claims="{}", client_secret="canary").content.decode()
+    page = press_button(as_sonja, "_try", make_connection(), try_claims="{}", client_secret="canary").content.decode()
 
     assert "Enter the client secret again" in page and "canary" not in page
 
 
-@pytest.mark.parametrize("claims", [ANN, " "], ids=["pasted", "of the last sign-in"])
+@pytest.mark.parametrize("claims", [CLAIMS_OF_ANN, " "], ids=["pasted", "of the last sign-in"])
 @pytest.mark.parametrize("is_known", [True, False])
 def test_no_request_is_sent_to_the_provider(  # A43
     as_sonja: Client, provider: HostileProvider, bob: User, claims: Any, is_known: bool
 ):
-    where = {"url_idp": provider.url_idp, "realm": provider.realm}
-    setting = make_at(provider, active=True) if is_known else OidcSetting.objects.create(**{**RIGHT, **where})
-    setting.store_claims(ANN)
-    report = tried(as_sonja, setting, claims, enable_role_mapping=True)
-    new = tried(as_sonja, None, ANN, **where)
+    columns = {"url_idp": provider.url_idp, "realm": provider.realm}
+    setting = (
+        make_connection_at(provider, active=True)
+        if is_known
+        else OidcSetting.objects.create(**{**VALID_COLUMNS, **columns})
+    )
+    setting.store_claims(CLAIMS_OF_ANN)
+    report = try_script(as_sonja, setting, claims, enable_role_mapping=True)
+    preview = try_script(as_sonja, None, CLAIMS_OF_ANN, **columns)
 
-    assert dict(report.facts)["account"] == dict(new.facts)["account"] == "bob"
+    assert dict(report.facts)["account"] == dict(preview.facts)["account"] == "bob"
     assert provider.requests == []
 
 
-class TestWhatWouldBeInForce:  # A57
+class TestApprovalInPreview:  # A57
     """Saved without the role admin, the version in the form would wait for an approval, and protected roles with it."""
 
-    ALICE = {**ANN, "email": "alice@example.com"}
+    ALICE = {**CLAIMS_OF_ANN, "email": "alice@example.com"}
     OTHER = "function map(claims) { return {login: 'x', email: claims.email} }"
 
     @pytest.mark.parametrize(
@@ -155,28 +165,28 @@ class TestWhatWouldBeInForce:  # A57
     def test_the_preview_applies_the_approval_rules_of_the_form(
         self, as_sonja: Client, alice: User, columns: dict[str, Any], is_let_in: bool
     ):
-        setting = make()
-        report = tried(as_sonja, setting, self.ALICE, **columns)
+        setting = make_connection()
+        report = try_script(as_sonja, setting, self.ALICE, **columns)
         assert report.is_successful is is_let_in and ("refused: not_approved." in report.title) is not is_let_in
         assert (APPROVAL_AFTER_SAVE in report.notes) is not is_let_in
         assert not setting.refreshed().needs_approval
 
-        press(as_sonja, "_save", setting, **columns)
-        stored = setting.refreshed()
-        again = tried(as_sonja, stored, self.ALICE)
-        assert (stored.needs_approval, again.title) == (not is_let_in, report.title), "as it was foretold"
-        assert APPROVAL_AFTER_SAVE not in again.notes
+        press_button(as_sonja, "_save", setting, **columns)
+        stored_setting = setting.refreshed()
+        preview = try_script(as_sonja, stored_setting, self.ALICE)
+        assert (stored_setting.needs_approval, preview.title) == (not is_let_in, report.title), "as it was foretold"
+        assert APPROVAL_AFTER_SAVE not in preview.notes
 
     def test_a_new_connection_of_sso_admin_needs_approval_for_protected_roles_only(
         self, as_sonja: Client, alice: User, bob: User
     ):
-        assert "refused: not_approved." in tried(as_sonja, None, self.ALICE).title
-        report = tried(as_sonja, None, ANN)
+        assert "refused: not_approved." in try_script(as_sonja, None, self.ALICE).title
+        report = try_script(as_sonja, None, CLAIMS_OF_ANN)
         assert report.is_successful and report.notes == (APPROVAL_AFTER_SAVE,)
 
     def test_an_administrator_needs_no_approval_but_approves_nothing(self, as_alice: Client):
-        setting = make()
-        report = tried(as_alice, setting, self.ALICE, script=self.OTHER)
+        setting = make_connection()
+        report = try_script(as_alice, setting, self.ALICE, script=self.OTHER)
         assert report.is_successful and report.notes == ()
         OidcSetting.objects.update(needs_approval=True)
-        assert "refused: not_approved." in tried(as_alice, setting, self.ALICE, script=self.OTHER).title
+        assert "refused: not_approved." in try_script(as_alice, setting, self.ALICE, script=self.OTHER).title

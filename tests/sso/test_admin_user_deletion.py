@@ -8,54 +8,54 @@ from django.test import Client
 
 from accounts.models import User
 from sso.models import IdentityLink
-from tests.sso.connections import make, said
+from tests.sso.connections import make_connection, messages_of
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 
-LIST = "/admin/accounts/user/"
+USER_LIST_PATH = "/admin/accounts/user/"
 
 
-def deletion_of(browser: Client, *users: User) -> Any:
-    return browser.post(LIST, {"action": "delete_selected", "_selected_action": [user.pk for user in users]})
+def deletion_page(browser: Client, *users: User) -> Any:
+    return browser.post(USER_LIST_PATH, {"action": "delete_selected", "_selected_action": [user.pk for user in users]})
 
 
 def test_the_warning_is_shown_for_one_and_for_several_users(as_alice: Client, bob: User):
-    setting = make(active=True, enable_user_creation=True)
-    others = [make_user(login) for login in ("anna", "berta", "carla", "dora")]
-    for user in (bob, *others):
+    setting = make_connection(active=True, enable_user_creation=True)
+    other_users = [make_user(login) for login in ("anna", "berta", "carla", "dora")]
+    for user in (bob, *other_users):
         IdentityLink.objects.create(user=user, issuer=setting.issuer, sub=user.login)
 
-    page = as_alice.get(f"{LIST}{bob.pk}/delete/")
-    assert "The next sign-in of bob would create a new one" in said(page)
+    page = as_alice.get(f"{USER_LIST_PATH}{bob.pk}/delete/")
+    assert "The next sign-in of bob would create a new one" in messages_of(page)
     assert "clear Active instead" in html.unescape(page.content.decode())
-    page = deletion_of(as_alice, bob, *others)
-    assert "anna, berta, bob" in said(page) and "next sign-in of" in page.content.decode()
+    page = deletion_page(as_alice, bob, *other_users)
+    assert "anna, berta, bob" in messages_of(page) and "next sign-in of" in page.content.decode()
 
 
 def test_no_warning_if_no_account_would_be_created_again(as_alice: Client, bob: User):
-    setting = make(active=True, enable_user_creation=False)
+    setting = make_connection(active=True, enable_user_creation=False)
     link = IdentityLink.objects.create(user=bob, issuer=setting.issuer, sub="bob")
-    page = f"{LIST}{bob.pk}/delete/"
-    assert "next sign-in" not in said(as_alice.get(page)), "nobody gets an account"
+    page = f"{USER_LIST_PATH}{bob.pk}/delete/"
+    assert "next sign-in" not in messages_of(as_alice.get(page)), "nobody gets an account"
 
     setting.enable_user_creation = True
     setting.save()
-    assert "next sign-in" in said(as_alice.get(page)), "else this test would show nothing"
+    assert "next sign-in" in messages_of(as_alice.get(page)), "else this test would show nothing"
     link.delete()
-    assert "next sign-in" not in said(as_alice.get(page)), "no provider signs bob in"
+    assert "next sign-in" not in messages_of(as_alice.get(page)), "no provider signs bob in"
     IdentityLink.objects.create(user=bob, issuer="https://former.example.com", sub="bob")
-    assert "next sign-in" not in said(as_alice.get(page)), "that one is not active"
+    assert "next sign-in" not in messages_of(as_alice.get(page)), "that one is not active"
     IdentityLink.objects.create(user=bob, issuer=setting.issuer, sub="bob")
     setting.active = False
     setting.save()
-    assert "next sign-in" not in said(as_alice.get(page))
+    assert "next sign-in" not in messages_of(as_alice.get(page))
 
 
 def test_no_warning_after_the_deletion(as_alice: Client, bob: User):
-    setting = make(active=True, enable_user_creation=True)
+    setting = make_connection(active=True, enable_user_creation=True)
     IdentityLink.objects.create(user=bob, issuer=setting.issuer, sub="bob")
-    page = as_alice.post(f"{LIST}{bob.pk}/delete/", {"post": "yes"}, follow=True)
+    page = as_alice.post(f"{USER_LIST_PATH}{bob.pk}/delete/", {"post": "yes"}, follow=True)
 
     assert not User.objects.filter(pk=bob.pk).exists()
-    assert "next sign-in" not in said(page)
+    assert "next sign-in" not in messages_of(page)

@@ -5,32 +5,32 @@ from django.test import Client
 
 from system import properties
 from system.models import Property
-from tests.sso.connections import make, said, welcome_page
+from tests.sso.connections import make_connection, messages_of, welcome_page
 
 pytestmark = pytest.mark.django_db
 
 
-def put(browser: Client, value: str, name: str = properties.WELCOME_PAGE.name) -> str:
+def put_property(browser: Client, value: str, name: str = properties.WELCOME_PAGE.name) -> str:
     row = Property.objects.get(name=name)
-    return said(browser.post(f"/admin/system/property/{row.pk}/change/", {"value": value}, follow=True))
+    return messages_of(browser.post(f"/admin/system/property/{row.pk}/change/", {"value": value}, follow=True))
 
 
 def test_a_value_other_than_the_redirect_uri_causes_a_warning(as_alice: Client):
-    setting = make(active=True)
-    message = put(as_alice, "/account/")
+    setting = make_connection(active=True)
+    message = put_property(as_alice, "/account/")
     assert "active connection “Example”" in message and f"{setting.redirect_uri}. Visitors of / no longer go" in message
     assert welcome_page() == "/account/"
 
     setting.save()
     assert welcome_page() == setting.redirect_uri, "as the sentence says"
-    assert "no longer go" in put(as_alice, "")
-    assert "no longer go" not in put(as_alice, setting.redirect_uri)
+    assert "no longer go" in put_property(as_alice, "")
+    assert "no longer go" not in put_property(as_alice, setting.redirect_uri)
 
 
 def test_other_changes_cause_no_warning(as_alice: Client):
-    setting = make(active=True)
-    assert "no longer go" not in put(as_alice, setting.redirect_uri), "no change"
-    assert "no longer go" not in put(as_alice, "false", properties.CASE_SENSITIVE.name)
+    setting = make_connection(active=True)
+    assert "no longer go" not in put_property(as_alice, setting.redirect_uri), "no change"
+    assert "no longer go" not in put_property(as_alice, "false", properties.CASE_SENSITIVE.name)
     setting.active = False
     setting.save()
-    assert "no longer go" not in put(as_alice, "/account/")
+    assert "no longer go" not in put_property(as_alice, "/account/")

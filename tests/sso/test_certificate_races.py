@@ -13,48 +13,48 @@ from system.models import DeletionLogEntry
 from tests.config.stack import eventually
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import jwk
-from tests.sso.connections import make_at
+from tests.sso.connections import make_connection_at
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-AT_ONCE = 8
+THREAD_COUNT = 8
 
 
-def together(work: Any, times: int) -> list[Any]:
+def run_concurrently(action: Any, count: int) -> list[Any]:
     """The outcomes of doing this at the same moment in so many threads."""
-    start = threading.Barrier(times)
+    start = threading.Barrier(count)
 
-    def one(number: int) -> Any:
+    def run_action(number: int) -> Any:
         start.wait()
         try:
-            return work()
+            return action()
         finally:
             connections.close_all()
 
-    with ThreadPoolExecutor(times) as threads:
-        return list(threads.map(one, range(times)))
+    with ThreadPoolExecutor(count) as threads:
+        return list(threads.map(run_action, range(count)))
 
 
 @pytest.fixture
 def setting(provider: HostileProvider, transactional_db: Any) -> OidcSetting:
-    return make_at(provider, active=True)
+    return make_connection_at(provider, active=True)
 
 
-def update(provider: HostileProvider, setting: OidcSetting) -> certificate_updates.UpdateOutcome:
+def update_certificates(provider: HostileProvider, setting: OidcSetting) -> certificate_updates.UpdateOutcome:
     return certificate_updates.refresh_certificates(setting, reason=certificate_updates.REASON_FORM)
 
 
-def kids() -> list[str]:
+def stored_kids() -> list[str]:
     return sorted(IdpCertificate.objects.values_list("kid", flat=True))
 
 
 def test_concurrent_updates_have_the_effect_of_one(provider: HostileProvider, setting: OidcSetting):  # A33
     provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
-    update(provider, setting)
+    update_certificates(provider, setting)
     provider.jwks = {"keys": [jwk("rsa-2"), jwk("p256-1")]}
-    outcomes = together(lambda: update(provider, setting), AT_ONCE)
+    outcomes = run_concurrently(lambda: update_certificates(provider, setting), THREAD_COUNT)
 
-    assert kids() == ["p256-1", "rsa-2"]
+    assert stored_kids() == ["p256-1", "rsa-2"]
     assert sum(outcome.added for outcome in outcomes) == sum(outcome.removed for outcome in outcomes) == 1
     assert DeletionLogEntry.objects.filter(table="idp_certificate").count() == 1
 
@@ -62,37 +62,39 @@ def test_concurrent_updates_have_the_effect_of_one(provider: HostileProvider, se
 def test_twenty_concurrent_unknown_kids_cause_one_request_for_all(
     provider: HostileProvider, setting: OidcSetting
 ):  # A32
-    update(provider, setting)
+    update_certificates(provider, setting)
     provider.requests.clear()
     provider.jwks = {"keys": [jwk("rsa-2")]}
-    go = provider.hold("certs")
+    release = provider.hold("certs")
     outcomes: list[bool] = []
-    asking = threading.Thread(target=lambda: outcomes.extend(together(lambda: learn(setting), 20)))
-    asking.start()
-    eventually(lambda: provider.asked("certs"))
-    go.set()
-    asking.join()
+    fetch_thread = threading.Thread(
+        target=lambda: outcomes.extend(run_concurrently(lambda: fetch_unknown_kid(setting), 20))
+    )
+    fetch_thread.start()
+    eventually(lambda: provider.requests_to("certs"))
+    release.set()
+    fetch_thread.join()
 
-    assert len(provider.asked("certs")) == 1
+    assert len(provider.requests_to("certs")) == 1
     assert outcomes == [True] * 20
 
 
-def learn(setting: OidcSetting) -> bool:
+def fetch_unknown_kid(setting: OidcSetting) -> bool:
     """Whether somebody whose token names rsa-2 finds it in the end."""
     certificate_updates.refresh_for_unknown_kid(setting)
     return any(key["kid"] == "rsa-2" for key in certificate_updates.signing_keys(setting))
 
 
 def test_no_keys_remain_of_a_connection_deleted_during_the_request(provider: HostileProvider, setting: OidcSetting):
-    go = provider.hold("certs")
-    fetching = threading.Thread(target=lambda: together(lambda: update(provider, setting), 1))
-    fetching.start()
-    eventually(lambda: provider.asked("certs"))
+    release = provider.hold("certs")
+    update_thread = threading.Thread(target=lambda: run_concurrently(lambda: update_certificates(provider, setting), 1))
+    update_thread.start()
+    eventually(lambda: provider.requests_to("certs"))
     setting.delete()
-    go.set()
-    fetching.join()
+    release.set()
+    update_thread.join()
 
-    assert kids() == []
+    assert stored_kids() == []
     assert CertificatePair.objects.get().fetched_at is None
 
 
@@ -100,7 +102,7 @@ def test_no_keys_remain_of_a_connection_deleted_during_the_request(provider: Hos
 def test_no_keys_remain_after_deleting_and_updating_concurrently(
     provider: HostileProvider, setting: OidcSetting, turn: int
 ):  # A36
-    jobs: list[Any] = [setting.delete, *[lambda: update(provider, setting)] * 3]
-    assert len(together(lambda: jobs.pop()(), 4)) == 4
+    jobs: list[Any] = [setting.delete, *[lambda: update_certificates(provider, setting)] * 3]
+    assert len(run_concurrently(lambda: jobs.pop()(), 4)) == 4
 
-    assert kids() == []
+    assert stored_kids() == []

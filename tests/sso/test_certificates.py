@@ -13,39 +13,39 @@ from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from sso.tokens import key_sets
 from system.models import DeletionLogEntry
 from tests.providers.behaviours import (
-    answers,
-    byte_by_byte,
-    endless_chunks,
-    fails,
-    gzip_bomb,
     hangs_up,
-    html,
-    huge,
-    redirects,
+    redirects_to,
+    responds_with,
+    responds_with_error,
+    responds_with_gzip_bomb,
+    responds_with_html,
+    responds_with_huge_body,
+    sends_byte_by_byte,
+    sends_endless_chunks,
 )
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, jwk
-from tests.sso.connections import make, make_at
+from tests.sso.connections import make_connection, make_connection_at
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def setting(provider: HostileProvider, db: Any) -> OidcSetting:
-    return make_at(provider, active=True)
+    return make_connection_at(provider, active=True)
 
 
-def update(provider: HostileProvider, setting: OidcSetting, *names: Any) -> UpdateOutcome:
+def update_certificates(provider: HostileProvider, setting: OidcSetting, *names: Any) -> UpdateOutcome:
     if names:
         provider.jwks = {"keys": [jwk(name) if isinstance(name, str) else name for name in names]}
     return certificate_updates.refresh_certificates(setting, reason=certificate_updates.REASON_FORM)
 
 
-def kids(setting: OidcSetting) -> list[str]:
+def stored_kids(setting: OidcSetting) -> list[str]:
     return [row.kid for row in IdpCertificate.of_pair(*setting.pair)]
 
 
-def logged() -> list[tuple[str, str]]:
+def deleted_certificates() -> list[tuple[str, str]]:
     return sorted(DeletionLogEntry.objects.values_list("table", "display_value"))
 
 
@@ -53,72 +53,74 @@ def pair_of(setting: OidcSetting) -> CertificatePair:
     return CertificatePair.objects.get(url_idp=setting.url_idp, realm=setting.realm)
 
 
-class TestTheAlgorithm:  # A34
+class TestAlgorithm:  # A34
     def test_new_keys_are_added_known_ones_kept_absent_ones_removed(
         self, provider: HostileProvider, setting: OidcSetting
     ):
-        assert update(provider, setting, "rsa-1", "rsa-2") == UpdateOutcome(2, 0, 0)
-        before = IdpCertificate.objects.values().get(kid="rsa-2")
-        assert update(provider, setting, "rsa-2", "p256-1", "ed-1") == UpdateOutcome(2, 1, 1)
-        assert kids(setting) == ["ed-1", "p256-1", "rsa-2"]
-        assert IdpCertificate.objects.values().get(kid="rsa-2") == before
-        assert logged() == [("idp_certificate", "rsa-1")]
+        assert update_certificates(provider, setting, "rsa-1", "rsa-2") == UpdateOutcome(2, 0, 0)
+        row_before = IdpCertificate.objects.values().get(kid="rsa-2")
+        assert update_certificates(provider, setting, "rsa-2", "p256-1", "ed-1") == UpdateOutcome(2, 1, 1)
+        assert stored_kids(setting) == ["ed-1", "p256-1", "rsa-2"]
+        assert IdpCertificate.objects.values().get(kid="rsa-2") == row_before
+        assert deleted_certificates() == [("idp_certificate", "rsa-1")]
         payload = DeletionLogEntry.objects.get().payload
         assert (payload["url_idp"], payload["realm"]) == setting.pair
 
     def test_keys_are_stored_as_published(self, provider: HostileProvider, setting: OidcSetting):
         key = jwk("rsa-1", x5c=["MII"], alg="RS256")
-        update(provider, setting, key)
+        update_certificates(provider, setting, key)
         assert IdpCertificate.objects.get().json == key
 
     def test_a_second_update_changes_nothing(self, provider: HostileProvider, setting: OidcSetting):
-        update(provider, setting, "rsa-1")
-        before = list(IdpCertificate.objects.values())
-        assert update(provider, setting) == UpdateOutcome(0, 1, 0)
-        assert list(IdpCertificate.objects.values()) == before and logged() == []
+        update_certificates(provider, setting, "rsa-1")
+        rows_before = list(IdpCertificate.objects.values())
+        assert update_certificates(provider, setting) == UpdateOutcome(0, 1, 0)
+        assert list(IdpCertificate.objects.values()) == rows_before and deleted_certificates() == []
 
     def test_a_key_changed_under_its_kid_is_kept_with_a_warning(self, provider: HostileProvider, setting: OidcSetting):
-        update(provider, setting, "rsa-1")
-        before = list(IdpCertificate.objects.values())
-        outcome = update(provider, setting, jwk("rsa-2", kid="rsa-1"), "p256-1")
+        update_certificates(provider, setting, "rsa-1")
+        rows_before = list(IdpCertificate.objects.values())
+        outcome = update_certificates(provider, setting, jwk("rsa-2", kid="rsa-1"), "p256-1")
         assert (outcome.added, outcome.unchanged, outcome.removed) == (1, 1, 0)
         assert "another key under the kid “rsa-1”" in str(outcome)
-        assert [row for row in IdpCertificate.objects.values() if row["kid"] == "rsa-1"] == before
+        assert [row for row in IdpCertificate.objects.values() if row["kid"] == "rsa-1"] == rows_before
         assert "rsa-1" in pair_of(setting).warning
-        update(provider, setting, "rsa-1", "p256-1")
+        update_certificates(provider, setting, "rsa-1", "p256-1")
         assert pair_of(setting).warning == "", "as long as it is so"
 
     def test_a_renewed_certificate_of_the_same_key_is_not_a_change(
         self, provider: HostileProvider, setting: OidcSetting
     ):
-        update(provider, setting, jwk("rsa-1", x5c=["old"]))
-        assert update(provider, setting, jwk("rsa-1", x5c=["new"])).warnings == ()
+        update_certificates(provider, setting, jwk("rsa-1", x5c=["old"]))
+        assert update_certificates(provider, setting, jwk("rsa-1", x5c=["new"])).warnings == ()
 
     def test_an_unusable_key_does_not_count_as_absent(self, provider: HostileProvider, setting: OidcSetting):
-        update(provider, setting, "rsa-1")
-        outcome = update(provider, setting, jwk("rsa-1", use="enc"), "p256-1")
-        assert (outcome.removed, kids(setting)) == (0, ["p256-1", "rsa-1"]) and outcome.warnings
+        update_certificates(provider, setting, "rsa-1")
+        outcome = update_certificates(provider, setting, jwk("rsa-1", use="enc"), "p256-1")
+        assert (outcome.removed, stored_kids(setting)) == (0, ["p256-1", "rsa-1"]) and outcome.warnings
 
     def test_a_key_without_kid_is_stored_under_its_thumbprint(self, provider: HostileProvider, setting: OidcSetting):
-        update(provider, setting, jwk("rsa-1", kid=ABSENT))
-        assert update(provider, setting) == UpdateOutcome(0, 1, 0)
+        update_certificates(provider, setting, jwk("rsa-1", kid=ABSENT))
+        assert update_certificates(provider, setting) == UpdateOutcome(0, 1, 0)
         (key,) = certificate_updates.signing_keys(setting)
-        assert key["kid"] == kids(setting)[0] and len(key["kid"]) == 43
+        assert key["kid"] == stored_kids(setting)[0] and len(key["kid"]) == 43
 
     def test_other_pairs_are_not_changed(self, provider: HostileProvider, setting: OidcSetting):
-        other = make(realm="other")
-        IdpCertificate.objects.create(kid="rsa-1", url_idp=other.url_idp, realm=other.realm, json=jwk("rsa-1"))
-        update(provider, setting, "rsa-2")
-        assert (kids(other), kids(setting)) == (["rsa-1"], ["rsa-2"])
+        other_setting = make_connection(realm="other")
+        IdpCertificate.objects.create(
+            kid="rsa-1", url_idp=other_setting.url_idp, realm=other_setting.realm, json=jwk("rsa-1")
+        )
+        update_certificates(provider, setting, "rsa-2")
+        assert (stored_kids(other_setting), stored_kids(setting)) == (["rsa-1"], ["rsa-2"])
 
     def test_a_late_answer_does_not_overwrite_a_newer_one(self, provider: HostileProvider, setting: OidcSetting):
         """Asked before the keys changed, applied after somebody else applied the new ones."""
-        update(provider, setting, "rsa-1")
-        old = key_sets.parse_key_set({"keys": [jwk("rsa-1")]})
+        update_certificates(provider, setting, "rsa-1")
+        old_keys = key_sets.parse_key_set({"keys": [jwk("rsa-1")]})
         number = certificate_updates._draw_number(*setting.pair)
-        update(provider, setting, "rsa-2")
-        assert certificate_updates._apply_key_set(*setting.pair, old, number) == UpdateOutcome(unchanged=1)
-        assert kids(setting) == ["rsa-2"] and logged() == [("idp_certificate", "rsa-1")]
+        update_certificates(provider, setting, "rsa-2")
+        assert certificate_updates._apply_key_set(*setting.pair, old_keys, number) == UpdateOutcome(unchanged=1)
+        assert stored_kids(setting) == ["rsa-2"] and deleted_certificates() == [("idp_certificate", "rsa-1")]
 
     def test_nothing_is_stored_for_a_pair_without_connection(self, provider: HostileProvider, setting: OidcSetting):
         gone = OidcSetting(url_idp="https://idp.example.com", realm="gone", jwks_uri=provider.url("certs"))
@@ -126,89 +128,92 @@ class TestTheAlgorithm:  # A34
         assert not IdpCertificate.objects.exists()
 
 
-class TestBadAnswers:  # A28 A29 A30
+class TestInvalidResponses:  # A28 A29 A30
     @pytest.mark.parametrize(
         "behaviour",
-        [fails(500), fails(404), html(), huge(), gzip_bomb(), hangs_up(), endless_chunks(),
-         redirects("http://169.254.169.254/latest"), answers(b'{"keys": [], "keys": []}'), answers(b"\xff{}"),
-         answers({"keys": []}), answers({"keys": [jwk("small-1")]}), answers([jwk("rsa-1")]),
-         answers({"keys": [jwk("rsa-1"), jwk("rsa-1")]})],
+        [responds_with_error(500), responds_with_error(404), responds_with_html(), responds_with_huge_body(),
+         responds_with_gzip_bomb(), hangs_up(), sends_endless_chunks(), redirects_to("http://169.254.169.254/latest"),
+         responds_with(b'{"keys": [], "keys": []}'), responds_with(b"\xff{}"),
+         responds_with({"keys": []}), responds_with({"keys": [jwk("small-1")]}), responds_with([jwk("rsa-1")]),
+         responds_with({"keys": [jwk("rsa-1"), jwk("rsa-1")]})],
         ids=["500", "404", "html", "huge", "bomb", "hangs up", "endless", "redirect", "repeated key", "not UTF-8",
              "empty", "unusable", "a list", "one kid twice"],
     )  # fmt: skip
     def test_bad_answers_change_nothing_and_are_reported(
         self, provider: HostileProvider, setting: OidcSetting, behaviour: Any
     ):
-        update(provider, setting, "rsa-1", "rsa-2")
-        before = list(IdpCertificate.objects.values())
+        update_certificates(provider, setting, "rsa-1", "rsa-2")
+        rows_before = list(IdpCertificate.objects.values())
         provider.serve("certs", behaviour)
-        with pytest.raises(CertificateUpdateFailed) as caught:
-            update(provider, setting)
-        assert str(caught.value).startswith("The certificate update failed. Check the connection settings. ")
-        assert list(IdpCertificate.objects.values()) == before and logged() == []
-        assert pair_of(setting).failure == caught.value.reason
-        provider.behave("certs")
-        update(provider, setting)
+        with pytest.raises(CertificateUpdateFailed) as exc_info:
+            update_certificates(provider, setting)
+        assert str(exc_info.value).startswith("The certificate update failed. Check the connection settings. ")
+        assert list(IdpCertificate.objects.values()) == rows_before and deleted_certificates() == []
+        assert pair_of(setting).failure == exc_info.value.reason
+        provider.behave_correctly("certs")
+        update_certificates(provider, setting)
         assert pair_of(setting).failure == ""
 
     def test_a_dripping_answer_ends_in_time(self, provider: HostileProvider, setting: OidcSetting, settings: Any):
         settings.OUTBOUND_POLICY = {**settings.OUTBOUND_POLICY, "total_s": 0.5}
-        provider.serve("certs", byte_by_byte(0.05))
+        provider.serve("certs", sends_byte_by_byte(0.05))
         with pytest.raises(CertificateUpdateFailed, match=r"within 0\.5 s"):
-            update(provider, setting)
+            update_certificates(provider, setting)
 
 
 class TestUnknownKids:  # A32
     @pytest.fixture
-    def known(self, provider: HostileProvider, setting: OidcSetting) -> OidcSetting:
-        update(provider, setting, "rsa-1")
+    def setting_with_keys(self, provider: HostileProvider, setting: OidcSetting) -> OidcSetting:
+        update_certificates(provider, setting, "rsa-1")
         provider.requests.clear()
         return setting
 
-    def test_many_unknown_kids_cause_one_request(self, provider: HostileProvider, known: OidcSetting):
-        assert [certificate_updates.refresh_for_unknown_kid(known) for _ in range(20)] == [True] + [False] * 19
-        assert len(provider.asked("certs")) == 1
+    def test_many_unknown_kids_cause_one_request(self, provider: HostileProvider, setting_with_keys: OidcSetting):
+        assert [certificate_updates.refresh_for_unknown_kid(setting_with_keys) for _ in range(20)] == [True] + [
+            False
+        ] * 19
+        assert len(provider.requests_to("certs")) == 1
 
-    def test_after_30_s_there_is_another_request(self, provider: HostileProvider, known: OidcSetting):
-        certificate_updates.refresh_for_unknown_kid(known)
-        for ago, times in ((29, 1), (31, 2)):
-            CertificatePair.objects.update(asked_for_unknown_at=timezone.now() - timedelta(seconds=ago))
-            certificate_updates.refresh_for_unknown_kid(known)
-            assert len(provider.asked("certs")) == times
+    def test_after_30_s_there_is_another_request(self, provider: HostileProvider, setting_with_keys: OidcSetting):
+        certificate_updates.refresh_for_unknown_kid(setting_with_keys)
+        for seconds_ago, request_count in ((29, 1), (31, 2)):
+            CertificatePair.objects.update(asked_for_unknown_at=timezone.now() - timedelta(seconds=seconds_ago))
+            certificate_updates.refresh_for_unknown_kid(setting_with_keys)
+            assert len(provider.requests_to("certs")) == request_count
 
     def test_a_pair_without_keys_is_fetched_at_once_without_starting_the_limit(
         self, provider: HostileProvider, setting: OidcSetting
     ):
         assert certificate_updates.refresh_for_unknown_kid(setting)
         provider.jwks = {"keys": [jwk("rsa-2")]}
-        assert certificate_updates.refresh_for_unknown_kid(setting) and kids(setting) == ["rsa-2"]
+        assert certificate_updates.refresh_for_unknown_kid(setting) and stored_kids(setting) == ["rsa-2"]
         IdpCertificate.objects.all().delete()
         assert certificate_updates.refresh_for_unknown_kid(setting)
 
-    def test_form_and_daily_task_ignore_the_limit(self, provider: HostileProvider, known: OidcSetting):
-        update(provider, known)
+    def test_form_and_daily_task_ignore_the_limit(self, provider: HostileProvider, setting_with_keys: OidcSetting):
+        update_certificates(provider, setting_with_keys)
         tasks.refresh_daily()
-        assert certificate_updates.refresh_for_unknown_kid(known)
-        update(provider, known)
+        assert certificate_updates.refresh_for_unknown_kid(setting_with_keys)
+        update_certificates(provider, setting_with_keys)
         tasks.refresh_daily()
-        assert len(provider.asked("certs")) == 5
+        assert len(provider.requests_to("certs")) == 5
 
-    def test_a_failed_request_counts(self, provider: HostileProvider, known: OidcSetting):
-        provider.serve("certs", fails(500))
-        assert not any(certificate_updates.refresh_for_unknown_kid(known) for _ in range(3))
-        assert len(provider.asked("certs")) == 1
+    def test_a_failed_request_counts(self, provider: HostileProvider, setting_with_keys: OidcSetting):
+        provider.serve("certs", responds_with_error(500))
+        assert not any(certificate_updates.refresh_for_unknown_kid(setting_with_keys) for _ in range(3))
+        assert len(provider.requests_to("certs")) == 1
 
-    def test_pairs_do_not_wait_for_each_other(self, provider: HostileProvider, known: OidcSetting):
-        other = make_at(provider, realm="other")
-        for setting in (known, other):
+    def test_pairs_do_not_wait_for_each_other(self, provider: HostileProvider, setting_with_keys: OidcSetting):
+        other_setting = make_connection_at(provider, realm="other")
+        for setting in (setting_with_keys, other_setting):
             assert certificate_updates.refresh_for_unknown_kid(setting)
 
     def test_a_token_from_a_stranger_causes_one_request_at_most(self, provider: HostileProvider, setting: OidcSetting):
         """Also where no key is stored; such a caller never waits for another's answer."""
-        provider.serve("certs", fails(500))
+        provider.serve("certs", responds_with_error(500))
         for _ in range(5):
             certificate_updates.refresh_for_unknown_kid(setting, is_unsolicited=True)
-        assert len(provider.asked("certs")) == 1
+        assert len(provider.requests_to("certs")) == 1
 
     def test_without_endpoints_no_request_is_made(self, provider: HostileProvider):
         assert not certificate_updates.refresh_for_unknown_kid(OidcSetting.objects.create(**{
@@ -217,30 +222,32 @@ class TestUnknownKids:  # A32
         assert provider.requests == []
 
 
-class TestTheDailyTask:
+class TestDailyTask:
     def test_it_updates_endpoints_and_keys(self, provider: HostileProvider, setting: OidcSetting):
         provider.algorithms = ["ES256"]
         tasks.refresh_daily()
-        assert kids(setting) == ["rsa-1"] and setting.refreshed().algorithms == ["ES256"]
+        assert stored_kids(setting) == ["rsa-1"] and setting.refreshed().algorithms == ["ES256"]
 
     def test_inactive_connections_are_not_refreshed(self, provider: HostileProvider):
-        make_at(provider)
+        make_connection_at(provider)
         tasks.refresh_daily()
         assert provider.requests == []
 
     def test_an_unavailable_provider_changes_nothing(self, provider: HostileProvider, setting: OidcSetting):
         tasks.refresh_daily()
         for endpoint in ("certs", "discovery"):
-            provider.serve(endpoint, fails(503))
+            provider.serve(endpoint, responds_with_error(503))
         tasks.refresh_daily()
-        stored = setting.refreshed()
-        assert (stored.issuer, kids(setting)) == (provider.issuer, ["rsa-1"])
-        assert stored.resolve_error and pair_of(setting).failure
+        stored_setting = setting.refreshed()
+        assert (stored_setting.issuer, stored_kids(setting)) == (provider.issuer, ["rsa-1"])
+        assert stored_setting.resolve_error and pair_of(setting).failure
 
     def test_it_finds_a_provider_that_was_not_found_before(self, provider: HostileProvider):
-        setting = make_at(provider, active=True, issuer="", authorization_endpoint="", jwks_uri="", token_endpoint="")
+        setting = make_connection_at(
+            provider, active=True, issuer="", authorization_endpoint="", jwks_uri="", token_endpoint=""
+        )
         tasks.refresh_daily()
-        assert setting.refreshed().issuer == provider.issuer and kids(setting) == ["rsa-1"]
+        assert setting.refreshed().issuer == provider.issuer and stored_kids(setting) == ["rsa-1"]
 
     def test_it_is_scheduled_daily(self):
         from django_celery_beat.models import PeriodicTask

@@ -10,206 +10,224 @@ from sso.admin import connection_warnings
 from sso.models import OidcSetting
 from sso.provider import client_check
 from system import encryption
-from tests.providers.behaviours import Visit, answers, fails, html, redirects
+from tests.providers.behaviours import Visit, redirects_to, responds_with, responds_with_error, responds_with_html
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT
-from tests.sso.connections import CALLBACK, make_at, press
+from tests.sso.connections import CALLBACK, make_connection_at, press_button
 
 pytestmark = pytest.mark.django_db
 
-TAKEN = {"error": "invalid_grant"}, 400
-NOT_TAKEN = {"error": "invalid_client"}, 401
+INVALID_GRANT = {"error": "invalid_grant"}, 400
+INVALID_CLIENT = {"error": "invalid_client"}, 401
 
 
-def sent_back(provider: HostileProvider, to: str = CALLBACK, **said: str) -> None:
-    provider.serve("auth", redirects(f"{to}?{urlencode(said)}"))
+def redirect_with(provider: HostileProvider, target: str = CALLBACK, **parameters: str) -> None:
+    provider.serve("auth", redirects_to(f"{target}?{urlencode(parameters)}"))
 
 
-def says(provider: HostileProvider, browser: Client, **typed: Any) -> Any:
-    page = press(browser, "_test", None, url_idp=provider.url_idp, realm=provider.realm, **typed)
+def report_text(provider: HostileProvider, browser: Client, **columns: Any) -> Any:
+    page = press_button(browser, "_test", None, url_idp=provider.url_idp, realm=provider.realm, **columns)
     return page.context["report"]
 
 
 @pytest.fixture
-def willing(provider: HostileProvider) -> HostileProvider:
+def accepting_provider(provider: HostileProvider) -> HostileProvider:
     """It knows this service, and would now ask somebody to sign in."""
-    provider.serve("token", answers(*TAKEN))
-    sent_back(provider, error="login_required", state="x")
+    provider.serve("token", responds_with(*INVALID_GRANT))
+    redirect_with(provider, error="login_required", state="x")
     return provider
 
 
-def test_an_accepted_client_is_reported(willing: HostileProvider, as_sonja: Client):
-    report = says(willing, as_sonja, authorization_type="code", client_secret="s3cret")
+def test_an_accepted_client_is_reported(accepting_provider: HostileProvider, as_sonja: Client):
+    report = report_text(accepting_provider, as_sonja, authorization_type="code", client_secret="s3cret")
 
     assert report.is_successful and report.notes == ()
-    (request,) = willing.asked("auth")
+    (request,) = accepting_provider.requests_to("auth")
     assert request.query["prompt"] == "none" and request.query["redirect_uri"] == CALLBACK
-    (tried,) = willing.asked("token")
-    assert tried.headers["authorization"].startswith("Basic ") and tried.form["grant_type"] == "authorization_code"
+    (token_request,) = accepting_provider.requests_to("token")
+    assert (
+        token_request.headers["authorization"].startswith("Basic ")
+        and token_request.form["grant_type"] == "authorization_code"
+    )
 
 
-def test_a_redirect_uri_with_a_wrong_path_is_reported(willing: HostileProvider, as_sonja: Client):
-    elsewhere = CALLBACK.replace("/sso/callback/", "/sso/callbacks/")
-    willing.serve("auth", fails(400))
-    report = says(willing, as_sonja, redirect_uri=elsewhere)
+def test_a_redirect_uri_with_a_wrong_path_is_reported(accepting_provider: HostileProvider, as_sonja: Client):
+    wrong_path_url = CALLBACK.replace("/sso/callback/", "/sso/callbacks/")
+    accepting_provider.serve("auth", responds_with_error(400))
+    report = report_text(accepting_provider, as_sonja, redirect_uri=wrong_path_url)
 
     assert not report.is_successful and "must be /sso/callback/" in report.notes[0], "before what the provider says"
 
 
-def test_a_redirect_uri_at_another_host_of_the_service_causes_a_warning(willing: HostileProvider, as_sonja: Client):
-    other = CALLBACK.replace("http://testserver", "http://testserver:8001")
-    sent_back(willing, to=other, error="login_required")
-    report = says(willing, as_sonja, redirect_uri=other)
+def test_a_redirect_uri_at_another_host_of_the_service_causes_a_warning(
+    accepting_provider: HostileProvider, as_sonja: Client
+):
+    other_url = CALLBACK.replace("http://testserver", "http://testserver:8001")
+    redirect_with(accepting_provider, target=other_url, error="login_required")
+    report = report_text(accepting_provider, as_sonja, redirect_uri=other_url)
 
     assert report.is_successful and "the same scheme, host and port" in report.notes[0]
 
 
 @pytest.mark.parametrize("kind", ["code", "pkce"])
 @pytest.mark.parametrize("word", ["invalid_client", "unauthorized_client"])
-def test_a_rejected_client_is_reported(willing: HostileProvider, as_sonja: Client, kind: str, word: str):
-    willing.serve("token", answers({"error": word}, 401))
-    report = says(willing, as_sonja, authorization_type=kind)
+def test_a_rejected_client_is_reported(accepting_provider: HostileProvider, as_sonja: Client, kind: str, word: str):
+    accepting_provider.serve("token", responds_with({"error": word}, 401))
+    report = report_text(accepting_provider, as_sonja, authorization_type=kind)
 
     assert not report.is_successful and word in report.notes[0] and "rejected the client ID" in report.notes[0]
     assert ("or client secret" in report.notes[0]) is (kind == "code")
 
 
-@pytest.mark.parametrize("behaviour", [html(400), answers({"error": "invalid_redirect_uri"}, 400)])
-def test_an_unregistered_redirect_uri_is_reported(willing: HostileProvider, as_sonja: Client, behaviour: Any):
-    willing.serve("auth", behaviour)
-    report = says(willing, as_sonja)
+@pytest.mark.parametrize("behaviour", [responds_with_html(400), responds_with({"error": "invalid_redirect_uri"}, 400)])
+def test_an_unregistered_redirect_uri_is_reported(
+    accepting_provider: HostileProvider, as_sonja: Client, behaviour: Any
+):
+    accepting_provider.serve("auth", behaviour)
+    report = report_text(accepting_provider, as_sonja)
 
     assert not report.is_successful and report.notes == (client_check.REDIRECT_URI_REJECTED,)
 
 
 @pytest.mark.parametrize("word", ["invalid_scope", "unsupported_response_type"])
-def test_a_rejected_request_is_reported(willing: HostileProvider, as_sonja: Client, word: str):
-    sent_back(willing, error=word)
-    report = says(willing, as_sonja)
+def test_a_rejected_request_is_reported(accepting_provider: HostileProvider, as_sonja: Client, word: str):
+    redirect_with(accepting_provider, error=word)
+    report = report_text(accepting_provider, as_sonja)
 
     assert not report.is_successful and report.notes == (client_check.REQUEST_REJECTED.format(error=word),)
     assert "Redirect URI" not in report.notes[0], "only to a registered one does a provider send somebody back"
 
 
-def test_an_unusable_token_endpoint_is_reported(willing: HostileProvider, as_sonja: Client):
+def test_an_unusable_token_endpoint_is_reported(accepting_provider: HostileProvider, as_sonja: Client):
     for endpoint, sentence in (
         (None, "has no token endpoint"),
         ("http://127.0.0.1:9/token", "connection to 127.0.0.1 failed"),
     ):
-        willing.discovery = {"token_endpoint": endpoint} if endpoint else {"token_endpoint": ABSENT}
-        report = says(willing, as_sonja)
+        accepting_provider.discovery = {"token_endpoint": endpoint} if endpoint else {"token_endpoint": ABSENT}
+        report = report_text(accepting_provider, as_sonja)
         assert not report.is_successful and sentence in report.notes[0], report
 
 
-def test_a_secret_that_cannot_be_decrypted_is_not_sent(willing: HostileProvider, as_sonja: Client, monkeypatch: Any):
-    setting = make_at(willing, authorization_type="code")
+def test_a_secret_that_cannot_be_decrypted_is_not_sent(
+    accepting_provider: HostileProvider, as_sonja: Client, monkeypatch: Any
+):
+    setting = make_connection_at(accepting_provider, authorization_type="code")
     setting.client_secret = encryption.encrypt("stored")
     setting.save()
-    monkeypatch.setattr(encryption, "decrypt", undecipherable)
-    report = press(as_sonja, "_test", setting).context["report"]
+    monkeypatch.setattr(encryption, "decrypt", with_other_key)
+    report = press_button(as_sonja, "_test", setting).context["report"]
 
-    assert not report.is_successful and willing.asked("token") == []
+    assert not report.is_successful and accepting_provider.requests_to("token") == []
 
 
-def undecipherable(stored: str) -> str:
+def with_other_key(encrypted: str) -> str:
     raise encryption.DecryptionFailed
 
 
-def test_a_connection_that_admits_nobody_fails_the_test(willing: HostileProvider, as_sonja: Client):
-    report = says(willing, as_sonja, ignore_case=True)
+def test_a_connection_that_admits_nobody_fails_the_test(accepting_provider: HostileProvider, as_sonja: Client):
+    report = report_text(accepting_provider, as_sonja, ignore_case=True)
     assert (
         not report.is_successful
         and "nobody could sign in" in report.title
         and connection_warnings.NOBODY_CAN_SIGN_IN in report.notes
     )
-    willing.algorithms = ["HS256"]
-    report = says(willing, as_sonja)
+    accepting_provider.algorithms = ["HS256"]
+    report = report_text(accepting_provider, as_sonja)
     assert not report.is_successful and "supports none of the algorithms" in report.notes[0]
 
 
-UNCLEAR = [
-    ("auth", html(200)),
-    ("auth", fails(500)),
-    ("auth", fails(404)),
-    ("auth", redirects("https://idp.example.com/sign-in")),
-    ("auth", redirects(f"{CALLBACK}?error=<script>")),
-    ("auth", redirects(CALLBACK)),
-    ("auth", redirects("")),
-    ("auth", redirects(f"{CALLBACK}?error=server_error")),
-    ("auth", redirects(f"{CALLBACK}?error=temporarily_unavailable")),
-    ("token", answers({"error": "invalid_request"}, 400)),
-    ("token", html(404)),
-    ("token", fails(500)),
-    ("token", answers({"id_token": "x"}, 200)),
-    ("token", answers([], 400)),
+INCONCLUSIVE_RESPONSES = [
+    ("auth", responds_with_html(200)),
+    ("auth", responds_with_error(500)),
+    ("auth", responds_with_error(404)),
+    ("auth", redirects_to("https://idp.example.com/sign-in")),
+    ("auth", redirects_to(f"{CALLBACK}?error=<script>")),
+    ("auth", redirects_to(CALLBACK)),
+    ("auth", redirects_to("")),
+    ("auth", redirects_to(f"{CALLBACK}?error=server_error")),
+    ("auth", redirects_to(f"{CALLBACK}?error=temporarily_unavailable")),
+    ("token", responds_with({"error": "invalid_request"}, 400)),
+    ("token", responds_with_html(404)),
+    ("token", responds_with_error(500)),
+    ("token", responds_with({"id_token": "x"}, 200)),
+    ("token", responds_with([], 400)),
 ]
 
 
-@pytest.mark.parametrize(("endpoint", "behaviour"), UNCLEAR)
+@pytest.mark.parametrize(("endpoint", "behaviour"), INCONCLUSIVE_RESPONSES)
 def test_an_inconclusive_answer_is_reported_as_unchecked(
-    willing: HostileProvider, as_sonja: Client, endpoint: str, behaviour: Any
+    accepting_provider: HostileProvider, as_sonja: Client, endpoint: str, behaviour: Any
 ):
-    willing.serve(endpoint, behaviour)
-    report = says(willing, as_sonja)
+    accepting_provider.serve(endpoint, behaviour)
+    report = report_text(accepting_provider, as_sonja)
 
-    what = "The Redirect URI" if endpoint == "auth" else "The client ID or secret"
-    assert report.is_successful and report.notes == (client_check.CHECK_INCONCLUSIVE.format(what=what),)
-
-
-def test_in_the_fragment_flow_the_client_is_not_checked(willing: HostileProvider, as_sonja: Client):
-    willing.serve("auth", redirects(f"{CALLBACK}#error=login_required"))
-    report = says(willing, as_sonja, response_type="id_token")
-
-    assert report.is_successful and report.notes == () and willing.asked("token") == []
+    subject = "The Redirect URI" if endpoint == "auth" else "The client ID or secret"
+    assert report.is_successful and report.notes == (client_check.CHECK_INCONCLUSIVE.format(what=subject),)
 
 
-class TestTheStoredSecret:  # A56
+def test_in_the_fragment_flow_the_client_is_not_checked(accepting_provider: HostileProvider, as_sonja: Client):
+    accepting_provider.serve("auth", redirects_to(f"{CALLBACK}#error=login_required"))
+    report = report_text(accepting_provider, as_sonja, response_type="id_token")
+
+    assert report.is_successful and report.notes == () and accepting_provider.requests_to("token") == []
+
+
+class TestStoredSecret:  # A56
     """Whoever may change a connection, but not read its secret, must not have it sent to a server of their own."""
 
     @pytest.fixture
-    def setting(self, willing: HostileProvider) -> OidcSetting:
-        setting = make_at(willing, authorization_type="code")
+    def setting(self, accepting_provider: HostileProvider) -> OidcSetting:
+        setting = make_connection_at(accepting_provider, authorization_type="code")
         setting.client_secret = encryption.encrypt("stored-secret-canary")
         setting.save()
         return setting
 
     def test_the_stored_secret_is_sent_to_its_provider(
-        self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting
+        self, accepting_provider: HostileProvider, as_sonja: Client, setting: OidcSetting
     ):
-        assert press(as_sonja, "_test", setting).context["report"].is_successful
-        assert len(willing.asked("token")) == 1
+        assert press_button(as_sonja, "_test", setting).context["report"].is_successful
+        assert len(accepting_provider.requests_to("token")) == 1
 
-    @pytest.mark.parametrize("moved", [True, False], ids=["another provider", "its endpoint moved"])
+    @pytest.mark.parametrize("moved_endpoint", [True, False], ids=["another provider", "its endpoint moved"])
     def test_the_stored_secret_is_sent_to_no_other_server(
-        self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting, http_allowed: None, moved: bool
+        self,
+        accepting_provider: HostileProvider,
+        as_sonja: Client,
+        setting: OidcSetting,
+        allowed_http: None,
+        moved_endpoint: bool,
     ):
-        with HostileProvider() as other:
+        with HostileProvider() as other_provider:
             visits: list[Visit] = []
-            other.serve("token", visits.append)
-            if moved:
-                columns = {"url_idp": other.url_idp}
+            other_provider.serve("token", visits.append)
+            if moved_endpoint:
+                columns = {"url_idp": other_provider.url_idp}
             else:
-                willing.discovery = {"token_endpoint": other.url("token")}
+                accepting_provider.discovery = {"token_endpoint": other_provider.url("token")}
                 columns = {}
-            report = press(as_sonja, "_test", setting, **columns).context["report"]
+            report = press_button(as_sonja, "_test", setting, **columns).context["report"]
 
-            assert visits == [] and other.asked("token") == [] and willing.asked("token") == []
+            assert (
+                visits == []
+                and other_provider.requests_to("token") == []
+                and accepting_provider.requests_to("token") == []
+            )
             assert client_check.SECRET_NOT_SENT in report.notes
 
     def test_without_a_secret_the_client_is_checked_anywhere(
-        self, willing: HostileProvider, as_sonja: Client, http_allowed: None
+        self, accepting_provider: HostileProvider, as_sonja: Client, allowed_http: None
     ):
-        setting = make_at(willing)
+        setting = make_connection_at(accepting_provider)
         setting.client_secret = encryption.encrypt("left over")
         setting.save()
-        with HostileProvider() as other:
-            press(as_sonja, "_test", setting, url_idp=other.url_idp)
-            (request,) = other.asked("token")
+        with HostileProvider() as other_provider:
+            press_button(as_sonja, "_test", setting, url_idp=other_provider.url_idp)
+            (request,) = other_provider.requests_to("token")
             assert "authorization" not in request.headers and "client_secret" not in request.form
 
     def test_an_entered_secret_is_sent_to_the_entered_provider(
-        self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting, http_allowed: None
+        self, accepting_provider: HostileProvider, as_sonja: Client, setting: OidcSetting, allowed_http: None
     ):
-        with HostileProvider() as other:
-            press(as_sonja, "_test", setting, url_idp=other.url_idp, client_secret="typed")
-            assert len(other.asked("token")) == 1
+        with HostileProvider() as other_provider:
+            press_button(as_sonja, "_test", setting, url_idp=other_provider.url_idp, client_secret="typed")
+            assert len(other_provider.requests_to("token")) == 1

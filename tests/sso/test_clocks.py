@@ -10,11 +10,11 @@ from sso import tasks
 from sso.connections import certificate_updates
 from sso.models import CertificatePair, OidcSetting, ProviderSignOut
 from tests.providers.hostile import HostileProvider
-from tests.sso.connections import make, make_at
+from tests.sso.connections import make_connection, make_connection_at
 from tests.support.clocks import database_clock_goes_back, host_clock_off_by, time_passes
 
 pytestmark = pytest.mark.django_db
-BOTH = pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
+both_directions = pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 
 
 class TestUnknownKid:
@@ -22,12 +22,12 @@ class TestUnknownKid:
 
     @pytest.fixture
     def setting(self, provider: HostileProvider) -> OidcSetting:
-        setting = make_at(provider)
+        setting = make_connection_at(provider)
         certificate_updates.refresh_certificates(setting, reason="form")
         provider.requests.clear()
         return setting
 
-    @BOTH
+    @both_directions
     def test_limit_is_the_same_whatever_the_host_says(
         self, provider: HostileProvider, setting: OidcSetting, hours: int
     ):
@@ -36,24 +36,24 @@ class TestUnknownKid:
         assert not certificate_updates.refresh_for_unknown_kid(setting)
         time_passes(CertificatePair.objects.all(), "asked_for_unknown_at", seconds=31)
         assert certificate_updates.refresh_for_unknown_kid(setting)
-        assert len(provider.asked("certs")) == 2
+        assert len(provider.requests_to("certs")) == 2
 
     def test_it_is_fetched_after_the_clock_was_set_back(self, provider: HostileProvider, setting: OidcSetting):
         assert certificate_updates.refresh_for_unknown_kid(setting)
         database_clock_goes_back(CertificatePair.objects.all(), "asked_for_unknown_at", "answered_at")
         assert certificate_updates.refresh_for_unknown_kid(setting)
         assert not certificate_updates.refresh_for_unknown_kid(setting)
-        assert len(provider.asked("certs")) == 2
+        assert len(provider.requests_to("certs")) == 2
 
 
 class TestUnresolvedProvider:
     @pytest.fixture
     def setting(self, db: Any) -> OidcSetting:
-        setting = make()
+        setting = make_connection()
         OidcSetting.objects.update(issuer="", resolve_tried_at=None)
         return setting.refreshed()
 
-    @BOTH
+    @both_directions
     def test_it_is_looked_up_once_in_30_s_whatever_the_host_says(self, setting: OidcSetting, hours: int):
         with host_clock_off_by(hours):
             assert setting.reserve_lookup()

@@ -16,39 +16,49 @@ from sso.provider.discovery import (
     provider_policy,
 )
 from system.outbound.deadline import Deadline
-from tests.providers.behaviours import answers, fails, hangs_up, html, huge, redirects, silent
+from tests.providers.behaviours import (
+    hangs_up,
+    redirects_to,
+    responds_with,
+    responds_with_error,
+    responds_with_html,
+    responds_with_huge_body,
+    stays_silent,
+)
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT
 
-U = "https://idp.example.com"
+ISSUER_URL = "https://idp.example.com"
 
 
-def found(provider: HostileProvider, url_idp: str = "", realm: str = "") -> Endpoints:
+def discovered(provider: HostileProvider, url_idp: str = "", realm: str = "") -> Endpoints:
     return discover(url_idp or provider.url_idp, realm or provider.realm, provider_policy(), Deadline.after(8))
 
 
-def refused(provider: HostileProvider, url_idp: str = "", realm: str = "") -> EndpointsNotFound:
-    with pytest.raises(EndpointsNotFound) as caught:
-        found(provider, url_idp, realm)
-    return caught.value
+def refusal_of(provider: HostileProvider, url_idp: str = "", realm: str = "") -> EndpointsNotFound:
+    with pytest.raises(EndpointsNotFound) as exc_info:
+        discovered(provider, url_idp, realm)
+    return exc_info.value
 
 
 class TestCandidates:
     def test_candidates_are_in_the_specified_order(self):
         paths = ("realms/r", "auth/realms/r", "realm/r", "r/v2.0", "application/o/r/", "oauth2/r", "r", "")
-        assert issuer_candidates(U, "r") == [f"{U}/{path}" if path else U for path in paths]
+        assert issuer_candidates(ISSUER_URL, "r") == [f"{ISSUER_URL}/{path}" if path else ISSUER_URL for path in paths]
 
     def test_a_url_that_ends_in_the_realm_comes_first(self):
-        assert issuer_candidates(f"{U}/realms/r", "r")[0] == f"{U}/realms/r"
-        assert issuer_candidates(f"{U}/realms/r/", "r")[0] == f"{U}/realms/r"
-        assert issuer_candidates(f"{U}/other", "r")[0] == f"{U}/other/realms/r", "only whole words count"
-        assert issuer_candidates(f"{U}/xr", "r")[0] == f"{U}/xr/realms/r"
+        assert issuer_candidates(f"{ISSUER_URL}/realms/r", "r")[0] == f"{ISSUER_URL}/realms/r"
+        assert issuer_candidates(f"{ISSUER_URL}/realms/r/", "r")[0] == f"{ISSUER_URL}/realms/r"
+        assert issuer_candidates(f"{ISSUER_URL}/other", "r")[0] == f"{ISSUER_URL}/other/realms/r", (
+            "only whole words count"
+        )
+        assert issuer_candidates(f"{ISSUER_URL}/xr", "r")[0] == f"{ISSUER_URL}/xr/realms/r"
 
     def test_a_well_known_url_is_the_only_one(self):
-        assert issuer_candidates(f"{U}/deep/er{WELL_KNOWN_PATH}", "r") == [f"{U}/deep/er"]
+        assert issuer_candidates(f"{ISSUER_URL}/deep/er{WELL_KNOWN_PATH}", "r") == [f"{ISSUER_URL}/deep/er"]
 
     def test_candidates_are_unique(self):
-        assert len(issuer_candidates(f"{U}/r", "r")) == len(set(issuer_candidates(f"{U}/r", "r")))
+        assert len(issuer_candidates(f"{ISSUER_URL}/r", "r")) == len(set(issuer_candidates(f"{ISSUER_URL}/r", "r")))
 
 
 class TestDiscovery:
@@ -57,11 +67,11 @@ class TestDiscovery:
         ["/realms/{realm}", "/auth/realms/{realm}", "/realm/{realm}", "/{realm}/v2.0", "/application/o/{realm}/",
          "/oauth2/{realm}", "/{realm}", ""],
     )  # fmt: skip
-    def test_each_layout_is_found(self, http_allowed: None, layout: str):
+    def test_each_layout_is_found(self, allowed_http: None, layout: str):
         with HostileProvider(layout=layout.rstrip("/")) as provider:
             issuer = provider.url_idp + layout.format(realm=provider.realm)
             provider.discovery = {"issuer": issuer}
-            assert found(provider).issuer == issuer
+            assert discovered(provider).issuer == issuer
 
     def test_all_needed_endpoints_are_read(self, provider: HostileProvider):
         provider.algorithms = ["RS256", "ES256", 7]
@@ -69,7 +79,7 @@ class TestDiscovery:
             "authorization_response_iss_parameter_supported": True,
             "token_endpoint_auth_methods_supported": ["client_secret_post"],
         }
-        assert found(provider) == Endpoints(
+        assert discovered(provider) == Endpoints(
             issuer=provider.issuer,
             authorization=provider.url("auth"),
             token=provider.url("token"),
@@ -82,20 +92,24 @@ class TestDiscovery:
         )
 
     def test_missing_endpoints_are_empty(self, provider: HostileProvider):
-        missing = ("userinfo_endpoint", "end_session_endpoint", "id_token_signing_alg_values_supported")
-        provider.discovery = dict.fromkeys(missing, ABSENT)
-        assert (found(provider).userinfo, found(provider).end_session, found(provider).algorithms) == ("", "", ())
+        missing_names = ("userinfo_endpoint", "end_session_endpoint", "id_token_signing_alg_values_supported")
+        provider.discovery = dict.fromkeys(missing_names, ABSENT)
+        assert (discovered(provider).userinfo, discovered(provider).end_session, discovered(provider).algorithms) == (
+            "",
+            "",
+            (),
+        )
 
     def test_one_trailing_slash_may_differ(self, provider: HostileProvider):
         provider.discovery = {"issuer": provider.issuer + "/"}
-        assert found(provider).issuer == provider.issuer + "/"
+        assert discovered(provider).issuer == provider.issuer + "/"
         provider.discovery = {"issuer": provider.issuer + "//"}
-        assert "issuer is" in refused(provider).message
+        assert "issuer is" in refusal_of(provider).message
 
     @pytest.mark.parametrize("issuer", ["https://other.example.com", "", None, 7, ["x"], "x" * 5000, "a\nb"], ids=repr)
     def test_a_document_of_another_issuer_is_reported_and_not_adopted(self, provider: HostileProvider, issuer: Any):
         provider.discovery = {"issuer": issuer}
-        sentence = refused(provider).message
+        sentence = refusal_of(provider).message
         assert sentence.startswith("The provider's issuer is ") and len(sentence) < 300 and "\n" not in sentence
         result = [visit.path for visit in provider.requests]
         assert not any("/protocol/" in path for path in result), (
@@ -120,102 +134,117 @@ class TestDiscovery:
         self, provider: HostileProvider, name: str, value: Any
     ):
         provider.discovery = {name: value}
-        assert name in refused(provider).message
+        assert name in refusal_of(provider).message
 
     def test_required_endpoints_must_be_present(self, provider: HostileProvider):
         for name in ("authorization_endpoint", "jwks_uri"):
             provider.discovery = {name: ABSENT}
-            assert name in refused(provider).message
+            assert name in refusal_of(provider).message
 
     @pytest.mark.parametrize(
         "behaviour",
-        [fails(500), html(200), redirects("http://169.254.169.254/"), huge(), hangs_up(), answers([1]), answers({})],
+        [
+            responds_with_error(500),
+            responds_with_html(200),
+            redirects_to("http://169.254.169.254/"),
+            responds_with_huge_body(),
+            hangs_up(),
+            responds_with([1]),
+            responds_with({}),
+        ],
         ids=["500", "html", "redirect", "huge", "hangs up", "a list", "an empty object"],
     )
     def test_an_invalid_document_is_skipped(self, provider: HostileProvider, behaviour: Any):  # A26 A28
         provider.serve(f"/realms/{provider.realm}{WELL_KNOWN_PATH}", behaviour)
         provider.serve(
             f"/{provider.realm}{WELL_KNOWN_PATH}",
-            answers({**provider.document(), "issuer": f"{provider.url_idp}/main"}),
+            responds_with({**provider.document(), "issuer": f"{provider.url_idp}/main"}),
         )
-        assert found(provider).issuer == f"{provider.url_idp}/main"
+        assert discovered(provider).issuer == f"{provider.url_idp}/main"
 
     def test_a_redirect_is_reported_if_nothing_else_is_found(self, provider: HostileProvider):
-        provider.serve("discovery", redirects("https://elsewhere.example.com/"))
-        assert "Redirects are not followed" in refused(provider).message
+        provider.serve("discovery", redirects_to("https://elsewhere.example.com/"))
+        assert "Redirects are not followed" in refusal_of(provider).message
         assert len([visit for visit in provider.requests if visit.endpoint == "discovery"]) == 1
 
 
-class TestThePathPattern:
-    def test_redirects_of_unknown_paths_do_not_hide_the_pattern(self, http_allowed: None):
+class TestPathPattern:
+    def test_redirects_of_unknown_paths_do_not_hide_the_pattern(self, allowed_http: None):
         with HostileProvider(layout="/realm/{realm}") as provider:
             for issuer in issuer_candidates(provider.url_idp, provider.realm):
                 path = urlsplit(issuer.rstrip("/") + WELL_KNOWN_PATH).path
-                provider.serve(path, redirects("/login"))
-            provider.serve("discovery", redirects("/login"))
-            assert found(provider).jwks == provider.url("certs")
+                provider.serve(path, redirects_to("/login"))
+            provider.serve("discovery", redirects_to("/login"))
+            assert discovered(provider).jwks == provider.url("certs")
 
-    def test_the_pattern_is_used_if_it_has_a_key_set(self, http_allowed: None):
+    def test_the_pattern_is_used_if_it_has_a_key_set(self, allowed_http: None):
         with HostileProvider(layout="/realm/{realm}") as provider:
-            provider.serve("discovery", fails(404))
+            provider.serve("discovery", responds_with_error(404))
             base = f"{provider.url_idp}/realm/main"
-            places = f"{base}/protocol/openid-connect"
-            endpoints = found(provider)
+            endpoint_base = f"{base}/protocol/openid-connect"
+            endpoints = discovered(provider)
             assert (endpoints.issuer, endpoints.authorization, endpoints.jwks) == (
                 base,
-                f"{places}/auth",
-                f"{places}/certs",
+                f"{endpoint_base}/auth",
+                f"{endpoint_base}/certs",
             )
-            assert (endpoints.token, endpoints.userinfo) == (f"{places}/token", f"{places}/userinfo")
-            assert endpoints.end_session == f"{places}/logout"
+            assert (endpoints.token, endpoints.userinfo) == (f"{endpoint_base}/token", f"{endpoint_base}/userinfo")
+            assert endpoints.end_session == f"{endpoint_base}/logout"
             assert "RS256" in endpoints.algorithms
 
-    def test_without_a_key_set_nothing_is_found(self, http_allowed: None):
+    def test_without_a_key_set_nothing_is_found(self, allowed_http: None):
         with HostileProvider(layout="/realm/{realm}") as provider:
-            provider.serve("discovery", fails(404))
-            nothing: list[Any] = [{}, {"keys": []}, []]
-            for provider.jwks in nothing:
-                error = refused(provider)
+            provider.serve("discovery", responds_with_error(404))
+            invalid_key_sets: list[Any] = [{}, {"keys": []}, []]
+            for provider.jwks in invalid_key_sets:
+                error = refusal_of(provider)
                 assert error.message.startswith("No discovery document found for realm")
                 assert error.requested_urls[0].endswith(f"/realms/main{WELL_KNOWN_PATH}") and error.requested_urls[
                     -1
                 ].endswith("/certs")
 
 
-class TestPatience:
-    def test_the_first_connection_failure_ends_it(self, http_allowed: None):
-        with pytest.raises(EndpointsNotFound) as caught:
+class TestDeadline:
+    def test_the_first_connection_failure_ends_it(self, allowed_http: None):
+        with pytest.raises(EndpointsNotFound) as exc_info:
             discover("http://127.0.0.1:9", "r", provider_policy(), Deadline.after(8))
-        assert len(caught.value.requested_urls) == 1 and "The connection to 127.0.0.1 failed" in caught.value.message
+        assert (
+            len(exc_info.value.requested_urls) == 1 and "The connection to 127.0.0.1 failed" in exc_info.value.message
+        )
 
     def test_an_address_that_must_not_be_called_ends_it(self):
-        with pytest.raises(EndpointsNotFound) as caught:
+        with pytest.raises(EndpointsNotFound) as exc_info:
             discover("https://169.254.169.254", "r", provider_policy(), Deadline.after(8))
-        assert len(caught.value.requested_urls) == 1 and "metadata" in caught.value.message
+        assert len(exc_info.value.requested_urls) == 1 and "metadata" in exc_info.value.message
 
     def test_a_silent_provider_takes_no_longer_than_the_deadline(self, provider: HostileProvider):  # A61
-        provider.serve("discovery", silent())
-        began = time.monotonic()
-        with pytest.raises(EndpointsNotFound) as caught:
+        provider.serve("discovery", stays_silent())
+        started_at = time.monotonic()
+        with pytest.raises(EndpointsNotFound) as exc_info:
             discover(provider.url_idp, provider.realm, provider_policy(), Deadline.after(0.5))
-        assert time.monotonic() - began < 4
-        assert "within" in caught.value.message and len(caught.value.requested_urls) == 1
+        assert time.monotonic() - started_at < 4
+        assert "within" in exc_info.value.message and len(exc_info.value.requested_urls) == 1
 
 
-class TestMoving:
-    BEFORE = Endpoints(issuer=U, authorization=f"{U}/auth", token=f"{U}/token", jwks="https://keys.example.com/certs")
+class TestMovedEndpoints:
+    KNOWN = Endpoints(
+        issuer=ISSUER_URL,
+        authorization=f"{ISSUER_URL}/auth",
+        token=f"{ISSUER_URL}/token",
+        jwks="https://keys.example.com/certs",
+    )
 
     @pytest.mark.parametrize(
-        "change",
-        [{"token": f"{U}/other"}, {"userinfo": f"{U}/me"}, {"end_session": "https://keys.example.com/out"},
+        "changes",
+        [{"token": f"{ISSUER_URL}/other"}, {"userinfo": f"{ISSUER_URL}/me"}, {"end_session": "https://keys.example.com/out"},
          {"algorithms": ("ES256",)}, {"iss_in_response": True}],
         ids=str,
     )  # fmt: skip
-    def test_another_path_or_a_new_endpoint_is_harmless(self, change: Any):
-        assert replace(self.BEFORE, **change).risky_change_since(self.BEFORE) == ""
+    def test_another_path_or_a_new_endpoint_is_harmless(self, changes: Any):
+        assert replace(self.KNOWN, **changes).risky_change_since(self.KNOWN) == ""
 
     @pytest.mark.parametrize(
-        ("change", "said"),
+        ("changes", "message"),
         [
             ({"issuer": "https://other.example.com"}, "issuer is now https://other.example.com"),
             ({"token": "https://other.example.com/token"}, "token endpoint is now at other.example.com"),
@@ -225,5 +254,5 @@ class TestMoving:
         ],
         ids=str,
     )
-    def test_another_issuer_or_host_is_reported(self, change: Any, said: str):
-        assert said in replace(self.BEFORE, **change).risky_change_since(self.BEFORE)
+    def test_another_issuer_or_host_is_reported(self, changes: Any, message: str):
+        assert message in replace(self.KNOWN, **changes).risky_change_since(self.KNOWN)

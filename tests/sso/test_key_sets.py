@@ -8,30 +8,30 @@ from sso.tokens.key_sets import KeySet, UnusableKeySet, parse_key_set, thumbprin
 from tests.providers.signing import ABSENT, jwk
 
 
-def read(*keys: Any) -> KeySet:
+def usable_kids(*keys: Any) -> KeySet:
     return parse_key_set({"keys": list(keys)})
 
 
-def refused(document: Any) -> str:
-    with pytest.raises(UnusableKeySet) as caught:
+def refusal_of(document: Any) -> str:
+    with pytest.raises(UnusableKeySet) as exc_info:
         parse_key_set(document)
-    return str(caught.value)
+    return str(exc_info.value)
 
 
 @pytest.mark.parametrize("name", ["rsa-1", "p256-1", "ed-1"])
 def test_keys_of_supported_algorithms_are_used_unchanged(name: str):
     key = jwk(name, x5c=["MII"], alg=ABSENT)
 
-    assert read(key).keys == {name: key}
+    assert usable_kids(key).keys == {name: key}
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "PS256"])
 def test_an_rsa_key_may_name_its_algorithm(algorithm: str):
-    assert list(read(jwk("rsa-1", alg=algorithm)).keys) == ["rsa-1"]
+    assert list(usable_kids(jwk("rsa-1", alg=algorithm)).keys) == ["rsa-1"]
 
 
 @pytest.mark.parametrize(
-    ("key", "why"),
+    ("key", "reason"),
     [
         (jwk("small-1"), "an RSA key under 2048 bits"),  # A14
         ({"kty": "oct", "kid": "s", "k": "c2VjcmV0"}, "a symmetric key"),
@@ -69,11 +69,11 @@ def test_an_rsa_key_may_name_its_algorithm(algorithm: str):
         (None, "an entry that is not a key"),
     ],
 )  # fmt: skip
-def test_other_keys_are_ignored_and_counted(key: Any, why: str):
-    text = read(key, jwk("rsa-1"))
+def test_other_keys_are_ignored_and_counted(key: Any, reason: str):
+    text = usable_kids(key, jwk("rsa-1"))
 
-    assert (list(text.keys), text.ignored_keys) == (["rsa-1"], (why,))
-    assert "no usable key" in refused({"keys": [key]}) and why in refused({"keys": [key]})
+    assert (list(text.keys), text.ignored_keys) == (["rsa-1"], (reason,))
+    assert "no usable key" in refusal_of({"keys": [key]}) and reason in refusal_of({"keys": [key]})
 
 
 @pytest.mark.parametrize(
@@ -81,38 +81,38 @@ def test_other_keys_are_ignored_and_counted(key: Any, why: str):
     [None, [], "keys", 7, {}, {"keys": None}, {"keys": {}}, {"keys": "x"}, {"keys": []}, {"keys": [{}]}],
 )
 def test_an_invalid_key_set_is_refused(document: Any):  # A29 A30
-    assert refused(document)
+    assert refusal_of(document)
 
 
 @pytest.mark.parametrize(
-    "other",
+    "second_key",
     [jwk("rsa-2", kid="rsa-1"), {"kty": "oct", "kid": "rsa-1", "k": "AA"}, jwk("rsa-2", kid="rsa-1", use="enc")],
 )
-def test_two_keys_with_one_kid_refuse_the_whole_set(other: Any):  # A06
-    assert "two keys with the same kid" in refused({"keys": [jwk("rsa-1"), jwk("p256-1"), other]})
+def test_two_keys_with_one_kid_refuse_the_whole_set(second_key: Any):  # A06
+    assert "two keys with the same kid" in refusal_of({"keys": [jwk("rsa-1"), jwk("p256-1"), second_key]})
 
 
 def test_more_than_64_keys_are_refused():  # A28
     keys = [jwk("ed-1", kid=str(number)) for number in range(65)]
 
     assert len(parse_key_set({"keys": keys[:64]}).keys) == 64
-    assert "more than 64" in refused({"keys": keys})
+    assert "more than 64" in refusal_of({"keys": keys})
 
 
 def test_a_key_without_kid_goes_by_its_thumbprint():
     key = jwk("rsa-1", kid=ABSENT)
 
-    assert read(key).keys == {thumbprint(key): key}
+    assert usable_kids(key).keys == {thumbprint(key): key}
     assert thumbprint(key) == thumbprint(jwk("rsa-1", alg="RS256")) != thumbprint(jwk("rsa-2"))
-    assert "two keys with the same kid" in refused({"keys": [key, dict(key)]})
+    assert "two keys with the same kid" in refusal_of({"keys": [key, dict(key)]})
 
 
 def test_the_thumbprint_is_that_of_the_rfc():
-    n = (
+    modulus = (
         "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3ok"
         "njhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu"
         "6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8a"
         "wapJzKnqDKgw"
     )
 
-    assert thumbprint({"kty": "RSA", "n": n, "e": "AQAB"}) == "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"
+    assert thumbprint({"kty": "RSA", "n": modulus, "e": "AQAB"}) == "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"

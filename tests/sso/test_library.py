@@ -15,46 +15,46 @@ from accounts.models import User
 from sso.backends import OidcBackend
 from sso.connections.library_settings import LIBRARY_SETTINGS
 from tests.providers.hostile import HostileProvider
-from tests.sso.sign_ins import Browser, active, ann
+from tests.sso.sign_ins import Browser, make_active_connection, make_ann
 
 pytestmark = pytest.mark.django_db
-FOLDER = mozilla_django_oidc.__file__.rpartition("/")[0]
-BACKEND = "OIDCAuthenticationBackend"
+LIBRARY_FOLDER = mozilla_django_oidc.__file__.rpartition("/")[0]
+BACKEND_NAME = "OIDCAuthenticationBackend"
 
 
 @contextmanager
-def traced() -> Iterator[set[str]]:
+def traced_calls() -> Iterator[set[str]]:
     """The functions of the library, and ours in its backend, that run."""
     names: set[str] = set()
 
     def trace(frame: FrameType, event: str, argument: Any) -> None:
         path = frame.f_code.co_filename
-        if path.startswith(FOLDER) or path.endswith("sso/backends.py"):
+        if path.startswith(LIBRARY_FOLDER) or path.endswith("sso/backends.py"):
             names.add(frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname") else frame.f_code.co_name)
 
-    before = sys.getprofile()
+    profile_before = sys.getprofile()
     sys.setprofile(trace)
     try:
         yield names
     finally:
-        sys.setprofile(before)
+        sys.setprofile(profile_before)
 
 
 @pytest.mark.parametrize("is_new", [True, False], ids=["new user", "known user"])
 def test_a_sign_in_runs_the_methods_of_the_library(provider: HostileProvider, is_new: bool):
-    active(provider, enable_user_creation=True)
+    make_active_connection(provider, enable_user_creation=True)
     if not is_new:
-        ann()
+        make_ann()
     browser = Browser(provider)
-    with traced() as names:
+    with traced_calls() as names:
         assert browser.sign_in().status_code == 302
 
     assert {
         "OIDCAuthenticationRequestView.get",
         "add_state_and_verifier_and_nonce_to_session",
         "generate_code_challenge",
-        f"{BACKEND}.authenticate",
-        f"{BACKEND}.get_or_create_user",
+        f"{BACKEND_NAME}.authenticate",
+        f"{BACKEND_NAME}.get_or_create_user",
         "OIDCAuthenticationCallbackView.login_success",
     } <= names
     hooks = {"get_token", "verify_token", "store_tokens", "get_userinfo", "verify_claims", "filter_users_by_claims"}
@@ -63,39 +63,46 @@ def test_a_sign_in_runs_the_methods_of_the_library(provider: HostileProvider, is
 
 def test_no_check_or_call_of_the_library_takes_the_place_of_ours(provider: HostileProvider):
     """It would check neither issuer nor audience, and call the provider around the outbound guard."""
-    active(provider)
-    ann()
+    make_active_connection(provider)
+    make_ann()
     browser = Browser(provider)
-    with traced() as names:
+    with traced_calls() as names:
         browser.sign_in()
 
-    replaced = {"get_token", "get_userinfo", "verify_token", "_verify_jws", "retrieve_matching_jwk", "store_tokens"}
-    assert names.isdisjoint(f"{BACKEND}.{name}" for name in replaced)
+    replaced_methods = {
+        "get_token",
+        "get_userinfo",
+        "verify_token",
+        "_verify_jws",
+        "retrieve_matching_jwk",
+        "store_tokens",
+    }
+    assert names.isdisjoint(f"{BACKEND_NAME}.{name}" for name in replaced_methods)
 
 
 def test_the_fragment_flow_runs_the_same_steps(provider: HostileProvider):
-    active(provider, response_type="id_token")
-    ann()
+    make_active_connection(provider, response_type="id_token")
+    make_ann()
     browser = Browser(provider)
-    with traced() as names:
+    with traced_calls() as names:
         assert browser.sign_in().status_code == 302
 
-    assert {f"{BACKEND}.get_or_create_user", "OIDCAuthenticationCallbackView.login_success"} <= names
+    assert {f"{BACKEND_NAME}.get_or_create_user", "OIDCAuthenticationCallbackView.login_success"} <= names
 
 
 def test_signing_out_runs_the_view_of_the_library(provider: HostileProvider):
-    active(provider)
-    ann()
+    make_active_connection(provider)
+    make_ann()
     browser = Browser(provider)
     browser.sign_in()
-    with traced() as names:
+    with traced_calls() as names:
         browser.client.post("/sso/logout/")
 
     assert "OIDCLogoutView.post" in names and browser.login is None
 
 
 def test_its_settings_come_from_the_connection(provider: HostileProvider):
-    setting = active(provider, scope="openid email")
+    setting = make_active_connection(provider, scope="openid email")
     endpoints = setting.endpoints
     assert endpoints is not None
     backend = OidcBackend()

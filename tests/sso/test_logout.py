@@ -10,70 +10,70 @@ from django.test import Client
 from accounts.models import Session, User
 from sso.models import OidcSetting, ProviderSession
 from tests.providers.hostile import HostileProvider
-from tests.sso.sign_ins import ME, PAGE, Browser, active, ann, refused
+from tests.sso.sign_ins import HTML_HEADERS, ME_PATH, Browser, check_refusal, make_active_connection, make_ann
 from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.django_db
-BOTH = pytest.mark.parametrize("address", ["/logout/", "/sso/logout/", "/admin/logout/"])
-SIGNED_OUT = "/login/?signed_out=1"
+every_route = pytest.mark.parametrize("path", ["/logout/", "/sso/logout/", "/admin/logout/"])
+SIGNED_OUT_PATH = "/login/?signed_out=1"
 
 
 @pytest.fixture
 def browser(provider: HostileProvider) -> Browser:
-    active(provider)
-    ann()
+    make_active_connection(provider)
+    make_ann()
     browser = Browser(provider)
     browser.sign_in()
     return browser
 
 
-def fields(page: Any) -> dict[str, str]:
+def form_fields(page: Any) -> dict[str, str]:
     return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.content.decode()))
 
 
-@BOTH
-def test_the_provider_is_notified_by_a_form(browser: Browser, address: str):
+@every_route
+def test_the_provider_is_notified_by_a_form(browser: Browser, path: str):
     token = ProviderSession.objects.get().token_hint
-    page = browser.client.post(address)
+    page = browser.client.post(path)
 
     assert page.status_code == 200
     assert f'<form method="post" action="{browser.provider.url("logout")}"' in page.content.decode()
-    sent = fields(page)
-    assert set(sent) == {"id_token_hint", "client_id", "post_logout_redirect_uri", "state"}
-    assert sent["id_token_hint"] == token and sent["client_id"] == "servicebase"
-    assert sent["post_logout_redirect_uri"] == "http://testserver/sso/logout/"  # A64: fixed
+    form = form_fields(page)
+    assert set(form) == {"id_token_hint", "client_id", "post_logout_redirect_uri", "state"}
+    assert form["id_token_hint"] == token and form["client_id"] == "servicebase"
+    assert form["post_logout_redirect_uri"] == "http://testserver/sso/logout/"  # A64: fixed
     assert page["Cache-Control"] == "no-store" and "form-action" not in page["Content-Security-Policy"]
 
 
-@BOTH
-def test_our_session_ends_before_the_provider_is_asked(browser: Browser, address: str):
+@every_route
+def test_our_session_ends_before_the_provider_is_asked(browser: Browser, path: str):
     client = Client()
     client.cookies["servicebase_session"] = browser.client.cookies["servicebase_session"].value
-    browser.client.post(address)
+    browser.client.post(path)
 
-    assert browser.client.get(ME).status_code == 401 and client.get(ME).status_code == 401
+    assert browser.client.get(ME_PATH).status_code == 401 and client.get(ME_PATH).status_code == 401
     assert not Session.objects.filter(user__isnull=False).exists() and not ProviderSession.objects.exists()
 
 
 def test_the_return_ends_at_the_sign_in_page(browser: Browser):
-    state = fields(browser.client.post("/logout/"))["state"]
-    answer = browser.client.get("/sso/logout/", {"state": state})
+    state = form_fields(browser.client.post("/logout/"))["state"]
+    response = browser.client.get("/sso/logout/", {"state": state})
 
-    assert (answer.status_code, answer["Location"]) == (302, SIGNED_OUT)
-    page = browser.client.get(SIGNED_OUT)
+    assert (response.status_code, response["Location"]) == (302, SIGNED_OUT_PATH)
+    page = browser.client.get(SIGNED_OUT_PATH)
     assert b"You are signed out." in page.content and b"/sso/start/" in page.content
 
 
 @pytest.mark.parametrize("state", ["another", "", "x" * 5000, "\x00"])
 def test_another_state_is_refused(browser: Browser, state: str):
     browser.client.post("/logout/")
-    answer = browser.client.get("/sso/logout/", {"state": state}, headers=PAGE)
+    response = browser.client.get("/sso/logout/", {"state": state}, headers=HTML_HEADERS)
 
-    assert answer.status_code == 400 and b"logout_state" in answer.content
+    assert response.status_code == 400 and b"logout_state" in response.content
 
 
 def test_a_state_counts_once(browser: Browser):
-    state = fields(browser.client.post("/logout/"))["state"]
+    state = form_fields(browser.client.post("/logout/"))["state"]
     browser.client.get("/sso/logout/", {"state": state})
 
     assert browser.client.get("/sso/logout/", {"state": state}).status_code == 400
@@ -84,40 +84,40 @@ def test_a_link_or_a_form_of_another_site_signs_nobody_out(browser: Browser):  #
     browser.client.get("/sso/logout/", {"state": "x"})
     assert browser.login == "ann"
 
-    strict = Client(enforce_csrf_checks=True)
-    strict.cookies = browser.client.cookies
-    assert strict.post("/sso/logout/").status_code == 403
-    assert strict.get(ME).status_code == 200
+    client = Client(enforce_csrf_checks=True)
+    client.cookies = browser.client.cookies
+    assert client.post("/sso/logout/").status_code == 403
+    assert client.get(ME_PATH).status_code == 200
 
 
-def test_the_host_of_the_request_does_not_affect_the_return_address(browser: Browser):  # A22, A64
+def test_the_host_of_the_request_does_not_affect_the_return_url(browser: Browser):  # A22, A64
     page = browser.client.post("/logout/", headers={"Host": "localhost", "X-Forwarded-Host": "evil.example"})
 
-    assert fields(page)["post_logout_redirect_uri"] == "http://testserver/sso/logout/"
+    assert form_fields(page)["post_logout_redirect_uri"] == "http://testserver/sso/logout/"
 
 
 def test_a_password_session_ends_only_here(provider: HostileProvider, bob: User):
-    active(provider)
+    make_active_connection(provider)
     client = Client()
     client.post("/login/", {"login": "bob", "password": PASSWORD})
 
-    assert client.post("/logout/")["Location"] == SIGNED_OUT
+    assert client.post("/logout/")["Location"] == SIGNED_OUT_PATH
 
 
 @pytest.mark.parametrize(
-    "change", [{"end_session_endpoint": ""}, {"issuer": ""}, {"issuer": "https://idp.example.com/realms/other"}]
+    "changes", [{"end_session_endpoint": ""}, {"issuer": ""}, {"issuer": "https://idp.example.com/realms/other"}]
 )
-def test_without_a_logout_endpoint_only_our_session_ends(browser: Browser, change: dict[str, str]):
-    OidcSetting.objects.update(**change)
+def test_without_a_logout_endpoint_only_our_session_ends(browser: Browser, changes: dict[str, str]):
+    OidcSetting.objects.update(**changes)
 
-    assert browser.client.post("/logout/")["Location"] == SIGNED_OUT
-    assert browser.client.get(ME).status_code == 401
+    assert browser.client.post("/logout/")["Location"] == SIGNED_OUT_PATH
+    assert browser.client.get(ME_PATH).status_code == 401
 
 
 def test_signing_out_works_after_the_connection_was_deleted(browser: Browser):
     OidcSetting.objects.get().delete()
 
-    assert browser.client.post("/logout/")["Location"] == SIGNED_OUT
+    assert browser.client.post("/logout/")["Location"] == SIGNED_OUT_PATH
 
 
 def test_a_deactivated_connection_still_signs_out_at_its_provider(browser: Browser):
@@ -125,27 +125,27 @@ def test_a_deactivated_connection_still_signs_out_at_its_provider(browser: Brows
     setting.active = False
     setting.save()
 
-    assert fields(browser.client.post("/logout/"))["client_id"] == "servicebase"
+    assert form_fields(browser.client.post("/logout/"))["client_id"] == "servicebase"
 
 
 def test_an_undecipherable_token_is_omitted(browser: Browser):
     ProviderSession.objects.update(id_token="gAAAAA")
 
-    assert "id_token_hint" not in fields(browser.client.post("/logout/"))
+    assert "id_token_hint" not in form_fields(browser.client.post("/logout/"))
 
 
-def test_the_token_is_never_in_an_address(browser: Browser):
+def test_the_token_is_never_in_a_url(browser: Browser):
     page = browser.client.post("/logout/")
-    address = re.findall(r'action="([^"]+)"', page.content.decode())[0]
+    form_target = re.findall(r'action="([^"]+)"', page.content.decode())[0]
 
-    assert not parse_qs(urlsplit(address).query)
+    assert not parse_qs(urlsplit(form_target).query)
 
 
 def test_a_later_password_session_is_not_sent_to_the_provider(browser: Browser, bob: User):
     browser.client.post("/logout/")
     browser.client.post("/login/", {"login": "bob", "password": PASSWORD})
 
-    assert browser.client.post("/logout/")["Location"] == SIGNED_OUT
+    assert browser.client.post("/logout/")["Location"] == SIGNED_OUT_PATH
 
 
 def test_a_password_change_keeps_the_provider_session(browser: Browser):
@@ -154,11 +154,11 @@ def test_a_password_change_keeps_the_provider_session(browser: Browser):
     user.save()
     browser = Browser(browser.provider)
     browser.sign_in()
-    new = {"old_password": PASSWORD, "new_password1": "another horse 42", "new_password2": "another horse 42"}
-    browser.client.post("/account/password/", new)
+    form = {"old_password": PASSWORD, "new_password1": "another horse 42", "new_password2": "another horse 42"}
+    browser.client.post("/account/password/", form)
 
     assert Session.objects.get(user=user).provider_session == ProviderSession.objects.latest("started_at").pk
-    assert fields(browser.client.post("/logout/"))["client_id"] == "servicebase"
+    assert form_fields(browser.client.post("/logout/"))["client_id"] == "servicebase"
 
 
 def test_the_callback_does_not_sign_in_again_by_itself(browser: Browser):
@@ -166,4 +166,8 @@ def test_the_callback_does_not_sign_in_again_by_itself(browser: Browser):
     page = browser.client.get("/", follow=False)
 
     assert page["Location"].endswith("/sso/callback/"), "that is why a sign-out never ends there"
-    refused(Browser(browser.provider).client.get("/sso/callback/", {"code": "c"}, headers=PAGE), "state_unknown", 400)
+    check_refusal(
+        Browser(browser.provider).client.get("/sso/callback/", {"code": "c"}, headers=HTML_HEADERS),
+        "state_unknown",
+        400,
+    )

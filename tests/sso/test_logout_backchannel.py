@@ -13,14 +13,14 @@ from sso.models import OidcSetting, ProviderSession, ProviderSignOut
 from sso.provider import request_slots
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, jwk
-from tests.sso.sign_ins import ME, Browser, active, ann
+from tests.sso.sign_ins import ME_PATH, Browser, make_active_connection, make_ann
 from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.django_db
-ADDRESS = "/sso/backchannel-logout/"
+BACKCHANNEL_PATH = "/sso/backchannel-logout/"
 
 
-def browser_of(provider: HostileProvider, sid: Any = ABSENT) -> Client:
+def signed_in_client(provider: HostileProvider, sid: Any = ABSENT) -> Client:
     provider.claims = {"sid": sid}
     browser = Browser(provider)
     assert browser.sign_in().status_code == 302
@@ -28,86 +28,88 @@ def browser_of(provider: HostileProvider, sid: Any = ABSENT) -> Client:
 
 
 @pytest.fixture
-def ours(provider: HostileProvider) -> HostileProvider:
-    active(provider)
-    ann()
+def active_provider(provider: HostileProvider) -> HostileProvider:
+    make_active_connection(provider)
+    make_ann()
     return provider
 
 
-def tell(token: Any, **more: Any) -> Any:
+def send_logout_token(token: Any, **fields: Any) -> Any:
     """As a server calls: no cookie, no token of our pages."""
-    return Client(enforce_csrf_checks=True).post(ADDRESS, {"logout_token": token} if token is not None else {}, **more)
+    return Client(enforce_csrf_checks=True).post(
+        BACKCHANNEL_PATH, {"logout_token": token} if token is not None else {}, **fields
+    )
 
 
-def is_in(client: Client) -> bool:
-    return bool(client.get(ME).status_code == 200)
+def is_signed_in(client: Client) -> bool:
+    return bool(client.get(ME_PATH).status_code == 200)
 
 
-def test_a_subject_is_signed_out_everywhere(ours: HostileProvider, bob: User):
-    first, second = browser_of(ours, "sid-1"), browser_of(ours)
-    other = Client()
-    other.post("/login/", {"login": "bob", "password": PASSWORD})
-    answer = tell(ours.logout_token())
+def test_a_subject_is_signed_out_everywhere(active_provider: HostileProvider, bob: User):
+    first_client, second_client = signed_in_client(active_provider, "sid-1"), signed_in_client(active_provider)
+    other_client = Client()
+    other_client.post("/login/", {"login": "bob", "password": PASSWORD})
+    response = send_logout_token(active_provider.logout_token())
 
-    assert answer.status_code == 200 and answer["Cache-Control"] == "no-store"
-    assert not is_in(first) and not is_in(second) and is_in(other)
+    assert response.status_code == 200 and response["Cache-Control"] == "no-store"
+    assert not is_signed_in(first_client) and not is_signed_in(second_client) and is_signed_in(other_client)
     assert not ProviderSession.objects.exists()
 
 
-def test_a_session_is_signed_out_alone(ours: HostileProvider):
-    first, second = browser_of(ours, "sid-1"), browser_of(ours, "sid-2")
-    assert tell(ours.logout_token(sub=ABSENT, sid="sid-1")).status_code == 200
+def test_a_session_is_signed_out_alone(active_provider: HostileProvider):
+    first_client, second_client = signed_in_client(active_provider, "sid-1"), signed_in_client(active_provider, "sid-2")
+    assert send_logout_token(active_provider.logout_token(sub=ABSENT, sid="sid-1")).status_code == 200
 
-    assert not is_in(first) and is_in(second)
-    assert tell(ours.logout_token(sid="sid-2")).status_code == 200
-    assert not is_in(second)
+    assert not is_signed_in(first_client) and is_signed_in(second_client)
+    assert send_logout_token(active_provider.logout_token(sid="sid-2")).status_code == 200
+    assert not is_signed_in(second_client)
 
 
-def test_a_session_without_sid_may_be_the_one_that_ended(ours: HostileProvider):
-    unnamed, named = browser_of(ours), browser_of(ours, "sid-2")
-    assert tell(ours.logout_token(sid="sid-1")).status_code == 200
+def test_a_session_without_sid_may_be_the_one_that_ended(active_provider: HostileProvider):
+    client_without_sid, client_with_sid = signed_in_client(active_provider), signed_in_client(active_provider, "sid-2")
+    assert send_logout_token(active_provider.logout_token(sid="sid-1")).status_code == 200
 
-    assert not is_in(unnamed) and is_in(named)
-    claims = {"iss": ours.issuer, "sub": "sub-ann", "iat": 0}
+    assert not is_signed_in(client_without_sid) and is_signed_in(client_with_sid)
+    claims = {"iss": active_provider.issuer, "sub": "sub-ann", "iat": 0}
     assert ProviderSignOut.has_ended(claims, since=0), "one that was under way too"
     assert not ProviderSignOut.has_ended({**claims, "sid": "sid-2"}, since=0)
     assert not ProviderSignOut.has_ended({**claims, "sub": "sub-other"}, since=0)
 
 
-def test_subject_and_session_must_belong_together(ours: HostileProvider):
-    client = browser_of(ours, "sid-1")
-    assert tell(ours.logout_token(sub="sub-other", sid="sid-1")).status_code == 200
+def test_subject_and_session_must_belong_together(active_provider: HostileProvider):
+    client = signed_in_client(active_provider, "sid-1")
+    assert send_logout_token(active_provider.logout_token(sub="sub-other", sid="sid-1")).status_code == 200
 
-    assert is_in(client)
+    assert is_signed_in(client)
 
 
-def test_a_session_by_password_of_the_same_user_stays(ours: HostileProvider):
+def test_a_session_by_password_of_the_same_user_stays(active_provider: HostileProvider):
     user = User.objects.get(login="ann")
     user.set_password(PASSWORD)
     user.save()
-    local = Client()
-    local.post("/login/", {"login": "ann", "password": PASSWORD})
-    theirs = browser_of(ours)
-    tell(ours.logout_token())
+    password_client = Client()
+    password_client.post("/login/", {"login": "ann", "password": PASSWORD})
+    provider_client = signed_in_client(active_provider)
+    send_logout_token(active_provider.logout_token())
 
-    assert is_in(local) and not is_in(theirs)
-
-
-def test_a_token_without_matching_session_is_accepted(ours: HostileProvider):
-    assert tell(ours.logout_token()).status_code == 200
+    assert is_signed_in(password_client) and not is_signed_in(provider_client)
 
 
-def test_an_inactive_connection_accepts_logout_tokens(ours: HostileProvider):
-    client = browser_of(ours)
+def test_a_token_without_matching_session_is_accepted(active_provider: HostileProvider):
+    assert send_logout_token(active_provider.logout_token()).status_code == 200
+
+
+def test_an_inactive_connection_accepts_logout_tokens(active_provider: HostileProvider):
+    client = signed_in_client(active_provider)
     setting = OidcSetting.objects.get()
     setting.active = False
     setting.save()
 
-    assert tell(ours.logout_token()).status_code == 200 and not is_in(client)
+    assert send_logout_token(active_provider.logout_token()).status_code == 200 and not is_signed_in(client)
 
 
 # The other cases of wrong tokens: `test_token_check.py` and the suite in `test_relying_party.py`.
-REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+REFUSED_TOKENS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"key": "rsa-2", "kid": "rsa-1"}, {}, "token_signature"),
     ({"key": "rsa-2"}, {}, "token_key"),
     ({}, {"iss": ["x"]}, "token_issuer"),
@@ -119,81 +121,85 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("how", "changes", "code"), REFUSED, ids=[str(row) for row in REFUSED])
-def test_a_token_that_proves_nothing_keeps_the_session(ours: HostileProvider, how: Any, changes: Any, code: str):
-    client = browser_of(ours)
-    answer = tell(ours.logout_token(how, **changes))
+@pytest.mark.parametrize(("options", "changes", "code"), REFUSED_TOKENS, ids=[str(row) for row in REFUSED_TOKENS])
+def test_a_token_that_proves_nothing_keeps_the_session(
+    active_provider: HostileProvider, options: Any, changes: Any, code: str
+):
+    client = signed_in_client(active_provider)
+    response = send_logout_token(active_provider.logout_token(options, **changes))
 
-    assert answer.status_code == 400 and answer["Cache-Control"] == "no-store"
-    assert answer.json() == {"error": "invalid_request", "error_description": code}
-    assert is_in(client)
+    assert response.status_code == 400 and response["Cache-Control"] == "no-store"
+    assert response.json() == {"error": "invalid_request", "error_description": code}
+    assert is_signed_in(client)
 
 
-def test_an_id_token_ends_nothing(ours: HostileProvider):
-    client = browser_of(ours)
+def test_an_id_token_ends_nothing(active_provider: HostileProvider):
+    client = signed_in_client(active_provider)
 
-    assert tell(ours.sign(ours.right_claims("n"))).status_code == 400
-    assert is_in(client)
+    assert send_logout_token(active_provider.sign(active_provider.valid_claims("n"))).status_code == 400
+    assert is_signed_in(client)
 
 
 @pytest.mark.parametrize("token", [None, "", "x", "a.b.c", "x" * 20_000, "x" * 60_000, "é", ["a", "b"]])
-def test_garbage_is_400(ours: HostileProvider, token: Any):
-    assert tell(token).status_code == 400
+def test_malformed_token_is_400(active_provider: HostileProvider, token: Any):
+    assert send_logout_token(token).status_code == 400
 
 
-def test_too_much_is_413(ours: HostileProvider):
-    assert tell("x" * 100_000).status_code == 413
+def test_too_large_body_is_413(active_provider: HostileProvider):
+    assert send_logout_token("x" * 100_000).status_code == 413
 
 
 @pytest.mark.parametrize("method", ["get", "put", "head", "delete"])
-def test_only_post_is_taken(ours: HostileProvider, method: str):
-    assert getattr(Client(), method)(ADDRESS).status_code == 405
+def test_only_post_is_allowed(active_provider: HostileProvider, method: str):
+    assert getattr(Client(), method)(BACKCHANNEL_PATH).status_code == 405
 
 
-def test_json_is_not_accepted(ours: HostileProvider):
-    answer = Client().post(ADDRESS, {"logout_token": ours.logout_token()}, content_type="application/json")
+def test_json_is_not_accepted(active_provider: HostileProvider):
+    response = Client().post(
+        BACKCHANNEL_PATH, {"logout_token": active_provider.logout_token()}, content_type="application/json"
+    )
 
-    assert answer.status_code == 400
-
-
-def test_the_providers_new_key_is_fetched(ours: HostileProvider):
-    client = browser_of(ours)
-    ours.jwks = {"keys": [jwk("rsa-2")]}
-
-    assert tell(ours.logout_token({"key": "rsa-2"})).status_code == 200
-    assert not is_in(client)
+    assert response.status_code == 400
 
 
-def test_without_a_free_slot_the_provider_must_retry(ours: HostileProvider):
-    client = browser_of(ours)
-    ours.jwks = {"keys": [jwk("rsa-2")]}
+def test_the_providers_new_key_is_fetched(active_provider: HostileProvider):
+    client = signed_in_client(active_provider)
+    active_provider.jwks = {"keys": [jwk("rsa-2")]}
+
+    assert send_logout_token(active_provider.logout_token({"key": "rsa-2"})).status_code == 200
+    assert not is_signed_in(client)
+
+
+def test_without_a_free_slot_the_provider_must_retry(active_provider: HostileProvider):
+    client = signed_in_client(active_provider)
+    active_provider.jwks = {"keys": [jwk("rsa-2")]}
     with request_slots.request_slot(), request_slots.request_slot():
-        answer = tell(ours.logout_token({"key": "rsa-2"}))
+        response = send_logout_token(active_provider.logout_token({"key": "rsa-2"}))
 
-    assert (answer.status_code, answer["Retry-After"]) == (503, "1") and is_in(client)
-
-
-def test_two_connections_to_one_provider(ours: HostileProvider):
-    client = browser_of(ours)
-    active(ours, name="Second", client_id="second")
-
-    assert tell(ours.logout_token()).status_code == 200
-    assert not is_in(client)
+    assert (response.status_code, response["Retry-After"]) == (503, "1") and is_signed_in(client)
 
 
-def test_records_of_ended_sessions_are_deleted(ours: HostileProvider):
-    browser_of(ours)
-    live = browser_of(ours)
+def test_two_connections_to_one_provider(active_provider: HostileProvider):
+    client = signed_in_client(active_provider)
+    make_active_connection(active_provider, name="Second", client_id="second")
+
+    assert send_logout_token(active_provider.logout_token()).status_code == 200
+    assert not is_signed_in(client)
+
+
+def test_records_of_ended_sessions_are_deleted(active_provider: HostileProvider):
+    signed_in_client(active_provider)
+    client = signed_in_client(active_provider)
     ProviderSession.objects.update(started_at=timezone.now() - timedelta(hours=2))
-    remaining = live.session["provider_session"]
-    Session.objects.exclude(provider_session=remaining).delete()
+    provider_session = client.session["provider_session"]
+    Session.objects.exclude(provider_session=provider_session).delete()
     tasks.forget_ended_sessions()
 
-    assert [provider_session.pk for provider_session in ProviderSession.objects.all()] == [remaining]
+    assert [provider_session.pk for provider_session in ProviderSession.objects.all()] == [provider_session]
 
 
-def test_the_record_of_a_starting_session_is_kept(ours: HostileProvider):
-    browser_of(ours)
+def test_the_record_of_a_starting_session_is_kept(active_provider: HostileProvider):
+    signed_in_client(active_provider)
     Session.objects.all().delete()
     tasks.forget_ended_sessions()
 

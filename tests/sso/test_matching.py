@@ -63,18 +63,20 @@ CASES: list[tuple[str, list[Account], str | None, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "accounts", "exact", "folded"), CASES, ids=[str(case[:2]) for case in CASES])
+@pytest.mark.parametrize(
+    ("value", "accounts", "exact_login", "folded_login"), CASES, ids=[str(case[:2]) for case in CASES]
+)
 def test_the_matching_account_is_found(
-    value: str, accounts: list[Account], exact: str | None, folded: str | None
+    value: str, accounts: list[Account], exact_login: str | None, folded_login: str | None
 ):  # A47, A48
-    for how, who in ((Comparison.EXACT, exact), (Comparison.FOLDED, folded)):
+    for comparison, login in ((Comparison.EXACT, exact_login), (Comparison.FOLDED, folded_login)):
         for order in itertools.permutations(accounts):
-            if who == "!":
+            if login == "!":
                 with pytest.raises(SignInRefused) as error:
-                    find_account(value, order, how)
+                    find_account(value, order, comparison)
                 assert error.value.code == "user_ambiguous"
             else:
-                assert find_account(value, order, how) == who
+                assert find_account(value, order, comparison) == login
 
 
 def test_nobody_is_authorized_under_rule_2():  # A48
@@ -84,9 +86,9 @@ def test_nobody_is_authorized_under_rule_2():  # A48
 
 
 @given(st.text(max_size=8), st.text(max_size=8))
-def test_folding_never_merges_ascii_with_other_characters(one: str, other: str):  # A47
-    if is_same_value(one, other, Comparison.FOLDED) and one.isascii():
-        assert one.lower() == other.lower()
+def test_folding_never_merges_ascii_with_other_characters(character: str, other_character: str):  # A47
+    if is_same_value(character, other_character, Comparison.FOLDED) and character.isascii():
+        assert character.lower() == other_character.lower()
 
 
 @given(st.text(max_size=8))
@@ -97,14 +99,14 @@ def test_every_spelling_is_the_same_as_itself(value: str):
 
 
 @given(st.text(max_size=5), st.text(max_size=5), st.text(max_size=5))
-def test_sameness_is_transitive(one: str, two: str, three: str):
-    how = Comparison.FOLDED
-    assert is_same_value(one, two, how) == is_same_value(two, one, how)
-    if is_same_value(one, two, how) and is_same_value(two, three, how):
-        assert is_same_value(one, three, how)
+def test_sameness_is_transitive(first: str, second: str, third: str):
+    comparison = Comparison.FOLDED
+    assert is_same_value(first, second, comparison) == is_same_value(second, first, comparison)
+    if is_same_value(first, second, comparison) and is_same_value(second, third, comparison):
+        assert is_same_value(first, third, comparison)
 
 
-EMAILS = {
+EMAIL_EXAMPLES = {
     "ann@example.com": True, "a.b+c_d-e@sub.example.co": True, "Ann@Example.COM": True, "a@b": True,
     "o'neil@x.org": True,
     "": False, "ann": False, "@example.com": False, "ann@": False, "a@b@victim": False, "ann@example.com.": False,
@@ -118,30 +120,34 @@ EMAILS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "is_one"), EMAILS.items(), ids=[ascii(value)[:30] for value in EMAILS])
-def test_what_counts_as_an_email_address(value: str, is_one: bool):  # A47
-    assert is_email(value) is is_one
+@pytest.mark.parametrize(
+    ("value", "is_valid"), EMAIL_EXAMPLES.items(), ids=[ascii(value)[:30] for value in EMAIL_EXAMPLES]
+)
+def test_what_counts_as_an_email_address(value: str, is_valid: bool):  # A47
+    assert is_email(value) is is_valid
 
 
-LOGINS = {
+LOGIN_EXAMPLES = {
     "ann": True, "Ann Smith": True, "\u00e4nne": True, "ann@example.com": True, "a" * 150: True, "DOMAIN\\ann": True,
     "": False, " ann": False, "ann\t": False, "a:b": False, "a\nb": False, "a\x00b": False, "a\u200bb": False,
     "a\u202eb": False, "\ud800": False, "a\u2028b": False, "a" * 151: False,
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "is_one"), LOGINS.items(), ids=[ascii(value)[:30] for value in LOGINS])
-def test_what_counts_as_a_login(value: str, is_one: bool):
-    assert is_login(value) is is_one
+@pytest.mark.parametrize(
+    ("value", "is_valid"), LOGIN_EXAMPLES.items(), ids=[ascii(value)[:30] for value in LOGIN_EXAMPLES]
+)
+def test_what_counts_as_a_login(value: str, is_valid: bool):
+    assert is_login(value) is is_valid
 
 
 @pytest.mark.parametrize(
-    ("said", "is_verified"),
+    ("claim", "is_verified"),
     [(None, True), (True, True), ("true", True), ("True", True), (False, False), ("false", False), ("", False),
      (0, False), (1, False), ([], False), ("yes", False)],
 )  # fmt: skip
-def test_only_true_or_a_missing_claim_counts_as_verified(said: object, is_verified: bool):  # A44
-    assert user_matching.has_verified_email({"email_verified": said}) is is_verified
+def test_only_true_or_a_missing_claim_counts_as_verified(claim: object, is_verified: bool):  # A44
+    assert user_matching.has_verified_email({"email_verified": claim}) is is_verified
 
 
 def test_a_missing_claim_counts_as_verified():

@@ -11,24 +11,24 @@ from django.test import Client
 
 from sso.models import IdpCertificate, OidcSetting
 from system import encryption
-from tests.providers.behaviours import answers
+from tests.providers.behaviours import responds_with
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, jwk
-from tests.sso.relying_party import Token, changed, is_refused, serve, signed
-from tests.sso.sign_ins import Browser, active, ann, code_of, refused
+from tests.sso.relying_party import TokenFunction, check_refused, serve_token, signed_with, with_changed_claims
+from tests.sso.sign_ins import Browser, check_refusal, make_active_connection, make_ann, refusal_code
 
 pytestmark = pytest.mark.django_db
 FLOWS = ("code", "id_token", "id_token token")
-BACKCHANNEL = "/sso/backchannel-logout/"
+BACKCHANNEL_PATH = "/sso/backchannel-logout/"
 
 
 @pytest.fixture
 def browser(provider: HostileProvider, db: None) -> Browser:
-    ann()
+    make_ann()
     return Browser(provider)
 
 
-def name(suffix: str) -> str:
+def name_of_test(suffix: str) -> str:
     return f"oidcc-client-test{suffix}"
 
 
@@ -37,18 +37,18 @@ def name(suffix: str) -> str:
 
 @pytest.mark.parametrize("response_type", FLOWS)
 def test_oidcc_client_test(browser: Browser, response_type: str):
-    active(browser.provider, response_type=response_type)
-    answer = browser.sign_in(next="/account/")
+    make_active_connection(browser.provider, response_type=response_type)
+    response = browser.sign_in(next="/account/")
 
-    assert (answer.status_code, answer.headers.get("Location")) == (302, "/account/"), answer.content
+    assert (response.status_code, response.headers.get("Location")) == (302, "/account/"), response.content
     assert browser.login == "ann"
 
 
 @pytest.mark.parametrize("key", ["rsa-1", "rsa-2"])
 def test_oidcc_client_test_idtoken_sig_rs256(browser: Browser, key: str):
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2"), jwk("p256-1")]}
-    active(browser.provider)
-    serve(browser.provider, signed(key=key))
+    make_active_connection(browser.provider)
+    serve_token(browser.provider, signed_with(key=key))
 
     assert browser.sign_in().status_code == 302 and browser.login == "ann"
 
@@ -57,9 +57,9 @@ def test_oidcc_client_test_idtoken_sig_rs256(browser: Browser, key: str):
 def test_each_supported_algorithm_signs_in(browser: Browser, algorithm: str):
     keys = {"ES256": "p256-1", "EdDSA": "ed-1"}
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("p256-1"), jwk("ed-1")]}
-    active(browser.provider, algorithms=["RS256", "PS256", "ES256", "EdDSA"])
+    make_active_connection(browser.provider, algorithms=["RS256", "PS256", "ES256", "EdDSA"])
     browser.provider.claims = {"at_hash": ABSENT}  # EdDSA has its own hash
-    serve(browser.provider, signed(key=keys.get(algorithm, "rsa-1"), alg=algorithm))
+    serve_token(browser.provider, signed_with(key=keys.get(algorithm, "rsa-1"), alg=algorithm))
 
     assert browser.sign_in().status_code == 302 and browser.login == "ann"
 
@@ -67,37 +67,39 @@ def test_each_supported_algorithm_signs_in(browser: Browser, algorithm: str):
 def test_without_kid_the_key_that_is_still_published_is_used(browser: Browser):
     """Of a provider whose tokens name no key, after a change of keys with an overlap."""
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
-    active(browser.provider)
+    make_active_connection(browser.provider)
     assert browser.sign_in().status_code == 302
     browser.provider.jwks = {"keys": [jwk("rsa-1")]}
-    serve(browser.provider, signed(kid=ABSENT))
+    serve_token(browser.provider, signed_with(kid=ABSENT))
     assert browser.sign_in().status_code == 302
     assert IdpCertificate.objects.get().kid == "rsa-1"
 
 
-@pytest.mark.parametrize("others", [[], ["p256-1"]])
-def test_oidcc_client_test_kid_absent_single_jwks(browser: Browser, others: list[str]):  # A05
-    browser.provider.jwks = {"keys": [jwk("rsa-1", kid=ABSENT), *map(jwk, others)]}
-    active(browser.provider)
-    serve(browser.provider, signed(kid=ABSENT))
+@pytest.mark.parametrize("other_keys", [[], ["p256-1"]])
+def test_oidcc_client_test_kid_absent_single_jwks(browser: Browser, other_keys: list[str]):  # A05
+    browser.provider.jwks = {"keys": [jwk("rsa-1", kid=ABSENT), *map(jwk, other_keys)]}
+    make_active_connection(browser.provider)
+    serve_token(browser.provider, signed_with(kid=ABSENT))
 
     assert browser.sign_in().status_code == 302 and browser.login == "ann"
 
 
 def test_oidcc_client_test_userinfo_bearer_header(browser: Browser):
-    active(browser.provider)
+    make_active_connection(browser.provider)
     browser.sign_in()
-    (request,) = browser.provider.asked("userinfo")
+    (request,) = browser.provider.requests_to("userinfo")
 
     assert request.method == "GET" and request.headers["authorization"].startswith("Bearer access-")
     assert request.query == {} and request.form == {}
 
 
 def test_oidcc_client_test_scope_userinfo_claims(browser: Browser):
-    active(browser.provider, user_field="email", scope="openid email profile", update_data_when_login=True)
+    make_active_connection(
+        browser.provider, user_field="email", scope="openid email profile", update_data_when_login=True
+    )
     browser.provider.claims = {"email": ABSENT, "preferred_username": ABSENT}
     location = browser.start()
-    browser.come(browser.back(location))
+    browser.return_to(browser.return_url(location))
 
     assert dict(parse_qsl(urlsplit(location).query))["scope"] == "openid email profile"
     assert browser.login == "ann"
@@ -105,11 +107,11 @@ def test_oidcc_client_test_scope_userinfo_claims(browser: Browser):
 
 def test_oidcc_client_test_client_secret_basic(browser: Browser):
     browser.provider.client_id, browser.provider.client_secret = "a:b c", "s:e+c r%e/t&="
-    setting = active(browser.provider, client_id=browser.provider.client_id)
+    setting = make_active_connection(browser.provider, client_id=browser.provider.client_id)
     setting.client_secret = encryption.encrypt(browser.provider.client_secret)
     setting.save()
     browser.sign_in()
-    (request,) = browser.provider.asked("token")
+    (request,) = browser.provider.requests_to("token")
 
     assert browser.login == "ann"
     assert request.headers["authorization"].startswith("Basic ")
@@ -120,7 +122,7 @@ def test_oidcc_client_test_nonce_unless_code_flow(browser: Browser):
     result = set()
     for response_type in FLOWS:
         OidcSetting.objects.all().delete()
-        active(browser.provider, response_type=response_type)
+        make_active_connection(browser.provider, response_type=response_type)
         values = dict(parse_qsl(urlsplit(browser.start()).query))
         assert len(values["nonce"]) >= 32 and len(values["state"]) >= 32
         assert ("code_challenge" in values) == (response_type == "code")
@@ -130,55 +132,55 @@ def test_oidcc_client_test_nonce_unless_code_flow(browser: Browser):
 
 
 def test_oidcc_client_test_discovery_openid_config(browser: Browser):
-    active(browser.provider, **NOT_FOUND)
+    make_active_connection(browser.provider, **UNKNOWN_KEYS)
     browser.sign_in()
 
     assert OidcSetting.objects.get().issuer == browser.provider.issuer
-    assert browser.provider.asked("discovery") and browser.login == "ann"
+    assert browser.provider.requests_to("discovery") and browser.login == "ann"
 
 
 def test_oidcc_client_test_discovery_jwks_uri_keys(browser: Browser):
     browser.provider.discovery = {"jwks_uri": browser.provider.url_idp + "/keys/elsewhere"}
-    browser.provider.serve("/keys/elsewhere", answers({"keys": [jwk("rsa-1")]}))
-    active(browser.provider, **NOT_FOUND)
+    browser.provider.serve("/keys/elsewhere", responds_with({"keys": [jwk("rsa-1")]}))
+    make_active_connection(browser.provider, **UNKNOWN_KEYS)
     browser.sign_in()
 
-    assert browser.login == "ann" and browser.provider.asked("certs") == []
+    assert browser.login == "ann" and browser.provider.requests_to("certs") == []
     assert IdpCertificate.objects.get().kid == "rsa-1"
 
 
 def test_oidcc_client_test_signing_key_rotation(browser: Browser):
-    active(browser.provider)
+    make_active_connection(browser.provider)
     browser.sign_in()
     browser.provider.jwks = {"keys": [jwk("rsa-2")]}
-    serve(browser.provider, signed(key="rsa-2"))
-    other = Browser(browser.provider)
-    answer = other.sign_in()
+    serve_token(browser.provider, signed_with(key="rsa-2"))
+    other_browser = Browser(browser.provider)
+    response = other_browser.sign_in()
 
-    assert answer.status_code == 302 and other.login == "ann"
+    assert response.status_code == 302 and other_browser.login == "ann"
     assert [row.kid for row in IdpCertificate.objects.all()] == ["rsa-2"]
 
 
 def test_oidcc_client_test_signing_key_rotation_just_before_signing(browser: Browser):
-    active(browser.provider)
+    make_active_connection(browser.provider)
     browser.sign_in()
-    other = Browser(browser.provider)
-    address = other.back(other.start())
+    other_browser = Browser(browser.provider)
+    callback_url = other_browser.return_url(other_browser.start())
     browser.provider.jwks = {"keys": [jwk("rsa-2"), jwk("rsa-1")]}
-    serve(browser.provider, signed(key="rsa-2"))
+    serve_token(browser.provider, signed_with(key="rsa-2"))
 
-    assert other.come(address).status_code == 302 and other.login == "ann"
+    assert other_browser.return_to(callback_url).status_code == 302 and other_browser.login == "ann"
 
 
 def test_oidcc_client_test_3rd_party_init_login(browser: Browser):
-    active(browser.provider)
+    make_active_connection(browser.provider)
     target = "http://testserver/account/?tab=keys#keys"
     location = browser.start(iss=browser.provider.issuer, login_hint="ann@example.com", target_link_uri=target)
     values = dict(parse_qsl(urlsplit(location).query))
-    answer = browser.come(browser.back(location))
+    response = browser.return_to(browser.return_url(location))
 
     assert values["login_hint"] == "ann@example.com"
-    assert (answer.status_code, answer["Location"]) == (302, "/account/?tab=keys#keys")
+    assert (response.status_code, response["Location"]) == (302, "/account/?tab=keys#keys")
     assert browser.login == "ann"
 
 
@@ -187,41 +189,41 @@ def test_oidcc_client_test_rp_init_logout(browser: Browser):  # A64
 
     assert request["post_logout_redirect_uri"] == "http://testserver/sso/logout/"
     assert request["client_id"] == "servicebase" and request["id_token_hint"].count(".") == 2
-    back = browser.client.get("/sso/logout/", {"state": request["state"]})
-    assert back["Location"] == "/login/?signed_out=1" and browser.login is None
+    response = browser.client.get("/sso/logout/", {"state": request["state"]})
+    assert response["Location"] == "/login/?signed_out=1" and browser.login is None
 
 
 def test_oidcc_client_test_rp_init_logout_other_state(browser: Browser):
     sign_out(browser)
-    answer = browser.client.get("/sso/logout/", {"state": "another"})
+    response = browser.client.get("/sso/logout/", {"state": "another"})
 
-    assert (answer.status_code, code_of(answer)) == (400, "logout_state") and browser.login is None
+    assert (response.status_code, refusal_code(response)) == (400, "logout_state") and browser.login is None
 
 
 def test_oidcc_client_test_rp_init_logout_no_state(browser: Browser):
     sign_out(browser)
-    answer = browser.client.get("/sso/logout/")
+    response = browser.client.get("/sso/logout/")
 
-    assert answer["Location"] == "/login/?signed_out=1" and browser.login is None
+    assert response["Location"] == "/login/?signed_out=1" and browser.login is None
 
 
 def test_oidcc_client_test_rp_backchannel_rpinitlogout(browser: Browser):
     provider = browser.provider
-    other = Browser(provider)
+    other_browser = Browser(provider)
     provider.person["sid"] = "sid-1"
-    active(provider)
-    other.sign_in()
+    make_active_connection(provider)
+    other_browser.sign_in()
     sign_out(browser, is_set_up=True)
-    answer = tell(provider.logout_token(sid="sid-1"))
+    response = send_logout_tokens(provider.logout_token(sid="sid-1"))
 
-    assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
-    assert other.login is None
+    assert (response.status_code, response["Cache-Control"]) == (200, "no-store")
+    assert other_browser.login is None
 
 
 def sign_out(browser: Browser, *, is_set_up: bool = False) -> dict[str, str]:
     """What the browser takes along to the provider."""
     if not is_set_up:
-        active(browser.provider)
+        make_active_connection(browser.provider)
     browser.sign_in()
     assert browser.login == "ann"
     page = browser.client.post("/logout/")
@@ -230,76 +232,84 @@ def sign_out(browser: Browser, *, is_set_up: bool = False) -> dict[str, str]:
     return dict(page.context["fields"])
 
 
-def tell(*tokens: str) -> Any:
+def send_logout_tokens(*tokens: str) -> Any:
     """The provider's own call, which has no cookie."""
-    return Client(enforce_csrf_checks=True).post(BACKCHANNEL, {"logout_token": list(tokens)})
+    return Client(enforce_csrf_checks=True).post(BACKCHANNEL_PATH, {"logout_token": list(tokens)})
 
 
 # Refuse.
 
-NOT_FOUND = {
+UNKNOWN_KEYS = {
     "issuer": "", "authorization_endpoint": "", "token_endpoint": "", "jwks_uri": "", "userinfo_endpoint": "",
     "end_session_endpoint": "", "algorithms": [],
 }  # fmt: skip
-SUITE: dict[str, tuple[Token, str]] = {
-    "-invalid-iss": (changed(iss="https://another.example"), "token_issuer"),
-    "-missing-sub": (changed(sub=ABSENT), "token_subject"),
-    "-invalid-aud": (changed(aud="another"), "token_audience"),
-    "-missing-aud": (changed(aud=ABSENT), "token_audience"),
-    "-missing-iat": (changed(iat=ABSENT), "token_time"),
-    "-nonce-invalid": (changed(nonce="another"), "token_nonce"),
-    "-invalid-sig-rs256": (signed(signature=b"\0" * 256), "token_signature"),
-    "-invalid-sig-hs256": (signed(alg="HS256", kid="rsa-1", key=b"client-secret-canary", signature=b"0"), "token_alg"),
-    "-invalid-sig-es256": (signed(alg="ES256", key="p256-1", signature=b"\0" * 64), "token_signature"),
-    "-idtoken-sig-none": (signed(alg="none", signed_with="none", kid=ABSENT), "token_alg"),  # A01
-    "-kid-absent-multiple-jwks": (signed(kid=ABSENT), "token_key"),
-    "-invalid-athash": (changed(at_hash="AAAAAAAAAAAAAAAAAAAAAA"), "token_access_hash"),
+REFUSED_TOKENS: dict[str, tuple[TokenFunction, str]] = {
+    "-invalid-iss": (with_changed_claims(iss="https://another.example"), "token_issuer"),
+    "-missing-sub": (with_changed_claims(sub=ABSENT), "token_subject"),
+    "-invalid-aud": (with_changed_claims(aud="another"), "token_audience"),
+    "-missing-aud": (with_changed_claims(aud=ABSENT), "token_audience"),
+    "-missing-iat": (with_changed_claims(iat=ABSENT), "token_time"),
+    "-nonce-invalid": (with_changed_claims(nonce="another"), "token_nonce"),
+    "-invalid-sig-rs256": (signed_with(signature=b"\0" * 256), "token_signature"),
+    "-invalid-sig-hs256": (
+        signed_with(alg="HS256", kid="rsa-1", key=b"client-secret-canary", signature=b"0"),
+        "token_alg",
+    ),
+    "-invalid-sig-es256": (signed_with(alg="ES256", key="p256-1", signature=b"\0" * 64), "token_signature"),
+    "-idtoken-sig-none": (signed_with(alg="none", signed_with="none", kid=ABSENT), "token_alg"),  # A01
+    "-kid-absent-multiple-jwks": (signed_with(kid=ABSENT), "token_key"),
+    "-invalid-athash": (with_changed_claims(at_hash="AAAAAAAAAAAAAAAAAAAAAA"), "token_access_hash"),
 }
 
 
 @pytest.mark.parametrize(
     ("suffix", "response_type"),
-    [(each, flow) for each in SUITE for flow in FLOWS if (each, flow) != ("-invalid-athash", "id_token")],
-    ids=lambda it: name(it) if it in SUITE else it,
+    [
+        (suffix, flow)
+        for suffix in REFUSED_TOKENS
+        for flow in FLOWS
+        if (suffix, flow) != ("-invalid-athash", "id_token")
+    ],
+    ids=lambda suffix: name_of_test(suffix) if suffix in REFUSED_TOKENS else suffix,
 )
 def test_the_suite_expects_a_refusal(browser: Browser, suffix: str, response_type: str):
-    token, code = SUITE[suffix]
+    token, code = REFUSED_TOKENS[suffix]
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2"), jwk("p256-1")]}
-    active(browser.provider, response_type=response_type, algorithms=["RS256", "ES256"])
-    serve(browser.provider, token)
+    make_active_connection(browser.provider, response_type=response_type, algorithms=["RS256", "ES256"])
+    serve_token(browser.provider, token)
 
-    is_refused(browser, code)
+    check_refused(browser, code)
 
 
 def test_oidcc_client_test_missing_athash(browser: Browser):
-    active(browser.provider, response_type="id_token token")
-    serve(browser.provider, changed(at_hash=ABSENT))
+    make_active_connection(browser.provider, response_type="id_token token")
+    serve_token(browser.provider, with_changed_claims(at_hash=ABSENT))
 
-    is_refused(browser, "token_access_hash")
+    check_refused(browser, "token_access_hash")
 
 
 def test_oidcc_client_test_userinfo_invalid_sub(browser: Browser):  # A46
-    active(browser.provider)
+    make_active_connection(browser.provider)
     browser.provider.userinfo = {"sub": "another"}
 
-    is_refused(browser, "userinfo_subject")
+    check_refused(browser, "userinfo_subject")
 
 
 @pytest.mark.parametrize("calls_itself", ["https://another.example", "{}/", "{}/x"])
 def test_oidcc_client_test_discovery_issuer_mismatch(browser: Browser, calls_itself: str):
     browser.provider.discovery = {"issuer": calls_itself.format(browser.provider.issuer)}
-    setting = active(browser.provider, **NOT_FOUND)
-    answer = browser.client.get("/sso/start/")
+    setting = make_active_connection(browser.provider, **UNKNOWN_KEYS)
+    response = browser.client.get("/sso/start/")
     setting.refresh_from_db()
     if calls_itself == "{}/":  # "one trailing slash apart" is its own name
-        assert (answer.status_code, setting.issuer) == (302, browser.provider.issuer + "/")
+        assert (response.status_code, setting.issuer) == (302, browser.provider.issuer + "/")
         return
 
-    refused(answer, "provider_unresolved", 503)
+    check_refusal(response, "provider_unresolved", 503)
     assert setting.issuer == "" and "issuer is" in setting.resolve_error
 
 
-LOGOUT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+REFUSED_LOGOUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "-alg-none": ({"alg": "none", "signed_with": "none"}, {}),
     "-no-event": ({}, {"events": ABSENT}),
     "-with-nonce": ({}, {"nonce": "n"}),
@@ -310,14 +320,16 @@ LOGOUT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("suffix", LOGOUT, ids=lambda suffix: name(f"-rp-backchannel-rpinitlogout{suffix}"))
+@pytest.mark.parametrize(
+    "suffix", REFUSED_LOGOUTS, ids=lambda suffix: name_of_test(f"-rp-backchannel-rpinitlogout{suffix}")
+)
 def test_the_suite_expects_that_the_session_is_kept(browser: Browser, suffix: str):
-    how, claims = LOGOUT[suffix]
+    options, claims = REFUSED_LOGOUTS[suffix]
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
-    active(browser.provider)
+    make_active_connection(browser.provider)
     browser.sign_in()
-    answer = tell(browser.provider.logout_token(how, **claims))
+    response = send_logout_tokens(browser.provider.logout_token(options, **claims))
 
-    assert answer.status_code == 400 and browser.login == "ann", answer.content
-    assert tell(browser.provider.logout_token()).status_code == 200
+    assert response.status_code == 400 and browser.login == "ann", response.content
+    assert send_logout_tokens(browser.provider.logout_token()).status_code == 200
     assert browser.login is None

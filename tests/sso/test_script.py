@@ -23,15 +23,15 @@ from sso.scripts.mapping_script import (
 CLAIMS = {"sub": "1", "email": "ann@example.com", "preferred_username": "ann", "given_name": "Ann", "age": 42}
 
 
-def returning(text: str) -> str:
+def script_returning(text: str) -> str:
     return f"function map(claims) {{ return {text}; }}"
 
 
-def failure(source: str, claims: dict[str, Any] | None = None) -> ScriptFailed:
-    with pytest.raises(ScriptFailed) as failed:
+def failure_of(source: str, claims: dict[str, Any] | None = None) -> ScriptFailed:
+    with pytest.raises(ScriptFailed) as exc_info:
         map_claims(source, claims or CLAIMS)
-    assert len(str(failed.value)) < 500
-    return failed.value
+    assert len(str(exc_info.value)) < 500
+    return exc_info.value
 
 
 def test_the_default_script_maps_email_and_login():
@@ -46,7 +46,7 @@ def test_the_default_script_maps_email_and_login():
 
 
 def test_a_script_sets_the_columns_of_a_profile():
-    source = returning(
+    source = script_returning(
         "{login: claims.sub, email: claims.email, first_name: claims.given_name, last_name: '', phone: 7}"
     )
     check_script(source)
@@ -60,7 +60,7 @@ def test_a_script_sets_the_columns_of_a_profile():
     "name", ["is_superuser", "is_staff", "password", "roles", "sys_id", "active", "last_login", "company", "__proto__x"]
 )
 def test_forbidden_columns_are_refused_at_save_and_ignored_at_run(name: str):  # A40
-    source = returning(f"{{login: 'ann', {name}: true}}")
+    source = script_returning(f"{{login: 'ann', {name}: true}}")
     with pytest.raises(ScriptRefused, match=name):
         check_script(source)
 
@@ -68,7 +68,7 @@ def test_forbidden_columns_are_refused_at_save_and_ignored_at_run(name: str):  #
 
 
 def test_forbidden_columns_for_some_claims_are_ignored():  # A40
-    source = returning("claims.age ? {login: 'ann', active: true, password: 'x'} : {login: 'ann'}")
+    source = script_returning("claims.age ? {login: 'ann', active: true, password: 'x'} : {login: 'ann'}")
     check_script(source)
 
     assert map_claims(source, CLAIMS) == {"login": "ann"}
@@ -89,16 +89,16 @@ def test_any_syntax_that_defines_map_is_accepted(source: str):
     assert map_claims(source, CLAIMS) == {"login": "ann@example.com"}
 
 
-REFUSED = {
+INVALID_SCRIPTS = {
     "": "has no function map",
     "   \n": "has no function map",
     "function map(claims) {": "SyntaxError",
     "function other() { return {} }": "has no function map",
     "var map = 5": "has no function map",
-    returning("5"): "has no function map",
-    returning("[1]"): "has no function map",
-    returning("null"): "has no function map",
-    returning("'text'"): "has no function map",
+    script_returning("5"): "has no function map",
+    script_returning("[1]"): "has no function map",
+    script_returning("null"): "has no function map",
+    script_returning("'text'"): "has no function map",
     "throw new Error('at once')": "at once",
     "import x from 'fs'; " + DEFAULT_SCRIPT: "SyntaxError",
     "require('fs'); " + DEFAULT_SCRIPT: "ReferenceError",
@@ -110,20 +110,20 @@ REFUSED = {
     "[" * 16_000 + ";" + DEFAULT_SCRIPT: "Maximum call stack",
     DEFAULT_SCRIPT + "\x00": "cannot be stored",
     DEFAULT_SCRIPT + "// \ud800": "cannot be stored",
-    returning("{login: '\\0'}"): "cannot be used",
-    returning("{login: '\\ud800'}"): "cannot be used",
-    returning("{login: 'x'.repeat(1e6)}"): "too large",
+    script_returning("{login: '\\0'}"): "cannot be used",
+    script_returning("{login: '\\ud800'}"): "cannot be used",
+    script_returning("{login: 'x'.repeat(1e6)}"): "too large",
 }
 
 
-@pytest.mark.parametrize("source", REFUSED, ids=[ascii(source)[:40] for source in REFUSED])
+@pytest.mark.parametrize("source", INVALID_SCRIPTS, ids=[ascii(source)[:40] for source in INVALID_SCRIPTS])
 def test_an_invalid_script_is_refused_at_save(source: str):  # A41
-    with pytest.raises(ScriptRefused, match=REFUSED[source]):
+    with pytest.raises(ScriptRefused, match=INVALID_SCRIPTS[source]):
         check_script(source)
 
 
 def test_a_script_that_throws_on_the_sample_may_be_saved():
-    check_script(returning("{login: claims.employee.number}"))
+    check_script(script_returning("{login: claims.employee.number}"))
 
 
 ESCAPES = {
@@ -147,15 +147,15 @@ ESCAPES = {
 
 @pytest.mark.parametrize("body", ESCAPES.values(), ids=ESCAPES)
 def test_a_run_that_does_not_end_or_grows_is_stopped(body: str):  # A41
-    began = time.monotonic()
-    failure(f"function map(claims) {{ {body} }}")
+    started_at = time.monotonic()
+    failure_of(f"function map(claims) {{ {body} }}")
 
-    assert time.monotonic() - began < 5, "nothing may hold a web thread"
+    assert time.monotonic() - started_at < 5, "nothing may hold a web thread"
 
 
 @pytest.mark.parametrize("name", ["process", "require", "std", "os", "fetch", "console", "print", "Deno", "module"])
 def test_a_script_can_reach_nothing(name: str):  # A41
-    assert map_claims(returning(f"{{login: typeof globalThis.{name} + typeof {name}}}"), CLAIMS) == {
+    assert map_claims(script_returning(f"{{login: typeof globalThis.{name} + typeof {name}}}"), CLAIMS) == {
         "login": "undefined" * 2
     }
 
@@ -169,66 +169,66 @@ def test_no_module_can_be_loaded():  # A41
 
 
 def test_an_error_is_reported_in_one_line():
-    error = failure("function map(claims) { throw new Error('no number\\nsecond line') }")
+    error = failure_of("function map(claims) { throw new Error('no number\\nsecond line') }")
 
     assert (str(error), error.step) == ("Error: no number", "map")
 
 
 def test_what_a_script_changes_in_the_language_stays_in_its_process():
-    map_claims("Array.prototype.map = null; JSON.parse = () => 1; " + returning("{}"), CLAIMS)
+    map_claims("Array.prototype.map = null; JSON.parse = () => 1; " + script_returning("{}"), CLAIMS)
 
     assert map_claims(DEFAULT_SCRIPT, CLAIMS)["login"] == "ann"
 
 
 def test_a_script_that_replaces_json_is_believed_no_more_than_any_other():
-    lying = 'JSON.stringify = () => \'{"password": 1, "login": [[1]]}\';' + DEFAULT_SCRIPT
-    broken = "JSON.stringify = () => '{';" + DEFAULT_SCRIPT
+    lying_script = 'JSON.stringify = () => \'{"password": 1, "login": [[1]]}\';' + DEFAULT_SCRIPT
+    broken_script = "JSON.stringify = () => '{';" + DEFAULT_SCRIPT
 
-    assert map_claims(lying, CLAIMS) == {"login": [[1]]}
-    assert failure(broken).step == "answer"
+    assert map_claims(lying_script, CLAIMS) == {"login": [[1]]}
+    assert failure_of(broken_script).step == "answer"
 
 
 def test_claims_that_are_too_large_are_not_passed_on():  # A42
-    assert failure(DEFAULT_SCRIPT, {"email": "x" * 300_000}).step == "limit"
+    assert failure_of(DEFAULT_SCRIPT, {"email": "x" * 300_000}).step == "limit"
 
 
 def test_claims_arrive_as_they_are():
-    odd = {"a": "</script> \u2028 é \U0001f600", "b": [1, {"c": None}], "n": 1.5, "big": 2**53}
+    claims = {"a": "</script> \u2028 é \U0001f600", "b": [1, {"c": None}], "n": 1.5, "big": 2**53}
 
-    assert map_claims(returning("{login: JSON.stringify(claims)}"), odd)["login"].count("\U0001f600") == 1
+    assert map_claims(script_returning("{login: JSON.stringify(claims)}"), claims)["login"].count("\U0001f600") == 1
 
 
 @pytest.fixture
-def started(monkeypatch: Any) -> list[subprocess.Popen[bytes]]:
+def started_children(monkeypatch: Any) -> list[subprocess.Popen[bytes]]:
     """The children that are started."""
     results: list[subprocess.Popen[bytes]] = []
 
-    class Noted(subprocess.Popen[bytes]):
+    class RecordedProcess(subprocess.Popen[bytes]):
         def __init__(self, *positional: Any, **named: Any) -> None:
             super().__init__(*positional, **named)
             results.append(self)
 
-    monkeypatch.setattr(subprocess, "Popen", Noted)
+    monkeypatch.setattr(subprocess, "Popen", RecordedProcess)
     return results
 
 
-def test_no_child_is_left_behind(started: list[subprocess.Popen[bytes]]):
+def test_no_child_is_left_behind(started_children: list[subprocess.Popen[bytes]]):
     map_claims(DEFAULT_SCRIPT, CLAIMS)
-    failure("function map() { for (;;) {} }")
+    failure_of("function map() { for (;;) {} }")
 
-    assert len(started) == 2 and all(child.returncode is not None for child in started)
-    assert not any(os.path.exists(f"/proc/{child.pid}") for child in started)
+    assert len(started_children) == 2 and all(child.returncode is not None for child in started_children)
+    assert not any(os.path.exists(f"/proc/{child.pid}") for child in started_children)
 
 
-def test_the_child_has_no_environment_no_descriptors_and_its_limits(started: Any, monkeypatch: Any):
+def test_the_child_has_no_environment_no_descriptors_and_its_limits(started_children: Any, monkeypatch: Any):
     """Looked at from outside, while a script loops."""
     monkeypatch.setenv("SECRET_KEY", "canary")
     result: dict[str, Any] = {}
     message = os.pipe()  # a descriptor of ours that must not be there
     os.set_inheritable(message[0], True)
-    waiting = threading.Timer
+    original_timer = threading.Timer
 
-    def look(pid: int) -> None:
+    def inspect_child(pid: int) -> None:
         folder = Path(f"/proc/{pid}")
         result["environment"] = (folder / "environ").read_bytes()
         result["descriptors"] = sorted(int(path.name) for path in (folder / "fd").iterdir())
@@ -236,16 +236,16 @@ def test_the_child_has_no_environment_no_descriptors_and_its_limits(started: Any
         result["limits"] = {row[:26].strip(): row[26:47].strip() for row in rows}
         result["command"] = (folder / "cmdline").read_text()
 
-    def look_and(stop: Any) -> None:
-        look(started[-1].pid)
+    def inspect_and_stop(stop: Any) -> None:
+        inspect_child(started_children[-1].pid)
         stop()
 
-    class Clock(waiting):  # type: ignore[misc, valid-type]
+    class InspectingTimer(original_timer):  # type: ignore[misc, valid-type]
         def __init__(self, after: float, stop: Any) -> None:
-            super().__init__(after, partial(look_and, stop))
+            super().__init__(after, partial(inspect_and_stop, stop))
 
-    monkeypatch.setattr(threading, "Timer", Clock)
-    failure("function map() { for (;;) {} }")
+    monkeypatch.setattr(threading, "Timer", InspectingTimer)
+    failure_of("function map() { for (;;) {} }")
     os.close(message[0])
     os.close(message[1])
 

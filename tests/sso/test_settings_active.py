@@ -9,77 +9,80 @@ from django.test import Client
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from system import properties, property_definitions
 from system.models import DeletionLogEntry
-from tests.sso.connections import CALLBACK, make, welcome_page
+from tests.sso.connections import CALLBACK, make_connection, welcome_page
 
 pytestmark = pytest.mark.django_db
 
-OTHER = "http://testserver/other/"
+OTHER_URL = "http://testserver/other/"
 
 
-def active() -> list[str]:
+def active_name() -> list[str]:
     return [setting.name for setting in OidcSetting.objects.filter(active=True)]
 
 
-def keys(setting: OidcSetting, *kids: str) -> None:
+def store_keys(setting: OidcSetting, *kids: str) -> None:
     for kid in kids:
         IdpCertificate.objects.create(kid=kid, url_idp=setting.url_idp, realm=setting.realm, json={"kid": kid})
 
 
-class TestTheActiveOne:
-    def test_saving_one_as_active_deactivates_the_other(self):
-        first, second = make(name="first", active=True), make(name="second", active=True)
-        assert active() == ["second"]
-        first = first.refreshed()
-        assert (first.active, first.sys_version, first.history.count()) == (False, 1, 2)
-        first.active = True
-        first.save()
-        assert active() == ["first"] and not second.refreshed().active
-        assert OidcSetting.get_active() == first
+class TestActiveConnection:
+    def test_saving_a_connection_as_active_deactivates_the_other(self):
+        first_setting, second_setting = (
+            make_connection(name="first", active=True),
+            make_connection(name="second", active=True),
+        )
+        assert active_name() == ["second"]
+        first_setting = first_setting.refreshed()
+        assert (first_setting.active, first_setting.sys_version, first_setting.history.count()) == (False, 1, 2)
+        first_setting.active = True
+        first_setting.save()
+        assert active_name() == ["first"] and not second_setting.refreshed().active
+        assert OidcSetting.get_active() == first_setting
 
-    def test_the_database_itself_takes_no_second_one(self):
+    def test_the_database_allows_only_one_active_connection(self):
         from django.db import IntegrityError, transaction
 
-        make(name="first", active=True)
-        second = make(name="second")
+        make_connection(name="first", active=True)
+        second_setting = make_connection(name="second")
         with pytest.raises(IntegrityError), transaction.atomic():
-            OidcSetting.objects.filter(pk=second.pk).update(active=True)
+            OidcSetting.objects.filter(pk=second_setting.pk).update(active=True)
 
-    def test_a_save_that_fails_half_way_leaves_the_old_one_active(self, monkeypatch: Any):  # A38
-        make(name="first", active=True)
+    def test_a_failed_save_leaves_the_old_connection_active(self, monkeypatch: Any):  # A38
+        make_connection(name="first", active=True)
         monkeypatch.setattr(properties, "put", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            make(name="second", active=True, redirect_uri=OTHER)
-        assert active() == ["first"] and welcome_page() == CALLBACK
+            make_connection(name="second", active=True, redirect_uri=OTHER_URL)
+        assert active_name() == ["first"] and welcome_page() == CALLBACK
         assert OidcSetting.objects.count() == 1
 
-    def test_a_refused_save_leaves_the_old_one_active(self):
-        make(name="first", active=True)
+    def test_a_refused_save_leaves_the_old_connection_active(self):
+        make_connection(name="first", active=True)
         with pytest.raises(ValidationError):
-            make(name="second", active=True, realm="no realm")
-        assert active() == ["first"]
+            make_connection(name="second", active=True, realm="no realm")
+        assert active_name() == ["first"]
 
     def test_the_acting_user_is_in_the_history_of_both(self, as_sonja: Client, sonja: Any):
-        from tests.sso.connections import press
+        from tests.sso.connections import press_button
 
-        first = make(name="first", active=True)
-        press(as_sonja, "_save", None, name="second", active=True)
-        assert first.history.latest().history_user_id == sonja.pk
+        first_setting = make_connection(name="first", active=True)
+        press_button(as_sonja, "_save", None, name="second", active=True)
+        assert first_setting.history.latest().history_user_id == sonja.pk
         assert OidcSetting.objects.get(name="second").history.latest().history_user_id == sonja.pk
 
 
-class TestTheWelcomePage:
-    def test_it_takes_the_redirect_uri_of_the_active_one(self):
-        setting = make()
+class TestWelcomePage:
+    def test_it_is_the_redirect_uri_of_the_active_connection(self):
+        setting = make_connection()
         assert welcome_page() == ""
         setting.active = True
         setting.save()
         assert welcome_page() == CALLBACK
-        setting.redirect_uri = OTHER
+        setting.redirect_uri = OTHER_URL
         setting.save()
-        assert welcome_page() == OTHER
+        assert welcome_page() == OTHER_URL
 
-    def test_each_save_of_the_active_one_sets_it_again(self):
-        setting = make(active=True)
+    def test_each_save_of_the_active_connection_sets_it_again(self):
+        setting = make_connection(active=True)
         properties.put(properties.WELCOME_PAGE, "/account/")
         setting.save()
         assert welcome_page() == CALLBACK
@@ -87,51 +90,53 @@ class TestTheWelcomePage:
     def test_a_save_that_does_not_change_it_leaves_no_history(self):
         from system.models import Property
 
-        setting = make(active=True)
-        before = Property.objects.get(name=properties.WELCOME_PAGE.name).history.count()
+        setting = make_connection(active=True)
+        count_before = Property.objects.get(name=properties.WELCOME_PAGE.name).history.count()
         setting.save()
-        assert Property.objects.get(name=properties.WELCOME_PAGE.name).history.count() == before
+        assert Property.objects.get(name=properties.WELCOME_PAGE.name).history.count() == count_before
 
-    def test_active_cleared_empties_it(self):
-        setting = make(active=True)
+    def test_clearing_active_empties_it(self):
+        setting = make_connection(active=True)
         setting.active = False
         setting.save()
         assert welcome_page() == ""
 
-    def test_saving_an_inactive_one_leaves_it(self):
-        make(name="first", active=True)
-        second = make(name="second")
-        second.save()
+    def test_saving_an_inactive_connection_does_not_change_it(self):
+        make_connection(name="first", active=True)
+        second_setting = make_connection(name="second")
+        second_setting.save()
         assert welcome_page() == CALLBACK
 
     def test_being_deactivated_by_another_does_not_empty_it(self):
-        first = make(name="first", active=True, redirect_uri=OTHER)
-        make(name="second", active=True)
+        first_setting = make_connection(name="first", active=True, redirect_uri=OTHER_URL)
+        make_connection(name="second", active=True)
         assert welcome_page() == CALLBACK
-        first = first.refreshed()
-        first.save()
+        first_setting = first_setting.refreshed()
+        first_setting.save()
         assert welcome_page() == CALLBACK
 
     def test_an_object_read_while_active_does_not_empty_it_later(self):
-        first = make(name="first", active=True)
-        old = OidcSetting.objects.get(pk=first.pk)
-        make(name="second", active=True)
-        old.active = False
-        old.save()
-        assert welcome_page() == CALLBACK and active() == ["second"]
+        first_setting = make_connection(name="first", active=True)
+        outdated = OidcSetting.objects.get(pk=first_setting.pk)
+        make_connection(name="second", active=True)
+        outdated.active = False
+        outdated.save()
+        assert welcome_page() == CALLBACK and active_name() == ["second"]
 
-    @pytest.mark.parametrize("delete", [lambda each: each.delete(), lambda each: OidcSetting.objects.all().delete()])
-    def test_deleting_the_active_one_empties_it(self, delete: Any):
-        delete(make(active=True))
+    @pytest.mark.parametrize(
+        "delete", [lambda setting: setting.delete(), lambda setting: OidcSetting.objects.all().delete()]
+    )
+    def test_deleting_the_active_connection_empties_it(self, delete: Any):
+        delete(make_connection(active=True))
         assert welcome_page() == ""
 
-    def test_deleting_an_inactive_one_leaves_it(self):
-        make(name="first", active=True)
-        make(name="second").delete()
+    def test_deleting_an_inactive_connection_does_not_change_it(self):
+        make_connection(name="first", active=True)
+        make_connection(name="second").delete()
         assert welcome_page() == CALLBACK
 
-    def test_a_visitor_is_sent_to_it(self):
-        setting = make(active=True)
+    def test_a_visitor_is_redirected_to_it(self):
+        setting = make_connection(active=True)
         assert Client().get("/").headers["Location"] == CALLBACK
         setting.delete()
         property_definitions.VALUE_CACHE.clear()
@@ -140,58 +145,58 @@ class TestTheWelcomePage:
 
 class TestCertificatesOfAPair:  # A36
     def test_deleting_the_last_connection_removes_and_logs_its_certificates(self):
-        setting = make()
-        keys(setting, "one", "two")
+        setting = make_connection()
+        store_keys(setting, "one", "two")
         setting.delete()
         assert not IdpCertificate.objects.exists()
-        logged = DeletionLogEntry.objects.filter(table="idp_certificate").values_list("display_value", flat=True)
-        assert sorted(logged) == ["one", "two"]
+        logged_kids = DeletionLogEntry.objects.filter(table="idp_certificate").values_list("display_value", flat=True)
+        assert sorted(logged_kids) == ["one", "two"]
         assert DeletionLogEntry.objects.filter(table="oidc_setting").count() == 1
 
     def test_deleting_one_of_two_keeps_certificates(self):
-        first, second = make(name="first"), make(name="second")
-        keys(first, "one")
-        first.delete()
+        first_setting, second_setting = make_connection(name="first"), make_connection(name="second")
+        store_keys(first_setting, "one")
+        first_setting.delete()
         assert IdpCertificate.objects.count() == 1
-        second.delete()
+        second_setting.delete()
         assert not IdpCertificate.objects.exists()
 
-    def test_deleting_both_at_once_removes_them(self):
-        keys(make(name="first"), "one")
-        make(name="second")
+    def test_deleting_both_connections_together_removes_certificates(self):
+        store_keys(make_connection(name="first"), "one")
+        make_connection(name="second")
         OidcSetting.objects.all().delete()
         assert not IdpCertificate.objects.exists()
 
-    @pytest.mark.parametrize("change", [{"url_idp": "https://other.example.com"}, {"realm": "other"}])
-    def test_changing_the_pair_removes_certificates(self, change: dict[str, str]):
-        setting = make()
-        other = make(name="other", realm="third")
-        keys(setting, "one")
-        keys(other, "two")
-        for name, value in change.items():
+    @pytest.mark.parametrize("changes", [{"url_idp": "https://other.example.com"}, {"realm": "other"}])
+    def test_changing_the_pair_removes_certificates(self, changes: dict[str, str]):
+        setting = make_connection()
+        other_setting = make_connection(name="other", realm="third")
+        store_keys(setting, "one")
+        store_keys(other_setting, "two")
+        for name, value in changes.items():
             setattr(setting, name, value)
         setting.save()
         assert [row.kid for row in IdpCertificate.objects.all()] == ["two"]
         assert CertificatePair.objects.get(realm="acme").fetched_at is None
 
     def test_changing_the_pair_keeps_certificates_of_another_connection(self):
-        setting = make()
-        make(name="second")
-        keys(setting, "one")
+        setting = make_connection()
+        make_connection(name="second")
+        store_keys(setting, "one")
         setting.realm = "other"
         setting.save()
         assert IdpCertificate.objects.count() == 1
 
     def test_another_spelling_is_the_same_pair(self):
-        setting = make()
-        keys(setting, "one")
+        setting = make_connection()
+        store_keys(setting, "one")
         setting.url_idp = "https://IDP.example.com/"
         setting.save()
         assert IdpCertificate.objects.count() == 1 and setting.refreshed().issuer
 
-    def test_deactivating_keeps_them(self):
-        setting = make(active=True)
-        keys(setting, "one")
+    def test_deactivating_keeps_certificates(self):
+        setting = make_connection(active=True)
+        store_keys(setting, "one")
         setting.active = False
         setting.save()
         assert IdpCertificate.objects.count() == 1

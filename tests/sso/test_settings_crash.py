@@ -6,15 +6,20 @@ import pytest
 
 from accounts.models import User
 from sso.models import OidcSetting
-from tests.collections_app.ingest.processes import block_writes, wait_for_blocked_connection, wait_until_gone, worker
-from tests.sso.connections import CALLBACK, make, welcome_page
-from tests.sso.test_settings_active import OTHER, active
-from tests.sso.test_settings_races import by_script
+from tests.collections_app.ingest.processes import (
+    block_writes,
+    running_worker,
+    wait_for_blocked_connection,
+    wait_until_gone,
+)
+from tests.sso.connections import CALLBACK, make_connection, welcome_page
+from tests.sso.test_settings_active import OTHER_URL, active_name
+from tests.sso.test_settings_races import save_by_script
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 # A web process, which alone has the pages of the administration.
-SAVE = """
+SAVE_SCRIPT = """
 import os; os.environ["SVC_PROCESS"] = "web"
 import django; django.setup()
 from accounts.models import User
@@ -23,30 +28,30 @@ from tests.sso.test_settings_races import by_form, by_script
 from tests.tableapi.world import api
 sonja, second = User.objects.get(login="sonja"), OidcSetting.objects.get(name="second")
 """
-WAYS = {
+CHANGES = {
     "form": "by_form(sonja, second, active=True)",
     "table api": """api(sonja, by="key").patch(f"oidc_setting/{second.pk}", {"active": True})""",
     "model": "by_script(second, active=True)",
 }
 # Where it is killed: the first is switched off; the second is on too, and the welcome page is about to follow.
-STEPS = ("sso_historicaloidcsetting", "sys_property")
+BLOCKED_TABLES = ("sso_historicaloidcsetting", "sys_property")
 
 
-@pytest.mark.parametrize("table", STEPS)
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_a_save_whose_process_is_killed_half_way_leaves_the_old_one_active(  # A38
-    sonja: User, monkeypatch: Any, way: str, table: str
+@pytest.mark.parametrize("table", BLOCKED_TABLES)
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_save_whose_process_is_killed_leaves_the_old_connection_active(  # A38
+    sonja: User, monkeypatch: Any, change: str, table: str
 ):
-    make(name="first", active=True)
-    second = make(name="second", redirect_uri=OTHER)
-    before = list(OidcSetting.objects.order_by("name").values())
+    make_connection(name="first", active=True)
+    second_setting = make_connection(name="second", redirect_uri=OTHER_URL)
+    rows_before = list(OidcSetting.objects.order_by("name").values())
     monkeypatch.setenv("ALLOWED_HOSTS", "testserver")
-    with block_writes(table), worker("-c", SAVE + way) as saving:
-        waiting = wait_for_blocked_connection("web")
-        saving.kill()
-    wait_until_gone(waiting)
+    with block_writes(table), running_worker("-c", SAVE_SCRIPT + change) as saving_process:
+        blocked_pid = wait_for_blocked_connection("web")
+        saving_process.kill()
+    wait_until_gone(blocked_pid)
 
-    assert list(OidcSetting.objects.order_by("name").values()) == before
-    assert (active(), welcome_page()) == (["first"], CALLBACK)
-    by_script(second, active=True)  # the lock went with the process
-    assert (active(), welcome_page()) == (["second"], OTHER)
+    assert list(OidcSetting.objects.order_by("name").values()) == rows_before
+    assert (active_name(), welcome_page()) == (["first"], CALLBACK)
+    save_by_script(second_setting, active=True)  # the lock went with the process
+    assert (active_name(), welcome_page()) == (["second"], OTHER_URL)

@@ -9,19 +9,19 @@ from sso.connections.saving import save_connection
 from sso.models import OidcSetting
 from sso.scripts import mapping_script
 from system import encryption
-from tests.sso.connections import CALLBACK, make
+from tests.sso.connections import CALLBACK, make_connection
 
 pytestmark = pytest.mark.django_db
 
 
-def refused(**columns: Any) -> str:
+def refused_fields(**columns: Any) -> str:
     """Why it is not saved; nothing is."""
-    before = OidcSetting.objects.count()
-    with pytest.raises(ValidationError) as caught:
-        make(**columns)
-    assert set(caught.value.message_dict) == set(columns)
-    assert OidcSetting.objects.count() == before
-    return " ".join(caught.value.messages)
+    count_before = OidcSetting.objects.count()
+    with pytest.raises(ValidationError) as exc_info:
+        make_connection(**columns)
+    assert set(exc_info.value.message_dict) == set(columns)
+    assert OidcSetting.objects.count() == count_before
+    return " ".join(exc_info.value.messages)
 
 
 class TestUrlIdp:
@@ -36,8 +36,8 @@ class TestUrlIdp:
             "https://ídp.example.com",
         ],
     )  # fmt: skip
-    def test_a_forbidden_address_is_refused(self, url: str):  # A23
-        assert refused(url_idp=url)
+    def test_a_forbidden_url_is_refused(self, url: str):  # A23
+        assert refused_fields(url_idp=url)
 
     @pytest.mark.parametrize(
         "host",
@@ -50,37 +50,37 @@ class TestUrlIdp:
         ],
     )  # fmt: skip
     def test_internal_addresses_are_refused_in_every_form(self, host: str):  # A24
-        assert refused(url_idp=f"https://{host}")
+        assert refused_fields(url_idp=f"https://{host}")
 
     def test_private_networks_are_allowed_unless_turned_off(self, settings: Any):  # A27
-        make(url_idp="https://10.0.0.7")
+        make_connection(url_idp="https://10.0.0.7")
         settings.OUTBOUND_POLICY = {**settings.OUTBOUND_POLICY, "allow_private": False}
-        assert "private" in refused(url_idp="https://10.0.0.8")
+        assert "private" in refused_fields(url_idp="https://10.0.0.8")
 
     def test_the_url_is_normalized(self):
         for url in ("https://idp.example.com", "https://IdP.Example.com:443/", " https://idp.example.com// "):
-            assert make(url_idp=url).url_idp == "https://idp.example.com"
+            assert make_connection(url_idp=url).url_idp == "https://idp.example.com"
         well_known = "https://idp.example.com/x/.well-known/openid-configuration"
-        assert make(url_idp=well_known).url_idp == well_known
+        assert make_connection(url_idp=well_known).url_idp == well_known
 
 
 class TestRealm:
     @pytest.mark.parametrize("realm", ["acme", "A.b_c-1", "x" * 64, "...", "9188040d-6c67-4c5b-b112-36a304b66dad"])
     def test_letters_digits_dots_dashes_and_underscores(self, realm: str):
-        assert make(realm=realm).realm == realm
+        assert make_connection(realm=realm).realm == realm
 
     @pytest.mark.parametrize(
         "realm",
         ["", ".", "..", "../../x", "a/b", "a?b", "a#b", "%2e%2e", "a b", "ä", "a\n", "a\x00", "x" * 65, "x" * 1024],
     )
     def test_everything_else_is_refused(self, realm: str):  # A31
-        assert refused(realm=realm)
+        assert refused_fields(realm=realm)
 
 
 class TestRedirectUri:
     @pytest.mark.parametrize("uri", [CALLBACK, "http://testserver/sso/callback/?x=1", "http://testserver/"])
-    def test_an_address_of_this_service_is_stored_unchanged(self, uri: str):  # A22
-        assert make(redirect_uri=uri).redirect_uri == uri
+    def test_a_url_of_this_service_is_stored_unchanged(self, uri: str):  # A22
+        assert make_connection(redirect_uri=uri).redirect_uri == uri
 
     @pytest.mark.parametrize(
         "uri",
@@ -92,26 +92,26 @@ class TestRedirectUri:
             "ftp://testserver/",
         ],
     )  # fmt: skip
-    def test_other_addresses_are_refused(self, uri: str):  # A21
-        assert refused(redirect_uri=uri)
+    def test_other_urls_are_refused(self, uri: str):  # A21
+        assert refused_fields(redirect_uri=uri)
 
-    def test_with_a_base_address_only_its_host_is_ours(self, settings: Any):
+    def test_with_a_base_url_only_its_host_is_ours(self, settings: Any):
         settings.BASE_URL = "https://service.example.com"
-        make(redirect_uri="https://service.example.com/sso/callback/")
-        for other in (CALLBACK, "http://service.example.com/sso/callback/", "https://service.example.com:444/"):
-            assert refused(redirect_uri=other)
+        make_connection(redirect_uri="https://service.example.com/sso/callback/")
+        for other_url in (CALLBACK, "http://service.example.com/sso/callback/", "https://service.example.com:444/"):
+            assert refused_fields(redirect_uri=other_url)
 
 
-class TestTheRest:
+class TestOtherColumns:
     @pytest.mark.parametrize("scope", ["openid", "openid email profile", "email openid"])
     def test_a_scope_must_include_openid(self, scope: str):
-        assert make(scope=scope).scope == scope
+        assert make_connection(scope=scope).scope == scope
 
     @pytest.mark.parametrize(
         "scope", ["", "email", "openidx", "openid  email", " openid", "openid,email", 'openid "x"', "openid\n"]
     )
     def test_other_scopes_are_refused(self, scope: str):
-        assert refused(scope=scope)
+        assert refused_fields(scope=scope)
 
     @pytest.mark.parametrize(
         ("column", "value"),
@@ -125,16 +125,16 @@ class TestTheRest:
         ],
     )  # fmt: skip
     def test_an_invalid_value_is_refused(self, column: str, value: Any):
-        assert refused(**{column: value})
+        assert refused_fields(**{column: value})
 
     def test_the_script_is_checked_when_it_is_saved(self):  # A40
         script = "function map(claims) { return {login: claims.sub, is_superuser: true} }"
-        assert "is_superuser" in refused(script=script)
-        assert make().script == mapping_script.DEFAULT_SCRIPT
+        assert "is_superuser" in refused_fields(script=script)
+        assert make_connection().script == mapping_script.DEFAULT_SCRIPT
 
     def test_a_secret_in_clear_never_reaches_the_database(self):  # A56
-        assert "is not encrypted" in refused(client_secret="canary")
-        assert "printable characters" in refused(client_secret=encryption.encrypt("a\nb"))
+        assert "is not encrypted" in refused_fields(client_secret="canary")
+        assert "printable characters" in refused_fields(client_secret=encryption.encrypt("a\nb"))
         setting = OidcSetting(**{"name": "x"})
         setting.client_secret = encryption.encrypt("canary")
         assert setting.secret == "canary" and "canary" not in setting.client_secret
@@ -144,7 +144,7 @@ class TestTheRest:
     def test_an_undecipherable_secret_does_not_prevent_deactivation(self, settings: Any):
         from cryptography.fernet import Fernet
 
-        setting = make(client_secret=encryption.encrypt("canary"))
+        setting = make_connection(client_secret=encryption.encrypt("canary"))
         settings.SECRET_ENCRYPTION_KEYS = (Fernet.generate_key().decode(),)
         setting.name = "Renamed"
         save_connection(setting)
@@ -153,7 +153,7 @@ class TestTheRest:
 
     def test_stored_values_are_not_checked_again_on_deactivation(self, settings: Any):
         """The operator tightened the rules after it was saved."""
-        setting = make(url_idp="https://10.0.0.7", active=True)
+        setting = make_connection(url_idp="https://10.0.0.7", active=True)
         settings.OUTBOUND_POLICY = {**settings.OUTBOUND_POLICY, "allow_private": False}
         setting.active = False
         save_connection(setting)
@@ -162,37 +162,41 @@ class TestTheRest:
             save_connection(setting)
 
     def test_saving_a_deleted_connection_fails(self):
-        setting = make()
+        setting = make_connection()
         OidcSetting.objects.filter(pk=setting.pk).delete()
         with pytest.raises(ValidationError, match="was deleted in the meantime"):
             save_connection(setting)
         assert not OidcSetting.objects.exists()
 
 
-class TestWhatWasFoundOut:
+class TestDiscoveredColumns:
     def test_an_outdated_object_does_not_restore_old_endpoints(self):
-        setting = make()
+        setting = make_connection()
         result = setting.endpoints
         assert result is not None
-        old = OidcSetting.objects.get(pk=setting.pk)
+        outdated = OidcSetting.objects.get(pk=setting.pk)
         setting.store_columns(token_endpoint="https://idp.example.com/new")
         setting.store_claims({"sub": "1"})
-        old.name = "Renamed"
-        save_connection(old)
-        stored = setting.refreshed()
-        assert (stored.name, stored.token_endpoint) == ("Renamed", "https://idp.example.com/new")
-        assert stored.last_sign_in_claims == {"sub": "1"}
+        outdated.name = "Renamed"
+        save_connection(outdated)
+        stored_setting = setting.refreshed()
+        assert (stored_setting.name, stored_setting.token_endpoint) == ("Renamed", "https://idp.example.com/new")
+        assert stored_setting.last_sign_in_claims == {"sub": "1"}
 
     def test_changing_the_pair_clears_the_endpoints(self):
-        setting = make()
+        setting = make_connection()
         setting.store_claims({"sub": "1"})
         setting.realm = "other"
         save_connection(setting)
-        stored = setting.refreshed()
-        assert stored.endpoints is None and stored.last_sign_in_claims is None and stored.jwks_uri == ""
+        stored_setting = setting.refreshed()
+        assert (
+            stored_setting.endpoints is None
+            and stored_setting.last_sign_in_claims is None
+            and stored_setting.jwks_uri == ""
+        )
 
     def test_claims_of_an_earlier_pair_are_not_stored(self):
-        setting = make()
+        setting = make_connection()
         during_sign_in = OidcSetting.objects.get(pk=setting.pk)
         setting.realm = "other"
         save_connection(setting)
@@ -200,13 +204,13 @@ class TestWhatWasFoundOut:
         assert setting.refreshed().last_sign_in_claims is None
 
     def test_claims_are_kept_encrypted(self):
-        setting = make()
+        setting = make_connection()
         setting.store_claims({"email": "canary@example.com"})
         assert "canary" not in setting.refreshed().last_claims
         assert "last_claims" not in setting.payload() and not hasattr(setting.history.latest(), "last_claims")
 
     def test_endpoints_of_an_earlier_pair_are_not_stored(self):
-        setting = make()
+        setting = make_connection()
         result = setting.endpoints
         assert result is not None
         OidcSetting.objects.filter(pk=setting.pk).update(realm="other", issuer="")
@@ -216,7 +220,7 @@ class TestWhatWasFoundOut:
     def test_changed_endpoints_leave_history_and_unchanged_ones_none(self):
         from dataclasses import replace
 
-        setting = make()
+        setting = make_connection()
         result = setting.endpoints
         assert result is not None
         setting.store_endpoints(result)

@@ -11,152 +11,158 @@ from sso.connections.saving import save_connection
 from sso.models import OidcSetting, advisory_locks
 from sso.scripts import mapping_script
 from tests.collections_app.ingest.processes import another_connection
-from tests.sso.connections import RIGHT, make
-from tests.sso.test_settings_races import by_api, by_form, by_script
-from tests.tableapi.world import api, failed, rule
+from tests.sso.connections import VALID_COLUMNS, make_connection
+from tests.sso.test_settings_races import save_by_api, save_by_form, save_by_script
+from tests.tableapi.world import api, error_of, rule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-GOOD = "function map(claims) {\n  return {login: claims.sub, email: claims.email}\n}"
-OTHER = "function map(claims) { return {login: claims.name, email: claims.email} }"
-BROKEN = "function map("
+VALID_SCRIPT = "function map(claims) {\n  return {login: claims.sub, email: claims.email}\n}"
+OTHER_SCRIPT = "function map(claims) { return {login: claims.name, email: claims.email} }"
+BROKEN_SCRIPT = "function map("
 
 
 @pytest.fixture
-def runs(sonja: User, monkeypatch: Any) -> list[tuple[str, bool]]:
+def script_runs(sonja: User, monkeypatch: Any) -> list[tuple[str, bool]]:
     """The scripts that are run to be checked, and whether another connection could take its turn meanwhile."""
-    know_the_rules(sonja)
+    load_access_rules(sonja)
     results: list[tuple[str, bool]] = []
     run = mapping_script.check_script
 
-    def noted(source: str) -> None:
-        with another_connection() as other:
-            request = other.execute("SELECT pg_try_advisory_xact_lock(%s)", [advisory_locks.CONNECTIONS_LOCK])
+    def record_run(source: str) -> None:
+        with another_connection() as other_connection:
+            request = other_connection.execute(
+                "SELECT pg_try_advisory_xact_lock(%s)", [advisory_locks.CONNECTIONS_LOCK]
+            )
             results.append((source, request.fetchone() == (True,)))
         run(source)
 
-    monkeypatch.setattr(mapping_script, "check_script", noted)
+    monkeypatch.setattr(mapping_script, "check_script", record_run)
     return results
 
 
-def know_the_rules(sonja: User) -> None:
+def load_access_rules(sonja: User) -> None:
     """A request that finds them changed is worked on twice, and so is its script."""
     assert api(sonja).get("oidc_setting").status_code == 200
 
 
-def put(user: User, setting: OidcSetting, **columns: Any) -> int:
-    return int(api(user).put(f"oidc_setting/{setting.pk}", {**RIGHT, **columns}).status_code)
+def put_setting(user: User, setting: OidcSetting, **columns: Any) -> int:
+    return int(api(user).put(f"oidc_setting/{setting.pk}", {**VALID_COLUMNS, **columns}).status_code)
 
 
-Way = Callable[..., int]
-WAYS: dict[str, Way] = {
-    "form": by_form,
-    "patch": by_api,
-    "put": put,
-    "save": lambda user, setting, **columns: by_script(setting, **columns),
+SaveFunction = Callable[..., int]
+SAVE_FUNCTIONS: dict[str, SaveFunction] = {
+    "form": save_by_form,
+    "patch": save_by_api,
+    "put": put_setting,
+    "save": lambda user, setting, **columns: save_by_script(setting, **columns),
 }
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_a_script_runs_before_the_lock_is_taken(runs: list[Any], sonja: User, way: Way):
-    setting = make()
-    assert way(sonja, setting, script=GOOD.replace("\n", "\r\n")) in (0, 200, 302)
+@pytest.mark.parametrize("save", SAVE_FUNCTIONS.values(), ids=SAVE_FUNCTIONS)
+def test_a_script_runs_before_the_lock_is_taken(script_runs: list[Any], sonja: User, save: SaveFunction):
+    setting = make_connection()
+    assert save(sonja, setting, script=VALID_SCRIPT.replace("\n", "\r\n")) in (0, 200, 302)
 
-    assert setting.refreshed().script == GOOD
-    assert runs == [(GOOD, True)]
-
-
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_activating_checks_the_script_before_the_lock_is_taken(runs: list[Any], sonja: User, way: Way):
-    setting = make(script=GOOD)
-    runs.clear()
-    assert way(sonja, setting, script=GOOD, active=True) in (0, 200, 302)
-
-    assert setting.refreshed().active
-    assert runs == [(GOOD, True)]
+    assert setting.refreshed().script == VALID_SCRIPT
+    assert script_runs == [(VALID_SCRIPT, True)]
 
 
-def test_activating_by_itself_checks_the_stored_script(runs: list[Any], sonja: User):
-    setting = make(script=GOOD)
-    runs.clear()
-    assert by_api(sonja, setting, active=True) == 200
+@pytest.mark.parametrize("save", SAVE_FUNCTIONS.values(), ids=SAVE_FUNCTIONS)
+def test_activating_checks_the_script_before_the_lock_is_taken(script_runs: list[Any], sonja: User, save: SaveFunction):
+    setting = make_connection(script=VALID_SCRIPT)
+    script_runs.clear()
+    assert save(sonja, setting, script=VALID_SCRIPT, active=True) in (0, 200, 302)
 
     assert setting.refreshed().active
-    assert runs == [(GOOD, True)]
+    assert script_runs == [(VALID_SCRIPT, True)]
 
 
-def test_a_new_connection_checks_its_script_once(runs: list[Any], sonja: User, http_allowed: None):
-    new = {**RIGHT, "url_idp": "http://127.0.0.1:9", "script": GOOD}  # where nobody answers the look after the save
-    assert api(sonja).post("oidc_setting", new).status_code == 201
-    make(script=OTHER)
+def test_activating_by_itself_checks_the_stored_script(script_runs: list[Any], sonja: User):
+    setting = make_connection(script=VALID_SCRIPT)
+    script_runs.clear()
+    assert save_by_api(sonja, setting, active=True) == 200
 
-    assert runs == [(GOOD, True), (OTHER, True)]
-
-
-@pytest.mark.parametrize("script", [BROKEN, "function map() { for (;;) {} }", 7])
-def test_a_refused_script_runs_once_before_the_lock(runs: list[Any], sonja: User, script: Any):
-    setting = make()
-    before = OidcSetting.objects.values().get()
-    answer = api(sonja).patch(f"oidc_setting/{setting.pk}", {"script": script})
-
-    assert failed(answer) == (422, "invalid_value", "script")
-    assert OidcSetting.objects.values().get() == before
-    assert runs == [(str(script), True)]
+    assert setting.refreshed().active
+    assert script_runs == [(VALID_SCRIPT, True)]
 
 
-def test_unchanged_or_forbidden_scripts_do_not_run(runs: list[Any], sonja: User, bob: User):
-    setting = make(script=GOOD)
+def test_a_new_connection_checks_its_script_once(script_runs: list[Any], sonja: User, allowed_http: None):
+    columns = {
+        **VALID_COLUMNS,
+        "url_idp": "http://127.0.0.1:9",
+        "script": VALID_SCRIPT,
+    }  # where nobody answers the look after the save
+    assert api(sonja).post("oidc_setting", columns).status_code == 201
+    make_connection(script=OTHER_SCRIPT)
+
+    assert script_runs == [(VALID_SCRIPT, True), (OTHER_SCRIPT, True)]
+
+
+@pytest.mark.parametrize("script", [BROKEN_SCRIPT, "function map() { for (;;) {} }", 7])
+def test_a_refused_script_runs_once_before_the_lock(script_runs: list[Any], sonja: User, script: Any):
+    setting = make_connection()
+    row_before = OidcSetting.objects.values().get()
+    response = api(sonja).patch(f"oidc_setting/{setting.pk}", {"script": script})
+
+    assert error_of(response) == (422, "invalid_value", "script")
+    assert OidcSetting.objects.values().get() == row_before
+    assert script_runs == [(str(script), True)]
+
+
+def test_unchanged_or_forbidden_scripts_do_not_run(script_runs: list[Any], sonja: User, bob: User):
+    setting = make_connection(script=VALID_SCRIPT)
     for operation in ("read", "write"):
         rule(operation, "oidc_setting")
-    know_the_rules(sonja)
-    runs.clear()
-    assert by_api(sonja, setting, name="Renamed", script=GOOD, active=False) == 200
-    assert by_api(sonja, setting, script=None) == 422
-    assert by_api(bob, setting, script=OTHER) == 403
-    assert api(sonja).patch("oidc_setting/0", {"script": OTHER}).status_code == 404
+    load_access_rules(sonja)
+    script_runs.clear()
+    assert save_by_api(sonja, setting, name="Renamed", script=VALID_SCRIPT, active=False) == 200
+    assert save_by_api(sonja, setting, script=None) == 422
+    assert save_by_api(bob, setting, script=OTHER_SCRIPT) == 403
+    assert api(sonja).patch("oidc_setting/0", {"script": OTHER_SCRIPT}).status_code == 404
     rule("write", "oidc_setting", "script", roles=["itil"])
-    know_the_rules(sonja)
-    assert by_api(sonja, setting, script=OTHER) == 403
+    load_access_rules(sonja)
+    assert save_by_api(sonja, setting, script=OTHER_SCRIPT) == 403
 
-    assert runs == []
+    assert script_runs == []
 
 
-def changed_meanwhile(monkeypatch: Any, setting: OidcSetting, script: str) -> None:
+def change_script_during_check(monkeypatch: Any, setting: OidcSetting, script: str) -> None:
     """Somebody else stores this script between the look ahead and the turn."""
     lock_for_change = OidcSetting.lock_for_change
 
-    def late() -> None:
+    def check_after_change() -> None:
         OidcSetting.objects.filter(pk=setting.pk).update(script=script)
         lock_for_change()
 
-    monkeypatch.setattr(OidcSetting, "lock_for_change", staticmethod(late))
+    monkeypatch.setattr(OidcSetting, "lock_for_change", staticmethod(check_after_change))
 
 
-def test_a_concurrently_stored_script_is_checked_under_the_lock(runs: list[Any], sonja: User, monkeypatch: Any):
-    setting = make(script=GOOD)
-    changed_meanwhile(monkeypatch, setting, BROKEN)
-    answer = api(sonja).patch(f"oidc_setting/{setting.pk}", {"active": True})
+def test_a_concurrently_stored_script_is_checked_under_the_lock(script_runs: list[Any], sonja: User, monkeypatch: Any):
+    setting = make_connection(script=VALID_SCRIPT)
+    change_script_during_check(monkeypatch, setting, BROKEN_SCRIPT)
+    response = api(sonja).patch(f"oidc_setting/{setting.pk}", {"active": True})
 
-    assert answer.status_code == 422 and not OidcSetting.get_active()
-    assert [script for script, _ in runs][-2:] == [GOOD, BROKEN]
-    mine = OidcSetting.objects.get()
-    mine.active = True
+    assert response.status_code == 422 and not OidcSetting.get_active()
+    assert [script for script, _ in script_runs][-2:] == [VALID_SCRIPT, BROKEN_SCRIPT]
+    own_copy = OidcSetting.objects.get()
+    own_copy.active = True
     with pytest.raises(ValidationError, match="script check failed"):
-        save_connection(mine, update_fields=["active"])
+        save_connection(own_copy, update_fields=["active"])
 
 
 def test_a_concurrently_stored_valid_script_is_kept(sonja: User, monkeypatch: Any):
-    setting = make(script=GOOD)
-    changed_meanwhile(monkeypatch, setting, OTHER)
-    assert by_api(sonja, setting, active=True) == 200
+    setting = make_connection(script=VALID_SCRIPT)
+    change_script_during_check(monkeypatch, setting, OTHER_SCRIPT)
+    assert save_by_api(sonja, setting, active=True) == 200
 
-    stored = setting.refreshed()
-    assert (stored.active, stored.script) == (True, OTHER)
+    stored_setting = setting.refreshed()
+    assert (stored_setting.active, stored_setting.script) == (True, OTHER_SCRIPT)
 
 
 def test_the_sent_script_replaces_a_concurrently_stored_one(sonja: User, monkeypatch: Any):
-    setting = make()
-    changed_meanwhile(monkeypatch, setting, OTHER)
-    assert by_api(sonja, setting, script=GOOD) == 200
+    setting = make_connection()
+    change_script_during_check(monkeypatch, setting, OTHER_SCRIPT)
+    assert save_by_api(sonja, setting, script=VALID_SCRIPT) == 200
 
-    assert setting.refreshed().script == GOOD
+    assert setting.refreshed().script == VALID_SCRIPT

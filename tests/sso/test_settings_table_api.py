@@ -10,8 +10,8 @@ from sso.models import IdpCertificate, OidcSetting
 from system.models import DeletionLogEntry
 from tableapi.models import Choice, Column
 from tests.providers.hostile import HostileProvider
-from tests.sso.connections import CALLBACK, RIGHT, make, welcome_page
-from tests.tableapi.world import api, data, failed
+from tests.sso.connections import CALLBACK, VALID_COLUMNS, make_connection, welcome_page
+from tests.tableapi.world import api, data_of, error_of
 
 pytestmark = pytest.mark.django_db
 
@@ -21,19 +21,19 @@ COLUMNS = (
     "response_type", "role_claim",
     "issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "end_session_endpoint",
 )  # fmt: skip
-FOUND = COLUMNS[-6:]
+ENDPOINT_COLUMNS = COLUMNS[-6:]
 
 
 def test_the_columns_are_those_of_the_contract():
     result = {column.name: column for column in Column.objects.filter(table__name="oidc_setting")}
     assert set(result) == set(COLUMNS)
     assert result["client_secret"].type == "secret" and result["script"].type == "text"
-    assert {name for name, column in result.items() if column.read_only} == set(FOUND)
+    assert {name for name, column in result.items() if column.read_only} == set(ENDPOINT_COLUMNS)
     mandatory = {name for name, column in result.items() if column.mandatory}
     assert mandatory == {"name", "url_idp", "realm", "client_id", "redirect_uri"}
     assert result["url_idp"].label == "URL IdP" and result["url_idp"].table.label == "OIDC setting"
-    choices = Choice.objects.filter(column=result["authorization_type"]).values_list("value", "label")
-    assert list(choices) == [("code", "Authorization Code Flow"), ("pkce", "Proof Key for Code Exchange (PKCE)")]
+    choice_rows = Choice.objects.filter(column=result["authorization_type"]).values_list("value", "label")
+    assert list(choice_rows) == [("code", "Authorization Code Flow"), ("pkce", "Proof Key for Code Exchange (PKCE)")]
     columns = Column.objects.filter(table__name="idp_certificate")
     assert {(column.name, column.type, column.read_only) for column in columns} == {
         ("kid", "string", True), ("url_idp", "string", True), ("realm", "string", True), ("json", "json", True),
@@ -44,19 +44,19 @@ def test_the_etag_of_a_new_record_survives_discovery(
     provider: HostileProvider, as_alice: Client, alice: User, django_capture_on_commit_callbacks: Any
 ):
     with django_capture_on_commit_callbacks(execute=True):
-        answer = api(alice).post("oidc_setting", {**RIGHT, "url_idp": provider.url_idp, "realm": "main"})
-    (record,) = data(answer)
+        response = api(alice).post("oidc_setting", {**VALID_COLUMNS, "url_idp": provider.url_idp, "realm": "main"})
+    (record,) = data_of(response)
     assert OidcSetting.objects.get().issuer == provider.issuer
-    changed = api(alice).patch(
-        f"oidc_setting/{record['sys_id']}", {"name": "New"}, headers={"If-Match": answer["ETag"]}
+    patched = api(alice).patch(
+        f"oidc_setting/{record['sys_id']}", {"name": "New"}, headers={"If-Match": response["ETag"]}
     )
-    assert data(changed)[0]["name"] == "New"
+    assert data_of(patched)[0]["name"] == "New"
 
 
 @pytest.mark.parametrize("login", ["alice", "sonja"])
 def test_admin_and_sso_admin_can_create_read_change_and_delete(request: Any, login: str):
-    by = api(request.getfixturevalue(login))
-    (record,) = data(by.post("oidc_setting", RIGHT))
+    caller = api(request.getfixturevalue(login))
+    (record,) = data_of(caller.post("oidc_setting", VALID_COLUMNS))
     assert (record["scope"], record["response_type"], record["active"], record["issuer"]) == (
         "openid",
         "code",
@@ -65,26 +65,26 @@ def test_admin_and_sso_admin_can_create_read_change_and_delete(request: Any, log
     )
     assert record["script"].startswith("function map(claims)")
     path = f"oidc_setting/{record['sys_id']}"
-    (changed,) = data(by.patch(path, {"active": True, "client_secret": "canary"}))
-    assert changed["active"] is True and "client_secret" not in changed and welcome_page() == CALLBACK
+    (changed_record,) = data_of(caller.patch(path, {"active": True, "client_secret": "canary"}))
+    assert changed_record["active"] is True and "client_secret" not in changed_record and welcome_page() == CALLBACK
     assert OidcSetting.objects.get().secret == "canary"
-    (read,) = data(by.get(path))
-    assert set(COLUMNS) - set(read) == {"client_secret"}
-    assert data(by.patch(path, read)) == [read], "what was read can be sent back"
-    assert data(by.put(path, read)) == [read]
+    (record_read,) = data_of(caller.get(path))
+    assert set(COLUMNS) - set(record_read) == {"client_secret"}
+    assert data_of(caller.patch(path, record_read)) == [record_read], "what was read can be sent back"
+    assert data_of(caller.put(path, record_read)) == [record_read]
     assert OidcSetting.objects.get().secret == "canary", "one that is not sent stays"
-    data(by.patch(path, {"client_secret": None}))
+    data_of(caller.patch(path, {"client_secret": None}))
     assert OidcSetting.objects.get().secret == ""
-    assert by.delete(path).status_code == 200
+    assert caller.delete(path).status_code == 200
     assert not OidcSetting.objects.exists() and welcome_page() == ""
 
 
 def test_other_users_get_404(bob: User, carl: User):
-    setting = make()
+    setting = make_connection()
     for person in (bob, carl):
         for table in ("oidc_setting", "idp_certificate"):
-            assert failed(api(person).get(table)) == (404, "table_not_found", None)
-        assert api(person).post("oidc_setting", RIGHT).status_code == 404
+            assert error_of(api(person).get(table)) == (404, "table_not_found", None)
+        assert api(person).post("oidc_setting", VALID_COLUMNS).status_code == 404
         assert api(person).patch(f"oidc_setting/{setting.pk}", {"name": "x"}).status_code == 404
         assert api(person).delete(f"oidc_setting/{setting.pk}").status_code == 404
 
@@ -92,11 +92,11 @@ def test_other_users_get_404(bob: User, carl: User):
 def test_an_additional_rule_gives_nobody_else_write_access(bob: User):
     from tests.tableapi.world import rule
 
-    setting = make()
+    setting = make_connection()
     for operation in ("read", "create", "write", "delete"):
         rule(operation, "oidc_setting")
     assert api(bob).get(f"oidc_setting/{setting.pk}").status_code == 200
-    assert api(bob).post("oidc_setting", RIGHT).status_code == 403
+    assert api(bob).post("oidc_setting", VALID_COLUMNS).status_code == 403
     assert api(bob).patch(f"oidc_setting/{setting.pk}", {"name": "x"}).status_code == 403
     assert api(bob).delete(f"oidc_setting/{setting.pk}").status_code == 403
 
@@ -104,12 +104,12 @@ def test_an_additional_rule_gives_nobody_else_write_access(bob: User):
 def test_the_secret_is_neither_read_nor_searched_nor_sorted(sonja: User):  # A56
     from system import encryption
 
-    setting = make(client_secret=encryption.encrypt("canary"))
-    by = api(sonja)
-    for answer in (by.get("oidc_setting"), by.get(f"oidc_setting/{setting.pk}")):
-        assert b"canary" not in answer.content and setting.client_secret.encode() not in answer.content
+    setting = make_connection(client_secret=encryption.encrypt("canary"))
+    caller = api(sonja)
+    for response in (caller.get("oidc_setting"), caller.get(f"oidc_setting/{setting.pk}")):
+        assert b"canary" not in response.content and setting.client_secret.encode() not in response.content
     for query in ("client_secretSTARTSWITHg", "client_secretISNOTEMPTY", "ORDERBYclient_secret"):
-        assert by.get("oidc_setting", query=query).status_code == 400
+        assert caller.get("oidc_setting", query=query).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -131,15 +131,15 @@ def test_the_secret_is_neither_read_nor_searched_nor_sorted(sonja: User):  # A56
     ids=str,
 )
 def test_validation_errors_are_422(sonja: User, body: dict[str, Any], field: str):  # A21 A23 A24 A31
-    assert failed(api(sonja).post("oidc_setting", {**RIGHT, **body})) == (422, "invalid_value", field)
-    setting = make()
-    assert failed(api(sonja).patch(f"oidc_setting/{setting.pk}", body)) == (422, "invalid_value", field)
+    assert error_of(api(sonja).post("oidc_setting", {**VALID_COLUMNS, **body})) == (422, "invalid_value", field)
+    setting = make_connection()
+    assert error_of(api(sonja).patch(f"oidc_setting/{setting.pk}", body)) == (422, "invalid_value", field)
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", ENDPOINT_COLUMNS)
 def test_discovered_endpoints_are_read_only(sonja: User, name: str):
-    setting = make()
-    assert failed(api(sonja).patch(f"oidc_setting/{setting.pk}", {name: "https://x.example.com"})) == (
+    setting = make_connection()
+    assert error_of(api(sonja).patch(f"oidc_setting/{setting.pk}", {name: "https://x.example.com"})) == (
         400,
         "read_only",
         name,
@@ -148,34 +148,34 @@ def test_discovered_endpoints_are_read_only(sonja: User, name: str):
 
 @pytest.mark.parametrize("name", ["needs_approval", "algorithms", "last_claims", "resolve_error"])
 def test_other_fields_are_not_columns(alice: User, name: str):
-    setting = make()
-    assert failed(api(alice).patch(f"oidc_setting/{setting.pk}", {name: "x"})) == (400, "unknown_field", name)
+    setting = make_connection()
+    assert error_of(api(alice).patch(f"oidc_setting/{setting.pk}", {name: "x"})) == (400, "unknown_field", name)
 
 
 def test_a_change_by_sso_admin_requires_approval(sonja: User, alice: User):  # A57
-    setting = make()
-    data(api(sonja).patch(f"oidc_setting/{setting.pk}", {"client_id": "mine"}))
+    setting = make_connection()
+    data_of(api(sonja).patch(f"oidc_setting/{setting.pk}", {"client_id": "mine"}))
     assert setting.refreshed().needs_approval
-    data(api(alice).patch(f"oidc_setting/{setting.pk}", {"name": "Not looked at"}))
+    data_of(api(alice).patch(f"oidc_setting/{setting.pk}", {"name": "Not looked at"}))
     assert setting.refreshed().needs_approval
 
 
 def test_a_change_by_a_key_scoped_to_sso_admin_requires_approval(alice: User):  # A57
     from accounts.authentication import access_keys
     from accounts.models import Role
-    from tests.accounts.callers import bearer
+    from tests.accounts.callers import bearer_auth
 
-    setting = make()
+    setting = make_connection()
     scope = [Role.objects.get(name="sso_admin").pk]
-    for given, is_marked in (([], False), (scope, True)):
-        key = access_keys.create_key(alice, "a script", expires_at=None, scope=given)
-        answer = Client().patch(
+    for scope_of_key, is_marked in (([], False), (scope, True)):
+        key = access_keys.create_key(alice, "a script", expires_at=None, scope=scope_of_key)
+        response = Client().patch(
             f"/rest/v1/table/oidc_setting/{setting.pk}",
             {"client_id": f"id-{is_marked}"},
             content_type="application/json",
-            headers=bearer(key),
+            headers=bearer_auth(key),
         )
-        assert answer.status_code == 200
+        assert response.status_code == 200
         assert setting.refreshed().needs_approval is is_marked
 
 
@@ -185,12 +185,12 @@ def test_certificates_can_be_read_and_deleted_but_not_written(alice: User, sonja
             kid="k", url_idp="https://idp.example.com", realm="acme", json={"kty": "RSA"}
         )
         path = f"idp_certificate/{certificate.pk}"
-        (read,) = data(api(person).get(path))
-        assert (read["kid"], read["realm"], read["json"]) == ("k", "acme", {"kty": "RSA"})
-        sent = {"kid": "mine", "json": {"kty": "RSA"}}
-        assert api(person).post("idp_certificate", sent).status_code == 400
+        (record_read,) = data_of(api(person).get(path))
+        assert (record_read["kid"], record_read["realm"], record_read["json"]) == ("k", "acme", {"kty": "RSA"})
+        body = {"kid": "mine", "json": {"kty": "RSA"}}
+        assert api(person).post("idp_certificate", body).status_code == 400
         assert api(person).post("idp_certificate", {}).status_code == 422
-        assert api(person).patch(path, sent).status_code == 400
+        assert api(person).patch(path, body).status_code == 400
         assert api(bob).delete(path).status_code == 404
         assert api(person).delete(path).status_code == 200
     assert DeletionLogEntry.objects.filter(table="idp_certificate", display_value="k").count() == 2

@@ -10,7 +10,7 @@ from sso.models import IdentityLink, OidcSetting, ProviderSession, SignIn
 from sso.tokens.token_check import sha256_hex
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import CALLBACK as REGISTERED
-from tests.sso.sign_ins import ME, PAGE, Browser, active, ann, refused
+from tests.sso.sign_ins import HTML_HEADERS, ME_PATH, Browser, check_refusal, make_active_connection, make_ann
 from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -25,11 +25,11 @@ def browser(provider: HostileProvider) -> Browser:
 def test_a_user_with_an_account_signs_in(browser: Browser, authorization_type: str):
     if authorization_type == "pkce":
         browser.provider.client_secret = ""
-    setting = active(browser.provider, authorization_type=authorization_type)
-    user = ann()
-    answer = browser.sign_in(next="/account/")
+    setting = make_active_connection(browser.provider, authorization_type=authorization_type)
+    user = make_ann()
+    response = browser.sign_in(next="/account/")
 
-    assert (answer.status_code, answer["Location"]) == (302, "/account/"), answer.content
+    assert (response.status_code, response["Location"]) == (302, "/account/"), response.content
     assert browser.login == "ann"
     link = IdentityLink.objects.get()
     assert (link.user, link.issuer, link.sub) == (user, browser.provider.issuer, "sub-ann")
@@ -40,7 +40,7 @@ def test_a_user_with_an_account_signs_in(browser: Browser, authorization_type: s
 
 @pytest.mark.parametrize("authorization_type", ["code", "pkce"])
 def test_the_authorization_request_has_the_expected_parameters(browser: Browser, authorization_type: str):  # A18
-    active(browser.provider, authorization_type=authorization_type, scope="openid email")
+    make_active_connection(browser.provider, authorization_type=authorization_type, scope="openid email")
     location = browser.start()
     values = dict(parse_qsl(urlsplit(location).query))
 
@@ -56,37 +56,37 @@ def test_the_authorization_request_has_the_expected_parameters(browser: Browser,
 
 
 def test_a_refused_user_can_use_another_account(browser: Browser):
-    active(browser.provider)
+    make_active_connection(browser.provider)
     page = browser.sign_in()
-    refused(page, "user_unknown", 401)
+    check_refusal(page, "user_unknown", 401)
     assert b'href="/sso/start/?prompt=login"' in page.content
-    again = browser.start(prompt="login")
-    assert parse_qs(urlsplit(again).query)["prompt"] == ["login"]
+    location = browser.start(prompt="login")
+    assert parse_qs(urlsplit(location).query)["prompt"] == ["login"]
 
-    for other in ("none", "login none", "consent", ""):
-        assert "prompt" not in parse_qs(urlsplit(browser.start(prompt=other)).query)
+    for prompt in ("none", "login none", "consent", ""):
+        assert "prompt" not in parse_qs(urlsplit(browser.start(prompt=prompt)).query)
     OidcSetting.objects.update(active=False)
-    assert b"Use another account" not in browser.client.get("/sso/start/", headers=PAGE).content
+    assert b"Use another account" not in browser.client.get("/sso/start/", headers=HTML_HEADERS).content
 
 
 def test_the_session_holds_no_nonce_and_the_verifier_never_leaves_the_server(browser: Browser):  # A15, A18
-    active(browser.provider)
+    make_active_connection(browser.provider)
     request = parse_qs(urlsplit(browser.start()).query)
-    (remaining,) = browser.client.session["sso_attempts"].values()
+    (attempt,) = browser.client.session["sso_attempts"].values()
 
-    assert remaining["nonce_hash"] == sha256_hex(request["nonce"][0])
-    assert request["nonce"][0] not in str(remaining)
-    assert remaining["verifier"] not in str(request)
+    assert attempt["nonce_hash"] == sha256_hex(request["nonce"][0])
+    assert request["nonce"][0] not in str(attempt)
+    assert attempt["verifier"] not in str(request)
 
 
 def test_a_provider_whose_address_has_a_query_keeps_it(browser: Browser):
-    active(browser.provider, authorization_endpoint=browser.provider.url("auth") + "?policy=one")
+    make_active_connection(browser.provider, authorization_endpoint=browser.provider.url("auth") + "?policy=one")
 
     assert browser.start().startswith(browser.provider.url("auth") + "?policy=one&response_type=code&")
 
 
 def test_another_host_name_in_the_request_changes_nothing(browser: Browser):  # A22
-    active(browser.provider)
+    make_active_connection(browser.provider)
     poisons = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Forwarded": "host=evil.example"}
     location = browser.client.get("/sso/start/", headers=poisons)["Location"]
 
@@ -94,56 +94,56 @@ def test_another_host_name_in_the_request_changes_nothing(browser: Browser):  # 
     assert browser.client.get("/sso/start/", headers={"Host": "evil.example"}).status_code == 400
 
 
-ELSEWHERE = ["//evil.example", "https:evil.example", "\\\\evil.example", "\t//evil.example", "/\t/evil.example",
+FOREIGN_TARGETS = ["//evil.example", "https:evil.example", "\\\\evil.example", "\t//evil.example", "/\t/evil.example",
              "javascript:alert(1)", "https://evil.example/", "http://testserver/", " //evil.example", "/\\evil.example",
              "/" + "x" * 5000, "account/", "/sso/start/"]  # fmt: skip
 
 
-@pytest.mark.parametrize("wanted", ELSEWHERE)
-def test_nobody_is_redirected_to_another_site(browser: Browser, wanted: str):  # A20
-    active(browser.provider)
-    ann()
+@pytest.mark.parametrize("target", FOREIGN_TARGETS)
+def test_nobody_is_redirected_to_another_site(browser: Browser, target: str):  # A20
+    make_active_connection(browser.provider)
+    make_ann()
 
-    assert browser.sign_in(next=wanted)["Location"] == "/"
+    assert browser.sign_in(next=target)["Location"] == "/"
 
 
-@pytest.mark.parametrize("wanted", ["/account/", "/admin/?q=a&o=1", "/account/#keys", "/a//b", "/@evil.example"])
-def test_next_is_a_path_of_this_service(browser: Browser, wanted: str):
-    active(browser.provider)
-    ann()
+@pytest.mark.parametrize("target", ["/account/", "/admin/?q=a&o=1", "/account/#keys", "/a//b", "/@evil.example"])
+def test_next_is_a_path_of_this_service(browser: Browser, target: str):
+    make_active_connection(browser.provider)
+    make_ann()
 
-    assert browser.sign_in(next=wanted)["Location"] == wanted
+    assert browser.sign_in(next=target)["Location"] == target
 
 
 def test_the_session_gets_a_new_key(browser: Browser):  # A59
-    active(browser.provider)
-    ann()
+    make_active_connection(browser.provider)
+    make_ann()
     location = browser.start()
-    planted = Client()
-    planted.cookies["servicebase_session"] = browser.client.cookies["servicebase_session"].value
-    answer = browser.come(browser.back(location))
+    planted_client = Client()
+    planted_client.cookies["servicebase_session"] = browser.client.cookies["servicebase_session"].value
+    response = browser.return_to(browser.return_url(location))
 
     assert browser.login == "ann"
-    assert planted.get(ME).status_code == 401
-    cookie = answer.cookies["servicebase_session"]
+    assert planted_client.get(ME_PATH).status_code == 401
+    cookie = response.cookies["servicebase_session"]
     assert cookie["httponly"] and cookie["samesite"] == "Lax"
 
 
 def test_a_signed_in_user_gets_a_new_session_key_too(browser: Browser):  # A59
-    active(browser.provider)
-    ann()
+    make_active_connection(browser.provider)
+    make_ann()
     browser.sign_in()
-    before = browser.client.cookies["servicebase_session"].value
+    cookie_before = browser.client.cookies["servicebase_session"].value
     browser.sign_in()
 
     assert browser.login == "ann"
-    assert browser.client.cookies["servicebase_session"].value != before
+    assert browser.client.cookies["servicebase_session"].value != cookie_before
     assert Session.objects.filter(user__login="ann").count() == 1
 
 
 def test_signing_in_as_another_user_keeps_nothing_of_the_first(browser: Browser, bob: User):
-    active(browser.provider)
-    ann()
+    make_active_connection(browser.provider)
+    make_ann()
     browser.client.post("/login/", {"login": "bob", "password": PASSWORD})
     session = browser.client.session
     session["left behind"] = "of bob"
@@ -156,8 +156,8 @@ def test_signing_in_as_another_user_keeps_nothing_of_the_first(browser: Browser,
 
 
 def test_the_providers_session_is_recorded(browser: Browser):
-    setting = active(browser.provider)
-    user = ann()
+    setting = make_active_connection(browser.provider)
+    user = make_ann()
     browser.provider.claims = {"sid": "sid-1"}
     browser.sign_in()
 
@@ -174,8 +174,8 @@ def test_the_providers_session_is_recorded(browser: Browser):
 
 
 def test_the_claims_are_stored_encrypted_for_script_tests(browser: Browser):
-    setting = active(browser.provider)
-    ann()
+    setting = make_active_connection(browser.provider)
+    make_ann()
     browser.sign_in()
     setting = OidcSetting.objects.get(pk=setting.pk)
 
@@ -185,84 +185,84 @@ def test_the_claims_are_stored_encrypted_for_script_tests(browser: Browser):
 
 
 def test_signing_in_changes_neither_connection_nor_user(browser: Browser):
-    setting = active(browser.provider)
-    user = ann()
-    before = setting.refreshed().sys_version, user.refreshed().sys_version
+    setting = make_active_connection(browser.provider)
+    user = make_ann()
+    versions_before = setting.refreshed().sys_version, user.refreshed().sys_version
     browser.sign_in()
 
-    assert (setting.refreshed().sys_version, user.refreshed().sys_version) == before
+    assert (setting.refreshed().sys_version, user.refreshed().sys_version) == versions_before
     assert user.refreshed().last_login is not None
 
 
 def test_a_deactivated_user_is_signed_out_at_once(browser: Browser):  # A55
-    active(browser.provider)
-    user = ann()
+    make_active_connection(browser.provider)
+    user = make_ann()
     browser.sign_in()
-    assert browser.client.get(ME).status_code == 200
+    assert browser.client.get(ME_PATH).status_code == 200
     user.active = False
     user.save()
 
-    assert browser.client.get(ME).status_code == 401
+    assert browser.client.get(ME_PATH).status_code == 401
 
 
 def test_without_an_active_connection_sign_in_is_unavailable(browser: Browser):  # A39
-    entry = refused(browser.client.get("/sso/start/"), "not_available", 503)
+    entry = check_refusal(browser.client.get("/sso/start/"), "not_available", 503)
 
     assert entry.setting is None
     assert b"?local=1" in browser.client.get("/sso/start/").content
 
 
-@pytest.mark.parametrize("how", ["deactivated", "deleted", "replaced"])
-def test_a_connection_removed_during_the_sign_in_ends_it(browser: Browser, how: str):  # A39
-    setting = active(browser.provider)
-    ann()
-    back = browser.back(browser.start())
-    if how == "deactivated":
+@pytest.mark.parametrize("removal", ["deactivated", "deleted", "replaced"])
+def test_a_connection_removed_during_the_sign_in_ends_it(browser: Browser, removal: str):  # A39
+    setting = make_active_connection(browser.provider)
+    make_ann()
+    callback_url = browser.return_url(browser.start())
+    if removal == "deactivated":
         setting.active = False
         setting.save()
-    elif how == "deleted":
+    elif removal == "deleted":
         setting.delete()
     else:
-        active(browser.provider, name="Another")
+        make_active_connection(browser.provider, name="Another")
 
-    refused(browser.come(back), "not_available", 503)
+    check_refusal(browser.return_to(callback_url), "not_available", 503)
     assert browser.login is None
 
 
 def test_a_connection_changed_to_another_provider_ends_the_sign_in(browser: Browser):  # A19
-    setting = active(browser.provider)
-    ann()
-    back = browser.back(browser.start())
+    setting = make_active_connection(browser.provider)
+    make_ann()
+    callback_url = browser.return_url(browser.start())
     OidcSetting.objects.filter(pk=setting.pk).update(issuer="https://idp.example.com/realms/other")
 
-    refused(browser.come(back), "not_available", 503)
+    check_refusal(browser.return_to(callback_url), "not_available", 503)
 
 
 # Another site leads here: third-party-initiated login.
 
 
 def test_another_site_may_start_a_sign_in_by_post_without_cookies(browser: Browser):
-    active(browser.provider)
-    strict = Client(enforce_csrf_checks=True)
-    sent = {
+    make_active_connection(browser.provider)
+    client = Client(enforce_csrf_checks=True)
+    form = {
         "iss": browser.provider.issuer,
         "login_hint": "ann",
         "target_link_uri": "http://testserver/account/",
         "x": "1",
     }
-    answer = strict.post("/sso/start/", sent)
+    response = client.post("/sso/start/", form)
 
-    assert answer.status_code == 303 and not answer.cookies
-    assert "x=1" not in answer["Location"]
-    assert "login_hint=ann" in strict.get(answer["Location"])["Location"]
+    assert response.status_code == 303 and not response.cookies
+    assert "x=1" not in response["Location"]
+    assert "login_hint=ann" in client.get(response["Location"])["Location"]
 
 
 @pytest.mark.parametrize("iss", ["https://evil.example", "", "ISSUER/", "issuer"])
 def test_another_site_must_name_our_issuer(browser: Browser, iss: str):
-    active(browser.provider)
-    answer = browser.client.get("/sso/start/", {"iss": iss.replace("ISSUER", browser.provider.issuer)})
+    make_active_connection(browser.provider)
+    response = browser.client.get("/sso/start/", {"iss": iss.replace("ISSUER", browser.provider.issuer)})
 
-    refused(answer, "issuer_unknown", 400)
+    check_refusal(response, "issuer_unknown", 400)
 
 
 @pytest.mark.parametrize(
@@ -271,14 +271,14 @@ def test_another_site_must_name_our_issuer(browser: Browser, iss: str):
      "http://testserver.evil.example/", "http://testserver@evil.example/", "http://[::1"],
 )  # fmt: skip
 def test_another_site_cannot_choose_a_foreign_target(browser: Browser, target: str):  # A20
-    active(browser.provider)
-    ann()
+    make_active_connection(browser.provider)
+    make_ann()
 
     assert browser.sign_in(target_link_uri=target)["Location"] == "/"
 
 
 def test_an_invalid_login_hint_is_omitted(browser: Browser):
-    active(browser.provider)
+    make_active_connection(browser.provider)
 
     assert "login_hint" not in browser.start(login_hint="x" * 256)
     assert "login_hint" not in browser.start(login_hint="a\x00")
@@ -288,7 +288,7 @@ def test_an_invalid_login_hint_is_omitted(browser: Browser):
 
 
 def test_the_page_offers_the_connection_and_a_link_to_the_form(browser: Browser):
-    active(browser.provider, name="Example & Co")
+    make_active_connection(browser.provider, name="Example & Co")
     page = browser.client.get("/login/", {"next": "/account/?a=1&b=2"}).content.decode()
 
     assert 'href="/sso/start/?next=%2Faccount%2F%3Fa%3D1%26b%3D2"' in page
@@ -298,7 +298,7 @@ def test_the_page_offers_the_connection_and_a_link_to_the_form(browser: Browser)
 
 
 def test_the_password_form_works_when_the_provider_is_unavailable(browser: Browser, bob: User):  # A39
-    active(browser.provider, issuer="")
+    make_active_connection(browser.provider, issuer="")
     page = browser.client.get("/login/?local=1").content.decode()
     assert 'name="password"' in page and "/sso/start/" in page
 
@@ -307,7 +307,7 @@ def test_the_password_form_works_when_the_provider_is_unavailable(browser: Brows
 
 
 def test_a_wrong_password_keeps_the_form_open(browser: Browser, bob: User):
-    active(browser.provider)
+    make_active_connection(browser.provider)
     page = browser.client.post("/login/", {"login": "bob", "password": "wrong"})
 
     assert page.status_code == 401 and b'name="password"' in page.content
@@ -320,20 +320,20 @@ def test_without_a_connection_the_page_is_the_form(browser: Browser):
 
 
 def test_a_password_sign_in_works_beside_the_provider(browser: Browser, bob: User):
-    active(browser.provider)
-    answer = browser.client.post("/login/", {"login": "bob", "password": "wrong"})
+    make_active_connection(browser.provider)
+    response = browser.client.post("/login/", {"login": "bob", "password": "wrong"})
 
-    assert answer.status_code == 401
+    assert response.status_code == 401
     assert not browser.provider.requests and not SignIn.objects.exists()
 
 
 def test_a_visitor_of_the_start_page_is_sent_to_the_provider(browser: Browser):
-    active(browser.provider)
-    ann()
-    first = browser.client.get("/")
-    assert first["Location"] == REGISTERED
-    second = browser.client.get("/sso/callback/")
-    assert second["Location"] == "/sso/start/"
+    make_active_connection(browser.provider)
+    make_ann()
+    first_response = browser.client.get("/")
+    assert first_response["Location"] == REGISTERED
+    second_response = browser.client.get("/sso/callback/")
+    assert second_response["Location"] == "/sso/start/"
     browser.sign_in()
 
     assert browser.client.get("/").status_code == 200

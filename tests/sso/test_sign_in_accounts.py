@@ -10,7 +10,7 @@ from sso.provisioning.sign_in import AccountProvisioning
 from system import properties
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT
-from tests.sso.sign_ins import Browser, active, ann, refused
+from tests.sso.sign_ins import Browser, check_refusal, make_active_connection, make_ann
 
 pytestmark = pytest.mark.django_db
 
@@ -20,8 +20,8 @@ def browser(provider: HostileProvider) -> Browser:
     return Browser(provider)
 
 
-def is_case_sensitive(yes: bool) -> None:
-    properties.put(properties.CASE_SENSITIVE, "true" if yes else "false")
+def set_case_sensitivity(is_sensitive: bool) -> None:
+    properties.put(properties.CASE_SENSITIVE, "true" if is_sensitive else "false")
 
 
 def login_of(browser: Browser) -> str:
@@ -33,7 +33,7 @@ def login_of(browser: Browser) -> str:
 
 # What the provider returns, the accounts there are, and who comes in: with neither switch as specified, with Ignore
 # case alone, with both off, and with Ignore case and the property off.
-TABLE: list[tuple[str, list[str], tuple[str, str, str, str]]] = [
+CASE_RULES: list[tuple[str, list[str], tuple[str, str, str, str]]] = [
     ("bob", ["bob"], ("bob", "case_rule", "bob", "bob")),
     ("bob", ["Bob"], ("user_unknown", "case_rule", "Bob", "Bob")),
     ("Bob", ["bob"], ("user_unknown", "case_rule", "bob", "bob")),
@@ -45,24 +45,28 @@ TABLE: list[tuple[str, list[str], tuple[str, str, str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("returned", "logins", "who"), TABLE, ids=[f"{row[0]}-{'-'.join(row[1])}" for row in TABLE])
-def test_the_rules_on_upper_and_lower_case(browser: Browser, returned: str, logins: list[str], who: tuple[str, ...]):
+@pytest.mark.parametrize(
+    ("claim", "logins", "expected_logins"), CASE_RULES, ids=[f"{row[0]}-{'-'.join(row[1])}" for row in CASE_RULES]
+)
+def test_the_rules_on_upper_and_lower_case(
+    browser: Browser, claim: str, logins: list[str], expected_logins: tuple[str, ...]
+):
     """Specified as rules 1 and 2. A47, A48"""
     for login in logins:
         User.objects.create_user(login)
-    browser.provider.person["preferred_username"] = returned
-    setting = active(browser.provider)
+    browser.provider.person["preferred_username"] = claim
+    setting = make_active_connection(browser.provider)
     rows = [(False, True), (True, True), (False, False), (True, False)]
-    for expected, (ignores_case, counts) in zip(who, rows, strict=True):
-        is_case_sensitive(counts)
+    for expected, (ignores_case, is_unique_match) in zip(expected_logins, rows, strict=True):
+        set_case_sensitivity(is_unique_match)
         OidcSetting.objects.filter(pk=setting.pk).update(ignore_case=ignores_case)
         IdentityLink.objects.all().delete()
 
-        assert login_of(browser) == expected, (ignores_case, counts)
+        assert login_of(browser) == expected, (ignores_case, is_unique_match)
 
 
 def test_matching_by_email(browser: Browser):
-    active(browser.provider, user_field="email")
+    make_active_connection(browser.provider, user_field="email")
     User.objects.create_user("someone.else", email="ann@example.com")
     User.objects.create_user("ann", email="other@example.com")
 
@@ -70,78 +74,81 @@ def test_matching_by_email(browser: Browser):
 
 
 def test_two_accounts_with_one_email_are_refused(browser: Browser):  # A48
-    active(browser.provider, user_field="email")
+    make_active_connection(browser.provider, user_field="email")
     for login in ("one", "two"):
         User.objects.create_user(login, email="ann@example.com")
 
-    refused(browser.sign_in(), "user_ambiguous", 401)
+    check_refusal(browser.sign_in(), "user_ambiguous", 401)
 
 
-@pytest.mark.parametrize(("stored", "returned"), [("jos\xe9", "jose\u0301"), ("jose\u0301", "jos\xe9")])
-@pytest.mark.parametrize("counts", [True, False])
-def test_two_spellings_of_a_login_are_one_account(browser: Browser, stored: str, returned: str, counts: bool):
+@pytest.mark.parametrize(("stored_login", "claim"), [("jos\xe9", "jose\u0301"), ("jose\u0301", "jos\xe9")])
+@pytest.mark.parametrize("is_same", [True, False])
+def test_two_spellings_of_a_login_are_one_account(browser: Browser, stored_login: str, claim: str, is_same: bool):
     """Accents as one character or two, which is no matter of case."""
-    is_case_sensitive(counts)
-    browser.provider.person["preferred_username"] = returned
-    active(browser.provider, enable_user_creation=True)
-    if counts:
-        User.objects.create_user(stored)
+    set_case_sensitivity(is_same)
+    browser.provider.person["preferred_username"] = claim
+    make_active_connection(browser.provider, enable_user_creation=True)
+    if is_same:
+        User.objects.create_user(stored_login)
     assert login_of(browser) == "jos\xe9"
     IdentityLink.objects.all().delete()
-    browser.provider.person["preferred_username"] = stored
+    browser.provider.person["preferred_username"] = stored_login
 
     assert login_of(browser) == "jos\xe9" and User.objects.count() == 1
 
 
 def test_a_lookalike_character_is_not_the_same_login(browser: Browser):  # A47
-    active(browser.provider)
+    make_active_connection(browser.provider)
     User.objects.create_user("Karl")
     browser.provider.person["preferred_username"] = "\u212aarl"
 
-    refused(browser.sign_in(), "user_unknown", 401)
+    check_refusal(browser.sign_in(), "user_unknown", 401)
 
 
-BAD: list[Any] = ["a@b@victim", "ann@example.com.", " ann@example.com", "\u0131nn@example.com", "", None, ["x"], {}, 7,
-                  True, "x" * 5_000 + "@example.com", "ann@example.com\nbcc: x", ABSENT]  # fmt: skip
+INVALID_EMAILS: list[Any] = ["a@b@victim", "ann@example.com.", " ann@example.com", "\u0131nn@example.com", "", None,
+                             ["x"], {}, 7, True, "x" * 5_000 + "@example.com", "ann@example.com\nbcc: x",
+                             ABSENT]  # fmt: skip
 
 
-@pytest.mark.parametrize("email", BAD, ids=[ascii(email)[:20] for email in BAD])
-@pytest.mark.parametrize("creates", [True, False])
-def test_an_invalid_email_matches_and_creates_nobody(browser: Browser, email: Any, creates: bool):  # A42, A47
-    active(browser.provider, user_field="email", enable_user_creation=creates)
+@pytest.mark.parametrize("email", INVALID_EMAILS, ids=[ascii(email)[:20] for email in INVALID_EMAILS])
+@pytest.mark.parametrize("is_creation_enabled", [True, False])
+def test_an_invalid_email_matches_and_creates_nobody(
+    browser: Browser, email: Any, is_creation_enabled: bool
+):  # A42, A47
+    make_active_connection(browser.provider, user_field="email", enable_user_creation=is_creation_enabled)
     User.objects.create_user("empty", email="")
     browser.provider.person["email"] = email
 
-    refused(browser.sign_in(), "profile_invalid", 401)
+    check_refusal(browser.sign_in(), "profile_invalid", 401)
     assert User.objects.count() == 1
 
 
 @pytest.mark.parametrize("login", ["", " ann", "a:b", "a\u200bnn", "x" * 151, None, 7, ["ann"], {"a": 1}])
 def test_an_invalid_login_matches_and_creates_nobody(browser: Browser, login: Any):  # A42
-    active(
+    make_active_connection(
         browser.provider, enable_user_creation=True, script="function map(c) { return {login: c.preferred_username} }"
     )
     browser.provider.person["preferred_username"] = login
 
-    refused(browser.sign_in(), "profile_invalid", 401)
+    check_refusal(browser.sign_in(), "profile_invalid", 401)
     assert not User.objects.exists()
 
 
 def test_a_huge_claim_is_handled(browser: Browser):  # A42
     OidcSetting.objects.all().delete()
-    active(browser.provider)
-    ann()
+    make_active_connection(browser.provider)
+    make_ann()
     browser.provider.userinfo = {"name": "x" * 400_000}
 
-    refused(browser.sign_in(), "script_error", 401)
+    check_refusal(browser.sign_in(), "script_error", 401)
 
 
 # The link decides from the first sign-in on.
 
 
 def test_the_link_decides_whatever_later_claims_are(browser: Browser):
-    active(browser.provider)
-    user = ann()
+    make_active_connection(browser.provider)
+    user = make_ann()
     assert browser.sign_in().status_code == 302
     User.objects.create_user("bob")
     browser.provider.person |= {"preferred_username": "bob", "email": "bob@example.com", "email_verified": False}
@@ -151,30 +158,30 @@ def test_the_link_decides_whatever_later_claims_are(browser: Browser):
 
 
 def test_another_subject_of_the_same_provider_is_refused(browser: Browser):  # A45
-    active(browser.provider)
-    ann()
+    make_active_connection(browser.provider)
+    make_ann()
     browser.sign_in()
     browser.provider.person["sub"] = "sub-thief"
 
-    refused(browser.sign_in(), "subject_conflict", 403)
+    check_refusal(browser.sign_in(), "subject_conflict", 403)
     assert IdentityLink.objects.get().sub == "sub-ann"
 
 
 def test_concurrent_first_sign_ins_share_one_link(browser: Browser, monkeypatch: Any):
-    ann()
-    active(browser.provider)
+    make_ann()
+    make_active_connection(browser.provider)
     browser.sign_in()
     # What the second of them saw before the first was committed.
     monkeypatch.setattr(AccountProvisioning, "_link", lambda self: None)
-    second = Browser(browser.provider)
+    second_browser = Browser(browser.provider)
 
-    assert second.sign_in().status_code == 302 and second.login == "ann"
+    assert second_browser.sign_in().status_code == 302 and second_browser.login == "ann"
     assert IdentityLink.objects.count() == 1
 
 
 def test_an_administrator_may_reset_the_link(browser: Browser):  # A45
-    active(browser.provider)
-    ann()
+    make_active_connection(browser.provider)
+    make_ann()
     browser.sign_in()
     IdentityLink.objects.get().delete()
     browser.provider.person["sub"] = "sub-new"
@@ -183,21 +190,21 @@ def test_an_administrator_may_reset_the_link(browser: Browser):  # A45
     assert IdentityLink.objects.get().sub == "sub-new"
 
 
-def test_a_second_provider_matches_again_and_adds_a_link(browser: Browser, http_allowed: None):
-    active(browser.provider)
-    user = ann()
+def test_a_second_provider_matches_again_and_adds_a_link(browser: Browser, allowed_http: None):
+    make_active_connection(browser.provider)
+    user = make_ann()
     browser.sign_in()
-    with HostileProvider(realm="other") as other:
-        other.person["sub"] = "sub-elsewhere"
-        active(other, name="Other")
-        assert Browser(other).sign_in().status_code == 302
+    with HostileProvider(realm="other") as other_provider:
+        other_provider.person["sub"] = "sub-elsewhere"
+        make_active_connection(other_provider, name="Other")
+        assert Browser(other_provider).sign_in().status_code == 302
 
-        links = {(link.issuer, link.sub) for link in IdentityLink.objects.filter(user=user)}
-        assert links == {(browser.provider.issuer, "sub-ann"), (other.issuer, "sub-elsewhere")}
+        linked = {(link.issuer, link.sub) for link in IdentityLink.objects.filter(user=user)}
+        assert linked == {(browser.provider.issuer, "sub-ann"), (other_provider.issuer, "sub-elsewhere")}
 
 
 def test_subjects_are_case_sensitive(browser: Browser):
-    active(browser.provider, enable_user_creation=True)
+    make_active_connection(browser.provider, enable_user_creation=True)
     for sub, login in (("sub", "one"), ("SUB", "two")):
         browser.provider.person |= {"sub": sub, "preferred_username": login}
         assert Browser(browser.provider).sign_in().status_code == 302
@@ -206,39 +213,39 @@ def test_subjects_are_case_sensitive(browser: Browser):
 
 
 @pytest.mark.parametrize("user_field", ["email", "login"])
-@pytest.mark.parametrize("said", [False, "false", 0, "no"])
-def test_an_unverified_email_does_not_match_an_account(browser: Browser, user_field: str, said: Any):  # A44
-    active(browser.provider, user_field=user_field, enable_user_creation=True)
-    ann()
-    browser.provider.person["email_verified"] = said
+@pytest.mark.parametrize("claim", [False, "false", 0, "no"])
+def test_an_unverified_email_does_not_match_an_account(browser: Browser, user_field: str, claim: Any):  # A44
+    make_active_connection(browser.provider, user_field=user_field, enable_user_creation=True)
+    make_ann()
+    browser.provider.person["email_verified"] = claim
 
-    refused(browser.sign_in(), "email_unverified", 403)
+    check_refusal(browser.sign_in(), "email_unverified", 403)
     assert not IdentityLink.objects.exists() and browser.login is None
 
 
-@pytest.mark.parametrize("said", [True, "true", ABSENT, None])
-def test_a_verified_or_unspecified_email_matches(browser: Browser, said: Any):  # A44
-    active(browser.provider, user_field="email")
-    ann()
-    browser.provider.person["email_verified"] = said
+@pytest.mark.parametrize("claim", [True, "true", ABSENT, None])
+def test_a_verified_or_unspecified_email_matches(browser: Browser, claim: Any):  # A44
+    make_active_connection(browser.provider, user_field="email")
+    make_ann()
+    browser.provider.person["email_verified"] = claim
 
     assert browser.sign_in().status_code == 302
 
 
 def test_userinfo_cannot_verify_an_address_of_the_id_token(browser: Browser):  # A44, A46
-    active(browser.provider, user_field="email")
-    ann()
+    make_active_connection(browser.provider, user_field="email")
+    make_ann()
     browser.provider.claims = {"email_verified": False}
     browser.provider.userinfo = {"email_verified": True}
 
-    refused(browser.sign_in(), "email_unverified", 403)
+    check_refusal(browser.sign_in(), "email_unverified", 403)
 
 
 def test_userinfo_may_mark_the_email_as_unverified(browser: Browser):
-    active(browser.provider, user_field="email")
-    ann()
+    make_active_connection(browser.provider, user_field="email")
+    make_ann()
     browser.provider.userinfo = {"email_verified": False}
-    refused(browser.sign_in(), "email_unverified", 403)
+    check_refusal(browser.sign_in(), "email_unverified", 403)
 
     browser.provider.userinfo = {"email_verified": False, "email": "other@example.com"}
     assert browser.sign_in().status_code == 302, "it speaks of another address"
@@ -246,8 +253,8 @@ def test_userinfo_may_mark_the_email_as_unverified(browser: Browser):
 
 def test_invalid_profile_values_are_not_stored(browser: Browser):
     script = "function map(c) { return {login: 'ann', email: c.email, last_name: c.family_name} }"
-    active(browser.provider, update_data_when_login=True, script=script)
-    user = ann()
+    make_active_connection(browser.provider, update_data_when_login=True, script=script)
+    user = make_ann()
     browser.sign_in()
     browser.provider.person |= {"email": "ann@corp", "family_name": "Lee"}
 
@@ -258,8 +265,8 @@ def test_invalid_profile_values_are_not_stored(browser: Browser):
 
 @pytest.mark.parametrize("is_linked", [True, False])
 def test_an_inactive_account_is_refused(browser: Browser, is_linked: bool):  # A54
-    active(browser.provider, enable_user_creation=True, update_data_when_login=True)
-    user = ann()
+    make_active_connection(browser.provider, enable_user_creation=True, update_data_when_login=True)
+    user = make_ann()
     if is_linked:
         browser.sign_in()
         browser.client.post("/logout/")
@@ -268,7 +275,7 @@ def test_an_inactive_account_is_refused(browser: Browser, is_linked: bool):  # A
     user.save()
     browser.provider.person["email"] = "new@example.com"
 
-    refused(browser.sign_in(), "user_inactive", 403)
+    check_refusal(browser.sign_in(), "user_inactive", 403)
     assert browser.login is None
     assert user.refreshed().email == "ann@example.com", "nothing is updated"
     assert IdentityLink.objects.exists() is is_linked

@@ -14,36 +14,36 @@ from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from sso.provider import discovery, request_slots
 from sso.scripts import mapping_script
 from system.outbound.deadline import Deadline
-from tests.providers.behaviours import Behaviour, Visit, fails, silent
+from tests.providers.behaviours import Behaviour, Visit, responds_with_error, stays_silent
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import jwk
-from tests.sso.connections import address, make_at, press, said, typed
-from tests.sso.sign_ins import START, Browser, active, ann, refused
+from tests.sso.connections import connection_path, form_data, make_connection_at, messages_of, press_button
+from tests.sso.sign_ins import START_PATH, Browser, check_refusal, make_active_connection, make_ann
 
 pytestmark = pytest.mark.django_db
-ENDLESS = "function map(claims) { for (;;) {} }"
+ENDLESS_SCRIPT = "function map(claims) { for (;;) {} }"
 
 
 @pytest.fixture
 def browser(provider: HostileProvider) -> Browser:
-    active(provider)
-    ann()
+    make_active_connection(provider)
+    make_ann()
     return Browser(provider)
 
 
-def slowly(provider: HostileProvider, seconds: float) -> Behaviour:
+def respond_after(provider: HostileProvider, seconds: float) -> Behaviour:
     def behave(visit: Visit) -> None:
         visit.stop.wait(seconds)
-        provider.answer_well(visit)
+        provider.respond_correctly(visit)
 
     return behave
 
 
-def unfound() -> None:
+def make_unresolved() -> None:
     OidcSetting.objects.update(issuer="", resolve_tried_at=None)
 
 
-def taken() -> ExitStack:
+def taken_slots() -> ExitStack:
     """Nobody else finds a place."""
     stack = ExitStack()
     for _ in range(2):
@@ -51,110 +51,110 @@ def taken() -> ExitStack:
     return stack
 
 
-class TestTheDeadline:  # A61
+class TestDeadline:  # A61
     @pytest.fixture(autouse=True)
-    def soon(self, monkeypatch: Any) -> None:
+    def short_deadline(self, monkeypatch: Any) -> None:
         monkeypatch.setattr(request_slots, "MAX_REQUEST_S", 1.5)
 
-    @pytest.mark.parametrize("slow", [("discovery", "token"), ("token", "certs"), ("token", "userinfo")])
-    def test_delays_of_several_endpoints_share_one_deadline(self, browser: Browser, slow: tuple[str, str]):
+    @pytest.mark.parametrize("slow_endpoints", [("discovery", "token"), ("token", "certs"), ("token", "userinfo")])
+    def test_delays_of_several_endpoints_share_one_deadline(self, browser: Browser, slow_endpoints: tuple[str, str]):
         """Each alone would be in time."""
-        back = browser.back(browser.start())
-        for endpoint in slow:
-            browser.provider.serve(endpoint, slowly(browser.provider, 1.0))
-        if "discovery" in slow:
-            unfound()
-        code = "certificates_unavailable" if "certs" in slow else "provider_unavailable"
-        began = time.monotonic()
+        callback_url = browser.return_url(browser.start())
+        for endpoint in slow_endpoints:
+            browser.provider.serve(endpoint, respond_after(browser.provider, 1.0))
+        if "discovery" in slow_endpoints:
+            make_unresolved()
+        code = "certificates_unavailable" if "certs" in slow_endpoints else "provider_unavailable"
+        started_at = time.monotonic()
 
-        refused(browser.come(back), code, 503)
-        assert time.monotonic() - began < 2.5
-        for endpoint in slow:
-            browser.provider.behave(endpoint)
+        check_refusal(browser.return_to(callback_url), code, 503)
+        assert time.monotonic() - started_at < 2.5
+        for endpoint in slow_endpoints:
+            browser.provider.behave_correctly(endpoint)
         assert browser.sign_in().status_code == 302
 
     def test_the_script_gets_the_remaining_time_and_is_not_blamed(self, browser: Browser):
-        OidcSetting.objects.update(script=ENDLESS)
-        browser.provider.serve("token", slowly(browser.provider, 0.8))
-        began = time.monotonic()
+        OidcSetting.objects.update(script=ENDLESS_SCRIPT)
+        browser.provider.serve("token", respond_after(browser.provider, 0.8))
+        started_at = time.monotonic()
 
-        assert "of CPU time" in refused(browser.sign_in(), "too_busy", 503).detail
-        assert time.monotonic() - began < 2.5
+        assert "of CPU time" in check_refusal(browser.sign_in(), "too_busy", 503).detail
+        assert time.monotonic() - started_at < 2.5
 
     def test_a_script_that_uses_its_full_second_is_blamed(self, browser: Browser, monkeypatch: Any):
         monkeypatch.setattr(request_slots, "MAX_REQUEST_S", 6.0)
-        OidcSetting.objects.update(script=ENDLESS)
+        OidcSetting.objects.update(script=ENDLESS_SCRIPT)
 
-        refused(browser.sign_in(), "script_error", 401)
+        check_refusal(browser.sign_in(), "script_error", 401)
 
     def test_the_deadline_applies_to_discovery_too(self, browser: Browser):
-        unfound()
-        browser.provider.serve("discovery", silent())
-        began = time.monotonic()
+        make_unresolved()
+        browser.provider.serve("discovery", stays_silent())
+        started_at = time.monotonic()
 
-        refused(browser.client.get(START), "provider_unresolved", 503)
-        assert time.monotonic() - began < 2.5
+        check_refusal(browser.client.get(START_PATH), "provider_unresolved", 503)
+        assert time.monotonic() - started_at < 2.5
 
     def test_waiting_for_another_request_ends_at_the_deadline(self, browser: Browser):
         browser.sign_in()
         CertificatePair.objects.update(asked_for_unknown_at=timezone.now(), answered_at=None)
         browser.provider.id_token = lambda claims: browser.provider.sign(claims, key="rsa-2")
-        began = time.monotonic()
+        started_at = time.monotonic()
 
-        assert "still in progress" in refused(browser.sign_in(), "certificates_unavailable", 503).detail
-        assert time.monotonic() - began < 2.5
+        assert "still in progress" in check_refusal(browser.sign_in(), "certificates_unavailable", 503).detail
+        assert time.monotonic() - started_at < 2.5
 
 
-class TestAKeyThatCannotBeFetched:
+class TestUnavailableKey:
     @pytest.fixture
-    def unknown(self, browser: Browser) -> Browser:
+    def unknown_key(self, browser: Browser) -> Browser:
         """Its next token names a key that is not stored."""
         assert browser.sign_in().status_code == 302
         browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
         browser.provider.id_token = lambda claims: browser.provider.sign(claims, key="rsa-2")
         return browser
 
-    def test_unavailable_keys_do_not_prove_a_wrong_token(self, unknown: Browser):
-        unknown.provider.serve("certs", fails(503))
+    def test_unavailable_keys_do_not_prove_a_wrong_token(self, unknown_key: Browser):
+        unknown_key.provider.serve("certs", responds_with_error(503))
 
         for _ in range(2):  # the second comes within the 30 s and asks nobody
-            assert "503" in refused(unknown.sign_in(), "certificates_unavailable", 503).detail
+            assert "503" in check_refusal(unknown_key.sign_in(), "certificates_unavailable", 503).detail
         assert [row.kid for row in IdpCertificate.objects.all()] == ["rsa-1"]
 
-    def test_the_sign_in_succeeds_when_the_keys_are_available_again(self, unknown: Browser):
-        unknown.provider.serve("certs", fails(503), times=1)
-        refused(unknown.sign_in(), "certificates_unavailable", 503)
+    def test_the_sign_in_succeeds_when_the_keys_are_available_again(self, unknown_key: Browser):
+        unknown_key.provider.serve("certs", responds_with_error(503), times=1)
+        check_refusal(unknown_key.sign_in(), "certificates_unavailable", 503)
         CertificatePair.objects.update(asked_for_unknown_at=timezone.now() - timedelta(seconds=31))
 
-        assert unknown.sign_in().status_code == 302
+        assert unknown_key.sign_in().status_code == 302
 
-    def test_a_key_that_the_provider_does_not_publish_is_refused(self, unknown: Browser):
-        unknown.provider.jwks = {"keys": [jwk("rsa-1")]}
+    def test_a_key_that_the_provider_does_not_publish_is_refused(self, unknown_key: Browser):
+        unknown_key.provider.jwks = {"keys": [jwk("rsa-1")]}
 
         for _ in range(2):
-            refused(unknown.sign_in(), "token_key", 401)
+            check_refusal(unknown_key.sign_in(), "token_key", 401)
 
 
 def test_a_wait_for_the_keys_ends_by_its_deadline(browser: Browser):
     browser.sign_in()
     CertificatePair.objects.update(asked_for_unknown_at=timezone.now(), answered_at=None)
-    began = time.monotonic()
+    started_at = time.monotonic()
     certificate_updates.refresh_for_unknown_kid(OidcSetting.objects.get(), Deadline.after(0.3))
 
-    assert 0.2 < time.monotonic() - began < 2
+    assert 0.2 < time.monotonic() - started_at < 2
 
 
-class TestAMachineThatIsTooBusy:
+class TestBusyMachine:
     def test_an_engine_that_does_not_start_in_time(self, browser: Browser, monkeypatch: Any):
         monkeypatch.setattr(mapping_script, "MAX_START_S", 0.01 - mapping_script.MAX_RUN_S)
 
-        refused(browser.sign_in(), "too_busy", 503)
+        check_refusal(browser.sign_in(), "too_busy", 503)
 
     def test_a_script_that_got_no_processor(self, browser: Browser, monkeypatch: Any):
         monkeypatch.setattr("system.sandbox.process.MIN_CPU_SHARE", 10.0)
-        OidcSetting.objects.update(script=ENDLESS)
+        OidcSetting.objects.update(script=ENDLESS_SCRIPT)
 
-        refused(browser.sign_in(), "too_busy", 503)
+        check_refusal(browser.sign_in(), "too_busy", 503)
 
 
 class TestButtons:  # A61
@@ -162,40 +162,42 @@ class TestButtons:  # A61
 
     @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])
     def test_without_a_slot_no_request_is_made(self, as_sonja: Client, provider: HostileProvider, button: str):
-        setting = make_at(provider, active=True)
-        with taken():
-            page = press(as_sonja, button, setting)
-        result = page.context["report"].title if button == "_test" else said(page)
+        setting = make_connection_at(provider, active=True)
+        with taken_slots():
+            page = press_button(as_sonja, button, setting)
+        result = page.context["report"].title if button == "_test" else messages_of(page)
 
         assert request_slots.NO_SLOT_FREE in result and provider.requests == []
-        assert press(as_sonja, button, setting).status_code == 200 and provider.requests
+        assert press_button(as_sonja, button, setting).status_code == 200 and provider.requests
 
     @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])
     def test_buttons_hold_a_slot_during_their_requests(self, as_sonja: Client, provider: HostileProvider, button: str):
-        setting = make_at(provider, active=True)
-        free: list[bool] = []
+        setting = make_connection_at(provider, active=True)
+        free_slots: list[bool] = []
 
-        def look(visit: Visit) -> None:
+        def record_free_slot(visit: Visit) -> None:
             with request_slots.request_slot():  # the other one
-                free.append(request_slots.SLOTS.acquire(blocking=False))
-            provider.answer_well(visit)
+                free_slots.append(request_slots.SLOTS.acquire(blocking=False))
+            provider.respond_correctly(visit)
 
         for endpoint in ("discovery", "certs"):
-            provider.serve(endpoint, look)
-        press(as_sonja, button, setting)
+            provider.serve(endpoint, record_free_slot)
+        press_button(as_sonja, button, setting)
 
-        assert free and not any(free)
+        assert free_slots and not any(free_slots)
 
     def test_without_a_slot_the_first_sign_in_looks_up_the_provider(
         self, as_sonja: Client, provider: HostileProvider, django_capture_on_commit_callbacks: Any
     ):
-        ann()
-        where = {"url_idp": provider.url_idp, "realm": provider.realm, "user_field": "login", "active": True}
-        with taken(), django_capture_on_commit_callbacks(execute=True):
-            as_sonja.post(address(None), {**typed(**where), "_save": "1"})
+        make_ann()
+        columns = {"url_idp": provider.url_idp, "realm": provider.realm, "user_field": "login", "active": True}
+        with taken_slots(), django_capture_on_commit_callbacks(execute=True):
+            as_sonja.post(connection_path(None), {**form_data(**columns), "_save": "1"})
         setting = OidcSetting.objects.get()
         assert provider.requests == []
-        assert "was not looked up when the connection was saved" in as_sonja.get(address(setting)).content.decode()
+        assert (
+            "was not looked up when the connection was saved" in as_sonja.get(connection_path(setting)).content.decode()
+        )
 
         provider.client_secret = ""
         assert Browser(provider).sign_in().status_code == 302
@@ -204,35 +206,37 @@ class TestButtons:  # A61
         self, as_sonja: Client, provider: HostileProvider, monkeypatch: Any
     ):
         monkeypatch.setattr(discovery, "MAX_DISCOVERY_S", 1.0)
-        provider.serve("certs", silent())
-        began = time.monotonic()
-        page = press(as_sonja, "_test", make_at(provider))
+        provider.serve("certs", stays_silent())
+        started_at = time.monotonic()
+        page = press_button(as_sonja, "_test", make_connection_at(provider))
 
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - started_at < 4
         assert "its keys cannot be used" in page.context["report"].title
 
     def test_updating_certificates_of_an_unresolved_provider_has_one_deadline(
         self, as_sonja: Client, provider: HostileProvider, monkeypatch: Any
     ):
-        setting = make_at(provider, active=True)
-        unfound()
+        setting = make_connection_at(provider, active=True)
+        make_unresolved()
         monkeypatch.setattr(discovery, "MAX_DISCOVERY_S", 1.5)
-        provider.serve("discovery", slowly(provider, 0.7))
-        provider.serve("certs", silent())
-        began = time.monotonic()
-        page = press(as_sonja, "_update_certificates", setting)
+        provider.serve("discovery", respond_after(provider, 0.7))
+        provider.serve("certs", stays_silent())
+        started_at = time.monotonic()
+        page = press_button(as_sonja, "_update_certificates", setting)
 
-        assert time.monotonic() - began < 4
-        assert said(page).startswith("The certificate update failed.")
+        assert time.monotonic() - started_at < 4
+        assert messages_of(page).startswith("The certificate update failed.")
 
 
 def test_the_waiting_page_starts_nothing(browser: Browser):
-    unfound()
-    with taken():
+    make_unresolved()
+    with taken_slots():
         for _ in range(5):
-            page = browser.client.get(f"{START}?again")
+            page = browser.client.get(f"{START_PATH}?again")
             assert page.status_code == 503 and b'http-equiv="refresh"' in page.content
 
     for number in range(4):
-        leads_on = browser.client.get(f"{START}?again")["Location"]
-        assert leads_on.startswith(browser.provider.issuer) == (number < 3), "three times in a minute, then no more"
+        next_location = browser.client.get(f"{START_PATH}?again")["Location"]
+        assert next_location.startswith(browser.provider.issuer) == (number < 3), (
+            "three times in a minute, then no more"
+        )

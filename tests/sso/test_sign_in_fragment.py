@@ -9,36 +9,36 @@ from django.test import Client
 
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, half_hash
-from tests.sso.sign_ins import CALLBACK, PAGE, Browser, active, ann, refused
+from tests.sso.sign_ins import CALLBACK_PATH, HTML_HEADERS, Browser, check_refusal, make_active_connection, make_ann
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(params=["id_token", "id_token token"])
 def browser(provider: HostileProvider, request: Any) -> Browser:
-    active(provider, response_type=request.param)
-    ann()
+    make_active_connection(provider, response_type=request.param)
+    make_ann()
     return Browser(provider)
 
 
 @pytest.fixture
-def with_access_token(provider: HostileProvider) -> Browser:
-    active(provider, response_type="id_token token")
-    ann()
+def access_token_response(provider: HostileProvider) -> Browser:
+    make_active_connection(provider, response_type="id_token token")
+    make_ann()
     return Browser(provider)
 
 
-def fields(address: str) -> dict[str, str]:
-    return dict(parse_qsl(urlsplit(address).fragment))
+def fragment_fields(url: str) -> dict[str, str]:
+    return dict(parse_qsl(urlsplit(url).fragment))
 
 
 def test_a_user_signs_in_by_the_fragment(browser: Browser):
-    answer = browser.sign_in(next="/account/")
+    response = browser.sign_in(next="/account/")
 
-    assert (answer.status_code, answer["Location"]) == (302, "/account/"), answer.content
+    assert (response.status_code, response["Location"]) == (302, "/account/"), response.content
     assert browser.login == "ann"
-    assert not browser.provider.asked("token"), "no code is exchanged"
-    assert not browser.provider.asked("userinfo"), "the access token is dropped"
+    assert not browser.provider.requests_to("token"), "no code is exchanged"
+    assert not browser.provider.requests_to("userinfo"), "the access token is dropped"
 
 
 def test_the_request_has_no_challenge_and_no_secret(browser: Browser):
@@ -48,9 +48,9 @@ def test_the_request_has_no_challenge_and_no_secret(browser: Browser):
 
 
 def test_the_fragment_page_is_shown_while_a_response_is_pending(browser: Browser):  # A60
-    assert browser.client.get(CALLBACK).status_code == 302, "none is awaited yet"
+    assert browser.client.get(CALLBACK_PATH).status_code == 302, "none is awaited yet"
     browser.start()
-    page = browser.client.get(CALLBACK, headers=PAGE)
+    page = browser.client.get(CALLBACK_PATH, headers=HTML_HEADERS)
     content = page.content.decode()
 
     assert page.status_code == 200
@@ -63,7 +63,7 @@ def test_the_fragment_page_is_shown_while_a_response_is_pending(browser: Browser
 
 def test_the_headers_of_the_fragment_page(browser: Browser):  # A60
     browser.start()
-    page = browser.client.get(CALLBACK, headers=PAGE)
+    page = browser.client.get(CALLBACK_PATH, headers=HTML_HEADERS)
     policy = dict(part.strip().partition(" ")[::2] for part in page["Content-Security-Policy"].split(";"))
     script = r'<script nonce="([\w-]+)" src="/static/servicebase/sign-in-response.js">'
     (nonce,) = re.findall(script, page.content.decode())
@@ -74,123 +74,139 @@ def test_the_headers_of_the_fragment_page(browser: Browser):  # A60
     assert page["Cache-Control"] == "no-store"
     assert page["Referrer-Policy"] == "strict-origin"
     assert page["X-Frame-Options"] == "DENY"
-    assert nonce not in browser.client.get(CALLBACK).content.decode(), "each page has its own"
+    assert nonce not in browser.client.get(CALLBACK_PATH).content.decode(), "each page has its own"
 
 
 def test_query_parameters_are_not_on_the_page(browser: Browser):  # A60
     browser.start()
-    page = browser.client.get(CALLBACK + "?state=%22%3E%3Cscript%3Ealert(1)&x=canary", headers=PAGE)
+    page = browser.client.get(CALLBACK_PATH + "?state=%22%3E%3Cscript%3Ealert(1)&x=canary", headers=HTML_HEADERS)
 
     assert page.status_code == 200
     assert b"canary" not in page.content and b"alert" not in page.content
 
 
 def test_an_empty_fragment_starts_again_without_a_loop(browser: Browser):
-    places = [urlsplit(browser.client.get("/sso/start/?again")["Location"]).path for _ in range(5)]
+    paths = [urlsplit(browser.client.get("/sso/start/?again")["Location"]).path for _ in range(5)]
 
-    assert places[:3] == [urlsplit(browser.provider.url("auth")).path] * 3
-    assert places[3:] == ["/login/"] * 2
+    assert paths[:3] == [urlsplit(browser.provider.url("auth")).path] * 3
+    assert paths[3:] == ["/login/"] * 2
 
 
 def test_a_form_of_another_site_is_refused(browser: Browser):
-    back = browser.back(browser.start())
-    strict = Client(enforce_csrf_checks=True)
-    strict.cookies = browser.client.cookies
+    callback_url = browser.return_url(browser.start())
+    client = Client(enforce_csrf_checks=True)
+    client.cookies = browser.client.cookies
 
-    theirs = {**PAGE, "Origin": "https://idp.example.com"}
-    entry = refused(strict.post(CALLBACK, fields(back), headers=theirs), "response_malformed", 403)
+    foreign_headers = {**HTML_HEADERS, "Origin": "https://idp.example.com"}
+    entry = check_refusal(
+        client.post(CALLBACK_PATH, fragment_fields(callback_url), headers=foreign_headers), "response_malformed", 403
+    )
     assert "form_post" in entry.detail
-    ours = strict.post(CALLBACK, fields(back), headers=PAGE)  # a page of ours that is out of date
-    assert ours.status_code == 403 and b"out of date" in ours.content
-    assert browser.come(back).status_code == 302, "the attempt is still good"
+    response = client.post(
+        CALLBACK_PATH, fragment_fields(callback_url), headers=HTML_HEADERS
+    )  # a page of ours that is out of date
+    assert response.status_code == 403 and b"out of date" in response.content
+    assert browser.return_to(callback_url).status_code == 302, "the attempt is still good"
 
 
 def test_the_form_of_the_fragment_page_is_accepted(browser: Browser):
-    strict = Client(enforce_csrf_checks=True)
-    theirs = Browser(browser.provider, strict)
-    back = theirs.back(theirs.start())
-    page = strict.get(CALLBACK, headers=PAGE).content.decode()
+    client = Client(enforce_csrf_checks=True)
+    other_browser = Browser(browser.provider, client)
+    callback_url = other_browser.return_url(other_browser.start())
+    page = client.get(CALLBACK_PATH, headers=HTML_HEADERS).content.decode()
     token = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page)[0]
-    answer = strict.post(CALLBACK, {**fields(back), "csrfmiddlewaretoken": token}, headers=PAGE)
+    response = client.post(
+        CALLBACK_PATH, {**fragment_fields(callback_url), "csrfmiddlewaretoken": token}, headers=HTML_HEADERS
+    )
 
-    assert answer.status_code == 302 and theirs.login == "ann"
+    assert response.status_code == 302 and other_browser.login == "ann"
 
 
 def test_a_state_of_a_fragment_counts_once(browser: Browser):  # A16
-    back = browser.back(browser.start())
-    assert browser.come(back).status_code == 302
+    callback_url = browser.return_url(browser.start())
+    assert browser.return_to(callback_url).status_code == 302
 
-    refused(browser.come(back), "state_unknown", 400)
+    check_refusal(browser.return_to(callback_url), "state_unknown", 400)
 
 
 def test_a_response_for_another_browser_is_refused(browser: Browser):  # A16
-    back = browser.back(browser.start())
+    callback_url = browser.return_url(browser.start())
     victim = Browser(browser.provider)
     victim.start()
 
-    refused(victim.come(back), "state_unknown", 400)
+    check_refusal(victim.return_to(callback_url), "state_unknown", 400)
     assert victim.login is None
 
 
 def test_a_token_of_another_attempt_is_refused(browser: Browser):  # A15
-    first = fields(browser.back(browser.start()))
-    second = fields(browser.back(browser.start()))
-    answer = browser.client.post(CALLBACK, {**second, "id_token": first["id_token"]}, headers=PAGE)
+    first_fields = fragment_fields(browser.return_url(browser.start()))
+    second_fields = fragment_fields(browser.return_url(browser.start()))
+    response = browser.client.post(
+        CALLBACK_PATH, {**second_fields, "id_token": first_fields["id_token"]}, headers=HTML_HEADERS
+    )
 
-    refused(answer, "token_nonce", 401)
+    check_refusal(response, "token_nonce", 401)
 
 
 def test_a_code_does_not_answer_a_fragment_attempt(browser: Browser):
-    state = fields(browser.back(browser.start()))["state"]
-    answer = browser.client.get(CALLBACK, {"code": "c", "state": state}, headers=PAGE)
+    state = fragment_fields(browser.return_url(browser.start()))["state"]
+    response = browser.client.get(CALLBACK_PATH, {"code": "c", "state": state}, headers=HTML_HEADERS)
 
-    refused(answer, "response_malformed", 400)
-    assert not browser.provider.asked("token")
+    check_refusal(response, "response_malformed", 400)
+    assert not browser.provider.requests_to("token")
 
 
 def test_a_fragment_does_not_answer_a_code_attempt(provider: HostileProvider):
-    active(provider)
-    ann()
+    make_active_connection(provider)
+    make_ann()
     browser = Browser(provider)
     state = dict(parse_qsl(urlsplit(browser.start()).query))["state"]
-    token = provider.sign(provider.right_claims())
+    token = provider.sign(provider.valid_claims())
 
-    refused(browser.client.post(CALLBACK, {"state": state, "id_token": token}, headers=PAGE), "response_malformed", 400)
+    check_refusal(
+        browser.client.post(CALLBACK_PATH, {"state": state, "id_token": token}, headers=HTML_HEADERS),
+        "response_malformed",
+        400,
+    )
 
 
 def test_an_error_in_the_fragment_is_shown(browser: Browser):
-    state = fields(browser.back(browser.start()))["state"]
-    answer = browser.client.post(CALLBACK, {"state": state, "error": "access_denied"}, headers=PAGE)
+    state = fragment_fields(browser.return_url(browser.start()))["state"]
+    response = browser.client.post(CALLBACK_PATH, {"state": state, "error": "access_denied"}, headers=HTML_HEADERS)
 
-    refused(answer, "provider_denied", 401)
+    check_refusal(response, "provider_denied", 401)
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "changes",
     [{"id_token": "x" * 20_000}, {"id_token": ""}, {"id_token": ["a", "b"]}, {"state": ["a", "b"]},
      {"error": "access_denied"}],
 )  # fmt: skip
-def test_a_malformed_response_is_refused(browser: Browser, changed: dict[str, Any]):  # A13
-    right = fields(browser.back(browser.start()))
-    answer = browser.client.post(CALLBACK, {**right, **changed}, headers=PAGE)
+def test_a_malformed_response_is_refused(browser: Browser, changes: dict[str, Any]):  # A13
+    parameters = fragment_fields(browser.return_url(browser.start()))
+    response = browser.client.post(CALLBACK_PATH, {**parameters, **changes}, headers=HTML_HEADERS)
 
-    assert answer.status_code in (400, 401)
+    assert response.status_code in (400, 401)
     assert browser.login is None
 
 
 @pytest.mark.parametrize("at_hash", [ABSENT, half_hash("another"), None, 7])
-def test_the_access_token_must_match_at_hash(with_access_token: Browser, at_hash: Any):
-    browser = with_access_token
+def test_the_access_token_must_match_at_hash(access_token_response: Browser, at_hash: Any):
+    browser = access_token_response
     browser.provider.claims = {"at_hash": at_hash}
 
-    refused(browser.sign_in(), "token_access_hash", 401)
+    check_refusal(browser.sign_in(), "token_access_hash", 401)
 
 
-def test_a_missing_or_other_access_token_is_refused(with_access_token: Browser):
-    browser = with_access_token
-    for changed in ({"access_token": "another"}, {"access_token": ""}):
-        right = fields(browser.back(browser.start()))
-        refused(browser.client.post(CALLBACK, {**right, **changed}, headers=PAGE), "token_access_hash", 401)
-    right = fields(browser.back(browser.start()))
-    del right["access_token"]
-    refused(browser.client.post(CALLBACK, right, headers=PAGE), "token_access_hash", 401)
+def test_a_missing_or_other_access_token_is_refused(access_token_response: Browser):
+    browser = access_token_response
+    for changes in ({"access_token": "another"}, {"access_token": ""}):
+        parameters = fragment_fields(browser.return_url(browser.start()))
+        check_refusal(
+            browser.client.post(CALLBACK_PATH, {**parameters, **changes}, headers=HTML_HEADERS),
+            "token_access_hash",
+            401,
+        )
+    parameters = fragment_fields(browser.return_url(browser.start()))
+    del parameters["access_token"]
+    check_refusal(browser.client.post(CALLBACK_PATH, parameters, headers=HTML_HEADERS), "token_access_hash", 401)

@@ -17,33 +17,33 @@ from sso.provider import request_slots
 from tests.config.stack import eventually
 from tests.providers.behaviours import (
     Behaviour,
-    answers,
-    byte_by_byte,
-    endless_chunks,
-    fails,
-    gzip_bomb,
     hangs_up,
-    html,
-    huge,
-    redirects,
-    silent,
+    redirects_to,
+    responds_with,
+    responds_with_error,
+    responds_with_gzip_bomb,
+    responds_with_html,
+    responds_with_huge_body,
+    sends_byte_by_byte,
+    sends_endless_chunks,
+    stays_silent,
 )
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT
-from tests.sso.sign_ins import CALLBACK, PAGE, Browser, active, ann, refused
+from tests.sso.sign_ins import CALLBACK_PATH, HTML_HEADERS, Browser, check_refusal, make_active_connection, make_ann
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def browser(provider: HostileProvider) -> Browser:
-    active(provider)
-    ann()
+    make_active_connection(provider)
+    make_ann()
     return Browser(provider)
 
 
 @pytest.fixture
-def impatient(monkeypatch: Any) -> None:
+def short_deadline(monkeypatch: Any) -> None:
     monkeypatch.setattr(request_slots, "MAX_REQUEST_S", 1.0)
 
 
@@ -52,7 +52,7 @@ def impatient(monkeypatch: Any) -> None:
 
 def test_the_secret_is_sent_by_http_basic(browser: Browser):
     browser.sign_in()
-    (request,) = browser.provider.asked("token")
+    (request,) = browser.provider.requests_to("token")
 
     assert request.headers["authorization"] == "Basic " + base64.b64encode(b"servicebase:client-secret-canary").decode()
     assert set(request.form) == {"grant_type", "code", "redirect_uri", "code_verifier"}
@@ -72,28 +72,28 @@ def test_the_secret_is_sent_by_http_basic(browser: Browser):
 def test_the_secret_is_posted_only_if_the_provider_requires_it(browser: Browser, methods: list[str], by_post: bool):
     OidcSetting.objects.update(token_auth_methods=methods)
     assert browser.sign_in().status_code == 302
-    (request,) = browser.provider.asked("token")
+    (request,) = browser.provider.requests_to("token")
 
     assert ("client_secret" in request.form, "authorization" in request.headers) == (by_post, not by_post)
 
 
 def test_special_characters_are_encoded_first(provider: HostileProvider):
     provider.client_id, provider.client_secret = "a client:1", "pä ss:wörd%+&="
-    active(provider, client_id=provider.client_id)
-    ann()
+    make_active_connection(provider, client_id=provider.client_id)
+    make_ann()
 
     assert Browser(provider).sign_in().status_code == 302
 
 
 @pytest.mark.parametrize("columns", [{"authorization_type": "pkce"}, {"secret": ""}])
 def test_a_public_client_sends_no_secret(provider: HostileProvider, columns: dict[str, str]):
-    stored = columns.get("secret", provider.client_secret)
+    stored_secret = columns.get("secret", provider.client_secret)
     provider.client_secret = ""
-    active(provider, **{"secret": stored, **columns})
-    ann()
+    make_active_connection(provider, **{"secret": stored_secret, **columns})
+    make_ann()
     browser = Browser(provider)
     assert browser.sign_in().status_code == 302
-    (request,) = provider.asked("token")
+    (request,) = provider.requests_to("token")
 
     assert "authorization" not in request.headers and "client_secret" not in request.form
     assert request.form["client_id"] == "servicebase" and request.form["code_verifier"]
@@ -102,74 +102,78 @@ def test_a_public_client_sends_no_secret(provider: HostileProvider, columns: dic
 def test_an_undecipherable_secret_is_refused(browser: Browser):
     OidcSetting.objects.update(client_secret="gAAAAA")
 
-    refused(browser.sign_in(), "not_available", 503)
+    check_refusal(browser.sign_in(), "not_available", 503)
 
 
 # The token endpoint.
 
 REJECTIONS: list[tuple[Behaviour, str, int]] = [
-    (answers({"error": "invalid_grant", "error_description": "code canary"}, 400), "code_rejected", 401),
-    (answers({"error": "invalid_client"}, 401), "client_rejected", 401),
-    (answers({"error": "unauthorized_client"}, 400), "client_rejected", 401),
-    (answers({"error": "<canary>"}, 400), "code_rejected", 401),
-    (answers({"error": ["x"]}, 400), "code_rejected", 401),
-    (answers(b"not json", 400), "code_rejected", 401),
-    (answers(b"", 404), "code_rejected", 401),
-    (html(200), "token_answer", 401),
-    (answers([], 200), "token_answer", 401),
-    (answers({}, 200), "token_answer", 401),
-    (answers({"id_token": 5}, 200), "token_answer", 401),
-    (answers({"id_token": "x.y.z", "access_token": ["a"]}, 200), "token_answer", 401),
-    (answers({"id_token": "x.y.z", "access_token": "a\nb"}, 200), "token_answer", 401),
-    (answers({"id_token": "x.y.z", "access_token": "a", "token_type": "mac"}, 200), "token_answer", 401),
-    (answers({"id_token": "x.y.z", "access_token": "a", "token_type": 7}, 200), "token_answer", 401),
-    (answers({"id_token": "garbage", "access_token": "a"}, 200), "token_form", 401),
-    (answers({"id_token": "", "access_token": "a"}, 200), "token_form", 401),
-    (fails(500), "provider_unavailable", 503),
-    (fails(503), "provider_unavailable", 503),
-    (fails(429), "provider_unavailable", 503),
-    (redirects("http://169.254.169.254/latest"), "provider_unavailable", 503),
-    (huge(), "token_answer", 401),
-    (gzip_bomb(), "provider_unavailable", 503),
+    (responds_with({"error": "invalid_grant", "error_description": "code canary"}, 400), "code_rejected", 401),
+    (responds_with({"error": "invalid_client"}, 401), "client_rejected", 401),
+    (responds_with({"error": "unauthorized_client"}, 400), "client_rejected", 401),
+    (responds_with({"error": "<canary>"}, 400), "code_rejected", 401),
+    (responds_with({"error": ["x"]}, 400), "code_rejected", 401),
+    (responds_with(b"not json", 400), "code_rejected", 401),
+    (responds_with(b"", 404), "code_rejected", 401),
+    (responds_with_html(200), "token_answer", 401),
+    (responds_with([], 200), "token_answer", 401),
+    (responds_with({}, 200), "token_answer", 401),
+    (responds_with({"id_token": 5}, 200), "token_answer", 401),
+    (responds_with({"id_token": "x.y.z", "access_token": ["a"]}, 200), "token_answer", 401),
+    (responds_with({"id_token": "x.y.z", "access_token": "a\nb"}, 200), "token_answer", 401),
+    (responds_with({"id_token": "x.y.z", "access_token": "a", "token_type": "mac"}, 200), "token_answer", 401),
+    (responds_with({"id_token": "x.y.z", "access_token": "a", "token_type": 7}, 200), "token_answer", 401),
+    (responds_with({"id_token": "garbage", "access_token": "a"}, 200), "token_form", 401),
+    (responds_with({"id_token": "", "access_token": "a"}, 200), "token_form", 401),
+    (responds_with_error(500), "provider_unavailable", 503),
+    (responds_with_error(503), "provider_unavailable", 503),
+    (responds_with_error(429), "provider_unavailable", 503),
+    (redirects_to("http://169.254.169.254/latest"), "provider_unavailable", 503),
+    (responds_with_huge_body(), "token_answer", 401),
+    (responds_with_gzip_bomb(), "provider_unavailable", 503),
     (hangs_up(), "provider_unavailable", 503),
 ]
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "code", "status"), REJECTIONS, ids=[f"{n}-{r[1]}" for n, r in enumerate(REJECTIONS)]
+    ("behaviour", "code", "status"),
+    REJECTIONS,
+    ids=[f"{number}-{rejection[1]}" for number, rejection in enumerate(REJECTIONS)],
 )
 def test_an_answer_without_valid_tokens_is_refused(browser: Browser, behaviour: Behaviour, code: str, status: int):
     browser.provider.serve("token", behaviour)
-    answer = browser.sign_in()
+    response = browser.sign_in()
 
-    entry = refused(answer, code, status)  # A61
-    assert b"canary" not in answer.content and "canary" not in entry.detail
+    entry = check_refusal(response, code, status)  # A61
+    assert b"canary" not in response.content and "canary" not in entry.detail
     assert browser.login is None
 
 
-@pytest.mark.parametrize("behaviour", [silent(), byte_by_byte(0.05)], ids=["silent", "drip"])
+@pytest.mark.parametrize("behaviour", [stays_silent(), sends_byte_by_byte(0.05)], ids=["silent", "drip"])
 @pytest.mark.parametrize("endpoint", ["token", "userinfo"])
-def test_a_slow_provider_is_abandoned(browser: Browser, behaviour: Behaviour, endpoint: str, impatient: None):  # A61
+def test_a_slow_provider_is_abandoned(
+    browser: Browser, behaviour: Behaviour, endpoint: str, short_deadline: None
+):  # A61
     browser.provider.serve(endpoint, behaviour)
-    began = time.monotonic()
+    started_at = time.monotonic()
 
-    refused(browser.sign_in(), "provider_unavailable", 503)
-    assert time.monotonic() - began < 5
+    check_refusal(browser.sign_in(), "provider_unavailable", 503)
+    assert time.monotonic() - started_at < 5
 
 
 @pytest.mark.parametrize("endpoint", ["token", "userinfo"])
 def test_an_endless_answer_is_too_large(browser: Browser, endpoint: str):  # A61
-    browser.provider.serve(endpoint, endless_chunks())
-    refused(browser.sign_in(), f"{endpoint}_answer", 401)
+    browser.provider.serve(endpoint, sends_endless_chunks())
+    check_refusal(browser.sign_in(), f"{endpoint}_answer", 401)
 
 
-def test_an_unreachable_provider_is_reported(http_allowed: None):  # A61
+def test_an_unreachable_provider_is_reported(allowed_http: None):  # A61
     with HostileProvider() as provider:
-        active(provider)
+        make_active_connection(provider)
         browser = Browser(provider)
-        back = browser.back(browser.start())
+        callback_url = browser.return_url(browser.start())
 
-    refused(browser.come(back), "provider_unavailable", 503)
+    check_refusal(browser.return_to(callback_url), "provider_unavailable", 503)
 
 
 # The user's data.
@@ -187,7 +191,7 @@ def test_userinfo_is_added_and_the_id_token_takes_precedence(browser: Browser): 
     assert setting.last_sign_in_claims and setting.last_sign_in_claims["iss"] == browser.provider.issuer
     user = User.objects.get(login="ann")
     assert (user.email, user.phone) == ("ann@example.com", "+1")
-    (request,) = browser.provider.asked("userinfo")
+    (request,) = browser.provider.requests_to("userinfo")
     assert request.headers["authorization"].startswith("Bearer access-") and not request.query
 
 
@@ -201,34 +205,34 @@ def test_claims_only_in_userinfo_are_used(browser: Browser):
 def test_userinfo_of_another_subject_is_refused(browser: Browser, sub: Any):  # A46
     browser.provider.userinfo = {"sub": sub}
 
-    refused(browser.sign_in(), "userinfo_subject", 401)
+    check_refusal(browser.sign_in(), "userinfo_subject", 401)
 
 
 @pytest.mark.parametrize(
     ("behaviour", "code", "status"),
     [
-        (answers([]), "userinfo_answer", 401),
-        (answers(b"text"), "userinfo_answer", 401),
-        (answers(b"e30.e30.e30", content_type="application/jwt"), "userinfo_answer", 401),
-        (answers(b'{"sub": "sub-ann", "sub": "sub-bob"}'), "userinfo_answer", 401),
-        (answers({}, 401), "userinfo_answer", 401),
-        (fails(403), "userinfo_answer", 401),
-        (fails(500), "provider_unavailable", 503),
-        (fails(429), "provider_unavailable", 503),
-        (redirects("http://127.0.0.1/"), "provider_unavailable", 503),
+        (responds_with([]), "userinfo_answer", 401),
+        (responds_with(b"text"), "userinfo_answer", 401),
+        (responds_with(b"e30.e30.e30", content_type="application/jwt"), "userinfo_answer", 401),
+        (responds_with(b'{"sub": "sub-ann", "sub": "sub-bob"}'), "userinfo_answer", 401),
+        (responds_with({}, 401), "userinfo_answer", 401),
+        (responds_with_error(403), "userinfo_answer", 401),
+        (responds_with_error(500), "provider_unavailable", 503),
+        (responds_with_error(429), "provider_unavailable", 503),
+        (redirects_to("http://127.0.0.1/"), "provider_unavailable", 503),
     ],
 )
 def test_invalid_userinfo_is_refused(browser: Browser, behaviour: Behaviour, code: str, status: int):
     browser.provider.serve("userinfo", behaviour)
 
-    refused(browser.sign_in(), code, status)
+    check_refusal(browser.sign_in(), code, status)
 
 
 def test_without_a_userinfo_endpoint_no_request_is_made(browser: Browser):
     OidcSetting.objects.update(userinfo_endpoint="")
 
     assert browser.sign_in().status_code == 302
-    assert not browser.provider.asked("userinfo")
+    assert not browser.provider.requests_to("userinfo")
 
 
 # Certificates.
@@ -240,33 +244,35 @@ def test_a_pair_without_keys_is_fetched_at_once(browser: Browser):
 
     assert [row.kid for row in IdpCertificate.objects.all()] == ["rsa-1"]
     assert browser.sign_in().status_code == 302
-    assert len(browser.provider.asked("certs")) == 1
+    assert len(browser.provider.requests_to("certs")) == 1
 
 
 def test_unknown_kids_fetch_once(browser: Browser):  # A32
     browser.sign_in()
-    fetched = len(browser.provider.asked("certs"))
+    fetched = len(browser.provider.requests_to("certs"))
     browser.provider.id_token = lambda claims: browser.provider.sign(
         claims, key="rsa-2", kid=f"unknown-{time.time_ns()}"
     )
     for _ in range(4):
-        refused(browser.sign_in(), "token_key", 401)
+        check_refusal(browser.sign_in(), "token_key", 401)
 
-    assert len(browser.provider.asked("certs")) == fetched + 1
+    assert len(browser.provider.requests_to("certs")) == fetched + 1
 
 
-@pytest.mark.parametrize("behaviour", [fails(500), html(), answers({"keys": []}), hangs_up()])
+@pytest.mark.parametrize(
+    "behaviour", [responds_with_error(500), responds_with_html(), responds_with({"keys": []}), hangs_up()]
+)
 def test_without_any_key_nobody_signs_in(browser: Browser, behaviour: Behaviour):
     browser.provider.serve("certs", behaviour)
 
-    refused(browser.sign_in(), "certificates_unavailable", 503)
-    browser.provider.behave("certs")
+    check_refusal(browser.sign_in(), "certificates_unavailable", 503)
+    browser.provider.behave_correctly("certs")
     assert browser.sign_in().status_code == 302
 
 
 def test_a_failing_key_set_leaves_the_stored_keys_in_use(browser: Browser):
     browser.sign_in()
-    browser.provider.serve("certs", fails(500))
+    browser.provider.serve("certs", responds_with_error(500))
 
     assert browser.sign_in().status_code == 302
 
@@ -275,22 +281,22 @@ def test_a_failing_key_set_leaves_the_stored_keys_in_use(browser: Browser):
 
 
 def test_an_unresolved_provider_is_looked_up_at_a_sign_in(provider: HostileProvider):
-    setting = active(provider)
+    setting = make_active_connection(provider)
     OidcSetting.objects.filter(pk=setting.pk).update(issuer="", resolve_tried_at=None)
-    ann()
+    make_ann()
 
     assert Browser(provider).sign_in().status_code == 302
-    assert len(provider.asked("discovery")) == 1
+    assert len(provider.requests_to("discovery")) == 1
 
 
 def test_an_unresolved_provider_is_looked_up_once_in_30_s(provider: HostileProvider):
-    setting = active(provider)
+    setting = make_active_connection(provider)
     OidcSetting.objects.filter(pk=setting.pk).update(issuer="", resolve_tried_at=None)
     for endpoint in ("discovery", "certs"):
-        provider.serve(endpoint, fails(500))
-    refused(Client().get("/sso/start/"), "provider_unresolved", 503)
+        provider.serve(endpoint, responds_with_error(500))
+    check_refusal(Client().get("/sso/start/"), "provider_unresolved", 503)
     count = len(provider.requests)
-    refused(Client().get("/sso/start/"), "provider_unresolved", 503)
+    check_refusal(Client().get("/sso/start/"), "provider_unresolved", 503)
 
     assert count and len(provider.requests) == count
 
@@ -299,31 +305,31 @@ def test_an_unresolved_provider_is_looked_up_once_in_30_s(provider: HostileProvi
 
 
 def test_the_third_sign_in_waits_with_its_attempt_unused(browser: Browser):  # A61
-    back = browser.back(browser.start())
+    callback_url = browser.return_url(browser.start())
     with request_slots.request_slot(), request_slots.request_slot():
         for _ in range(3):
-            page = browser.come(back)
+            page = browser.return_to(callback_url)
             assert (page.status_code, page["Retry-After"]) == (503, "1")
             assert b'<meta http-equiv="refresh" content="1">' in page.content
             assert page["Cache-Control"] == "no-store"
-    assert not browser.provider.asked("token")
+    assert not browser.provider.requests_to("token")
 
-    assert browser.come(back).status_code == 302
+    assert browser.return_to(callback_url).status_code == 302
 
 
 def test_the_fragment_waits_with_its_fields(provider: HostileProvider):
-    active(provider, response_type="id_token")
-    ann()
+    make_active_connection(provider, response_type="id_token")
+    make_ann()
     browser = Browser(provider)
-    back = browser.back(browser.start())
+    callback_url = browser.return_url(browser.start())
     with request_slots.request_slot(), request_slots.request_slot():
-        page = browser.come(back + "&evil=%22%3E%3Cscript%3E")
+        page = browser.return_to(callback_url + "&evil=%22%3E%3Cscript%3E")
     content = page.content.decode()
 
     assert page.status_code == 503 and 'name="id_token" value="ey' in content
     assert "evil" not in content and 'http-equiv="refresh"' not in content
     assert "script-src 'nonce-" in page["Content-Security-Policy"]
-    assert browser.come(back).status_code == 302
+    assert browser.return_to(callback_url).status_code == 302
 
 
 def test_looking_up_a_provider_takes_a_slot(browser: Browser):
@@ -337,42 +343,44 @@ def test_looking_up_a_provider_takes_a_slot(browser: Browser):
 
 def test_an_unknown_state_takes_no_slot(browser: Browser):
     with request_slots.request_slot(), request_slots.request_slot():
-        refused(browser.client.get(CALLBACK, {"code": "c", "state": "s"}, headers=PAGE), "state_unknown", 400)
+        check_refusal(
+            browser.client.get(CALLBACK_PATH, {"code": "c", "state": "s"}, headers=HTML_HEADERS), "state_unknown", 400
+        )
 
 
 def test_a_refusal_releases_its_slot(browser: Browser):
-    browser.provider.serve("token", fails(500))
+    browser.provider.serve("token", responds_with_error(500))
     for _ in range(5):
-        refused(browser.sign_in(), "provider_unavailable", 503)
-    browser.provider.behave("token")
+        check_refusal(browser.sign_in(), "provider_unavailable", 503)
+    browser.provider.behave_correctly("token")
 
     assert browser.sign_in().status_code == 302
 
 
 def test_a_slow_provider_never_takes_all_threads(transactional_db: None, provider: HostileProvider):  # A61
-    active(provider)
-    ann()
-    go = provider.hold("token")
+    make_active_connection(provider)
+    make_ann()
+    release = provider.hold("token")
     browsers = [Browser(provider) for _ in range(4)]
-    backs = [browser.back(browser.start()) for browser in browsers]
+    callback_urls = [browser.return_url(browser.start()) for browser in browsers]
     statuses: list[int] = []
     lock = threading.Lock()
 
-    def come(number: int) -> None:
+    def return_to_callback(number: int) -> None:
         try:
-            status = browsers[number].come(backs[number]).status_code
+            status = browsers[number].return_to(callback_urls[number]).status_code
             with lock:
                 statuses.append(status)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(4) as threads:
-        under_way = [threads.submit(come, number) for number in range(4)]
-        eventually(lambda: len(statuses) == 2 and len(provider.asked("token")) == 2, within_s=5)
+        futures = [threads.submit(return_to_callback, number) for number in range(4)]
+        eventually(lambda: len(statuses) == 2 and len(provider.requests_to("token")) == 2, within_s=5)
         assert statuses == [503, 503], "two are told to come again at once"
-        go.set()
-        for each in under_way:
-            each.result()
+        release.set()
+        for thread in futures:
+            thread.result()
     assert sorted(statuses) == [302, 302, 503, 503]
 
 

@@ -11,7 +11,7 @@ from sso.scripts.mapping_script import DEFAULT_SCRIPT
 from system import properties
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT
-from tests.sso.sign_ins import Browser, active, ann, refused
+from tests.sso.sign_ins import Browser, check_refusal, make_active_connection, make_ann
 from tests.support.users import make_user
 from tests.tableapi.world import api
 
@@ -24,8 +24,8 @@ def browser(provider: HostileProvider) -> Browser:
 
 
 def test_an_unknown_user_is_refused_unless_creation_is_enabled(browser: Browser):
-    setting = active(browser.provider)
-    refused(browser.sign_in(), "user_unknown", 401)
+    setting = make_active_connection(browser.provider)
+    check_refusal(browser.sign_in(), "user_unknown", 401)
     setting.enable_user_creation = True
     setting.save()
 
@@ -42,15 +42,15 @@ def test_an_account_needs_login_and_email(browser: Browser, name: str):
     """ "The two mandatory fields email and login"."""
     field = "login" if name == "email" else "email"
     script = "function map(c) { return {login: c.preferred_username, email: c.email} }"
-    active(browser.provider, user_field=field, enable_user_creation=True, script=script)
+    make_active_connection(browser.provider, user_field=field, enable_user_creation=True, script=script)
     browser.provider.person[name] = ABSENT
 
-    refused(browser.sign_in(), "profile_invalid", 401)
+    check_refusal(browser.sign_in(), "profile_invalid", 401)
     assert not User.objects.exists()
 
 
 def test_a_created_account_cannot_sign_in_by_password(browser: Browser):
-    active(browser.provider, enable_user_creation=True)
+    make_active_connection(browser.provider, enable_user_creation=True)
     browser.sign_in()
     for password in ("", "!", "ann"):
         page = browser.client.post("/login/", {"login": "ann", "password": password})
@@ -64,33 +64,33 @@ def test_a_created_account_cannot_sign_in_by_password(browser: Browser):
     "login", ["admin", "ADMIN", "Admin", "\uff41dmin", "system", "root", "administrator", "sso_admin", "guest"]
 )
 def test_a_reserved_login_gets_no_account(browser: Browser, login: str):  # A49
-    active(browser.provider, enable_user_creation=True)
+    make_active_connection(browser.provider, enable_user_creation=True)
     browser.provider.person["preferred_username"] = login
 
-    refused(browser.sign_in(), "login_reserved", 401)
+    check_refusal(browser.sign_in(), "login_reserved", 401)
     assert not User.objects.exists()
 
 
 def test_a_login_of_another_account_gets_no_account(browser: Browser):
-    active(browser.provider, user_field="email", enable_user_creation=True)
+    make_active_connection(browser.provider, user_field="email", enable_user_creation=True)
     User.objects.create_user("ann", email="another@example.com")
 
-    refused(browser.sign_in(), "login_taken", 403)
+    check_refusal(browser.sign_in(), "login_taken", 403)
     assert User.objects.count() == 1 and not IdentityLink.objects.exists()
 
 
 def test_an_equivalent_login_gets_no_account(browser: Browser):
     properties.put(properties.CASE_SENSITIVE, "false")
-    active(browser.provider, user_field="email", enable_user_creation=True)
+    make_active_connection(browser.provider, user_field="email", enable_user_creation=True)
     User.objects.create_user("ANN", email="another@example.com")
 
-    refused(browser.sign_in(), "login_taken", 403)
+    check_refusal(browser.sign_in(), "login_taken", 403)
 
 
 def test_the_script_determines_the_profile(browser: Browser):  # A42
     script = """function map(c) { return {login: c.preferred_username, email: c.email, first_name: c.given_name,
       last_name: c.family_name, phone: c.phone_number, password: 'x', active: false, sys_id: '1'} }"""
-    setting = active(browser.provider, enable_user_creation=True)
+    setting = make_active_connection(browser.provider, enable_user_creation=True)
     OidcSetting.objects.filter(pk=setting.pk).update(script=script)  # older than the check at save
     browser.provider.person |= {"given_name": "A\x07nn" + "n" * 200, "family_name": ["x"], "phone_number": 12345}
     browser.sign_in()
@@ -105,30 +105,30 @@ def test_the_script_determines_the_profile(browser: Browser):  # A42
     "script", ["function map(c) { for (;;) {} }", "function map(c) { throw new Error('no <b>number</b>') }", "broken ("]
 )
 def test_a_script_that_fails_refuses_and_leaves_nothing_behind(browser: Browser, script: str):  # A41
-    setting = active(browser.provider, enable_user_creation=True)
+    setting = make_active_connection(browser.provider, enable_user_creation=True)
     OidcSetting.objects.filter(pk=setting.pk).update(script=script)
-    answer = browser.sign_in()
+    response = browser.sign_in()
 
-    entry = refused(answer, "script_error", 401)
+    entry = check_refusal(response, "script_error", 401)
     assert entry.detail and not User.objects.exists() and not IdentityLink.objects.exists()
-    assert entry.detail.encode() not in answer.content, "the reason is for the administrator"
+    assert entry.detail.encode() not in response.content, "the reason is for the administrator"
 
 
 def test_concurrent_first_sign_ins_create_one_account(transactional_db: None, provider: HostileProvider):  # A50
-    active(provider, enable_user_creation=True, enable_role_mapping=True)
+    make_active_connection(provider, enable_user_creation=True, enable_role_mapping=True)
     provider.claims = {"roles": ["itil", "new one", "new two"]}
-    backs = [(browser := Browser(provider), browser.back(browser.start())) for _ in range(6)]
+    callbacks = [(browser := Browser(provider), browser.return_url(browser.start())) for _ in range(6)]
 
-    def come(pair: tuple[Browser, str]) -> int:
+    def return_to_callback(pair: tuple[Browser, str]) -> int:
         try:
-            while (answer := pair[0].come(pair[1])).status_code == 503:
+            while (response := pair[0].return_to(pair[1])).status_code == 503:
                 pass
-            return int(answer.status_code)
+            return int(response.status_code)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(6) as threads:
-        assert list(threads.map(come, backs)) == [302] * 6
+        assert list(threads.map(return_to_callback, callbacks)) == [302] * 6
     assert User.objects.count() == IdentityLink.objects.count() == 1
     assert User.objects.get().grants.count() == 3
 
@@ -137,8 +137,8 @@ def test_concurrent_first_sign_ins_create_one_account(transactional_db: None, pr
 
 
 def test_with_update_data_the_profile_is_refreshed(browser: Browser):
-    active(browser.provider, update_data_when_login=True)
-    user = ann(email="old@example.com", phone="1")
+    make_active_connection(browser.provider, update_data_when_login=True)
+    user = make_ann(email="old@example.com", phone="1")
     browser.sign_in()
     assert user.refreshed().email == "ann@example.com" and user.refreshed().phone == "1"
 
@@ -150,26 +150,26 @@ def test_with_update_data_the_profile_is_refreshed(browser: Browser):
 
 
 def test_without_update_data_the_profile_is_kept(browser: Browser):
-    active(browser.provider)
-    user = ann(email="old@example.com")
+    make_active_connection(browser.provider)
+    user = make_ann(email="old@example.com")
     browser.sign_in()
 
     assert user.refreshed().email == "old@example.com"
 
 
 def test_an_update_without_differences_changes_nothing(browser: Browser):
-    active(browser.provider, update_data_when_login=True)
-    user = ann()
-    before = user.refreshed().sys_version
+    make_active_connection(browser.provider, update_data_when_login=True)
+    user = make_ann()
+    version_before = user.refreshed().sys_version
     browser.sign_in()
 
-    assert user.refreshed().sys_version == before
+    assert user.refreshed().sys_version == version_before
 
 
 @pytest.mark.parametrize("login", ["bob", "admin", "a:b"])
 def test_a_login_that_cannot_be_used_is_kept(browser: Browser, login: str, bob: User):
-    active(browser.provider, update_data_when_login=True)
-    user = ann()
+    make_active_connection(browser.provider, update_data_when_login=True)
+    user = make_ann()
     browser.sign_in()
     browser.provider.person |= {"preferred_username": login, "email": "new@example.com"}
 
@@ -182,11 +182,11 @@ def test_a_login_that_cannot_be_used_is_kept(browser: Browser, login: str, bob: 
 
 
 def test_protected_accounts_require_an_approved_connection(browser: Browser):  # A57
-    setting = active(browser.provider, update_data_when_login=True)
+    setting = make_active_connection(browser.provider, update_data_when_login=True)
     OidcSetting.objects.filter(pk=setting.pk).update(needs_approval=True)
     admin = make_user("ann", "admin", email="old@example.com")
 
-    refused(browser.sign_in(), "not_approved", 403)
+    check_refusal(browser.sign_in(), "not_approved", 403)
     assert browser.login is None
     assert admin.refreshed().email == "old@example.com" and not IdentityLink.objects.exists(), "nothing is left behind"
 
@@ -195,7 +195,7 @@ def test_protected_accounts_require_an_approved_connection(browser: Browser):  #
 
 
 def test_other_accounts_require_no_approval(browser: Browser):  # A57
-    setting = active(browser.provider)
+    setting = make_active_connection(browser.provider)
     OidcSetting.objects.filter(pk=setting.pk).update(needs_approval=True)
     make_user("ann", "itil")
 
@@ -203,15 +203,15 @@ def test_other_accounts_require_no_approval(browser: Browser):  # A57
 
 
 def test_the_default_script_is_the_one_of_a_new_connection(browser: Browser):
-    assert active(browser.provider).script == DEFAULT_SCRIPT
+    assert make_active_connection(browser.provider).script == DEFAULT_SCRIPT
 
 
 def test_deleting_an_account_by_the_table_api_deletes_its_link(browser: Browser, alice: User):
-    active(browser.provider, enable_user_creation=True)
+    make_active_connection(browser.provider, enable_user_creation=True)
     browser.sign_in()
-    first = User.objects.get(login="ann")
+    first_user = User.objects.get(login="ann")
     assert browser.login == "ann"
-    assert api(alice).delete(f"user/{first.pk}").status_code == 200
+    assert api(alice).delete(f"user/{first_user.pk}").status_code == 200
 
     assert browser.login is None
     assert not IdentityLink.objects.exists() and not ProviderSession.objects.exists()
@@ -219,4 +219,4 @@ def test_deleting_an_account_by_the_table_api_deletes_its_link(browser: Browser,
     assert (entry.outcome, entry.login, entry.user) == (SignIn.OK, "ann", None)
 
     browser.sign_in()
-    assert User.objects.get(login="ann").pk != first.pk
+    assert User.objects.get(login="ann").pk != first_user.pk

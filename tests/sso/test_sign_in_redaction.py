@@ -12,29 +12,29 @@ from django.test import RequestFactory
 
 from sso.models import OidcSetting
 from system.monitoring.logs import redact
-from tests.providers.behaviours import fails
+from tests.providers.behaviours import responds_with_error
 from tests.providers.hostile import HostileProvider
-from tests.sso.sign_ins import CALLBACK, PAGE, Browser, active, ann
+from tests.sso.sign_ins import CALLBACK_PATH, HTML_HEADERS, Browser, make_active_connection, make_ann
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def lines(capfd: Any) -> Iterator[list[str]]:
+def log_lines(capfd: Any) -> Iterator[list[str]]:
     """What libraries log; our own lines are printed."""
     results: list[str] = []
 
-    class Everything(logging.Handler):
+    class RecordingHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             results.append(record.getMessage())
 
-    handler = Everything()
+    handler = RecordingHandler()
     logging.getLogger().addHandler(handler)
     yield results
     logging.getLogger().removeHandler(handler)
 
 
-def tables() -> str:
+def stored_tables() -> str:
     """The text of every table but that of sessions, which hold what attempts need."""
     names = {model._meta.db_table for model in apps.get_models(include_auto_created=True)} - {"accounts_session"}
     text = ""
@@ -46,55 +46,63 @@ def tables() -> str:
 
 
 def test_a_sign_in_and_each_kind_of_refusal_leave_no_secret(
-    provider: HostileProvider, lines: list[str], capfd: Any
+    provider: HostileProvider, log_lines: list[str], capfd: Any
 ):  # A56, A60
-    active(provider)
-    ann()
+    make_active_connection(provider)
+    make_ann()
     secrets: set[str] = {provider.client_secret}
     pages: list[bytes] = []
-    signed: list[str] = []
+    signed_tokens: list[str] = []
 
-    def noting(claims: dict[str, Any]) -> str:
-        signed.append(provider.sign(claims))
-        return signed[-1]
+    def sign_and_record(claims: dict[str, Any]) -> str:
+        signed_tokens.append(provider.sign(claims))
+        return signed_tokens[-1]
 
-    provider.id_token = noting
+    provider.id_token = sign_and_record
 
-    def go(**changed: Any) -> None:
+    def return_with(**changes: Any) -> None:
         browser = Browser(provider)
         location = browser.start()
-        (remaining,) = browser.client.session["sso_attempts"].values()
-        back = dict(parse_qsl(urlsplit(provider.authorize(location)).query))
+        (attempt,) = browser.client.session["sso_attempts"].values()
+        parameters = dict(parse_qsl(urlsplit(provider.authorize(location)).query))
         values = dict(parse_qsl(urlsplit(location).query))
-        secrets.update((values["nonce"], remaining["verifier"], back["code"], back["state"], f"access-{back['code']}"))
-        answer = browser.client.get(CALLBACK, {**back, **changed}, headers=PAGE)
-        pages.append(answer.content)
+        secrets.update(
+            (
+                values["nonce"],
+                attempt["verifier"],
+                parameters["code"],
+                parameters["state"],
+                f"access-{parameters['code']}",
+            )
+        )
+        response = browser.client.get(CALLBACK_PATH, {**parameters, **changes}, headers=HTML_HEADERS)
+        pages.append(response.content)
 
-    go()
-    go(code="wrong-code-canary")
-    go(iss="https://evil.example")
-    go(error="access_denied")
-    go(id_token="token-canary")
+    return_with()
+    return_with(code="wrong-code-canary")
+    return_with(iss="https://evil.example")
+    return_with(error="access_denied")
+    return_with(id_token="token-canary")
     provider.claims = {"aud": "another"}
-    go()
+    return_with()
     provider.claims = {"sub": "another"}
-    go()
+    return_with()
     for endpoint in ("token", "userinfo", "certs"):
-        provider.serve(endpoint, fails(500))
-        go()
-        provider.behave(endpoint)
+        provider.serve(endpoint, responds_with_error(500))
+        return_with()
+        provider.behave_correctly(endpoint)
     OidcSetting.objects.update(script="broken (")
-    go()
-    secrets |= {*signed, *(part for token in signed for part in token.split(".")[1:])}
+    return_with()
+    secrets |= {*signed_tokens, *(part for token in signed_tokens for part in token.split(".")[1:])}
     secrets |= {"token-canary", "wrong-code-canary"}
 
-    out, err = capfd.readouterr()
-    logged = "\n".join(lines) + out + err
-    assert "sign_in_refused" in logged
-    stored, page = tables(), b"".join(pages).decode()
+    stdout, stderr = capfd.readouterr()
+    log_text = "\n".join(log_lines) + stdout + stderr
+    assert "sign_in_refused" in log_text
+    tables, page = stored_tables(), b"".join(pages).decode()
     for secret in secrets:
-        assert secret not in logged, "in the log"
-        assert secret not in stored, "in a table"
+        assert secret not in log_text, "in the log"
+        assert secret not in tables, "in a table"
         assert secret not in page, "on a page"
 
 

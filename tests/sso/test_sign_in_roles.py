@@ -12,7 +12,7 @@ from sso.models import OidcSetting, SignIn
 from system.models import DeletionLogEntry
 from tests.config.stack import eventually
 from tests.providers.hostile import HostileProvider
-from tests.sso.sign_ins import Browser, active, ann, refused
+from tests.sso.sign_ins import Browser, check_refusal, make_active_connection, make_ann
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
@@ -20,25 +20,25 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def browser(provider: HostileProvider) -> Browser:
-    active(provider, enable_user_creation=True, enable_role_mapping=True, update_data_when_login=True)
+    make_active_connection(provider, enable_user_creation=True, enable_role_mapping=True, update_data_when_login=True)
     return Browser(provider)
 
 
-def granted(source: str = UserRole.PROVIDER) -> set[str]:
+def granted_roles(source: str = UserRole.PROVIDER) -> set[str]:
     return set(UserRole.objects.filter(user__login="ann", source=source).values_list("role__name", flat=True))
 
 
 def sign_in(browser: Browser, roles: Any, name: str = "roles") -> set[str]:
     browser.provider.claims = {name: roles}
     assert Browser(browser.provider).sign_in().status_code == 302
-    return granted()
+    return granted_roles()
 
 
 def last_detail() -> str:
     return SignIn.objects.latest("sys_id").detail
 
 
-PLACES: list[tuple[dict[str, Any], set[str]]] = [
+CLAIM_EXAMPLES: list[tuple[dict[str, Any], set[str]]] = [
     ({"roles": ["a", "b"]}, {"a", "b"}),
     ({"groups": ["/a", "b"]}, {"/a", "b"}),
     ({"realm_access": {"roles": ["a"]}}, {"a"}),
@@ -51,12 +51,12 @@ PLACES: list[tuple[dict[str, Any], set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("claims", "names"), PLACES, ids=[str(claims)[:60] for claims, _ in PLACES])
+@pytest.mark.parametrize(("claims", "names"), CLAIM_EXAMPLES, ids=[str(claims)[:60] for claims, _ in CLAIM_EXAMPLES])
 def test_roles_are_read_from_the_usual_claims(browser: Browser, claims: dict[str, Any], names: set[str]):  # A42
     browser.provider.claims = claims
     assert browser.sign_in().status_code == 302
 
-    assert granted() == names
+    assert granted_roles() == names
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_connection_may_name_the_claim(browser: Browser, path: str, claims: 
     browser.provider.claims = claims
     assert browser.sign_in().status_code == 302
 
-    assert granted() == {"a"}
+    assert granted_roles() == {"a"}
 
 
 def test_a_missing_role_is_created_and_assigned(browser: Browser):
@@ -84,10 +84,18 @@ def test_a_missing_role_is_created_and_assigned(browser: Browser):
     assert Role.objects.filter(name="itil").count() == 1
 
 
-PROTECTED = ["admin", "ADMIN", "Admin", "\uff41\uff44\uff4d\uff49\uff4e", "sso_admin", "SSO_Admin", "collection_admin"]
+PROTECTED_NAMES = [
+    "admin",
+    "ADMIN",
+    "Admin",
+    "\uff41\uff44\uff4d\uff49\uff4e",
+    "sso_admin",
+    "SSO_Admin",
+    "collection_admin",
+]
 
 
-@pytest.mark.parametrize("name", PROTECTED)
+@pytest.mark.parametrize("name", PROTECTED_NAMES)
 def test_protected_roles_are_not_granted_and_the_sign_in_succeeds(browser: Browser, name: str):  # A51
     assert sign_in(browser, [name, "itil"]) == {"itil"}
 
@@ -106,8 +114,8 @@ def test_invalid_role_names_are_ignored(browser: Browser, name: str):  # A51, A5
 
 def test_a_role_that_contains_a_protected_one_is_not_granted_either(browser: Browser):  # A51
     admin = Role.objects.get(name="admin")
-    middle = Role.objects.create(name="middle", contains=[admin.pk])
-    Role.objects.create(name="boss", contains=[middle.pk])
+    middle_role = Role.objects.create(name="middle", contains=[admin.pk])
+    Role.objects.create(name="boss", contains=[middle_role.pk])
 
     assert sign_in(browser, ["boss", "itil"]) == {"itil"}
     assert not User.objects.get(login="ann").is_superuser
@@ -117,7 +125,7 @@ def test_an_administrator_may_make_a_role_grantable(browser: Browser):
     Role.objects.filter(name="collection_admin").update(grantable_by_sign_in=True)
 
     assert sign_in(browser, ["collection_admin", "COLLECTION_ADMIN", "admin"]) >= {"collection_admin"}
-    assert "admin" not in granted()
+    assert "admin" not in granted_roles()
 
 
 def test_a_role_may_be_marked_later(browser: Browser):
@@ -143,15 +151,15 @@ def test_two_hundred_roles_are_enough(browser: Browser):  # A52
     assert "Ignored 100 invalid role name(s)" in last_detail()
 
 
-TEN_THOUSAND = [f"role {number}" for number in range(10_000)]
+TEN_THOUSAND_ROLES = [f"role {number}" for number in range(10_000)]
 MEGABYTE = "x" * 1024 * 1024
 
 
 def test_two_hundred_of_ten_thousand_roles_count(browser: Browser):  # A52
-    browser.provider.userinfo = {"roles": TEN_THOUSAND}  # as many as this do not fit into a token
+    browser.provider.userinfo = {"roles": TEN_THOUSAND_ROLES}  # as many as this do not fit into a token
     assert browser.sign_in().status_code == 302
 
-    assert granted() == set(TEN_THOUSAND[:200])
+    assert granted_roles() == set(TEN_THOUSAND_ROLES[:200])
     assert Role.objects.filter(name__startswith="role ").count() == 200
     assert "Ignored 9800 invalid role name(s)" in last_detail()
 
@@ -160,26 +168,26 @@ def test_a_very_long_role_name_is_ignored(browser: Browser):  # A52
     browser.provider.userinfo = {"roles": [MEGABYTE[:200_000], "itil"]}
     assert browser.sign_in().status_code == 302
 
-    assert granted() == {"itil"}
+    assert granted_roles() == {"itil"}
     assert "Ignored 1 invalid role name(s)" in last_detail()
 
 
 @pytest.mark.parametrize(
-    ("place", "roles", "code"),
+    ("claims", "roles", "code"),
     [
-        ("claims", TEN_THOUSAND, "token_form"),
+        ("claims", TEN_THOUSAND_ROLES, "token_form"),
         ("claims", [MEGABYTE, "itil"], "token_answer"),
         ("userinfo", [MEGABYTE, "itil"], "userinfo_answer"),
     ],
     ids=["10,000 in the token", "1 MB in the token", "1 MB in the user's data"],
 )
-def test_a_larger_answer_is_refused(browser: Browser, place: str, roles: list[str], code: str):  # A52
-    before = Role.objects.count()
-    setattr(browser.provider, place, {"roles": roles})
-    entry = refused(browser.sign_in(), code, 401)
+def test_a_larger_response_is_refused(browser: Browser, claims: str, roles: list[str], code: str):  # A52
+    count_before = Role.objects.count()
+    setattr(browser.provider, claims, {"roles": roles})
+    entry = check_refusal(browser.sign_in(), code, 401)
 
     assert len(entry.detail) < 500
-    assert not User.objects.exists() and Role.objects.count() == before
+    assert not User.objects.exists() and Role.objects.count() == count_before
 
 
 def test_a_name_with_markup_is_a_name(browser: Browser, as_alice: Any):  # A52
@@ -196,11 +204,11 @@ def test_a_dropped_provider_role_is_removed_and_local_grants_are_kept(browser: B
         UserRole.objects.create(user=user, role=Role.objects.get(name=name))
 
     assert sign_in(browser, ["day shift"]) == {"day shift"}
-    assert granted(UserRole.MANUAL) == {"itil", "monitoring"}
+    assert granted_roles(UserRole.MANUAL) == {"itil", "monitoring"}
     assert sign_in(browser, []) == set()
     browser.provider.claims = {}
     assert browser.sign_in().status_code == 302
-    assert granted(UserRole.MANUAL) == {"itil", "monitoring"}
+    assert granted_roles(UserRole.MANUAL) == {"itil", "monitoring"}
 
 
 def test_the_last_administrator_keeps_the_role(browser: Browser):
@@ -218,7 +226,7 @@ def test_without_update_roles_are_mapped_only_when_the_account_is_made(browser: 
 
 def test_an_existing_account_gets_no_roles_without_update(browser: Browser):
     OidcSetting.objects.update(update_data_when_login=False)
-    ann()
+    make_ann()
 
     assert sign_in(browser, ["itil"]) == set()
 
@@ -241,26 +249,26 @@ def test_granted_roles_take_effect_at_once(browser: Browser):
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_sign_ins_remove_a_role_once():
     """The second waits for the first and finds nothing left: one grant leaves one entry."""
-    user, night = make_user("ann"), Role.objects.create(name="night shift")
-    UserRole.objects.create(user=user, role=night, source=UserRole.PROVIDER)
-    second = Thread(target=lambda: loses_its_roles(user.pk))
+    user, night_role = make_user("ann"), Role.objects.create(name="night shift")
+    UserRole.objects.create(user=user, role=night_role, source=UserRole.PROVIDER)
+    second_thread = Thread(target=lambda: remove_roles(user.pk))
     with transaction.atomic():
         provisioning.sync_provider_roles(user, [])
-        second.start()
-        eventually(lambda: waiting() == 1)
-    second.join()
+        second_thread.start()
+        eventually(lambda: is_waiting() == 1)
+    second_thread.join()
 
     assert UserRole.history.filter(history_type="-").count() == 1
     assert DeletionLogEntry.objects.filter(table="sys_user_role").count() == 1
 
 
-def loses_its_roles(sys_id: str) -> None:
+def remove_roles(sys_id: str) -> None:
     with transaction.atomic():
         provisioning.sync_provider_roles(User.objects.get(pk=sys_id), [])
     connections.close_all()
 
 
-def waiting() -> int:
+def is_waiting() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_stat_clear_snapshot()")  # a transaction sees one picture of it
         cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")

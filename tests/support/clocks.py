@@ -14,14 +14,17 @@ from django.utils import timezone
 @contextmanager
 def host_clock_off_by(hours: float) -> Iterator[None]:
     """The wall clock of this process is ahead, or behind; the database's is right, and `time.monotonic` goes on."""
-    off, seconds = timedelta(hours=hours), time.time
+    offset, original_time = timedelta(hours=hours), time.time
 
     class Datetime(datetime):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> Any:
-            return datetime.now(tz) + off
+            return datetime.now(tz) + offset
 
-    with patch.object(timezone, "datetime", Datetime), patch.object(time, "time", lambda: seconds() + hours * 3600):
+    with (
+        patch.object(timezone, "datetime", Datetime),
+        patch.object(time, "time", lambda: original_time() + hours * 3600),
+    ):
         yield
 
 

@@ -10,24 +10,24 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.generation import GenerationMode
 
 
-def sent(client: Client, case: Any, path: str | None = None) -> Any:
+def send_case(client: Client, case: Any, path: str | None = None) -> Any:
     """The answer to this request; `path` stands in for the one that was made up, with the same query."""
     created: Any = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
     headers: Any = {
         name: value for name, value in created.headers.items() if name.lower() not in ("authorization", "cookie")
     }
     body = created.body or b""
-    _, mark, query = str(created.path_url).partition("?")
+    _, separator, query = str(created.path_url).partition("?")
     return client.generic(
         str(created.method),
-        f"{path}{mark}{query}" if path else created.path_url,
+        f"{path}{separator}{query}" if path else created.path_url,
         body if isinstance(body, bytes) else body.encode(),
         content_type=headers.pop("Content-Type", "application/octet-stream"),
         headers=headers,
     )
 
 
-def count_answers(operation: Any, examples: int, send: Callable[[Any], Any], found: dict[int, int]) -> None:
+def count_statuses(operation: Any, examples: int, send: Callable[[Any], Any], status_counts: dict[int, int]) -> None:
     """So many requests of this operation, none of which is a fault of the service; how often each status came."""
 
     @settings(
@@ -42,11 +42,11 @@ def count_answers(operation: Any, examples: int, send: Callable[[Any], Any], fou
         case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
         | operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
     )
-    def one(case: Any) -> None:
+    def check_case(case: Any) -> None:
         with transaction.atomic():  # each meets the same records
-            answer = send(case)
+            response = send(case)
             transaction.set_rollback(True)
-        assert answer.status_code < 500, (case.as_curl_command(), answer.content)
-        found[answer.status_code] = found.get(answer.status_code, 0) + 1
+        assert response.status_code < 500, (case.as_curl_command(), response.content)
+        status_counts[response.status_code] = status_counts.get(response.status_code, 0) + 1
 
-    one()
+    check_case()

@@ -13,8 +13,8 @@ def share_of(number: int) -> int:
     return max(1, round(number * float(os.environ.get("SVC_TEST_SHARE") or 1)))
 
 
-def seed() -> int:
+def run_seed() -> int:
     """Another one each time, unless SVC_TEST_SEED repeats one; a test that fails shows it with its output."""
-    chosen = int(os.environ.get("SVC_TEST_SEED") or random.SystemRandom().randrange(10**6))
-    print(f"SVC_TEST_SEED={chosen}")
-    return chosen
+    seed = int(os.environ.get("SVC_TEST_SEED") or random.SystemRandom().randrange(10**6))
+    print(f"SVC_TEST_SEED={seed}")
+    return seed

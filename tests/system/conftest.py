@@ -6,5 +6,5 @@ import pytest
 
 
 @pytest.fixture
-def own_routes(settings: Any) -> None:
+def routes_of_tests(settings: Any) -> None:
     settings.ROOT_URLCONF = "tests.system.routes"

@@ -15,7 +15,7 @@ from config import urls
 from system import errors
 
 
-class Echo(APIView):
+class EchoView(APIView):
     authentication_classes = ()
     permission_classes = (AllowAny,)
 
@@ -23,19 +23,19 @@ class Echo(APIView):
         return Response({"got": request.data})
 
 
-class Raises(APIView):
+class RaisingView(APIView):
     authentication_classes = ()
     permission_classes = (AllowAny,)
 
     def get(self, request: Request, name: str) -> Response:
-        raise FAULTS[name]
+        raise ERRORS_BY_NAME[name]
 
 
-def page(request: HttpRequest, name: str) -> HttpResponse:
-    raise FAULTS[name]
+def failing_page(request: HttpRequest, name: str) -> HttpResponse:
+    raise ERRORS_BY_NAME[name]
 
 
-FAULTS: dict[str, Any] = {
+ERRORS_BY_NAME: dict[str, Any] = {
     "away": OperationalError("connection to server at 10.1.2.3 failed: SELECT secret FROM hidden"),
     "disk-full": OSError(errno.ENOSPC, "No space left on device", "/tmp/upload"),
     "bug": RuntimeError("SELECT secret FROM hidden"),
@@ -44,9 +44,9 @@ FAULTS: dict[str, Any] = {
 
 urlpatterns = [
     *urls.urlpatterns,
-    path("api/test/echo", Echo.as_view()),
-    path("api/test/raise/<slug:name>", Raises.as_view()),
-    path("test/page/<slug:name>", page),
+    path("api/test/echo", EchoView.as_view()),
+    path("api/test/raise/<slug:name>", RaisingView.as_view()),
+    path("test/page/<slug:name>", failing_page),
 ]
 
 handler400 = urls.handler400

@@ -13,57 +13,57 @@ from system.models import DeletionLogEntry
 from tableapi.models import Column
 
 
-def plain(page: Any) -> str:
+def plain_text(page: Any) -> str:
     assert page.status_code == 200
     return " ".join(strip_tags(page.content.decode()).split())
 
 
-def empty(page: Any) -> str:
+def empty_list_text(page: Any) -> str:
     """The box of an empty list."""
-    (_, _, rest) = page.content.decode().partition('id="empty-list">')
-    return rest.partition("</form>")[0]
+    (_, _, after_list) = page.content.decode().partition('id="empty-list">')
+    return after_list.partition("</form>")[0]
 
 
 def test_empty_list_explains_itself_and_offers_to_add(as_alice: Client):
-    box = empty(as_alice.get("/admin/accounts/group/"))
+    box = empty_list_text(as_alice.get("/admin/accounts/group/"))
 
     assert "There are no groups yet." in box and "People who work together." in box
     assert 'href="/admin/accounts/group/add/"' in box and "Add the first group" in box
-    assert "Show all" not in plain(as_alice.get("/admin/accounts/group/"))
+    assert "Show all" not in plain_text(as_alice.get("/admin/accounts/group/"))
 
 
-@pytest.mark.parametrize("asked", ["?q=zzz", "?active__exact=0", "?name=zzz"])
-def test_filtered_list_offers_to_show_all(as_alice: Client, asked: str):
+@pytest.mark.parametrize("query", ["?q=zzz", "?active__exact=0", "?name=zzz"])
+def test_filtered_list_offers_to_show_all(as_alice: Client, query: str):
     Group.objects.create(name="Desk")
-    box = empty(as_alice.get(f"/admin/accounts/group/{asked}"))
+    box = empty_list_text(as_alice.get(f"/admin/accounts/group/{query}"))
 
     assert "No group matches the search and filters." in box
     assert 'href="/admin/accounts/group/"' in box and "yet" not in box and "the first" not in box
 
 
 def test_list_without_add_permission_offers_nothing(as_alice: Client):
-    box = empty(as_alice.get("/admin/tableapi/deferredrecord/"))
+    box = empty_list_text(as_alice.get("/admin/tableapi/deferredrecord/"))
 
     assert "There are no deferred records yet." in box and "<a" not in box
 
 
 @pytest.mark.parametrize(
-    ("address", "one", "many"),
+    ("path", "singular", "plural"),
     [
         ("/admin/system/deletionlogentry/", "1 deleted record", "2 deleted records"),
         ("/admin/sso/signin/", "1 sign-in", "2 sign-ins"),
         ("/admin/accounts/company/", "1 company", "2 companies"),
     ],
 )
-def test_list_count_has_a_noun(as_alice: Client, address: str, one: str, many: str):
-    makes = {
+def test_list_count_has_a_noun(as_alice: Client, path: str, singular: str, plural: str):
+    factories = {
         "/admin/system/deletionlogentry/": lambda: DeletionLogEntry.objects.create(table="company", record_id="1"),
         "/admin/sso/signin/": lambda: SignIn.objects.create(outcome=SignIn.OK),
         "/admin/accounts/company/": lambda: Company.objects.create(name=str(Company.objects.count())),
     }
-    for words in (one, many):
-        makes[address]()
-        assert re.search(rf"{words}(?!\w)", plain(as_alice.get(address)))
+    for words in (singular, plural):
+        factories[path]()
+        assert re.search(rf"{words}(?!\w)", plain_text(as_alice.get(path)))
 
 
 def test_list_title_names_its_records(as_alice: Client):
@@ -81,8 +81,8 @@ def test_page_title_names_record_and_kind(as_alice: Client, bob: User):
         f"/admin/system/deletionlogentry/{entry.pk}/": "Deleted record ITIL desk of sys_role",
         f"/admin/tableapi/column/{state.pk}/": "Column description of sys_role",
     }
-    for address, title in titles.items():
-        page = as_alice.get(f"{address}change/").content.decode()
+    for path, title in titles.items():
+        page = as_alice.get(f"{path}change/").content.decode()
         assert f"<title>{title} | Servicebase</title>" in " ".join(page.split()).replace("<title> ", "<title>")
         assert title in strip_tags(page.partition("<h1")[2].partition("</h1>")[0])
     assert "Delete: User bob" in as_alice.get(f"/admin/accounts/user/{bob.pk}/delete/").content.decode()
@@ -91,7 +91,7 @@ def test_page_title_names_record_and_kind(as_alice: Client, bob: User):
 
 def test_times_have_no_fractions(as_alice: Client):
     entry = SignIn.objects.create(outcome=SignIn.OK)
-    page = plain(as_alice.get(f"/admin/sso/signin/{entry.pk}/change/"))
+    page = plain_text(as_alice.get(f"/admin/sso/signin/{entry.pk}/change/"))
 
     assert f"{entry.sys_updated_at:%Y-%m-%d %H:%M:%S}" in page
     assert not re.search(r"\d\d:\d\d:\d\d\.\d", page)

@@ -20,39 +20,41 @@ pytestmark = pytest.mark.django_db
 
 
 def test_task_carries_the_id_of_the_request_that_sent_it():
-    sent: list[dict[str, Any]] = []
+    sent_headers: list[dict[str, Any]] = []
 
-    def note(headers: dict[str, Any], **_: Any) -> None:
-        sent.append(dict(headers))
+    def record_headers(headers: dict[str, Any], **_: Any) -> None:
+        sent_headers.append(dict(headers))
 
-    before_task_publish.connect(note)
+    before_task_publish.connect(record_headers)
     try:
         with structlog.contextvars.bound_contextvars(request_id="abc-123"):
             beat_of_worker.delay()
     finally:
-        before_task_publish.disconnect(note)
+        before_task_publish.disconnect(record_headers)
         app.control.purge()
 
-    assert "abc-123" in str(sent)
+    assert "abc-123" in str(sent_headers)
 
 
 def test_heartbeat_is_written():
     beat_of_worker()
-    first = Heartbeat.objects.get(name="worker").at
+    first_beat = Heartbeat.objects.get(name="worker").at
     beat_of_worker()
 
-    assert Heartbeat.objects.get(name="worker").at > first
+    assert Heartbeat.objects.get(name="worker").at > first_beat
 
 
 def test_only_expired_rows_are_deleted(bob: User):
-    past, future = timezone.now() - timedelta(hours=1), timezone.now() + timedelta(hours=1)
-    for number, (kind, expires) in enumerate([("login", past), ("login", future), ("named", past), ("named", None)]):
+    expiry_in_past, expiry_in_future = timezone.now() - timedelta(hours=1), timezone.now() + timedelta(hours=1)
+    for number, (kind, expires) in enumerate(
+        [("login", expiry_in_past), ("login", expiry_in_future), ("named", expiry_in_past), ("named", None)]
+    ):
         key = AccessKey(user=bob, name=str(number), kind=kind, expires_at=expires)
         key.generate_secret()
         key.save()
-    Session.objects.create(session_key="old", session_data="", expire_date=past)
-    Session.objects.create(session_key="new", session_data="", expire_date=future)
-    FailedAttempts.objects.create(key="old", started_at=past, count=3)
+    Session.objects.create(session_key="old", session_data="", expire_date=expiry_in_past)
+    Session.objects.create(session_key="new", session_data="", expire_date=expiry_in_future)
+    FailedAttempts.objects.create(key="old", started_at=expiry_in_past, count=3)
     FailedAttempts.objects.create(key="new", started_at=timezone.now(), count=3)
 
     forget_expired()
@@ -74,8 +76,8 @@ def test_every_schedule_names_an_existing_task():
     rows = PeriodicTask.objects.filter(name__in=[name for name, _, _ in schedules.SCHEDULES])
     assert len(rows) == len(schedules.SCHEDULES)
     assert not any(row.enabled for row in rows)  # a paused one stays paused
-    every = {name: timedelta(seconds=seconds) for name, _, seconds in schedules.SCHEDULES}
-    assert {row.name: row.schedule.run_every for row in rows} == every
+    intervals = {name: timedelta(seconds=interval_s) for name, _, interval_s in schedules.SCHEDULES}
+    assert {row.name: row.schedule.run_every for row in rows} == intervals
 
 
 def test_schedule_page_shows_readable_intervals(as_alice: Client):

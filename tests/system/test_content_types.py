@@ -10,10 +10,10 @@ import pytest
 from django.test import RequestFactory
 
 from accounts.models import User
-from tests.collections_app.http.calls import by_key
-from tests.collections_app.library import make
+from tests.collections_app.http.calls import key_caller
+from tests.collections_app.library import make_library_collection
 
-HOSTILE = [
+HOSTILE_TYPES = [
     "a/b; x*=bogus''b",
     "a/b;1*;1;1*0=",
     *(
@@ -26,32 +26,34 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def answered(method: str, path: str, **environ: Any) -> tuple[int, bytes]:
+def status_of(method: str, path: str, **environ: Any) -> tuple[int, bytes]:
     """By the application that the web server calls."""
     with mock.patch.dict(os.environ):  # what it takes out of there, other tests still need
         application = importlib.import_module("config.wsgi").application
     messages: list[str] = []
     created = RequestFactory().generic(method, path).environ  # which would fail on such a header itself
-    answer = application({**created, **environ}, lambda status, headers: messages.append(status))
-    return int(messages[0].split()[0]), b"".join(answer)
+    response = application({**created, **environ}, lambda status, headers: messages.append(status))
+    return int(messages[0].split()[0]), b"".join(response)
 
 
-@pytest.mark.parametrize("header", ["", "application/json; charset=UTF-8", 'text/plain; charset="utf-8"', *HOSTILE])
+@pytest.mark.parametrize(
+    "header", ["", "application/json; charset=UTF-8", 'text/plain; charset="utf-8"', *HOSTILE_TYPES]
+)
 def test_query_strings_are_always_utf8(carl: User, header: str):
-    make("gr\u00fc\u00dfe \\x41")
-    key = by_key(carl).headers["Authorization"]
+    make_library_collection("gr\u00fc\u00dfe \\x41")
+    key = key_caller(carl).headers["Authorization"]
     path = "/get_list_of_documents_names?collection_name=gr%C3%BC%C3%9Fe%20%5Cx41"
 
-    assert answered("GET", path, CONTENT_TYPE=header, HTTP_AUTHORIZATION=key) == (200, b"[]")
+    assert status_of("GET", path, CONTENT_TYPE=header, HTTP_AUTHORIZATION=key) == (200, b"[]")
 
 
-@pytest.mark.parametrize("header", HOSTILE)
+@pytest.mark.parametrize("header", HOSTILE_TYPES)
 @pytest.mark.parametrize(
     "path", ["/get_relevant_documents", "/load_document_to_collection", "/load_text_to_collection"]
 )
 def test_body_of_such_a_type_is_not_read(carl: User, path: str, header: str):
     body = b'{"query": "x"}'
-    more = {"wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body)), "CONTENT_TYPE": header}
+    environ = {"wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body)), "CONTENT_TYPE": header}
 
-    status, content = answered("POST", path, HTTP_AUTHORIZATION=by_key(carl).headers["Authorization"], **more)
+    status, content = status_of("POST", path, HTTP_AUTHORIZATION=key_caller(carl).headers["Authorization"], **environ)
     assert (status, b"unsupported_media_type" in content) == (415, True)

@@ -23,7 +23,7 @@ def statements(db: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return statements
 
 
-def prepared() -> set[str]:
+def prepared_statements() -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT statement FROM pg_prepared_statements")
         return {text for (text,) in cursor.fetchall()}
@@ -65,9 +65,9 @@ def test_a_statement_belongs_to_the_transaction(statements: Any):
 def test_frequent_statements_stay_prepared_after_a_rollback(statements: Any):
     for _ in range(database_statements.PREPARED_AFTER):
         run_sql(b"SELECT 'frequent', $1::int", [1])
-    assert "SELECT 'frequent', $1::int" not in prepared()
+    assert "SELECT 'frequent', $1::int" not in prepared_statements()
     run_sql(b"SELECT 'frequent', $1::int", [1])
-    assert "SELECT 'frequent', $1::int" in prepared()
+    assert "SELECT 'frequent', $1::int" in prepared_statements()
     with transaction.atomic():
         run_sql(b"SELECT 1", [])
         transaction.set_rollback(True)
@@ -79,13 +79,13 @@ def test_statement_that_was_not_used_for_long_is_closed(statements: Any, monkeyp
     monkeypatch.setattr(statements, "prepared_after", 0)
     for text in (b"SELECT 1", b"SELECT 2", b"SELECT 1", b"SELECT 3", b"SELECT 1"):
         run_sql(text, [])
-    assert {"SELECT 1", "SELECT 3"} <= prepared() and "SELECT 2" not in prepared()
+    assert {"SELECT 1", "SELECT 3"} <= prepared_statements() and "SELECT 2" not in prepared_statements()
 
 
 def test_errors_are_those_of_django(statements: Any):
-    with pytest.raises(DataError) as caught, transaction.atomic():
+    with pytest.raises(DataError) as exc_info, transaction.atomic():
         run_sql(b"SELECT $1::text::int", ["x"])
-    assert getattr(caught.value.__cause__, "sqlstate", None) == "22P02"
+    assert getattr(exc_info.value.__cause__, "sqlstate", None) == "22P02"
     run_sql(b"CREATE TEMPORARY TABLE statement_test (a int UNIQUE)", [])
     run_sql(b"INSERT INTO statement_test VALUES (1)", [])
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -111,13 +111,13 @@ def test_statement_whose_plan_became_invalid_is_prepared_again(statements: Any):
     with pytest.raises(Exception, match="result type"), transaction.atomic():
         run_sql(b"SELECT a FROM statement_test", [])
     assert run_sql(b"SELECT a FROM statement_test", []).rows() == []
-    assert "SELECT a FROM statement_test" not in prepared()
+    assert "SELECT a FROM statement_test" not in prepared_statements()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_lost_connection_is_replaced(statements: Any):
-    (lost,) = run_sql(b"SELECT pg_backend_pid()", []).rows()[0]
+    (lost_pid,) = run_sql(b"SELECT pg_backend_pid()", []).rows()[0]
     with pytest.raises(OperationalError):
         run_sql(b"SELECT pg_terminate_backend(pg_backend_pid())", [])
     connection.close_if_unusable_or_obsolete()
-    assert run_sql(b"SELECT pg_backend_pid()", []).rows() != [(lost,)]
+    assert run_sql(b"SELECT pg_backend_pid()", []).rows() != [(lost_pid,)]

@@ -21,57 +21,57 @@ from tests.collections_app import library
 pytestmark = pytest.mark.django_db
 
 
-def said(answer: Any) -> str:
-    return answer.content.decode() if answer.status_code == 200 else ""
+def page_text(response: Any) -> str:
+    return response.content.decode() if response.status_code == 200 else ""
 
 
-def form_of(page: str, record: Record) -> dict[str, str]:
+def form_values(page: str, record: Record) -> dict[str, str]:
     """What a browser sends with it."""
     result = lxml.html.fromstring(page).forms
-    (form,) = (each for each in result if each.get("id") == f"{record._meta.model_name}_form")
+    (form,) = (element for element in result if element.get("id") == f"{record._meta.model_name}_form")
     return {name: value.lstrip("\n") for name, value in form.form_values() if not name.startswith("_")}
 
 
-class Window:
+class EditWindow:
     """A page that was opened, and what its form sends."""
 
     def __init__(self, browser: Client, record: Record) -> None:
         self.browser = browser
         self.address = reverse(f"admin:{record._meta.app_label}_{record._meta.model_name}_change", args=[record.pk])
-        self.fields = form_of(said(browser.get(self.address)), record)
+        self.fields = form_values(page_text(browser.get(self.address)), record)
 
     def save(self, **changed: str) -> Any:
         """Empty: a box without its tick."""
-        sent = {name: value for name, value in {**self.fields, **changed}.items() if value != "" or name not in changed}
-        return self.browser.post(self.address, sent)
+        form = {name: value for name, value in {**self.fields, **changed}.items() if value != "" or name not in changed}
+        return self.browser.post(self.address, form)
 
 
-def a_key() -> AccessKey:
+def make_key() -> AccessKey:
     access_keys.create_key(User.objects.get(login="bob"), "script", expires_at=None)
     return AccessKey.objects.get()
 
 
-def a_column() -> Column:
-    column = Column(table=a_table(), name="state", label="State", type="choice")
+def make_column() -> Column:
+    column = Column(table=make_table(), name="state", label="State", type="choice")
     saving.save_column(column)
     saving.save_choice(Choice(column=column, value="1", label="New"))
     return column
 
 
-def a_rule() -> Rule:
-    rule = Rule(table=a_table(), operation="read")
+def make_rule() -> Rule:
+    rule = Rule(table=make_table(), operation="read")
     saving.save_rule(rule)
     return rule
 
 
-def a_table() -> Table:
+def make_table() -> Table:
     table = Table(name="device", label="Device")
     saving.save_table(table)
     return table
 
 
-def a_view() -> View:
-    view = View(table=a_table(), name="short")
+def make_view() -> View:
+    view = View(table=make_table(), name="short")
     saving.save_view(view)
     return view
 
@@ -82,13 +82,13 @@ PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = 
     "group": (lambda: Group.objects.create(name="Desk"), {"active": ""}, {"name": "Help desk"}),
     "role": (lambda: Role.objects.create(name="clerk"), {"description": "Writes"}, {"name": "writer"}),
     "company": (lambda: Company.objects.create(name="Acme"), {"name": "Acme Inc"}, {"name": "Acme Ltd"}),
-    "accesskey": (a_key, {"name": "Old"}, {"name": "New"}),
+    "accesskey": (make_key, {"name": "Old"}, {"name": "New"}),
     "property": (lambda: Property.objects.get(name="svc.welcome_page.url"), {"value": "/account/"}, {"value": "/"}),
-    "table": (a_table, {"label": "Machine"}, {"number_prefix": "DEV"}),
-    "column": (a_column, {"label": "How it is"}, {"default_value": "1"}),
-    "rule": (a_rule, {"active": ""}, {"description": "Who may"}),
-    "view": (a_view, {"name": "tiny"}, {"name": "small"}),
-    "collection": (lambda: library.make(), {"chunk_size": "700"}, {"alpha": "0.5"}),
+    "table": (make_table, {"label": "Machine"}, {"number_prefix": "DEV"}),
+    "column": (make_column, {"label": "How it is"}, {"default_value": "1"}),
+    "rule": (make_rule, {"active": ""}, {"description": "Who may"}),
+    "view": (make_view, {"name": "tiny"}, {"name": "small"}),
+    "collection": (lambda: library.make_library_collection(), {"chunk_size": "700"}, {"alpha": "0.5"}),
 }
 
 
@@ -103,40 +103,40 @@ def test_every_editable_page_is_tested():
 
 @pytest.mark.parametrize("kind", PAGES)
 def test_second_save_does_not_overwrite_the_first(as_alice: Client, bob: User, kind: str):
-    make, first, second = PAGES[kind]
+    make, first_change, second_change = PAGES[kind]
     record = make()
-    one, other = Window(as_alice, record), Window(as_alice, record)
-    assert one.save(**first).status_code == 302
-    stored = record.refreshed().payload()
+    first_window, second_window = EditWindow(as_alice, record), EditWindow(as_alice, record)
+    assert first_window.save(**first_change).status_code == 302
+    stored_payload = record.refreshed().payload()
 
-    refused = other.save(**second)
+    refusal = second_window.save(**second_change)
 
-    assert "alice changed this record at" in said(refused)
-    assert record.refreshed().payload() == stored
-    output = form_of(said(refused), record)
-    assert all(output.get(name, "") == value for name, value in second.items()), "what was typed is lost"
+    assert "alice changed this record at" in page_text(refusal)
+    assert record.refreshed().payload() == stored_payload
+    output = form_values(page_text(refusal), record)
+    assert all(output.get(name, "") == value for name, value in second_change.items()), "what was typed is lost"
     # Sent again as it is then shown, it is refused again; a page opened anew is saved.
-    assert "alice changed this record at" in said(other.save(**second))
-    assert Window(as_alice, record).save(**second).status_code == 302
-    assert record.refreshed().sys_version > stored.get("sys_version", 0)
+    assert "alice changed this record at" in page_text(second_window.save(**second_change))
+    assert EditWindow(as_alice, record).save(**second_change).status_code == 302
+    assert record.refreshed().sys_version > stored_payload.get("sys_version", 0)
 
 
 def test_related_rows_count(as_alice: Client):
-    column = a_column()
-    page = Window(as_alice, column)
+    column = make_column()
+    page = EditWindow(as_alice, column)
     column.choices.get().delete()
-    assert "changed this record at" in said(page.save(label="Kind"))
+    assert "changed this record at" in page_text(page.save(label="Kind"))
     assert not column.choices.exists() and Column.objects.get(pk=column.pk).label == "State"
 
 
 def test_concurrent_role_grant_is_a_conflict(as_alice: Client, bob: User):
-    page = Window(as_alice, bob)
+    page = EditWindow(as_alice, bob)
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"), source=UserRole.PROVIDER)
-    assert "The system changed this record at" in said(page.save(phone="12"))
+    assert "The system changed this record at" in page_text(page.save(phone="12"))
 
 
 def test_concurrent_sign_in_is_no_conflict(as_alice: Client, bob: User):
-    page = Window(as_alice, bob)
+    page = EditWindow(as_alice, bob)
     Client().force_login(bob)  # keeps the time
     assert bob.refreshed().last_login is not None
     assert page.save(phone="12").status_code == 302
@@ -144,7 +144,7 @@ def test_concurrent_sign_in_is_no_conflict(as_alice: Client, bob: User):
 
 
 def test_invalid_form_does_not_update_the_seen_version(as_alice: Client, bob: User):
-    page, other = Window(as_alice, bob), Window(as_alice, bob)
-    assert other.save(last_name="Kim").status_code == 302
-    again = form_of(said(page.save(login="", email="nothing")), bob)
-    assert again["seen_change"] == page.fields["seen_change"] and again["email"] == "nothing"
+    window, other_window = EditWindow(as_alice, bob), EditWindow(as_alice, bob)
+    assert other_window.save(last_name="Kim").status_code == 302
+    values = form_values(page_text(window.save(login="", email="nothing")), bob)
+    assert values["seen_change"] == window.fields["seen_change"] and values["email"] == "nothing"

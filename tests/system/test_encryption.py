@@ -14,29 +14,29 @@ def keys(settings) -> list[str]:
 
 
 def test_secret_round_trips_and_is_stored_encrypted(keys):
-    stored = encryption.encrypt("canary")
+    encrypted = encryption.encrypt("canary")
 
-    assert "canary" not in stored
-    assert encryption.decrypt(stored) == "canary"
-    assert encryption.encrypt("canary") != stored
+    assert "canary" not in encrypted
+    assert encryption.decrypt(encrypted) == "canary"
+    assert encryption.encrypt("canary") != encrypted
 
 
 def test_after_a_rotation_old_secrets_stay_readable(keys, settings):
-    stored = encryption.encrypt("canary")
+    encrypted = encryption.encrypt("canary")
     settings.SECRET_ENCRYPTION_KEYS = (keys[1], keys[0])
-    assert encryption.decrypt(stored) == "canary"
+    assert encryption.decrypt(encrypted) == "canary"
 
-    rotated = encryption.rotate(stored)
+    rotated_value = encryption.rotate(encrypted)
     settings.SECRET_ENCRYPTION_KEYS = (keys[1],)
-    assert encryption.decrypt(rotated) == "canary"
+    assert encryption.decrypt(rotated_value) == "canary"
     with pytest.raises(encryption.DecryptionFailed):
-        encryption.decrypt(stored)
+        encryption.decrypt(encrypted)
 
 
 def test_missing_key_error_reveals_nothing(keys, settings):
-    stored = encryption.encrypt("canary")
+    encrypted = encryption.encrypt("canary")
     settings.SECRET_ENCRYPTION_KEYS = (keys[1],)
 
     with pytest.raises(encryption.DecryptionFailed) as error:
-        encryption.rotate(stored)
-    assert stored not in str(error.value)
+        encryption.rotate(encrypted)
+    assert encrypted not in str(error.value)

@@ -3,9 +3,9 @@
 import pytest
 from django.test import Client
 
-HTML = {"Accept": "text/html"}
+HTML_HEADERS = {"Accept": "text/html"}
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_routes")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("routes_of_tests")]
 
 
 @pytest.fixture
@@ -22,12 +22,12 @@ def client() -> Client:
         ("conflict", 409, "duplicate"),
     ],
 )
-@pytest.mark.parametrize("address", ["/api/test/raise/", "/test/page/"])
-def test_all_errors_have_the_same_shape(client: Client, address: str, name: str, status: int, code: str):
-    answer = client.get(address + name)
+@pytest.mark.parametrize("path", ["/api/test/raise/", "/test/page/"])
+def test_all_errors_have_the_same_shape(client: Client, path: str, name: str, status: int, code: str):
+    response = client.get(path + name)
 
-    assert answer.status_code == status
-    body = answer.json()
+    assert response.status_code == status
+    body = response.json()
     assert (body["status"], body["error_type"]) == ("ERROR", "SERVER")
     assert body["errors"][0]["code"] == code
     assert body["errors"][0]["message"]
@@ -40,42 +40,42 @@ def test_error_names_the_field_it_is_about(client: Client):
 
 
 @pytest.mark.parametrize("name", ["away", "bug"])
-@pytest.mark.parametrize("address", ["/api/test/raise/", "/test/page/"])
-def test_no_sql_address_or_trace_reaches_the_caller(client: Client, address: str, name: str):
-    for headers in ({}, HTML):
-        text = client.get(address + name, headers=headers).content.decode()
+@pytest.mark.parametrize("path", ["/api/test/raise/", "/test/page/"])
+def test_no_sql_host_or_trace_reaches_the_caller(client: Client, path: str, name: str):
+    for headers in ({}, HTML_HEADERS):
+        text = client.get(path + name, headers=headers).content.decode()
         assert not any(word in text for word in ("SELECT", "secret", "10.1.2.3", "Traceback", "RuntimeError"))
 
 
 def test_lost_database_gives_retry_after(client: Client):
     assert int(client.get("/api/test/raise/away")["Retry-After"]) > 0
-    assert int(client.get("/test/page/away", headers=HTML)["Retry-After"]) > 0
+    assert int(client.get("/test/page/away", headers=HTML_HEADERS)["Retry-After"]) > 0
 
 
 def test_browser_gets_an_error_page(client: Client):
-    answer = client.get("/test/page/conflict", headers=HTML)
+    response = client.get("/test/page/conflict", headers=HTML_HEADERS)
 
-    assert answer.status_code == 409
-    assert "Another one has this name." in answer.content.decode()
-    assert answer["Content-Type"].startswith("text/html")
+    assert response.status_code == 409
+    assert "Another one has this name." in response.content.decode()
+    assert response["Content-Type"].startswith("text/html")
 
 
-def test_unknown_address_is_a_404_of_the_same_shape(client: Client):
+def test_unknown_path_is_a_404_of_the_same_shape(client: Client):
     assert client.get("/api/nowhere").json()["errors"][0]["code"] == "not_found"
-    assert client.get("/nowhere", headers=HTML).status_code == 404
+    assert client.get("/nowhere", headers=HTML_HEADERS).status_code == 404
 
 
 def test_wrong_method_lists_the_allowed_ones(client: Client):
-    answer = client.get("/rest/v1/auth/login")
+    response = client.get("/rest/v1/auth/login")
 
-    assert answer.status_code == 405
-    assert "POST" in answer["Allow"]
-    assert answer.json()["errors"][0]["code"] == "method_not_allowed"
+    assert response.status_code == 405
+    assert "POST" in response["Allow"]
+    assert response.json()["errors"][0]["code"] == "method_not_allowed"
 
 
 def test_there_is_no_browsable_interface(client: Client, alice):  # X22
     client.force_login(alice)
-    answer = client.get("/api/me", headers=HTML)
+    response = client.get("/api/me", headers=HTML_HEADERS)
 
-    assert answer["Content-Type"] == "application/json"
+    assert response["Content-Type"] == "application/json"
     assert client.get("/api/me?format=api").json()["login"] == "alice"

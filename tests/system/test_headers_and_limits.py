@@ -7,16 +7,16 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from system.http.error_responses import own_url
 from system.http.steps import POLICY_TEMPLATE, SECURITY_HEADERS
 
-HTML = {"Accept": "text/html"}
+HTML_HEADERS = {"Accept": "text/html"}
 
 
-def addresses(patterns: list, prefix: str = "/") -> list[str]:
+def paths_of(patterns: list, prefix: str = "/") -> list[str]:
     """One address for every route of the product, its parameters filled with something."""
     results = []
     for pattern in patterns:
         route = prefix + str(pattern.pattern).lstrip("^").replace("$", "")
         if isinstance(pattern, URLResolver):
-            results += addresses(pattern.url_patterns, route)
+            results += paths_of(pattern.url_patterns, route)
         elif isinstance(pattern, URLPattern) and "(" not in route:
             results.append(
                 route.replace("<path:object_id>", "1").replace("<slug:sys_id>", "1").replace("<slug:session>", "1")
@@ -25,7 +25,7 @@ def addresses(patterns: list, prefix: str = "/") -> list[str]:
 
 
 def routes() -> list[str]:
-    return [address for address in addresses(get_resolver().url_patterns) if "<" not in address]
+    return [path for path in paths_of(get_resolver().url_patterns) if "<" not in path]
 
 
 def test_every_route_answers_with_the_security_headers(as_alice: Client):  # X23
@@ -34,17 +34,17 @@ def test_every_route_answers_with_the_security_headers(as_alice: Client):  # X23
 
     for path in paths:
         for client in (Client(raise_request_exception=False), as_alice):
-            answer = client.get(path, headers=HTML)
-            missing = [
-                name for name in (*SECURITY_HEADERS, "Content-Security-Policy", "X-Request-ID") if name not in answer
+            response = client.get(path, headers=HTML_HEADERS)
+            missing_headers = [
+                name for name in (*SECURITY_HEADERS, "Content-Security-Policy", "X-Request-ID") if name not in response
             ]
-            assert missing == [], path
+            assert missing_headers == [], path
             # Without a connection there is nowhere to send anybody to sign in.
-            assert answer.status_code < 500 or (path, answer.status_code) == ("/sso/start/", 503), path
-            for close in vars(answer)[
+            assert response.status_code < 500 or (path, response.status_code) == ("/sso/start/", 503), path
+            for closer in vars(response)[
                 "_resource_closers"
             ]:  # a static file; close() would also end the test's connection
-                close()
+                closer()
 
 
 def test_content_security_policy_allows_no_external_sources(as_alice: Client):
@@ -65,8 +65,8 @@ def test_responses_are_not_cached(as_alice: Client):
 @pytest.mark.parametrize("path", ["/", "/api/me", "/rest/v1/table/task", "/api/schema"])
 def test_cross_origin_scripts_cannot_read_responses(client: Client, path: str, db):  # B69
     query = {"Origin": "https://evil.example.com", "Access-Control-Request-Method": "GET"}
-    for answer in (client.get(path, headers=query), client.options(path, headers=query)):
-        assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
+    for response in (client.get(path, headers=query), client.options(path, headers=query)):
+        assert not [name for name in response.headers if name.lower().startswith("access-control-")]
 
 
 def test_https_adds_transport_security(client: Client, settings, db):
@@ -77,24 +77,24 @@ def test_https_adds_transport_security(client: Client, settings, db):
 
 def test_query_string_over_its_limit_is_a_414(client: Client, db):
     assert client.get("/healthz?" + "a" * 16 * 1024).status_code == 200
-    answer = client.get("/healthz?" + "a" * (16 * 1024 + 1))
+    response = client.get("/healthz?" + "a" * (16 * 1024 + 1))
 
-    assert answer.status_code == 414
-    assert answer.json()["errors"][0]["code"] == "query_too_long"
+    assert response.status_code == 414
+    assert response.json()["errors"][0]["code"] == "query_too_long"
 
 
 def test_body_over_its_limit_is_a_413_by_its_length_alone(client: Client, db):
-    answer = client.post(
+    response = client.post(
         "/rest/v1/auth/login", b"{}", content_type="application/json", CONTENT_LENGTH=str(10 * 1024 * 1024 + 1)
     )
 
-    assert answer.status_code == 413
+    assert response.status_code == 413
 
 
 def test_body_without_a_length_is_a_411(client: Client, db):
-    answer = client.generic("POST", "/rest/v1/auth/login", CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="chunked")
+    response = client.generic("POST", "/rest/v1/auth/login", CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="chunked")
 
-    assert answer.status_code == 411
+    assert response.status_code == 411
 
 
 def test_length_that_is_no_number_is_a_400(client: Client, db):
@@ -109,37 +109,37 @@ class TestProxies:
     """X-Forwarded-For and -Proto count only from trusted addresses."""
 
     @pytest.fixture(autouse=True)
-    def trusted(self, settings, db) -> None:
+    def trusted_proxies(self, settings, db) -> None:
         import ipaddress
 
         settings.TRUSTED_PROXIES = (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("2001:db8::/32"))
 
-    def address(self, client: Client, peer: str, **headers: str) -> str:
+    def remote_address(self, client: Client, peer: str, **headers: str) -> str:
         """Where the service believes the caller is."""
         return client.get("/login/", REMOTE_ADDR=peer, headers=headers).wsgi_request.META["REMOTE_ADDR"]
 
     def test_headers_of_an_untrusted_peer_are_ignored(self, client: Client):
-        assert self.address(client, "203.0.113.9", **{"X-Forwarded-For": "192.0.2.1"}) == "203.0.113.9"
+        assert self.remote_address(client, "203.0.113.9", **{"X-Forwarded-For": "192.0.2.1"}) == "203.0.113.9"
 
     def test_client_is_the_last_untrusted_address(self, client: Client):
         header = {"X-Forwarded-For": "192.0.2.66, 198.51.100.7, 10.0.0.5"}
 
-        assert self.address(client, "10.0.0.1", **header) == "198.51.100.7"
+        assert self.remote_address(client, "10.0.0.1", **header) == "198.51.100.7"
 
     def test_chain_of_trusted_proxies_alone_gives_the_first(self, client: Client):
-        assert self.address(client, "10.0.0.1", **{"X-Forwarded-For": "10.0.0.7"}) == "10.0.0.7"
+        assert self.remote_address(client, "10.0.0.1", **{"X-Forwarded-For": "10.0.0.7"}) == "10.0.0.7"
 
     @pytest.mark.parametrize("header", ["unknown", "1.2.3", "192.0.2.1, , x", "' OR 1=1", "[::1]:80"])
     def test_malformed_header_from_a_trusted_proxy_is_refused(self, client: Client, header: str):
-        answer = client.get("/login/", REMOTE_ADDR="10.0.0.1", headers={"X-Forwarded-For": header})
+        response = client.get("/login/", REMOTE_ADDR="10.0.0.1", headers={"X-Forwarded-For": header})
 
-        assert answer.status_code == 400
+        assert response.status_code == 400
 
     @pytest.mark.parametrize(("peer", "is_secure"), [("10.0.0.1", True), ("203.0.113.9", False)])
     def test_scheme_is_accepted_only_from_a_trusted_proxy(self, client: Client, peer: str, is_secure: bool):
-        answer = client.get("/login/", REMOTE_ADDR=peer, headers={"X-Forwarded-Proto": "https"})
+        response = client.get("/login/", REMOTE_ADDR=peer, headers={"X-Forwarded-Proto": "https"})
 
-        assert answer.wsgi_request.is_secure() is is_secure
+        assert response.wsgi_request.is_secure() is is_secure
 
 
 def test_absolute_urls_use_the_base_url_or_the_request(rf, settings):

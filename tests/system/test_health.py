@@ -14,15 +14,15 @@ from system.monitoring import health
 
 
 @pytest.fixture(autouse=True)
-def asked_anew(monkeypatch: pytest.MonkeyPatch):
+def no_health_cache(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(health, "READINESS", health.Readiness())
 
 
 def test_healthz_uses_no_database(client: Client, django_assert_num_queries, db):  # X04
     with django_assert_num_queries(0):
-        answer = client.get("/healthz")
+        response = client.get("/healthz")
 
-    assert (answer.status_code, answer.content) == (200, b"ok\n")
+    assert (response.status_code, response.content) == (200, b"ok\n")
 
 
 def test_ready_when_database_migrations_and_vector_are(client: Client, db):
@@ -33,39 +33,39 @@ def test_ready_when_database_migrations_and_vector_are(client: Client, db):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"), [("vector_version", (0, 8, 0), "missing"), ("vector_version", (), "missing")]
+    ("name", "value", "version"), [("vector_version", (0, 8, 0), "missing"), ("vector_version", (), "missing")]
 )
-def test_not_ready_without_a_new_enough_vector(client: Client, db, monkeypatch, name, value, told):
+def test_not_ready_without_a_new_enough_vector(client: Client, db, monkeypatch, name, value, version):
     monkeypatch.setattr(health, name, lambda: value)
-    answer = client.get("/readyz")
+    response = client.get("/readyz")
 
-    assert answer.status_code == 503
-    assert answer.json()["vector"] == told
+    assert response.status_code == 503
+    assert response.json()["vector"] == version
 
 
 def test_not_ready_with_pending_migrations(client: Client, db, monkeypatch):
     monkeypatch.setattr(health, "pending_migrations", lambda: 1)
-    answer = client.get("/readyz")
+    response = client.get("/readyz")
 
-    assert (answer.status_code, answer.json()["migrations"]) == (503, "pending")
+    assert (response.status_code, response.json()["migrations"]) == (503, "pending")
 
 
 def test_not_ready_without_a_database(client: Client, db, monkeypatch):
-    def away() -> None:
+    def fail_to_connect() -> None:
         raise ConnectionError
 
-    monkeypatch.setattr(health, "pending_migrations", away)
-    answer = client.get("/readyz")
+    monkeypatch.setattr(health, "pending_migrations", fail_to_connect)
+    response = client.get("/readyz")
 
-    assert (answer.status_code, answer.json()["database"]) == (503, "away")
+    assert (response.status_code, response.json()["database"]) == (503, "away")
 
 
 def test_broker_and_background_state_is_reported_but_not_required(client: Client, db, settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    answer = client.get("/readyz")
+    response = client.get("/readyz")
 
-    assert answer.status_code == 200
-    body = answer.json()
+    assert response.status_code == 200
+    body = response.json()
     assert (body["broker"], body["worker"], body["beat"]) == ("away", "silent", "silent")
 
 
@@ -87,11 +87,11 @@ def test_readyz_checks_at_most_once_a_second(client: Client, db, django_assert_n
 def test_not_ready_while_draining(client: Client, db, settings):
     settings.DATA_FOLDER.draining.touch()
     try:
-        answer = client.get("/readyz")
+        response = client.get("/readyz")
     finally:
         settings.DATA_FOLDER.draining.unlink()
 
-    assert (answer.status_code, answer.json()["status"]) == (503, "draining")
+    assert (response.status_code, response.json()["status"]) == (503, "draining")
 
 
 def test_metrics_require_the_monitoring_role(client: Client, alice: User, bob: User):
@@ -99,10 +99,10 @@ def test_metrics_require_the_monitoring_role(client: Client, alice: User, bob: U
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers=bearer).status_code == 403
     UserRole.objects.create(user=bob, role=Role.objects.get(name="monitoring"))
-    answer = client.get("/metrics", headers=bearer)
+    response = client.get("/metrics", headers=bearer)
 
-    assert answer.status_code == 200
-    assert "django_http_responses_total_by_status_view_method_total" in answer.content.decode()
+    assert response.status_code == 200
+    assert "django_http_responses_total_by_status_view_method_total" in response.content.decode()
 
 
 def test_vector_extension_is_installed(db):

@@ -10,9 +10,9 @@ from hypothesis import strategies as some
 
 from system.http.request_body import MAX_DEPTH, InvalidJson, parse_json, refuse_deep_nesting
 
-pytestmark = pytest.mark.usefixtures("own_routes")
+pytestmark = pytest.mark.usefixtures("routes_of_tests")
 
-BAD = {
+INVALID_BODIES = {
     "a name twice": b'{"a": 1, "a": 2}',
     "a name twice, deep": b'{"x": [{"a": 1, "a": 1}]}',
     "NaN": b'{"a": NaN}',
@@ -36,12 +36,12 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("body", BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize("body", INVALID_BODIES.values(), ids=INVALID_BODIES.keys())
 def test_invalid_body_is_400_with_a_reason(client: Client, body: bytes):
-    answer = client.post("/api/test/echo", body, content_type="application/json")
+    response = client.post("/api/test/echo", body, content_type="application/json")
 
-    assert answer.status_code == 400
-    assert answer.json()["errors"][0]["code"] == "invalid_json"
+    assert response.status_code == 400
+    assert response.json()["errors"][0]["code"] == "invalid_json"
 
 
 @pytest.mark.parametrize(
@@ -49,35 +49,37 @@ def test_invalid_body_is_400_with_a_reason(client: Client, body: bytes):
     ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-16", "multipart/form-data", ""],
 )
 def test_other_content_type_is_415(client: Client, kind: str):
-    answer = client.post("/api/test/echo", b'{"a": 1}', content_type=kind)
+    response = client.post("/api/test/echo", b'{"a": 1}', content_type=kind)
 
-    assert answer.status_code == 415
-    assert answer.json()["errors"][0]["code"] == "unsupported_media_type"
+    assert response.status_code == 415
+    assert response.json()["errors"][0]["code"] == "unsupported_media_type"
 
 
 def test_compressed_body_is_refused(client: Client):
-    answer = client.post("/api/test/echo", b"{}", content_type="application/json", headers={"Content-Encoding": "gzip"})
+    response = client.post(
+        "/api/test/echo", b"{}", content_type="application/json", headers={"Content-Encoding": "gzip"}
+    )
 
-    assert answer.status_code == 415
+    assert response.status_code == 415
 
 
 def test_valid_body_is_parsed_unchanged(client: Client):
-    sent: dict[str, object] = {"text": "grüße 🙂 \u202e", "list": [1, 2.5, None, True], "deep": [[[[]]]]}
-    answer = client.post("/api/test/echo", json.dumps(sent), content_type="application/json; charset=UTF-8")
+    body: dict[str, object] = {"text": "grüße 🙂 \u202e", "list": [1, 2.5, None, True], "deep": [[[[]]]]}
+    response = client.post("/api/test/echo", json.dumps(body), content_type="application/json; charset=UTF-8")
 
-    assert answer.json() == {"got": sent}
+    assert response.json() == {"got": body}
 
 
-PLAIN = some.text(alphabet=some.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
-FLOATS = some.floats(allow_nan=False, allow_infinity=False)
-VALUES = some.recursive(
-    some.none() | some.booleans() | some.integers(-(10**30), 10**30) | FLOATS | PLAIN,
-    lambda inner: some.lists(inner, max_size=4) | some.dictionaries(PLAIN, inner, max_size=4),
+PLAIN_TEXTS = some.text(alphabet=some.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
+FLOAT_VALUES = some.floats(allow_nan=False, allow_infinity=False)
+JSON_VALUES = some.recursive(
+    some.none() | some.booleans() | some.integers(-(10**30), 10**30) | FLOAT_VALUES | PLAIN_TEXTS,
+    lambda inner: some.lists(inner, max_size=4) | some.dictionaries(PLAIN_TEXTS, inner, max_size=4),
     max_leaves=12,
 )  # fmt: skip
 
 
-@given(VALUES)
+@given(JSON_VALUES)
 def test_json_round_trips(value):
     assert parse_json(json.dumps(value).encode()) == value
 
@@ -93,12 +95,12 @@ def test_any_bytes_are_parsed_or_refused(raw: bytes):
 @given(some.integers(1, 200))
 def test_depth_ignores_brackets_in_strings(depth: int):
     parse_json(json.dumps({"a": "[" * depth + '\\"'}).encode())
-    nested = b"[" * depth + b"]" * depth
+    nested_body = b"[" * depth + b"]" * depth
     if depth <= MAX_DEPTH:
-        parse_json(nested)
+        parse_json(nested_body)
     else:
         with pytest.raises(InvalidJson):
-            parse_json(nested)
+            parse_json(nested_body)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +127,8 @@ def test_brackets_outside_strings_count(text: str, is_too_deep: bool):
 
 @pytest.mark.parametrize("text", ["x" * 3_000_000, "\u00fc" * 3_000_000, '\\"' * 1_000_000, '\\"' * 1_000_000 + "\\"])
 def test_depth_check_is_linear(text: str):
-    began = time.process_time()
+    started_at = time.process_time()
     refuse_deep_nesting('"' + text)
     parse_json(json.dumps(text, ensure_ascii=False).encode())
 
-    assert time.process_time() - began < 1
+    assert time.process_time() - started_at < 1

@@ -19,10 +19,10 @@ from hypothesis import strategies as some
 from config.env import ROOT
 from system.monitoring import logs
 
-Written = Callable[..., str]
+LogWriter = Callable[..., str]
 
 
-def of_ours(*, as_json: bool, event: str, **values) -> str:
+def write_own_entry(*, as_json: bool, event: str, **values) -> str:
     """What one line of ours looks like in the log."""
     with redirect_stderr(io.StringIO()) as stream:
         processors = [*logs.COMMON_PROCESSORS, *logs.final_processors(as_json=as_json)]
@@ -30,13 +30,15 @@ def of_ours(*, as_json: bool, event: str, **values) -> str:
     return stream.getvalue()
 
 
-def of_libraries(*, as_json: bool, event: str, **values) -> str:
+def write_library_entry(*, as_json: bool, event: str, **values) -> str:
     """What a line looks like that came through Python's logging."""
     config = logs.logging_config(as_json=as_json)
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     formatter = dict(config["formatters"]["line"])
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(**{k: v for k, v in formatter.items() if k != "()"}))
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(**{name: value for name, value in formatter.items() if name != "()"})
+    )
     logger = logging.getLogger("tests.logs")
     logger.handlers, logger.propagate = [handler], False
     logger.setLevel(logging.INFO)
@@ -44,12 +46,12 @@ def of_libraries(*, as_json: bool, event: str, **values) -> str:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("written", [of_ours, of_libraries])
+@pytest.mark.parametrize("write", [write_own_entry, write_library_entry])
 @pytest.mark.parametrize("as_json", [True, False])
 @settings(deadline=None)
 @given(text=some.text(max_size=60))
-def test_one_event_is_always_one_line(as_json: bool, text: str, written: Written):  # X09
-    line = written(as_json=as_json, event="happened", typed=text)
+def test_one_event_is_always_one_line(as_json: bool, text: str, write: LogWriter):  # X09
+    line = write(as_json=as_json, event="happened", typed=text)
 
     assert line.count("\n") == 1
     assert line.endswith("\n")
@@ -57,14 +59,14 @@ def test_one_event_is_always_one_line(as_json: bool, text: str, written: Written
     assert "\r" not in line
 
 
-@pytest.mark.parametrize("written", [of_ours, of_libraries])
-def test_production_lines_are_json(written: Written):
-    line = json.loads(written(as_json=True, event="happened", count=3))
+@pytest.mark.parametrize("write", [write_own_entry, write_library_entry])
+def test_production_lines_are_json(write: LogWriter):
+    line = json.loads(write(as_json=True, event="happened", count=3))
 
     assert (line["event"], line["count"], line["level"], line["logger"]) == ("happened", 3, "info", "tests.logs")
 
 
-@pytest.mark.parametrize("written", [of_ours, of_libraries])
+@pytest.mark.parametrize("write", [write_own_entry, write_library_entry])
 @pytest.mark.parametrize(
     "values",
     [
@@ -77,28 +79,28 @@ def test_production_lines_are_json(written: Written):
         {"note": "key sb_canarycanarycanarycanary was used"},
     ],
 )
-def test_secrets_are_redacted_by_name_and_by_pattern(values, written: Written):  # B63
+def test_secrets_are_redacted_by_name_and_by_pattern(values, write: LogWriter):  # B63
     for as_json in (True, False):
-        line = written(as_json=as_json, event="happened", **values)
+        line = write(as_json=as_json, event="happened", **values)
         assert "canary" not in line
         assert "[hidden]" in line
 
 
 def test_request_is_logged_without_its_query_and_with_its_id(client: Client, capsys, db):
-    answer = client.get("/login/?next=/canary", headers={"X-Request-ID": "abc-123"})
+    response = client.get("/login/?next=/canary", headers={"X-Request-ID": "abc-123"})
 
-    assert answer["X-Request-ID"] == "abc-123"
+    assert response["X-Request-ID"] == "abc-123"
     (line,) = capsys.readouterr().err.splitlines()
     assert "abc-123" in line
     assert "canary" not in line
 
 
-@pytest.mark.parametrize("sent", ["a b", "x" * 65, "a\x1b[31m", "ü", ""])
-def test_malformed_request_id_is_replaced(client: Client, sent: str, db):
-    given_back = client.get("/healthz", headers={"X-Request-ID": sent})["X-Request-ID"]
+@pytest.mark.parametrize("request_id", ["a b", "x" * 65, "a\x1b[31m", "ü", ""])
+def test_malformed_request_id_is_replaced(client: Client, request_id: str, db):
+    returned_id = client.get("/healthz", headers={"X-Request-ID": request_id})["X-Request-ID"]
 
-    assert given_back != sent
-    assert len(given_back) == 36
+    assert returned_id != request_id
+    assert len(returned_id) == 36
 
 
 def test_path_cannot_inject_a_line(client: Client, capsys, db):
@@ -109,12 +111,12 @@ def test_path_cannot_inject_a_line(client: Client, capsys, db):
 
 
 def test_failed_log_write_is_ignored(client: Client, db, monkeypatch):
-    class Full(io.StringIO):
+    class FullDiskFile(io.StringIO):
         def write(self, _: str) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    with monkeypatch.context() as patched:
-        patched.setattr("sys.stderr", Full())
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stderr", FullDiskFile())
         assert client.get("/login/").status_code == 200
 
 
@@ -126,6 +128,8 @@ def test_long_lines_of_several_threads_do_not_mix():
         "lines = [threading.Thread(target=write, args=[n]) for n in range(4)]\n"
         "[each.start() for each in lines]; [each.join() for each in lines]"
     )
-    done = subprocess.run([sys.executable, "-u", "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True, check=True)
+    completed = subprocess.run(
+        [sys.executable, "-u", "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True, check=True
+    )
 
-    assert {line for line in done.stderr.splitlines() if len(line) != 20000 or len(set(line)) != 1} == set()
+    assert {line for line in completed.stderr.splitlines() if len(line) != 20000 or len(set(line)) != 1} == set()

@@ -16,22 +16,22 @@ from system.monitoring.metric_files import BufferedDict
 from tests.config.stack import eventually
 
 
-def stored(path: Path) -> dict[str, float]:
+def stored_values(path: Path) -> dict[str, float]:
     if not path.exists() or not path.stat().st_size:
         return {}
     return {key: value for key, value, _, _ in MmapedDict.read_all_values_from_file(str(path))}
 
 
 @pytest.fixture
-def full(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
     """Writes fail as on a full disk while `full["now"]` is true."""
     state = {"now": False}
-    really = os.pwrite
+    original_pwrite = os.pwrite
 
     def pwrite(*arguments: Any) -> int:
         if state["now"]:
             raise OSError(28, "No space left on device")
-        return really(*arguments)
+        return original_pwrite(*arguments)
 
     monkeypatch.setattr(metric_files.os, "pwrite", pwrite)  # type: ignore[attr-defined]
     return state
@@ -43,40 +43,40 @@ def test_values_are_read_back_by_the_library(tmp_path: Path):
         metrics.write_value(f"key {number} ü", number, 0.0)
     metric_files.writer.write()
 
-    assert stored(tmp_path / "counter_1.db") == {f"key {number} ü": float(number) for number in range(3000)}
+    assert stored_values(tmp_path / "counter_1.db") == {f"key {number} ü": float(number) for number in range(3000)}
     metrics.close()
 
 
-def test_values_are_written_after_a_full_disk(tmp_path: Path, full: dict[str, bool]):
+def test_values_are_written_after_a_full_disk(tmp_path: Path, full_disk: dict[str, bool]):
     path = tmp_path / "counter_1.db"
     metrics = BufferedDict(str(path))
     metrics.write_value("a", 1.0, 0.0)
     metric_files.writer.write()
-    full["now"] = True
+    full_disk["now"] = True
     metrics.write_value("a", 2.0, 0.0)
     metrics.write_value("b", 5.0, 0.0)
     metric_files.writer.write()
-    assert stored(path) == {"a": 1.0} and metrics.read_value("a")[0] == 2.0
+    assert stored_values(path) == {"a": 1.0} and metrics.read_value("a")[0] == 2.0
 
-    full["now"] = False
+    full_disk["now"] = False
     metric_files.writer.write()
-    assert stored(path) == {"a": 2.0, "b": 5.0}
+    assert stored_values(path) == {"a": 2.0, "b": 5.0}
 
 
-def test_file_created_on_a_full_disk_reads_as_empty(tmp_path: Path, full: dict[str, bool]):
-    full["now"] = True
+def test_file_created_on_a_full_disk_reads_as_empty(tmp_path: Path, full_disk: dict[str, bool]):
+    full_disk["now"] = True
     metrics = BufferedDict(str(tmp_path / "counter_1.db"))
     metrics.write_value("a", 1.0, 0.0)
     metric_files.writer.write()
 
-    assert stored(tmp_path / "counter_1.db") == {}
+    assert stored_values(tmp_path / "counter_1.db") == {}
 
 
 def test_values_are_written_soon(tmp_path: Path):
     metrics = BufferedDict(str(tmp_path / "counter_1.db"))
     metrics.write_value("a", 1.0, 0.0)
 
-    assert eventually(lambda: stored(tmp_path / "counter_1.db") == {"a": 1.0})
+    assert eventually(lambda: stored_values(tmp_path / "counter_1.db") == {"a": 1.0})
 
 
 def test_a_forked_process_writes_its_own_values(tmp_path: Path):
@@ -88,7 +88,7 @@ def test_a_forked_process_writes_its_own_values(tmp_path: Path):
         time.sleep(30)
         os._exit(0)
     try:
-        assert eventually(lambda: stored(tmp_path / "counter_2.db") == {"a": 1.0})
+        assert eventually(lambda: stored_values(tmp_path / "counter_2.db") == {"a": 1.0})
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -114,7 +114,7 @@ print("alive", metrics.read_value("key 2999")[0])
 os.unlink({str(tmp_path / "filler")!r})
 """
     try:
-        finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-        assert (finished.returncode, finished.stdout) == (0, "alive 2999.0\n"), finished.stderr
+        completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert (completed.returncode, completed.stdout) == (0, "alive 2999.0\n"), completed.stderr
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)

@@ -11,7 +11,7 @@ from system.property_definitions import DEFINITIONS
 pytestmark = pytest.mark.django_db
 
 
-def save(name: str, value: str) -> Property:
+def save_property(name: str, value: str) -> Property:
     row = Property.objects.get(name=name)
     row.value = value
     row.full_clean()
@@ -22,7 +22,10 @@ def save(name: str, value: str) -> Property:
 def test_every_known_property_is_a_row_with_its_description():
     rows = {row.name: (row.type, row.description, row.default_value) for row in Property.objects.all()}
 
-    assert rows == {known.name: (known.type, known.description, known.default) for known in DEFINITIONS.values()}
+    assert rows == {
+        definition.name: (definition.type, definition.description, definition.default)
+        for definition in DEFINITIONS.values()
+    }
 
 
 def test_empty_value_means_the_default():
@@ -33,7 +36,7 @@ def test_empty_value_means_the_default():
 
 def test_change_applies_immediately_in_this_process():
     assert properties.get(properties.CASE_SENSITIVE) is True
-    save("svc.login.username.sensitivity.enabled", "false")
+    save_property("svc.login.username.sensitivity.enabled", "false")
 
     assert properties.get(properties.CASE_SENSITIVE) is False
 
@@ -59,14 +62,14 @@ def test_values_are_read_once_a_second(django_assert_num_queries):
 @pytest.mark.parametrize("value", ["maybe", "2", "yes!"])
 def test_boolean_is_validated(value: str):
     with pytest.raises(ValidationError):
-        save("svc.login.username.sensitivity.enabled", value)
+        save_property("svc.login.username.sensitivity.enabled", value)
 
 
 @pytest.mark.parametrize(
     "value", ["/start", "/sso/start/?x=1", "/höhe?a=%20b#c", "http://testserver/a", "http://localhost/b", ""]
 )
-def test_welcome_page_can_be_an_own_address(value: str):
-    assert save("svc.welcome_page.url", value).value == value
+def test_welcome_page_can_be_a_url_of_this_service(value: str):
+    assert save_property("svc.welcome_page.url", value).value == value
 
 
 @pytest.mark.parametrize(
@@ -75,22 +78,22 @@ def test_welcome_page_can_be_an_own_address(value: str):
 )  # fmt: skip
 def test_welcome_page_of_another_site_is_refused(value: str):
     with pytest.raises(ValidationError):
-        save("svc.welcome_page.url", value)
+        save_property("svc.welcome_page.url", value)
 
 
 @pytest.mark.parametrize("value", ["/nope here", "/a\tb", "/a\u00a0b", "/a\u200bb", "http://testserver/a b"])
-def test_welcome_page_must_be_an_address(value: str):
+def test_welcome_page_must_be_a_url(value: str):
     with pytest.raises(ValidationError):
-        save("svc.welcome_page.url", value)
+        save_property("svc.welcome_page.url", value)
 
 
 def test_only_the_origin_of_the_base_url_is_own(settings):
     settings.BASE_URL = "https://service.example.com"
 
-    assert save("svc.welcome_page.url", "https://service.example.com/x").value
-    for foreign in ("http://service.example.com/x", "https://localhost/x", "https://service.example.com:8443/x"):
+    assert save_property("svc.welcome_page.url", "https://service.example.com/x").value
+    for foreign_url in ("http://service.example.com/x", "https://localhost/x", "https://service.example.com:8443/x"):
         with pytest.raises(ValidationError):
-            save("svc.welcome_page.url", foreign)
+            save_property("svc.welcome_page.url", foreign_url)
 
 
 def test_invalid_stored_value_means_the_default():
@@ -111,10 +114,10 @@ def test_put_records_history(alice):
 
 def test_admin_page_validates_values(as_alice: Client):
     row = Property.objects.get(name="svc.welcome_page.url")
-    answer = as_alice.post(f"/admin/system/property/{row.pk}/change/", {"value": "https://evil.example.com"})
+    response = as_alice.post(f"/admin/system/property/{row.pk}/change/", {"value": "https://evil.example.com"})
 
-    assert answer.status_code == 200
-    assert "a URL of this service" in answer.content.decode()
+    assert response.status_code == 200
+    assert "a URL of this service" in response.content.decode()
     assert Property.objects.get(pk=row.pk).value == ""
 
 

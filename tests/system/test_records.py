@@ -16,11 +16,11 @@ pytestmark = pytest.mark.django_db
 
 
 def test_id_is_eighteen_digits_of_time_and_sequence(db):
-    before = int(time.time())
+    seconds_before = int(time.time())
     company = Company.objects.create(name="One")
 
     assert re.fullmatch(r"\d{18}", company.sys_id)
-    assert before - 1 <= int(company.sys_id[:10]) <= int(time.time()) + 1
+    assert seconds_before - 1 <= int(company.sys_id[:10]) <= int(time.time()) + 1
 
 
 def test_ids_are_unique_and_sort_by_creation(db):
@@ -44,10 +44,10 @@ def test_every_insert_gets_an_id(db):
 def test_sequence_wraps_around(db):
     with connection.cursor() as cursor:
         cursor.execute("SELECT setval('svc_sys_id_sequence', 99999999, false)")
-    last, first = Company.objects.create(name="Last"), Company.objects.create(name="First")
+    last_company, first_company = Company.objects.create(name="Last"), Company.objects.create(name="First")
 
-    assert last.sys_id[10:] == "99999999"
-    assert first.sys_id[10:] == "00000000"
+    assert last_company.sys_id[10:] == "99999999"
+    assert first_company.sys_id[10:] == "00000000"
 
 
 def test_record_has_creator_and_last_editor(alice: User, bob: User):
@@ -57,10 +57,10 @@ def test_record_has_creator_and_last_editor(alice: User, bob: User):
         company.name = "Two"
         company.save()
 
-    stored = Company.objects.get()
-    assert (stored.sys_created_by, stored.sys_updated_by) == (alice.pk, bob.pk)
-    assert stored.sys_version == 1
-    assert stored.sys_created_at < stored.sys_updated_at
+    stored_company = Company.objects.get()
+    assert (stored_company.sys_created_by, stored_company.sys_updated_by) == (alice.pk, bob.pk)
+    assert stored_company.sys_version == 1
+    assert stored_company.sys_created_at < stored_company.sys_updated_at
 
 
 def test_update_fields_still_updates_audit_columns(alice: User):

@@ -15,9 +15,9 @@ import pytest
 from system import sandbox
 from system.sandbox import child, process
 
-MEGABYTE = 2**20
+MIB = 2**20
 # Tries what a program that an attacker has taken over would try.
-TAKEN_OVER = """
+HOSTILE_PROGRAM = """
 import json, os, socket, subprocess, sys
 def attempt(action):
     try:
@@ -39,18 +39,18 @@ def answer(data):
     }).encode()
 prepare = lambda arguments: answer
 """
-ECHO = "prepare = lambda arguments: lambda data: data + ''.join(arguments).encode()"
+ECHO_PROGRAM = "prepare = lambda arguments: lambda data: data + ''.join(arguments).encode()"
 
 
-def limits(**changed: Any) -> sandbox.RunLimits:
-    return sandbox.RunLimits(**{"memory": 1024 * MEGABYTE, "cpu_s": 5, "run_s": 5.0, "output": MEGABYTE, **changed})
+def limits_with(**changes: Any) -> sandbox.RunLimits:
+    return sandbox.RunLimits(**{"memory": 1024 * MIB, "cpu_s": 5, "run_s": 5.0, "output": MIB, **changes})
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Any:
-    def run(source: str, data: bytes = b"", *arguments: str, deadline_s: float = 20.0, **changed: Any) -> Any:
+def run_program(tmp_path: Path) -> Any:
+    def run(source: str, data: bytes = b"", *arguments: str, deadline_s: float = 20.0, **changes: Any) -> Any:
         (tmp_path / "program.py").write_text(source)
-        bounds = limits(**changed)
+        bounds = limits_with(**changes)
         deadline = time.monotonic() + deadline_s
         return sandbox.run(tmp_path / "program.py", arguments, data, bounds, deadline=deadline)
 
@@ -58,28 +58,28 @@ def run(tmp_path: Path) -> Any:
     assert not [child for child in psutil.Process().children() if str(tmp_path) in " ".join(child.cmdline())]
 
 
-def test_result_of_the_program_is_returned(run: Any):
-    result = run(ECHO, b"abc", "x", "y")
+def test_result_of_the_program_is_returned(run_program: Any):
+    result = run_program(ECHO_PROGRAM, b"abc", "x", "y")
 
     assert (result.ending, result.output) == (sandbox.Ending.DONE, b"abcxy")
 
 
-def test_compromised_program_can_only_compute(run: Any, monkeypatch: pytest.MonkeyPatch):  # C22
+def test_compromised_program_can_only_compute(run_program: Any, monkeypatch: pytest.MonkeyPatch):  # C22
     monkeypatch.setenv("SECRET_KEY", "canary")
-    answers = json.loads(run(TAKEN_OVER).output)
+    results = json.loads(run_program(HOSTILE_PROGRAM).output)
 
     for attempt in ("read a file", "write a file", "connect", "start a program", "fork", "allocate"):
         if attempt == "fork" and sys.platform != "linux":
             continue  # elsewhere the number of processes is counted for the whole user
-        assert answers[attempt] not in ("done", "ConnectionRefusedError"), attempt
-    assert (answers["environment"], answers["folder"]) == ({}, "/")
-    assert answers["user"] != 0
+        assert results[attempt] not in ("done", "ConnectionRefusedError"), attempt
+    assert (results["environment"], results["folder"]) == ({}, "/")
+    assert results["user"] != 0
 
 
 def test_child_inherits_no_secret_and_has_its_own_process_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # C22
     monkeypatch.setenv("SECRET_KEY", "canary")
-    (tmp_path / "program.py").write_text(ECHO)
-    started = process.start(tmp_path / "program.py", [], limits())
+    (tmp_path / "program.py").write_text(ECHO_PROGRAM)
+    started = process.start(tmp_path / "program.py", [], limits_with())
     try:
         assert "canary" not in str(psutil.Process(started.pid).environ())
         assert os.getpgid(started.pid) == started.pid
@@ -99,44 +99,44 @@ def test_child_inherits_no_secret_and_has_its_own_process_group(tmp_path: Path, 
         ("import os; prepare = lambda arguments: lambda data: os.abort()", sandbox.Ending.OUT_OF_MEMORY),
     ],
 )
-def test_outcomes_of_a_run(run: Any, source: str, ending: sandbox.Ending):
-    assert run(source).ending is ending
+def test_outcomes_of_a_run(run_program: Any, source: str, ending: sandbox.Ending):
+    assert run_program(source).ending is ending
 
 
 @pytest.mark.parametrize(("body", "was_starved"), [("import time; time.sleep(60)", True), ("while True: pass", False)])
-def test_run_that_takes_too_long_is_killed(run: Any, body: str, was_starved: bool):  # C20
-    began = time.monotonic()
-    result = run(f"def answer(data):\n    {body}\nprepare = lambda arguments: answer", run_s=0.5)
+def test_run_that_takes_too_long_is_killed(run_program: Any, body: str, was_starved: bool):  # C20
+    started_at = time.monotonic()
+    result = run_program(f"def answer(data):\n    {body}\nprepare = lambda arguments: answer", run_s=0.5)
 
     assert (result.ending, result.was_ready, result.was_killed) == (sandbox.Ending.TIMED_OUT, True, True)
     assert result.was_starved is was_starved
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - started_at < 5
 
 
-def test_program_that_does_not_start_in_time_is_killed(run: Any):
-    result = run("import time; time.sleep(60)", deadline_s=0.5)
+def test_program_that_does_not_start_in_time_is_killed(run_program: Any):
+    result = run_program("import time; time.sleep(60)", deadline_s=0.5)
 
     assert (result.ending, result.was_ready) == (sandbox.Ending.TIMED_OUT, False)
 
 
 def test_child_watches_its_memory_without_a_kernel_limit():
     """As on macOS."""
-    watching = (
+    program = (
         f"import runpy; child = runpy.run_path({str(process.CHILD)!r}, run_name='child')\n"
         "import threading\n"
         "threading.Thread(target=child['exit_above_memory'], args=(100 * 2**20,), daemon=True).start()\n"
         "blocks = []\n"
         "while True: blocks.append(bytearray(10 * 2**20))\n"
     )
-    finished = subprocess.run([sys.executable, "-I", "-S", "-c", watching], env={}, timeout=30, check=False)
+    completed = subprocess.run([sys.executable, "-I", "-S", "-c", program], env={}, timeout=30, check=False)
 
-    assert finished.returncode == child.OUT_OF_MEMORY
+    assert completed.returncode == child.OUT_OF_MEMORY
 
 
 def test_unsupported_limit_is_ignored(monkeypatch: pytest.MonkeyPatch):
-    def refuse(*_: Any) -> None:
+    def refuse_limit(*_: Any) -> None:
         raise ValueError
 
-    monkeypatch.setattr(resource, "setrlimit", refuse)
+    monkeypatch.setattr(resource, "setrlimit", refuse_limit)
 
     assert child.set_limit(resource.RLIMIT_CORE, 0) is False

@@ -13,14 +13,14 @@ from accounts.models.sessions import SessionStore
 def test_session_is_read_once_and_the_response_is_503(as_bob: Client, monkeypatch: pytest.MonkeyPatch, path: str):
     requests: list[str] = []
 
-    def away(self: Any) -> None:
+    def fail_to_connect(self: Any) -> None:
         requests.append(path)
         raise OperationalError("away")
 
     as_bob.raise_request_exception = False
-    monkeypatch.setattr(SessionStore, "_get_session_from_db", away)
-    answer = as_bob.get(path)
+    monkeypatch.setattr(SessionStore, "_get_session_from_db", fail_to_connect)
+    response = as_bob.get(path)
 
-    assert answer.status_code == 503
-    assert int(answer["Retry-After"]) > 0
+    assert response.status_code == 503
+    assert int(response["Retry-After"]) > 0
     assert len(requests) == 1  # each further one would wait for a connection once more

@@ -12,53 +12,53 @@ from system.http.request_body import BodyTooSlow, RequestBody, TooManySlowBodies
 from tests.config.stack import eventually
 
 
-class Chunk(Future):
+class FakeFuture(Future):
     def add_done_callback(self, callback: Any, context: Any = None) -> None:
         super().add_done_callback(callback)
 
 
-class Client:
+class FakeClient:
     """A client that sends these chunks, and then nothing until its gate opens."""
 
     def __init__(self, *chunks: bytes) -> None:
         self.chunks = list(chunks)
         self.gate = threading.Event()
-        self.requested: Chunk | None = None
+        self.requested: FakeFuture | None = None
 
     def body(self, deadline_s: float, length: int = 4) -> RequestBody:
         return RequestBody(self, length, deadline_s)
 
-    def __aiter__(self) -> "Client":
+    def __aiter__(self) -> "FakeClient":
         return self
 
-    def __anext__(self) -> Chunk:
-        chunk = self.requested = Chunk()
+    def __anext__(self) -> FakeFuture:
+        chunk = self.requested = FakeFuture()
         if self.chunks:
             chunk.set_result(self.chunks.pop(0))
         else:
-            threading.Thread(target=self.send_late, args=(chunk,), daemon=True).start()
+            threading.Thread(target=self.send_later, args=(chunk,), daemon=True).start()
         return chunk
 
-    def send_late(self, chunk: Chunk) -> None:
+    def send_later(self, chunk: FakeFuture) -> None:
         self.gate.wait(30)
         chunk.set_result(b"late")
 
 
 @pytest.fixture
-def silent() -> Iterator[Client]:
-    client = Client()
+def silent_client() -> Iterator[FakeClient]:
+    client = FakeClient()
     yield client
     client.gate.set()
 
 
 def test_available_body_is_read_immediately():
-    assert Client(b"here").body(60).read() == b"here"
-    assert Client(b"here").body(60).read(2) == b"he"
-    assert Client(b"here").body(60).readline() == b"here"
+    assert FakeClient(b"here").body(60).read() == b"here"
+    assert FakeClient(b"here").body(60).read(2) == b"he"
+    assert FakeClient(b"here").body(60).readline() == b"here"
 
 
 def test_body_is_read_in_parts_of_any_size():
-    body = Client(b"one\n", b"t", b"wo", b"\nthree").body(60, length=12)
+    body = FakeClient(b"one\n", b"t", b"wo", b"\nthree").body(60, length=12)
 
     assert (body.read(2), body.read(3), body.readline(), body.read(100), body.read()) == (
         b"on", b"e\nt", b"wo\n", b"thre", b"",
@@ -66,18 +66,18 @@ def test_body_is_read_in_parts_of_any_size():
 
 
 def test_body_of_a_client_that_left_ends_early():
-    assert Client(b"he", b"").body(60).read() == b"he"
+    assert FakeClient(b"he", b"").body(60).read() == b"he"
 
 
-def test_silent_client_is_dropped_at_the_deadline(silent: Client):
+def test_silent_client_is_dropped_at_the_deadline(silent_client: FakeClient):
     with pytest.raises(BodyTooSlow):
-        silent.body(0.4).read()
+        silent_client.body(0.4).read()
 
 
 def test_deadline_covers_the_whole_body(monkeypatch: pytest.MonkeyPatch):
     clock = [100.0]
     monkeypatch.setattr("system.http.request_body.time.monotonic", lambda: clock[0])
-    client = Client(b"h")
+    client = FakeClient(b"h")
     body = client.body(10)
     body.read(1)
     clock[0] += 11
@@ -87,10 +87,10 @@ def test_deadline_covers_the_whole_body(monkeypatch: pytest.MonkeyPatch):
     client.gate.set()
 
 
-def test_slow_client_within_the_deadline_is_served(silent: Client):
-    threading.Timer(request_body.PROMPT_S * 2, silent.gate.set).start()
+def test_slow_client_within_the_deadline_is_served(silent_client: FakeClient):
+    threading.Timer(request_body.PROMPT_S * 2, silent_client.gate.set).start()
 
-    assert silent.body(20).read() == b"late"
+    assert silent_client.body(20).read() == b"late"
 
 
 @pytest.mark.parametrize(("size", "counts_as_slow"), [(1_000, True), (8_000_000, False)])
@@ -98,7 +98,7 @@ def test_large_body_that_is_on_its_way_is_not_slow(size: int, counts_as_slow: bo
     monkeypatch.setattr(request_body, "SLOW_BODY_SLOTS", threading.BoundedSemaphore(1))
     monkeypatch.setattr(request_body, "PROMPT_S", 0.1)
     request_body.SLOW_BODY_SLOTS.acquire()
-    client = Client(b"x" * size)
+    client = FakeClient(b"x" * size)
     threading.Timer(0.4, client.gate.set).start()
     body = client.body(20, length=size + 4)
 
@@ -110,37 +110,37 @@ def test_large_body_that_is_on_its_way_is_not_slow(size: int, counts_as_slow: bo
 
 
 def test_only_two_slow_bodies_wait_and_a_fast_one_passes():
-    clients = [Client(), Client()]
-    waiting = [threading.Thread(target=client.body(20).read) for client in clients]
-    for thread in waiting:
+    clients = [FakeClient(), FakeClient()]
+    threads = [threading.Thread(target=client.body(20).read) for client in clients]
+    for thread in threads:
         thread.start()
     while request_body.SLOW_BODY_SLOTS._value:  # both have begun to wait
-        waiting[0].join(0.01)
+        threads[0].join(0.01)
 
     with pytest.raises(TooManySlowBodies):
-        Client().body(20).read()
-    assert Client(b"here").body(20).read() == b"here"
+        FakeClient().body(20).read()
+    assert FakeClient(b"here").body(20).read() == b"here"
 
     for client in clients:
         client.gate.set()
-    for thread in waiting:
+    for thread in threads:
         thread.join(10)
     assert int(request_body.SLOW_BODY_SLOTS._value) == 2
 
 
-def test_collected_body_calls_back_when_it_is_complete(silent: Client):
-    complete = threading.Event()
-    body = silent.body(20)
-    body.collect(complete.set)
-    assert not complete.is_set()
+def test_collected_body_calls_back_when_it_is_complete(silent_client: FakeClient):
+    is_complete = threading.Event()
+    body = silent_client.body(20)
+    body.collect(is_complete.set)
+    assert not is_complete.is_set()
 
-    silent.gate.set()
-    assert complete.wait(10)
+    silent_client.gate.set()
+    assert is_complete.wait(10)
     assert body.read() == b"late"
 
 
 def test_unread_body_is_received_and_discarded():
-    client = Client(b"ab", b"cd", b"ef", b"gh")
+    client = FakeClient(b"ab", b"cd", b"ef", b"gh")
     body = client.body(20, length=6)
     body.read(1)
     body.drain()
@@ -148,19 +148,19 @@ def test_unread_body_is_received_and_discarded():
     assert client.chunks == [b"gh"] and body.chunks == []
 
 
-def test_drained_body_is_not_kept_in_memory(silent: Client):
+def test_drained_body_is_not_kept_in_memory(silent_client: FakeClient):
     """It may be in progress for as long as its client likes."""
-    silent.chunks = [b"x" * 1000]
-    body = silent.body(20, length=1004)
+    silent_client.chunks = [b"x" * 1000]
+    body = silent_client.body(20, length=1004)
     body.drain()
-    silent.gate.set()
+    silent_client.gate.set()
 
     eventually(lambda: body.bytes_received == 1004, within_s=10)
     assert body.chunks == []
 
 
 def test_unread_body_that_is_too_large_is_not_requested():
-    client = Client(b"ab")
+    client = FakeClient(b"ab")
     client.body(20, length=request_body.MAX_DRAIN_BYTES + 1).drain()
 
     assert client.requested is None

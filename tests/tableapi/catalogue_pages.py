@@ -6,22 +6,24 @@ from typing import Any
 from tableapi.models import Table
 
 
-def page(model: str, record: Any = None, name: str = "change") -> str:
+def page_path(model: str, record: Any = None, name: str = "change") -> str:
     return f"/admin/tableapi/{model}/" + (f"{record.pk}/{name}/" if record else "add/")
 
 
-def rows(prefix: str, *new: dict[str, Any], stored: int = 0) -> dict[str, Any]:
-    sent = {f"{prefix}-TOTAL_FORMS": len(new), f"{prefix}-INITIAL_FORMS": stored}
-    return sent | {f"{prefix}-{number}-{name}": value for number, row in enumerate(new) for name, value in row.items()}
+def inline_rows(prefix: str, *new_rows: dict[str, Any], stored_count: int = 0) -> dict[str, Any]:
+    form = {f"{prefix}-TOTAL_FORMS": len(new_rows), f"{prefix}-INITIAL_FORMS": stored_count}
+    return form | {
+        f"{prefix}-{number}-{name}": value for number, row in enumerate(new_rows) for name, value in row.items()
+    }
 
 
-def column_form(table: Table, name: str, **values: Any) -> dict[str, Any]:
-    usual = {"table": table.pk, "name": name, "label": "It", "type": "string", "default_value": ""}
-    return rows("choices") | usual | values
+def column_form_data(table: Table, name: str, **values: Any) -> dict[str, Any]:
+    defaults = {"table": table.pk, "name": name, "label": "It", "type": "string", "default_value": ""}
+    return inline_rows("choices") | defaults | values
 
 
-def said(answer: Any) -> str:
+def page_text(response: Any) -> str:
     """What the page after it says, be it a form with errors or a message."""
-    text = answer.content.decode()
-    assert answer.status_code == 200, answer.status_code
+    text = response.content.decode()
+    assert response.status_code == 200, response.status_code
     return " ".join(re.sub(r"<[^>]+>", " ", text).split())

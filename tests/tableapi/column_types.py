@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 COMPARISONS = ("=", "!=", "<", "LIKE")
-TEXT = frozenset(COMPARISONS)
-ORDERED = TEXT - {"LIKE"}
-NO_OPERATOR: frozenset[str] = frozenset()
+TEXT_OPERATORS = frozenset(COMPARISONS)
+ORDER_OPERATORS = TEXT_OPERATORS - {"LIKE"}
+NO_OPERATORS: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,8 +18,8 @@ class TypeExample:
     database: str
     values: tuple[Any, Any]
     displays: tuple[Any, Any] = (None, None)  # as the value
-    refused: tuple[Any, ...] = ()
-    operators: frozenset[str] = TEXT
+    refused_values: tuple[Any, ...] = ()
+    operators: frozenset[str] = TEXT_OPERATORS
     query: str | None = None  # the first value in a query; by default its text
     default: str | None = None  # the first value as the default of a column; by default its text
     schema: dict[str, Any] = field(default_factory=dict)  # a part of the one in the OpenAPI document
@@ -30,24 +30,34 @@ class TypeExample:
         return self.query or str(self.values[0])
 
 
-IDS = ("171000000000000001", "171000000000000002")
+EXAMPLE_IDS = ("171000000000000001", "171000000000000002")
 
 EXAMPLES = {
-    "string": TypeExample(database="text", values=("a", "b"), refused=(True, []), schema={"type": ["string", "null"]}),
-    "text": TypeExample(database="text", values=("a", "b"), refused=(True,), can_be_unique=False),
+    "string": TypeExample(
+        database="text", values=("a", "b"), refused_values=(True, []), schema={"type": ["string", "null"]}
+    ),
+    "text": TypeExample(database="text", values=("a", "b"), refused_values=(True,), can_be_unique=False),
     "wysiwyg": TypeExample(
-        database="text", values=("<p>a</p>", "<p>b</p>"), refused=(True,), query="a", can_be_unique=False
+        database="text", values=("<p>a</p>", "<p>b</p>"), refused_values=(True,), query="a", can_be_unique=False
     ),
     "url": TypeExample(
         database="text",
         values=("http://localhost:8080/a?b=c", "https://example.com/a"),
-        refused=("ftp://example.com", "javascript:alert(1)", "example.com", "https://", "https://a b", "http://a:x", 5),
+        refused_values=(
+            "ftp://example.com",
+            "javascript:alert(1)",
+            "example.com",
+            "https://",
+            "https://a b",
+            "http://a:x",
+            5,
+        ),
         schema={"type": ["string", "null"], "format": "uri"},
     ),
     "email": TypeExample(
         database="text",
         values=("a.b+c@example.com", "d@localhost"),
-        refused=(
+        refused_values=(
             "a",
             "@b",
             "a@",
@@ -65,34 +75,38 @@ EXAMPLES = {
     "integer": TypeExample(
         database="bigint",
         values=(-1, 2),
-        refused=(1.5, "a"),
-        operators=ORDERED,
+        refused_values=(1.5, "a"),
+        operators=ORDER_OPERATORS,
         schema={"type": ["integer", "null"], "format": "int64"},
     ),
     "duration": TypeExample(
         database="bigint",
         values=(0, 93_784),
         displays=("0m", "1d 2h 3m 4s"),
-        refused=(-1, 1.5, "1h", "1d 2h"),
-        operators=ORDERED,
+        refused_values=(-1, 1.5, "1h", "1d 2h"),
+        operators=ORDER_OPERATORS,
         schema={"type": ["integer", "null"], "format": "int64", "minimum": 0},
     ),
     "decimal": TypeExample(
-        database="numeric", values=(1.5, 2), refused=("a",), operators=ORDERED, schema={"type": ["number", "null"]}
+        database="numeric",
+        values=(1.5, 2),
+        refused_values=("a",),
+        operators=ORDER_OPERATORS,
+        schema={"type": ["number", "null"]},
     ),
     "percent": TypeExample(
         database="numeric",
         values=(12.5, 100),
         displays=("12.5%", "100%"),
-        refused=(-0.1, 100.1, "5%", "a"),
-        operators=ORDERED,
+        refused_values=(-0.1, 100.1, "5%", "a"),
+        operators=ORDER_OPERATORS,
         schema={"type": ["number", "null"], "minimum": 0, "maximum": 100},
     ),
     "boolean": TypeExample(
         database="boolean",
         values=(False, True),
         displays=("No", "Yes"),
-        refused=("yes", 2),
+        refused_values=("yes", 2),
         operators=frozenset({"=", "!="}),
         query="false",
         default="false",
@@ -102,43 +116,43 @@ EXAMPLES = {
         database="timestamp with time zone",
         values=("2024-05-09 13:45:00", "2024-05-19 13:45:00"),
         displays=("9 May 2024 13:45:00", "19 May 2024 13:45:00"),
-        refused=("today", 5),
-        operators=ORDERED,
+        refused_values=("today", 5),
+        operators=ORDER_OPERATORS,
     ),
     "date": TypeExample(
         database="date",
         values=("2024-05-09", "2024-05-19"),
         displays=("9 May 2024", "19 May 2024"),
-        refused=("today", 5),
-        operators=ORDERED,
+        refused_values=("today", 5),
+        operators=ORDER_OPERATORS,
         schema={"type": ["string", "null"], "format": "date"},
     ),
     "choice": TypeExample(
         database="text",
         values=("1", "2"),
         displays=("New", "Done"),
-        refused=("3", "New"),
-        operators=TEXT - {"<"},
+        refused_values=("3", "New"),
+        operators=TEXT_OPERATORS - {"<"},
         schema={"enum": ["1", "2", None]},
     ),
     "reference": TypeExample(
-        database="character varying(32)", values=IDS, refused=("A",), operators=frozenset({"=", "!="})
+        database="character varying(32)", values=EXAMPLE_IDS, refused_values=("A",), operators=frozenset({"=", "!="})
     ),
     "list": TypeExample(
         database="character varying(32)[]",
-        values=([IDS[0]], [IDS[1]]),
-        refused=("A",),
+        values=([EXAMPLE_IDS[0]], [EXAMPLE_IDS[1]]),
+        refused_values=("A",),
         operators=frozenset({"=", "!="}),
-        query=IDS[0],
+        query=EXAMPLE_IDS[0],
         can_be_unique=False,
     ),
     "json": TypeExample(
-        database="jsonb", values=({"a": 1}, [1]), operators=NO_OPERATOR, default='{"a": 1}', can_be_unique=False
+        database="jsonb", values=({"a": 1}, [1]), operators=NO_OPERATORS, default='{"a": 1}', can_be_unique=False
     ),
     "password": TypeExample(
-        database="text", values=("top", "secret"), refused=("", 5), operators=NO_OPERATOR, can_be_unique=False
+        database="text", values=("top", "secret"), refused_values=("", 5), operators=NO_OPERATORS, can_be_unique=False
     ),
     "secret": TypeExample(
-        database="text", values=("top", "secret"), refused=("", 5), operators=NO_OPERATOR, can_be_unique=False
+        database="text", values=("top", "secret"), refused_values=("", 5), operators=NO_OPERATORS, can_be_unique=False
     ),
 }

@@ -31,13 +31,13 @@ def notes(db: Any) -> list[str]:
 
 
 @pytest.fixture
-def no_broker(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def unavailable_broker(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The broker is away; what the worker would have been woken for."""
-    tried: list[str] = []
+    sent_tasks: list[str] = []
 
     def send(task: str, **_: Any) -> None:
-        tried.append(task)
+        sent_tasks.append(task)
         raise OperationalError("Error 111 connecting: connection refused")
 
     monkeypatch.setattr("system.background.task_dispatch.current_app", SimpleNamespace(send_task=send))
-    return tried
+    return sent_tasks

@@ -15,19 +15,22 @@ from system.database_statements import ConnectionStatements
 
 
 @contextmanager
-def statements() -> Iterator[list[str]]:
+def captured_statements() -> Iterator[list[str]]:
     results: list[str] = []
     execute, run = psycopg.Cursor.execute, ConnectionStatements.run
 
-    def noting(cursor: Any, query: Any, *positional: Any, **named: Any) -> Any:
+    def record_and_execute(cursor: Any, query: Any, *positional: Any, **named: Any) -> Any:
         # Savepoints are numbered, and named after their thread.
         if "sys_property" not in str(query):
             results.append(re.sub(r"\d+", "N", str(query)))
         return execute(cursor, query, *positional, **named)
 
-    def noting_run(statements_: Any, text: bytes, values: Any) -> Any:
+    def record_and_run(statements_: Any, text: bytes, values: Any) -> Any:
         results.append(re.sub(r"\d+", "N", text.decode()))
         return run(statements_, text, values)
 
-    with patch.object(psycopg.Cursor, "execute", noting), patch.object(ConnectionStatements, "run", noting_run):
+    with (
+        patch.object(psycopg.Cursor, "execute", record_and_execute),
+        patch.object(ConnectionStatements, "run", record_and_run),
+    ):
         yield results

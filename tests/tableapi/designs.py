@@ -8,28 +8,28 @@ from tableapi.design import saving
 from tableapi.models import Column, Table
 
 
-def make_table(name: str, parent: Table | None = None, **about: Any) -> Table:
-    table = Table(name=name, label=name.capitalize(), parent=parent, **about)
+def make_table(name: str, parent: Table | None = None, **attributes: Any) -> Table:
+    table = Table(name=name, label=name.capitalize(), parent=parent, **attributes)
     saving.save_table(table)
     return table
 
 
-def make_column(table: Table, name: str, type_name: str = "string", **about: Any) -> Column:
-    column = Column(table=table, name=name, type=type_name, **{"label": name.capitalize()} | about)
+def make_column(table: Table, name: str, type_name: str = "string", **attributes: Any) -> Column:
+    column = Column(table=table, name=name, type=type_name, **{"label": name.capitalize()} | attributes)
     saving.save_column(column)
     return column
 
 
-def ask(query: str, *values: Any) -> list[Any]:
+def query_rows(query: str, *values: Any) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(query, values or None)
         return cursor.fetchall() if cursor.description else []
 
 
-def types_of(table: str) -> dict[str, str]:
+def column_types_of(table: str) -> dict[str, str]:
     """Every column of a designed table with the type that PostgreSQL gives it."""
     return dict(
-        ask(
+        query_rows(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
             "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
             f'records."{table}"',
@@ -39,13 +39,15 @@ def types_of(table: str) -> dict[str, str]:
 
 def indexes_of(table: str) -> dict[str, str]:
     """Names of indexes with what they hold."""
-    rows = ask("SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'records' AND tablename = %s", table)
+    rows = query_rows(
+        "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'records' AND tablename = %s", table
+    )
     return {name: text.partition(" USING ")[2] for name, text in rows}
 
 
-def insert(table: str, **values: Any) -> str:
+def insert_row(table: str, **values: Any) -> str:
     """A record as another writer would make it."""
     names = ", ".join(f'"{name}"' for name in values)
-    marks = ", ".join("%s" for _ in values)
-    what = f"({names}) VALUES ({marks})" if values else "DEFAULT VALUES"
-    return str(ask(f'INSERT INTO records."{table}" {what} RETURNING sys_id', *values.values())[0][0])
+    placeholders = ", ".join("%s" for _ in values)
+    values_clause = f"({names}) VALUES ({placeholders})" if values else "DEFAULT VALUES"
+    return str(query_rows(f'INSERT INTO records."{table}" {values_clause} RETURNING sys_id', *values.values())[0][0])

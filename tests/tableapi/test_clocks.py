@@ -10,22 +10,22 @@ from tableapi import tasks
 from tableapi.models import DeferredRecord, IdempotentAnswer
 from tableapi.write import designed_records
 from tests.support.clocks import database_clock_goes_back, host_clock_off_by, time_passes
-from tests.tableapi.designs import ask
-from tests.tableapi.world import api, data, field, open_table, table
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, data_of, field, open_table, table
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def tables(db: Any) -> None:
+def clock_tables(db: Any) -> None:
     for name, is_deferred in (("plan", True), ("device", False)):
         table(name, deferred_create=is_deferred)
         field(name, "name")
         open_table(name)
 
 
-def count(name: str = "plan") -> int:
-    return int(ask(f'SELECT count(*) FROM records."{name}"')[0][0])
+def row_count(name: str = "plan") -> int:
+    return int(query_rows(f'SELECT count(*) FROM records."{name}"')[0][0])
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
@@ -33,24 +33,24 @@ def test_deferred_record_is_created_at_once_whatever_the_host_says_that_accepted
     with host_clock_off_by(hours):
         assert api(bob).post("plan", {"name": "a"}).status_code == 201
     tasks.create_deferred()
-    assert count() == 1
+    assert row_count() == 1
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 def test_deferred_record_is_retried_after_its_pause_whatever_the_worker_says(bob: User, hours: int, monkeypatch: Any):
     assert api(bob).post("plan", {"name": "a"}).status_code == 201
     with host_clock_off_by(hours):
-        with monkeypatch.context() as broken:
-            broken.setattr(designed_records, "insert", broken_insert)
+        with monkeypatch.context() as patch:
+            patch.setattr(designed_records, "insert", fail_to_insert)
             tasks.create_deferred()
         tasks.create_deferred()
-        assert count() == 0
+        assert row_count() == 0
         time_passes(DeferredRecord.objects.all(), "next_at", seconds=11)
         tasks.create_deferred()
-    assert count() == 1
+    assert row_count() == 1
 
 
-def broken_insert(*_: Any) -> None:
+def fail_to_insert(*_: Any) -> None:
     raise OperationalError
 
 
@@ -58,18 +58,18 @@ def test_deferred_record_does_not_wait_after_the_clock_was_set_back(bob: User):
     assert api(bob).post("plan", {"name": "a"}).status_code == 201
     database_clock_goes_back(DeferredRecord.objects.all(), "next_at")
     tasks.create_deferred()
-    assert count() == 1
+    assert row_count() == 1
 
 
 @pytest.mark.parametrize("hours", [-25, 25], ids=["behind", "ahead"])
 def test_answer_is_kept_for_a_day_whatever_the_hosts_say(bob: User, hours: int):
     key = {"Idempotency-Key": "one"}
-    first = api(bob).post("device", {"name": "a"}, headers=key)
+    first_response = api(bob).post("device", {"name": "a"}, headers=key)
     with host_clock_off_by(hours):
         tasks.forget_answers()
-        assert api(bob).post("device", {"name": "a"}, headers=key).content == first.content
-    assert count("device") == 1
+        assert api(bob).post("device", {"name": "a"}, headers=key).content == first_response.content
+    assert row_count("device") == 1
     with host_clock_off_by(hours):
-        data(api(bob).post("device", {"name": "b"}, headers={"Idempotency-Key": "two"}))
+        data_of(api(bob).post("device", {"name": "b"}, headers={"Idempotency-Key": "two"}))
     tasks.forget_answers()
     assert IdempotentAnswer.objects.count() == 2

@@ -15,17 +15,17 @@ from tableapi.catalogue.column_types import COLUMN_TYPES
 from tableapi.ddl import physical_names
 from tableapi.design import saving
 from tableapi.models import Column
-from tests.tableapi.column_types import COMPARISONS, EXAMPLES, IDS, TypeExample
+from tests.tableapi.column_types import COMPARISONS, EXAMPLE_IDS, EXAMPLES, TypeExample
 from tests.tableapi.designs import indexes_of
-from tests.tableapi.oracle.column_types import ROWS
-from tests.tableapi.test_designer import refusal
-from tests.tableapi.world import Api, api, column, data, failed, field, open_table, record, table
+from tests.tableapi.oracle.column_types import TYPE_ROWS
+from tests.tableapi.test_designer import refusal_of
+from tests.tableapi.world import Api, api, column_values, data_of, error_of, field, open_table, record, table
 
 pytestmark = pytest.mark.django_db
-DOCS = Path(__file__).parents[2] / "docs" / "reference"
-WITH_TARGET = ("reference", "list")
-WRITE_ONLY = ("password", "secret")
-VALUES = sorted(EXAMPLES.keys() - {*WITH_TARGET, *WRITE_ONLY})
+REFERENCE_DOCS = Path(__file__).parents[2] / "docs" / "reference"
+REFERENCE_TYPES = ("reference", "list")
+WRITE_ONLY_TYPES = ("password", "secret")
+READABLE_TYPES = sorted(EXAMPLES.keys() - {*REFERENCE_TYPES, *WRITE_ONLY_TYPES})
 
 
 @pytest.fixture
@@ -33,13 +33,13 @@ def example(request: pytest.FixtureRequest, bob: User) -> TypeExample:
     """An open table `thing` with a column `it` of the type."""
     name = request.param
     table("thing")
-    if name in WITH_TARGET:
+    if name in REFERENCE_TYPES:
         table("target")
         open_table("target")
-        for sys_id in IDS:
+        for sys_id in EXAMPLE_IDS:
             record("target", sys_id=sys_id)
-    choices = {"1": "New", "2": "Done"} if name == "choice" else None
-    field("thing", "it", name, to="target" if name in WITH_TARGET else None, choices=choices)
+    choice_labels = {"1": "New", "2": "Done"} if name == "choice" else None
+    field("thing", "it", name, target="target" if name in REFERENCE_TYPES else None, choices=choice_labels)
     open_table("thing")
     return EXAMPLES[name]
 
@@ -49,17 +49,17 @@ def caller(bob: User) -> Api:
     return api(bob)
 
 
-def of_types(names: Any) -> pytest.MarkDecorator:
+def for_types(names: Any) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("example", names, indirect=True)
 
 
-def created(caller: Api, values: Any, **params: Any) -> list[str]:
-    return [column(caller.post("thing", {"it": value}, **params), "sys_id")[0] for value in values]
+def created_ids(caller: Api, values: Any, **params: Any) -> list[str]:
+    return [column_values(caller.post("thing", {"it": value}, **params), "sys_id")[0] for value in values]
 
 
-def shown(caller: Api, sys_id: str, **params: Any) -> Any:
-    (it,) = column(caller.get(f"thing/{sys_id}", fields="it", exclude_reference_link="1", **params), "it")
-    return it
+def shown_value(caller: Api, sys_id: str, **params: Any) -> Any:
+    (value,) = column_values(caller.get(f"thing/{sys_id}", fields="it", exclude_reference_link="1", **params), "it")
+    return value
 
 
 def test_every_type_has_an_example() -> None:
@@ -67,115 +67,117 @@ def test_every_type_has_an_example() -> None:
 
 
 def test_every_type_is_documented() -> None:
-    section = (DOCS / "table-api.md").read_text(encoding="utf-8").partition("\n## Values")[2].partition("\n## ")[0]
+    section = (
+        (REFERENCE_DOCS / "table-api.md").read_text(encoding="utf-8").partition("\n## Values")[2].partition("\n## ")[0]
+    )
     cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
     assert COLUMN_TYPES.keys() <= {name.strip() for cell in cells for name in cell.split(",")}
 
 
 @pytest.mark.parametrize(("word", "family"), [("texts", "text"), ("numbers", "number"), ("dates", "time")])
 def test_query_documentation_names_the_types_of_a_family(word: str, family: str) -> None:
-    page = (DOCS / "encoded-queries.md").read_text(encoding="utf-8")
+    page = (REFERENCE_DOCS / "encoded-queries.md").read_text(encoding="utf-8")
     (names,) = re.findall(rf'"{word}" are ([^;.]*)[;.]', page)
-    assert set(re.findall("[a-z]+", names)) & ROWS.keys() == {
-        name for name, row in ROWS.items() if row.family == family
+    assert set(re.findall("[a-z]+", names)) & TYPE_ROWS.keys() == {
+        name for name, row in TYPE_ROWS.items() if row.family == family
     }
 
 
-@of_types(sorted(EXAMPLES.keys() - set(WRITE_ONLY)))
+@for_types(sorted(EXAMPLES.keys() - set(WRITE_ONLY_TYPES)))
 def test_value_can_be_stored_changed_and_cleared(example: TypeExample, caller: Api) -> None:
-    first, second = example.values
-    (sys_id,) = created(caller, [first])
-    assert shown(caller, sys_id) == first
+    first_value, second_value = example.values
+    (sys_id,) = created_ids(caller, [first_value])
+    assert shown_value(caller, sys_id) == first_value
 
-    assert caller.patch(f"thing/{sys_id}", {"it": second}).status_code == 200
-    assert shown(caller, sys_id) == second
+    assert caller.patch(f"thing/{sys_id}", {"it": second_value}).status_code == 200
+    assert shown_value(caller, sys_id) == second_value
 
     assert caller.patch(f"thing/{sys_id}", {"it": None}).status_code == 200
-    assert shown(caller, sys_id) is None
+    assert shown_value(caller, sys_id) is None
 
 
-@of_types(sorted(EXAMPLES))
+@for_types(sorted(EXAMPLES))
 def test_invalid_values_are_refused(example: TypeExample, caller: Api) -> None:
-    for value in example.refused:
-        assert failed(caller.post("thing", {"it": value})) == (422, "invalid_value", "it"), value
+    for value in example.refused_values:
+        assert error_of(caller.post("thing", {"it": value})) == (422, "invalid_value", "it"), value
 
 
-@of_types(VALUES)
+@for_types(READABLE_TYPES)
 def test_display_values_are_returned_and_accepted(example: TypeExample, caller: Api) -> None:
     displays = [
-        value if shown is None else shown for value, shown in zip(example.values, example.displays, strict=True)
+        value if display is None else display for value, display in zip(example.values, example.displays, strict=True)
     ]
-    ids = created(caller, displays, input_display_value="1")
+    ids = created_ids(caller, displays, input_display_value="1")
 
-    assert [shown(caller, sys_id) for sys_id in ids] == list(example.values)
-    assert [shown(caller, sys_id, display_value="1") for sys_id in ids] == displays
-    both = [{"value": value, "display_value": text} for value, text in zip(example.values, displays, strict=True)]
-    assert [shown(caller, sys_id, display_value="all") for sys_id in ids] == both
+    assert [shown_value(caller, sys_id) for sys_id in ids] == list(example.values)
+    assert [shown_value(caller, sys_id, display_value="1") for sys_id in ids] == displays
+    expected = [{"value": value, "display_value": text} for value, text in zip(example.values, displays, strict=True)]
+    assert [shown_value(caller, sys_id, display_value="all") for sys_id in ids] == expected
 
 
-@of_types(sorted(EXAMPLES))
+@for_types(sorted(EXAMPLES))
 def test_operators_fit_the_type(example: TypeExample, caller: Api) -> None:
-    ids = created(caller, example.values)
+    ids = created_ids(caller, example.values)
     expected = {"=": [ids[0]], "!=": [ids[1]], "<": [], "LIKE": [ids[0]]}
     for operator in COMPARISONS:
-        answer = caller.get("thing", query=f"it{operator}{example.written}^ORDERBYsys_id", fields="sys_id")
+        response = caller.get("thing", query=f"it{operator}{example.written}^ORDERBYsys_id", fields="sys_id")
         if operator in example.operators:
-            assert [row["sys_id"] for row in data(answer)] == expected[operator], operator
+            assert [row["sys_id"] for row in data_of(response)] == expected[operator], operator
         else:
-            assert answer.status_code == 400, operator
+            assert response.status_code == 400, operator
 
 
-@of_types(sorted(EXAMPLES))
+@for_types(sorted(EXAMPLES))
 def test_sorting_follows_the_values_or_is_unsupported(example: TypeExample, caller: Api) -> None:
-    first, second = created(caller, example.values)
-    answer = caller.get("thing", query="ORDERBYDESCit", fields="sys_id")
+    first_id, second_id = created_ids(caller, example.values)
+    response = caller.get("thing", query="ORDERBYDESCit", fields="sys_id")
     if "=" in example.operators and not isinstance(example.values[0], list):
-        assert [row["sys_id"] for row in data(answer)] == [second, first]
+        assert [row["sys_id"] for row in data_of(response)] == [second_id, first_id]
     else:
-        assert answer.status_code == 400
+        assert response.status_code == 400
 
 
-@of_types(VALUES)
+@for_types(READABLE_TYPES)
 def test_default_is_parsed_like_a_value(example: TypeExample, caller: Api) -> None:
-    it = Column.objects.get(name="it")
-    it.default_value = str(example.values[0]) if example.default is None else example.default
-    saving.save_column(it)
+    column_row = Column.objects.get(name="it")
+    column_row.default_value = str(example.values[0]) if example.default is None else example.default
+    saving.save_column(column_row)
 
-    (sys_id,) = column(caller.post("thing", {}), "sys_id")
-    assert shown(caller, sys_id) == example.values[0]
+    (sys_id,) = column_values(caller.post("thing", {}), "sys_id")
+    assert shown_value(caller, sys_id) == example.values[0]
 
 
-@of_types(sorted(EXAMPLES))
+@for_types(sorted(EXAMPLES))
 def test_unique_and_indexed_are_supported_or_refused(example: TypeExample, caller: Api) -> None:
-    it = Column.objects.get(name="it")
-    it.is_unique = True
+    column_row = Column.objects.get(name="it")
+    column_row.is_unique = True
     if not example.can_be_unique:
-        assert "cannot have this option" in refusal(lambda: saving.save_column(it))
+        assert "cannot have this option" in refusal_of(lambda: saving.save_column(column_row))
         return
-    saving.save_column(it)
-    assert f"U{it.pk}" in indexes_of("thing")
-    assert list(physical_names.column_indexes(it, "thing")) == [], "records are found and sorted by it too"
+    saving.save_column(column_row)
+    assert f"U{column_row.pk}" in indexes_of("thing")
+    assert list(physical_names.column_indexes(column_row, "thing")) == [], "records are found and sorted by it too"
 
-    created(caller, example.values)
-    assert failed(caller.post("thing", {"it": example.values[0]})) == (409, "duplicate", "it")
+    created_ids(caller, example.values)
+    assert error_of(caller.post("thing", {"it": example.values[0]})) == (409, "duplicate", "it")
 
 
-@of_types(sorted(EXAMPLES.keys() - set(WITH_TARGET)))
+@for_types(sorted(EXAMPLES.keys() - set(REFERENCE_TYPES)))
 def test_openapi_document_describes_the_values(example: TypeExample, client: Client, caller: Api) -> None:
-    answer = client.get("/api/schema", headers=caller.headers)
-    properties = json.loads(answer.content)["components"]["schemas"]["table.thing"]["properties"]
+    response = client.get("/api/schema", headers=caller.headers)
+    properties = json.loads(response.content)["components"]["schemas"]["table.thing"]["properties"]
     if "it" in properties:
         assert example.schema.items() <= properties["it"].items()
 
 
-@of_types(sorted(EXAMPLES))
+@for_types(sorted(EXAMPLES))
 def test_admin_shows_the_column_and_its_values(example: TypeExample, as_alice: Client, caller: Api) -> None:
-    created(caller, example.values)
-    it = Column.objects.get(name="it")
-    form = as_alice.get(f"/admin/tableapi/column/{it.pk}/change/").content.decode()
-    assert f'<option value="{it.type}" selected>' in form
+    created_ids(caller, example.values)
+    column_row = Column.objects.get(name="it")
+    form = as_alice.get(f"/admin/tableapi/column/{column_row.pk}/change/").content.decode()
+    assert f'<option value="{column_row.type}" selected>' in form
 
-    records = as_alice.get(f"/admin/tableapi/table/{it.table_id}/records/")
+    records = as_alice.get(f"/admin/tableapi/table/{column_row.table_id}/records/")
     assert records.status_code == 200
     for text in filter(None, example.displays):
         assert f'<td data-column="it">{text}</td>' in records.content.decode()
@@ -189,7 +191,7 @@ def test_duration_is_shown_without_zero_units(seconds: int, text: str, bob: User
     table("thing")
     field("thing", "it", "duration")
     open_table("thing")
-    assert shown(api(bob), created(api(bob), [seconds])[0], display_value="1") == text
+    assert shown_value(api(bob), created_ids(api(bob), [seconds])[0], display_value="1") == text
 
 
 def test_reference_can_be_found_by_display_values_of_each_type(bob: User) -> None:
@@ -197,9 +199,9 @@ def test_reference_can_be_found_by_display_values_of_each_type(bob: User) -> Non
         table(f"target_{name}")
         field(f"target_{name}", "it", name, is_display=True)
         open_table(f"target_{name}")
-        (target,) = column(api(bob).post(f"target_{name}", {"it": value}), "sys_id")
+        (target,) = column_values(api(bob).post(f"target_{name}", {"it": value}), "sys_id")
         table(f"thing_{name}")
-        field(f"thing_{name}", "it", to=f"target_{name}")
+        field(f"thing_{name}", "it", target=f"target_{name}")
         open_table(f"thing_{name}")
         params = {"input_display_value": "1", "exclude_reference_link": "1"}
-        assert column(api(bob).post(f"thing_{name}", {"it": text}, **params), "it") == [target]
+        assert column_values(api(bob).post(f"thing_{name}", {"it": text}, **params), "it") == [target]

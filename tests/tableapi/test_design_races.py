@@ -12,17 +12,24 @@ from tableapi.catalogue.definitions import plain_text_column_name
 from tableapi.ddl import physical_names
 from tableapi.design import index_builder, saving
 from tableapi.models import Column, Table
-from tests.tableapi.designs import ask, types_of
-from tests.tableapi.test_write_concurrency import PATIENCE_S, beside, result, settle, stopping
-from tests.tableapi.world import Api, api, data, field, open_table, record, table
+from tests.tableapi.designs import column_types_of, query_rows
+from tests.tableapi.test_write_concurrency import (
+    THREAD_TIMEOUT_S,
+    paused_call,
+    result_of,
+    run_in_thread,
+    waits_for_lock,
+)
+from tests.tableapi.world import Api, api, data_of, field, open_table, record, table
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 # The seeds of random designs.
 SEEDS = [1, 2, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(3, 40))]
-SYSTEM = {"sys_id"}
-OF_ROOTS = {
-    *SYSTEM, "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by", "sys_version", "sys_db_table_id"
+CHILD_SYSTEM_COLUMNS = {"sys_id"}
+ROOT_SYSTEM_COLUMNS = {
+    *CHILD_SYSTEM_COLUMNS, "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by", "sys_version",
+    "sys_db_table_id",
 }  # fmt: skip
 REFUSALS = {400, 404, 409, 422}
 
@@ -39,51 +46,51 @@ def device(transactional_db: Any) -> Table:
 
 @pytest.fixture
 def designer(alice: User) -> Api:
-    return api(alice, by="key")
+    return api(alice, credential="key")
 
 
 def check_database() -> None:
     """The catalogue equals the database, and its indexes can be built."""
     tables = {row.name: row for row in Table.objects.filter(is_system=False)}
-    stored = {name for (name,) in ask("SELECT tablename FROM pg_tables WHERE schemaname = 'records'")}
-    assert stored == tables.keys()
+    stored_tables = {name for (name,) in query_rows("SELECT tablename FROM pg_tables WHERE schemaname = 'records'")}
+    assert stored_tables == tables.keys()
     for name, row in tables.items():
         columns = list(Column.objects.filter(table=row))
-        expected = OF_ROOTS if row.parent is None else SYSTEM
+        expected = ROOT_SYSTEM_COLUMNS if row.parent is None else CHILD_SYSTEM_COLUMNS
         expected = expected | {column.physical for column in columns}
         expected |= {plain_text_column_name(column.pk) for column in columns if column.column_type.is_html}
-        assert types_of(name).keys() == expected
-    sequences = {name for (name,) in ask("SELECT sequencename FROM pg_sequences WHERE schemaname = 'records'")}
+        assert column_types_of(name).keys() == expected
+    sequences = {name for (name,) in query_rows("SELECT sequencename FROM pg_sequences WHERE schemaname = 'records'")}
     assert sequences == {physical_names.sequence_name(row.pk) for row in tables.values() if row.number_prefix}
     index_builder.build_indexes()
     assert (index_builder.missing_indexes(), index_builder.surplus_indexes()) == ([], [])
 
 
-def column_of(owner: Table, name: str, **about: Any) -> dict[str, Any]:
-    return {"table": owner.pk, "name": name, "label": name, "type": "string", **about}
+def column_path(owner: Table, name: str, **filters: Any) -> dict[str, Any]:
+    return {"table": owner.pk, "name": name, "label": name, "type": "string", **filters}
 
 
-def statuses(jobs: Sequence[Callable[[], Any]]) -> list[int]:
-    running = [beside(job) for job in jobs]
-    return [result(each).status_code for each in running]
+def statuses_of(jobs: Sequence[Callable[[], Any]]) -> list[int]:
+    threads = [run_in_thread(job) for job in jobs]
+    return [result_of(job).status_code for job in threads]
 
 
 def test_same_column_added_several_times_exists_once(device: Table, designer: Api):
-    job = partial(designer.post, "sys_db_column", column_of(device, "colour"))
-    assert sorted(statuses([job] * 4)) == [201, 422, 422, 422]
+    job = partial(designer.post, "sys_db_column", column_path(device, "colour"))
+    assert sorted(statuses_of([job] * 4)) == [201, 422, 422, 422]
     check_database()
 
 
 def test_same_table_created_several_times_exists_once(designer: Api, transactional_db: Any):
     job = partial(designer.post, "sys_db_table", {"name": "ticket", "label": "Ticket", "number_prefix": "TCK"})
-    assert sorted(statuses([job] * 4)) == [201, 409, 409, 409]
+    assert sorted(statuses_of([job] * 4)) == [201, 409, 409, 409]
     check_database()
 
 
 def test_column_deleted_several_times_is_deleted_once(device: Table, designer: Api):
     colour = field("device", "colour")
     job = partial(designer.delete, f"sys_db_column/{colour.pk}")
-    assert sorted(statuses([job] * 3)) == [200, 404, 404]
+    assert sorted(statuses_of([job] * 3)) == [200, 404, 404]
     check_database()
 
 
@@ -91,70 +98,81 @@ def test_column_changed_and_deleted_at_once(device: Table, designer: Api):
     for number in range(3):
         colour = field("device", f"colour{number}", "text")
         path = f"sys_db_column/{colour.pk}"
-        changed, deleted, also = statuses([
+        change, deletion, second_deletion = statuses_of([
             partial(designer.patch, path, {"type": "wysiwyg", "is_indexed": True}), partial(designer.delete, path),
             partial(designer.patch, path, {"label": "Other"}),
         ])  # fmt: skip
-        assert deleted == 200 and {changed, also} <= {200, 404}
+        assert deletion == 200 and {change, second_deletion} <= {200, 404}
     check_database()
 
 
 def test_table_deleted_while_a_column_is_added(device: Table, designer: Api):
     for number in range(3):
         plan = table(f"plan{number}")
-        deleted, *added = statuses([
+        deletion, *additions = statuses_of([
             partial(designer.delete, f"sys_db_table/{plan.pk}"),
-            partial(designer.post, "sys_db_column", column_of(plan, "a")),
-            partial(designer.post, "sys_db_column", column_of(plan, "b", type="reference", reference_table=device.pk)),
+            partial(designer.post, "sys_db_column", column_path(plan, "a")),
+            partial(designer.post, "sys_db_column",
+                    column_path(plan, "b", type="reference", reference_table=device.pk)),
         ])  # fmt: skip
-        assert deleted == 200 and set(added) <= {201, 422}
+        assert deletion == 200 and set(additions) <= {201, 422}
     check_database()
 
 
 def test_table_deleted_while_another_extends_or_refers_to_it(device: Table, designer: Api):
     for number in range(3):
         plan = table(f"plan{number}")
-        deleted, extended, referred = statuses([
+        deletion, extension, reference = statuses_of([
             partial(designer.delete, f"sys_db_table/{plan.pk}"),
             partial(designer.post, "sys_db_table", {"name": f"sub{number}", "label": "Sub", "parent": plan.pk}),
             partial(designer.post, "sys_db_column",
-                    column_of(device, f"plan{number}", type="reference", reference_table=plan.pk)),
+                    column_path(device, f"plan{number}", type="reference", reference_table=plan.pk)),
         ])  # fmt: skip
-        assert (deleted == 200) == ({extended, referred} == {422}) and deleted in (200, 409)
+        assert (deletion == 200) == ({extension, reference} == {422}) and deletion in (200, 409)
     check_database()
 
 
 def test_two_columns_become_the_display_column_at_once(device: Table, designer: Api):
     """Each of them takes it from the other."""
     columns = [field("device", name) for name in ("a", "b", "c")]
-    jobs = [partial(designer.patch, f"sys_db_column/{each.pk}", {"is_display": True}) for each in columns]
-    assert statuses(jobs) == [200, 200, 200]
+    jobs = [partial(designer.patch, f"sys_db_column/{column.pk}", {"is_display": True}) for column in columns]
+    assert statuses_of(jobs) == [200, 200, 200]
     assert Column.objects.filter(table=device, is_display=True).count() == 1
     check_database()
 
 
 def test_changes_wait_for_each_other_before_they_lock_a_record(device: Table, designer: Api, monkeypatch: Any):
     """Otherwise the second would hold the record that the first needs, and both would wait."""
-    first, second = field("device", "a", is_display=True), field("device", "b")
-    reached, go = stopping(monkeypatch, saving, "validate")
-    taking = beside(partial(designer.patch, f"sys_db_column/{second.pk}", {"is_display": True}))
-    assert reached.wait(PATIENCE_S)
-    changing = beside(partial(designer.patch, f"sys_db_column/{first.pk}", {"label": "Other"}))
-    assert settle(changing), "it waits for its turn"
-    go.set()
-    assert (result(taking).status_code, result(changing).status_code) == (200, 200)
-    assert [first.refreshed().is_display, first.refreshed().label] == [False, "Other"]
+    first_column, second_column = field("device", "a", is_display=True), field("device", "b")
+    is_reached, release = paused_call(monkeypatch, saving, "validate")
+    second_change = run_in_thread(partial(designer.patch, f"sys_db_column/{second_column.pk}", {"is_display": True}))
+    assert is_reached.wait(THREAD_TIMEOUT_S)
+    first_change = run_in_thread(partial(designer.patch, f"sys_db_column/{first_column.pk}", {"label": "Other"}))
+    assert waits_for_lock(first_change), "it waits for its turn"
+    release.set()
+    assert (result_of(second_change).status_code, result_of(first_change).status_code) == (200, 200)
+    assert [first_column.refreshed().is_display, first_column.refreshed().label] == [False, "Other"]
 
 
-class Designs:
+class RandomDesigns:
     """Random changes of a small world, as several people would make them."""
 
     def __init__(self, seed: int, designer: Api, device: Table, lamp: str) -> None:
         self.random, self.designer, self.device, self.lamp = random.Random(seed), designer, device, lamp
 
     def jobs(self, count: int) -> list[Callable[[], Any]]:
-        ways = (self.add, self.add, self.change, self.drop, self.create, self.remove, self.build, self.write, self.read)
-        return [self.random.choice(ways)() for _ in range(count)]
+        actions = (
+            self.add,
+            self.add,
+            self.change,
+            self.drop,
+            self.create,
+            self.remove,
+            self.build,
+            self.write,
+            self.read,
+        )
+        return [self.random.choice(actions)() for _ in range(count)]
 
     def any_table(self) -> Table:
         return self.random.choice(list(Table.objects.filter(is_system=False).order_by("pk")))
@@ -163,28 +181,28 @@ class Designs:
         return self.random.choice(list(Column.objects.filter(table__is_system=False).order_by("pk")))
 
     def add(self) -> Callable[[], Any]:
-        about: dict[str, Any] = {"type": self.random.choice(["string", "text", "wysiwyg", "integer", "json"])}
+        body: dict[str, Any] = {"type": self.random.choice(["string", "text", "wysiwyg", "integer", "json"])}
         if self.random.random() < 0.3:
-            about = {"type": "reference", "reference_table": self.any_table().pk}
+            body = {"type": "reference", "reference_table": self.any_table().pk}
         elif self.random.random() < 0.5:
-            about["is_indexed"] = True
+            body["is_indexed"] = True
         name = self.random.choice("abcdef")
-        return partial(self.designer.post, "sys_db_column", column_of(self.any_table(), name, **about))
+        return partial(self.designer.post, "sys_db_column", column_path(self.any_table(), name, **body))
 
     def change(self) -> Callable[[], Any]:
-        change = self.random.choice([
+        body = self.random.choice([
             {"is_display": True}, {"is_indexed": True}, {"is_indexed": False}, {"is_unique": True}, {"label": "Other"},
             {"type": "wysiwyg"}, {"max_length": 10},
         ])  # fmt: skip
-        return partial(self.designer.patch, f"sys_db_column/{self.any_column().pk}", change)
+        return partial(self.designer.patch, f"sys_db_column/{self.any_column().pk}", body)
 
     def drop(self) -> Callable[[], Any]:
         return partial(self.designer.delete, f"sys_db_column/{self.any_column().pk}")
 
     def create(self) -> Callable[[], Any]:
-        about = {"name": self.random.choice(["plan", "desk", "room"]), "label": "Some"}
-        about |= self.random.choice([{}, {"parent": self.device.pk}, {"number_prefix": "ABC"}])
-        return partial(self.designer.post, "sys_db_table", about)
+        body = {"name": self.random.choice(["plan", "desk", "room"]), "label": "Some"}
+        body |= self.random.choice([{}, {"parent": self.device.pk}, {"number_prefix": "ABC"}])
+        return partial(self.designer.post, "sys_db_table", body)
 
     def remove(self) -> Callable[[], Any]:
         return partial(self.designer.delete, f"sys_db_table/{self.any_table().pk}")
@@ -205,10 +223,10 @@ class Designs:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_designs_at_once(device: Table, designer: Api, seed: int):
-    designs = Designs(seed, designer, device, record("device", name="lamp"))
+    designs = RandomDesigns(seed, designer, device, record("device", name="lamp"))
     for _ in range(3):
-        running = [beside(job) for job in designs.jobs(6)]
-        answers = [answer for each in running if (answer := result(each)) is not None]
-        assert {answer.status_code for answer in answers} <= {200, 201, *REFUSALS}
+        threads = [run_in_thread(job) for job in designs.jobs(6)]
+        responses = [response for job in threads if (response := result_of(job)) is not None]
+        assert {response.status_code for response in responses} <= {200, 201, *REFUSALS}
         check_database()
-        assert data(designer.get("device"))
+        assert data_of(designer.get("device"))

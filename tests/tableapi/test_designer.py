@@ -20,11 +20,11 @@ from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, State, Table, View, ViewColumn
 from tests.support.users import make_user
 from tests.tableapi.column_types import EXAMPLES
-from tests.tableapi.designs import ask, indexes_of, insert, make_column, make_table, types_of
+from tests.tableapi.designs import column_types_of, indexes_of, insert_row, make_column, make_table, query_rows
 
 pytestmark = pytest.mark.django_db
 
-SYS = {
+SYSTEM_COLUMN_TYPES = {
     "sys_id": "character varying(32)",
     "sys_created_at": "timestamp with time zone",
     "sys_created_by": "character varying(32)",
@@ -40,17 +40,17 @@ def device(db: Any) -> Table:
     return make_table("device")
 
 
-def refusal(act: Callable[[], Any]) -> str:
-    with pytest.raises(ValidationError) as raised, transaction.atomic():
-        act()
-    return " ".join(raised.value.messages)
+def refusal_of(action: Callable[[], Any]) -> str:
+    with pytest.raises(ValidationError) as exc_info, transaction.atomic():
+        action()
+    return " ".join(exc_info.value.messages)
 
 
-def version() -> int:
+def catalogue_version() -> int:
     return State.objects.get().version
 
 
-def change(record: Any, **values: Any) -> Any:
+def change_record(record: Any, **values: Any) -> Any:
     for name, value in values.items():
         setattr(record, name, value)
     savers.saver_of(type(record)).save(record)
@@ -59,60 +59,62 @@ def change(record: Any, **values: Any) -> Any:
 
 class TestTables:
     def test_new_table_has_the_system_columns(self, device: Table):
-        assert types_of("device") == SYS
-        sys_id = insert("device")
-        assert ask("SELECT sys_version, sys_db_table_id, sys_created_by FROM records.device") == [(0, device.pk, None)]
+        assert column_types_of("device") == SYSTEM_COLUMN_TYPES
+        sys_id = insert_row("device")
+        assert query_rows("SELECT sys_version, sys_db_table_id, sys_created_by FROM records.device") == [
+            (0, device.pk, None)
+        ]
         assert len(sys_id) == 18
         assert indexes_of("device").keys() == {"device_pkey", f"C{device.pk}", f"D{device.pk}"}
 
     @pytest.mark.parametrize("sys_id", ["A", "", "a b", "é"])
     def test_record_id_has_lowercase_letters_and_digits(self, device: Table, sys_id: str):
         with pytest.raises(IntegrityError), transaction.atomic():
-            insert("device", sys_id=sys_id)
+            insert_row("device", sys_id=sys_id)
 
     def test_child_record_has_the_id_of_its_parent_row(self, device: Table):
         make_table("laptop", parent=device)
         make_table("tablet", parent=Table.objects.get(name="laptop"))
 
-        assert types_of("laptop") == types_of("tablet") == {"sys_id": "character varying(32)"}
-        sys_id = insert("device")
-        insert("laptop", sys_id=sys_id)
-        insert("tablet", sys_id=sys_id)
-        ask("DELETE FROM records.device")
-        assert ask("SELECT 1 FROM records.tablet") == []
+        assert column_types_of("laptop") == column_types_of("tablet") == {"sys_id": "character varying(32)"}
+        sys_id = insert_row("device")
+        insert_row("laptop", sys_id=sys_id)
+        insert_row("tablet", sys_id=sys_id)
+        query_rows("DELETE FROM records.device")
+        assert query_rows("SELECT 1 FROM records.tablet") == []
         assert indexes_of("device")[f"I{device.pk}"] == "btree (sys_db_table_id, sys_id)"
 
     def test_child_row_requires_a_parent_row(self, device: Table):
         make_table("laptop", parent=device)
         with pytest.raises(IntegrityError), transaction.atomic():
-            insert("laptop", sys_id="1")
+            insert_row("laptop", sys_id="1")
 
     @pytest.mark.parametrize(
         "name",
         ["", "Device", "1st", "_x", "a-b", "a b", 'a"b', "a;--", "a.b", "é", "a\n", "x" * 64, "a\x00", "pg_catalog.x"],
     )
     def test_table_name_is_validated(self, name: str):  # B37
-        before = Table.objects.count()
-        refusal(lambda: make_table(name))
-        assert Table.objects.count() == before
+        count_before = Table.objects.count()
+        refusal_of(lambda: make_table(name))
+        assert Table.objects.count() == count_before
 
     @pytest.mark.parametrize("name", ["order", "select", "table", "user_", "x" * 63])
     def test_sql_keywords_are_valid_names(self, name: str):  # B38
         column = make_column(make_table(name), name, is_unique=True, is_indexed=True)
 
-        assert types_of(name)[name] == "text"
+        assert column_types_of(name)[name] == "text"
         column.delete()
         Table.objects.get(name=name).delete()
-        assert types_of(name) == {}
+        assert column_types_of(name) == {}
 
     @pytest.mark.parametrize("name", ["sys_own", "svc_own"])
     def test_reserved_names_are_refused(self, name: str, device: Table):
-        assert "are reserved" in refusal(lambda: make_table(name))
-        assert "are reserved" in refusal(lambda: make_column(device, name))
+        assert "are reserved" in refusal_of(lambda: make_table(name))
+        assert "are reserved" in refusal_of(lambda: make_column(device, name))
 
     def test_table_names_are_unique(self, device: Table):
-        assert "already exists" in refusal(lambda: make_table("device"))
-        assert "already exists" in refusal(lambda: make_table("user")), "one of the product's own"
+        assert "already exists" in refusal_of(lambda: make_table("device"))
+        assert "already exists" in refusal_of(lambda: make_table("user")), "one of the product's own"
 
     def test_fixed_attributes_cannot_be_changed(self, device: Table):
         laptop = make_table("laptop", parent=device)
@@ -122,87 +124,87 @@ class TestTables:
             (device, {"parent": laptop}),  # a cycle
             (laptop, {"parent": None}),
         ):
-            assert "cannot be changed" in refusal(partial(change, record, **values))
+            assert "cannot be changed" in refusal_of(partial(change_record, record, **values))
             record.refresh_from_db()
-        assert types_of("device") and not types_of("gadget")
+        assert column_types_of("device") and not column_types_of("gadget")
 
     def test_only_the_label_of_a_system_table_can_be_changed(self):
         user = Table.objects.get(name="user")
 
-        assert "cannot be extended" in refusal(lambda: make_table("person", parent=user))
-        assert "system table" in refusal(lambda: change(user, number_prefix="USR"))
-        assert "System tables cannot" in refusal(user.delete)
-        assert "System tables cannot" in refusal(lambda: Table.objects.filter(name="sys_property").delete())
-        assert "system table" in refusal(lambda: make_table("fake", is_system=True))
-        assert "system table" in refusal(lambda: make_column(user, "shoe_size"))
-        assert change(Table.objects.get(name="user"), label="Person").refreshed().label == "Person"
+        assert "cannot be extended" in refusal_of(lambda: make_table("person", parent=user))
+        assert "system table" in refusal_of(lambda: change_record(user, number_prefix="USR"))
+        assert "System tables cannot" in refusal_of(user.delete)
+        assert "System tables cannot" in refusal_of(lambda: Table.objects.filter(name="sys_property").delete())
+        assert "system table" in refusal_of(lambda: make_table("fake", is_system=True))
+        assert "system table" in refusal_of(lambda: make_column(user, "shoe_size"))
+        assert change_record(Table.objects.get(name="user"), label="Person").refreshed().label == "Person"
 
     def test_only_labels_of_system_columns_can_be_changed(self):
         column = Column.objects.get(table__name="user", name="email")
 
         for values in ({"mandatory": True}, {"type": "text"}, {"is_indexed": True}, {"name": "mail"}):
-            message = refusal(partial(change, column, **values))
+            message = refusal_of(partial(change_record, column, **values))
             assert ("cannot be changed" if "name" in values else "system table") in message
             column.refresh_from_db()
-        assert "system table" in refusal(column.delete)
-        assert "system table" in refusal(lambda: Column.objects.filter(pk=column.pk).delete())
-        assert change(column, label="Mail").refreshed().label == "Mail"
+        assert "system table" in refusal_of(column.delete)
+        assert "system table" in refusal_of(lambda: Column.objects.filter(pk=column.pk).delete())
+        assert change_record(column, label="Mail").refreshed().label == "Mail"
         source = Choice.objects.filter(column__table__name="sys_user_role").first()
         assert source is not None
-        assert "system table" in refusal(source.delete)
-        assert "system table" in refusal(lambda: change(source, label="x"))
+        assert "system table" in refusal_of(source.delete)
+        assert "system table" in refusal_of(lambda: change_record(source, label="x"))
 
     def test_prefix_adds_a_number_column(self):
         desk = make_table("ticket", number_prefix="TCK")
         number = desk.columns.get()
 
         assert (number.name, number.read_only, number.is_unique, number.is_display) == ("number", True, True, True)
-        assert ask(f"SELECT nextval('records.\"N{desk.pk}\"')") == [(1,)]
-        assert "record numbers" in refusal(number.delete)
+        assert query_rows(f"SELECT nextval('records.\"N{desk.pk}\"')") == [(1,)]
+        assert "record numbers" in refusal_of(number.delete)
         # A child is numbered in its parent's column.
         make_table("complaint", parent=desk, number_prefix="CMP")
         assert not Column.objects.filter(table__name="complaint").exists()
         Table.objects.get(name="complaint").delete()
         desk.delete()
-        assert ask("SELECT 1 FROM pg_class WHERE relname = %s", f"N{desk.pk}") == []
+        assert query_rows("SELECT 1 FROM pg_class WHERE relname = %s", f"N{desk.pk}") == []
 
     def test_prefix_can_be_added_later(self, device: Table):
-        change(device, number_prefix="DEV")
-        change(device, label="Thing")
+        change_record(device, number_prefix="DEV")
+        change_record(device, label="Thing")
 
-        assert types_of("device")["number"] == "text"
-        assert ask(f"SELECT nextval('records.\"N{device.pk}\"')") == [(1,)]
+        assert column_types_of("device")["number"] == "text"
+        assert query_rows(f"SELECT nextval('records.\"N{device.pk}\"')") == [(1,)]
 
     @pytest.mark.parametrize("prefix", ["tck", "T1", "ABCDEFGHIJK", "T'", "Ä"])
     def test_prefix_has_uppercase_letters(self, prefix: str):
-        refusal(lambda: make_table("ticket", number_prefix=prefix))
+        refusal_of(lambda: make_table("ticket", number_prefix=prefix))
 
     def test_table_in_use_cannot_be_deleted(self, device: Table):
         laptop = make_table("laptop", parent=device)
-        assert "parent of other tables" in refusal(device.delete)
+        assert "parent of other tables" in refusal_of(device.delete)
         make_column(make_table("desk"), "stands_on_it", "reference", reference_table=laptop)
-        assert "desk.stands_on_it refers" in refusal(laptop.delete)
-        insert("desk")
+        assert "desk.stands_on_it refers" in refusal_of(laptop.delete)
+        insert_row("desk")
         desk = Table.objects.get(name="desk")
-        assert "has records" in refusal(desk.delete)
-        assert "has records" in refusal(lambda: Table.objects.filter(name="desk").delete())
-        assert types_of("desk") and Table.objects.filter(name="desk").exists()
+        assert "has records" in refusal_of(desk.delete)
+        assert "has records" in refusal_of(lambda: Table.objects.filter(name="desk").delete())
+        assert column_types_of("desk") and Table.objects.filter(name="desk").exists()
 
     def test_self_referencing_table_can_be_deleted(self, device: Table):
         make_column(device, "part_of", "reference", reference_table=device)
         device.delete()
 
-        assert types_of("device") == {} and not Column.objects.filter(name="part_of").exists()
-        logged = set(DeletionLogEntry.objects.values_list("table", "display_value"))
-        assert {("sys_db_table", "device"), ("sys_db_column", "device.part_of")} <= logged
+        assert column_types_of("device") == {} and not Column.objects.filter(name="part_of").exists()
+        logged_deletions = set(DeletionLogEntry.objects.values_list("table", "display_value"))
+        assert {("sys_db_table", "device"), ("sys_db_column", "device.part_of")} <= logged_deletions
 
     def test_bulk_deletion_drops_tables(self, device: Table):
         make_column(device, "colour")
         make_table("desk")
         Column.objects.filter(name="colour").delete()
-        assert types_of("device") == SYS
+        assert column_types_of("device") == SYSTEM_COLUMN_TYPES
         Table.objects.filter(name__in=["device", "desk"]).delete()
-        assert types_of("device") == types_of("desk") == {}
+        assert column_types_of("device") == column_types_of("desk") == {}
 
 
 def target_of(type_name: str) -> dict[str, Any]:
@@ -214,13 +216,13 @@ class TestColumns:
     def test_each_column_type_has_its_database_type(self, device: Table, type_name: str):
         column = make_column(device, "it", type_name, **target_of(type_name))
 
-        plain = {f"P{column.pk}": "text"} if type_name == "wysiwyg" else {}
-        assert types_of("device") == SYS | {"it": EXAMPLES[type_name].database} | plain
+        plain_columns = {f"P{column.pk}": "text"} if type_name == "wysiwyg" else {}
+        assert column_types_of("device") == SYSTEM_COLUMN_TYPES | {"it": EXAMPLES[type_name].database} | plain_columns
         column.delete()
-        assert types_of("device") == SYS
+        assert column_types_of("device") == SYSTEM_COLUMN_TYPES
 
     @pytest.mark.parametrize(
-        ("type_name", "wanted"),
+        ("type_name", "options"),
         [
             ("string", {"I": "btree (NULLIF(lower((it COLLATE pg_c_utf8)), ''::text), sys_id)",
                         "W": "gin (to_tsvector('simple'::regconfig, it))"}),
@@ -233,57 +235,57 @@ class TestColumns:
             ("list", {"I": "gin (it)"}),
         ],
     )  # fmt: skip
-    def test_empty_table_gets_its_indexes_immediately(self, device: Table, type_name: str, wanted: dict[str, str]):
+    def test_empty_table_gets_its_indexes_immediately(self, device: Table, type_name: str, options: dict[str, str]):
         column = make_column(device, "it", type_name, is_indexed=True, **target_of(type_name))
 
         result = {name: text for name, text in indexes_of("device").items() if name.endswith(column.pk)}
-        assert result == {f"{letter}{column.pk}": text.replace("{id}", column.pk) for letter, text in wanted.items()}
+        assert result == {f"{letter}{column.pk}": text.replace("{id}", column.pk) for letter, text in options.items()}
 
     def test_reference_is_indexed_and_cleared_with_its_target(self, device: Table, bob: Any):
         column = make_column(device, "owner", "reference", **target_of("reference"))
         assert f"I{column.pk}" in indexes_of("device")
-        insert("device", owner=bob.pk)
+        insert_row("device", owner=bob.pk)
         with pytest.raises(IntegrityError), transaction.atomic():
-            insert("device", owner="nobody")
+            insert_row("device", owner="nobody")
         bob.delete()
 
-        assert ask("SELECT owner FROM records.device") == [(None,)]
+        assert query_rows("SELECT owner FROM records.device") == [(None,)]
 
     def test_reference_can_be_dropped_in_the_transaction_of_its_target(self, device: Table):
         column = make_column(device, "owner", "reference", **target_of("reference"))
         make_user("dora", company=Company.objects.create(name="One"))  # its company is checked at the end
         column.delete()
 
-        assert types_of("device") == SYS
+        assert column_types_of("device") == SYSTEM_COLUMN_TYPES
 
     def test_unique_ignores_case_and_empty_values(self, device: Table):
         make_column(device, "serial", is_unique=True)
         for value in ("Ä1", "", "", None, None):
-            insert("device", serial=value)
+            insert_row("device", serial=value)
 
         with pytest.raises(IntegrityError), transaction.atomic():
-            insert("device", serial="ä1")
+            insert_row("device", serial="ä1")
 
     def test_column_with_duplicates_cannot_become_unique(self, device: Table):
         column = make_column(device, "serial")
-        insert("device", serial="a")
-        insert("device", serial="A")
+        insert_row("device", serial="a")
+        insert_row("device", serial="A")
 
-        assert "share a value" in refusal(lambda: change(column, is_unique=True))
+        assert "share a value" in refusal_of(lambda: change_record(column, is_unique=True))
         assert not column.refreshed().is_unique
-        ask("DELETE FROM records.device")
-        assert f"U{change(column, is_unique=True).pk}" in indexes_of("device")
-        assert f"U{change(column, is_unique=False).pk}" not in indexes_of("device")
+        query_rows("DELETE FROM records.device")
+        assert f"U{change_record(column, is_unique=True).pk}" in indexes_of("device")
+        assert f"U{change_record(column, is_unique=False).pk}" not in indexes_of("device")
 
     @pytest.mark.parametrize(
         "name",
         ["sys_id", "sys_db_table_id", "xmin", "ctid", "tableoid", "A", "a-b", 'a"', "a;--", "é", "x" * 64, "a\x00", ""],
     )
     def test_invalid_column_names_are_refused(self, device: Table, name: str):  # B38
-        refusal(lambda: make_column(device, name))
+        refusal_of(lambda: make_column(device, name))
         with schema_editor.as_product():
-            refusal(lambda: make_column(device, name))
-        assert types_of("device") == SYS
+            refusal_of(lambda: make_column(device, name))
+        assert column_types_of("device") == SYSTEM_COLUMN_TYPES
 
     def test_column_names_are_unique_in_a_table_family(self, device: Table):
         laptop = make_table("laptop", parent=device)
@@ -291,12 +293,12 @@ class TestColumns:
         phone = make_table("phone", parent=device)
         make_column(laptop, "colour")
 
-        for relative in (device, laptop, tablet):
-            refusal(partial(make_column, relative, "colour"))
+        for table in (device, laptop, tablet):
+            refusal_of(partial(make_column, table, "colour"))
         make_column(phone, "colour")  # a sibling's is another one
 
     @pytest.mark.parametrize(
-        ("type_name", "about"),
+        ("type_name", "options"),
         [
             ("reference", {}),
             ("list", {}),
@@ -333,11 +335,11 @@ class TestColumns:
             ("json", {"default_value": '{"a": 1, "a": 2}'}),
         ],
     )
-    def test_invalid_column_options_are_refused(self, device: Table, type_name: str, about: dict[str, Any]):
-        if "reference_table" in about:
-            about = about | {"reference_table": Table.objects.get(name="user")}
-        refusal(lambda: make_column(device, "it", type_name, **about))
-        assert types_of("device") == SYS
+    def test_invalid_column_options_are_refused(self, device: Table, type_name: str, options: dict[str, Any]):
+        if "reference_table" in options:
+            options = options | {"reference_table": Table.objects.get(name="user")}
+        refusal_of(lambda: make_column(device, "it", type_name, **options))
+        assert column_types_of("device") == SYSTEM_COLUMN_TYPES
 
     @pytest.mark.parametrize(
         ("type_name", "value"),
@@ -358,31 +360,37 @@ class TestColumns:
         column = make_column(device, "colour", "choice")
         saving.save_choice(Choice(column=column, value="r", label="Red"))
 
-        assert "Not a valid choice" in refusal(lambda: change(column, default_value="b"))
-        assert change(column, default_value="r").refreshed().default_value == "r"
-        other = make_column(device, "weight", "integer")
-        assert "can have choices" in refusal(lambda: saving.save_choice(Choice(column=other, value="1", label="One")))
+        assert "Not a valid choice" in refusal_of(lambda: change_record(column, default_value="b"))
+        assert change_record(column, default_value="r").refreshed().default_value == "r"
+        other_column = make_column(device, "weight", "integer")
+        assert "can have choices" in refusal_of(
+            lambda: saving.save_choice(Choice(column=other_column, value="1", label="One"))
+        )
 
     def test_default_choice_cannot_be_deleted(self, device: Table):
         column = make_column(device, "colour", "choice", default_value="r")
-        red, blue = (Choice(column=column, value=value, label=value) for value in "rb")
-        saving.save_choice(red)
-        saving.save_choice(blue)
+        red_choice, blue_choice = (Choice(column=column, value=value, label=value) for value in "rb")
+        saving.save_choice(red_choice)
+        saving.save_choice(blue_choice)
 
-        for way in (red.delete, lambda: Choice.objects.filter(value="r").delete(), lambda: change(red, value="x")):
-            assert "r is the default value of device.colour" in refusal(way)
-        red.refresh_from_db()
-        change(red, label="Red")
-        change(column, default_value="b")
-        red.delete()
+        for change in (
+            red_choice.delete,
+            lambda: Choice.objects.filter(value="r").delete(),
+            lambda: change_record(red_choice, value="x"),
+        ):
+            assert "r is the default value of device.colour" in refusal_of(change)
+        red_choice.refresh_from_db()
+        change_record(red_choice, label="Red")
+        change_record(column, default_value="b")
+        red_choice.delete()
         column.delete()  # with its choices, the default one too
-        assert not Choice.objects.filter(pk=blue.pk).exists()
+        assert not Choice.objects.filter(pk=blue_choice.pk).exists()
 
     def test_table_has_one_display_column(self, device: Table):
-        first = make_column(device, "title", is_display=True)
+        first_column = make_column(device, "title", is_display=True)
         make_column(device, "colour", is_display=True)
 
-        assert not first.refreshed().is_display
+        assert not first_column.refreshed().is_display
 
     def test_fixed_attributes_cannot_be_changed(self, device: Table):
         column = make_column(device, "owner", "reference", **target_of("reference"))
@@ -392,31 +400,31 @@ class TestColumns:
             {"table": make_table("desk")},
             {"reference_table": Table.objects.get(name="company")},
         ):
-            assert "cannot be changed" in refusal(partial(change, column, **values))
+            assert "cannot be changed" in refusal_of(partial(change_record, column, **values))
             column.refresh_from_db()
 
     def test_text_can_be_converted_to_formatted_text(self, device: Table):
         column = make_column(device, "about", is_indexed=True)
-        insert("device", about="x")
-        change(column, type="text", max_length=None)
-        insert("device", about="y" * 5000)
-        change(column, type="wysiwyg")
+        insert_row("device", about="x")
+        change_record(column, type="text", max_length=None)
+        insert_row("device", about="y" * 5000)
+        change_record(column, type="wysiwyg")
 
         assert column.refreshed().converted_from_text
-        assert types_of("device")[f"P{column.pk}"] == "text"
-        assert ask(f'SELECT about, "P{column.pk}" FROM records.device ORDER BY about LIMIT 1') == [("x", None)]
+        assert column_types_of("device")[f"P{column.pk}"] == "text"
+        assert query_rows(f'SELECT about, "P{column.pk}" FROM records.device ORDER BY about LIMIT 1') == [("x", None)]
         assert [name for name in indexes_of("device") if name.endswith(column.pk)] == [], "they would hold the HTML"
 
     @pytest.mark.parametrize(
-        ("before", "after"),
+        ("old_type", "new_type"),
         [("string", "integer"), ("integer", "decimal"), ("choice", "string"), ("string", "choice"),
          ("wysiwyg", "text"), ("date", "datetime"), ("string", "password"), ("password", "string")],
     )  # fmt: skip
-    def test_other_type_changes_are_refused_with_advice(self, device: Table, before: str, after: str):
-        column = make_column(device, "it", before)
+    def test_other_type_changes_are_refused_with_advice(self, device: Table, old_type: str, new_type: str):
+        column = make_column(device, "it", old_type)
 
-        assert "Create a column of the new type" in refusal(lambda: change(column, type=after))
-        assert types_of("device")["it"] == EXAMPLES[before].database
+        assert "Create a column of the new type" in refusal_of(lambda: change_record(column, type=new_type))
+        assert column_types_of("device")["it"] == EXAMPLES[old_type].database
 
     def test_stored_column_is_dropped_not_the_unsaved_one(self, device: Table):
         make_column(device, "colour")
@@ -424,17 +432,17 @@ class TestColumns:
         column.name = "colour"
         column.delete()
 
-        assert types_of("device").keys() - SYS.keys() == {"colour"}
+        assert column_types_of("device").keys() - SYSTEM_COLUMN_TYPES.keys() == {"colour"}
 
     def test_too_many_columns_are_reported(self, device: Table):
-        many = ", ".join(f"ADD COLUMN c{number} int" for number in range(1593))
-        ask(f"ALTER TABLE records.device {many}")
-        assert "too many columns" in refusal(lambda: make_column(device, "one_more"))
+        many_columns = ", ".join(f"ADD COLUMN c{number} int" for number in range(1593))
+        query_rows(f"ALTER TABLE records.device {many_columns}")
+        assert "too many columns" in refusal_of(lambda: make_column(device, "one_more"))
 
 
 class TestRules:
     @pytest.mark.parametrize(
-        "about",
+        "options",
         [
             {"operation": "look"},
             {"column_name": "nonsense"},
@@ -443,9 +451,9 @@ class TestRules:
             {"condition": "nonsense=1"},
         ],
     )
-    def test_invalid_rule_is_refused(self, about: dict[str, Any]):  # B74
+    def test_invalid_rule_is_refused(self, options: dict[str, Any]):  # B74
         user = Table.objects.get(name="user")
-        refusal(lambda: saving.save_rule(Rule(**{"operation": "read", "table": user} | about)))
+        refusal_of(lambda: saving.save_rule(Rule(**{"operation": "read", "table": user} | options)))
 
     def test_rules_can_be_added_to_system_tables(self, device: Table):
         make_column(device, "colour")
@@ -482,42 +490,45 @@ class TestVersion:
         path = ViewColumn(path="colour")
         for record in (column, choice, view, path, rule, role, device):
             path.view = view
-            actual = version()
+            actual = catalogue_version()
             savers.saver_of(type(record)).save(record)
-            assert version() > actual, record
+            assert catalogue_version() > actual, record
         for record in (role, rule, path, view, choice, column, device):
-            actual = version()
+            actual = catalogue_version()
             record.delete()
-            assert version() > actual, record
+            assert catalogue_version() > actual, record
 
     def test_rolled_back_version_is_never_reused(self, device: Table):
         result = set()
         for _ in range(3):
             with transaction.atomic():
                 make_column(device, "colour")
-                result.add(version())
+                result.add(catalogue_version())
                 transaction.set_rollback(True)
         assert len(result) == 3
 
 
 @pytest.mark.django_db(transaction=True)
-class TestAtOnce:
+class TestConcurrency:
     def test_rolled_back_design_leaves_nothing(self):
-        before = version()
+        version_before = catalogue_version()
         with transaction.atomic():
             make_column(make_table("device", number_prefix="DEV"), "colour")
             transaction.set_rollback(True)
 
-        assert types_of("device") == {} and not Table.objects.filter(name="device").exists()
+        assert column_types_of("device") == {} and not Table.objects.filter(name="device").exists()
         assert (
-            ask("SELECT 1 FROM pg_sequences WHERE schemaname = 'records' AND sequencename <> %s", task_sequence()) == []
+            query_rows(
+                "SELECT 1 FROM pg_sequences WHERE schemaname = 'records' AND sequencename <> %s", task_sequence_name()
+            )
+            == []
         )
-        assert version() == before
+        assert catalogue_version() == version_before
 
     def test_failed_column_leaves_no_row(self, monkeypatch: Any):
         device = make_table("device")
         monkeypatch.setattr(schema_editor, "wake_worker", lambda task: None)
-        insert("device")
+        insert_row("device")
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE records.device ADD COLUMN taken text")
         with pytest.raises(Exception, match="already exists"):
@@ -529,7 +540,7 @@ class TestAtOnce:
         device = make_table("device")
         failures: list[Exception] = []
 
-        def design(number: int) -> None:
+        def make_column_number(number: int) -> None:
             try:
                 make_column(device, "shared" if number % 2 else f"own_{number}", is_indexed=True)
             except ValidationError as error:
@@ -537,61 +548,61 @@ class TestAtOnce:
             finally:
                 connections.close_all()
 
-        threads = [threading.Thread(target=design, args=(number,)) for number in range(6)]
+        threads = [threading.Thread(target=make_column_number, args=(number,)) for number in range(6)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
         assert len(failures) == 2 and "this name" in str(failures)
-        assert types_of("device").keys() - SYS.keys() == {"own_0", "own_2", "own_4", "shared"}
+        assert column_types_of("device").keys() - SYSTEM_COLUMN_TYPES.keys() == {"own_0", "own_2", "own_4", "shared"}
 
     def test_busy_table_is_retried_then_refused(self, monkeypatch: Any):
         device = make_table("device")
         monkeypatch.setattr(schema_editor, "LOCK_TIMEOUT_MS", 50)
         pauses: list[float] = []
         monkeypatch.setattr(time, "sleep", pauses.append)
-        with other() as reader:
+        with make_other_table() as reader:
             reader.execute("SELECT FROM records.device")  # its transaction keeps a lock
             with pytest.raises(Unavailable):
                 make_column(device, "colour")
             assert pauses == sorted(pauses) and len(pauses) == schema_editor.MAX_ATTEMPTS - 1
-            assert not Column.objects.filter(name="colour").exists() and "colour" not in types_of("device")
+            assert not Column.objects.filter(name="colour").exists() and "colour" not in column_types_of("device")
 
             monkeypatch.setattr(time, "sleep", lambda _: reader.rollback())
             make_column(device, "colour")
-        assert types_of("device")["colour"] == "text"
-        assert ask("SHOW lock_timeout") == [("0",)], "the former one is in force again"
+        assert column_types_of("device")["colour"] == "text"
+        assert query_rows("SHOW lock_timeout") == [("0",)], "the former one is in force again"
 
     def test_concurrent_record_prevents_dropping_its_table(self, monkeypatch: Any):
         device = make_table("device")
         monkeypatch.setattr(schema_editor, "LOCK_TIMEOUT_MS", 50)
-        with other() as writer:
+        with make_other_table() as writer:
             writer.execute("INSERT INTO records.device DEFAULT VALUES")
             monkeypatch.setattr(time, "sleep", lambda _: writer.commit())
-            assert "has records" in refusal(device.delete)
-        assert types_of("device") and Table.objects.filter(name="device").exists()
+            assert "has records" in refusal_of(device.delete)
+        assert column_types_of("device") and Table.objects.filter(name="device").exists()
 
     def test_readers_continue_while_a_designer_waits(self, monkeypatch: Any):  # B55
         device = make_table("device")
         monkeypatch.setattr(schema_editor, "LOCK_TIMEOUT_MS", 100)
-        waited: list[float] = []
+        waits_s: list[float] = []
 
         def read_meanwhile(_: float) -> None:
-            with other() as reader:
+            with make_other_table() as reader:
                 started = time.monotonic()
                 reader.execute("SELECT FROM records.device")
-                waited.append(time.monotonic() - started)
+                waits_s.append(time.monotonic() - started)
 
         monkeypatch.setattr(time, "sleep", read_meanwhile)
-        with other() as writer:
+        with make_other_table() as writer:
             writer.execute("INSERT INTO records.device DEFAULT VALUES")
             with pytest.raises(Unavailable):
                 make_column(device, "colour")
-        assert len(waited) == schema_editor.MAX_ATTEMPTS - 1
+        assert len(waits_s) == schema_editor.MAX_ATTEMPTS - 1
 
 
-def other() -> Any:
+def make_other_table() -> Any:
     """A connection that no designer knows of."""
     parameters = connection.get_connection_params()
     for name in ("cursor_factory", "context"):
@@ -599,5 +610,5 @@ def other() -> Any:
     return psycopg.connect(**parameters)
 
 
-def task_sequence() -> str:
+def task_sequence_name() -> str:
     return f"N{Table.objects.get(name='task').pk}"

@@ -10,13 +10,13 @@ from tableapi import tasks
 from tableapi.ddl import schema_editor
 from tableapi.design import index_builder, saving
 from tableapi.models import Column, Table
-from tests.tableapi.designs import ask, indexes_of, insert, make_column, make_table
+from tests.tableapi.designs import indexes_of, insert_row, make_column, make_table, query_rows
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def sent(monkeypatch: Any) -> list[bool]:
+def sent_tasks(monkeypatch: Any) -> list[bool]:
     """How often the worker was woken."""
     results: list[bool] = []
     monkeypatch.setattr(
@@ -26,21 +26,21 @@ def sent(monkeypatch: Any) -> list[bool]:
 
 
 @pytest.fixture
-def colour(sent: list[bool]) -> Column:
+def colour_column(sent_tasks: list[bool]) -> Column:
     """A column of a table with records, marked after these came."""
     index_builder.build_indexes()
     table = make_table("device")
     column = make_column(table, "colour")
-    insert("device", colour="red")
+    insert_row("device", colour="red")
     column.is_indexed = True
     saving.save_column(column)
     return column
 
 
-def test_table_with_records_gets_its_indexes_from_the_worker(colour: Column, sent: list[bool]):
-    names = [f"I{colour.pk}", f"W{colour.pk}"]
+def test_table_with_records_gets_its_indexes_from_the_worker(colour_column: Column, sent_tasks: list[bool]):
+    names = [f"I{colour_column.pk}", f"W{colour_column.pk}"]
     assert not set(names) & indexes_of("device").keys()
-    assert sent == [True]
+    assert sent_tasks == [True]
     assert [index.name for index in index_builder.missing_indexes()] == names
 
     tasks.build_indexes()
@@ -48,70 +48,74 @@ def test_table_with_records_gets_its_indexes_from_the_worker(colour: Column, sen
     assert index_builder.missing_indexes() == [] and index_builder.build_indexes() == []
 
 
-def test_unneeded_index_is_dropped(colour: Column, sent: list[bool]):
+def test_unneeded_index_is_dropped(colour_column: Column, sent_tasks: list[bool]):
     index_builder.build_indexes()
-    colour.is_indexed = False
-    saving.save_column(colour)
-    assert sent == [True, True]
+    colour_column.is_indexed = False
+    saving.save_column(colour_column)
+    assert sent_tasks == [True, True]
 
-    assert sorted(index_builder.build_indexes()) == [f"I{colour.pk}", f"W{colour.pk}"]
-    assert not {f"I{colour.pk}", f"W{colour.pk}"} & indexes_of("device").keys()
-    assert f"C{colour.table_id}" in indexes_of("device"), "those of the table itself stay"
+    assert sorted(index_builder.build_indexes()) == [f"I{colour_column.pk}", f"W{colour_column.pk}"]
+    assert not {f"I{colour_column.pk}", f"W{colour_column.pk}"} & indexes_of("device").keys()
+    assert f"C{colour_column.table_id}" in indexes_of("device"), "those of the table itself stay"
 
 
-def test_invalid_index_is_rebuilt(colour: Column):
+def test_invalid_index_is_rebuilt(colour_column: Column):
     index_builder.build_indexes()
-    name = f"I{colour.pk}"
-    ask("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", f'records."{name}"')
+    name = f"I{colour_column.pk}"
+    query_rows("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", f'records."{name}"')
     assert [index.name for index in index_builder.missing_indexes()] == [name]
 
     assert index_builder.build_indexes() == [name]
-    assert ask("SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", f'records."{name}"') == [(True,)]
+    assert query_rows("SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", f'records."{name}"') == [
+        (True,)
+    ]
 
 
 def test_system_tables_have_indexes():
     login = Column.objects.get(table__name="user", name="login")
     index_builder.build_indexes()
 
-    result = ask("SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname = %s", f"I{login.pk}")
+    result = query_rows(
+        "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname = %s", f"I{login.pk}"
+    )
     assert "lower(((login)::text COLLATE pg_c_utf8))" in result[0][0]
     Column.objects.filter(pk=login.pk).update(is_unique=False, is_display=False)
     assert index_builder.build_indexes() == [f"I{login.pk}"]
 
 
-def test_table_family_has_an_index(sent: list[bool]):
+def test_table_family_has_an_index(sent_tasks: list[bool]):
     device = make_table("device")
-    insert("device")
+    insert_row("device")
     make_table("laptop", parent=device)
-    assert f"I{device.pk}" not in indexes_of("device") and sent == [True]
+    assert f"I{device.pk}" not in indexes_of("device") and sent_tasks == [True]
 
     assert f"I{device.pk}" in index_builder.build_indexes()
 
 
-def test_only_one_worker_builds_indexes(colour: Column):
+def test_only_one_worker_builds_indexes(colour_column: Column):
     parameters = connection.get_connection_params()
     for name in ("cursor_factory", "context"):
         parameters.pop(name, None)
-    with psycopg.connect(**parameters, autocommit=True) as first:
-        first.execute("SELECT pg_advisory_lock(%s)", [index_builder.INDEX_BUILD_LOCK_ID])
+    with psycopg.connect(**parameters, autocommit=True) as other_connection:
+        other_connection.execute("SELECT pg_advisory_lock(%s)", [index_builder.INDEX_BUILD_LOCK_ID])
         assert index_builder.build_indexes() == []
         # A closed connection keeps its locks until its backend has ended.
-        first.execute("SELECT pg_advisory_unlock(%s)", [index_builder.INDEX_BUILD_LOCK_ID])
+        other_connection.execute("SELECT pg_advisory_unlock(%s)", [index_builder.INDEX_BUILD_LOCK_ID])
     assert index_builder.build_indexes() != []
 
 
-def test_failed_index_does_not_block_others(colour: Column):
-    shape = make_column(colour.table, "shape", is_indexed=True)
-    ask("ALTER TABLE records.device DROP COLUMN colour")  # as if it were dropped just now
+def test_failed_index_does_not_block_others(colour_column: Column):
+    shape = make_column(colour_column.table, "shape", is_indexed=True)
+    query_rows("ALTER TABLE records.device DROP COLUMN colour")  # as if it were dropped just now
 
     assert {f"I{shape.pk}", f"W{shape.pk}"} <= set(index_builder.build_indexes())
 
 
-def test_design_works_without_the_broker(no_broker: list[str]):
+def test_design_works_without_the_broker(unavailable_broker: list[str]):
     table = make_table("device")
-    insert("device")
+    insert_row("device")
     make_column(table, "colour", is_indexed=True)
 
     assert Table.objects.get(name="device").columns.count() == 1
     assert schema_editor.has_records(table)
-    assert no_broker == ["tableapi.tasks.build_indexes"]
+    assert unavailable_broker == ["tableapi.tasks.build_indexes"]

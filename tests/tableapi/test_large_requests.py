@@ -22,8 +22,19 @@ from tableapi.models import Column, Rule, State
 from tableapi.query import parsed_query, read_plan
 from tableapi.sql import select
 from tableapi.write import permission_queries, single_statement
-from tests.tableapi.designs import ask, indexes_of, make_column
-from tests.tableapi.world import api, column, data, failed, field, next_of, open_table, record, rule, table
+from tests.tableapi.designs import indexes_of, make_column, query_rows
+from tests.tableapi.world import (
+    api,
+    column_values,
+    data_of,
+    error_of,
+    field,
+    next_page_url,
+    open_table,
+    record,
+    rule,
+    table,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -37,73 +48,73 @@ def note(db: Any) -> Any:
 
 
 @pytest.fixture
-def ran(monkeypatch: Any) -> list[tuple[str, Any]]:
+def executed_statements(monkeypatch: Any) -> list[tuple[str, Any]]:
     """The statements that run, with their values."""
     results: list[tuple[str, Any]] = []
     fetch: Callable[..., Any] = statement_runner.fetch_bytes
 
-    def noted(statement: Any, inputs: Any, *place: Any) -> Any:
+    def record_and_run(statement: Any, inputs: Any, *alias: Any) -> Any:
         results.append((statement.sql, statement.values(inputs)))
-        return fetch(statement, inputs, *place)
+        return fetch(statement, inputs, *alias)
 
-    monkeypatch.setattr(statement_runner, "fetch_bytes", noted)
+    monkeypatch.setattr(statement_runner, "fetch_bytes", record_and_run)
     return results
 
 
-def counted(monkeypatch: Any, module: Any, name: str) -> list[Any]:
+def count_calls(monkeypatch: Any, module: Any, name: str) -> list[Any]:
     """One item for each call."""
     calls: list[Any] = []
-    original = getattr(module, name)
+    original_function = getattr(module, name)
 
-    def counting(*positional: Any, **named: Any) -> Any:
+    def call_and_count(*positional: Any, **named: Any) -> Any:
         calls.append(positional)
-        return original(*positional, **named)
+        return original_function(*positional, **named)
 
-    monkeypatch.setattr(module, name, counting)
+    monkeypatch.setattr(module, name, call_and_count)
     return calls
 
 
-def follow(who: User, answer: Any) -> Any:
-    split = urlsplit(next_of(answer))
-    return api(who).get(f"{split.path}?{split.query}")
+def follow_next(user: User, response: Any) -> Any:
+    url = urlsplit(next_page_url(response))
+    return api(user).get(f"{url.path}?{url.query}")
 
 
 class TestListsByDisplayValue:
     @pytest.fixture
-    def box(self, note: Any) -> str:
+    def boxes(self, note: Any) -> str:
         table("box")
-        field("box", "notes", "list", to="note")
+        field("box", "notes", "list", target="note")
         open_table("box")
         return record("note", name="a")
 
-    def test_equal_names_are_looked_up_once(self, box: str, bob: User, ran: list[Any]):
-        answer = api(bob).post("box", {"notes": ["a"] * 20_000}, input_display_value=1, exclude_reference_link=1)
-        assert column(answer, "notes") == [[box]]
-        assert len(ran) < 10
+    def test_equal_names_are_looked_up_once(self, boxes: str, bob: User, executed_statements: list[Any]):
+        response = api(bob).post("box", {"notes": ["a"] * 20_000}, input_display_value=1, exclude_reference_link=1)
+        assert column_values(response, "notes") == [[boxes]]
+        assert len(executed_statements) < 10
 
-    def test_many_names_are_looked_up_in_one_query(self, box: str, bob: User, ran: list[Any]):
-        ids = [box, *(record("note", name=f"n{number}") for number in range(50))]
+    def test_many_names_are_looked_up_in_one_query(self, boxes: str, bob: User, executed_statements: list[Any]):
+        ids = [boxes, *(record("note", name=f"n{number}") for number in range(50))]
         names = ["a", *(f"n{number}" for number in range(50))]
-        answer = api(bob).post("box", {"notes": names}, input_display_value=1, exclude_reference_link=1)
-        assert column(answer, "notes") == [ids]
-        assert len(ran) < 10
-        for one_wrong in ([*names, "nobody"], [*names, "A"]):
-            answer = api(bob).post("box", {"notes": one_wrong}, input_display_value=1)
-            assert failed(answer) == (422, "invalid_value", "notes")
+        response = api(bob).post("box", {"notes": names}, input_display_value=1, exclude_reference_link=1)
+        assert column_values(response, "notes") == [ids]
+        assert len(executed_statements) < 10
+        for names_with_unknown in ([*names, "nobody"], [*names, "A"]):
+            response = api(bob).post("box", {"notes": names_with_unknown}, input_display_value=1)
+            assert error_of(response) == (422, "invalid_value", "notes")
         record("note", name="n7")
-        assert failed(api(bob).post("box", {"notes": names}, input_display_value=1))[0] == 422, "two are called so"
+        assert error_of(api(bob).post("box", {"notes": names}, input_display_value=1))[0] == 422, "two are called so"
 
-    def test_more_than_a_thousand_are_refused_at_once(self, box: str, bob: User, ran: list[Any]):
-        ask("INSERT INTO records.note (name) SELECT 'x' || number FROM generate_series(0, 1000) number")
+    def test_more_than_a_thousand_are_refused_at_once(self, boxes: str, bob: User, executed_statements: list[Any]):
+        query_rows("INSERT INTO records.note (name) SELECT 'x' || number FROM generate_series(0, 1000) number")
         names = [f"x{number}" for number in range(1_001)]
-        answer = api(bob).post("box", {"notes": names}, input_display_value=1)
-        assert failed(answer) == (422, "invalid_value", "notes")
-        assert len(ran) < 10
-        answer = api(bob).post("box", {"notes": names[1:]}, input_display_value=1, exclude_reference_link=1)
-        assert len(column(answer, "notes")[0]) == 1_000
+        response = api(bob).post("box", {"notes": names}, input_display_value=1)
+        assert error_of(response) == (422, "invalid_value", "notes")
+        assert len(executed_statements) < 10
+        response = api(bob).post("box", {"notes": names[1:]}, input_display_value=1, exclude_reference_link=1)
+        assert len(column_values(response, "notes")[0]) == 1_000
 
 
-class TestARuleThatAsksForAUserWhereNoneFits:
+class TestUserFunctionInBooleanCondition:
     CONDITION = "active=javascript:gs.getUserID()"
 
     def test_form_refuses_it(self, note: Any):
@@ -116,23 +127,23 @@ class TestARuleThatAsksForAUserWhereNoneFits:
         created = table("note")
         field(created, "active", "boolean")
         lamp = record("note", active=True)
-        remaining = rule("read", "note")
-        Rule.objects.filter(pk=remaining.pk).update(condition=self.CONDITION)
+        stored_rule = rule("read", "note")
+        Rule.objects.filter(pk=stored_rule.pk).update(condition=self.CONDITION)
         State.increment_version()
         assert api(bob).get(f"note/{lamp}").status_code == 404
-        answer = api(bob).get("note")
-        assert answer.status_code == 404 or data(answer) == []
+        response = api(bob).get("note")
+        assert response.status_code == 404 or data_of(response) == []
 
 
-class TestWhatIsKept:
+class TestCaches:
     def test_pages_share_one_statement(self, note: Any, bob: User, monkeypatch: Any):
         for number in range(6):
             record("note", name=str(number))
-        created = counted(monkeypatch, select, "page_statement")
+        created = count_calls(monkeypatch, select, "page_statement")
         responses = [
             api(bob).get("note", query="ORDERBYname", limit=1, page=page, fields="name") for page in range(2, 7)
         ]
-        assert [column(answer, "name") for answer in responses] == [["1"], ["2"], ["3"], ["4"], ["5"]]
+        assert [column_values(response, "name") for response in responses] == [["1"], ["2"], ["3"], ["4"], ["5"]]
         assert len(created) == 1
 
     @pytest.mark.parametrize(
@@ -144,67 +155,72 @@ class TestWhatIsKept:
     ):
         field("note", "colour")
         lamp = record("note")
-        created = counted(monkeypatch, module, name)
+        created = count_calls(monkeypatch, module, name)
         for body in ({"name": "a", "colour": "b"}, {"colour": "c", "name": "d"}):
-            (after,) = data(api(bob).patch(f"note/{lamp}", body, headers=headers))
-            assert {key: after[key] for key in body} == body
+            (record_after,) = data_of(api(bob).patch(f"note/{lamp}", body, headers=headers))
+            assert {key: record_after[key] for key in body} == body
         assert len(created) == 1
 
     def test_old_catalogues_are_released(self, note: Any, bob: User):
-        caller = api(bob, by="key")
+        caller = api(bob, credential="key")
         results = []
         for number in range(8):
             field("note", f"c{number}")
             assert caller.get("note").status_code == 200
             results.append(weakref.ref(catalogue_loader.cached_catalogue()))
         gc.collect()
-        assert [each() for each in results[:-1]] == [None] * 7
+        assert [outcome() for outcome in results[:-1]] == [None] * 7
 
 
 class TestIndexes:
-    def test_word_search_in_converted_text_uses_its_index(self, bob: User, ran: list[Any]):
+    def test_word_search_in_converted_text_uses_its_index(self, bob: User, executed_statements: list[Any]):
         created = table("note")
         body = field(created, "body", "text", is_indexed=True)
         open_table("note")
         body.type = "wysiwyg"
         saving.save_column(body)
         lamp = record("note", body="<p>bright <b>lamp</b></p>")
-        old = record("note", body="dim lamp")
-        plain = catalogue_loader.reload_if_changed().tables["note"].columns["body"].plain
-        ask(f'UPDATE records.note SET "{plain}" = NULL WHERE sys_id = %s', old)
-        ran.clear()
-        assert set(column(api(bob).get("note", query="sys_idARElamp", fields="sys_id"), "sys_id")) == {lamp, old}
-        assert column(api(bob).get("note", query="sys_idAREbright", fields="sys_id"), "sys_id") == [lamp]
+        old_note = record("note", body="dim lamp")
+        plain_column = catalogue_loader.reload_if_changed().tables["note"].columns["body"].plain
+        query_rows(f'UPDATE records.note SET "{plain_column}" = NULL WHERE sys_id = %s', old_note)
+        executed_statements.clear()
+        assert set(column_values(api(bob).get("note", query="sys_idARElamp", fields="sys_id"), "sys_id")) == {
+            lamp,
+            old_note,
+        }
+        assert column_values(api(bob).get("note", query="sys_idAREbright", fields="sys_id"), "sys_id") == [lamp]
         (name,) = [name for name, text in indexes_of("note").items() if "to_tsvector" in text]
-        sql, values = ran[0]
-        ask("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
-        explained = "\n".join(line for (line,) in database_statements.run_sql(f"EXPLAIN {sql}".encode(), values).rows())
-        assert f'"{name}"' in explained or f"on {name}" in explained, explained
+        sql, values = executed_statements[0]
+        query_rows("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
+        query_plan = "\n".join(
+            line for (line,) in database_statements.run_sql(f"EXPLAIN {sql}".encode(), values).rows()
+        )
+        assert f'"{name}"' in query_plan or f"on {name}" in query_plan, query_plan
 
     def test_list_columns_always_have_an_index(self, note: Any):
-        owners = field("note", "owners", "list", to="user")
+        owners = field("note", "owners", "list", target="user")
         assert indexes_of("note")[f"I{owners.pk}"].startswith("gin (owners")
 
-    def test_sort_by_long_text_does_not_expect_an_index(self, note: Any, bob: User, ran: list[Any]):
+    def test_sort_by_long_text_does_not_expect_an_index(self, note: Any, bob: User, executed_statements: list[Any]):
         field("note", "body", "text", is_indexed=True)
         field("note", "short", is_indexed=True)
         for number in range(3):
             record("note", body=str(number), short=str(number), name=str(number))
         for name, is_split in (("body", False), ("sys_created_by", False), ("short", True), ("sys_created_at", True)):
-            first = api(bob).get("note", query=f"ORDERBY{name}", limit=1, fields="name")
-            ran.clear()
-            assert column(follow(bob, first), "name") == ["1"]
-            assert ("UNION ALL" in ran[-1][0]) is is_split, name
+            first_page = api(bob).get("note", query=f"ORDERBY{name}", limit=1, fields="name")
+            executed_statements.clear()
+            assert column_values(follow_next(bob, first_page), "name") == ["1"]
+            assert ("UNION ALL" in executed_statements[-1][0]) is is_split, name
 
 
-@pytest.mark.parametrize(("kind", "most"), [("string", 255), ("text", 100_000), ("wysiwyg", 100_000)])
-def test_column_with_too_long_text_cannot_be_indexed(note: Any, bob: User, kind: str, most: int):
+@pytest.mark.parametrize(("kind", "longest"), [("string", 255), ("text", 100_000), ("wysiwyg", 100_000)])
+def test_column_with_too_long_text_cannot_be_indexed(note: Any, bob: User, kind: str, longest: int):
     body = field("note", "body", kind)
-    lamp = record("note", body="x " * (most // 2) + "yy")
+    lamp = record("note", body="x " * (longest // 2) + "yy")
     body.is_indexed = True
-    with pytest.raises(ValidationError, match=f"more than {most:,} characters"):
+    with pytest.raises(ValidationError, match=f"more than {longest:,} characters"):
         saving.save_column(body)
-    data(api(bob).patch(f"note/{lamp}", {"body": "x " * (most // 2)}))
+    data_of(api(bob).patch(f"note/{lamp}", {"body": "x " * (longest // 2)}))
     saving.save_column(body)
     saving.save_column(body.refreshed())  # what is marked already is not looked through again
 
@@ -230,31 +246,34 @@ def test_slow_length_check_keeps_the_index(note: Any, monkeypatch: Any):
     record("note", body="x" * 200_000)
     body.is_indexed = True
 
-    def cut_off(execute: Any, query: Any, *rest: Any) -> Any:
+    def fail_after_timeout(execute: Any, query: Any, *rest: Any) -> Any:
         if "octet_length" in str(query):
             query = "SELECT pg_sleep(5), %s, %s"
         return execute(query, *rest)
 
-    ask("SET LOCAL statement_timeout = 200")
-    with connection.execute_wrapper(cut_off):
+    query_rows("SET LOCAL statement_timeout = 200")
+    with connection.execute_wrapper(fail_after_timeout):
         saving.save_column(body)
-    ask("SET LOCAL statement_timeout = 0")
+    query_rows("SET LOCAL statement_timeout = 0")
     assert body.refreshed().is_indexed
 
 
 def test_pages_after_a_very_long_value_use_offsets(note: Any, bob: User):
     field("note", "body", "text")
     for number in range(4):
-        record("note", body=f"{number}" + "".join(chr(0x4E00 + (number * 977 + at) % 20_000) for at in range(6_000)))
-    seen_values, answer = [], api(bob).get("note", query="ORDERBYbody", limit=1, fields="body")
+        record(
+            "note",
+            body=f"{number}" + "".join(chr(0x4E00 + (number * 977 + offset) % 20_000) for offset in range(6_000)),
+        )
+    seen_values, response = [], api(bob).get("note", query="ORDERBYbody", limit=1, fields="body")
     while True:
-        seen_values += column(answer, "body")
-        if "Link" not in answer:
+        seen_values += column_values(response, "body")
+        if "Link" not in response:
             break
-        assert len(answer["Link"]) < 4_096
-        assert f"sysparm_page={len(seen_values) + 1}" in answer["Link"] and "sysparm_cursor" not in answer["Link"]
-        answer = follow(bob, answer)
-        assert answer.status_code == 200
+        assert len(response["Link"]) < 4_096
+        assert f"sysparm_page={len(seen_values) + 1}" in response["Link"] and "sysparm_cursor" not in response["Link"]
+        response = follow_next(bob, response)
+        assert response.status_code == 200
     assert [body[0] for body in seen_values] == ["0", "1", "2", "3"]
 
 
@@ -264,16 +283,16 @@ def test_list_continues_after_long_values(note: Any, bob: User, order: str):
     field("note", "short", is_indexed=True)
     results = []
     for number in range(9):
-        long = "".join(chr(0x4E00 + (number * 977 + at) % 20_000) for at in range(6_000))
-        body = f"{number}" + (long if number in (1, 2, 3, 6, 8) else "")
+        long_text = "".join(chr(0x4E00 + (number * 977 + offset) % 20_000) for offset in range(6_000))
+        body = f"{number}" + (long_text if number in (1, 2, 3, 6, 8) else "")
         results.append(body)
         record("note", body=body, short="same")
-    answer = api(bob).get("note", query=order, limit=1, fields="body")
-    actual = column(answer, "body")
-    while "Link" in answer:
-        assert len(answer["Link"]) < 4_096
-        answer = follow(bob, answer)
-        actual += column(answer, "body")
+    response = api(bob).get("note", query=order, limit=1, fields="body")
+    actual = column_values(response, "body")
+    while "Link" in response:
+        assert len(response["Link"]) < 4_096
+        response = follow_next(bob, response)
+        actual += column_values(response, "body")
     assert actual == (results[::-1] if "DESC" in order else results)
 
 
@@ -281,11 +300,14 @@ def test_deferred_record_keeps_the_returned_name(bob: User):
     table("plan", number_prefix="PLN", deferred_create=True)
     field("plan", "display_name")
     open_table("plan")
-    created = [data(api(bob).post("plan", {}))[0] for _ in range(2)]
+    created = [data_of(api(bob).post("plan", {}))[0] for _ in range(2)]
     tasks.create_deferred()
-    for each in created:
-        (read,) = data(api(bob).get(f"plan/{each['sys_id']}"))
-        assert (read["number"], read["display_name"]) == (each["number"], each["display_name"])
+    for stored_rule in created:
+        (record_read,) = data_of(api(bob).get(f"plan/{stored_rule['sys_id']}"))
+        assert (record_read["number"], record_read["display_name"]) == (
+            stored_rule["number"],
+            stored_rule["display_name"],
+        )
     assert created[0]["display_name"] and created[0]["number"] != created[1]["number"]
 
 
@@ -293,10 +315,10 @@ class TestHeaders:
     def test_long_path_with_idempotency_key_is_answered_normally(self, note: Any, bob: User):
         path = "".join(f"{number:x}" for number in range(2_000))
         for headers in ({}, {"Idempotency-Key": "k"}):
-            for answer in (
+            for response in (
                 api(bob).post(path, {}, headers=headers), api(bob).patch(f"note/{path}", {}, headers=headers)
             ):  # fmt: skip
-                assert answer.status_code == 404
+                assert response.status_code == 404
 
     def test_another_if_match_under_the_same_key_is_another_request(self, note: Any, bob: User):
         lamp = record("note", name="a")
@@ -308,45 +330,47 @@ class TestHeaders:
         assert send('"0-x"').status_code == 200
         assert send('"0-x"').status_code == 200, "the answer of the first"
         for tag in ('"1-x"', "*"):
-            assert failed(send(tag)) == (409, "idempotency_mismatch", None)
-        assert ask("SELECT sys_version FROM records.note") == [(1,)]
+            assert error_of(send(tag)) == (409, "idempotency_mismatch", None)
+        assert query_rows("SELECT sys_version FROM records.note") == [(1,)]
 
     def test_empty_key_is_refused(self, note: Any, bob: User):
         for key in ("", "x" * 10_000):
-            answer = api(bob).post("note", {"name": "a"}, headers={"Idempotency-Key": key})
-            assert failed(answer)[:2] == (400, "invalid_parameter")
-        assert ask("SELECT count(*) FROM records.note") == [(0,)]
+            response = api(bob).post("note", {"name": "a"}, headers={"Idempotency-Key": key})
+            assert error_of(response)[:2] == (400, "invalid_parameter")
+        assert query_rows("SELECT count(*) FROM records.note") == [(0,)]
 
     @pytest.mark.parametrize("tag", ["0-x", '"0-x', '0-x"', "W/0-x", '"0-x" "1-x"', ",", " "])
     def test_malformed_if_match_is_refused(self, note: Any, bob: User, tag: str):
         lamp = record("note", name="a")
-        for send in (api(bob).patch, api(bob).put):
-            answer = send(f"note/{lamp}", {"name": "b"}, headers={"If-Match": tag})
-            assert failed(answer) == (400, "invalid_parameter", "If-Match")
-        assert failed(api(bob).delete(f"note/{lamp}", headers={"If-Match": tag}))[0] == 400
-        assert ask("SELECT name FROM records.note") == [("a",)]
+        for write in (api(bob).patch, api(bob).put):
+            response = write(f"note/{lamp}", {"name": "b"}, headers={"If-Match": tag})
+            assert error_of(response) == (400, "invalid_parameter", "If-Match")
+        assert error_of(api(bob).delete(f"note/{lamp}", headers={"If-Match": tag}))[0] == 400
+        assert query_rows("SELECT name FROM records.note") == [("a",)]
 
 
 def test_record_with_600_columns_can_be_read_and_replaced(bob: User):
-    wide = table("wide")
-    open_table(wide)
-    Column.objects.bulk_create(Column(table=wide, name=f"c{n}", label="x", type="string") for n in range(600))
-    schema_editor.add_columns(wide, list(wide.columns.all()))
+    wide_table = table("wide")
+    open_table(wide_table)
+    Column.objects.bulk_create(
+        Column(table=wide_table, name=f"c{number}", label="x", type="string") for number in range(600)
+    )
+    schema_editor.add_columns(wide_table, list(wide_table.columns.all()))
     State.increment_version()
     lamp = record("wide", c1="x", c599="y")
-    (whole,) = data(api(bob).get(f"wide/{lamp}"))
-    assert data(api(bob).get("wide")) == [whole]
+    (whole,) = data_of(api(bob).get(f"wide/{lamp}"))
+    assert data_of(api(bob).get("wide")) == [whole]
     columns = {name: value for name, value in whole.items() if name.startswith("c")}
     assert columns == {f"c{n}": {1: "x", 599: "y"}.get(n) for n in range(600)}
-    (after,) = data(api(bob).put(f"wide/{lamp}", {"c1": "a"}, fields="c1,c599"))
-    assert after == {"c1": "a", "c599": None}
+    (record_after,) = data_of(api(bob).put(f"wide/{lamp}", {"c1": "a"}, fields="c1,c599"))
+    assert record_after == {"c1": "a", "c599": None}
     for operation in ("read", "write"):  # each asked of each column
-        rule(operation, wide, "*", condition="c1=a")
-    (after,) = data(api(bob).put(f"wide/{lamp}", {"c1": "a", "c2": "b"}, fields="c1,c2,c599"))
-    assert after == {"c1": "a", "c2": "b", "c599": None}
+        rule(operation, wide_table, "*", condition="c1=a")
+    (record_after,) = data_of(api(bob).put(f"wide/{lamp}", {"c1": "a", "c2": "b"}, fields="c1,c2,c599"))
+    assert record_after == {"c1": "a", "c2": "b", "c599": None}
 
 
-class TestAmounts:
+class TestExactNumbers:
     BODY = '{"%s": %s}'
 
     @pytest.fixture
@@ -359,53 +383,53 @@ class TestAmounts:
     def test_decimals_are_stored_exactly(self, device: str, bob: User, amount: str):
         for name in ("price", "code"):
             api(bob).patch(f"note/{device}", self.BODY % (name, amount))
-        ((price, code),) = ask("SELECT price::text, code FROM records.note")
+        ((price, code),) = query_rows("SELECT price::text, code FROM records.note")
         assert price.rstrip("0") == amount.rstrip("0")
         assert code.rstrip("0") == amount.rstrip("0")
 
     def test_too_many_digits_are_refused_in_json(self, device: str, bob: User):
         for value in ("99999999999999.99", '{"a": [99999999999999.99]}'):
-            answer = api(bob).patch(f"note/{device}", self.BODY % ("tree", value))
-            assert failed(answer) == (422, "invalid_value", "tree")
-        (after,) = data(api(bob).patch(f"note/{device}", json.dumps({"tree": {"a": [0.1, 5]}})))
-        assert after["tree"] == {"a": [0.1, 5]}
+            response = api(bob).patch(f"note/{device}", self.BODY % ("tree", value))
+            assert error_of(response) == (422, "invalid_value", "tree")
+        (record_after,) = data_of(api(bob).patch(f"note/{device}", json.dumps({"tree": {"a": [0.1, 5]}})))
+        assert record_after["tree"] == {"a": [0.1, 5]}
 
 
 def test_statement_cache_is_bounded_by_weight(note: Any, bob: User, monkeypatch: Any):
     """500 of 500 fields each, all different, would hold hundreds of megabytes."""
     names = [field("note", f"c{number}").name for number in range(12)]
-    remaining = catalogue_loader.reload_if_changed().caches.statements
-    monkeypatch.setattr(remaining, "limit", 200_000)
+    statement_cache = catalogue_loader.reload_if_changed().caches.statements
+    monkeypatch.setattr(statement_cache, "limit", 200_000)
 
-    def weight_of(*fields: str) -> int:
-        before = remaining.weight
+    def weight_of_fields(*fields: str) -> int:
+        weight_before = statement_cache.weight
         assert api(bob).get("note", fields=",".join(fields), limit=1).status_code == 200
-        return remaining.weight - before
+        return statement_cache.weight - weight_before
 
-    narrow = weight_of("name")
-    wide = weight_of(*names)
-    assert narrow > 0 and wide - narrow > 11 * read_plan.BYTES_PER_FIELD
+    narrow_weight = weight_of_fields("name")
+    wide_weight = weight_of_fields(*names)
+    assert narrow_weight > 0 and wide_weight - narrow_weight > 11 * read_plan.BYTES_PER_FIELD
     for number in range(40):
-        weight_of(*names[number % 12 :], f"none{number}", *names[: number % 12])
-        assert 0 < remaining.weight <= remaining.limit
+        weight_of_fields(*names[number % 12 :], f"none{number}", *names[: number % 12])
+        assert 0 < statement_cache.weight <= statement_cache.limit
 
 
 def test_query_cache_is_bounded_by_weight(monkeypatch: pytest.MonkeyPatch):
     """As many of 200 conditions as the number of entries allowed were 80 MB."""
-    remaining = parsed_query._query_cache
-    monkeypatch.setattr(remaining, "limit", 1_000_000)
+    query_cache = parsed_query._query_cache
+    monkeypatch.setattr(query_cache, "limit", 1_000_000)
     for number in range(20):
-        text = "^".join(f"a{each}={number}" for each in range(200))
+        text = "^".join(f"a{index}={number}" for index in range(200))
         assert len(parsed_query.parse_query_text(text).conditions) == 200
         assert parsed_query.parse_query_text(text) is parsed_query.parse_query_text(text)
-        assert 200 * parsed_query.BYTES_PER_CONDITION < remaining.weight <= remaining.limit
+        assert 200 * parsed_query.BYTES_PER_CONDITION < query_cache.weight <= query_cache.limit
 
 
 def test_caller_view_cache_is_bounded(note: Any, monkeypatch: pytest.MonkeyPatch):
     catalogue = catalogue_loader.reload_if_changed()
-    one = caller_view.BYTES_PER_COLUMN * catalogue.column_count
+    bytes_per_view = caller_view.BYTES_PER_COLUMN * catalogue.column_count
     views = catalogue.caches.caller_views
-    monkeypatch.setattr(views, "limit", 3 * one)
+    monkeypatch.setattr(views, "limit", 3 * bytes_per_view)
     for number in range(5):
         caller_view.view_for(catalogue, frozenset({f"role {number}"}))
-        assert one <= views.weight <= 3 * one
+        assert bytes_per_view <= views.weight <= 3 * bytes_per_view

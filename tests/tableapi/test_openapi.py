@@ -20,37 +20,37 @@ from tests.support.users import PASSWORD
 from tests.tableapi.designs import make_column, make_table
 
 pytestmark = pytest.mark.django_db
-BASE = "/rest/v1/table/"
-GENERIC = {"/rest/v1/table/{tableName}", "/rest/v1/table/{tableName}/{sys_id}"}
-METHODS = {"get", "put", "post", "patch", "delete"}
+BASE_PATH = "/rest/v1/table/"
+GENERAL_PATHS = {"/rest/v1/table/{tableName}", "/rest/v1/table/{tableName}/{sys_id}"}
+HTTP_METHODS = {"get", "put", "post", "patch", "delete"}
 
 
-def described(login: str = "", client: Client | None = None) -> dict[str, Any]:
+def described_schema(login: str = "", client: Client | None = None) -> dict[str, Any]:
     pair = b64encode(f"{login}:{PASSWORD}".encode()).decode()
     headers = {"Authorization": f"Basic {pair}"} if login else {}
-    answer = (client or Client()).get("/api/schema", headers=headers)
-    assert answer.status_code == 200
-    document: dict[str, Any] = json.loads(answer.content)
+    response = (client or Client()).get("/api/schema", headers=headers)
+    assert response.status_code == 200
+    document: dict[str, Any] = json.loads(response.content)
     return document
 
 
 def tables_in(schema: dict[str, Any]) -> set[str]:
-    paths = {path for path in schema["paths"] if path.startswith("/rest/v1/table/")} - GENERIC
+    paths = {path for path in schema["paths"] if path.startswith("/rest/v1/table/")} - GENERAL_PATHS
     return {path.split("/")[4] for path in paths}
 
 
-def operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for path, found in schema["paths"].items():
-        for method, operation in found.items():
+def operations_of(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, path_item in schema["paths"].items():
+        for method, operation in path_item.items():
             yield path, method, operation
 
 
-def record(schema: dict[str, Any], table: str) -> dict[str, Any]:
+def record_schema(schema: dict[str, Any], table: str) -> dict[str, Any]:
     result: dict[str, Any] = schema["components"]["schemas"][f"table.{table}"]["properties"]
     return result
 
 
-def body(schema: dict[str, Any], table: str, kind: str) -> dict[str, Any]:
+def body_schema(schema: dict[str, Any], table: str, kind: str) -> dict[str, Any]:
     """With what it takes over from another one."""
     schemas = schema["components"]["schemas"]
     result: dict[str, Any] = schemas[f"table.{table}.{kind}"]
@@ -59,13 +59,13 @@ def body(schema: dict[str, Any], table: str, kind: str) -> dict[str, Any]:
     return result
 
 
-def allow(table: Table, operation: str = "read", column: str = "", *roles: str, condition: str = "") -> None:
+def make_rule(table: Table, operation: str = "read", column: str = "", *roles: str, condition: str = "") -> None:
     ids = [Role.objects.get(name=name).pk for name in roles]
     saving.save_rule(Rule(table=table, operation=operation, column_name=column, roles=ids, condition=condition))
 
 
 @pytest.fixture
-def vault() -> Table:
+def vault_table() -> Table:
     """A table that everybody reads, with a column for `itil` only and one that nobody reads."""
     table = make_table("vault")
     make_column(table, "title", mandatory=True, max_length=40)
@@ -78,173 +78,179 @@ def vault() -> Table:
     for value in ("a", "b"):
         saving.save_choice(Choice(column=kind, value=value, label=value.upper()))
     for operation in ("read", "create", "write"):
-        allow(table, operation)
-    allow(table, "read", "code", "itil")
+        make_rule(table, operation)
+    make_rule(table, "read", "code", "itil")
     return table
 
 
 @pytest.mark.parametrize("login", ["", "bob", "alice"])
-def test_document_is_valid_for_every_caller(login: str, alice: User, bob: User, vault: Table):
-    schema = described(login)
+def test_document_is_valid_for_every_caller(login: str, alice: User, bob: User, vault_table: Table):
+    schema = described_schema(login)
 
     assert schema["openapi"].startswith("3.1")
     validate_schema(schema)
-    ids = [operation["operationId"] for _, _, operation in operations(schema)]
+    ids = [operation["operationId"] for _, _, operation in operations_of(schema)]
     assert len(ids) == len(set(ids))
 
 
 @pytest.mark.parametrize("login", ["", "alice"])
 def test_every_reference_resolves(login: str, alice: User):
-    schema = described(login)
+    schema = described_schema(login)
 
     def references(node: Any) -> Iterator[str]:
         if isinstance(node, dict):
             if "$ref" in node:
                 yield node["$ref"]
-            for each in node.values():
-                yield from references(each)
+            for child in node.values():
+                yield from references(child)
         elif isinstance(node, list):
-            for each in node:
-                yield from references(each)
+            for child in node:
+                yield from references(child)
 
     result = set(references(schema))
     assert len(result) > 20
-    for each in result:
+    for reference in result:
         target: Any = schema
-        for step in each.removeprefix("#/").split("/"):
+        for step in reference.removeprefix("#/").split("/"):
             target = target[step]
 
 
-def test_anonymous_callers_get_only_the_general_part(vault: Table):
-    schema = described()
+def test_anonymous_callers_get_only_the_general_part(vault_table: Table):
+    schema = described_schema()
 
-    assert set(schema["paths"]) >= GENERIC and tables_in(schema) == set()
+    assert set(schema["paths"]) >= GENERAL_PATHS and tables_in(schema) == set()
     assert "vault" not in json.dumps(schema) and "short_description" not in json.dumps(schema)
 
 
 def test_every_error_is_described_on_every_operation_that_can_have_it():
-    schema = described()
-    result = {(path, method): set(each["responses"]) for path, method, each in operations(schema)}
-    one, many = sorted(GENERIC, key=len, reverse=True)
+    schema = described_schema()
+    result = {(path, method): set(operation["responses"]) for path, method, operation in operations_of(schema)}
+    record_path, list_path = sorted(GENERAL_PATHS, key=len, reverse=True)
 
-    everywhere = {"400", "401", "404", "414", "422", "429", "503"}
-    writing = everywhere | {"403", "409"}
+    common_statuses = {"400", "401", "404", "414", "422", "429", "503"}
+    writing = common_statuses | {"403", "409"}
     bodies = writing | {"408", "411", "413", "415"}
-    assert result[many, "get"] == everywhere | {"200"}
-    assert result[one, "get"] == everywhere | {"200", "304"}
-    assert result[many, "post"] == bodies | {"201"}
-    assert result[one, "put"] == result[one, "patch"] == bodies | {"412", "200"}
-    assert result[one, "delete"] == writing | {"412", "200"}
+    assert result[list_path, "get"] == common_statuses | {"200"}
+    assert result[record_path, "get"] == common_statuses | {"200", "304"}
+    assert result[list_path, "post"] == bodies | {"201"}
+    assert result[record_path, "put"] == result[record_path, "patch"] == bodies | {"412", "200"}
+    assert result[record_path, "delete"] == writing | {"412", "200"}
     assert {"400", "401", "422", "429", "503"} <= result["/rest/v1/auth/login", "post"]
     assert {"401", "503"} <= result["/api/me", "get"]
 
 
 def test_described_errors_match_the_code():
-    described_ones = described()["components"]["responses"]
+    described_responses = described_schema()["components"]["responses"]
 
-    assert described_ones.pop("AnyError")
-    for name, answer in described_ones.items():
-        example = answer["content"]["application/json"]["example"]
+    assert described_responses.pop("AnyError")
+    for name, response in described_responses.items():
+        example = response["content"]["application/json"]["example"]
         assert example["errors"][0]["code"] == getattr(errors, name).code
 
 
 def test_impossible_operations_are_not_described(alice: User):
-    paths = described("alice")["paths"]
+    paths = described_schema("alice")["paths"]
 
     def methods(table: str) -> list[str]:
-        return sorted(paths[f"{BASE}{table}"].keys() | paths[f"{BASE}{table}/{{sys_id}}"].keys())
+        return sorted(paths[f"{BASE_PATH}{table}"].keys() | paths[f"{BASE_PATH}{table}/{{sys_id}}"].keys())
 
     assert methods("sys_property") == ["delete", "get", "patch", "put"]
     assert methods("idp_certificate") == ["delete", "get"]
     assert methods("sys_deletion_log") == ["get"]
     for table in ("user", "sys_role", "sys_user_role", "sys_db_column", "oidc_setting", "sys_schedule"):
-        assert methods(table) == sorted(METHODS), table
+        assert methods(table) == sorted(HTTP_METHODS), table
 
 
 def test_boolean_parameter_lists_accepted_values():
-    output = described()["components"]["parameters"]["display"]["schema"]
+    output = described_schema()["components"]["parameters"]["display"]["schema"]
     assert sorted(output["enum"]) == ["0", "1", "all", "false", "true"]
 
 
-def test_table_is_described_only_to_permitted_callers(alice: User, bob: User, vault: Table):  # B68
-    hidden = make_table("hidden")
-    make_column(hidden, "deep")
+def test_table_is_described_only_to_permitted_callers(alice: User, bob: User, vault_table: Table):  # B68
+    hidden_table = make_table("hidden")
+    make_column(hidden_table, "deep")
 
-    assert tables_in(described("bob")) == {"vault", "user", "sys_group", "company", "service"}
-    assert {"vault", "hidden", "task", "sys_acl"} <= tables_in(described("alice"))
-    assert "hidden" not in json.dumps(described("bob"))
+    assert tables_in(described_schema("bob")) == {"vault", "user", "sys_group", "company", "service"}
+    assert {"vault", "hidden", "task", "sys_acl"} <= tables_in(described_schema("alice"))
+    assert "hidden" not in json.dumps(described_schema("bob"))
 
 
-def test_reference_does_not_reveal_a_hidden_table(bob: User, vault: Table):  # B68
-    hidden = make_table("hidden")
-    make_column(vault, "about", "reference", reference_table=hidden)
+def test_reference_does_not_reveal_a_hidden_table(bob: User, vault_table: Table):  # B68
+    hidden_table = make_table("hidden")
+    make_column(vault_table, "about", "reference", reference_table=hidden_table)
 
-    text = json.dumps(described("bob"))
+    text = json.dumps(described_schema("bob"))
     assert '"about"' in text and "hidden" not in text.lower()
 
 
-def test_column_is_described_only_to_permitted_callers(alice: User, bob: User, vault: Table):  # B68
+def test_column_is_described_only_to_permitted_callers(alice: User, bob: User, vault_table: Table):  # B68
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
-    assert "code" in record(described("bob"), "vault")
+    assert "code" in record_schema(described_schema("bob"), "vault")
 
     UserRole.objects.filter(user=bob).delete()
-    schema = described("bob")
-    assert "title" in record(schema, "vault")
-    for found in (record(schema, "vault"), *(body(schema, "vault", kind)["properties"] for kind in BODIES)):
-        assert "code" not in found
+    schema = described_schema("bob")
+    assert "title" in record_schema(schema, "vault")
+    for schema_part in (
+        record_schema(schema, "vault"),
+        *(body_schema(schema, "vault", kind)["properties"] for kind in BODY_KINDS),
+    ):
+        assert "code" not in schema_part
 
 
-BODIES = ("create", "replace", "write")
+BODY_KINDS = ("create", "replace", "write")
 
 
-def test_password_is_described_only_in_request_bodies(alice: User, vault: Table):
-    schema = described("alice")
+def test_password_is_described_only_in_request_bodies(alice: User, vault_table: Table):
+    schema = described_schema("alice")
 
-    assert "pin" not in record(schema, "vault")
-    for kind in BODIES:
-        assert body(schema, "vault", kind)["properties"]["pin"]["writeOnly"] is True
+    assert "pin" not in record_schema(schema, "vault")
+    for kind in BODY_KINDS:
+        assert body_schema(schema, "vault", kind)["properties"]["pin"]["writeOnly"] is True
 
 
-def test_import_id_is_described_to_administrators(alice: User, bob: User, vault: Table):
-    actual, of_bob = described("alice"), described("bob")
-    assert "sys_id" in body(actual, "vault", "create")["properties"]
+def test_import_id_is_described_to_administrators(alice: User, bob: User, vault_table: Table):
+    schema_of_alice, schema_of_bob = described_schema("alice"), described_schema("bob")
+    assert "sys_id" in body_schema(schema_of_alice, "vault", "create")["properties"]
     assert not any(
-        "sys_id" in each["properties"] for each in (body(of_bob, "vault", "create"), body(actual, "company", "create"))
+        "sys_id" in schema["properties"]
+        for schema in (body_schema(schema_of_bob, "vault", "create"), body_schema(schema_of_alice, "company", "create"))
     )
 
 
-def test_column_schema_describes_its_values(bob: User, vault: Table):
-    schema = described("bob")
-    columns, sent = record(schema, "vault"), body(schema, "vault", "create")
+def test_column_schema_describes_its_values(bob: User, vault_table: Table):
+    schema = described_schema("bob")
+    columns, body_columns = record_schema(schema, "vault"), body_schema(schema, "vault", "create")
 
     assert columns["kind"]["enum"] == ["a", "b", None]
     assert columns["opened_on"]["format"] == "date"
     assert columns["sys_id"]["readOnly"] is columns["counter"]["readOnly"] is True
-    assert sent["required"] == ["title"] and sent["properties"]["title"]["maxLength"] == 40
-    assert not {"sys_id", "sys_version", "counter"} & set(sent["properties"])
-    assert body(schema, "vault", "replace")["properties"]["sys_version"]["readOnly"] is True
-    assert body(schema, "vault", "replace")["required"] == ["title"]
-    assert "required" not in body(schema, "vault", "write")
+    assert body_columns["required"] == ["title"] and body_columns["properties"]["title"]["maxLength"] == 40
+    assert not {"sys_id", "sys_version", "counter"} & set(body_columns["properties"])
+    assert body_schema(schema, "vault", "replace")["properties"]["sys_version"]["readOnly"] is True
+    assert body_schema(schema, "vault", "replace")["required"] == ["title"]
+    assert "required" not in body_schema(schema, "vault", "write")
 
 
-def test_equal_schemas_are_shared(alice: User, vault: Table):
+def test_equal_schemas_are_shared(alice: User, vault_table: Table):
     """Programs load it whole, and so do the two pages."""
-    answer = Client().get(
+    response = Client().get(
         "/api/schema", headers={"Authorization": f"Basic {b64encode(f'alice:{PASSWORD}'.encode()).decode()}"}
     )
-    assert b"\n" not in answer.content and b'": ' not in answer.content
+    assert b"\n" not in response.content and b'": ' not in response.content
 
-    schema = answer.json()
+    schema = response.json()
     times = schema["components"]["schemas"]["Time"]["pattern"]
-    assert answer.content.count(json.dumps(times).encode()) == 2, "what is read, and what is sent"
-    replacing = schema["paths"]["/rest/v1/table/company/{sys_id}"]["put"]["requestBody"]["content"]["application/json"]
-    assert replacing["schema"] == {"$ref": "#/components/schemas/table.company.replace"}
+    assert response.content.count(json.dumps(times).encode()) == 2, "what is read, and what is sent"
+    replace_schema = schema["paths"]["/rest/v1/table/company/{sys_id}"]["put"]["requestBody"]["content"][
+        "application/json"
+    ]
+    assert replace_schema["schema"] == {"$ref": "#/components/schemas/table.company.replace"}
     parts = schema["components"]["schemas"]["table.company.replace"]
     assert parts == {"allOf": [{"$ref": "#/components/schemas/table.company.write"}], "required": ["name"]}
 
 
-def test_only_permitted_operations_are_described(bob: User, vault: Table):
-    paths = described("bob")["paths"]
+def test_only_permitted_operations_are_described(bob: User, vault_table: Table):
+    paths = described_schema("bob")["paths"]
 
     assert set(paths["/rest/v1/table/vault"]) == {"get", "post"}
     assert set(paths["/rest/v1/table/vault/{sys_id}"]) == {"get", "put", "patch"}
@@ -254,44 +260,49 @@ def test_only_permitted_operations_are_described(bob: User, vault: Table):
 def test_create_only_caller_sees_no_read_operation(bob: User):
     box = make_table("box")
     make_column(box, "wish")
-    allow(box, "create")
+    make_rule(box, "create")
 
-    schema = described("bob")
+    schema = described_schema("bob")
     assert set(schema["paths"]["/rest/v1/table/box"]) == {"post"}
     assert "/rest/v1/table/box/{sys_id}" not in schema["paths"]
-    assert "wish" in body(schema, "box", "create")["properties"] and "table.box" not in schema["components"]["schemas"]
+    assert (
+        "wish" in body_schema(schema, "box", "create")["properties"]
+        and "table.box" not in schema["components"]["schemas"]
+    )
 
 
-def test_new_column_is_described_immediately(bob: User, vault: Table):
-    described("bob")
-    make_column(vault, "fresh")
+def test_new_column_is_described_immediately(bob: User, vault_table: Table):
+    described_schema("bob")
+    make_column(vault_table, "fresh")
 
-    assert "fresh" in record(described("bob"), "vault")
-    Column.objects.get(table=vault, name="fresh").delete()
-    assert "fresh" not in record(described("bob"), "vault")
+    assert "fresh" in record_schema(described_schema("bob"), "vault")
+    Column.objects.get(table=vault_table, name="fresh").delete()
+    assert "fresh" not in record_schema(described_schema("bob"), "vault")
 
 
-def test_session_gets_its_tables(as_bob: Client, vault: Table):
-    assert "vault" in tables_in(described(client=as_bob))
+def test_session_gets_its_tables(as_bob: Client, vault_table: Table):
+    assert "vault" in tables_in(described_schema(client=as_bob))
 
 
 @pytest.mark.parametrize(
-    ("page", "other"), [("/api/docs", "/api/docs/reference"), ("/api/docs/reference", "/api/docs")]
+    ("page", "other_page"), [("/api/docs", "/api/docs/reference"), ("/api/docs/reference", "/api/docs")]
 )
-def test_documentation_pages_link_to_each_other(page: str, other: str):
+def test_documentation_pages_link_to_each_other(page: str, other_page: str):
     text = Client().get(page).content.decode()
-    assert 'href="/"' in text and f'href="{other}"' in text
+    assert 'href="/"' in text and f'href="{other_page}"' in text
 
 
 def test_security_schemes_are_described(alice: User):
-    document = described("alice")
-    with_session = {
+    document = described_schema("alice")
+    operation_with_session = {
         path
         for path, operations in document["paths"].items()
         for operation in operations.values()
         if any("session" in scheme for scheme in operation.get("security", []))
     }
-    assert with_session and all(path == "/api/me" or path.startswith("/api/collections") for path in with_session)
+    assert operation_with_session and all(
+        path == "/api/me" or path.startswith("/api/collections") for path in operation_with_session
+    )
     assert "press *Authorize* first" in document["info"]["description"]
 
 
@@ -305,5 +316,5 @@ def test_schemathesis_loads_every_operation():
     demo_people.create_demo_users(lambda: PASSWORD)
     demo_records.create_demo_records()
 
-    result = list(schemathesis.openapi.from_dict(described("demo.agent")).get_all_operations())
-    assert len(result) > 12 and all(isinstance(each, schemathesis.core.result.Ok) for each in result)
+    result = list(schemathesis.openapi.from_dict(described_schema("demo.agent")).get_all_operations())
+    assert len(result) > 12 and all(isinstance(operation, schemathesis.core.result.Ok) for operation in result)

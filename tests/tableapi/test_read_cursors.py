@@ -7,14 +7,26 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from accounts.models import User
-from tests.tableapi.designs import ask
-from tests.tableapi.world import api, column, data, failed, field, followed, next_of, open_table, record, rule, table
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import (
+    api,
+    column_values,
+    data_of,
+    error_of,
+    field,
+    next_page_url,
+    open_table,
+    record,
+    rule,
+    table,
+    values_of_all_pages,
+)
 
 pytestmark = pytest.mark.django_db
 
 
 # Values in their order, each twice or more; None where there is none.
-SORTED: dict[str, list[Any]] = {
+SORTED_VALUES: dict[str, list[Any]] = {
     "string": ["", None, "a", "A", "b", "B", "ä", "Ä", "z%"],
     "text": ["", None, "a", "A", "b", "it's"],
     "wysiwyg": [None, "<p>b</p>", "<b>B</b>", "<p>a</p>"],
@@ -35,23 +47,23 @@ SORTED: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", SORTED)
+@pytest.mark.parametrize("kind", SORTED_VALUES)
 def test_concatenated_cursor_pages_equal_the_list(kind: str, alice: User, bob: User):
     """Up and down, with ties and empty values, by one key, by two, and through a reference."""
     table("thing")
-    about: dict[str, Any] = {"choices": {"a": "A", "b": "B", "B": "C"}} if kind == "choice" else {}
-    field("thing", "it", kind, **about, **({"to": "user"} if kind == "reference" else {}))
+    attributes: dict[str, Any] = {"choices": {"a": "A", "b": "B", "B": "C"}} if kind == "choice" else {}
+    field("thing", "it", kind, **attributes, **({"to": "user"} if kind == "reference" else {}))
     field("thing", "rank", "integer", is_indexed=True)
-    field("thing", "parent", to="thing")
+    field("thing", "parent", target="thing")
     open_table("thing")
     parent = None
     users = {"1": alice.pk, "2": bob.pk} if kind == "reference" else {}
-    for number, value in enumerate(SORTED[kind]):
+    for number, value in enumerate(SORTED_VALUES[kind]):
         value = users.get(value, value)
         parent = record("thing", it=value, rank=number % 2 or None, parent=parent)
-    caller = api(bob, by="key")
-    everything = set(column(caller.get("thing", fields="sys_id"), "sys_id"))
-    assert len(everything) == len(SORTED[kind])
+    caller = api(bob, credential="key")
+    all_ids = set(column_values(caller.get("thing", fields="sys_id"), "sys_id"))
+    assert len(all_ids) == len(SORTED_VALUES[kind])
 
     for query in (
         "ORDERBYit",
@@ -61,42 +73,47 @@ def test_concatenated_cursor_pages_equal_the_list(kind: str, alice: User, bob: U
         "ORDERBYparent.it",
         "rankISNOTEMPTY^ORrankISEMPTY^ORDERBYDESCparent.it",
     ):
-        whole = column(caller.get("thing", query=query, fields="sys_id", limit=100), "sys_id")
-        assert set(whole) == everything, query
-        assert list(followed(caller, "thing", "sys_id", query=query, fields="sys_id", limit=1)) == whole, query
-    up = column(caller.get("thing", query="ORDERBYit", fields="it,sys_id"), "sys_id")
-    assert column(caller.get("thing", query="ORDERBYDESCit", fields="sys_id"), "sys_id") == up[::-1]
+        whole_list = column_values(caller.get("thing", query=query, fields="sys_id", limit=100), "sys_id")
+        assert set(whole_list) == all_ids, query
+        assert (
+            list(values_of_all_pages(caller, "thing", "sys_id", query=query, fields="sys_id", limit=1)) == whole_list
+        ), query
+    ascending = column_values(caller.get("thing", query="ORDERBYit", fields="it,sys_id"), "sys_id")
+    assert column_values(caller.get("thing", query="ORDERBYDESCit", fields="sys_id"), "sys_id") == ascending[::-1]
     # "empty last ascending"
-    result = [each["it"] for each in data(caller.get("thing", query="ORDERBYit", fields="it"))]
-    count = sum(value not in (None, "") for value in SORTED[kind])
+    result = [record["it"] for record in data_of(caller.get("thing", query="ORDERBYit", fields="it"))]
+    count = sum(value not in (None, "") for value in SORTED_VALUES[kind])
     assert all(value is not None for value in result[:count]) and result[count:] == [None] * (len(result) - count)
 
 
 class TestCursors:
     def test_cursor_without_a_sort(self, notes: list[str], bob: User):
-        assert list(followed(api(bob), "note", "sys_id", limit=4)) == notes
-        assert list(followed(api(bob), "note", "sys_id", limit=4, query="ORDERBYDESCsys_id")) == notes[::-1]
+        assert list(values_of_all_pages(api(bob), "note", "sys_id", limit=4)) == notes
+        assert list(values_of_all_pages(api(bob), "note", "sys_id", limit=4, query="ORDERBYDESCsys_id")) == notes[::-1]
 
     def test_concurrent_inserts_and_deletes_shift_no_page(self, notes: list[str], bob: User):
-        first = api(bob).get("note", limit=10)
-        ask("DELETE FROM records.note WHERE sys_id = ANY (%s)", notes[3:10])
+        first_page = api(bob).get("note", limit=10)
+        query_rows("DELETE FROM records.note WHERE sys_id = ANY (%s)", notes[3:10])
         record("note", sys_id="0", name="early")
-        assert column(api(bob).get(next_of(first).removeprefix("http://testserver")), "sys_id") == notes[10:20]
+        assert (
+            column_values(api(bob).get(next_page_url(first_page).removeprefix("http://testserver")), "sys_id")
+            == notes[10:20]
+        )
 
     def test_page_size_and_output_options_can_change(self, notes: list[str], bob: User):
-        cursor = parse_qs(urlsplit(next_of(api(bob).get("note", limit=10))).query)["sysparm_cursor"][0]
-        answer = api(bob).get("note", limit=3, cursor=cursor, display_value=1, exclude_reference_link=1)
-        assert column(answer, "sys_id") == notes[10:13]
+        cursor = parse_qs(urlsplit(next_page_url(api(bob).get("note", limit=10))).query)["sysparm_cursor"][0]
+        response = api(bob).get("note", limit=3, cursor=cursor, display_value=1, exclude_reference_link=1)
+        assert column_values(response, "sys_id") == notes[10:13]
 
     def test_cursor_is_valid_only_for_its_list_and_caller(self, notes: list[str], bob: User, alice: User):
         table("other")
         field("other", "name")
         rule("read", "other")
         query = {"query": "ORDERBYname", "fields": "name,sys_id", "limit": 5}
-        cursor = parse_qs(urlsplit(next_of(api(bob).get("note", **query))).query)["sysparm_cursor"][0]
+        cursor = parse_qs(urlsplit(next_page_url(api(bob).get("note", **query))).query)["sysparm_cursor"][0]
 
-        assert len(data(api(bob).get("note", **query, cursor=cursor))) == 5
-        refused = [
+        assert len(data_of(api(bob).get("note", **query, cursor=cursor))) == 5
+        refusals = [
             api(alice).get("note", **query, cursor=cursor),
             api(bob).get("other", **query, cursor=cursor),
             api(bob).get("note", **{**query, "query": "ORDERBYDESCname"}, cursor=cursor),
@@ -104,7 +121,7 @@ class TestCursors:
             api(bob).get("note", **{**query, "fields": "name"}, cursor=cursor),
             api(bob).get("note", cursor=cursor),
         ]
-        for given in (
+        for invalid_cursor in (
             cursor[:-1],
             cursor[1:],
             cursor + "A",
@@ -118,22 +135,22 @@ class TestCursors:
             "{}",
             f"{cursor[:-4]}AAAA",
         ):
-            refused.append(api(bob).get("note", **query, cursor=given))
-        assert {failed(answer) for answer in refused} == {(400, "invalid_parameter", "sysparm_cursor")}
-        assert len({answer.content for answer in refused}) == 1
+            refusals.append(api(bob).get("note", **query, cursor=invalid_cursor))
+        assert {error_of(response) for response in refusals} == {(400, "invalid_parameter", "sysparm_cursor")}
+        assert len({response.content for response in refusals}) == 1
 
     def test_cursor_reveals_nothing(self, notes: list[str], bob: User):
-        cursor = parse_qs(urlsplit(next_of(api(bob).get("note", query="ORDERBYname", limit=5))).query)[
+        cursor = parse_qs(urlsplit(next_page_url(api(bob).get("note", query="ORDERBYname", limit=5))).query)[
             "sysparm_cursor"
         ][0]
         assert b"n04" not in base64.urlsafe_b64decode(cursor + "==")
-        assert next_of(api(bob).get("note", limit=5)) == next_of(api(bob).get("note", limit=5))
+        assert next_page_url(api(bob).get("note", limit=5)) == next_page_url(api(bob).get("note", limit=5))
 
     def test_cursor_and_offset_exclude_each_other(self, notes: list[str], bob: User):
-        cursor = parse_qs(urlsplit(next_of(api(bob).get("note", limit=5))).query)["sysparm_cursor"][0]
-        assert failed(api(bob).get("note", limit=5, cursor=cursor, page=2)) == (
+        cursor = parse_qs(urlsplit(next_page_url(api(bob).get("note", limit=5))).query)["sysparm_cursor"][0]
+        assert error_of(api(bob).get("note", limit=5, cursor=cursor, page=2)) == (
             400,
             "invalid_parameter",
             "sysparm_cursor",
         )
-        assert len(data(api(bob).get("note", limit=5, cursor=cursor, page=1))) == 5
+        assert len(data_of(api(bob).get("note", limit=5, cursor=cursor, page=1))) == 5

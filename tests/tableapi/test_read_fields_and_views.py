@@ -6,7 +6,7 @@ import pytest
 
 from accounts.models import User
 from tableapi.database import catalogue_loader
-from tests.tableapi.world import api, data, failed, field, open_table, record, rule, table, view
+from tests.tableapi.world import api, data_of, error_of, field, open_table, record, rule, table, view
 
 pytestmark = pytest.mark.django_db
 
@@ -18,11 +18,11 @@ def lamp(db: Any) -> str:
     field("country", "name")
     table("maker")
     field("maker", "name", is_display=True)
-    field("maker", "country", to="country")
+    field("maker", "country", target="country")
     table("device")
     field("device", "name", is_display=True)
     field("device", "price", "integer")
-    field("device", "maker", to="maker")
+    field("device", "maker", target="maker")
     for name in ("country", "maker", "device"):
         open_table(name)
     rule("read", "device", "price", roles=["buyer"])
@@ -30,49 +30,51 @@ def lamp(db: Any) -> str:
     return record("device", name="Lamp", price=5, maker=record("maker", name="Lux", country=home))
 
 
-def one(caller: User, lamp: str, **asked: Any) -> Any:
+def read_one(caller: User, lamp: str, **options: Any) -> Any:
     """The same for the record alone and in its list."""
-    single, many = (api(caller).get(path, **asked) for path in (f"device/{lamp}", "device"))
-    assert single.get("X-Ignored-Fields") == many.get("X-Ignored-Fields")
-    assert single.status_code == many.status_code
-    assert single.content == many.content
-    return single
+    record_response, list_response = (api(caller).get(path, **options) for path in (f"device/{lamp}", "device"))
+    assert record_response.get("X-Ignored-Fields") == list_response.get("X-Ignored-Fields")
+    assert record_response.status_code == list_response.status_code
+    assert record_response.content == list_response.content
+    return record_response
 
 
 class TestFields:
     def test_fields_are_returned_in_the_requested_order(self, lamp: str, bob: User):
-        answer = one(bob, lamp, fields="name,sys_id, sys_version ,name")
-        assert list(data(answer)[0].items()) == [("name", "Lamp"), ("sys_id", lamp), ("sys_version", 0)]
-        assert "X-Ignored-Fields" not in answer
+        response = read_one(bob, lamp, fields="name,sys_id, sys_version ,name")
+        assert list(data_of(response)[0].items()) == [("name", "Lamp"), ("sys_id", lamp), ("sys_version", 0)]
+        assert "X-Ignored-Fields" not in response
 
     def test_dot_walked_field_is_named_by_its_path(self, lamp: str, bob: User):
-        answer = one(bob, lamp, fields="maker.country.name,maker.name")
-        assert data(answer) == [{"maker.country.name": "Finland", "maker.name": "Lux"}]
+        response = read_one(bob, lamp, fields="maker.country.name,maker.name")
+        assert data_of(response) == [{"maker.country.name": "Finland", "maker.name": "Lux"}]
 
     def test_path_can_end_at_a_reference(self, lamp: str, bob: User):
-        (record,) = data(one(bob, lamp, fields="maker.country", exclude_reference_link=1, display_value=1))
+        (record,) = data_of(read_one(bob, lamp, fields="maker.country", exclude_reference_link=1, display_value=1))
         assert record == {"maker.country": "Finland"}
-        (record,) = data(one(bob, lamp, fields="maker.country"))
+        (record,) = data_of(read_one(bob, lamp, fields="maker.country"))
         output = record["maker.country"]
         assert output["link"] == f"http://testserver/rest/v1/table/country/{output['value']}"
 
     def test_empty_reference_gives_null_paths(self, lamp: str, bob: User):
-        other = record("device", name="Stone")
-        answer = api(bob).get(f"device/{other}", fields="maker,maker.name,maker.country,maker.country.name")
-        assert data(answer) == [{"maker": None, "maker.name": None, "maker.country": None, "maker.country.name": None}]
+        other_device = record("device", name="Stone")
+        response = api(bob).get(f"device/{other_device}", fields="maker,maker.name,maker.country,maker.country.name")
+        assert data_of(response) == [
+            {"maker": None, "maker.name": None, "maker.country": None, "maker.country.name": None}
+        ]
 
     def test_dangling_reference_shows_its_id_and_null_paths(self, lamp: str, bob: User):
         # The columns of the server keep an id when the user goes.
-        from tests.tableapi.designs import ask
+        from tests.tableapi.designs import query_rows
 
-        ask("UPDATE records.device SET sys_created_by = '179999999900000001'")
-        answer = api(bob).get(
+        query_rows("UPDATE records.device SET sys_created_by = '179999999900000001'")
+        response = api(bob).get(
             f"device/{lamp}",
             fields="sys_created_by,sys_created_by.login",
             display_value="all",
             exclude_reference_link=1,
         )
-        assert data(answer) == [
+        assert data_of(response) == [
             {
                 "sys_created_by": {"value": "179999999900000001", "display_value": None},
                 "sys_created_by.login": {"value": None, "display_value": None},
@@ -80,97 +82,105 @@ class TestFields:
         ]
 
     def test_unknown_and_unreadable_fields_are_omitted(self, lamp: str, bob: User):  # B07
-        answer = one(bob, lamp, fields="name,price,nothing,maker.nothing,name.x,nothing.name")
-        assert data(answer) == [{"name": "Lamp"}]
-        assert answer["X-Ignored-Fields"] == "price,nothing,maker.nothing,name.x,nothing.name"
-        assert "price" not in data(one(bob, lamp))[0]
+        response = read_one(bob, lamp, fields="name,price,nothing,maker.nothing,name.x,nothing.name")
+        assert data_of(response) == [{"name": "Lamp"}]
+        assert response["X-Ignored-Fields"] == "price,nothing,maker.nothing,name.x,nothing.name"
+        assert "price" not in data_of(read_one(bob, lamp))[0]
 
     def test_readable_column_is_returned(self, lamp: str, alice: User):
-        answer = one(alice, lamp, fields="name,price")
-        assert data(answer) == [{"name": "Lamp", "price": 5}] and "X-Ignored-Fields" not in answer
+        response = read_one(alice, lamp, fields="name,price")
+        assert data_of(response) == [{"name": "Lamp", "price": 5}] and "X-Ignored-Fields" not in response
 
     @pytest.mark.parametrize(
         "fields", ["price", "nothing", "price,nothing", "maker.nothing", "A", "1", "sys_id.x", "é"]
     )
     def test_only_unknown_fields_are_refused(self, lamp: str, bob: User, fields: str):  # B08
-        answer = one(bob, lamp, fields=fields)
-        assert failed(answer) == (400, "no_fields", "sysparm_fields")
-        assert answer.content == one(bob, lamp, fields="surely_not").content
+        response = read_one(bob, lamp, fields=fields)
+        assert error_of(response) == (400, "no_fields", "sysparm_fields")
+        assert response.content == read_one(bob, lamp, fields="surely_not").content
 
     def test_header_lists_only_valid_names(self, lamp: str, bob: User):
-        answer = one(bob, lamp, fields='name,a"b,A,é,good_1.x,x\r\nSet-Cookie: a=b,<b>,' + "y" * 256)
-        assert data(answer) == [{"name": "Lamp"}]
-        assert answer["X-Ignored-Fields"] == "good_1.x"
-        assert "Set-Cookie" not in answer
+        response = read_one(bob, lamp, fields='name,a"b,A,é,good_1.x,x\r\nSet-Cookie: a=b,<b>,' + "y" * 256)
+        assert data_of(response) == [{"name": "Lamp"}]
+        assert response["X-Ignored-Fields"] == "good_1.x"
+        assert "Set-Cookie" not in response
 
     def test_header_lists_at_most_twenty_names(self, lamp: str, bob: User):
         names = [f"x{number}" for number in range(30)]
-        assert one(bob, lamp, fields=",".join(["name", *names]))["X-Ignored-Fields"] == ",".join(names[:20])
+        assert read_one(bob, lamp, fields=",".join(["name", *names]))["X-Ignored-Fields"] == ",".join(names[:20])
 
     def test_path_with_more_than_five_hops_is_unknown(self, lamp: str, bob: User):  # B42
-        field("device", "next", to="device")
-        deep = "next." * 5 + "name"
-        answer = one(bob, lamp, fields=f"name,{deep},next.{deep}")
-        assert data(answer) == [{"name": "Lamp", deep: None}]
-        assert answer["X-Ignored-Fields"] == f"next.{deep}"
+        field("device", "next", target="device")
+        deep_path = "next." * 5 + "name"
+        response = read_one(bob, lamp, fields=f"name,{deep_path},next.{deep_path}")
+        assert data_of(response) == [{"name": "Lamp", deep_path: None}]
+        assert response["X-Ignored-Fields"] == f"next.{deep_path}"
 
     def test_at_most_twelve_references_are_joined(self, lamp: str, bob: User):  # B42
         for number in range(13):
-            field("device", f"r{number}", to="device")
+            field("device", f"r{number}", target="device")
         paths = [f"r{number}.name" for number in range(13)]
-        assert len(data(one(bob, lamp, fields=",".join(paths[:12])))[0]) == 12
-        too_many = (400, "invalid_parameter", "sysparm_fields")
-        assert failed(one(bob, lamp, fields=",".join(paths))) == too_many
-        beside = {"fields": ",".join(paths[:6]), "query": "^".join(f"{path}ISEMPTY" for path in paths[6:])}
-        assert failed(api(bob).get("device", **beside)) == too_many
+        assert len(data_of(read_one(bob, lamp, fields=",".join(paths[:12])))[0]) == 12
+        too_many_error = (400, "invalid_parameter", "sysparm_fields")
+        assert error_of(read_one(bob, lamp, fields=",".join(paths))) == too_many_error
+        fields_and_query = {"fields": ",".join(paths[:6]), "query": "^".join(f"{path}ISEMPTY" for path in paths[6:])}
+        assert error_of(api(bob).get("device", **fields_and_query)) == too_many_error
         # Two paths over one reference need one join.
-        assert data(one(bob, lamp, fields=",".join([*paths[:12], "r1.price", "r1.sys_id"])))
+        assert data_of(read_one(bob, lamp, fields=",".join([*paths[:12], "r1.price", "r1.sys_id"])))
         for query in ("PATHISEMPTY", "nameSAMEASPATH", "nameISEMPTY^ORDERBYPATH"):
             query = "^".join(query.replace("PATH", path) for path in paths)
-            assert failed(api(bob).get("device", query=query)) == (400, "invalid_query", "sysparm_query"), query
-        assert len(data(api(bob).get("device", query="^".join(f"{path}ISEMPTY" for path in paths[:12])))) == 1
+            assert error_of(api(bob).get("device", query=query)) == (400, "invalid_query", "sysparm_query"), query
+        assert len(data_of(api(bob).get("device", query="^".join(f"{path}ISEMPTY" for path in paths[:12])))) == 1
 
     def test_long_path_name_is_not_truncated(self, lamp: str, bob: User):
         name = "n" * 63
         field("maker", name)
-        field("device", "next", to="device")
+        field("device", "next", target="device")
         paths = [f"next.maker.{name}", f"maker.{name}", "name"]
-        (record,) = data(one(bob, lamp, fields=",".join(paths)))
+        (record,) = data_of(read_one(bob, lamp, fields=",".join(paths)))
         assert record == {paths[0]: None, paths[1]: None, "name": "Lamp"}
 
     def test_at_most_five_hundred_fields(self, lamp: str, bob: User):
         names = [f"x{number}" for number in range(500)]
-        assert failed(one(bob, lamp, fields=",".join(["name", *names]))) == (400, "invalid_parameter", "sysparm_fields")
-        assert data(one(bob, lamp, fields=",".join(["name", *names[:499]]))) == [{"name": "Lamp"}]
+        assert error_of(read_one(bob, lamp, fields=",".join(["name", *names]))) == (
+            400,
+            "invalid_parameter",
+            "sysparm_fields",
+        )
+        assert data_of(read_one(bob, lamp, fields=",".join(["name", *names[:499]]))) == [{"name": "Lamp"}]
 
 
 class TestViews:
     def test_view_selects_the_fields(self, lamp: str, bob: User):
         view("device", "short", "maker.name", "name")
-        assert list(data(one(bob, lamp, view="short"))[0].items()) == [("maker.name", "Lux"), ("name", "Lamp")]
+        assert list(data_of(read_one(bob, lamp, view="short"))[0].items()) == [("maker.name", "Lux"), ("name", "Lamp")]
 
     def test_fields_narrow_the_view(self, lamp: str, bob: User):
         view("device", "short", "name", "maker.name", "sys_id")
-        answer = one(bob, lamp, view="short", fields="maker.name,sys_version,name")
-        assert list(data(answer)[0].items()) == [("maker.name", "Lux"), ("name", "Lamp")]
+        response = read_one(bob, lamp, view="short", fields="maker.name,sys_version,name")
+        assert list(data_of(response)[0].items()) == [("maker.name", "Lux"), ("name", "Lamp")]
 
     def test_fields_outside_the_view_are_refused(self, lamp: str, bob: User):
         view("device", "short", "name")
-        assert failed(one(bob, lamp, view="short", fields="sys_id,sys_version")) == (400, "no_fields", "sysparm_fields")
+        assert error_of(read_one(bob, lamp, view="short", fields="sys_id,sys_version")) == (
+            400,
+            "no_fields",
+            "sysparm_fields",
+        )
 
     def test_unreadable_columns_of_a_view_are_omitted(self, lamp: str, alice: User, bob: User):  # B09
         view("device", "prices", "name", "price")
-        answer = one(bob, lamp, view="prices")
-        assert data(answer) == [{"name": "Lamp"}] and "X-Ignored-Fields" not in answer
-        assert data(one(alice, lamp, view="prices")) == [{"name": "Lamp", "price": 5}]
+        response = read_one(bob, lamp, view="prices")
+        assert data_of(response) == [{"name": "Lamp"}] and "X-Ignored-Fields" not in response
+        assert data_of(read_one(alice, lamp, view="prices")) == [{"name": "Lamp", "price": 5}]
 
     def test_path_of_a_dropped_column_is_omitted(self, lamp: str, bob: User):
-        gone = field("device", "gone")
+        dropped_column = field("device", "gone")
         view("device", "short", "name", "gone")
-        gone.delete()
+        dropped_column.delete()
         catalogue_loader.reload_if_changed()
-        answer = one(bob, lamp, view="short")
-        assert data(answer) == [{"name": "Lamp"}] and "X-Ignored-Fields" not in answer
+        response = read_one(bob, lamp, view="short")
+        assert data_of(response) == [{"name": "Lamp"}] and "X-Ignored-Fields" not in response
 
     @pytest.mark.parametrize(
         "path",
@@ -179,63 +189,63 @@ class TestViews:
     def test_invalid_path_is_refused_on_saving(self, lamp: str, alice: User, path: str):
         field("device", "pin", "password")
         created = view("device", "short", "name")
-        answer = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": path, "position": 2})
+        response = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": path, "position": 2})
         if path == "maker":
-            assert answer.status_code == 201, "the reference itself is a field"
+            assert response.status_code == 201, "the reference itself is a field"
             return
-        assert failed(answer)[0] == 422 and failed(answer)[2] == "path"
-        assert path == "" or f"{path} is not a valid path from device." in answer.json()["errors"][0]["message"]
+        assert error_of(response)[0] == 422 and error_of(response)[2] == "path"
+        assert path == "" or f"{path} is not a valid path from device." in response.json()["errors"][0]["message"]
 
     def test_view_with_too_many_joins_is_refused_on_saving(self, lamp: str, alice: User):
         created = view("device", "wide", "name")
         for number in range(12):
-            field("device", f"maker{number}", to="maker")
+            field("device", f"maker{number}", target="maker")
             path = {"view": created.pk, "path": f"maker{number}.name", "position": number}
             assert api(alice).post("sys_ui_view_column", path).status_code == 201
-        answer = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": "maker.name", "position": 20})
-        assert failed(answer)[0] == 422 and "more than 12 references" in answer.json()["errors"][0]["message"]
-        assert len(data(one(alice, lamp, view="wide"))[0]) == 13
+        response = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": "maker.name", "position": 20})
+        assert error_of(response)[0] == 422 and "more than 12 references" in response.json()["errors"][0]["message"]
+        assert len(data_of(read_one(alice, lamp, view="wide"))[0]) == 13
 
     def test_invalid_stored_path_can_be_moved_but_not_changed(self, lamp: str, alice: User):
-        gone = field("device", "gone")
-        response = view("device", "short", "name", "gone").columns.get(path="gone")
-        gone.delete()
-        path = f"sys_ui_view_column/{response.pk}"
-        assert data(api(alice).patch(path, {"position": 9}))[0]["position"] == 9
-        assert failed(api(alice).patch(path, {"path": "also_gone"}))[2] == "path"
+        dropped_column = field("device", "gone")
+        column = view("device", "short", "name", "gone").columns.get(path="gone")
+        dropped_column.delete()
+        path = f"sys_ui_view_column/{column.pk}"
+        assert data_of(api(alice).patch(path, {"position": 9}))[0]["position"] == 9
+        assert error_of(api(alice).patch(path, {"path": "also_gone"}))[2] == "path"
 
     def test_view_cannot_change_its_table(self, lamp: str, alice: User):
         created = view("device", "short", "name")
-        other = table("other")
-        assert failed(api(alice).patch(f"sys_ui_view/{created.pk}", {"table": other.pk}))[0] == 422
+        other_table = table("other")
+        assert error_of(api(alice).patch(f"sys_ui_view/{created.pk}", {"table": other_table.pk}))[0] == 422
 
     def test_view_without_readable_columns_is_empty(self, lamp: str, bob: User):  # B09
         view("device", "prices", "price")
         view("device", "empty")
         for name in ("prices", "empty"):
-            assert failed(one(bob, lamp, view=name)) == (400, "no_fields", "sysparm_fields")
-            assert failed(one(bob, lamp, view=name, fields="name")) == (400, "no_fields", "sysparm_fields")
+            assert error_of(read_one(bob, lamp, view=name)) == (400, "no_fields", "sysparm_fields")
+            assert error_of(read_one(bob, lamp, view=name, fields="name")) == (400, "no_fields", "sysparm_fields")
 
     def test_unknown_view_is_refused(self, lamp: str, bob: User):
         view("maker", "short", "name")
         for name in ("short", "Short", "'", "é", "a b"):
-            assert failed(one(bob, lamp, view=name)) == (400, "invalid_parameter", "sysparm_view")
+            assert error_of(read_one(bob, lamp, view=name)) == (400, "invalid_parameter", "sysparm_view")
 
     @pytest.mark.parametrize("name", ["Default", "default"])
     def test_missing_default_view_means_all_columns(self, lamp: str, bob: User, name: str):
-        assert one(bob, lamp, view=name).content == one(bob, lamp).content
-        assert data(one(bob, lamp, view=name, fields="name")) == [{"name": "Lamp"}]
+        assert read_one(bob, lamp, view=name).content == read_one(bob, lamp).content
+        assert data_of(read_one(bob, lamp, view=name, fields="name")) == [{"name": "Lamp"}]
 
-    @pytest.mark.parametrize("stored", ["Default", "default"])
-    def test_default_view_name_ignores_case(self, lamp: str, bob: User, stored: str):
-        view("device", stored, "name")
+    @pytest.mark.parametrize("stored_name", ["Default", "default"])
+    def test_default_view_name_ignores_case(self, lamp: str, bob: User, stored_name: str):
+        view("device", stored_name, "name")
         for name in ("Default", "default"):
-            assert data(one(bob, lamp, view=name)) == [{"name": "Lamp"}]
+            assert data_of(read_one(bob, lamp, view=name)) == [{"name": "Lamp"}]
 
     def test_child_table_inherits_views(self, lamp: str, bob: User):
         table("laptop", parent="device")
         view("device", "short", "name")
-        own = record("laptop", name="Slim")
-        assert data(api(bob).get(f"laptop/{own}", view="short")) == [{"name": "Slim"}]
+        own_laptop = record("laptop", name="Slim")
+        assert data_of(api(bob).get(f"laptop/{own_laptop}", view="short")) == [{"name": "Slim"}]
         view("laptop", "short", "sys_id")
-        assert data(api(bob).get(f"laptop/{own}", view="short")) == [{"sys_id": own}]
+        assert data_of(api(bob).get(f"laptop/{own_laptop}", view="short")) == [{"sys_id": own_laptop}]

@@ -6,17 +6,17 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from accounts.models import User
-from tests.tableapi.designs import ask
-from tests.tableapi.world import api, column, data, failed, next_of
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, column_values, data_of, error_of, next_page_url
 
 pytestmark = pytest.mark.django_db
 
 
 class TestPages:
     def test_default_page_size_is_twenty(self, notes: list[str], bob: User):
-        answer = api(bob).get("note")
-        assert column(answer, "sys_id") == notes[:20]
-        assert "X-Total-Count" not in answer
+        response = api(bob).get("note")
+        assert column_values(response, "sys_id") == notes[:20]
+        assert "X-Total-Count" not in response
 
     def test_offset_and_limit(self, notes: list[str], bob: User):
         for limit, page, expected in (
@@ -26,42 +26,45 @@ class TestPages:
             (7, 5, []),
             (25, 1, notes),
         ):
-            answer = api(bob).get("note", limit=limit, page=page)
-            assert column(answer, "sys_id") == expected
-            assert ("Link" in answer) is (limit * page < 25)
+            response = api(bob).get("note", limit=limit, page=page)
+            assert column_values(response, "sys_id") == expected
+            assert ("Link" in response) is (limit * page < 25)
 
     @pytest.mark.parametrize("name", ["limit", "page"])
     def test_invalid_numbers_are_refused(self, notes: list[str], bob: User, name: str):  # B39 B40
-        for given in ("0", "-1", "1e3", "", " ", "1.5", "x", "+1", "1_0", "٣", "0x1", "9" * 400, "1000000000000"):
-            answer = api(bob).get("note", **{name: given})
-            assert failed(answer) == (400, "invalid_parameter", f"sysparm_{name}"), given
+        for value in ("0", "-1", "1e3", "", " ", "1.5", "x", "+1", "1_0", "٣", "0x1", "9" * 400, "1000000000000"):
+            response = api(bob).get("note", **{name: value})
+            assert error_of(response) == (400, "invalid_parameter", f"sysparm_{name}"), value
 
     def test_maximum_limit_and_offset(self, notes: list[str], bob: User):  # B39 B40
-        assert len(data(api(bob).get("note", limit=10_000))) == 25
-        assert failed(api(bob).get("note", limit=10_001)) == (400, "invalid_parameter", "sysparm_limit")
-        assert data(api(bob).get("note", limit=10_000, page=100)) == []
-        deep = api(bob).get("note", limit=10_000, page=101)
-        assert failed(deep) == (400, "invalid_parameter", "sysparm_page")
-        assert "cursor" in deep.json()["errors"][0]["message"]
-        assert data(api(bob).get("note", limit=1, page=1_000_000)) == []
-        for far in (1_000_001, 10**20):
-            answer = api(bob).get("note", limit=1, page=far)
-            assert failed(answer) == (400, "invalid_parameter", "sysparm_page") and b"1 to 1,000,000" in answer.content
+        assert len(data_of(api(bob).get("note", limit=10_000))) == 25
+        assert error_of(api(bob).get("note", limit=10_001)) == (400, "invalid_parameter", "sysparm_limit")
+        assert data_of(api(bob).get("note", limit=10_000, page=100)) == []
+        deep_page = api(bob).get("note", limit=10_000, page=101)
+        assert error_of(deep_page) == (400, "invalid_parameter", "sysparm_page")
+        assert "cursor" in deep_page.json()["errors"][0]["message"]
+        assert data_of(api(bob).get("note", limit=1, page=1_000_000)) == []
+        for page in (1_000_001, 10**20):
+            response = api(bob).get("note", limit=1, page=page)
+            assert (
+                error_of(response) == (400, "invalid_parameter", "sysparm_page")
+                and b"1 to 1,000,000" in response.content
+            )
 
     def test_next_link_keeps_the_parameters(self, notes: list[str], bob: User):
-        answer = api(bob).get(
+        response = api(bob).get(
             "note?lang=de&sysparm_page=2", limit=5, query="name!=x^ORDERBYDESCname", fields="name,sys_id"
         )
-        query = parse_qs(urlsplit(next_of(answer)).query)
+        query = parse_qs(urlsplit(next_page_url(response)).query)
         assert query.pop("sysparm_cursor")
         assert query == {"lang": ["de"], "sysparm_limit": ["5"], "sysparm_query": ["name!=x^ORDERBYDESCname"],
                          "sysparm_fields": ["name,sys_id"]}  # fmt: skip
-        follow = api(bob).get(next_of(answer).removeprefix("http://testserver"))
-        assert column(follow, "name") == [f"n{number:02}" for number in range(14, 9, -1)]
+        follow = api(bob).get(next_page_url(response).removeprefix("http://testserver"))
+        assert column_values(follow, "name") == [f"n{number:02}" for number in range(14, 9, -1)]
 
     def test_next_link_uses_the_base_url(self, notes: list[str], bob: User, settings: Any):
         settings.BASE_URL = "https://desk.example.com"
-        assert next_of(api(bob).get("note")).startswith("https://desk.example.com/rest/v1/table/note?")
+        assert next_page_url(api(bob).get("note")).startswith("https://desk.example.com/rest/v1/table/note?")
 
 
 class TestCounts:
@@ -73,7 +76,7 @@ class TestCounts:
 
     def test_estimate_stops_at_ten_thousand(self, notes: list[str], bob: User):
         """The planner would know more, and what it knows includes what Bob may not read."""
-        ask(
+        query_rows(
             "INSERT INTO records.note (name, rank, sys_db_table_id) "
             "SELECT 'many', n, sys_db_table_id FROM generate_series(1, 10000) n, records.note WHERE sys_id = %s",
             notes[0],
@@ -84,19 +87,19 @@ class TestCounts:
 
     def test_unknown_count_mode_is_refused(self, notes: list[str], bob: User):
         for name in ("1", "Exact", "all"):
-            assert failed(api(bob).get("note", count=name)) == (400, "invalid_parameter", "sysparm_count")
+            assert error_of(api(bob).get("note", count=name)) == (400, "invalid_parameter", "sysparm_count")
 
     def test_count_works_with_a_cursor(self, notes: list[str], bob: User):
-        first = api(bob).get("note", count="exact", limit=20)
-        follow = api(bob).get(next_of(first).removeprefix("http://testserver"))
-        assert len(data(follow)) == 5 and follow["X-Total-Count"] == "25"
+        first_page = api(bob).get("note", count="exact", limit=20)
+        follow = api(bob).get(next_page_url(first_page).removeprefix("http://testserver"))
+        assert len(data_of(follow)) == 5 and follow["X-Total-Count"] == "25"
 
 
 class TestParameters:
     def test_unknown_parameters_are_ignored(self, notes: list[str], bob: User):
-        odd = "sysparm_suppress_pagination_header=1&x=1&x=2&sysparm_=&SYSPARM_LIMIT=1&limit=1&%00=1"
-        assert api(bob).get(f"note?{odd}").content == api(bob).get("note").content
-        assert api(bob).get(f"note/{notes[0]}?{odd}").content == api(bob).get(f"note/{notes[0]}").content
+        unknown_parameters = "sysparm_suppress_pagination_header=1&x=1&x=2&sysparm_=&SYSPARM_LIMIT=1&limit=1&%00=1"
+        assert api(bob).get(f"note?{unknown_parameters}").content == api(bob).get("note").content
+        assert api(bob).get(f"note/{notes[0]}?{unknown_parameters}").content == api(bob).get(f"note/{notes[0]}").content
 
     def test_list_parameters_are_ignored_for_one_record(self, notes: list[str], bob: User):
         query = {"limit": "x", "page": 0, "query": "nothing=1", "cursor": "x", "count": "x"}
@@ -107,34 +110,36 @@ class TestParameters:
         ["limit", "page", "query", "fields", "view", "cursor", "count", "display_value", "exclude_reference_link"],
     )
     def test_duplicate_parameter_is_refused(self, notes: list[str], bob: User, name: str):
-        answer = api(bob).get(f"note?sysparm_{name}=1&sysparm_{name}=1")
-        assert failed(answer) == (400, "invalid_parameter", f"sysparm_{name}")
+        response = api(bob).get(f"note?sysparm_{name}=1&sysparm_{name}=1")
+        assert error_of(response) == (400, "invalid_parameter", f"sysparm_{name}")
 
     @pytest.mark.parametrize("name", ["display_value", "exclude_reference_link"])
     def test_boolean_parameters(self, notes: list[str], bob: User, name: str):
         for path in ("note", f"note/{notes[0]}"):
-            on, off = (api(bob).get(path, **{name: given}).content for given in (1, 0))
-            assert on != off
-            assert all(api(bob).get(path, **{name: given}).content == on for given in ("true", "True"))
-            assert all(api(bob).get(path, **{name: given}).content == off for given in ("false", "False", ""))
-            for given in ("2", "yes", "on", "all of it", "1 ", "null"):
-                assert failed(api(bob).get(path, **{name: given})) == (400, "invalid_parameter", f"sysparm_{name}")
+            with_parameter, without_parameter = (api(bob).get(path, **{name: value}).content for value in (1, 0))
+            assert with_parameter != without_parameter
+            assert all(api(bob).get(path, **{name: given}).content == with_parameter for given in ("true", "True"))
+            assert all(
+                api(bob).get(path, **{name: given}).content == without_parameter for given in ("false", "False", "")
+            )
+            for value in ("2", "yes", "on", "all of it", "1 ", "null"):
+                assert error_of(api(bob).get(path, **{name: value})) == (400, "invalid_parameter", f"sysparm_{name}")
 
     def test_display_value_all_ignores_case(self, notes: list[str], bob: User):
-        both = api(bob).get("note", display_value="all").content
-        assert all(api(bob).get("note", display_value=name).content == both for name in ("ALL", "All"))
-        assert both != api(bob).get("note", display_value="1").content
+        expected = api(bob).get("note", display_value="all").content
+        assert all(api(bob).get("note", display_value=name).content == expected for name in ("ALL", "All"))
+        assert expected != api(bob).get("note", display_value="1").content
         for name in ("ALL", "all"):
-            refused = failed(api(bob).get("note", exclude_reference_link=name))
-            assert refused == (400, "invalid_parameter", "sysparm_exclude_reference_link")
+            refusal = error_of(api(bob).get("note", exclude_reference_link=name))
+            assert refusal == (400, "invalid_parameter", "sysparm_exclude_reference_link")
 
     def test_invalid_characters_are_refused(self, notes: list[str], bob: User):  # B35
         for name in ("query", "fields", "view", "cursor"):
-            answer = api(bob).get(f"note?sysparm_{name}=name%00")
-            assert failed(answer) == (400, "invalid_parameter", f"sysparm_{name}")
+            response = api(bob).get(f"note?sysparm_{name}=name%00")
+            assert error_of(response) == (400, "invalid_parameter", f"sysparm_{name}")
         assert api(bob).get("note?sysparm_query=name%3D%FF%FE").status_code == 200, "not UTF-8: read as �"
 
     def test_replica_read_works_without_a_replica(self, notes: list[str], bob: User):
-        whole = api(bob).get("note").content
+        expected = api(bob).get("note").content
         for name in ("replica", "primary", "anything", ""):
-            assert api(bob).get("note", query_category=name).content == whole
+            assert api(bob).get("note", query_category=name).content == expected

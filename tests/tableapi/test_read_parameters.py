@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from tests.tableapi.world import api, column, failed
+from tests.tableapi.world import api, column_values, error_of
 
 pytestmark = pytest.mark.django_db
 
 
 def test_unknown_parameters_are_ignored(notes: list[str], bob: User):
-    answer = api(bob).get("note?offset=1&sysparm_input_display_value=1&lang=de", offset=4, limit=2)
-    assert column(answer, "name") == ["n00", "n01"]
-    assert not [name for name in answer.headers if name.startswith("X-Ignored")]
+    response = api(bob).get("note?offset=1&sysparm_input_display_value=1&lang=de", offset=4, limit=2)
+    assert column_values(response, "name") == ["n00", "n01"]
+    assert not [name for name in response.headers if name.startswith("X-Ignored")]
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,6 @@ def test_unknown_parameters_are_ignored(notes: list[str], bob: User):
     ],
 )
 def test_parameter_that_is_not_valid_is_refused(notes: list[str], bob: User, query: str, field: str, message: Any):
-    answer = api(bob).get(f"note?{query}")
-    assert failed(answer) == (400, "invalid_parameter", field)
-    assert answer.json()["errors"][0]["message"] == message
+    response = api(bob).get(f"note?{query}")
+    assert error_of(response) == (400, "invalid_parameter", field)
+    assert response.json()["errors"][0]["message"] == message

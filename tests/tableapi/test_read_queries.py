@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from tests.tableapi.world import api, column, data, failed, field, open_table, record, table
+from tests.tableapi.world import api, column_values, data_of, error_of, field, open_table, record, table
 
 pytestmark = pytest.mark.django_db
 
 
 class TestQueries:
     def names(self, caller: User, query: str) -> Any:
-        return column(api(caller).get("note", query=query, fields="name", limit=50), "name")
+        return column_values(api(caller).get("note", query=query, fields="name", limit=50), "name")
 
     def test_or_and_new_query_precedence(self, notes: list[str], bob: User):
-        for query, found in (
+        for query, expected in (
             ("name=n01^name=n02^ORname=n01", ["n01"]),
             ("name=n01^rank=2^NQname=n03", ["n03"]),
             ("(name=n01^rank=1)^OR(name=n02^rank=2)", ["n01", "n02"]),
@@ -25,7 +25,7 @@ class TestQueries:
             ("rank=1^ORDERBYDESCname^name<n05", ["n04", "n01"]),
             ("ORDERBYDESCname^name<n02", ["n01", "n00"]),
         ):
-            assert self.names(bob, query) == found, query
+            assert self.names(bob, query) == expected, query
 
     def test_empty_query_matches_every_record(self, notes: list[str], bob: User):
         assert len(self.names(bob, "")) == len(self.names(bob, "^EQ")) == 25
@@ -45,9 +45,13 @@ class TestQueries:
             "\u202e💡",
         ):
             created = record("note", name=value)
-            quoted = "{" + value.replace("}", "}}") + "}"
-            for query in (f"name={quoted}", f"nameLIKE{quoted}", f"nameSTARTSWITH{quoted}^ORDERBYname"):
-                assert column(api(bob).get("note", query=query, fields="sys_id"), "sys_id")[0] == created, query
+            quoted_value = "{" + value.replace("}", "}}") + "}"
+            for query in (
+                f"name={quoted_value}",
+                f"nameLIKE{quoted_value}",
+                f"nameSTARTSWITH{quoted_value}^ORDERBYname",
+            ):
+                assert column_values(api(bob).get("note", query=query, fields="sys_id"), "sys_id")[0] == created, query
 
     @pytest.mark.parametrize(
         ("query", "code", "position"),
@@ -92,12 +96,12 @@ class TestQueries:
     def test_invalid_query_is_refused_with_a_position(
         self, notes: list[str], bob: User, query: str, code: str | None, position: int | None
     ):  # B44 B45
-        answer = api(bob).get("note", query=query)
+        response = api(bob).get("note", query=query)
         if code is None:
-            assert data(answer) == []
+            assert data_of(response) == []
             return
-        assert failed(answer)[:2] == (400, code)
-        (error,) = answer.json()["errors"]
+        assert error_of(response)[:2] == (400, code)
+        (error,) = response.json()["errors"]
         assert error["field"] == (
             query[error["position"] :].partition("=")[0] if code == "unknown_field" else "sysparm_query"
         )
@@ -111,17 +115,19 @@ class TestQueries:
         assert "a whole number from -9223372036854775808 to 9223372036854775807 is expected" in error["message"]
 
     def test_lists_and_json_cannot_be_sorted(self, notes: list[str], bob: User):
-        field("note", "who", "list", to="user")
+        field("note", "who", "list", target="user")
         field("note", "more", "json")
         for name in ("who", "more"):
-            assert failed(api(bob).get("note", query=f"ORDERBY{name}"))[:2] == (400, "invalid_query")
+            assert error_of(api(bob).get("note", query=f"ORDERBY{name}"))[:2] == (400, "invalid_query")
 
     def test_empty_values_sort_last_ascending(self, notes: list[str], bob: User):
-        up, down = (
-            column(api(bob).get("note", query=f"rank!=1^ORDERBY{way}rank", fields="rank", limit=50), "rank")
-            for way in ("", "DESC")
+        ascending, descending = (
+            column_values(
+                api(bob).get("note", query=f"rank!=1^ORDERBY{direction}rank", fields="rank", limit=50), "rank"
+            )
+            for direction in ("", "DESC")
         )
-        assert up == [2] * 8 + [None] * 9 and down == up[::-1]
+        assert ascending == [2] * 8 + [None] * 9 and descending == ascending[::-1]
 
 
 class TestValueFunctions:
@@ -133,9 +139,9 @@ class TestValueFunctions:
         open_table("event")
         now = datetime.now(UTC)
         for name, days in (("last year", -400), ("yesterday", -1), ("now", 0), ("tomorrow", 1)):
-            at = now + timedelta(days=days)
-            record("event", name=name, at=at, day=at.date())
-        for query, found in (
+            instant = now + timedelta(days=days)
+            record("event", name=name, at=instant, day=instant.date())
+        for query, expected in (
             ("at>=javascript:gs.beginningOfToday()^at<=javascript:gs.endOfToday()", ["now"]),
             ("day=javascript:gs.beginningOfToday()", ["now"]),
             ("at>=javascript:gs.daysAgoStart(1)^at<=javascript:gs.daysAgoEnd(1)", ["yesterday"]),
@@ -151,48 +157,48 @@ class TestValueFunctions:
             ("atRELATIVELE@year@ago@1", ["last year"]),
             ("dayRELATIVEEE@day@ago@1", ["yesterday"]),
         ):
-            assert column(api(bob).get("event", query=query, fields="name"), "name") == found, query
+            assert column_values(api(bob).get("event", query=query, fields="name"), "name") == expected, query
 
     def test_caller(self, db: Any, bob: User, alice: User):
         for caller in (bob, alice):
-            answer = api(caller).get("user", query="sys_id=javascript:gs.getUserID()", fields="login")
-            assert data(answer) == [{"login": caller.login}]
+            response = api(caller).get("user", query="sys_id=javascript:gs.getUserID()", fields="login")
+            assert data_of(response) == [{"login": caller.login}]
 
 
 class TestLimits:
     def test_query_string(self, notes: list[str], bob: User):  # B41
-        def asked(length: int) -> Any:
+        def query_of_length(length: int) -> Any:
             start = "sysparm_query=name!="
             return api(bob).get(f"note?{start}{'x' * (length - len(start))}")
 
-        assert len(data(asked(16 * 1024))) == 20
-        assert failed(asked(16 * 1024 + 1)) == (414, "query_too_long", None)
-        assert failed(asked(1_000_000)) == (414, "query_too_long", None)
+        assert len(data_of(query_of_length(16 * 1024))) == 20
+        assert error_of(query_of_length(16 * 1024 + 1)) == (414, "query_too_long", None)
+        assert error_of(query_of_length(1_000_000)) == (414, "query_too_long", None)
 
     def test_conditions(self, notes: list[str], bob: User):  # B41
-        for joint in ("^", "^OR", "^NQ"):
-            assert len(data(api(bob).get("note", query=joint.join(["name!=x"] * 200)))) == 20
-            answer = api(bob).get("note", query=joint.join(["name!=x"] * 201))
-            assert failed(answer) == (400, "invalid_query", "sysparm_query")
+        for joiner in ("^", "^OR", "^NQ"):
+            assert len(data_of(api(bob).get("note", query=joiner.join(["name!=x"] * 200)))) == 20
+            response = api(bob).get("note", query=joiner.join(["name!=x"] * 201))
+            assert error_of(response) == (400, "invalid_query", "sysparm_query")
 
     @pytest.mark.parametrize("operator", ["IN", "NOT IN"])
     def test_values_of_a_list(self, notes: list[str], bob: User, operator: str):  # B41
         values = [str(number) for number in range(1, 1001)]
-        answer = api(bob).get("note", query=f"rank{operator}{','.join(values)}", count="exact")
-        assert answer["X-Total-Count"] == ("16" if operator == "IN" else "9")
-        answer = api(bob).get("note", query=f"rank{operator}{','.join([*values, '0'])}")
-        assert failed(answer) == (400, "invalid_query", "sysparm_query")
+        response = api(bob).get("note", query=f"rank{operator}{','.join(values)}", count="exact")
+        assert response["X-Total-Count"] == ("16" if operator == "IN" else "9")
+        response = api(bob).get("note", query=f"rank{operator}{','.join([*values, '0'])}")
+        assert error_of(response) == (400, "invalid_query", "sysparm_query")
 
     def test_hops(self, notes: list[str], bob: User):  # B42
-        field("note", "parent", to="note")
+        field("note", "parent", target="note")
         for query in ("PATH=x", "ORDERBYPATH", "nameSAMEASPATH"):
-            five, six = (query.replace("PATH", "parent." * hops + "name") for hops in (5, 6))
-            assert api(bob).get("note", query=five).status_code == 200
-            assert failed(api(bob).get("note", query=six))[:2] == (400, "invalid_query")
-        assert failed(api(bob).get("note", query="parent." * 50 + "name=x"))[:2] == (400, "invalid_query")
+            five_hops, six_hops = (query.replace("PATH", "parent." * hops + "name") for hops in (5, 6))
+            assert api(bob).get("note", query=five_hops).status_code == 200
+            assert error_of(api(bob).get("note", query=six_hops))[:2] == (400, "invalid_query")
+        assert error_of(api(bob).get("note", query="parent." * 50 + "name=x"))[:2] == (400, "invalid_query")
 
     def test_sort_keys_and_parentheses(self, notes: list[str], bob: User):
-        assert data(api(bob).get("note", query="^".join(["ORDERBYname"] * 20)))
-        assert failed(api(bob).get("note", query="^".join(["ORDERBYname"] * 21)))[:2] == (400, "invalid_query")
-        assert data(api(bob).get("note", query="(" * 20 + "name=n01" + ")" * 20))
-        assert failed(api(bob).get("note", query="(" * 21 + "name=n01" + ")" * 21))[:2] == (400, "invalid_query")
+        assert data_of(api(bob).get("note", query="^".join(["ORDERBYname"] * 20)))
+        assert error_of(api(bob).get("note", query="^".join(["ORDERBYname"] * 21)))[:2] == (400, "invalid_query")
+        assert data_of(api(bob).get("note", query="(" * 20 + "name=n01" + ")" * 20))
+        assert error_of(api(bob).get("note", query="(" * 21 + "name=n01" + ")" * 21))[:2] == (400, "invalid_query")

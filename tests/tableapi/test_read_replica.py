@@ -16,13 +16,13 @@ from tableapi.database import catalogue_loader, statement_runner
 from tableapi.design import saving
 from tableapi.models import Rule
 from tableapi.read import replica as replica_reads
-from tests.tableapi.world import api, column, data, field, record, rule, table
+from tests.tableapi.world import api, column_values, data_of, field, record, rule, table
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def reading(db: Any) -> Rule:
+def read_rule(db: Any) -> Rule:
     """The rule that lets anybody read the notes."""
     table("note")
     field("note", "name")
@@ -31,123 +31,131 @@ def reading(db: Any) -> Rule:
 
 
 @pytest.fixture
-def replica(reading: Rule, monkeypatch: Any, bob: User) -> list[str]:
+def replica_statements(read_rule: Rule, monkeypatch: Any, bob: User) -> list[str]:
     """Stays at the catalogue of now, whatever becomes of the primary's; lists where was read."""
-    assert column(api(bob).get("note"), "name") == ["a"]
-    behind = catalogue_loader.cached_catalogue().version
+    assert column_values(api(bob).get("note"), "name") == ["a"]
+    old_version = catalogue_loader.cached_catalogue().version
     monkeypatch.setitem(settings.DATABASES, statement_runner.REPLICA, {"ATOMIC_REQUESTS": False})
     requests: list[str] = []
 
-    def lagging(fetch: Callable[..., Any], statement: Any, inputs: Any, alias: str = "default") -> Any:
+    def fetch_with_lag(fetch: Callable[..., Any], statement: Any, inputs: Any, alias: str = "default") -> Any:
         requests.append(alias)
         rows = fetch(statement, inputs)
-        return [(behind, *row[1:]) for row in rows] if alias == statement_runner.REPLICA else rows
+        return [(old_version, *row[1:]) for row in rows] if alias == statement_runner.REPLICA else rows
 
     for name in ("fetch", "fetch_bytes"):
-        monkeypatch.setattr(statement_runner, name, partial(lagging, getattr(statement_runner, name)))
+        monkeypatch.setattr(statement_runner, name, partial(fetch_with_lag, getattr(statement_runner, name)))
     return requests
 
 
-def ask(who: User, **asked: Any) -> Any:
-    return api(who).get("note", query_category="replica", **asked)
+def read_from_replica(user: User, **options: Any) -> Any:
+    return api(user).get("note", query_category="replica", **options)
 
 
-def test_up_to_date_replica_is_used(replica: list[str], bob: User):
-    assert column(ask(bob, fields="name"), "name") == ["a"]
-    assert statement_runner.REPLICA in replica
+def test_up_to_date_replica_is_used(replica_statements: list[str], bob: User):
+    assert column_values(read_from_replica(bob, fields="name"), "name") == ["a"]
+    assert statement_runner.REPLICA in replica_statements
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["at_once", "after_the_process_knows"])
-def test_revoked_access_applies_despite_a_lagging_replica(reading: Rule, replica: list[str], bob: User, again: bool):
-    reading.active = False
-    saving.save_rule(reading)
-    if again:
+@pytest.mark.parametrize("is_known", [False, True], ids=["at_once", "after_the_process_knows"])
+def test_revoked_access_applies_despite_a_lagging_replica(
+    read_rule: Rule, replica_statements: list[str], bob: User, is_known: bool
+):
+    read_rule.active = False
+    saving.save_rule(read_rule)
+    if is_known:
         api(bob).get("note")
-    answer = ask(bob, fields="name")
-    assert answer.status_code in (200, 404) and b'"a"' not in answer.content
-    assert answer.content == api(bob).get("note", fields="name").content
+    response = read_from_replica(bob, fields="name")
+    assert response.status_code in (200, 404) and b'"a"' not in response.content
+    assert response.content == api(bob).get("note", fields="name").content
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["at_once", "after_the_process_knows"])
-def test_granted_access_applies_despite_a_lagging_replica(reading: Rule, replica: list[str], bob: User, again: bool):
-    reading.active = False
-    saving.save_rule(reading)
+@pytest.mark.parametrize("is_known", [False, True], ids=["at_once", "after_the_process_knows"])
+def test_granted_access_applies_despite_a_lagging_replica(
+    read_rule: Rule, replica_statements: list[str], bob: User, is_known: bool
+):
+    read_rule.active = False
+    saving.save_rule(read_rule)
     api(bob).get("note")
-    reading.active = True
-    saving.save_rule(reading)
-    if again:
+    read_rule.active = True
+    saving.save_rule(read_rule)
+    if is_known:
         api(bob).get("note")
-    assert column(ask(bob), "name") == ["a"]
+    assert column_values(read_from_replica(bob), "name") == ["a"]
 
 
-def test_group_membership_is_read_from_the_primary(reading: Rule, replica: list[str], bob: User, alice: User):
-    field("note", "team", to="sys_user_group")
-    reading.condition = "teamDYNAMICmy_groups"
-    saving.save_rule(reading)
+def test_group_membership_is_read_from_the_primary(
+    read_rule: Rule, replica_statements: list[str], bob: User, alice: User
+):
+    field("note", "team", target="sys_user_group")
+    read_rule.condition = "teamDYNAMICmy_groups"
+    saving.save_rule(read_rule)
     api(bob).get("note")
-    replica.clear()
-    assert column(ask(bob), "name") == [] and statement_runner.REPLICA not in replica
+    replica_statements.clear()
+    assert column_values(read_from_replica(bob), "name") == [] and statement_runner.REPLICA not in replica_statements
 
 
-def test_unavailable_replica_is_skipped(replica: list[str], bob: User, monkeypatch: Any):
+def test_unavailable_replica_is_skipped(replica_statements: list[str], bob: User, monkeypatch: Any):
     fetch = statement_runner.fetch
 
-    def away(statement: Any, inputs: Any, alias: str = "default") -> Any:
+    def fail_to_connect(statement: Any, inputs: Any, alias: str = "default") -> Any:
         if alias == statement_runner.REPLICA:
             raise OperationalError("no connection")
         return fetch(statement, inputs, alias)
 
-    monkeypatch.setattr(statement_runner, "fetch", away)
-    assert column(ask(bob, fields="name"), "name") == ["a"]
+    monkeypatch.setattr(statement_runner, "fetch", fail_to_connect)
+    assert column_values(read_from_replica(bob, fields="name"), "name") == ["a"]
 
 
-def test_new_column_is_known_despite_a_lagging_replica(reading: Rule, replica: list[str], bob: User):
+def test_new_column_is_known_despite_a_lagging_replica(read_rule: Rule, replica_statements: list[str], bob: User):
     field("note", "colour", default_value="red")
-    assert data(ask(bob, fields="name,colour", query="colourISEMPTY")) == [{"name": "a", "colour": None}]
+    assert data_of(read_from_replica(bob, fields="name,colour", query="colourISEMPTY")) == [
+        {"name": "a", "colour": None}
+    ]
 
 
 @pytest.fixture
-def failing(replica: list[str], monkeypatch: Any) -> Callable[[Exception | None], None]:
+def failing_replica(replica_statements: list[str], monkeypatch: Any) -> Callable[[Exception | None], None]:
     """The replica fails with this error when it is asked for the list."""
-    right = statement_runner.fetch_bytes
+    original_fetch = statement_runner.fetch_bytes
 
-    def fails(error: Exception | None) -> None:
+    def fail_with(error: Exception | None) -> None:
         def fetch_bytes(statement: Any, inputs: Any, alias: str = "default") -> Any:
             if alias == statement_runner.REPLICA:
                 raise OperationalError from error
-            return right(statement, inputs, alias)
+            return original_fetch(statement, inputs, alias)
 
         monkeypatch.setattr(statement_runner, "fetch_bytes", fetch_bytes)
 
-    return fails
+    return fail_with
 
 
 @pytest.mark.parametrize("cause", [errors.SerializationFailure(), errors.AdminShutdown(), None],
                          ids=["conflict_with_recovery", "shutdown", "lost_connection"])  # fmt: skip
 def test_list_comes_from_the_primary_if_the_replica_fails_during_it(
-    failing: Callable[[Exception | None], None], bob: User, cause: Exception | None
+    failing_replica: Callable[[Exception | None], None], bob: User, cause: Exception | None
 ):
-    failing(cause)
-    answer = ask(bob, fields="name", count="exact")
-    assert column(answer, "name") == ["a"] and answer["X-Total-Count"] == "1"
+    failing_replica(cause)
+    response = read_from_replica(bob, fields="name", count="exact")
+    assert column_values(response, "name") == ["a"] and response["X-Total-Count"] == "1"
 
 
 def test_time_limit_on_the_replica_is_not_used_twice(
-    failing: Callable[[Exception | None], None], replica: list[str], bob: User
+    failing_replica: Callable[[Exception | None], None], replica_statements: list[str], bob: User
 ):
-    failing(errors.QueryCanceled())
-    replica.clear()
-    assert ask(bob, fields="name").status_code in (422, 503)
-    assert replica == ["default", statement_runner.REPLICA], "only versions were read"
+    failing_replica(errors.QueryCanceled())
+    replica_statements.clear()
+    assert read_from_replica(bob, fields="name").status_code in (422, 503)
+    assert replica_statements == ["default", statement_runner.REPLICA], "only versions were read"
 
 
 def test_unavailable_replica_is_not_asked_for_5_s(
-    failing: Callable[[Exception | None], None], replica: list[str], bob: User, monkeypatch: Any
+    failing_replica: Callable[[Exception | None], None], replica_statements: list[str], bob: User, monkeypatch: Any
 ):
-    failing(None)
+    failing_replica(None)
     for _ in range(3):
-        assert column(ask(bob, fields="name"), "name") == ["a"]
-    assert replica.count(statement_runner.REPLICA) == 1
+        assert column_values(read_from_replica(bob, fields="name"), "name") == ["a"]
+    assert replica_statements.count(statement_runner.REPLICA) == 1
     monkeypatch.setattr(replica_reads, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 5.1))
-    assert column(ask(bob, fields="name"), "name") == ["a"]
-    assert replica.count(statement_runner.REPLICA) == 2
+    assert column_values(read_from_replica(bob, fields="name"), "name") == ["a"]
+    assert replica_statements.count(statement_runner.REPLICA) == 2

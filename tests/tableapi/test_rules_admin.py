@@ -8,7 +8,7 @@ from django.test import Client
 from accounts.models import Role, User
 from tableapi.design import saving
 from tableapi.models import Column, Rule, Table, View, ViewColumn
-from tests.tableapi.catalogue_pages import page, said
+from tests.tableapi.catalogue_pages import page_path, page_text
 from tests.tableapi.designs import make_column, make_table
 
 pytestmark = pytest.mark.django_db
@@ -20,19 +20,21 @@ def device(db: Any) -> Table:
 
 
 class TestRules:
-    def send(self, client: Client, **values: Any) -> Any:
+    def post_rule(self, client: Client, **values: Any) -> Any:
         task = Table.objects.get(name="task")
-        usual = {"operation": "read", "table": task.pk, "column_name": "", "condition": "", "active": "on"}
-        return client.post(page("rule"), usual | values)
+        defaults = {"operation": "read", "table": task.pk, "column_name": "", "condition": "", "active": "on"}
+        return client.post(page_path("rule"), defaults | values)
 
     def test_rule_can_be_created_with_roles(self, as_alice: Client):
         role = Role.objects.get(name="itil")
-        assert self.send(as_alice, roles=[role.pk], condition="active=true", column_name="state").status_code == 302
+        assert (
+            self.post_rule(as_alice, roles=[role.pk], condition="active=true", column_name="state").status_code == 302
+        )
 
         rule = Rule.objects.get(table__name="task")
         assert (rule.roles, rule.admin_overrides) == ([role.pk], False)
-        assert "itil" in said(as_alice.get("/admin/tableapi/rule/?q=task"))
-        assert "cannot use the index" in said(as_alice.get(page("rule", rule)))
+        assert "itil" in page_text(as_alice.get("/admin/tableapi/rule/?q=task"))
+        assert "cannot use the index" in page_text(as_alice.get(page_path("rule", rule)))
 
     @pytest.mark.parametrize(
         ("values", "sentence"),
@@ -47,12 +49,12 @@ class TestRules:
         ],
     )
     def test_invalid_rule_is_reported(self, as_alice: Client, values: dict[str, Any], sentence: str):  # B74
-        assert sentence in said(self.send(as_alice, **values))
+        assert sentence in page_text(self.post_rule(as_alice, **values))
         assert not Rule.objects.filter(table__name="task").exists()
 
     def test_all_errors_of_a_rule_are_reported_together(self, as_alice: Client):
-        answer = self.send(as_alice, column_name="shoe", condition="nonsense=1")
-        text = said(answer)
+        response = self.post_rule(as_alice, column_name="shoe", condition="nonsense=1")
+        text = page_text(response)
         assert "task has no column with this name." in text
         assert "There is no column nonsense at position 0: 'nonsense'." in text.replace("&#x27;", "'")
 
@@ -68,9 +70,9 @@ class TestRules:
         ],
     )
     def test_unknown_value_is_saved_with_a_warning(self, as_alice: Client, condition: str, sentence: str):
-        answer = self.send(as_alice, condition=condition)
-        assert answer.status_code == 302 and Rule.objects.get(table__name="task").condition == condition
-        assert sentence in said(as_alice.get(answer["Location"]))
+        response = self.post_rule(as_alice, condition=condition)
+        assert response.status_code == 302 and Rule.objects.get(table__name="task").condition == condition
+        assert sentence in page_text(as_alice.get(response["Location"]))
 
     @pytest.mark.parametrize(
         "condition",
@@ -78,58 +80,60 @@ class TestRules:
          "stateLIKE9", "short_description=9"],
     )  # fmt: skip
     def test_known_value_gets_no_warning(self, as_alice: Client, alice: User, condition: str):
-        answer = self.send(as_alice, condition=condition.format(user=alice.pk))
-        text = said(as_alice.get(answer["Location"]))
+        response = self.post_rule(as_alice, condition=condition.format(user=alice.pk))
+        text = page_text(as_alice.get(response["Location"]))
         assert "is not a choice of" not in text and "has no record with" not in text
 
     def test_rule_for_everybody_gets_a_warning(self, as_alice: Client):
-        doubt = "This rule lets every signed-in user delete the records of every designed table"
-        answer = self.send(as_alice, table="", operation="delete")
-        assert doubt in said(as_alice.get(answer["Location"]))
+        warning = "This rule lets every signed-in user delete the records of every designed table"
+        response = self.post_rule(as_alice, table="", operation="delete")
+        assert warning in page_text(as_alice.get(response["Location"]))
         for values in ({"roles": [Role.objects.get(name="itil").pk]}, {"condition": "sys_version=1"}, {"active": ""}):
-            answer = self.send(as_alice, **{"table": "", "operation": "delete", **values})
-            assert doubt not in said(as_alice.get(answer["Location"]))
+            response = self.post_rule(as_alice, **{"table": "", "operation": "delete", **values})
+            assert warning not in page_text(as_alice.get(response["Location"]))
 
     def test_redundant_rule_gets_a_warning(self, as_alice: Client):
         itil, admin = (Role.objects.get(name=name).pk for name in ("itil", "admin"))
-        self.send(as_alice, roles=[itil, admin], condition="active=true")
-        for values, is_like in (
+        self.post_rule(as_alice, roles=[itil, admin], condition="active=true")
+        for values, is_redundant in (
             ({"roles": [admin, itil], "condition": "active=true"}, True),
             ({"roles": [itil], "condition": "active=true"}, False),
             ({"roles": [admin, itil], "condition": "active=false"}, False),
             ({"roles": [admin, itil], "condition": "active=true", "column_name": "state"}, False),
             ({"roles": [admin, itil], "condition": "active=true", "operation": "write"}, False),
         ):
-            answer = self.send(as_alice, **values)
-            assert ("already grants the same or more" in said(as_alice.get(answer["Location"]))) is is_like, values
+            response = self.post_rule(as_alice, **values)
+            assert (
+                "already grants the same or more" in page_text(as_alice.get(response["Location"]))
+            ) is is_redundant, values
 
     def test_rule_that_differs_in_admin_bypass_is_not_redundant(self, as_alice: Client):
         itil = Role.objects.get(name="itil").pk
-        self.send(as_alice, roles=[itil], admin_overrides="")
-        answer = self.send(as_alice, roles=[itil], condition="active=true", admin_overrides="on")
-        assert "already grants the same or more" not in said(as_alice.get(answer["Location"]))
+        self.post_rule(as_alice, roles=[itil], admin_overrides="")
+        response = self.post_rule(as_alice, roles=[itil], condition="active=true", admin_overrides="on")
+        assert "already grants the same or more" not in page_text(as_alice.get(response["Location"]))
 
     def test_similar_rules_have_different_names(self, as_alice: Client):
         itil = Role.objects.get(name="itil")
         for values in ({"roles": [itil.pk]}, {"condition": "active=true"}, {"column_name": "state"}):
-            self.send(as_alice, **values)
+            self.post_rule(as_alice, **values)
         names = {str(rule) for rule in Rule.objects.filter(table__name="task")}
         assert names == {"read task for itil", "read task where active=true", "read task.state"}
-        listed = said(as_alice.get("/admin/tableapi/rule/?q=task"))
-        assert "read task itil" in listed and "read task any signed-in user active=true" in listed
+        list_text = page_text(as_alice.get("/admin/tableapi/rule/?q=task"))
+        assert "read task itil" in list_text and "read task any signed-in user active=true" in list_text
 
     def test_deleting_a_role_names_its_rules(self, as_alice: Client):
         desk, itil = Role.objects.create(name="desk"), Role.objects.get(name="itil")
-        self.send(as_alice, roles=[desk.pk])
-        self.send(as_alice, roles=[desk.pk, itil.pk], column_name="state")
-        self.send(as_alice, roles=[itil.pk], column_name="number")
+        self.post_rule(as_alice, roles=[desk.pk])
+        self.post_rule(as_alice, roles=[desk.pk, itil.pk], column_name="state")
+        self.post_rule(as_alice, roles=[itil.pk], column_name="number")
 
-        chosen = {"action": "delete_selected", "_selected_action": [desk.pk]}
-        for asked in (
+        form = {"action": "delete_selected", "_selected_action": [desk.pk]}
+        for url in (
             as_alice.get(f"/admin/accounts/role/{desk.pk}/delete/"),
-            as_alice.post("/admin/accounts/role/", chosen),
+            as_alice.post("/admin/accounts/role/", form),
         ):
-            text = said(asked)
+            text = page_text(url)
             assert "the access rule “read task for desk”, which will apply to nobody" in text
             assert "the access rule “read task.state for desk, itil”, which will apply only to its other roles" in text
             assert "the access rule “read task.number" not in text
@@ -158,31 +162,31 @@ class TestRules:
             saving.save_view(view)
             saving.save_view_column(ViewColumn(view=view, path=path, position=1))
 
-        chosen = {"action": "delete_selected", "_selected_action": [model.pk]}
-        for text in (said(as_alice.get(page("column", model, "delete"))),
-                     said(as_alice.post("/admin/tableapi/column/", chosen))):  # fmt: skip
+        form = {"action": "delete_selected", "_selected_action": [model.pk]}
+        for text in (page_text(as_alice.get(page_path("column", model, "delete"))),
+                     page_text(as_alice.post("/admin/tableapi/column/", form))):  # fmt: skip
             assert (
                 "The access rule “read device.model”" in text
                 and "device.model”, which applies to this column" not in text
             )
             result = [part.partition(":")[0].strip() for part in text.split("Not deleted: ")[1:]]
-            asks = "”, whose condition uses this column and will no longer match any record"
+            message = "”, whose condition uses this column and will no longer match any record"
             assert sorted(result)[:-1] == [
-                "the access rule “read any table where modelISNOTEMPTY" + asks,
+                "the access rule “read any table where modelISNOTEMPTY" + message,
                 "the access rule “read any table.model”, which applies to this column",
-                "the access rule “read device where labelSAMEASmodel" + asks,
+                "the access rule “read device where labelSAMEASmodel" + message,
                 "the access rule “read device where sys_idAREfox”, whose word search includes this column",
-                "the access rule “read device where sys_version=1^ORmodel=x" + asks,
-                "the access rule “read ticket where device.modelISEMPTY" + asks,
-                "the access rule “read ticket.models where device.model=x" + asks,
+                "the access rule “read device where sys_version=1^ORmodel=x" + message,
+                "the access rule “read ticket where device.modelISEMPTY" + message,
+                "the access rule “read ticket.models where device.model=x" + message,
             ]
             assert sorted(result)[-1].startswith("the view “asking” of ticket, which will no longer show this column")
 
     def test_rule_with_a_relative_value_is_named(self, as_alice: Client, device: Table):  # B74
-        due = make_column(device, "due", "datetime")
+        due_column = make_column(device, "due", "datetime")
         saving.save_rule(Rule(operation="read", table=device, condition="sys_created_atMORETHANdue@day@after@1"))
-        assert "MORETHANdue@day@after@1”, whose condition uses this column" in said(
-            as_alice.get(page("column", due, "delete"))
+        assert "MORETHANdue@day@after@1”, whose condition uses this column" in page_text(
+            as_alice.get(page_path("column", due_column, "delete"))
         )
 
     def test_rule_with_a_deleted_role_is_marked(self, as_alice: Client):  # B74
@@ -190,16 +194,16 @@ class TestRules:
         saving.save_rule(Rule(operation="read", table=Table.objects.get(name="task"), roles=[role.pk]))
         role.delete()
 
-        assert "nobody (all roles were deleted)" in said(as_alice.get("/admin/tableapi/rule/?q=task"))
+        assert "nobody (all roles were deleted)" in page_text(as_alice.get("/admin/tableapi/rule/?q=task"))
 
     def test_rule_with_a_dropped_column_is_marked(self, as_alice: Client):  # B74
         task = Table.objects.get(name="task")
-        gone = Column(table=task, name="gone", label="Gone", type="string")
-        saving.save_column(gone)
+        dropped_column = Column(table=task, name="gone", label="Gone", type="string")
+        saving.save_column(dropped_column)
         saving.save_rule(Rule(operation="read", table=task, condition="gone=1"))
         list_of_rules = "/admin/tableapi/rule/?q=task"
-        output = said(as_alice.get(list_of_rules))
+        output = page_text(as_alice.get(list_of_rules))
         assert "gone=1" in output and "gone=1 (nobody" not in output
-        gone.delete()
+        dropped_column.delete()
 
-        assert "gone=1 (matches no records: " in said(as_alice.get(list_of_rules))
+        assert "gone=1 (matches no records: " in page_text(as_alice.get(list_of_rules))

@@ -13,13 +13,13 @@ from system.records.savers import RecordSaver
 from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, Table, View, ViewColumn
 from tableapi.models.catalogue_version import CatalogueRecord
-from tests.tableapi.catalogue_pages import page, rows, said
-from tests.tableapi.designs import make_column, make_table, types_of
-from tests.tableapi.world import all_failed, api
+from tests.tableapi.catalogue_pages import inline_rows, page_path, page_text
+from tests.tableapi.designs import column_types_of, make_column, make_table
+from tests.tableapi.world import api, errors_of
 
 pytestmark = pytest.mark.django_db
-MODELS = (Table, Column, Choice, View, ViewColumn, Rule)
-PRODUCT = Path(saving.__file__).parents[2]
+CATALOGUE_MODELS = (Table, Column, Choice, View, ViewColumn, Rule)
+PRODUCT_ROOT = Path(saving.__file__).parents[2]
 
 
 @pytest.fixture
@@ -28,36 +28,36 @@ def device() -> Table:
 
 
 def test_every_model_of_the_catalogue_has_its_function():
-    assert set(CatalogueRecord.__subclasses__()) == set(MODELS)
-    assert all(type(savers.saver_of(model)) is not RecordSaver for model in MODELS)
+    assert set(CatalogueRecord.__subclasses__()) == set(CATALOGUE_MODELS)
+    assert all(type(savers.saver_of(model)) is not RecordSaver for model in CATALOGUE_MODELS)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", CATALOGUE_MODELS)
 def test_plain_save_is_refused(model: type[Any]):
-    before = model.objects.count()
+    count_before = model.objects.count()
     for save in (model().save, lambda: model.objects.create(), lambda: model.objects.get_or_create(pk="new")):
         with pytest.raises(RuntimeError, match="Call its function in"):
             save()
-    assert model.objects.count() == before
+    assert model.objects.count() == count_before
 
 
 def test_plain_save_of_a_stored_column_changes_nothing(device: Table):
     column = make_column(device, "colour", "text")
     column.type = "wysiwyg"
-    columns = types_of("device")
+    columns = column_types_of("device")
     with pytest.raises(RuntimeError):
         column.save()
     with pytest.raises(RuntimeError):
         Column.objects.update_or_create(pk=column.pk, defaults={"type": "wysiwyg"})
-    assert column.refreshed().type == "text" and types_of("device") == columns
+    assert column.refreshed().type == "text" and column_types_of("device") == columns
 
 
 def test_rows_are_saved_only_with_their_checks():
     """No other module of the product calls `save_row`."""
     callers = {
-        str(path.relative_to(PRODUCT))
+        str(path.relative_to(PRODUCT_ROOT))
         for app in ("accounts", "collections_app", "config", "sso", "system", "tableapi")
-        for path in (PRODUCT / app).rglob("*.py")
+        for path in (PRODUCT_ROOT / app).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr == "save_row"
     }
@@ -77,10 +77,10 @@ class TestPathThatBecameInvalid:
         return view
 
     def test_table_api_reports_the_path(self, view: View, alice: User):
-        answer = api(alice).post("sys_ui_view_column", {"view": view.pk, "path": "colour", "position": 2})
-        assert all_failed(answer) == [(422, "invalid_value", "path")]
+        response = api(alice).post("sys_ui_view_column", {"view": view.pk, "path": "colour", "position": 2})
+        assert errors_of(response) == [(422, "invalid_value", "path")]
 
     def test_administration_reports_the_path(self, view: View, as_alice: Client):
-        columns = rows("columns", {"path": "colour", "position": 2})
-        text = said(as_alice.post(page("view", view), {"name": "short"} | columns))
+        columns = inline_rows("columns", {"path": "colour", "position": 2})
+        text = page_text(as_alice.post(page_path("view", view), {"name": "short"} | columns))
         assert "colour is not a valid path from device." in text and "only once" not in text

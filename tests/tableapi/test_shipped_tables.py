@@ -9,7 +9,7 @@ from tableapi.ddl import schema_editor
 from tableapi.design import index_builder, saving
 from tableapi.models import Choice, Column, Rule, State, Table
 from tableapi.setup import shipped_tables
-from tests.tableapi.designs import ask, indexes_of, insert, types_of
+from tests.tableapi.designs import column_types_of, indexes_of, insert_row, query_rows
 from tests.tableapi.world import api
 
 pytestmark = pytest.mark.django_db
@@ -20,14 +20,14 @@ def test_shipped_tables_exist():
         table = Table.objects.get(name=name)
         assert not table.is_system
         columns = {column.name for column in table.columns.all()}
-        assert columns == {each for each in types_of(name) if not each.startswith("sys_")}
-        insert(name)
-    deferred = Table.objects.filter(deferred_create=True).values_list("name", flat=True)
-    assert set(deferred) == {"sys_schedule", "sys_indication"}
+        assert columns == {column for column in column_types_of(name) if not column.startswith("sys_")}
+        insert_row(name)
+    deferred_tables = Table.objects.filter(deferred_create=True).values_list("name", flat=True)
+    assert set(deferred_tables) == {"sys_schedule", "sys_indication"}
 
 
 def test_task_matches_the_specified_sample():
-    types = types_of("task")
+    types = column_types_of("task")
 
     assert len(types) == 7 + 32
     assert (types["followers_list"], types["closed_at"]) == ("character varying(32)[]", "timestamp with time zone")
@@ -46,7 +46,7 @@ def test_task_matches_the_specified_sample():
 
 
 @pytest.mark.parametrize(
-    ("changed", "is_easy"),
+    ("changes", "is_easy"),
     [
         ({"state": "2"}, True),
         ({"work_notes": "Called back."}, True),
@@ -55,68 +55,70 @@ def test_task_matches_the_specified_sample():
         ({"description": "Both of them."}, False),
     ],
 )
-def test_frequent_changes_of_a_task_write_to_no_index(alice: User, changed: dict[str, Any], is_easy: bool):
-    task = insert("task", sys_db_table_id=Table.objects.get(name="task").pk)
-    changes = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relid = 'records.task'::regclass"
-    before, easy_before = ask(changes)[0]
-    assert api(alice).patch(f"task/{task}", changed).status_code == 200
+def test_frequent_changes_of_a_task_write_to_no_index(alice: User, changes: dict[str, Any], is_easy: bool):
+    task = insert_row("task", sys_db_table_id=Table.objects.get(name="task").pk)
+    counts_query = (
+        "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relid = 'records.task'::regclass"
+    )
+    updates_before, hot_updates_before = query_rows(counts_query)[0]
+    assert api(alice).patch(f"task/{task}", changes).status_code == 200
 
-    after, easy_after = ask(changes)[0]
-    assert (after - before, easy_after - easy_before) == (1, int(is_easy))
+    updates_after, hot_updates_after = query_rows(counts_query)[0]
+    assert (updates_after - updates_before, hot_updates_after - hot_updates_before) == (1, int(is_easy))
 
 
 @pytest.fixture
-def earlier_task() -> Column:
+def task_of_earlier_version() -> Column:
     """The column `state` of the table as level 2 created it."""
     column = Column.objects.get(table__name="task", name="state")
     Column.history.filter(sys_id=column.pk).delete()
     Column.objects.filter(pk=column.pk).update(is_indexed=True)
     column.is_indexed = True
     name = f'"D{column.table_id}"'
-    ask(f"DROP INDEX records.{name}; CREATE INDEX {name} ON records.task (sys_updated_at, sys_id)")
+    query_rows(f"DROP INDEX records.{name}; CREATE INDEX {name} ON records.task (sys_updated_at, sys_id)")
     State.objects.update(shipped_level=2)
     return column
 
 
-def is_easy_to_change(column: Column) -> bool:
+def has_cheap_changes(column: Column) -> bool:
     shipped_tables.create_shipped_tables()
-    shape, _, rest = indexes_of("task")[f"D{column.table_id}"].partition(" (sys_updated_at")
-    assert (shape, rest[:1]) in {("btree", ","), ("brin", ")")}
+    shape, _, remainder = indexes_of("task")[f"D{column.table_id}"].partition(" (sys_updated_at")
+    assert (shape, remainder[:1]) in {("btree", ","), ("brin", ")")}
     assert column.refreshed().is_indexed is (shape == "btree")
     return shape == "brin"
 
 
-def test_upgrade_removes_indexes_that_make_changes_expensive(earlier_task: Column):
-    assert is_easy_to_change(earlier_task)
+def test_upgrade_removes_indexes_that_make_changes_expensive(task_of_earlier_version: Column):
+    assert has_cheap_changes(task_of_earlier_version)
 
 
-def test_upgrade_keeps_the_indexes_of_a_changed_column(earlier_task: Column):
-    earlier_task.label = "Status"
-    saving.save_column(earlier_task)
-    assert not is_easy_to_change(earlier_task)
+def test_upgrade_keeps_the_indexes_of_a_changed_column(task_of_earlier_version: Column):
+    task_of_earlier_version.label = "Status"
+    saving.save_column(task_of_earlier_version)
+    assert not has_cheap_changes(task_of_earlier_version)
 
 
-def test_upgrade_keeps_the_indexes_of_a_large_table(earlier_task: Column, monkeypatch: Any):
+def test_upgrade_keeps_the_indexes_of_a_large_table(task_of_earlier_version: Column, monkeypatch: Any):
     monkeypatch.setattr(shipped_tables, "MAX_RECORDS_TO_CHANGE", 1)
     for state in "12":
-        insert("task", state=state)
-    assert not is_easy_to_change(earlier_task)
+        insert_row("task", state=state)
+    assert not has_cheap_changes(task_of_earlier_version)
 
 
 def test_everybody_reads_names_and_nothing_else():
     admin = Role.objects.get(name="admin").pk
-    for table, open_ones in shipped_tables.READABLE_COLUMNS.items():
+    for table, readable_columns in shipped_tables.READABLE_COLUMNS.items():
         rules = Rule.objects.filter(table__name=table)
         assert set(rules.values_list("operation", flat=True)) == {"read"}
-        assert set(rules.filter(roles=[]).values_list("column_name", flat=True)) == {"", *open_ones}
+        assert set(rules.filter(roles=[]).values_list("column_name", flat=True)) == {"", *readable_columns}
         assert list(rules.exclude(roles=[]).values_list("column_name", "roles")) == [("*", [admin])]
 
 
 def test_second_run_creates_nothing():
-    before = State.objects.get().version
+    version_before = State.objects.get().version
     shipped_tables.create_shipped_tables()
 
-    assert State.objects.get().version == before
+    assert State.objects.get().version == version_before
 
 
 def test_deleted_shipped_parts_stay_deleted():
@@ -124,7 +126,7 @@ def test_deleted_shipped_parts_stay_deleted():
     Rule.objects.filter(table__name="user").delete()
     shipped_tables.create_shipped_tables()
 
-    assert types_of("task") == {} and not Rule.objects.filter(table__name="user").exists()
+    assert column_types_of("task") == {} and not Rule.objects.filter(table__name="user").exists()
 
 
 def test_failure_rolls_everything_back(monkeypatch: Any):
@@ -137,11 +139,11 @@ def test_failure_rolls_everything_back(monkeypatch: Any):
     with pytest.raises(ZeroDivisionError):
         shipped_tables.create_shipped_tables()
 
-    assert types_of("task") == {} and State.objects.get().shipped_level == 0
+    assert column_types_of("task") == {} and State.objects.get().shipped_level == 0
     monkeypatch.undo()
     shipped_tables.create_shipped_tables()
-    assert types_of("task") and Choice.objects.filter(column__table__name="task").count() == 19
-    assert ask("SELECT count(*) FROM records.task") == [(0,)]
+    assert column_types_of("task") and Choice.objects.filter(column__table__name="task").count() == 19
+    assert query_rows("SELECT count(*) FROM records.task") == [(0,)]
 
 
 def test_shipped_design_passes_validation():

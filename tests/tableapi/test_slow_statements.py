@@ -9,17 +9,17 @@ import pytest
 
 from accounts.models import User
 from tests.support.users import signed_in
-from tests.tableapi.database_statements import statements
-from tests.tableapi.designs import ask
-from tests.tableapi.test_write_concurrency import beside, held, impatient, result, settle
-from tests.tableapi.world import Api, api, data, failed, field, open_table, record, table
+from tests.tableapi.database_statements import captured_statements
+from tests.tableapi.designs import query_rows
+from tests.tableapi.test_write_concurrency import held_lock, result_of, run_in_thread, short_timeout, waits_for_lock
+from tests.tableapi.world import Api, api, data_of, error_of, field, open_table, record, table
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-TOO_SLOW = (422, "query_too_slow", None)
-ONE_AT_A_TIME = (429, "too_many_requests", None)
-HTML = {"Accept": "text/html"}
-RECORDS, TEXT = 400, 400_000
+TOO_SLOW_ERROR = (422, "query_too_slow", None)
+TOO_MANY_ERROR = (429, "too_many_requests", None)
+HTML_HEADERS = {"Accept": "text/html"}
+RECORD_COUNT, TEXT_LENGTH = 400, 400_000
 
 
 @pytest.fixture
@@ -32,115 +32,116 @@ def lamp(transactional_db: Any) -> str:
 
 
 @pytest.fixture
-def manuals(lamp: str) -> None:
+def many_manuals(lamp: str) -> None:
     """Long texts: looking for a word that is in none of them takes seconds."""
-    ask("INSERT INTO records.device (name, manual) SELECT n, repeat('So it is. ', %s) FROM generate_series(1, %s) n",
-        TEXT // 10, RECORDS)  # fmt: skip
+    query_rows(
+        "INSERT INTO records.device (name, manual) SELECT n, repeat('So it is. ', %s) FROM generate_series(1, %s) n",
+        TEXT_LENGTH // 10, RECORD_COUNT)  # fmt: skip
 
 
 @pytest.fixture
-def bobs_key(bob: User) -> Api:
-    return api(bob, by="key")
+def key_caller(bob: User) -> Api:
+    return api(bob, credential="key")
 
 
-def search(caller: Api, **more: Any) -> Any:
-    return caller.get("device", query="manualLIKEnowhere", **more)
+def slow_search(caller: Api, **options: Any) -> Any:
+    return caller.get("device", query="manualLIKEnowhere", **options)
 
 
 def make_slow(user: User, times: int = 2) -> None:
     """By statements that wait for a lock until they hit their limit."""
-    with held("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), impatient("statement_timeout"):
+    with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
         for _ in range(times):
-            assert failed(api(user).get("device")) == TOO_SLOW
+            assert error_of(api(user).get("device")) == TOO_SLOW_ERROR
 
 
-def slow_statements(user: User) -> int:
-    return int(ask('SELECT slow_statements FROM "user" WHERE sys_id = %s', user.pk)[0][0])
+def slow_statement_count(user: User) -> int:
+    return int(query_rows('SELECT slow_statements FROM "user" WHERE sys_id = %s', user.pk)[0][0])
 
 
-def move_clock(user: User, seconds: int) -> None:
+def move_slow_statements(user: User, seconds: int) -> None:
     """As if the last slow statement had happened so much earlier."""
-    ask('UPDATE "user" SET slow_at = slow_at - make_interval(secs => %s) WHERE sys_id = %s', seconds, user.pk)
+    query_rows('UPDATE "user" SET slow_at = slow_at - make_interval(secs => %s) WHERE sys_id = %s', seconds, user.pk)
 
 
 @contextmanager
-def running(user: User, lamp: str) -> Iterator[None]:
+def running_request(user: User, lamp: str) -> Iterator[None]:
     """A write of this user waits for the record until the end of the block, and then succeeds."""
-    with held("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp):
-        write = beside(lambda: api(user).patch(f"device/{lamp}", {"name": "b"}))
-        assert settle(write)
+    with held_lock("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp):
+        writing = run_in_thread(lambda: api(user).patch(f"device/{lamp}", {"name": "b"}))
+        assert waits_for_lock(writing)
         yield
-    assert result(write).status_code == 200
+    assert result_of(writing).status_code == 200
 
 
-class TestAnswer:
-    def test_slow_query_is_422_with_advice(self, manuals: None, bob: User, capfd: Any, lines: list[str]):
-        with impatient("statement_timeout"):
-            answers = [search(api(bob)), search(api(bob), count="exact", limit=1)]
-        for answer in answers:
-            assert failed(answer) == TOO_SLOW and "Retry-After" not in answer
-            (error,) = answer.json()["errors"]
+class TestResponse:
+    def test_slow_query_is_422_with_advice(self, many_manuals: None, bob: User, capfd: Any, log_lines: list[str]):
+        with short_timeout("statement_timeout"):
+            responses = [slow_search(api(bob)), slow_search(api(bob), count="exact", limit=1)]
+        for response in responses:
+            assert error_of(response) == TOO_SLOW_ERROR and "Retry-After" not in response
+            (error,) = response.json()["errors"]
             assert all(word in error["message"] for word in ("cursor", "filter", "index"))
-        written = "".join(capfd.readouterr()) + "".join(lines)
-        assert "query_too_slow" in written and "422" in written and "database_unavailable" not in written
-        for text in (written, answers[0].content.decode()):
+        log_text = "".join(capfd.readouterr()) + "".join(log_lines)
+        assert "query_too_slow" in log_text and "422" in log_text and "database_unavailable" not in log_text
+        for text in (log_text, responses[0].content.decode()):
             assert "SELECT" not in text and "nowhere" not in text and "records." not in text
 
     def test_every_operation_answers_so(self, lamp: str, bob: User):
         caller, path = api(bob), f"device/{lamp}"
-        with held("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), impatient("statement_timeout"):
-            for answer in (
+        with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
+            for response in (
                 caller.get("device"), caller.get("device", count="exact"), caller.get(path),
                 caller.post("device", {"name": "b"}), caller.put(path, {"name": "b"}),
                 caller.patch(path, {"name": "b"}), caller.delete(path),
             ):  # fmt: skip
-                assert failed(answer) == TOO_SLOW
-        assert ask("SELECT name FROM records.device") == [("Lamp",)]
+                assert error_of(response) == TOO_SLOW_ERROR
+        assert query_rows("SELECT name FROM records.device") == [("Lamp",)]
 
     def test_answer_is_not_stored_for_an_idempotency_key(self, lamp: str, bob: User):
         path, key = f"device/{lamp}", {"Idempotency-Key": "k"}
-        with held("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), impatient("statement_timeout"):
-            assert failed(api(bob).patch(path, {"name": "b"}, headers=key)) == TOO_SLOW
+        with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
+            assert error_of(api(bob).patch(path, {"name": "b"}, headers=key)) == TOO_SLOW_ERROR
         make_slow(bob)
-        with running(bob, lamp):
-            assert failed(api(bob).patch(path, {"name": "c"}, headers=key)) == ONE_AT_A_TIME
+        with running_request(bob, lamp):
+            assert error_of(api(bob).patch(path, {"name": "c"}, headers=key)) == TOO_MANY_ERROR
         assert api(bob).patch(path, {"name": "d"}, headers=key).status_code == 200
 
     def test_cancellation_by_an_administrator_is_503(self, lamp: str, bob: User):
-        with held("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp):
-            write = beside(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
-            assert settle(write)
-            ask("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            answer = result(write)
-        assert failed(answer) == (503, "unavailable", None) and "Retry-After" in answer
-        assert slow_statements(bob) == 0
+        with held_lock("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp):
+            writing = run_in_thread(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
+            assert waits_for_lock(writing)
+            query_rows("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            response = result_of(writing)
+        assert error_of(response) == (503, "unavailable", None) and "Retry-After" in response
+        assert slow_statement_count(bob) == 0
 
     def test_statement_about_the_credentials_is_503(self, lamp: str, bob: User):
-        with held('LOCK TABLE "user" IN ACCESS EXCLUSIVE MODE'), impatient("statement_timeout"):
-            assert failed(api(bob).get("device")) == (503, "unavailable", None)
-        assert slow_statements(bob) == 0
+        with held_lock('LOCK TABLE "user" IN ACCESS EXCLUSIVE MODE'), short_timeout("statement_timeout"):
+            assert error_of(api(bob).get("device")) == (503, "unavailable", None)
+        assert slow_statement_count(bob) == 0
 
-    def test_records_page_says_why(self, manuals: None, alice: User):
+    def test_records_page_says_why(self, many_manuals: None, alice: User):
         browser = signed_in(alice)
-        (sys_id,) = ask("SELECT sys_id FROM sys_db_table WHERE name = 'device'")[0]
+        (sys_id,) = query_rows("SELECT sys_id FROM sys_db_table WHERE name = 'device'")[0]
         page = f"/admin/tableapi/table/{sys_id}/records/"
-        with impatient("statement_timeout"):
+        with short_timeout("statement_timeout"):
             text = browser.get(page, {"query": "manualLIKEnowhere"}).content.decode()
         assert "The query took too long." in text and 'value="manualLIKEnowhere"' in text
-        with held("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), impatient("statement_timeout"):
-            answer = browser.get(page, {"record": "a"}, headers=HTML)
-        assert answer.status_code == 422 and "The query took too long." in answer.content.decode()
-        assert slow_statements(alice) == 2
+        with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
+            response = browser.get(page, {"record": "a"}, headers=HTML_HEADERS)
+        assert response.status_code == 422 and "The query took too long." in response.content.decode()
+        assert slow_statement_count(alice) == 2
 
 
 class TestLimit:
-    def test_slow_caller_runs_one_request_at_a_time(self, lamp: str, alice: User, bobs_key: Api, bob: User):
+    def test_slow_caller_runs_one_request_at_a_time(self, lamp: str, alice: User, key_caller: Api, bob: User):
         make_slow(bob)
         page = signed_in(bob)
-        with running(bob, lamp):
-            for refused in (api(bob).get("device"), bobs_key.get("device"), api(bob).post("device", {"name": "c"})):
-                assert failed(refused) == ONE_AT_A_TIME and int(refused["Retry-After"]) > 0
-            refused_page = page.get("/collections/", headers=HTML)
+        with running_request(bob, lamp):
+            for response in (api(bob).get("device"), key_caller.get("device"), api(bob).post("device", {"name": "c"})):
+                assert error_of(response) == TOO_MANY_ERROR and int(response["Retry-After"]) > 0
+            refused_page = page.get("/collections/", headers=HTML_HEADERS)
             assert refused_page.status_code == 429 and int(refused_page["Retry-After"]) > 0
             assert "one of your requests can run at a time" in refused_page.content.decode()
             assert page.get("/api/me").status_code == 429
@@ -152,7 +153,7 @@ class TestLimit:
         """Where the user revokes the key that sends the slow queries."""
         make_slow(bob)
         page = signed_in(bob)
-        with running(bob, lamp):
+        with running_request(bob, lamp):
             assert page.get("/account/").status_code == 200
             assert page.post("/logout/").status_code == 302
 
@@ -163,71 +164,71 @@ class TestLimit:
     )
     def test_others_are_not_limited(self, times: int, moved_s: int, lamp: str, bob: User):
         make_slow(bob, times)
-        move_clock(bob, moved_s)
-        with running(bob, lamp):
+        move_slow_statements(bob, moved_s)
+        with running_request(bob, lamp):
             assert api(bob).get("device").status_code == 200
 
     def test_slow_statements_more_than_a_minute_apart_do_not_add_up(self, lamp: str, bob: User):
         make_slow(bob, 1)
-        move_clock(bob, 61)
+        move_slow_statements(bob, 61)
         make_slow(bob, 1)
-        with running(bob, lamp):
+        with running_request(bob, lamp):
             assert api(bob).get("device").status_code == 200
 
     def test_another_slow_statement_extends_the_limit(self, lamp: str, bob: User):
         make_slow(bob)
-        move_clock(bob, 50)
+        move_slow_statements(bob, 50)
         make_slow(bob, 1)
-        move_clock(bob, 50)
-        with running(bob, lamp):
-            assert failed(api(bob).get("device")) == ONE_AT_A_TIME
+        move_slow_statements(bob, 50)
+        with running_request(bob, lamp):
+            assert error_of(api(bob).get("device")) == TOO_MANY_ERROR
 
-    def test_process_that_saw_the_timeouts_of_a_key_limits_it_at_once(self, lamp: str, bob: User, bobs_key: Api):
-        with held("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), impatient("statement_timeout"):
-            assert [failed(bobs_key.get("device")) for _ in range(2)] == [TOO_SLOW] * 2
-        with running(bob, lamp), statements() as ran:
-            assert failed(bobs_key.get("device")) == ONE_AT_A_TIME
-        assert not any("accounts_access_key" in statement for statement in ran), "the key was remembered"
+    def test_process_that_saw_the_timeouts_of_a_key_limits_it_at_once(self, lamp: str, bob: User, key_caller: Api):
+        with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
+            assert [error_of(key_caller.get("device")) for _ in range(2)] == [TOO_SLOW_ERROR] * 2
+        with running_request(bob, lamp), captured_statements() as executed:
+            assert error_of(key_caller.get("device")) == TOO_MANY_ERROR
+        assert not any("accounts_access_key" in statement for statement in executed), "the key was remembered"
 
     def test_lost_connection_gives_the_turn_back(self, lamp: str, bob: User):
         make_slow(bob)
-        with held("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp):
-            write = beside(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
-            assert settle(write)
-            assert failed(api(bob).get("device")) == ONE_AT_A_TIME
-            ask("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            assert failed(result(write)) == (503, "unavailable", None)
+        with held_lock("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp):
+            writing = run_in_thread(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
+            assert waits_for_lock(writing)
+            assert error_of(api(bob).get("device")) == TOO_MANY_ERROR
+            query_rows("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            assert error_of(result_of(writing)) == (503, "unavailable", None)
             assert api(bob).get("device").status_code == 200
 
     def test_failed_request_gives_the_turn_back(self, lamp: str, bob: User):
         make_slow(bob)
-        assert failed(api(bob).get("nothing"))[0] == 404
-        assert result(beside(lambda: api(bob).get("device"))).status_code == 200
-        assert ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
+        assert error_of(api(bob).get("nothing"))[0] == 404
+        assert result_of(run_in_thread(lambda: api(bob).get("device"))).status_code == 200
+        assert query_rows("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
 
     def test_user_who_cannot_be_counted_gets_the_same_answer(self, lamp: str, bob: User):
         """As on a full disk."""
-        ask("CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE disk_full; END$$")
-        ask('CREATE TRIGGER full_disk BEFORE UPDATE ON "user" EXECUTE FUNCTION full_disk()')
+        query_rows("CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE disk_full; END$$")
+        query_rows('CREATE TRIGGER full_disk BEFORE UPDATE ON "user" EXECUTE FUNCTION full_disk()')
         try:
             make_slow(bob)
         finally:
-            ask("DROP FUNCTION full_disk CASCADE")
-        assert slow_statements(bob) == 0 and api(bob).get("device").status_code == 200
+            query_rows("DROP FUNCTION full_disk CASCADE")
+        assert slow_statement_count(bob) == 0 and api(bob).get("device").status_code == 200
 
-    def test_callers_who_are_not_slow_run_no_statement_more(self, lamp: str, bob: User, bobs_key: Api):
-        def read() -> list[str]:
-            with statements() as ran:
-                assert len(data(bobs_key.get("device"))) == 1
-            return ran
+    def test_callers_who_are_not_slow_run_no_statement_more(self, lamp: str, bob: User, key_caller: Api):
+        def statements_of_read() -> list[str]:
+            with captured_statements() as executed:
+                assert len(data_of(key_caller.get("device"))) == 1
+            return executed
 
-        read()
-        assert len(read()) == 1 and "advisory" not in str(read())
+        statements_of_read()
+        assert len(statements_of_read()) == 1 and "advisory" not in str(statements_of_read())
         make_slow(bob)
-        move_clock(bob, 61)
-        assert "advisory" not in str(read())
+        move_slow_statements(bob, 61)
+        assert "advisory" not in str(statements_of_read())
 
     def test_counters_are_not_shown(self, lamp: str, alice: User, bob: User):
         make_slow(bob)
-        (shown,) = data(api(alice).get(f"user/{bob.pk}"))
-        assert "slow" not in json.dumps(shown) and shown["sys_version"] == 0
+        (shown_user,) = data_of(api(alice).get(f"user/{bob.pk}"))
+        assert "slow" not in json.dumps(shown_user) and shown_user["sys_version"] == 0

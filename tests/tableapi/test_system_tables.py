@@ -12,17 +12,17 @@ from system.records.record import Record
 from tableapi.design import saving
 from tableapi.models import Choice, Column, State, Table
 from tableapi.setup import system_tables
-from tests.tableapi.designs import ask
+from tests.tableapi.designs import query_rows
 
 pytestmark = pytest.mark.django_db
 
 
-def described(table: str, *names: str) -> dict[str, tuple[Any, ...]]:
+def choice_rows(table: str, *names: str) -> dict[str, tuple[Any, ...]]:
     rows = Column.objects.filter(table__name=table).values_list("name", *names)
-    return {name: tuple(rest) for name, *rest in rows}
+    return {name: tuple(values) for name, *values in rows}
 
 
-def version() -> int:
+def catalogue_version() -> int:
     return State.objects.get().version
 
 
@@ -35,16 +35,18 @@ def test_every_exposed_table_is_in_the_catalogue():
 
 def test_catalogue_columns_match_the_models():
     for table in Table.objects.filter(is_system=True):
-        model: Any = next(each for each in apps.get_models() if each._meta.db_table == table.name)
+        model: Any = next(candidate for candidate in apps.get_models() if candidate._meta.db_table == table.name)
         columns = table.columns.all()
         assert {column.name for column in columns} == set(model.table_columns)
         with connection.cursor() as cursor:
-            there = {each.name for each in connection.introspection.get_table_description(cursor, table.name)}
-        assert {column.physical for column in columns} <= there
+            database_columns = {
+                column.name for column in connection.introspection.get_table_description(cursor, table.name)
+            }
+        assert {column.physical for column in columns} <= database_columns
 
 
 def test_types_and_options_match_the_model():
-    assert described("user", "type", "mandatory", "is_unique", "is_display", "physical_name") == {
+    assert choice_rows("user", "type", "mandatory", "is_unique", "is_display", "physical_name") == {
         "login": ("string", True, True, True, "login"),
         "email": ("string", False, False, False, "email"),
         "password": ("password", False, False, False, "password"),
@@ -55,12 +57,12 @@ def test_types_and_options_match_the_model():
         "active": ("boolean", False, False, False, "active"),
         "last_login": ("datetime", False, False, False, "last_login"),
     }
-    assert described("sys_role", "type", "reference_table__name")["contains"] == ("list", "sys_role")
-    assert described("sys_acl", "type", "reference_table__name")["roles"] == ("list", "sys_role")
-    assert described("sys_deletion_log", "type", "read_only")["payload"] == ("json", True)
-    assert described("sys_deletion_log", "reference_table__name")["deleted_by"] == ("user",)
-    assert described("sys_property", "type", "read_only", "max_length")["name"] == ("string", True, 255)
-    assert described("user", "default_value", "max_length")["active"] == ("true", None)
+    assert choice_rows("sys_role", "type", "reference_table__name")["contains"] == ("list", "sys_role")
+    assert choice_rows("sys_acl", "type", "reference_table__name")["roles"] == ("list", "sys_role")
+    assert choice_rows("sys_deletion_log", "type", "read_only")["payload"] == ("json", True)
+    assert choice_rows("sys_deletion_log", "reference_table__name")["deleted_by"] == ("user",)
+    assert choice_rows("sys_property", "type", "read_only", "max_length")["name"] == ("string", True, 255)
+    assert choice_rows("user", "default_value", "max_length")["active"] == ("true", None)
 
 
 def test_choices_are_included():
@@ -75,35 +77,35 @@ def test_secrets_are_not_exposed():
     assert ("user", "password", "password") in names
     assert {table for table, _, _ in names} & {"accounts_session", "sys_session", "sys_access_key"} == set()
     words = ("hash", "token", "secret", "session", "staff", "superuser", "key")
-    addresses = {("oidc_setting", name, "string") for name in ("token_endpoint", "end_session_endpoint")}
+    endpoint_columns = {("oidc_setting", name, "string") for name in ("token_endpoint", "end_session_endpoint")}
     result = {row for row in names if row[2] != "secret" and any(word in row[1] for word in words)}
-    assert result == addresses, "where a provider takes tokens and ends sessions"
+    assert result == endpoint_columns, "where a provider takes tokens and ends sessions"
 
 
 def test_second_run_writes_nothing():
-    before = version()
-    stored = sorted(ask("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column"))
+    version_before = catalogue_version()
+    rows_before = sorted(query_rows("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column"))
     system_tables.update_system_tables()
 
-    assert version() == before
-    assert sorted(ask("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column")) == stored
+    assert catalogue_version() == version_before
+    assert sorted(query_rows("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column")) == rows_before
 
 
 def test_model_changes_are_applied(monkeypatch: Any):
     ids = dict(Column.objects.filter(table__name="company").values_list("name", "sys_id"))
-    before = version()
+    version_before = catalogue_version()
     monkeypatch.setattr(Company, "table_columns", ("name",))
     monkeypatch.setattr(User, "table_columns", (*User.table_columns, "date_joined"), raising=False)
     monkeypatch.setattr(User, "table_columns", User.table_columns[:-1])
     monkeypatch.setattr(Company._meta.get_field("name"), "max_length", 100)
     system_tables.update_system_tables()
 
-    assert described("company", "max_length") == {"name": (100,)}
+    assert choice_rows("company", "max_length") == {"name": (100,)}
     assert Column.objects.get(table__name="company").pk == ids["name"], "rules and views keep what they name"
-    assert version() > before
+    assert catalogue_version() > version_before
     monkeypatch.undo()
     system_tables.update_system_tables()
-    assert described("company", "max_length") == {"name": (200,), "active": (None,)}
+    assert choice_rows("company", "max_length") == {"name": (200,), "active": (None,)}
 
 
 def test_table_no_longer_exposed_is_removed(monkeypatch: Any):
@@ -111,7 +113,7 @@ def test_table_no_longer_exposed_is_removed(monkeypatch: Any):
     system_tables.update_system_tables()
 
     assert not Table.objects.filter(name="sys_property").exists()
-    assert ask("SELECT count(*) > 0 FROM sys_property") == [(True,)], "only from the catalogue"
+    assert query_rows("SELECT count(*) > 0 FROM sys_property") == [(True,)], "only from the catalogue"
 
 
 def test_choices_are_updated(monkeypatch: Any):

@@ -17,20 +17,20 @@ from tableapi.catalogue.column_types import COLUMN_TYPES
 from tableapi.catalogue.definitions import Column
 from tableapi.values import column_values, defaults, display_values
 
-CHOICES = (("1", "New"), ("2", "In progress"), ("done", "Done"), ("same", "Twice"), ("again", "twice"))
-BIGGEST = 2**63 - 1
+CHOICE_LABELS = (("1", "New"), ("2", "In progress"), ("done", "Done"), ("same", "Twice"), ("again", "twice"))
+MAX_INTEGER = 2**63 - 1
 
 
-def column(type: str, **more: Any) -> Column:
-    choices = CHOICES if type == "choice" else ()
-    return Column(**{"name": "it", "type": type, "owner": "task", "physical": "it", "choices": choices, **more})
+def make_column(type: str, **attributes: Any) -> Column:
+    labels = CHOICE_LABELS if type == "choice" else ()
+    return Column(**{"name": "it", "type": type, "owner": "task", "physical": "it", "choices": labels, **attributes})
 
 
-def utc(*parts: int) -> datetime:
+def utc_instant(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=UTC)  # type: ignore[misc, arg-type]
 
 
-TAKEN: list[tuple[str, Any, Any]] = [
+VALID_VALUES: list[tuple[str, Any, Any]] = [
     ("string", "Printer", "Printer"),
     ("string", "", ""),
     ("string", "\u202eright to left \U0001f5a8", "\u202eright to left \U0001f5a8"),  # B35
@@ -48,8 +48,8 @@ TAKEN: list[tuple[str, Any, Any]] = [
     ("integer", 5.0, 5),
     ("integer", Decimal("5.0"), 5),
     ("integer", "", None),
-    ("integer", BIGGEST, BIGGEST),  # B71
-    ("integer", str(-BIGGEST - 1), -BIGGEST - 1),
+    ("integer", MAX_INTEGER, MAX_INTEGER),  # B71
+    ("integer", str(-MAX_INTEGER - 1), -MAX_INTEGER - 1),
     ("decimal", 5, Decimal(5)),
     ("decimal", 0.1, Decimal("0.1")),
     ("decimal", 1e22, Decimal("1E+22")),
@@ -62,13 +62,13 @@ TAKEN: list[tuple[str, Any, Any]] = [
     ("boolean", "true", True),
     ("boolean", "0", False),
     ("boolean", "", None),
-    ("datetime", "2024-05-19 13:45:01", utc(2024, 5, 19, 13, 45, 1)),
-    ("datetime", "2024-05-19T13:45:01.999999Z", utc(2024, 5, 19, 13, 45, 1)),
-    ("datetime", "2024-05-19T13:45+05:30", utc(2024, 5, 19, 8, 15)),
-    ("datetime", "2024-05-19", utc(2024, 5, 19)),
-    ("datetime", "0001-01-01 00:00:00", utc(1, 1, 1)),  # B71
-    ("datetime", "9999-12-31 23:59:59", utc(9999, 12, 31, 23, 59, 59)),
-    ("datetime", "2024-02-29T23:59:59-23:59", utc(2024, 3, 1, 23, 58, 59)),
+    ("datetime", "2024-05-19 13:45:01", utc_instant(2024, 5, 19, 13, 45, 1)),
+    ("datetime", "2024-05-19T13:45:01.999999Z", utc_instant(2024, 5, 19, 13, 45, 1)),
+    ("datetime", "2024-05-19T13:45+05:30", utc_instant(2024, 5, 19, 8, 15)),
+    ("datetime", "2024-05-19", utc_instant(2024, 5, 19)),
+    ("datetime", "0001-01-01 00:00:00", utc_instant(1, 1, 1)),  # B71
+    ("datetime", "9999-12-31 23:59:59", utc_instant(9999, 12, 31, 23, 59, 59)),
+    ("datetime", "2024-02-29T23:59:59-23:59", utc_instant(2024, 3, 1, 23, 58, 59)),
     ("datetime", "", None),
     ("date", "2024-02-29", date(2024, 2, 29)),
     ("date", "0001-01-01", date(1, 1, 1)),
@@ -88,19 +88,19 @@ TAKEN: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("type", "given", "stored"), TAKEN)
-def test_valid_values_are_accepted(type: str, given: Any, stored: Any):
-    text = column_values.parse(column(type), given)
+@pytest.mark.parametrize(("type", "value", "expected"), VALID_VALUES)
+def test_valid_values_are_accepted(type: str, value: Any, expected: Any):
+    text = column_values.parse(make_column(type), value)
 
-    assert text == stored and text.__class__ is stored.__class__
+    assert text == expected and text.__class__ is expected.__class__
 
 
-REFUSED_BY_TYPE: dict[str, list[Any]] = {
+INVALID_VALUES_BY_TYPE: dict[str, list[Any]] = {
     "string": [True, [], {}, ["a"], float("nan"), "a\x00b", "\ud800"],
     "wysiwyg": [True, {}, "\x00", "<div>" * 1000],
     "choice": ["3", "New", "DONE", " 1", True, 1.0, ["1"], {"value": "1"}],
     "integer": [
-        *(True, 1.5, float("inf"), float("nan"), [], {}, BIGGEST + 1, -BIGGEST - 2, 1e19),  # B33, B71
+        *(True, 1.5, float("inf"), float("nan"), [], {}, MAX_INTEGER + 1, -MAX_INTEGER - 2, 1e19),  # B33, B71
         *("1_000", " 12", "12\n", "\u0663", "\xb2", "1.0", "1e3", "0x1", "9" * 31, "--1"),  # B36
     ],
     "decimal": [
@@ -127,96 +127,104 @@ REFUSED_BY_TYPE: dict[str, list[Any]] = {
     "secret": ["", 5, {}, "\ud800"],
     "json": [{"a": ["\x00"]}],
 }
-REFUSED = [(type, given) for type, refused in REFUSED_BY_TYPE.items() for given in refused]
+INVALID_VALUES = [(type, value) for type, values in INVALID_VALUES_BY_TYPE.items() for value in values]
 
 
-@pytest.mark.parametrize(("type", "given"), REFUSED, ids=lambda it: repr(it)[:40])
-def test_invalid_values_are_refused(type: str, given: Any):
-    with pytest.raises(InvalidInput) as refused:
-        column_values.parse(column(type), given)
+@pytest.mark.parametrize(("type", "value"), INVALID_VALUES, ids=lambda parameter: repr(parameter)[:40])
+def test_invalid_values_are_refused(type: str, value: Any):
+    with pytest.raises(InvalidInput) as exc_info:
+        column_values.parse(make_column(type), value)
 
-    error = refused.value
+    error = exc_info.value
     assert (error.status, error.code, error.field) == (422, "invalid_value", "it")
     assert error.message[0].isupper() or error.message.startswith("true"), "a sentence"
 
 
 @pytest.mark.parametrize("type", sorted(COLUMN_TYPES))
 def test_null_clears_a_value(type: str):
-    assert column_values.parse(column(type), None) is None
+    assert column_values.parse(make_column(type), None) is None
 
 
 @pytest.mark.parametrize("type", ["string", "text", "wysiwyg", "password", "secret"])
 def test_text_length_is_limited_by_the_column(type: str):
-    short = column(type, max_length=3)
-    assert column_values.parse(short, "ééé")
+    short_column = make_column(type, max_length=3)
+    assert column_values.parse(short_column, "ééé")
     with pytest.raises(InvalidInput, match="at most 3 characters"):
-        column_values.parse(short, "éééé")
+        column_values.parse(short_column, "éééé")
 
 
 def test_html_length_is_that_of_its_plain_text():
-    assert column_values.parse(column("wysiwyg", max_length=3), "<p><b>a &amp; </b></p>") == "<p><b>a &amp; </b></p>"
+    assert (
+        column_values.parse(make_column("wysiwyg", max_length=3), "<p><b>a &amp; </b></p>") == "<p><b>a &amp; </b></p>"
+    )
 
 
-@pytest.mark.parametrize("given", [{"a": [1, None, True]}, [], {}, "", "text", 0, False, 1.5])
-def test_any_json_is_accepted(given: Any):
-    text = column_values.parse(column("json"), given)
-    assert isinstance(text, Jsonb) and text.obj == given
+@pytest.mark.parametrize("value", [{"a": [1, None, True]}, [], {}, "", "text", 0, False, 1.5])
+def test_any_json_is_accepted(value: Any):
+    text = column_values.parse(make_column("json"), value)
+    assert isinstance(text, Jsonb) and text.obj == value
 
 
 def test_password_is_hashed_and_a_secret_encrypted():  # B28
-    hashed, encrypted = (column_values.parse(column(type), "top secret") for type in ("password", "secret"))
+    hashed_value, encrypted_value = (
+        column_values.parse(make_column(type), "top secret") for type in ("password", "secret")
+    )
 
-    assert "top secret" not in hashed + encrypted
-    assert check_password("top secret", hashed) and encryption.decrypt(encrypted) == "top secret"
+    assert "top secret" not in hashed_value + encrypted_value
+    assert check_password("top secret", hashed_value) and encryption.decrypt(encrypted_value) == "top secret"
 
 
-TELLING = ["1e5", "2024-05-19", "2024-05-19T10:00:00+14:00", "9" * 40, "1,2", "true", "<b>", "javascript:x"]
-NAMES = st.sampled_from(["value", "link", "x"])
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30) | st.sampled_from(TELLING),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=3),
+SIGNIFICANT_TEXTS = ["1e5", "2024-05-19", "2024-05-19T10:00:00+14:00", "9" * 40, "1,2", "true", "<b>", "javascript:x"]
+NAME_STRATEGY = st.sampled_from(["value", "link", "x"])
+JSON_STRATEGY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30) | st.sampled_from(SIGNIFICANT_TEXTS),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAME_STRATEGY, inner, max_size=3),
     max_leaves=8,
 )
 
 
 @settings(deadline=None, max_examples=600, database=None)
-@given(st.sampled_from(sorted(COLUMN_TYPES)), JSON, st.booleans())
-def test_json_value_is_accepted_or_invalid(type: str, given: Any, is_displayed: bool):
-    it = column(type)
+@given(st.sampled_from(sorted(COLUMN_TYPES)), JSON_STRATEGY, st.booleans())
+def test_json_value_is_accepted_or_invalid(type: str, value: Any, is_displayed: bool):
+    json_column = make_column(type)
     try:
-        stored = column_values.parse(it, display_values.parse_display_value(it, given) if is_displayed else given)
+        stored_value = column_values.parse(
+            json_column, display_values.parse_display_value(json_column, value) if is_displayed else value
+        )
     except InvalidInput:
         return
-    assert column_values.is_same(it, stored, stored) == (it.is_readable or stored is None)
-    json.dumps(column_values.log_value(it, stored))
+    assert column_values.is_same(json_column, stored_value, stored_value) == (
+        json_column.is_readable or stored_value is None
+    )
+    json.dumps(column_values.log_value(json_column, stored_value))
 
 
 @settings(database=None)
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_instant_round_trips(instant: datetime):  # B71
-    it = column("datetime")
-    output = column_values.log_value(it, instant)
+    instant_column = make_column("datetime")
+    output = column_values.log_value(instant_column, instant)
 
     assert len(output) == len("2024-05-19 13:45:00")
-    assert column_values.is_same(it, instant, column_values.parse(it, output))
+    assert column_values.is_same(instant_column, instant, column_values.parse(instant_column, output))
 
 
 @settings(database=None)
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6) | st.integers() | st.floats(-1e300, 1e300))
 def test_number_round_trips(number: Any):
-    it = column("decimal")
-    assert column_values.parse(it, str(column_values.parse(it, number))) == Decimal(str(number))
+    decimal_column = make_column("decimal")
+    assert column_values.parse(decimal_column, str(column_values.parse(decimal_column, number))) == Decimal(str(number))
 
 
-SAME: list[tuple[str, Any, Any, bool]] = [
+EQUALITY_EXAMPLES: list[tuple[str, Any, Any, bool]] = [
     ("string", "a", "a", True),
     ("string", "a", "A", False),
     ("string", None, "", False),
     ("integer", None, None, True),
     ("integer", 0, None, False),
     ("decimal", Decimal("1.50"), Decimal("1.5"), True),
-    ("datetime", utc(2024, 5, 19, 1, 2, 3).replace(microsecond=9), utc(2024, 5, 19, 1, 2, 3), True),
-    ("datetime", utc(2024, 5, 19, 1, 2, 3), utc(2024, 5, 19, 1, 2, 4), False),
+    ("datetime", utc_instant(2024, 5, 19, 1, 2, 3).replace(microsecond=9), utc_instant(2024, 5, 19, 1, 2, 3), True),
+    ("datetime", utc_instant(2024, 5, 19, 1, 2, 3), utc_instant(2024, 5, 19, 1, 2, 4), False),
     ("list", ["1", "2"], ["1", "2"], True),
     ("list", ["1", "2"], ["2", "1"], False),
     ("list", None, [], False),
@@ -232,9 +240,9 @@ SAME: list[tuple[str, Any, Any, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("type", "stored", "new", "same"), SAME)
-def test_equality_of_values(type: str, stored: Any, new: Any, same: bool):
-    assert column_values.is_same(column(type), stored, new) is same
+@pytest.mark.parametrize(("type", "stored_value", "new_value", "is_equal"), EQUALITY_EXAMPLES)
+def test_equality_of_values(type: str, stored_value: Any, new_value: Any, is_equal: bool):
+    assert column_values.is_same(make_column(type), stored_value, new_value) is is_equal
 
 
 RFC_7396 = [  # the cases of its appendix A
@@ -257,14 +265,14 @@ RFC_7396 = [  # the cases of its appendix A
 ]
 
 
-@pytest.mark.parametrize(("stored", "patch", "result"), RFC_7396)
-def test_json_is_merged(stored: Any, patch: Any, result: Any):
-    before = json.dumps(stored)
-    assert column_values.merge_patch(stored, patch) == result
-    assert json.dumps(stored) == before, "what was read stays as it is"
+@pytest.mark.parametrize(("stored_value", "patch", "result"), RFC_7396)
+def test_json_is_merged(stored_value: Any, patch: Any, result: Any):
+    text_before = json.dumps(stored_value)
+    assert column_values.merge_patch(stored_value, patch) == result
+    assert json.dumps(stored_value) == text_before, "what was read stays as it is"
 
 
-DISPLAYED: list[tuple[str, Any, Any]] = [
+DISPLAY_EXAMPLES: list[tuple[str, Any, Any]] = [
     ("choice", "In progress", "2"),
     ("choice", "in PROGRESS", "2"),
     ("choice", "Twice", "same"),
@@ -286,16 +294,16 @@ DISPLAYED: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("type", "given", "found"), DISPLAYED)
-def test_display_values_are_parsed(type: str, given: Any, found: Any):
-    assert display_values.parse_display_value(column(type), given) == found
+@pytest.mark.parametrize(("type", "display", "expected"), DISPLAY_EXAMPLES)
+def test_display_values_are_parsed(type: str, display: Any, expected: Any):
+    assert display_values.parse_display_value(make_column(type), display) == expected
 
 
-@pytest.mark.parametrize("given", ["2", "TWICE", "Nothing", True, [], {}, 1.0])
-def test_choice_label_must_be_unambiguous(given: Any):
-    with pytest.raises(InvalidInput) as refused:
-        display_values.parse_display_value(column("choice"), given)
-    assert refused.value.field == "it"
+@pytest.mark.parametrize("label", ["2", "TWICE", "Nothing", True, [], {}, 1.0])
+def test_choice_label_must_be_unambiguous(label: Any):
+    with pytest.raises(InvalidInput) as exc_info:
+        display_values.parse_display_value(make_column("choice"), label)
+    assert exc_info.value.field == "it"
 
 
 @pytest.mark.parametrize(
@@ -316,29 +324,29 @@ def test_choice_label_must_be_unambiguous(given: Any):
     ],
 )
 def test_defaults(type: str, text: str, value: Any):
-    assert defaults.default_value(column(type, default=text)) == value
+    assert defaults.default_value(make_column(type, default=text)) == value
 
 
 def test_default_of_json_is_json():
-    result = defaults.default_value(column("json", default='{"a": [1]}'))
+    result = defaults.default_value(make_column("json", default='{"a": [1]}'))
     assert isinstance(result, Jsonb) and result.obj == {"a": [1]}
 
 
-@pytest.mark.parametrize("empty", [None, "", []])
-def test_mandatory_column_requires_a_value(empty: Any):
-    assert not defaults.lacks_value(column("string"), empty)
-    assert defaults.lacks_value(column("string", mandatory=True), empty)
+@pytest.mark.parametrize("empty_value", [None, "", []])
+def test_mandatory_column_requires_a_value(empty_value: Any):
+    assert not defaults.lacks_value(make_column("string"), empty_value)
+    assert defaults.lacks_value(make_column("string", mandatory=True), empty_value)
 
 
 @pytest.mark.parametrize("value", [False, 0, Decimal(0), "0", ["1"], Jsonb({}), Jsonb(""), Jsonb([])])
 def test_false_is_a_value(value: Any):
-    assert not defaults.lacks_value(column("string", mandatory=True), value)
+    assert not defaults.lacks_value(make_column("string", mandatory=True), value)
 
 
 @pytest.mark.parametrize(
-    ("type", "value", "logged"),
+    ("type", "value", "expected"),
     [
-        ("datetime", utc(1, 2, 3, 4, 5, 6), "0001-02-03 04:05:06"),
+        ("datetime", utc_instant(1, 2, 3, 4, 5, 6), "0001-02-03 04:05:06"),
         ("date", date(2024, 5, 19), "2024-05-19"),
         ("decimal", Decimal("1.50"), "1.50"),
         ("json", Jsonb({"a": 1}), {"a": 1}),
@@ -349,9 +357,9 @@ def test_false_is_a_value(value: Any):
         ("string", None, None),
     ],
 )
-def test_values_for_the_deletion_log_are_json(type: str, value: Any, logged: Any):
-    assert column_values.log_value(column(type), value) == logged
-    json.dumps(logged)
+def test_values_for_the_deletion_log_are_json(type: str, value: Any, expected: Any):
+    assert column_values.log_value(make_column(type), value) == expected
+    json.dumps(expected)
 
 
 def test_html_has_plain_text():

@@ -9,8 +9,8 @@ from system import property_definitions
 from system.models import Property
 from tableapi.design import saving
 from tableapi.models import Choice, Column, State, Table
-from tests.tableapi.designs import ask
-from tests.tableapi.world import api, data, failed, field, open_table, record, rule, table
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, data_of, error_of, field, open_table, record, rule, table
 
 pytestmark = pytest.mark.django_db
 
@@ -31,8 +31,8 @@ def lamp(device: Table) -> str:
     return record("device", name="Lamp", rank=1, notes="Old")
 
 
-def stored(sys_id: str, *names: str) -> Any:
-    (row,) = ask(f"SELECT {', '.join(names)} FROM records.device WHERE sys_id = %s", sys_id)
+def stored_row(sys_id: str, *names: str) -> Any:
+    (row,) = query_rows(f"SELECT {', '.join(names)} FROM records.device WHERE sys_id = %s", sys_id)
     return row[0] if len(names) == 1 else row
 
 
@@ -45,34 +45,34 @@ def set_property(name: str, value: str) -> None:
 
 class TestPatch:
     def test_patch_changes_only_the_sent_columns(self, lamp: str, bob: User):
-        (before,) = data(api(bob).get(f"device/{lamp}"))
-        (after,) = data(api(bob).patch(f"device/{lamp}", {"name": "Torch"}))
+        (record_before,) = data_of(api(bob).get(f"device/{lamp}"))
+        (record_after,) = data_of(api(bob).patch(f"device/{lamp}", {"name": "Torch"}))
 
-        assert after == before | {
+        assert record_after == record_before | {
             "name": "Torch",
             "sys_version": 1,
-            "sys_updated_at": after["sys_updated_at"],
+            "sys_updated_at": record_after["sys_updated_at"],
             "sys_updated_by": {"value": bob.pk, "link": f"http://testserver/rest/v1/table/user/{bob.pk}"},
         }
-        assert data(api(bob).get(f"device/{lamp}")) == [after]
-        assert data(api(bob).patch(f"device/{lamp}", {"name": None}))[0]["name"] is None
+        assert data_of(api(bob).get(f"device/{lamp}")) == [record_after]
+        assert data_of(api(bob).patch(f"device/{lamp}", {"name": None}))[0]["name"] is None
 
     @pytest.mark.parametrize(
         "body", [{}, {"name": "Lamp"}, {"rank": "1"}, {"name": "Lamp", "notes": "Old", "rank": 1.0}]
     )
     def test_unchanged_record_keeps_its_version(self, lamp: str, bob: User, body: Any):
-        (before,) = data(api(bob).get(f"device/{lamp}"))
-        for answer in (api(bob).patch(f"device/{lamp}", body), api(bob).put(f"device/{lamp}", before)):
-            assert data(answer) == [before]
-        assert stored(lamp, "sys_version", "sys_updated_by") == (0, None)
+        (record_before,) = data_of(api(bob).get(f"device/{lamp}"))
+        for response in (api(bob).patch(f"device/{lamp}", body), api(bob).put(f"device/{lamp}", record_before)):
+            assert data_of(response) == [record_before]
+        assert stored_row(lamp, "sys_version", "sys_updated_by") == (0, None)
 
     def test_version_counts_changes(self, lamp: str, bob: User):
         for name, version in (("a", 1), ("b", 2), ("b", 2), ("c", 3)):
-            assert data(api(bob).patch(f"device/{lamp}", {"name": name}))[0]["sys_version"] == version
+            assert data_of(api(bob).patch(f"device/{lamp}", {"name": name}))[0]["sys_version"] == version
 
     def test_empty_string_is_text_and_clears_other_types(self, lamp: str, bob: User):
-        data(api(bob).patch(f"device/{lamp}", {"name": "", "rank": ""}))
-        assert stored(lamp, "name", "rank") == ("", None)
+        data_of(api(bob).patch(f"device/{lamp}", {"name": "", "rank": ""}))
+        assert stored_row(lamp, "name", "rank") == ("", None)
 
     def test_json_is_merged(self, lamp: str, bob: User):  # RFC 7396
         field("device", "tree", "json")
@@ -86,70 +86,70 @@ class TestPatch:
             ("text", "text"),
             (None, None),
         ]
-        for sent, expected in steps:
-            assert data(api(bob).patch(f"device/{lamp}", {"tree": sent}))[0]["tree"] == expected
-        assert data(api(bob).put(f"device/{lamp}", {"tree": {"a": None}}))[0]["tree"] == {"a": None}
-        assert data(api(bob).put(f"device/{lamp}", {"tree": {"b": 1}}))[0]["tree"] == {"b": 1}
+        for patch, expected in steps:
+            assert data_of(api(bob).patch(f"device/{lamp}", {"tree": patch}))[0]["tree"] == expected
+        assert data_of(api(bob).put(f"device/{lamp}", {"tree": {"a": None}}))[0]["tree"] == {"a": None}
+        assert data_of(api(bob).put(f"device/{lamp}", {"tree": {"b": 1}}))[0]["tree"] == {"b": 1}
 
     def test_child_record_changes_in_both_tables(self, device: Table, bob: User):
         table("laptop", parent="device")
         field("laptop", "ram", "integer")
         created = record("laptop", name="X1", ram=8)
         for path in ("laptop", "device"):
-            (after,) = data(api(bob).patch(f"{path}/{created}", {"name": path}))
-            assert after["name"] == path
-        (after,) = data(api(bob).patch(f"laptop/{created}", {"ram": 16}))
-        assert (after["ram"], after["sys_version"]) == (16, 3)
-        assert failed(api(bob).patch(f"device/{created}", {"ram": 4})) == (400, "unknown_field", "ram")
+            (record_after,) = data_of(api(bob).patch(f"{path}/{created}", {"name": path}))
+            assert record_after["name"] == path
+        (record_after,) = data_of(api(bob).patch(f"laptop/{created}", {"ram": 16}))
+        assert (record_after["ram"], record_after["sys_version"]) == (16, 3)
+        assert error_of(api(bob).patch(f"device/{created}", {"ram": 4})) == (400, "unknown_field", "ram")
 
     def test_mandatory_value_cannot_be_cleared(self, lamp: str, bob: User):
         field("device", "code", mandatory=True)
-        assert failed(api(bob).patch(f"device/{lamp}", {"code": ""})) == (422, "mandatory", "code")
+        assert error_of(api(bob).patch(f"device/{lamp}", {"code": ""})) == (422, "mandatory", "code")
         assert api(bob).patch(f"device/{lamp}", {"name": "x"}).status_code == 200, "it was empty before"
         for body in ({"name": "y"}, {"name": "y", "code": None}):
-            assert failed(api(bob).put(f"device/{lamp}", body)) == (422, "mandatory", "code")
-        data(api(bob).patch(f"device/{lamp}", {"code": "x"}))
-        assert failed(api(bob).patch(f"device/{lamp}", {"code": None})) == (422, "mandatory", "code")
-        assert failed(api(bob).put(f"device/{lamp}", {"name": "x"})) == (422, "mandatory", "code")
-        assert stored(lamp, "code") == "x"
+            assert error_of(api(bob).put(f"device/{lamp}", body)) == (422, "mandatory", "code")
+        data_of(api(bob).patch(f"device/{lamp}", {"code": "x"}))
+        assert error_of(api(bob).patch(f"device/{lamp}", {"code": None})) == (422, "mandatory", "code")
+        assert error_of(api(bob).put(f"device/{lamp}", {"name": "x"})) == (422, "mandatory", "code")
+        assert stored_row(lamp, "code") == "x"
 
     def test_invalid_value_changes_nothing(self, lamp: str, bob: User):
         for send in (api(bob).patch, api(bob).put):
-            assert failed(send(f"device/{lamp}", {"name": "x", "rank": "many"})) == (422, "invalid_value", "rank")
-            assert failed(send(f"device/{lamp}", {"name": "x", "none": 1})) == (400, "unknown_field", "none")
-        assert stored(lamp, "name", "rank", "sys_version") == ("Lamp", 1, 0)
+            assert error_of(send(f"device/{lamp}", {"name": "x", "rank": "many"})) == (422, "invalid_value", "rank")
+            assert error_of(send(f"device/{lamp}", {"name": "x", "none": 1})) == (400, "unknown_field", "none")
+        assert stored_row(lamp, "name", "rank", "sys_version") == ("Lamp", 1, 0)
 
     @pytest.mark.parametrize("sys_id", ["1", "A", "a-b", "x" * 33, "%20", "%00", "é", "1'--"])
     def test_missing_record_is_404(self, device: Table, bob: User, sys_id: str):
-        for answer in (api(bob).patch(f"device/{sys_id}", {}), api(bob).put(f"device/{sys_id}", {})):
-            assert answer.status_code == 404
-            assert sys_id == "%00" or failed(answer) == (404, "record_not_found", None)
+        for response in (api(bob).patch(f"device/{sys_id}", {}), api(bob).put(f"device/{sys_id}", {})):
+            assert response.status_code == 404
+            assert sys_id == "%00" or error_of(response) == (404, "record_not_found", None)
 
 
 class TestPut:
     def test_omitted_columns_get_their_default_or_null(self, lamp: str, bob: User):
         field("device", "active", "boolean", default_value="true")
-        (after,) = data(api(bob).put(f"device/{lamp}", {"name": "Torch"}))
-        assert [after[name] for name in ("name", "rank", "notes", "active", "sys_version")] == [
+        (record_after,) = data_of(api(bob).put(f"device/{lamp}", {"name": "Torch"}))
+        assert [record_after[name] for name in ("name", "rank", "notes", "active", "sys_version")] == [
             "Torch",
             7,
             None,
             True,
             1,
         ]
-        (after,) = data(api(bob).put(f"device/{lamp}", {"rank": None}))
-        assert [after[name] for name in ("name", "rank", "active")] == [None, None, True]
+        (record_after,) = data_of(api(bob).put(f"device/{lamp}", {"rank": None}))
+        assert [record_after[name] for name in ("name", "rank", "active")] == [None, None, True]
 
     def test_read_only_and_system_columns_are_kept(self, bob: User):
         table("ticket", number_prefix="TCK")
         field("ticket", "name")
         field("ticket", "score", "integer", read_only=True, default_value="3")
         open_table("ticket")
-        (record,) = data(api(bob).post("ticket", {"name": "a"}))
-        ask("UPDATE records.ticket SET score = 9")
+        (record,) = data_of(api(bob).post("ticket", {"name": "a"}))
+        query_rows("UPDATE records.ticket SET score = 9")
 
-        (after,) = data(api(bob).put(f"ticket/{record['sys_id']}", {"name": "b"}))
-        assert (after["number"], after["score"], after["sys_created_at"]) == (
+        (record_after,) = data_of(api(bob).put(f"ticket/{record['sys_id']}", {"name": "b"}))
+        assert (record_after["number"], record_after["score"], record_after["sys_created_at"]) == (
             record["number"],
             9,
             record["sys_created_at"],
@@ -160,7 +160,7 @@ class TestPut:
         field("ticket", "display_name")
         field("ticket", "name")
         open_table("ticket")
-        (record,) = data(api(bob).post("ticket", {"name": "a"}))
+        (record,) = data_of(api(bob).post("ticket", {"name": "a"}))
         path = f"ticket/{record['sys_id']}"
         assert record["display_name"] == record["number"]
 
@@ -170,59 +170,59 @@ class TestPut:
             ({"name": "c"}, record["number"]),
             ({"display_name": None}, None),
         ):
-            assert data(api(bob).put(path, body))[0]["display_name"] == called, body
-        assert data(api(bob).patch(path, {"name": "d"}))[0]["display_name"] is None
+            assert data_of(api(bob).put(path, body))[0]["display_name"] == called, body
+        assert data_of(api(bob).patch(path, {"name": "d"}))[0]["display_name"] is None
         rule("read", "ticket", "number", roles=["auditor"])
         assert api(bob).patch(path, {"display_name": "Own"}).status_code == 200
-        (after,) = data(api(bob).put(path, {"name": "e"}))
-        assert after["display_name"] == "Own" and "number" not in after, "it does not tell the number"
+        (record_after,) = data_of(api(bob).put(path, {"name": "e"}))
+        assert record_after["display_name"] == "Own" and "number" not in record_after, "it does not tell the number"
 
     def test_hidden_columns_are_never_cleared(self, lamp: str, bob: User):  # B52
         rule("read", "device", "notes", roles=["auditor"])
         rule("read", "device", "rank", condition="name=Torch")
 
-        (after,) = data(api(bob).put(f"device/{lamp}", {"name": "Lamp 2"}))
-        assert after["name"] == "Lamp 2" and after["rank"] is None and "notes" not in after
-        assert stored(lamp, "rank", "notes") == (1, "Old")
+        (record_after,) = data_of(api(bob).put(f"device/{lamp}", {"name": "Lamp 2"}))
+        assert record_after["name"] == "Lamp 2" and record_after["rank"] is None and "notes" not in record_after
+        assert stored_row(lamp, "rank", "notes") == (1, "Old")
 
     def test_unwritable_columns_are_kept(self, lamp: str, bob: User):
         rule("write", "device", "notes", roles=["editor"])
         rule("write", "device", "rank", condition="name=Torch")
 
-        (after,) = data(api(bob).put(f"device/{lamp}", {"name": "Lamp 2"}))
-        assert (after["name"], after["rank"], after["notes"]) == ("Lamp 2", 1, "Old")
+        (record_after,) = data_of(api(bob).put(f"device/{lamp}", {"name": "Lamp 2"}))
+        assert (record_after["name"], record_after["rank"], record_after["notes"]) == ("Lamp 2", 1, "Old")
 
     def test_never_readable_columns_are_kept(self, lamp: str, bob: User):
         field("device", "pass", "password")
         field("device", "token", "secret")
-        data(api(bob).patch(f"device/{lamp}", {"pass": "one two three", "token": "t"}))
-        remaining = stored(lamp, "pass", "token")
-        assert all(remaining)
+        data_of(api(bob).patch(f"device/{lamp}", {"pass": "one two three", "token": "t"}))
+        stored_secrets = stored_row(lamp, "pass", "token")
+        assert all(stored_secrets)
 
-        data(api(bob).put(f"device/{lamp}", {"name": "Torch"}))
-        assert stored(lamp, "pass", "token") == remaining
+        data_of(api(bob).put(f"device/{lamp}", {"name": "Torch"}))
+        assert stored_row(lamp, "pass", "token") == stored_secrets
 
 
-class TestSendingBackWhatWasRead:
+class TestRoundTrip:
     @pytest.fixture
-    def full(self, device: Table, alice: User, bob: User) -> str:
+    def full_device(self, device: Table, alice: User, bob: User) -> str:
         """A record with a value in every type, and with every kind of nothing."""
         for name, kind in {
             "html": "wysiwyg", "exact": "decimal", "yes": "boolean", "at": "datetime", "on_day": "date", "tree": "json",
             "none": "string", "no_html": "wysiwyg", "no_tree": "json", "empty": "string", "empty_tree": "json",
         }.items():  # fmt: skip
             field("device", name, kind)
-        field("device", "owner", to="user")
-        field("device", "users", "list", to="user")
+        field("device", "owner", target="user")
+        field("device", "users", "list", target="user")
         for name in ("nobody", "nobody_left"):
-            field("device", name, "list", to="user")
+            field("device", name, "list", target="user")
         field("device", "state", choices={"1": "New", "2": "Old"})
         for name in ("fixed_text", "fixed_none"):
             field("device", name, read_only=True)
         field("device", "fixed_at", "datetime", read_only=True)
         field("device", "fixed_tree", "json", read_only=True)
-        field("device", "fixed_users", "list", to="user", read_only=True)
-        field("device", "fixed_owner", to="user", read_only=True)
+        field("device", "fixed_users", "list", target="user", read_only=True)
+        field("device", "fixed_owner", target="user", read_only=True)
         return record(
             "device", name="Lamp", rank=1, html="<p>Hi &amp; <b>you</b> &lt;3</p>", exact="0.1000", yes=False,
             at="2030-01-02T03:04:05.678+01:00", on_day="2030-01-02", tree={"a": [1.5, None], "b": {"c": True}},
@@ -231,27 +231,35 @@ class TestSendingBackWhatWasRead:
             empty="", nobody_left=[], empty_tree=[],
         )  # fmt: skip
 
-    @pytest.mark.parametrize("links", [0, 1])
-    def test_changes_nothing(self, full: str, bob: User, links: int):
-        (read,) = data(api(bob).get(f"device/{full}", exclude_reference_link=links))
+    @pytest.mark.parametrize("exclude_links", [0, 1])
+    def test_changes_nothing(self, full_device: str, bob: User, exclude_links: int):
+        (read_record,) = data_of(api(bob).get(f"device/{full_device}", exclude_reference_link=exclude_links))
         for send in (api(bob).put, api(bob).patch):
-            assert data(send(f"device/{full}", read, exclude_reference_link=links)) == [read]
-        assert stored(full, "sys_version", "at", "exact::text", "fixed_none")[0] == 0
+            assert data_of(send(f"device/{full_device}", read_record, exclude_reference_link=exclude_links)) == [
+                read_record
+            ]
+        assert stored_row(full_device, "sys_version", "at", "exact::text", "fixed_none")[0] == 0
 
     @pytest.mark.parametrize("switch", [0, 1])
-    @pytest.mark.parametrize("links", [0, 1])
-    def test_values_with_display_values_change_nothing(self, full: str, bob: User, links: int, switch: int):
-        query: dict[str, Any] = {"display_value": "all", "exclude_reference_link": links}
-        (read,) = data(api(bob).get(f"device/{full}", **query))
-        assert read["state"] == {"value": "2", "display_value": "Old"}
-        sent = {name: value for name, value in read.items() if "tree" not in name}
-        assert data(api(bob).patch(f"device/{full}", sent, **query, input_display_value=switch)) == [read]
-        trees = data(api(bob).get(f"device/{full}", fields="tree,no_tree,empty_tree"))[0]
-        assert data(api(bob).put(f"device/{full}", sent | trees, **query, input_display_value=switch)) == [read]
-        assert stored(full, "sys_version") == 0
+    @pytest.mark.parametrize("exclude_links", [0, 1])
+    def test_values_with_display_values_change_nothing(
+        self, full_device: str, bob: User, exclude_links: int, switch: int
+    ):
+        query: dict[str, Any] = {"display_value": "all", "exclude_reference_link": exclude_links}
+        (read_record,) = data_of(api(bob).get(f"device/{full_device}", **query))
+        assert read_record["state"] == {"value": "2", "display_value": "Old"}
+        body = {name: value for name, value in read_record.items() if "tree" not in name}
+        assert data_of(api(bob).patch(f"device/{full_device}", body, **query, input_display_value=switch)) == [
+            read_record
+        ]
+        trees = data_of(api(bob).get(f"device/{full_device}", fields="tree,no_tree,empty_tree"))[0]
+        assert data_of(api(bob).put(f"device/{full_device}", body | trees, **query, input_display_value=switch)) == [
+            read_record
+        ]
+        assert stored_row(full_device, "sys_version") == 0
 
     @pytest.mark.parametrize("switch", [0, 1])
-    def test_value_takes_precedence_over_display_value(self, full: str, bob: User, alice: User, switch: int):
+    def test_value_takes_precedence_over_display_value(self, full_device: str, bob: User, alice: User, switch: int):
         body: dict[str, Any] = {
             "state": {"value": "1", "display_value": "Old"},
             "yes": {"value": True, "display_value": "No"},
@@ -260,62 +268,66 @@ class TestSendingBackWhatWasRead:
             "rank": {"value": None, "display_value": "5"},
             "tree": {"value": 1, "display_value": "1"},
         }
-        (after,) = data(api(bob).patch(f"device/{full}", body, input_display_value=switch, exclude_reference_link=1))
-        assert [after[name] for name in body] == [
+        (record_after,) = data_of(
+            api(bob).patch(f"device/{full_device}", body, input_display_value=switch, exclude_reference_link=1)
+        )
+        assert [record_after[name] for name in body] == [
             "1", True, "2031-01-02", alice.pk, None, {"a": [1.5, None], "b": {"c": True}} | body["tree"]
         ]  # fmt: skip
-        for wrong in (
+        for invalid_value in (
             {"value": "3", "display_value": "New"},
             {"value": "1"},
             {"value": "1", "display_value": 1, "x": 1},
         ):
-            answer = api(bob).patch(f"device/{full}", {"state": wrong}, input_display_value=switch)
-            assert failed(answer) == (422, "invalid_value", "state")
-        other = {"sys_id": {"value": "1", "display_value": full}}
-        assert failed(api(bob).patch(f"device/{full}", other)) == (400, "read_only", "sys_id")
+            response = api(bob).patch(f"device/{full_device}", {"state": invalid_value}, input_display_value=switch)
+            assert error_of(response) == (422, "invalid_value", "state")
+        other_body = {"sys_id": {"value": "1", "display_value": full_device}}
+        assert error_of(api(bob).patch(f"device/{full_device}", other_body)) == (400, "read_only", "sys_id")
 
-    def test_new_record_accepts_values_with_display_values(self, full: str, bob: User):
-        (read,) = data(api(bob).get(f"device/{full}", display_value="all", fields="name,state,users,fixed_none"))
-        (record,) = data(api(bob).post("device", read))
+    def test_new_record_accepts_values_with_display_values(self, full_device: str, bob: User):
+        (read_record,) = data_of(
+            api(bob).get(f"device/{full_device}", display_value="all", fields="name,state,users,fixed_none")
+        )
+        (record,) = data_of(api(bob).post("device", read_record))
         assert (record["name"], record["state"], len(record["users"])) == ("Lamp", "2", 2)
 
-    def test_unwritable_column_can_be_sent_back_empty(self, full: str, bob: User):
+    def test_unwritable_column_can_be_sent_back_empty(self, full_device: str, bob: User):
         table = Table.objects.get(name="device")
         for name in ("empty", "nobody_left"):
             rule("write", table, name, roles=("admin",))
-        (read,) = data(api(bob).get(f"device/{full}"))
-        assert read["empty"] is read["nobody_left"] is None
-        assert data(api(bob).put(f"device/{full}", read | {"rank": 2}))[0]["rank"] == 2
-        assert failed(api(bob).patch(f"device/{full}", {"empty": "x"}))[:2] == (403, "access_denied")
+        (read_record,) = data_of(api(bob).get(f"device/{full_device}"))
+        assert read_record["empty"] is read_record["nobody_left"] is None
+        assert data_of(api(bob).put(f"device/{full_device}", read_record | {"rank": 2}))[0]["rank"] == 2
+        assert error_of(api(bob).patch(f"device/{full_device}", {"empty": "x"}))[:2] == (403, "access_denied")
 
-    def test_null_for_an_empty_json_list_is_a_change(self, full: str, bob: User):
-        data(api(bob).patch(f"device/{full}", {"empty_tree": None}))
-        assert stored(full, "empty_tree", "sys_version") == (None, 1)
+    def test_null_for_an_empty_json_list_is_a_change(self, full_device: str, bob: User):
+        data_of(api(bob).patch(f"device/{full_device}", {"empty_tree": None}))
+        assert stored_row(full_device, "empty_tree", "sys_version") == (None, 1)
 
     @pytest.mark.parametrize("display", ["false", "true"])
-    def test_stored_invalid_value_can_be_sent_back(self, full: str, bob: User, display: str):
+    def test_stored_invalid_value_can_be_sent_back(self, full_device: str, bob: User, display: str):
         Choice.objects.get(column__table__name="device", column__name="state", value="2").delete()
         column = Column.objects.get(table__name="device", name="name")
-        ask("UPDATE records.device SET name = %s", "x" * 40)
+        query_rows("UPDATE records.device SET name = %s", "x" * 40)
         Column.objects.filter(pk=column.pk).update(max_length=10)
         State.increment_version()
         query = {"display_value": display, "fields": "name,state,rank"}
-        (read,) = data(api(bob).get(f"device/{full}", **query))
+        (read_record,) = data_of(api(bob).get(f"device/{full_device}", **query))
 
-        def send(body: dict[str, Any]) -> Any:
-            return api(bob).patch(f"device/{full}", body, input_display_value=display, **query)
+        def send_body(body: dict[str, Any]) -> Any:
+            return api(bob).patch(f"device/{full_device}", body, input_display_value=display, **query)
 
-        assert data(send(read)) == [read] and stored(full, "sys_version") == 0
-        assert data(send(read | {"rank": 3}))[0]["state"] == read["state"]
-        assert failed(send({"state": "3"}))[:2] == (422, "invalid_value")
-        assert failed(send({"name": "y" * 40}))[0] == 422
+        assert data_of(send_body(read_record)) == [read_record] and stored_row(full_device, "sys_version") == 0
+        assert data_of(send_body(read_record | {"rank": 3}))[0]["state"] == read_record["state"]
+        assert error_of(send_body({"state": "3"}))[:2] == (422, "invalid_value")
+        assert error_of(send_body({"name": "y" * 40}))[0] == 422
 
-    def test_one_changed_value_changes_one_column(self, full: str, bob: User):
-        (read,) = data(api(bob).get(f"device/{full}"))
-        (after,) = data(api(bob).put(f"device/{full}", read | {"rank": 2}))
-        changed = {name for name in read if read[name] != after[name]}
-        assert {"rank", "sys_version"} <= changed <= {"rank", "sys_version", "sys_updated_at", "sys_updated_by"}
-        assert stored(full, "name", "html") == ("Lamp", "<p>Hi &amp; <b>you</b> &lt;3</p>")
+    def test_one_changed_value_changes_one_column(self, full_device: str, bob: User):
+        (read_record,) = data_of(api(bob).get(f"device/{full_device}"))
+        (record_after,) = data_of(api(bob).put(f"device/{full_device}", read_record | {"rank": 2}))
+        changed_columns = {name for name in read_record if read_record[name] != record_after[name]}
+        assert {"rank", "sys_version"} <= changed_columns <= {"rank", "sys_version", "sys_updated_at", "sys_updated_by"}
+        assert stored_row(full_device, "name", "html") == ("Lamp", "<p>Hi &amp; <b>you</b> &lt;3</p>")
 
     @pytest.mark.parametrize(
         ("name", "value"),
@@ -326,97 +338,101 @@ class TestSendingBackWhatWasRead:
             ("fixed_owner", "1"), ("sys_created_at", "nonsense"), ("sys_created_by", {"a": 1}),
         ],
     )  # fmt: skip
-    def test_changed_system_column_is_refused(self, full: str, bob: User, name: str, value: Any):  # B26
+    def test_changed_system_column_is_refused(self, full_device: str, bob: User, name: str, value: Any):  # B26
         if name == "sys_updated_by":
-            data(api(bob).patch(f"device/{full}", {"rank": 5}))
-        before = stored(full, "sys_version", "name")
+            data_of(api(bob).patch(f"device/{full_device}", {"rank": 5}))
+        row_before = stored_row(full_device, "sys_version", "name")
         for send in (api(bob).put, api(bob).patch):
-            assert failed(send(f"device/{full}", {"name": "x", name: value})) == (400, "read_only", name)
-        assert stored(full, "sys_version", "name") == before
+            assert error_of(send(f"device/{full_device}", {"name": "x", name: value})) == (400, "read_only", name)
+        assert stored_row(full_device, "sys_version", "name") == row_before
 
     def test_number_cannot_be_changed(self, bob: User):  # B26
         table("ticket", number_prefix="TCK")
         open_table("ticket")
-        (record,) = data(api(bob).post("ticket", {}))
+        (record,) = data_of(api(bob).post("ticket", {}))
         path = f"ticket/{record['sys_id']}"
-        assert data(api(bob).patch(path, {"number": record["number"]})) == [record]
-        assert failed(api(bob).patch(path, {"number": "TCK9"})) == (400, "read_only", "number")
+        assert data_of(api(bob).patch(path, {"number": record["number"]})) == [record]
+        assert error_of(api(bob).patch(path, {"number": "TCK9"})) == (400, "read_only", "number")
 
-    def test_link_alone_is_not_a_reference(self, full: str, bob: User):
+    def test_link_alone_is_not_a_reference(self, full_device: str, bob: User):
         for value in (
             {"link": "http://testserver/rest/v1/table/user/1"},
             {"value": bob.pk, "name": "x"},
             [bob.pk],
             True,
         ):
-            assert failed(api(bob).patch(f"device/{full}", {"owner": value})) == (422, "invalid_value", "owner")
+            assert error_of(api(bob).patch(f"device/{full_device}", {"owner": value})) == (
+                422,
+                "invalid_value",
+                "owner",
+            )
 
     def test_converted_text_sent_back_keeps_its_formatting(self, lamp: str, bob: User):
-        ask("UPDATE records.device SET notes = 'use <br> & <foo> if a < b'")
+        query_rows("UPDATE records.device SET notes = 'use <br> & <foo> if a < b'")
         column = Column.objects.get(table__name="device", name="notes")
         column.type = "wysiwyg"
         saving.save_column(column)
 
-        (read,) = data(api(bob).get(f"device/{lamp}"))
-        assert read["notes"] == "use <br> & <foo> if a < b"
-        assert data(api(bob).put(f"device/{lamp}", read)) == [read]
-        data(api(bob).patch(f"device/{lamp}", {"notes": "<p>Some <b>bold</b></p>"}))
-        (read,) = data(api(bob).get(f"device/{lamp}"))
-        assert read["notes"] == "Some bold"
-        assert data(api(bob).put(f"device/{lamp}", read)) == [read]
-        assert stored(lamp, "notes") == "<p>Some <b>bold</b></p>"
+        (read_record,) = data_of(api(bob).get(f"device/{lamp}"))
+        assert read_record["notes"] == "use <br> & <foo> if a < b"
+        assert data_of(api(bob).put(f"device/{lamp}", read_record)) == [read_record]
+        data_of(api(bob).patch(f"device/{lamp}", {"notes": "<p>Some <b>bold</b></p>"}))
+        (read_record,) = data_of(api(bob).get(f"device/{lamp}"))
+        assert read_record["notes"] == "Some bold"
+        assert data_of(api(bob).put(f"device/{lamp}", read_record)) == [read_record]
+        assert stored_row(lamp, "notes") == "<p>Some <b>bold</b></p>"
         set_property("wysiwyg.columns.rest_api_json_mode", column.pk)
-        (read,) = data(api(bob).get(f"device/{lamp}"))
-        assert read["notes"] == "<p>Some <b>bold</b></p>"
-        assert data(api(bob).put(f"device/{lamp}", read)) == [read]
+        (read_record,) = data_of(api(bob).get(f"device/{lamp}"))
+        assert read_record["notes"] == "<p>Some <b>bold</b></p>"
+        assert data_of(api(bob).put(f"device/{lamp}", read_record)) == [read_record]
 
     def test_formatting_can_be_removed_if_shown_as_html(self, lamp: str, bob: User):
-        ask("UPDATE records.device SET notes = 'a < b & c'")
+        query_rows("UPDATE records.device SET notes = 'a < b & c'")
         column = Column.objects.get(table__name="device", name="notes")
         column.type = "wysiwyg"
         saving.save_column(column)
         set_property("wysiwyg.columns.rest_api_json_mode", column.pk)
-        (read,) = data(api(bob).get(f"device/{lamp}"))
-        assert read["notes"] == "a &lt; b &amp; c"
-        assert data(api(bob).put(f"device/{lamp}", read)) == [read]
-        assert stored(lamp, "notes", "sys_version") == ("a < b & c", 0)
+        (read_record,) = data_of(api(bob).get(f"device/{lamp}"))
+        assert read_record["notes"] == "a &lt; b &amp; c"
+        assert data_of(api(bob).put(f"device/{lamp}", read_record)) == [read_record]
+        assert stored_row(lamp, "notes", "sys_version") == ("a < b & c", 0)
         for notes in ("<p>Some <b>bold</b></p>", "Some bold"):
-            assert data(api(bob).patch(f"device/{lamp}", {"notes": notes}))[0]["notes"] == notes
+            assert data_of(api(bob).patch(f"device/{lamp}", {"notes": notes}))[0]["notes"] == notes
 
 
 def test_record_with_display_values_round_trips(lamp: str, bob: User):
     query = {"display_value": "true"}
-    (read,) = data(api(bob).get(f"device/{lamp}", **query))
+    (read_record,) = data_of(api(bob).get(f"device/{lamp}", **query))
 
-    assert data(api(bob).put(f"device/{lamp}", read, input_display_value="true", **query)) == [read]
-    assert stored(lamp, "sys_version") == 0
-    other = read | {"sys_created_at": "1 Jan 2020 00:00:00"}
-    answer = api(bob).put(f"device/{lamp}", other, input_display_value="true")
-    assert failed(answer) == (400, "read_only", "sys_created_at")
+    assert data_of(api(bob).put(f"device/{lamp}", read_record, input_display_value="true", **query)) == [read_record]
+    assert stored_row(lamp, "sys_version") == 0
+    body = read_record | {"sys_created_at": "1 Jan 2020 00:00:00"}
+    response = api(bob).put(f"device/{lamp}", body, input_display_value="true")
+    assert error_of(response) == (400, "read_only", "sys_created_at")
 
 
 def test_hidden_name_in_a_system_column_can_be_sent_back(lamp: str, bob: User):
     query = {"display_value": 1, "exclude_reference_link": 1}
-    (read,) = data(api(bob).get(f"device/{lamp}", **query))
-    assert read["sys_db_table_id"] is None and stored(lamp, "sys_db_table_id")
+    (read_record,) = data_of(api(bob).get(f"device/{lamp}", **query))
+    assert read_record["sys_db_table_id"] is None and stored_row(lamp, "sys_db_table_id")
 
-    assert data(api(bob).put(f"device/{lamp}", read, input_display_value=1, **query)) == [read]
-    assert stored(lamp, "sys_version") == 0
-    answer = api(bob).patch(f"device/{lamp}", {"sys_db_table_id": None})
-    assert failed(answer) == (400, "read_only", "sys_db_table_id")
+    assert data_of(api(bob).put(f"device/{lamp}", read_record, input_display_value=1, **query)) == [read_record]
+    assert stored_row(lamp, "sys_version") == 0
+    response = api(bob).patch(f"device/{lamp}", {"sys_db_table_id": None})
+    assert error_of(response) == (400, "read_only", "sys_db_table_id")
 
 
 class TestIfMatch:
     def test_current_if_match_passes_and_an_old_one_is_412(self, lamp: str, bob: User):
         tag = api(bob).get(f"device/{lamp}")["ETag"]
-        answer = api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": tag})
-        assert answer.status_code == 200 and answer["ETag"] != tag
+        response = api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": tag})
+        assert response.status_code == 200 and response["ETag"] != tag
 
         for send in (api(bob).patch, api(bob).put):
-            assert failed(send(f"device/{lamp}", {"name": "b"}, headers={"If-Match": tag})) == (412, "stale", None)
-        assert failed(api(bob).delete(f"device/{lamp}", headers={"If-Match": tag})) == (412, "stale", None)
-        assert stored(lamp, "name", "sys_version") == ("a", 1)
-        data(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers={"If-Match": answer["ETag"]}))
+            assert error_of(send(f"device/{lamp}", {"name": "b"}, headers={"If-Match": tag})) == (412, "stale", None)
+        assert error_of(api(bob).delete(f"device/{lamp}", headers={"If-Match": tag})) == (412, "stale", None)
+        assert stored_row(lamp, "name", "sys_version") == ("a", 1)
+        data_of(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers={"If-Match": response["ETag"]}))
         assert api(bob).delete(f"device/{lamp}", headers={"If-Match": '"2-x"'}).status_code == 200
 
     def test_if_match_ignores_output_options(self, lamp: str, bob: User):
@@ -424,23 +440,23 @@ class TestIfMatch:
         assert api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": tag}).status_code == 200
 
     @pytest.mark.parametrize(
-        ("given", "status"),
+        ("if_match", "status"),
         [
             ("*", 200), ('"0-x"', 200), ('W/"0-x"', 200), ('"5-x", "0-x"', 200), ('"5-x","7-y" , "0-z"', 200),
             ('"1-x"', 412), ('"00-x"', 412), ('"5-x", "6-x"', 412),
             ("0-x", 400), ("nonsense", 400), ("", 400), ('"5-x", *', 400),
         ],
     )  # fmt: skip
-    def test_if_match_lists_weak_tags_and_wildcard(self, lamp: str, bob: User, given: str, status: int):
-        answer = api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": given})
-        assert answer.status_code == status
-        assert stored(lamp, "name") == ("a" if status == 200 else "Lamp")
+    def test_if_match_lists_weak_tags_and_wildcard(self, lamp: str, bob: User, if_match: str, status: int):
+        response = api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": if_match})
+        assert response.status_code == status
+        assert stored_row(lamp, "name") == ("a" if status == 200 else "Lamp")
 
     def test_if_match_of_a_missing_record_is_404(self, device: Table, bob: User):
-        hidden = record("device", name="x")
+        hidden_device = record("device", name="x")
         rule("read", "device", condition="name=visible")
         for rule_ in device.rules.filter(operation="read", condition=""):
             rule_.delete()
         for tag in ('"0-x"', '"9-x"', "*"):
-            answer = api(bob).patch(f"device/{hidden}", {"name": "a"}, headers={"If-Match": tag})
-            assert failed(answer) == (404, "record_not_found", None)
+            response = api(bob).patch(f"device/{hidden_device}", {"name": "a"}, headers={"If-Match": tag})
+            assert error_of(response) == (404, "record_not_found", None)

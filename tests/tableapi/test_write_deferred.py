@@ -13,8 +13,8 @@ from accounts.models import User
 from tableapi import tasks
 from tableapi.models import Column, DeferredRecord, Table
 from tableapi.write import deferred_records, designed_records
-from tests.tableapi.designs import ask
-from tests.tableapi.world import api, column, data, failed, field, open_table, record, rule, table
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, column_values, data_of, error_of, field, open_table, record, rule, table
 
 pytestmark = pytest.mark.django_db
 
@@ -23,46 +23,51 @@ pytestmark = pytest.mark.django_db
 def plan(db: Any) -> Table:
     created = table("plan", deferred_create=True, number_prefix="PLN")
     field("plan", "name", is_unique=True)
-    field("plan", "owner", to="user")
+    field("plan", "owner", target="user")
     open_table("plan")
     return created
 
 
-def count(name: str = "plan") -> int:
-    return int(ask(f'SELECT count(*) FROM records."{name}"')[0][0])
+def row_count(name: str = "plan") -> int:
+    return int(query_rows(f'SELECT count(*) FROM records."{name}"')[0][0])
 
 
-def later() -> None:
+def create_deferred_records() -> None:
     DeferredRecord.objects.update(next_at=timezone.now())
     tasks.create_deferred()
 
 
 class TestAccepting:
     def test_response_has_the_values_and_the_future_id(self, plan: Table, bob: User):
-        answer = api(bob).post("plan", {"name": "a", "owner": bob.pk})
-        assert answer.status_code == 201
-        (record,) = data(answer)
+        response = api(bob).post("plan", {"name": "a", "owner": bob.pk})
+        assert response.status_code == 201
+        (record,) = data_of(response)
         path = f"plan/{record['sys_id']}"
-        assert answer["Location"].endswith(path)
+        assert response["Location"].endswith(path)
         assert (record["name"], record["owner"]["value"], record["number"]) == ("a", bob.pk, "PLN0000001")
-        assert count() == 0
-        for early in (api(bob).get(path), api(bob).patch(path, {}), api(bob).put(path, {}), api(bob).delete(path)):
-            assert failed(early) == (404, "record_not_found", None)
+        assert row_count() == 0
+        for early_response in (
+            api(bob).get(path),
+            api(bob).patch(path, {}),
+            api(bob).put(path, {}),
+            api(bob).delete(path),
+        ):
+            assert error_of(early_response) == (404, "record_not_found", None)
 
         tasks.create_deferred()
-        (read,) = data(api(bob).get(path))
-        same = ("sys_id", "name", "owner", "number", "sys_created_by", "sys_version", "sys_db_table_id")
-        assert {name: read[name] for name in same} == {name: record[name] for name in same}
+        (read_record,) = data_of(api(bob).get(path))
+        columns = ("sys_id", "name", "owner", "number", "sys_created_by", "sys_version", "sys_db_table_id")
+        assert {name: read_record[name] for name in columns} == {name: record[name] for name in columns}
         assert not DeferredRecord.objects.exists()
 
-    def test_walked_fields_are_null(self, plan: Table, bob: User):
-        answer = api(bob).post(
+    def test_dot_walked_fields_are_null(self, plan: Table, bob: User):
+        response = api(bob).post(
             "plan", {"name": "a", "owner": bob.pk}, fields="name,owner,owner.login,sys_created_by.login"
         )
-        (record,) = data(answer)
+        (record,) = data_of(response)
         assert (record["name"], record["owner.login"], record["sys_created_by.login"]) == ("a", None, None)
         tasks.create_deferred()
-        assert column(api(bob).get("plan", fields="owner.login"), "owner.login") == ["bob"]
+        assert column_values(api(bob).get("plan", fields="owner.login"), "owner.login") == ["bob"]
 
     def test_every_type_is_created(self, plan: Table, bob: User):
         for name, kind in {
@@ -71,27 +76,27 @@ class TestAccepting:
         }.items():  # fmt: skip
             field("plan", name, kind)
         field("plan", "state", choices={"1": "New"})
-        field("plan", "users", "list", to="user")
-        sent = {
+        field("plan", "users", "list", target="user")
+        body = {
             "html": "<p>Hi <b>you</b></p>", "whole": -5, "exact": 0.1, "yes": False, "at": "2030-01-02 03:04:05",
             "on_day": "2030-01-02", "tree": {"a": [1, None, "x"]}, "text_": "a\nb", "state": "1", "users": [bob.pk],
         }  # fmt: skip
-        (record,) = data(api(bob).post("plan", {**sent, "pin": "p", "token": "t"}, exclude_reference_link=1))
-        assert {name: record[name] for name in sent} == sent
+        (record,) = data_of(api(bob).post("plan", {**body, "pin": "p", "token": "t"}, exclude_reference_link=1))
+        assert {name: record[name] for name in body} == body
         tasks.create_deferred()
-        (read,) = data(api(bob).get(f"plan/{record['sys_id']}", exclude_reference_link=1))
-        assert {name: read[name] for name in sent} == sent
-        assert len(data(api(bob).get("plan", query="htmlLIKEhi you"))) == 1
-        assert None not in ask("SELECT pin, token FROM records.plan")[0]
+        (read_record,) = data_of(api(bob).get(f"plan/{record['sys_id']}", exclude_reference_link=1))
+        assert {name: read_record[name] for name in body} == body
+        assert len(data_of(api(bob).get("plan", query="htmlLIKEhi you"))) == 1
+        assert None not in query_rows("SELECT pin, token FROM records.plan")[0]
 
     def test_defaults_and_empty_values_are_created(self, plan: Table, bob: User):
         field("plan", "rank", "integer", default_value="7")
         field("plan", "other", "integer", default_value="7")
-        (record,) = data(api(bob).post("plan", {"other": None}))
+        (record,) = data_of(api(bob).post("plan", {"other": None}))
         assert (record["rank"], record["other"]) == (7, None)
         tasks.create_deferred()
-        (read,) = data(api(bob).get(f"plan/{record['sys_id']}"))
-        assert (read["rank"], read["other"]) == (7, None)
+        (read_record,) = data_of(api(bob).get(f"plan/{record['sys_id']}"))
+        assert (read_record["rank"], read_record["other"]) == (7, None)
 
     def test_errors_are_reported_immediately(self, plan: Table, bob: User):
         field("plan", "code", mandatory=True, default_value="x")
@@ -103,57 +108,57 @@ class TestAccepting:
             ({"nothing": 1}, (400, "unknown_field", "nothing")),
             ({"sys_version": 1}, (400, "read_only", "sys_version")),
         ):
-            assert failed(api(bob).post("plan", body)) == refusal
+            assert error_of(api(bob).post("plan", body)) == refusal
         rule("create", "plan", "name", condition="name!=bad")
-        assert failed(api(bob).post("plan", {"name": "bad"}))[0] == 403
-        assert not DeferredRecord.objects.exists() and count() == 1
+        assert error_of(api(bob).post("plan", {"name": "bad"}))[0] == 403
+        assert not DeferredRecord.objects.exists() and row_count() == 1
 
     def test_imported_id_can_be_queued_once(self, plan: Table, alice: User):
-        data(api(alice).post("plan", {"sys_id": "imported1"}))
-        status, code, _ = failed(api(alice).post("plan", {"sys_id": "imported1"}))
+        data_of(api(alice).post("plan", {"sys_id": "imported1"}))
+        status, code, _ = error_of(api(alice).post("plan", {"sys_id": "imported1"}))
         assert (status, code) == (409, "duplicate")
         tasks.create_deferred()
-        assert failed(api(alice).post("plan", {"sys_id": "imported1"}))[:2] == (409, "duplicate")
-        assert column(api(alice).get("plan"), "sys_id") == ["imported1"]
+        assert error_of(api(alice).post("plan", {"sys_id": "imported1"}))[:2] == (409, "duplicate")
+        assert column_values(api(alice).get("plan"), "sys_id") == ["imported1"]
 
     def test_shipped_deferred_tables(self, alice: User):
-        (record,) = data(api(alice).post("sys_schedule", {"name": "Night"}))
-        assert data(api(alice).get("sys_schedule")) == []
+        (record,) = data_of(api(alice).post("sys_schedule", {"name": "Night"}))
+        assert data_of(api(alice).get("sys_schedule")) == []
         tasks.create_deferred()
-        assert column(api(alice).get("sys_schedule"), "sys_id") == [record["sys_id"]]
+        assert column_values(api(alice).get("sys_schedule"), "sys_id") == [record["sys_id"]]
 
     def test_idempotency_key_applies(self, plan: Table, bob: User):
-        answers = [api(bob).post("plan", {"name": "a"}, headers={"Idempotency-Key": "k"}) for _ in range(2)]
-        assert answers[0].content == answers[1].content and DeferredRecord.objects.count() == 1
+        responses = [api(bob).post("plan", {"name": "a"}, headers={"Idempotency-Key": "k"}) for _ in range(2)]
+        assert responses[0].content == responses[1].content and DeferredRecord.objects.count() == 1
 
 
 class TestCreating:
     def test_later_conflict_is_recorded_for_administrators(self, plan: Table, alice: User, bob: User, as_alice: Client):
-        data(api(bob).post("plan", {"name": "same"}))
-        data(api(bob).post("plan", {"name": "Same"}))
+        data_of(api(bob).post("plan", {"name": "same"}))
+        data_of(api(bob).post("plan", {"name": "Same"}))
         tasks.create_deferred()
-        assert column(api(bob).get("plan"), "name") == ["same"]
-        failed_one = DeferredRecord.objects.get()
-        assert (failed_one.state, failed_one.attempts) == ("failed", 1) and failed_one.error
+        assert column_values(api(bob).get("plan"), "name") == ["same"]
+        failed_record = DeferredRecord.objects.get()
+        assert (failed_record.state, failed_record.attempts) == ("failed", 1) and failed_record.error
         page = as_alice.get("/admin/tableapi/deferredrecord/").content.decode()
-        assert failed_one.record_id in page
-        later()
+        assert failed_record.record_id in page
+        create_deferred_records()
         assert DeferredRecord.objects.get().attempts == 1, "it is not tried again"
 
     def test_dropped_column_is_recorded(self, plan: Table, bob: User):
         field("plan", "note")
-        data(api(bob).post("plan", {"name": "a", "note": "x"}))
-        data(api(bob).post("plan", {"name": "b"}))
+        data_of(api(bob).post("plan", {"name": "a", "note": "x"}))
+        data_of(api(bob).post("plan", {"name": "b"}))
         Column.objects.get(table=plan, name="note").delete()
         tasks.create_deferred()
-        assert column(api(bob).get("plan"), "name") == ["b"]
+        assert column_values(api(bob).get("plan"), "name") == ["b"]
         assert "note" in DeferredRecord.objects.get().error
 
     def test_deleted_reference_is_recorded(self, plan: Table, alice: User, bob: User):
-        data(api(alice).post("plan", {"owner": bob.pk}))
+        data_of(api(alice).post("plan", {"owner": bob.pk}))
         bob.delete()
         tasks.create_deferred()
-        assert (DeferredRecord.objects.get().state, count()) == ("failed", 0)
+        assert (DeferredRecord.objects.get().state, row_count()) == ("failed", 0)
 
     def test_temporary_failure_is_retried(self, plan: Table, bob: User, monkeypatch: Any):
         from django.db import OperationalError
@@ -161,18 +166,18 @@ class TestCreating:
         def fail(*_: Any) -> None:
             raise OperationalError("value of a hidden column")
 
-        data(api(bob).post("plan", {"name": "a"}))
-        with monkeypatch.context() as patched:
-            patched.setattr(designed_records, "insert", fail)
+        data_of(api(bob).post("plan", {"name": "a"}))
+        with monkeypatch.context() as patch:
+            patch.setattr(designed_records, "insert", fail)
             for attempt in range(1, deferred_records.MAX_ATTEMPTS + 1):
-                before = timezone.now()
-                later()
-                waiting = DeferredRecord.objects.get()
-                assert waiting.attempts == attempt and waiting.next_at > before + timedelta(seconds=9)
-                assert "hidden" not in waiting.error
+                started_at = timezone.now()
+                create_deferred_records()
+                waiting_record = DeferredRecord.objects.get()
+                assert waiting_record.attempts == attempt and waiting_record.next_at > started_at + timedelta(seconds=9)
+                assert "hidden" not in waiting_record.error
                 tasks.create_deferred()
                 assert DeferredRecord.objects.get().attempts == attempt, "not before its time"
-        assert waiting.state == "failed"
+        assert waiting_record.state == "failed"
 
     def test_record_is_created_after_a_temporary_failure(self, plan: Table, bob: User, monkeypatch: Any):
         from django.db import OperationalError
@@ -180,17 +185,17 @@ class TestCreating:
         def fail(*_: Any) -> None:
             raise OperationalError
 
-        data(api(bob).post("plan", {"name": "a"}))
-        with monkeypatch.context() as patched:
-            patched.setattr(designed_records, "insert", fail)
+        data_of(api(bob).post("plan", {"name": "a"}))
+        with monkeypatch.context() as patch:
+            patch.setattr(designed_records, "insert", fail)
             tasks.create_deferred()
-        later()
-        assert column(api(bob).get("plan"), "name") == ["a"] and not DeferredRecord.objects.exists()
+        create_deferred_records()
+        assert column_values(api(bob).get("plan"), "name") == ["a"] and not DeferredRecord.objects.exists()
 
     def test_queued_values_are_never_shown(self, plan: Table, bob: User, as_alice: Client):
-        data(api(bob).post("plan", {"name": "confidential"}))
-        waiting = DeferredRecord.objects.get()
-        for path in ("", f"{waiting.pk}/change/"):
+        data_of(api(bob).post("plan", {"name": "confidential"}))
+        waiting_record = DeferredRecord.objects.get()
+        for path in ("", f"{waiting_record.pk}/change/"):
             page = as_alice.get(f"/admin/tableapi/deferredrecord/{path}")
             assert page.status_code == 200 and b"confidential" not in page.content
 
@@ -198,48 +203,49 @@ class TestCreating:
 @pytest.mark.django_db(transaction=True)
 class TestWithWorkers:
     def test_task_is_sent_on_commit(self, plan: Table, bob: User, monkeypatch: Any):
-        sent: list[int] = []
+        sent_counts: list[int] = []
         monkeypatch.setattr(
-            "tableapi.write.deferred_records.wake_worker", lambda task: sent.append(DeferredRecord.objects.count())
+            "tableapi.write.deferred_records.wake_worker",
+            lambda task: sent_counts.append(DeferredRecord.objects.count()),
         )
-        data(api(bob).post("plan", {"name": "a"}))
-        assert sent == [1]
-        assert failed(api(bob).post("plan", {"owner": "1"}))[0] == 422
-        assert sent == [1]
+        data_of(api(bob).post("plan", {"name": "a"}))
+        assert sent_counts == [1]
+        assert error_of(api(bob).post("plan", {"owner": "1"}))[0] == 422
+        assert sent_counts == [1]
 
-    def test_record_is_accepted_without_the_broker(self, plan: Table, bob: User, no_broker: list[str]):
-        data(api(bob).post("plan", {"name": "a"}))
-        assert no_broker == ["tableapi.tasks.create_deferred"]
+    def test_record_is_accepted_without_the_broker(self, plan: Table, bob: User, unavailable_broker: list[str]):
+        data_of(api(bob).post("plan", {"name": "a"}))
+        assert unavailable_broker == ["tableapi.tasks.create_deferred"]
         tasks.create_deferred()
-        assert count() == 1
+        assert row_count() == 1
 
     def test_two_workers_create_each_record_once(self, plan: Table, bob: User, monkeypatch: Any):
         """The second begins while the first is in the middle of the first record."""
         for name in ("a", "b", "c"):
-            data(api(bob).post("plan", {"name": name}))
-        insert, inside, done = designed_records.insert, threading.Event(), threading.Event()
+            data_of(api(bob).post("plan", {"name": name}))
+        insert, is_inside, is_done = designed_records.insert, threading.Event(), threading.Event()
         results: list[str] = []
 
-        def noting(*positional: Any) -> str:
+        def insert_and_wait(*positional: Any) -> str:
             if threading.current_thread() is not threading.main_thread():
-                inside.set()
-                assert done.wait(20)
+                is_inside.set()
+                assert is_done.wait(20)
             results.append(insert(*positional))
             return results[-1]
 
-        def work() -> None:
+        def create_in_thread() -> None:
             try:
                 tasks.create_deferred()
             finally:
                 connections.close_all()
 
-        monkeypatch.setattr(designed_records, "insert", noting)
-        thread = threading.Thread(target=work)
+        monkeypatch.setattr(designed_records, "insert", insert_and_wait)
+        thread = threading.Thread(target=create_in_thread)
         thread.start()
-        assert inside.wait(20)
+        assert is_inside.wait(20)
         tasks.create_deferred()
-        assert sorted(column(api(bob).get("plan"), "name")) == ["b", "c"]
-        done.set()
+        assert sorted(column_values(api(bob).get("plan"), "name")) == ["b", "c"]
+        is_done.set()
         thread.join(20)
-        assert sorted(column(api(bob).get("plan"), "name")) == ["a", "b", "c"]
+        assert sorted(column_values(api(bob).get("plan"), "name")) == ["a", "b", "c"]
         assert len(results) == 3 and not DeferredRecord.objects.exists()

@@ -8,8 +8,8 @@ from accounts.models import User
 from system.models import DeletionLogEntry
 from tableapi.models import Table
 from tableapi.write import references
-from tests.tableapi.designs import ask
-from tests.tableapi.world import api, column, data, failed, field, open_table, record, rule, table
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, column_values, data_of, error_of, field, open_table, record, rule, table
 
 pytestmark = pytest.mark.django_db
 
@@ -23,26 +23,26 @@ def device(db: Any) -> Table:
     return created
 
 
-def rows(name: str, *columns: str) -> list[Any]:
-    return ask(f'SELECT {", ".join(columns or ("sys_id",))} FROM records."{name}" ORDER BY sys_id')
+def stored_rows(name: str, *columns: str) -> list[Any]:
+    return query_rows(f'SELECT {", ".join(columns or ("sys_id",))} FROM records."{name}" ORDER BY sys_id')
 
 
 def test_response_describes_the_deletion(device: Table, bob: User):
-    lamp, other = record("device", name="Lamp"), record("device", name="Other")
-    answer = api(bob).delete(f"device/{lamp}")
-    assert answer.status_code == 200
-    body = answer.json()
+    lamp, other_device = record("device", name="Lamp"), record("device", name="Other")
+    response = api(bob).delete(f"device/{lamp}")
+    assert response.status_code == 200
+    body = response.json()
     assert body["status"] == "OK" and body["data"].keys() == {"description"} and lamp in body["data"]["description"]
-    assert rows("device") == [(other,)]
-    assert failed(api(bob).delete(f"device/{lamp}")) == (404, "record_not_found", None)
+    assert stored_rows("device") == [(other_device,)]
+    assert error_of(api(bob).delete(f"device/{lamp}")) == (404, "record_not_found", None)
 
 
 def test_deletion_is_logged(device: Table, bob: User):
     for name, kind in {"at": "datetime", "on_day": "date", "exact": "decimal", "tree": "json", "pin": "secret"}.items():
         field("device", name, kind)
-    field("device", "owner", to="user")
-    field("device", "users", "list", to="user")
-    (record,) = data(
+    field("device", "owner", target="user")
+    field("device", "users", "list", target="user")
+    (record,) = data_of(
         api(bob).post(
             "device",
             {"name": "Lamp", "at": "2030-01-02 03:04:05", "on_day": "2030-01-02", "exact": "0.10", "tree": {"a": [1]},
@@ -72,7 +72,7 @@ def test_refused_deletion_is_not_logged(device: Table, bob: User, monkeypatch: A
     monkeypatch.setattr(designed_records, "delete", fail)
     with pytest.raises(RuntimeError):
         api(bob).delete(f"device/{lamp}")
-    assert rows("device") == [(lamp,)] and not DeletionLogEntry.objects.exists()
+    assert stored_rows("device") == [(lamp,)] and not DeletionLogEntry.objects.exists()
 
 
 def test_record_without_a_name_is_logged_by_its_id(device: Table, bob: User):
@@ -87,130 +87,130 @@ class TestRecordsOfChildren:
         table("laptop", parent="device")
         field("laptop", "ram", "integer")
         table("tablet", parent="laptop")
-        created, stays = record("tablet", name="T", ram=4), record("tablet", name="S", ram=8)
+        created, kept_tablet = record("tablet", name="T", ram=4), record("tablet", name="S", ram=8)
         assert api(bob).delete(f"{path}/{created}").status_code == 200
-        assert rows("device") == rows("laptop") == rows("tablet") == [(stays,)]
+        assert stored_rows("device") == stored_rows("laptop") == stored_rows("tablet") == [(kept_tablet,)]
         entry = DeletionLogEntry.objects.get()
         assert (entry.table, entry.payload["ram"], entry.display_value) == ("tablet", 4, "T")
 
 
-class TestWhatRefersToIt:
+class TestReferringRecords:
     def test_references_are_cleared_without_write_permission(self, device: Table, bob: User):  # B53
-        lamp, other = record("device", name="Lamp"), record("device", name="Other")
+        lamp, other_device = record("device", name="Lamp"), record("device", name="Other")
         table("desk")
-        field("desk", "lamp", to="device")
-        mine, theirs = record("desk", lamp=lamp), record("desk", lamp=other)
+        field("desk", "lamp", target="device")
+        own_desk, foreign_desk = record("desk", lamp=lamp), record("desk", lamp=other_device)
         assert api(bob).delete(f"device/{lamp}").status_code == 200
-        assert rows("desk", "sys_id", "lamp") == [(mine, None), (theirs, other)]
+        assert stored_rows("desk", "sys_id", "lamp") == [(own_desk, None), (foreign_desk, other_device)]
 
     def test_list_items_are_removed(self, device: Table, bob: User):
-        lamp, other = record("device", name="Lamp"), record("device", name="Other")
+        lamp, other_device = record("device", name="Lamp"), record("device", name="Other")
         table("desk")
-        field("desk", "lamps", "list", to="device")
-        record("desk", lamps=[other, lamp])
+        field("desk", "lamps", "list", target="device")
+        record("desk", lamps=[other_device, lamp])
         record("desk", lamps=[lamp])
         record("desk")
         assert api(bob).delete(f"device/{lamp}").status_code == 200
-        assert rows("desk", "lamps") == [([other],), ([],), (None,)]
+        assert stored_rows("desk", "lamps") == [([other_device],), ([],), (None,)]
 
     @pytest.mark.parametrize("kind", ["reference", "list"])
     def test_mandatory_reference_prevents_deletion(self, device: Table, bob: User, kind: str):  # B53
-        lamp, other = record("device", name="Lamp"), record("device", name="Other")
+        lamp, other_device = record("device", name="Lamp"), record("device", name="Other")
         table("hidden_desk")
-        field("hidden_desk", "hidden_lamp", kind, to="device", mandatory=True)
+        field("hidden_desk", "hidden_lamp", kind, target="device", mandatory=True)
         desk = record("hidden_desk", hidden_lamp=[lamp] if kind == "list" else lamp)
-        answer = api(bob).delete(f"device/{lamp}")
-        assert failed(answer) == (409, "referenced", None)
-        assert b"hidden" not in answer.content and desk.encode() not in answer.content
-        assert len(rows("device")) == 2 and not DeletionLogEntry.objects.exists()
-        assert api(bob).delete(f"device/{other}").status_code == 200
+        response = api(bob).delete(f"device/{lamp}")
+        assert error_of(response) == (409, "referenced", None)
+        assert b"hidden" not in response.content and desk.encode() not in response.content
+        assert len(stored_rows("device")) == 2 and not DeletionLogEntry.objects.exists()
+        assert api(bob).delete(f"device/{other_device}").status_code == 200
         if kind == "list":
-            another = record("device", name="Third")
-            ask("UPDATE records.hidden_desk SET hidden_lamp = ARRAY[%s, %s]", lamp, another)
+            third_device = record("device", name="Third")
+            query_rows("UPDATE records.hidden_desk SET hidden_lamp = ARRAY[%s, %s]", lamp, third_device)
             assert api(bob).delete(f"device/{lamp}").status_code == 200, "one is left in the list"
-            assert rows("hidden_desk", "hidden_lamp") == [([another],)]
+            assert stored_rows("hidden_desk", "hidden_lamp") == [([third_device],)]
 
     @pytest.mark.parametrize("kind", ["reference", "list"])
     def test_visible_mandatory_reference_is_named(self, device: Table, bob: User, kind: str):
         lamp = record("device", name="Lamp")
         for name in ("desk", "room"):
             field(table(name), "name")
-            field(name, "lamp", kind, to="device", mandatory=True)
+            field(name, "lamp", kind, target="device", mandatory=True)
             record(name, name="near", lamp=[lamp] if kind == "list" else lamp)
-        field("desk", "spare", kind, to="device", mandatory=True)
-        field("device", "twin", kind, to="device", mandatory=True)
-        ask("UPDATE records.device SET twin = %s", [lamp] if kind == "list" else lamp)
+        field("desk", "spare", kind, target="device", mandatory=True)
+        field("device", "twin", kind, target="device", mandatory=True)
+        query_rows("UPDATE records.device SET twin = %s", [lamp] if kind == "list" else lamp)
 
-        def said() -> str:
-            answer = api(bob).delete(f"device/{lamp}")
-            assert failed(answer) == (409, "referenced", None)
-            return str(answer.json()["errors"][0]["message"])
+        def refusal_message() -> str:
+            response = api(bob).delete(f"device/{lamp}")
+            assert error_of(response) == (409, "referenced", None)
+            return str(response.json()["errors"][0]["message"])
 
-        nothing = "Other records require this record."
-        assert said() == nothing
+        general_message = "Other records require this record."
+        assert refusal_message() == general_message
         rule("read", "desk", condition="name=far")
-        assert said() == nothing, "there are such records, but this one cannot be read"
-        near = rule("read", "desk", condition="name=near")
-        assert said() == "Other records require this record: desk.lamp."
+        assert refusal_message() == general_message, "there are such records, but this one cannot be read"
+        near_rule = rule("read", "desk", condition="name=near")
+        assert refusal_message() == "Other records require this record: desk.lamp."
         rule("read", "room")
-        assert said() == "Other records require this record: desk.lamp, room.lamp."
+        assert refusal_message() == "Other records require this record: desk.lamp, room.lamp."
         rule("read", "desk", "lamp", roles=["auditor"])
-        assert said() == "Other records require this record: room.lamp."
+        assert refusal_message() == "Other records require this record: room.lamp."
         rule("read", "room", "lamp", condition="name=far")
-        near.delete()
-        assert said() == nothing
+        near_rule.delete()
+        assert refusal_message() == general_message
 
     def test_reference_to_the_parent_table_counts(self, device: Table, bob: User):
         table("laptop", parent="device")
         created = record("laptop", name="X1")
-        field(table("desk"), "lamps", "list", to="device")
-        field("desk", "needed", to="laptop", mandatory=True)
+        field(table("desk"), "lamps", "list", target="device")
+        field("desk", "needed", target="laptop", mandatory=True)
         desk = record("desk", lamps=[created], needed=created)
-        assert failed(api(bob).delete(f"device/{created}")) == (409, "referenced", None)
-        ask("UPDATE records.desk SET needed = NULL")
+        assert error_of(api(bob).delete(f"device/{created}")) == (409, "referenced", None)
+        query_rows("UPDATE records.desk SET needed = NULL")
         assert api(bob).delete(f"device/{created}").status_code == 200
-        assert rows("desk", "sys_id", "lamps") == [(desk, [])]
+        assert stored_rows("desk", "sys_id", "lamps") == [(desk, [])]
 
     def test_self_reference(self, device: Table, bob: User):
-        field("device", "part_of", to="device")
-        field("device", "parts", "list", to="device")
+        field("device", "part_of", target="device")
+        field("device", "parts", "list", target="device")
         lamp = record("device", name="Lamp")
         bulb = record("device", name="Bulb", part_of=lamp, parts=[lamp])
-        ask("UPDATE records.device SET part_of = sys_id, parts = ARRAY[sys_id] WHERE sys_id = %s", lamp)
+        query_rows("UPDATE records.device SET part_of = sys_id, parts = ARRAY[sys_id] WHERE sys_id = %s", lamp)
         assert api(bob).delete(f"device/{lamp}").status_code == 200
-        assert rows("device", "sys_id", "part_of", "parts") == [(bulb, None, [])]
+        assert stored_rows("device", "sys_id", "part_of", "parts") == [(bulb, None, [])]
 
     def test_concurrent_list_change_prevents_deletion(self, device: Table, bob: User, monkeypatch: Any):
         """Somebody takes the other one out of a mandatory list between the look and the deletion."""
         table("desk")
-        field("desk", "lamps", "list", to="device", mandatory=True)
+        field("desk", "lamps", "list", target="device", mandatory=True)
         open_table("desk")
         lamp = record("device", name="Lamp")
         desk = record("desk", lamps=[lamp])
         monkeypatch.setattr(references, "_blocks_deletion", lambda *_: False)
-        assert failed(api(bob).delete(f"device/{lamp}"))[:2] == (409, "referenced")
-        assert [each["value"] for each in data(api(bob).get(f"desk/{desk}"))[0]["lamps"]] == [lamp]
+        assert error_of(api(bob).delete(f"device/{lamp}"))[:2] == (409, "referenced")
+        assert [lamp_value["value"] for lamp_value in data_of(api(bob).get(f"desk/{desk}"))[0]["lamps"]] == [lamp]
 
     def test_mandatory_self_reference(self, device: Table, bob: User):
         """A record that needs only itself can go."""
-        field("device", "part_of", to="device", mandatory=True)
+        field("device", "part_of", target="device", mandatory=True)
         lamp = record("device", name="Lamp")
-        ask("UPDATE records.device SET part_of = sys_id")
+        query_rows("UPDATE records.device SET part_of = sys_id")
         assert api(bob).delete(f"device/{lamp}").status_code == 200
-        assert rows("device") == []
+        assert stored_rows("device") == []
 
 
 def test_referenced_records_are_kept(device: Table, bob: User):
-    field("device", "owner", to="user")
+    field("device", "owner", target="user")
     lamp = record("device", owner=bob.pk)
     assert api(bob).delete(f"device/{lamp}").status_code == 200
-    assert column(api(bob).get("user", query="login=bob"), "login") == ["bob"]
+    assert column_values(api(bob).get("user", query="login=bob"), "login") == ["bob"]
 
 
-def test_it_takes_no_parameters(device: Table, bob: User):
+def test_delete_ignores_parameters(device: Table, bob: User):
     lamp = record("device", name="Lamp")
-    answer = api(bob).delete(f"device/{lamp}", fields="nothing", view="none", display_value="x")
-    assert answer.status_code == 200 and answer.json()["data"].keys() == {"description"}
+    response = api(bob).delete(f"device/{lamp}", fields="nothing", view="none", display_value="x")
+    assert response.status_code == 200 and response.json()["data"].keys() == {"description"}
 
 
 def test_body_is_ignored(device: Table, bob: User):

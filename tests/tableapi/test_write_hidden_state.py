@@ -7,13 +7,13 @@ import pytest
 from accounts.models import User
 from tableapi.design import saving
 from tableapi.models import Column, Rule
-from tests.tableapi.designs import ask
-from tests.tableapi.world import api, data, failed, field, open_table, record, rule, table
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, data_of, error_of, field, open_table, record, rule, table
 
 pytestmark = pytest.mark.django_db
 
 
-class TestAColumnThatIsNeverRead:
+class TestUnreadableColumn:
     @pytest.fixture
     def device(self, db: Any) -> str:
         """Bob reads devices, but no laptops; what hides him the column of devices shows it of laptops."""
@@ -34,24 +34,24 @@ class TestAColumnThatIsNeverRead:
     @pytest.mark.parametrize("value", ["new", "s", None, 1, {"a": 1}])
     def test_is_unknown_to_every_write(self, device: str, bob: User, value: Any):
         for name in ("hid", "nothing"):
-            for answer in (
+            for response in (
                 api(bob).patch(f"device/{device}", {name: value}), api(bob).put(f"device/{device}", {name: value}),
                 api(bob).post("device", {name: value}), api(bob).patch("device/0", {name: value}),
             ):  # fmt: skip
-                assert failed(answer) == (400, "unknown_field", name)
-        assert ask("SELECT hid, sys_version FROM records.device") == [("s", 0)]
+                assert error_of(response) == (400, "unknown_field", name)
+        assert query_rows("SELECT hid, sys_version FROM records.device") == [("s", 0)]
 
     def test_deletion_log_is_unknown_to_every_write(self, bob: User):
         rule("read", "sys_deletion_log")
         messages = []
         for name in ("payload", "nothing"):
-            answer = api(bob).patch("sys_deletion_log/1", {name: 1})
-            assert failed(answer) == (400, "unknown_field", name)
-            messages.append(answer.json()["errors"][0]["message"].replace(name, ""))
+            response = api(bob).patch("sys_deletion_log/1", {name: 1})
+            assert error_of(response) == (400, "unknown_field", name)
+            messages.append(response.json()["errors"][0]["message"].replace(name, ""))
         assert messages[0] == messages[1]
 
 
-class TestASecretColumn:
+class TestSecretColumn:
     @pytest.fixture
     def notes(self, db: Any, alice: User) -> list[str]:
         """One with a token, one without; only administrators may write it."""
@@ -62,32 +62,32 @@ class TestASecretColumn:
         rule("write", "note")
         rule("write", "note", "token", roles=["admin"])
         result = [record("note", name=name) for name in ("full", "empty")]
-        data(api(alice).patch(f"note/{result[0]}", {"token": "abc"}))
+        data_of(api(alice).patch(f"note/{result[0]}", {"token": "abc"}))
         return result
 
     @pytest.mark.parametrize("value", [None, "abc", "x"])
     def test_write_does_not_reveal_whether_a_secret_is_set(self, notes: list[str], bob: User, value: Any):
-        answers = [
+        responses = [
             send(f"note/{note}", {"name": "x", "token": value}) for send in (api(bob).patch, api(bob).put)
             for note in notes
         ]  # fmt: skip
-        assert {failed(answer) for answer in answers} == {(403, "access_denied", "token")}
+        assert {error_of(response) for response in responses} == {(403, "access_denied", "token")}
 
     def test_conditional_permission_does_not_reveal_a_secret(self, notes: list[str], bob: User):
         rule("write", "note", "token", condition="name=mine")
-        answers = [api(bob).patch(f"note/{note}", {"token": None}) for note in notes]
-        assert {failed(answer) for answer in answers} == {(403, "access_denied", "token")}
-        data(api(bob).patch(f"note/{notes[0]}", {"name": "mine"}))
-        data(api(bob).patch(f"note/{notes[0]}", {"token": None}))
-        assert ask("SELECT token FROM records.note WHERE sys_id = %s", notes[0]) == [(None,)]
+        responses = [api(bob).patch(f"note/{note}", {"token": None}) for note in notes]
+        assert {error_of(response) for response in responses} == {(403, "access_denied", "token")}
+        data_of(api(bob).patch(f"note/{notes[0]}", {"name": "mine"}))
+        data_of(api(bob).patch(f"note/{notes[0]}", {"token": None}))
+        assert query_rows("SELECT token FROM records.note WHERE sys_id = %s", notes[0]) == [(None,)]
 
     def test_put_without_the_secret_does_not_reveal_it(self, notes: list[str], bob: User):
-        answers = [api(bob).put(f"note/{note}", {"name": "x"}) for note in notes]
-        assert [data(answer)[0]["name"] for answer in answers] == ["x", "x"]
-        assert ask("SELECT count(token) FROM records.note") == [(1,)]
+        responses = [api(bob).put(f"note/{note}", {"name": "x"}) for note in notes]
+        assert [data_of(response)[0]["name"] for response in responses] == ["x", "x"]
+        assert query_rows("SELECT count(token) FROM records.note") == [(1,)]
 
 
-class TestATextFromBeforeItsConversion:
+class TestConvertedText:
     @pytest.fixture
     def note(self, db: Any) -> str:
         table("note")
@@ -99,16 +99,16 @@ class TestATextFromBeforeItsConversion:
         return result
 
     def test_change_to_the_tagless_text_is_stored(self, note: str, bob: User):
-        assert data(api(bob).get(f"note/{note}", fields="body")) == [{"body": "a <b>x</b> 1"}]
-        answer = api(bob).patch(f"note/{note}", {"body": "a x 1"}, fields="body,sys_version")
-        assert data(answer) == [{"body": "a x 1", "sys_version": 1}]
-        assert data(api(bob).get(f"note/{note}", fields="body")) == [{"body": "a x 1"}]
+        assert data_of(api(bob).get(f"note/{note}", fields="body")) == [{"body": "a <b>x</b> 1"}]
+        response = api(bob).patch(f"note/{note}", {"body": "a x 1"}, fields="body,sys_version")
+        assert data_of(response) == [{"body": "a x 1", "sys_version": 1}]
+        assert data_of(api(bob).get(f"note/{note}", fields="body")) == [{"body": "a x 1"}]
 
     def test_unchanged_text_sent_back_is_kept(self, note: str, bob: User):
         for send in (api(bob).patch, api(bob).put):
-            answer = send(f"note/{note}", {"body": "a <b>x</b> 1"}, fields="body,sys_version")
-            assert data(answer) == [{"body": "a <b>x</b> 1", "sys_version": 0}]
-        assert ask("SELECT body FROM records.note") == [("a <b>x</b> 1",)]
+            response = send(f"note/{note}", {"body": "a <b>x</b> 1"}, fields="body,sys_version")
+            assert data_of(response) == [{"body": "a <b>x</b> 1", "sys_version": 0}]
+        assert query_rows("SELECT body FROM records.note") == [("a <b>x</b> 1",)]
 
 
 def test_rules_of_a_column_are_deleted_with_it(db: Any, bob: User):
@@ -120,12 +120,12 @@ def test_rules_of_a_column_are_deleted_with_it(db: Any, bob: User):
         rule("read", name, "price", roles=["keeper"])
         rule("read", name, "name")
     created.delete()
-    left = Rule.objects.filter(table__name__in=["device", "laptop"])
-    assert list(left.values_list("column_name", flat=True)) == ["name", "name"]
+    remaining_rules = Rule.objects.filter(table__name__in=["device", "laptop"])
+    assert list(remaining_rules.values_list("column_name", flat=True)) == ["name", "name"]
     field("device", "price")
     rule("read", "device")
     lamp = record("device", price="5")
-    assert data(api(bob).get(f"device/{lamp}"))[0]["price"] == "5"
+    assert data_of(api(bob).get(f"device/{lamp}"))[0]["price"] == "5"
 
 
 def test_missing_hidden_secret_is_not_named(bob: User):  # B29
@@ -135,8 +135,8 @@ def test_missing_hidden_secret_is_not_named(bob: User):  # B29
     for operation in ("read", "write", "create"):
         rule(operation, "device")
         rule(operation, "device", "pin", roles=["auditor"])
-    answer = api(bob).post("device", {"name": "x"})
-    assert failed(answer) == (422, "mandatory", None) and b"pin" not in answer.content
+    response = api(bob).post("device", {"name": "x"})
+    assert error_of(response) == (422, "mandatory", None) and b"pin" not in response.content
 
 
 def test_no_write_reveals_a_mandatory_secret(bob: User, alice: User):  # B28
@@ -144,14 +144,17 @@ def test_no_write_reveals_a_mandatory_secret(bob: User, alice: User):  # B28
     field("device", "name")
     field("device", "pin", "secret")
     open_table("device")
-    without, having = record("device", name="Lamp"), record("device", name="Lamp")
-    assert api(alice).patch(f"device/{having}", {"pin": "1234"}).status_code == 200
+    device_without_secret, device_with_secret = record("device", name="Lamp"), record("device", name="Lamp")
+    assert api(alice).patch(f"device/{device_with_secret}", {"pin": "1234"}).status_code == 200
     pin = Column.objects.get(name="pin", table__name="device")
     pin.mandatory = True
     saving.save_column(pin)
     for send in (api(bob).put, api(bob).patch):
-        result = [data(send(f"device/{each}", {"name": "x"}, fields="name")) for each in (without, having)]
+        result = [
+            data_of(send(f"device/{sys_id}", {"name": "x"}, fields="name"))
+            for sys_id in (device_without_secret, device_with_secret)
+        ]
         assert result[0] == result[1] == [{"name": "x"}]
-    assert ask("SELECT count(pin) FROM records.device") == [(1,)]
-    for each in (without, having):
-        assert failed(api(bob).put(f"device/{each}", {"name": "x", "pin": None})) == (422, "mandatory", "pin")
+    assert query_rows("SELECT count(pin) FROM records.device") == [(1,)]
+    for sys_id in (device_without_secret, device_with_secret):
+        assert error_of(api(bob).put(f"device/{sys_id}", {"name": "x", "pin": None})) == (422, "mandatory", "pin")

@@ -11,12 +11,12 @@ from tableapi import tasks
 from tableapi.http import idempotency
 from tableapi.models import IdempotentAnswer, Table
 from tableapi.write import designed_records
-from tests.tableapi.designs import ask
-from tests.tableapi.world import api, data, failed, field, grant, open_table, record, rule, table
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, data_of, error_of, field, grant, open_table, record, rule, table
 
 pytestmark = pytest.mark.django_db
 
-KEY = {"Idempotency-Key": "one"}
+KEY_HEADER = {"Idempotency-Key": "one"}
 
 
 @pytest.fixture
@@ -27,96 +27,98 @@ def device(db: Any) -> Table:
     return created
 
 
-def count() -> int:
-    return int(ask("SELECT count(*) FROM records.device")[0][0])
+def device_count() -> int:
+    return int(query_rows("SELECT count(*) FROM records.device")[0][0])
 
 
-def post(who: User, body: Any, key: str = "one", **params: Any) -> Any:
-    return api(who).post("device", body, headers={"Idempotency-Key": key}, **params)
+def post_device(user: User, body: Any, key: str = "one", **params: Any) -> Any:
+    return api(user).post("device", body, headers={"Idempotency-Key": key}, **params)
 
 
 def test_repeated_request_gets_the_first_response(device: Table, bob: User):  # B54
-    first, second = post(bob, {"name": "a"}), post(bob, {"name": "a"})
-    assert (first.status_code, second.status_code) == (201, 201)
-    assert first.content == second.content
-    assert all(first[name] == second[name] for name in ("Location", "ETag", "Content-Type"))
-    assert count() == 1
-    assert post(bob, {"name": "b"}, key="two").status_code == 201
-    assert failed(api(bob).post("device", {"name": "a"}))[0] == 409, "without a key it is another request"
+    first_response, second_response = post_device(bob, {"name": "a"}), post_device(bob, {"name": "a"})
+    assert (first_response.status_code, second_response.status_code) == (201, 201)
+    assert first_response.content == second_response.content
+    assert all(first_response[name] == second_response[name] for name in ("Location", "ETag", "Content-Type"))
+    assert device_count() == 1
+    assert post_device(bob, {"name": "b"}, key="two").status_code == 201
+    assert error_of(api(bob).post("device", {"name": "a"}))[0] == 409, "without a key it is another request"
 
 
 def test_different_body_or_parameters_are_a_conflict(device: Table, bob: User):
-    post(bob, {"name": "a"})
-    for answer in (post(bob, {"name": "b"}), post(bob, {"name": "a"}, fields="name")):
-        assert failed(answer) == (409, "idempotency_mismatch", None)
-    assert count() == 1
+    post_device(bob, {"name": "a"})
+    for response in (post_device(bob, {"name": "b"}), post_device(bob, {"name": "a"}, fields="name")):
+        assert error_of(response) == (409, "idempotency_mismatch", None)
+    assert device_count() == 1
 
 
 def test_keys_are_separate_per_caller_method_and_path(device: Table, alice: User, bob: User):
-    other = table("other")
-    field(other, "name")
+    other_table = table("other")
+    field(other_table, "name")
     open_table("other")
     lamp = record("device", name="Lamp")
-    answers = [
-        post(bob, {"name": "a"}), post(alice, {"name": "b"}), api(bob).post("other", {"name": "a"}, headers=KEY),
-        api(bob).patch(f"device/{lamp}", {"name": "c"}, headers=KEY),
-        api(bob).put(f"device/{lamp}", {"name": "d"}, headers=KEY), api(bob).delete(f"device/{lamp}", headers=KEY),
+    responses = [
+        post_device(bob, {"name": "a"}), post_device(alice, {"name": "b"}),
+        api(bob).post("other", {"name": "a"}, headers=KEY_HEADER),
+        api(bob).patch(f"device/{lamp}", {"name": "c"}, headers=KEY_HEADER),
+        api(bob).put(f"device/{lamp}", {"name": "d"}, headers=KEY_HEADER),
+        api(bob).delete(f"device/{lamp}", headers=KEY_HEADER),
     ]  # fmt: skip
-    assert [answer.status_code for answer in answers] == [201, 201, 201, 200, 200, 200]
-    assert api(bob).delete(f"device/{lamp}", headers=KEY).content == answers[-1].content, "deleted before"
-    assert count() == 2
+    assert [response.status_code for response in responses] == [201, 201, 201, 200, 200, 200]
+    assert api(bob).delete(f"device/{lamp}", headers=KEY_HEADER).content == responses[-1].content, "deleted before"
+    assert device_count() == 2
 
 
 def test_refusal_is_repeated(device: Table, bob: User):
     record("device", name="taken")
-    first = post(bob, {"name": "taken"})
-    assert failed(first) == (409, "duplicate", "name")
-    ask("DELETE FROM records.device")
-    assert post(bob, {"name": "taken"}).content == first.content
-    assert failed(post(bob, {"nothing": 1}, key="two")) == (400, "unknown_field", "nothing")
+    first_response = post_device(bob, {"name": "taken"})
+    assert error_of(first_response) == (409, "duplicate", "name")
+    query_rows("DELETE FROM records.device")
+    assert post_device(bob, {"name": "taken"}).content == first_response.content
+    assert error_of(post_device(bob, {"nothing": 1}, key="two")) == (400, "unknown_field", "nothing")
     field(device, "nothing")
-    assert failed(post(bob, {"nothing": 1}, key="two")) == (400, "unknown_field", "nothing")
-    assert count() == 0
+    assert error_of(post_device(bob, {"nothing": 1}, key="two")) == (400, "unknown_field", "nothing")
+    assert device_count() == 0
 
 
 def test_refused_write_leaves_nothing(device: Table, bob: User):
     rule("create", "device", "name", condition="name=good")
-    assert failed(post(bob, {"name": "bad"}))[0] == 403
-    assert count() == 0
+    assert error_of(post_device(bob, {"name": "bad"}))[0] == 403
+    assert device_count() == 0
 
 
 def test_temporary_failure_is_not_stored(device: Table, bob: User, monkeypatch: Any):
     def fail(*_: Any) -> None:
         raise OperationalError("the database is away")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(designed_records, "insert", fail)
-        assert failed(post(bob, {"name": "a"}))[0] == 503
+    with monkeypatch.context() as patch:
+        patch.setattr(designed_records, "insert", fail)
+        assert error_of(post_device(bob, {"name": "a"}))[0] == 503
     assert not IdempotentAnswer.objects.exists()
-    assert post(bob, {"name": "a"}).status_code == 201
+    assert post_device(bob, {"name": "a"}).status_code == 201
 
 
 def test_server_error_is_not_stored(device: Table, bob: User, monkeypatch: Any):
     def fail(*_: Any) -> None:
         raise RuntimeError
 
-    with monkeypatch.context() as patched:
-        patched.setattr(designed_records, "insert", fail)
+    with monkeypatch.context() as patch:
+        patch.setattr(designed_records, "insert", fail)
         with pytest.raises(RuntimeError):
-            post(bob, {"name": "a"})
-    assert post(bob, {"name": "a"}).status_code == 201
+            post_device(bob, {"name": "a"})
+    assert post_device(bob, {"name": "a"}).status_code == 201
 
 
 def test_key_expires_after_a_day(device: Table, bob: User):
-    post(bob, {"name": "a"})
+    post_device(bob, {"name": "a"})
     IdempotentAnswer.objects.update(
         created_at=IdempotentAnswer.objects.get().created_at - timedelta(hours=23, minutes=59)
     )
-    assert post(bob, {"name": "a"}).status_code == 201
+    assert post_device(bob, {"name": "a"}).status_code == 201
     tasks.forget_answers()
     assert IdempotentAnswer.objects.count() == 1
     IdempotentAnswer.objects.update(created_at=IdempotentAnswer.objects.get().created_at - timedelta(minutes=2))
-    assert failed(post(bob, {"name": "a"})) == (409, "duplicate", "name"), "done again"
+    assert error_of(post_device(bob, {"name": "a"})) == (409, "duplicate", "name"), "done again"
     IdempotentAnswer.objects.update(created_at=IdempotentAnswer.objects.get().created_at - idempotency.RETENTION_PERIOD)
     tasks.forget_answers()
     assert not IdempotentAnswer.objects.exists()
@@ -124,22 +126,22 @@ def test_key_expires_after_a_day(device: Table, bob: User):
 
 @pytest.mark.parametrize("key", ["x" * 256, "a\tb", "é\x85"])
 def test_key_is_short_and_printable(device: Table, bob: User, key: str):
-    assert failed(post(bob, {"name": "a"}, key=key)) == (400, "invalid_parameter", "Idempotency-Key")
-    assert count() == 0
+    assert error_of(post_device(bob, {"name": "a"}, key=key)) == (400, "invalid_parameter", "Idempotency-Key")
+    assert device_count() == 0
 
 
 def test_stored_response_requires_valid_credentials(device: Table, bob: User):
-    caller = api(bob, by="key")
-    assert caller.post("device", {"name": "a"}, headers=KEY).status_code == 201
+    caller = api(bob, credential="key")
+    assert caller.post("device", {"name": "a"}, headers=KEY_HEADER).status_code == 201
     bob.active = False
     bob.save()
-    assert caller.post("device", {"name": "a"}, headers=KEY).status_code == 401
+    assert caller.post("device", {"name": "a"}, headers=KEY_HEADER).status_code == 401
 
 
 def test_reads_ignore_the_key(device: Table, bob: User):
-    assert data(api(bob).get("device", headers=KEY)) == []
-    post(bob, {"name": "a"})
-    assert len(data(api(bob).get("device", headers=KEY))) == 1
+    assert data_of(api(bob).get("device", headers=KEY_HEADER)) == []
+    post_device(bob, {"name": "a"})
+    assert len(data_of(api(bob).get("device", headers=KEY_HEADER))) == 1
 
 
 @pytest.mark.django_db(transaction=True)
@@ -149,33 +151,33 @@ def test_concurrent_repetition_is_a_conflict(device: Table, bob: User, monkeypat
 
     from django.db import connection
 
-    inside, answered = threading.Event(), threading.Event()
+    is_inside, is_answered = threading.Event(), threading.Event()
     insert = designed_records.insert
     result: dict[str, Any] = {}
 
-    def slow(*positional: Any) -> str:
-        inside.set()
-        assert answered.wait(20)
+    def insert_slowly(*positional: Any) -> str:
+        is_inside.set()
+        assert is_answered.wait(20)
         return insert(*positional)
 
-    def first() -> None:
+    def send_first() -> None:
         try:
-            result["first"] = post(bob, {"name": "a"})
+            result["first"] = post_device(bob, {"name": "a"})
         finally:
             connections.close_all()
 
-    monkeypatch.setattr(designed_records, "insert", slow)
-    thread = threading.Thread(target=first)
+    monkeypatch.setattr(designed_records, "insert", insert_slowly)
+    thread = threading.Thread(target=send_first)
     thread.start()
-    assert inside.wait(20)
-    second = post(bob, {"name": "a"})
-    answered.set()
+    assert is_inside.wait(20)
+    second_response = post_device(bob, {"name": "a"})
+    is_answered.set()
     thread.join(20)
 
-    assert failed(second) == (409, "idempotency_in_progress", None)
+    assert error_of(second_response) == (409, "idempotency_in_progress", None)
     assert result["first"].status_code == 201
-    assert post(bob, {"name": "a"}).content == result["first"].content
-    assert count() == 1 and connection.is_usable()
+    assert post_device(bob, {"name": "a"}).content == result["first"].content
+    assert device_count() == 1 and connection.is_usable()
 
 
 def test_stored_response_is_valid_only_for_the_same_roles(device: Table, bob: User):  # B65
@@ -184,9 +186,9 @@ def test_stored_response_is_valid_only_for_the_same_roles(device: Table, bob: Us
     rule("read", "device", "price", roles=["auditor"])
     grant(bob, "auditor", "other")
     body = {"name": "a", "price": "hidden"}
-    wide, narrow = api(bob, scope=["auditor"]), api(bob, scope=["other"])
-    first = wide.post("device", body, headers=KEY)
-    assert data(first)[0]["price"] == "hidden"
-    answer = narrow.post("device", body, headers=KEY)
-    assert failed(answer) == (409, "idempotency_mismatch", None) and b"hidden" not in answer.content
-    assert wide.post("device", body, headers=KEY).content == first.content
+    auditor, other_caller = api(bob, scope=["auditor"]), api(bob, scope=["other"])
+    first_response = auditor.post("device", body, headers=KEY_HEADER)
+    assert data_of(first_response)[0]["price"] == "hidden"
+    response = other_caller.post("device", body, headers=KEY_HEADER)
+    assert error_of(response) == (409, "idempotency_mismatch", None) and b"hidden" not in response.content
+    assert auditor.post("device", body, headers=KEY_HEADER).content == first_response.content

@@ -10,13 +10,13 @@ from system import properties
 from tableapi.design import saving
 from tableapi.models import Column, Table
 from tableapi.write import single_statement
-from tests.tableapi.database_statements import statements
-from tests.tableapi.designs import ask
-from tests.tableapi.world import api, data, failed, field, open_table, record, rule, table
+from tests.tableapi.database_statements import captured_statements
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, data_of, error_of, field, open_table, record, rule, table
 
 pytestmark = pytest.mark.django_db
 
-CHANGING = ("sys_id", "number", "sys_created_at", "sys_updated_at", "display_name")
+VARYING_COLUMNS = ("sys_id", "number", "sys_created_at", "sys_updated_at", "display_name")
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def closed_device(maker: Table) -> Table:
     field("device", "rank", "integer", default_value="7")
     field("device", "bought_at", "datetime")
     field("device", "code", is_unique=True)
-    field("device", "maker", to="maker")
-    field("device", "other", to="device")
+    field("device", "maker", target="maker")
+    field("device", "other", target="device")
     return created
 
 
@@ -47,28 +47,28 @@ def device(closed_device: Table) -> Table:
 
 
 @pytest.fixture
-def in_transaction(monkeypatch: pytest.MonkeyPatch) -> Any:
+def use_transactions(monkeypatch: pytest.MonkeyPatch) -> Any:
     """From then on no write is one statement."""
 
-    def switch() -> None:
+    def switch_to_transactions() -> None:
         monkeypatch.setattr(single_statement, "_run", lambda *_, **__: None)
 
-    return switch
+    return switch_to_transactions
 
 
-def comparable(answer: Any) -> tuple[int, Any, set[str]]:
-    body = json.loads(answer.content)
-    rows = [{key: value for key, value in row.items() if key not in CHANGING} for row in body.get("data", [])]
-    return answer.status_code, rows or body, set(answer.headers)
+def comparable(response: Any) -> tuple[int, Any, set[str]]:
+    body = json.loads(response.content)
+    rows = [{key: value for key, value in row.items() if key not in VARYING_COLUMNS} for row in body.get("data", [])]
+    return response.status_code, rows or body, set(response.headers)
 
 
 def statements_on_records(send: Any) -> list[str]:
-    with statements() as executed:
+    with captured_statements() as executed:
         assert send().status_code < 300
     return [sql for sql in executed if "records." in sql or "tableapi_state" in sql]
 
 
-STORED = "SELECT name, colour, rank, bought_at, sys_version, sys_created_by FROM records.device ORDER BY sys_id"
+STORED_QUERY = "SELECT name, colour, rank, bought_at, sys_version, sys_created_by FROM records.device ORDER BY sys_id"
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ STORED = "SELECT name, colour, rank, bought_at, sys_version, sys_created_by FROM
     [{}, {"name": "Lamp"}, {"name": "Lamp", "rank": 3, "bought_at": "2026-01-02 03:04:05"}, {"name": "", "rank": None},
      {"rank": "many"}, {"none": 1}, {"sys_version": 3}, {"maker": "0" * 18}, {"code": "taken"}],
 )  # fmt: skip
-def test_created_record_is_the_same(device: Table, bob: User, in_transaction: Any, body: dict[str, Any]):
+def test_created_record_is_the_same(device: Table, bob: User, use_transactions: Any, body: dict[str, Any]):
     record("device", code="taken")
-    one = api(bob).post("device", body)
-    stored = ask(
+    response = api(bob).post("device", body)
+    stored_row = query_rows(
         "SELECT name, colour, rank, bought_at, sys_version, sys_created_by FROM records.device ORDER BY sys_id"
     )
-    ask("DELETE FROM records.device WHERE code IS DISTINCT FROM 'taken'")
-    in_transaction()
-    other = api(bob).post("device", body)
+    query_rows("DELETE FROM records.device WHERE code IS DISTINCT FROM 'taken'")
+    use_transactions()
+    other_response = api(bob).post("device", body)
 
-    assert comparable(one) == comparable(other)
-    assert stored == ask(STORED)
+    assert comparable(response) == comparable(other_response)
+    assert stored_row == query_rows(STORED_QUERY)
 
 
 @pytest.mark.parametrize(
@@ -96,23 +96,23 @@ def test_created_record_is_the_same(device: Table, bob: User, in_transaction: An
      {"name": ""}, {"bought_at": "2026-01-02 03:04:05", "name": "Chair"}, {"rank": "many"}, {"number": "DEV1"},
      {"code": "taken"}, {"maker": "0" * 18}, {}],
 )  # fmt: skip
-def test_changed_record_is_the_same(device: Table, bob: User, in_transaction: Any, body: dict[str, Any]):
+def test_changed_record_is_the_same(device: Table, bob: User, use_transactions: Any, body: dict[str, Any]):
     record("device", code="taken")
-    about = {"name": "Lamp", "rank": 1, "bought_at": "2026-01-02 03:04:05.678"}
-    first, second = record("device", **about), record("device", **about)
-    one = api(bob).patch(f"device/{first}", body)
-    in_transaction()
-    other = api(bob).patch(f"device/{second}", body)
+    values = {"name": "Lamp", "rank": 1, "bought_at": "2026-01-02 03:04:05.678"}
+    first_device, second_device = record("device", **values), record("device", **values)
+    response = api(bob).patch(f"device/{first_device}", body)
+    use_transactions()
+    other_response = api(bob).patch(f"device/{second_device}", body)
 
-    assert comparable(one) == comparable(other)
+    assert comparable(response) == comparable(other_response)
     query = "SELECT name, rank, bought_at, sys_version, sys_updated_by FROM records.device WHERE sys_id = %s"
-    assert ask(query, first) == ask(query, second)
+    assert query_rows(query, first_device) == query_rows(query, second_device)
 
 
 def test_usual_writes_are_one_statement(device: Table, maker: Table, bob: User):
     field("device", "makers", "list", reference_table=maker)
-    made_by, lamp = record("maker", name="Acme"), record("device", name="Lamp")
-    body = {"name": "Chair", "maker": made_by}
+    acme, lamp = record("maker", name="Acme"), record("device", name="Lamp")
+    body = {"name": "Chair", "maker": acme}
     assert len(statements_on_records(lambda: api(bob).post("device", body))) == 1
     assert len(statements_on_records(lambda: api(bob).patch(f"device/{lamp}", body))) == 1
 
@@ -127,76 +127,83 @@ def test_reference_to_a_hidden_record_is_refused_as_one_to_a_missing_record(devi
     table("owner")
     field("owner", "name")
     rule("read", "owner", condition="name!=Secret")
-    field("device", "owner", to="owner")
-    hidden = record("owner", name="Secret")
+    field("device", "owner", target="owner")
+    hidden_owner = record("owner", name="Secret")
     for method, path in (("POST", "device"), ("PATCH", f"device/{record('device')}")):
-        api(bob).send(method, path, {"owner": hidden})  # fills the caches
-        answers, sent = [], []
-        for sys_id in (hidden, "0" * 18):
-            with statements() as executed:
-                answers.append(api(bob).send(method, path, {"owner": sys_id}))
-            sent.append(executed)
-        assert failed(answers[0]) == (422, "invalid_value", "owner")
-        assert answers[0].content == answers[1].content
-        assert sent[0] == sent[1] and any("WITH written" in sql for sql in sent[0])
-    assert ask("SELECT count(*) FROM records.device WHERE owner IS NOT NULL") == [(0,)]
+        api(bob).send(method, path, {"owner": hidden_owner})  # fills the caches
+        responses, sent_statements = [], []
+        for sys_id in (hidden_owner, "0" * 18):
+            with captured_statements() as executed:
+                responses.append(api(bob).send(method, path, {"owner": sys_id}))
+            sent_statements.append(executed)
+        assert error_of(responses[0]) == (422, "invalid_value", "owner")
+        assert responses[0].content == responses[1].content
+        assert sent_statements[0] == sent_statements[1] and any("WITH written" in sql for sql in sent_statements[0])
+    assert query_rows("SELECT count(*) FROM records.device WHERE owner IS NOT NULL") == [(0,)]
 
 
 def test_record_that_refers_to_itself_is_shown_as_it_is_now(device: Table, bob: User):
     lamp = record("device", name="Lamp")
-    (row,) = data(api(bob).patch(f"device/{lamp}", {"other": lamp, "name": "New"}, fields="name,other.name"))
+    (row,) = data_of(api(bob).patch(f"device/{lamp}", {"other": lamp, "name": "New"}, fields="name,other.name"))
     assert row == {"name": "New", "other.name": "New"}
     name = Column.objects.get(table=device, name="name")
     name.is_display = True
     saving.save_column(name)
-    (row,) = data(api(bob).patch(f"device/{lamp}", {"name": "Newest"}, fields="other", display_value="true"))
+    (row,) = data_of(api(bob).patch(f"device/{lamp}", {"name": "Newest"}, fields="other", display_value="true"))
     assert row["other"]["display_value"] == "Newest"
 
 
-RULES = [("read", ""), ("write", ""), ("create", ""), ("read", "colour"), ("write", "colour"), ("create", "colour")]
+RULE_EXAMPLES = [
+    ("read", ""),
+    ("write", ""),
+    ("create", ""),
+    ("read", "colour"),
+    ("write", "colour"),
+    ("create", "colour"),
+]
 # Of the record itself, before and after the write.
-CONDITIONS = ["colour=red", "colour!=red", "rank<5", "nameISEMPTY", "sys_updated_byDYNAMICme",
+CONDITION_EXAMPLES = ["colour=red", "colour!=red", "rank<5", "nameISEMPTY", "sys_updated_byDYNAMICme",
               "sys_created_byDYNAMICme", "codeISNOTEMPTY^ORcolour=red", "nameSAMEAScolour"]  # fmt: skip
-BODIES: list[dict[str, Any]] = [{"colour": "red"}, {"colour": "blue", "rank": 9}, {"rank": 3}, {"name": "red"},
+BODY_EXAMPLES: list[dict[str, Any]] = [{"colour": "red"}, {"colour": "blue", "rank": 9}, {"rank": 3}, {"name": "red"},
                                 {"name": "x", "rank": None}]  # fmt: skip
 STORED_DEVICES: list[dict[str, Any]] = [{"colour": "red", "rank": 1}, {"colour": "blue", "rank": 9}, {"rank": 9}]
 
 
 def write_device(bob: User, sys_id: str | None, body: dict[str, Any]) -> tuple[Any, int]:
     """The answer, and the number of statements on records."""
-    with statements() as executed:
-        answer = api(bob).patch(f"device/{sys_id}", body) if sys_id else api(bob).post("device", body)
-    return answer, len([sql for sql in executed if "records." in sql])
+    with captured_statements() as executed:
+        response = api(bob).patch(f"device/{sys_id}", body) if sys_id else api(bob).post("device", body)
+    return response, len([sql for sql in executed if "records." in sql])
 
 
 def only_rules(operation: str, column: str, condition: str) -> None:
     """Everything is open but this."""
-    for other in ("create", "read", "write"):
-        rule(other, "device", condition=condition if (other, column) == (operation, "") else "")
+    for other_operation in ("create", "read", "write"):
+        rule(other_operation, "device", condition=condition if (other_operation, column) == (operation, "") else "")
     if column:
         rule(operation, "device", column, condition=condition)
 
 
-@pytest.mark.parametrize(("operation", "column"), RULES)
-@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize(("operation", "column"), RULE_EXAMPLES)
+@pytest.mark.parametrize("condition", CONDITION_EXAMPLES)
 def test_rule_with_a_condition_has_the_same_effect(
-    closed_device: Table, bob: User, in_transaction: Any, operation: str, column: str, condition: str
+    closed_device: Table, bob: User, use_transactions: Any, operation: str, column: str, condition: str
 ):
     only_rules(operation, column, condition)
-    cases = [(about, body) for about in (None, *STORED_DEVICES) for body in BODIES]
-    ids = [[record("device", **about) if about else None for about, _ in cases] for _ in range(2)]
-    one = [write_device(bob, sys_id, body) for sys_id, (_, body) in zip(ids[0], cases, strict=True)]
-    in_transaction()
-    other = [write_device(bob, sys_id, body) for sys_id, (_, body) in zip(ids[1], cases, strict=True)]
+    cases = [(values, body) for values in (None, *STORED_DEVICES) for body in BODY_EXAMPLES]
+    ids = [[record("device", **values) if values else None for values, _ in cases] for _ in range(2)]
+    results = [write_device(bob, sys_id, body) for sys_id, (_, body) in zip(ids[0], cases, strict=True)]
+    use_transactions()
+    other_results = [write_device(bob, sys_id, body) for sys_id, (_, body) in zip(ids[1], cases, strict=True)]
 
-    for case, (single, _), (several, _) in zip(cases, one, other, strict=True):
-        assert comparable(single) == comparable(several), case
+    for case, (response, _), (other_response, _) in zip(cases, results, other_results, strict=True):
+        assert comparable(response) == comparable(other_response), case
     query = """
         SELECT colour, rank, name, sys_version, sys_updated_by FROM records.device WHERE sys_id = ANY(%s)
         ORDER BY 1, 2, 3, 4, 5
     """
-    assert ask(query, ids[0]) == ask(query, ids[1])
-    assert [count for answer, count in one if answer.status_code < 300 and count == 1] != []
+    assert query_rows(query, ids[0]) == query_rows(query, ids[1])
+    assert [count for response, count in results if response.status_code < 300 and count == 1] != []
 
 
 @pytest.mark.parametrize(
@@ -205,34 +212,34 @@ def test_rule_with_a_condition_has_the_same_effect(
 def test_rule_on_other_records_or_unknown_values_takes_the_transaction(closed_device: Table, bob: User, condition: str):
     only_rules("read", "", condition)
     lamp = record("device", name="Lamp", colour="red", maker=record("maker", name="Acme"))
-    answer, count = write_device(bob, lamp, {"name": "New"})
-    assert answer.status_code == 200 and count > 1
+    response, count = write_device(bob, lamp, {"name": "New"})
+    assert response.status_code == 200 and count > 1
 
 
 @pytest.mark.parametrize("column", ["number", "display_name", "sys_id", "sys_created_at"])
 def test_rule_on_a_generated_value_is_checked(closed_device: Table, bob: User, column: str):
     field("device", "display_name")
     only_rules("create", "", f"{column}ISEMPTY")
-    answer, _ = write_device(bob, None, {"name": "Lamp"})
-    assert failed(answer)[0] == 403
+    response, _ = write_device(bob, None, {"name": "Lamp"})
+    assert error_of(response)[0] == 403
 
 
 def test_hidden_value_takes_as_long_whether_it_is_sent_or_another(closed_device: Table, bob: User):
     only_rules("read", "colour", "rank<5")
-    counts = set()
+    statement_counts = set()
     for colour in ("red", "blue"):
         lamp = record("device", colour="red", rank=9)
-        answer, count = write_device(bob, lamp, {"colour": colour})
-        assert answer.status_code == 200
-        counts.add(count)
-    assert len(counts) == 1
+        response, count = write_device(bob, lamp, {"colour": colour})
+        assert response.status_code == 200
+        statement_counts.add(count)
+    assert len(statement_counts) == 1
 
 
 def test_guard_of_another_column_that_refers_to_the_record_is_read_after_the_write(closed_device: Table, bob: User):
     only_rules("read", "rank", "other.colour=red")
     lamp = record("device", colour="blue", rank=1)
-    ask("UPDATE records.device SET other = sys_id")
-    assert data(api(bob).patch(f"device/{lamp}", {"colour": "red"}, fields="rank")) == [{"rank": 1}]
+    query_rows("UPDATE records.device SET other = sys_id")
+    assert data_of(api(bob).patch(f"device/{lamp}", {"colour": "red"}, fields="rank")) == [{"rank": 1}]
 
 
 def test_columns_of_designed_tables_have_no_defaults_in_the_database(db: Any):
@@ -241,13 +248,13 @@ def test_columns_of_designed_tables_have_no_defaults_in_the_database(db: Any):
         SELECT table_name, column_name FROM information_schema.columns
         WHERE table_schema = 'records' AND column_default IS NOT NULL AND column_name NOT LIKE 'sys\\_%%'
     """
-    assert ask(query) == []
+    assert query_rows(query) == []
 
 
 def test_refused_write_takes_no_number(device: Table, bob: User):
-    numbers = [data(api(bob).post("device", {"name": "a"}))[0]["number"]]
+    numbers = [data_of(api(bob).post("device", {"name": "a"}))[0]["number"]]
     assert api(bob).post("device", {"maker": "0" * 18}).status_code == 422
-    numbers.append(data(api(bob).post("device", {"name": "b"}))[0]["number"])
+    numbers.append(data_of(api(bob).post("device", {"name": "b"}))[0]["number"])
     assert int(numbers[1][3:]) == int(numbers[0][3:]) + 1
 
 
@@ -256,7 +263,7 @@ def test_converted_text_is_shown_as_the_property_says(device: Table, bob: User):
     body.type = "wysiwyg"
     saving.save_column(body)
     lamp = record("device", name="Lamp", body="<p>a <b>b</b></p>")
-    (plain,) = data(api(bob).patch(f"device/{lamp}", {"name": "One"}))
+    (plain_record,) = data_of(api(bob).patch(f"device/{lamp}", {"name": "One"}))
     properties.put(properties.WYSIWYG_COLUMNS, body.pk)
-    (formatted,) = data(api(bob).patch(f"device/{lamp}", {"name": "Two"}))
-    assert (plain["body"], formatted["body"]) == ("a b", "<p>a <b>b</b></p>")
+    (formatted_record,) = data_of(api(bob).patch(f"device/{lamp}", {"name": "Two"}))
+    assert (plain_record["body"], formatted_record["body"]) == ("a b", "<p>a <b>b</b></p>")

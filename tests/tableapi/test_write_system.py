@@ -11,13 +11,13 @@ from system import properties
 from system.models import DeletionLogEntry, Property
 from tableapi.models import Column, Rule, Table
 from tests.support.users import PASSWORD
-from tests.tableapi.designs import ask, types_of
+from tests.tableapi.designs import column_types_of, query_rows
 from tests.tableapi.world import (
-    all_failed,
     api,
-    column,
-    data,
-    failed,
+    column_values,
+    data_of,
+    error_of,
+    errors_of,
     field,
     grant,
     open_table,
@@ -29,51 +29,51 @@ from tests.tableapi.world import (
 
 pytestmark = pytest.mark.django_db
 
-ONLY_ADMIN = (
+ADMIN_ONLY_TABLES = (
     "sys_role", "sys_user_role", "sys_acl", "sys_property", "sys_db_table", "sys_db_column", "sys_choice",
     "sys_ui_view", "sys_ui_view_column",
 )  # fmt: skip
 
 
-def path_of(record: Any) -> str:
+def record_path(record: Any) -> str:
     return f"{record._meta.db_table}/{record.pk}"
 
 
-class TestPeople:
+class TestUserRecords:
     def test_user_can_be_created_changed_and_deleted(self, alice: User):
         acme = Company.objects.create(name="Acme")
-        sent = {"login": "dora", "password": "a long one 42", "email": "d@example.com", "company": acme.pk}
-        answer = api(alice).post("user", sent)
-        assert answer.status_code == 201
-        (record,) = data(answer)
+        body = {"login": "dora", "password": "a long one 42", "email": "d@example.com", "company": acme.pk}
+        response = api(alice).post("user", body)
+        assert response.status_code == 201
+        (record,) = data_of(response)
         assert (record["login"], record["active"], record["phone"]) == ("dora", True, None)
         assert record["company"]["value"] == acme.pk
         assert record["sys_created_by"]["value"] == alice.pk
-        assert "password" not in record and b"a long one" not in answer.content
+        assert "password" not in record and b"a long one" not in response.content
         dora = User.objects.get(login="dora")
         assert authenticate(None, username="dora", password="a long one 42") == dora
 
-        (after,) = data(api(alice).patch(f"user/{dora.pk}", {"first_name": "Dora"}))
-        assert (after["first_name"], after["sys_version"]) == ("Dora", 1)
+        (record_after,) = data_of(api(alice).patch(f"user/{dora.pk}", {"first_name": "Dora"}))
+        assert (record_after["first_name"], record_after["sys_version"]) == ("Dora", 1)
         assert dora.history.count() == 2
         assert api(alice).delete(f"user/{dora.pk}").status_code == 200
         assert not User.objects.filter(login="dora").exists()
 
     def test_user_round_trips(self, alice: User, bob: User):
         for send in (api(alice).put, api(alice).patch):
-            (read,) = data(api(alice).get(f"user/{bob.pk}"))
-            assert data(send(f"user/{bob.pk}", read)) == [read]
+            (read_record,) = data_of(api(alice).get(f"user/{bob.pk}"))
+            assert data_of(send(f"user/{bob.pk}", read_record)) == [read_record]
         assert bob.refreshed().has_usable_password(), "a password that is not sent stays"
 
     def test_put_clears_omitted_columns(self, alice: User, bob: User):
-        (after,) = data(api(alice).put(f"user/{bob.pk}", {"login": "bob", "active": False}))
-        assert (after["email"], after["active"]) == (None, False)
-        assert data(api(alice).put(f"user/{bob.pk}", {"login": "bob"}))[0]["active"] is True
-        assert failed(api(alice).put(f"user/{bob.pk}", {"email": "x@example.com"})) == (422, "mandatory", "login")
+        (record_after,) = data_of(api(alice).put(f"user/{bob.pk}", {"login": "bob", "active": False}))
+        assert (record_after["email"], record_after["active"]) == (None, False)
+        assert data_of(api(alice).put(f"user/{bob.pk}", {"login": "bob"}))[0]["active"] is True
+        assert error_of(api(alice).put(f"user/{bob.pk}", {"email": "x@example.com"})) == (422, "mandatory", "login")
 
     def test_used_login_is_a_conflict(self, alice: User, bob: User):  # B17
-        assert failed(api(alice).post("user", {"login": "bob"})) == (409, "duplicate", "login")
-        assert failed(api(alice).patch(path_of(bob), {"login": "alice"})) == (409, "duplicate", "login")
+        assert error_of(api(alice).post("user", {"login": "bob"})) == (409, "duplicate", "login")
+        assert error_of(api(alice).patch(record_path(bob), {"login": "alice"})) == (409, "duplicate", "login")
         assert api(alice).post("user", {"login": "Bob"}).status_code == 201, "unique as spelled"
 
     @pytest.mark.parametrize(
@@ -98,174 +98,184 @@ class TestPeople:
         ids=str,
     )
     def test_model_errors_are_reported(self, alice: User, body: Any, refusal: Any):  # B27
-        before = User.objects.count()
-        answer = api(alice).post("user", body)
-        status, code, name = failed(answer)
-        assert (status, code, name) == refusal, answer.content
-        assert User.objects.count() == before
+        count_before = User.objects.count()
+        response = api(alice).post("user", body)
+        status, code, name = error_of(response)
+        assert (status, code, name) == refusal, response.content
+        assert User.objects.count() == count_before
 
     def test_new_password_ends_sessions(self, alice: User, bob: User):
-        from tests.accounts.callers import api_key, bearer
+        from tests.accounts.callers import bearer_auth, request_api_key
 
         session = Client()
         session.force_login(bob)
-        key = api_key("bob").json()["data"]["auth_key"]
-        assert session.get("/api/me").status_code == Client().get("/api/me", headers=bearer(key)).status_code == 200
-        assert api(alice).patch(path_of(bob), {"password": "another one 42"}).status_code == 200
+        key = request_api_key("bob").json()["data"]["auth_key"]
+        assert (
+            session.get("/api/me").status_code == Client().get("/api/me", headers=bearer_auth(key)).status_code == 200
+        )
+        assert api(alice).patch(record_path(bob), {"password": "another one 42"}).status_code == 200
         assert session.get("/api/me").status_code == 401
-        assert Client().get("/api/me", headers=bearer(key)).status_code == 401
+        assert Client().get("/api/me", headers=bearer_auth(key)).status_code == 401
         assert api(bob).get("user").status_code == 401
         assert authenticate(None, username="bob", password="another one 42") == bob
 
     def test_null_removes_the_password(self, alice: User, bob: User):
-        assert api(alice).patch(path_of(bob), {"password": None}).status_code == 200
+        assert api(alice).patch(record_path(bob), {"password": None}).status_code == 200
         assert not bob.refreshed().has_usable_password()
-        (record,) = data(api(alice).post("user", {"login": "dora"}))
+        (record,) = data_of(api(alice).post("user", {"login": "dora"}))
         assert not User.objects.get(pk=record["sys_id"]).has_usable_password()
 
     def test_deactivation_stops_the_next_request(self, alice: User, bob: User):  # B64
-        caller = api(bob, by="key")
+        caller = api(bob, credential="key")
         assert caller.get("user").status_code == 200
-        data(api(alice).patch(path_of(bob), {"active": False}))
+        data_of(api(alice).patch(record_path(bob), {"active": False}))
         assert caller.get("user").status_code == 401
 
     def test_rules_can_grant_writes(self, alice: User, bob: User):
         rule("write", "user", condition="sys_id=javascript:gs.getUserID()")
         rule("write", "user", "*", roles=["admin"])
         rule("write", "user", "first_name")
-        assert data(api(bob).patch(path_of(bob), {"first_name": "Bob"}))[0]["first_name"] == "Bob"
-        assert failed(api(bob).patch(path_of(bob), {"active": False})) == (403, "access_denied", "active")
-        status, _, name = failed(api(bob).patch(path_of(bob), {"password": "a long one 42"}))
+        assert data_of(api(bob).patch(record_path(bob), {"first_name": "Bob"}))[0]["first_name"] == "Bob"
+        assert error_of(api(bob).patch(record_path(bob), {"active": False})) == (403, "access_denied", "active")
+        status, _, name = error_of(api(bob).patch(record_path(bob), {"password": "a long one 42"}))
         assert status in (400, 403) and name == "password"
         assert bob.refreshed().check_password(PASSWORD)
 
 
-class TestTheLastAdministrator:
+class TestLastAdministrator:
     def test_last_administrator_cannot_be_removed(self, alice: User):
         grants = UserRole.objects.get(user=alice)
         admin = Role.objects.get(name="admin")
-        for answer in (
-            api(alice).patch(path_of(alice), {"active": False}), api(alice).delete(path_of(alice)),
-            api(alice).delete(path_of(grants)), api(alice).patch(path_of(grants), {"role": role("x").pk}),
+        for response in (
+            api(alice).patch(record_path(alice), {"active": False}), api(alice).delete(record_path(alice)),
+            api(alice).delete(record_path(grants)), api(alice).patch(record_path(grants), {"role": role("x").pk}),
         ):  # fmt: skip
-            assert failed(answer) == (409, "last_admin", None)
-        assert failed(api(alice).delete(path_of(admin))) == (409, "conflict", None)
-        assert api(alice).get("sys_acl").status_code == 200 and column(api(alice).get("sys_user_role"), "sys_id")
+            assert error_of(response) == (409, "last_admin", None)
+        assert error_of(api(alice).delete(record_path(admin))) == (409, "conflict", None)
+        assert api(alice).get("sys_acl").status_code == 200 and column_values(api(alice).get("sys_user_role"), "sys_id")
         assert alice.refreshed().active and not DeletionLogEntry.objects.exists()
 
     def test_administrator_can_be_removed_if_there_is_another(self, alice: User, bob: User):
-        data(api(alice).post("sys_user_role", {"user": bob.pk, "role": Role.objects.get(name="admin").pk}))
-        assert api(alice).delete(path_of(alice)).status_code == 200
+        data_of(api(alice).post("sys_user_role", {"user": bob.pk, "role": Role.objects.get(name="admin").pk}))
+        assert api(alice).delete(record_path(alice)).status_code == 200
         assert api(bob).get("sys_acl").status_code == 200
 
 
 class TestRoles:
     def test_grants_apply_immediately(self, alice: User, bob: User):
-        editor = data(api(alice).post("sys_role", {"name": "editor"}))[0]
+        editor = data_of(api(alice).post("sys_role", {"name": "editor"}))[0]
         assert editor["contains"] is None and editor["grantable_by_sign_in"] is True
         rule("read", table("device"), roles=["editor"])
         assert api(bob).get("device").status_code == 404
-        (record,) = data(api(alice).post("sys_user_role", {"user": bob.pk, "role": editor["sys_id"]}))
+        (record,) = data_of(api(alice).post("sys_user_role", {"user": bob.pk, "role": editor["sys_id"]}))
         assert record["source"] == "manual"
         assert api(bob).get("device").status_code == 200
-        assert failed(api(alice).post("sys_user_role", {"user": bob.pk, "role": editor["sys_id"]}))[:2] == (
+        assert error_of(api(alice).post("sys_user_role", {"user": bob.pk, "role": editor["sys_id"]}))[:2] == (
             409,
             "duplicate",
         )
-        assert failed(api(alice).post("sys_user_role", {"user": bob.pk}))[:2] == (422, "mandatory")
-        assert failed(api(alice).post("sys_user_role", {"user": bob.pk, "role": "1"})) == (422, "invalid_value", "role")
+        assert error_of(api(alice).post("sys_user_role", {"user": bob.pk}))[:2] == (422, "mandatory")
+        assert error_of(api(alice).post("sys_user_role", {"user": bob.pk, "role": "1"})) == (
+            422,
+            "invalid_value",
+            "role",
+        )
 
     def test_role_round_trips_with_put(self, alice: User):
         created = role("editor", contains=["reader"])
-        (read,) = data(api(alice).get(path_of(created)))
-        assert data(api(alice).put(path_of(created), read)) == [read]
-        (after,) = data(api(alice).put(path_of(created), {"name": "editor"}))
-        assert after["contains"] is None and created.refreshed().contains == []
-        (after,) = data(api(alice).patch(path_of(created), {"contains": [role("reader").pk]}))
-        assert [contain["value"] for contain in after["contains"]] == [role("reader").pk]
+        (read_record,) = data_of(api(alice).get(record_path(created)))
+        assert data_of(api(alice).put(record_path(created), read_record)) == [read_record]
+        (record_after,) = data_of(api(alice).put(record_path(created), {"name": "editor"}))
+        assert record_after["contains"] is None and created.refreshed().contains == []
+        (record_after,) = data_of(api(alice).patch(record_path(created), {"contains": [role("reader").pk]}))
+        assert [contained["value"] for contained in record_after["contains"]] == [role("reader").pk]
         assert created.refreshed().contains == [role("reader").pk]
 
     def test_cycles_and_shipped_roles_are_refused(self, alice: User):
         outer, inner = role("outer", contains=["inner"]), role("inner")
-        answer = api(alice).patch(path_of(inner), {"contains": [outer.pk]})
-        assert failed(answer) == (422, "invalid_value", "contains")
-        assert failed(api(alice).patch(path_of(inner), {"contains": [inner.pk]})) == (422, "invalid_value", "contains")
-        assert failed(api(alice).patch(path_of(inner), {"contains": ["1"]})) == (422, "invalid_value", "contains")
+        response = api(alice).patch(record_path(inner), {"contains": [outer.pk]})
+        assert error_of(response) == (422, "invalid_value", "contains")
+        assert error_of(api(alice).patch(record_path(inner), {"contains": [inner.pk]})) == (
+            422,
+            "invalid_value",
+            "contains",
+        )
+        assert error_of(api(alice).patch(record_path(inner), {"contains": ["1"]})) == (422, "invalid_value", "contains")
         admin = Role.objects.get(name="admin")
-        assert failed(api(alice).patch(path_of(admin), {"name": "root"})) == (422, "invalid_value", "name")
-        assert failed(api(alice).delete(path_of(Role.objects.get(name="itil")))) == (409, "conflict", None)
-        assert failed(api(alice).post("sys_role", {"name": "inner"})) == (409, "duplicate", "name")
+        assert error_of(api(alice).patch(record_path(admin), {"name": "root"})) == (422, "invalid_value", "name")
+        assert error_of(api(alice).delete(record_path(Role.objects.get(name="itil")))) == (409, "conflict", None)
+        assert error_of(api(alice).post("sys_role", {"name": "inner"})) == (409, "duplicate", "name")
 
 
 class TestProperties:
     def test_value_is_validated_and_applies_immediately(self, alice: User):
         row = Property.objects.get(name="svc.login.username.sensitivity.enabled")
-        assert data(api(alice).patch(path_of(row), {"value": "false"}))[0]["value"] == "false"
+        assert data_of(api(alice).patch(record_path(row), {"value": "false"}))[0]["value"] == "false"
         assert properties.get(properties.CASE_SENSITIVE) is False
-        assert failed(api(alice).patch(path_of(row), {"value": "perhaps"})) == (422, "invalid_value", "value")
-        assert failed(api(alice).patch(path_of(row), {"name": "x"})) == (400, "read_only", "name")
-        (read,) = data(api(alice).get(path_of(row)))
-        assert data(api(alice).put(path_of(row), read)) == [read]
+        assert error_of(api(alice).patch(record_path(row), {"value": "perhaps"})) == (422, "invalid_value", "value")
+        assert error_of(api(alice).patch(record_path(row), {"name": "x"})) == (400, "read_only", "name")
+        (read_record,) = data_of(api(alice).get(record_path(row)))
+        assert data_of(api(alice).put(record_path(row), read_record)) == [read_record]
 
     def test_unknown_properties_cannot_be_created(self, alice: User):
-        assert failed(api(alice).post("sys_property", {"name": "own"})) == (400, "read_only", "name")
-        assert failed(api(alice).post("sys_property", {"value": "own"})) == (422, "invalid_value", "name")
+        assert error_of(api(alice).post("sys_property", {"name": "own"})) == (400, "read_only", "name")
+        assert error_of(api(alice).post("sys_property", {"value": "own"})) == (422, "invalid_value", "name")
 
 
-class TestDesigning:
+class TestDesign:
     def test_table_can_be_created_used_and_dropped(self, alice: User, bob: User):
         admin = api(alice)
-        (device,) = data(admin.post("sys_db_table", {"name": "device", "label": "Device", "number_prefix": "DEV"}))
+        (device,) = data_of(admin.post("sys_db_table", {"name": "device", "label": "Device", "number_prefix": "DEV"}))
         base = {"table": device["sys_id"], "label": "x"}
-        data(admin.post("sys_db_column", base | {"name": "name", "type": "string", "is_unique": True}))
-        (state,) = data(admin.post("sys_db_column", base | {"name": "state", "type": "choice"}))
-        data(admin.post("sys_choice", {"column": state["sys_id"], "value": "1", "label": "New"}))
-        data(
+        data_of(admin.post("sys_db_column", base | {"name": "name", "type": "string", "is_unique": True}))
+        (state,) = data_of(admin.post("sys_db_column", base | {"name": "state", "type": "choice"}))
+        data_of(admin.post("sys_choice", {"column": state["sys_id"], "value": "1", "label": "New"}))
+        data_of(
             admin.post(
                 "sys_db_column", base | {"name": "owner", "type": "reference", "reference_table": table_id("user")}
             )
         )
         for operation in ("create", "read", "write", "delete"):
-            data(admin.post("sys_acl", {"operation": operation, "table": device["sys_id"]}))
-        assert types_of("device")["owner"] == "character varying(32)"
+            data_of(admin.post("sys_acl", {"operation": operation, "table": device["sys_id"]}))
+        assert column_types_of("device")["owner"] == "character varying(32)"
 
-        (record,) = data(api(bob).post("device", {"name": "Lamp", "state": "1", "owner": bob.pk}))
+        (record,) = data_of(api(bob).post("device", {"name": "Lamp", "state": "1", "owner": bob.pk}))
         assert (record["number"], record["state"]) == ("DEV0000001", "1")
-        assert failed(admin.delete(f"sys_db_table/{device['sys_id']}")) == (409, "conflict", None), "it has records"
+        assert error_of(admin.delete(f"sys_db_table/{device['sys_id']}")) == (409, "conflict", None), "it has records"
         assert api(bob).delete(f"device/{record['sys_id']}").status_code == 200
         assert admin.delete(f"sys_db_column/{state['sys_id']}").status_code == 200
-        assert "state" not in types_of("device")
-        assert failed(api(bob).post("device", {"state": "1"})) == (400, "unknown_field", "state")
+        assert "state" not in column_types_of("device")
+        assert error_of(api(bob).post("device", {"state": "1"})) == (400, "unknown_field", "state")
         assert admin.delete(f"sys_db_table/{device['sys_id']}").status_code == 200
-        assert types_of("device") == {} and api(bob).post("device", {}).status_code == 404
+        assert column_types_of("device") == {} and api(bob).post("device", {}).status_code == 404
 
     def test_views_and_rules(self, alice: User, bob: User):
         device = table("device")
         field(device, "name")
         rule("read", device)
         record("device", name="Lamp")
-        (short,) = data(api(alice).post("sys_ui_view", {"table": device.pk, "name": "short"}))
-        data(api(alice).post("sys_ui_view_column", {"view": short["sys_id"], "path": "name", "position": 1}))
-        assert data(api(bob).get("device", view="short")) == [{"name": "Lamp"}]
-        (denying,) = data(
+        (short_view,) = data_of(api(alice).post("sys_ui_view", {"table": device.pk, "name": "short"}))
+        data_of(api(alice).post("sys_ui_view_column", {"view": short_view["sys_id"], "path": "name", "position": 1}))
+        assert data_of(api(bob).get("device", view="short")) == [{"name": "Lamp"}]
+        (denying_rule,) = data_of(
             api(alice).post("sys_acl", {"operation": "read", "table": device.pk, "condition": "name!=Lamp"})
         )
-        assert len(data(api(bob).get("device"))) == 1, "one rule that holds is enough"
+        assert len(data_of(api(bob).get("device"))) == 1, "one rule that holds is enough"
         Rule.objects.get(table=device, condition="").delete()
-        assert data(api(bob).get("device")) == []
-        assert api(alice).delete(f"sys_acl/{denying['sys_id']}").status_code == 200
+        assert data_of(api(bob).get("device")) == []
+        assert api(alice).delete(f"sys_acl/{denying_rule['sys_id']}").status_code == 200
         assert api(bob).get("device").status_code == 404
 
     def test_rule_can_be_changed(self, alice: User, bob: User):
         """One of any table too, which refers to none."""
-        device, anywhere = table("device"), rule("create", None)
-        reading = rule("read", device)
+        device, general_rule = table("device"), rule("create", None)
+        read_rule = rule("read", device)
         assert api(bob).get("device").status_code == 200
-        for made in (reading, anywhere):
-            (read,) = data(api(alice).get(path_of(made)))
-            assert data(api(alice).put(path_of(made), read)) == [read]
-            (after,) = data(api(alice).patch(path_of(made), {"active": False}))
-            assert (after["active"], after["sys_version"]) == (False, 1)
+        for rule_record in (read_rule, general_rule):
+            (read_record,) = data_of(api(alice).get(record_path(rule_record)))
+            assert data_of(api(alice).put(record_path(rule_record), read_record)) == [read_record]
+            (record_after,) = data_of(api(alice).patch(record_path(rule_record), {"active": False}))
+            assert (record_after["active"], record_after["sys_version"]) == (False, 1)
         assert api(bob).get("device").status_code == 404
 
     @pytest.mark.parametrize(
@@ -306,97 +316,107 @@ class TestDesigning:
                 body = body | {key: table_id(value)}
             elif key == "column":
                 body = body | {key: Column.objects.get(table__name="device", name="name").pk}
-        before = (Table.objects.count(), Column.objects.count(), Rule.objects.count())
-        for status, code, _ in all_failed(api(alice).post(name, body)):
+        counts_before = (Table.objects.count(), Column.objects.count(), Rule.objects.count())
+        for status, code, _ in errors_of(api(alice).post(name, body)):
             assert (status, code) in ((422, "invalid_value"), (422, "mandatory"), (409, "duplicate"))
-        assert (Table.objects.count(), Column.objects.count(), Rule.objects.count()) == before
+        assert (Table.objects.count(), Column.objects.count(), Rule.objects.count()) == counts_before
 
     def test_fixed_attributes_cannot_be_changed(self, alice: User):
         device = table("device")
         name = field(device, "name")
         for path, body in (
-            (path_of(device), {"name": "gadget"}),
-            (path_of(device), {"parent": table("other").pk}),
-            (path_of(name), {"type": "integer"}),
-            (path_of(name), {"name": "title"}),
+            (record_path(device), {"name": "gadget"}),
+            (record_path(device), {"parent": table("other").pk}),
+            (record_path(name), {"type": "integer"}),
+            (record_path(name), {"name": "title"}),
             (f"sys_db_table/{table_id('user')}", {"number_prefix": "USR"}),
             (f"sys_db_column/{Column.objects.get(table__name='user', name='email').pk}", {"mandatory": True}),
         ):
-            named = next(iter(body)) if body.keys() & {"name", "parent", "type"} else None
-            assert failed(api(alice).patch(path, body)) == (422, "invalid_value", named), body
+            field_name = next(iter(body)) if body.keys() & {"name", "parent", "type"} else None
+            assert error_of(api(alice).patch(path, body)) == (422, "invalid_value", field_name), body
         for path in (f"sys_db_table/{table_id('user')}",
                      f"sys_db_column/{Column.objects.get(table__name='user', name='email').pk}"):  # fmt: skip
-            assert failed(api(alice).delete(path)) == (409, "conflict", None)
-        for made in (device, name, Table.objects.get(name="user")):
-            (read,) = data(api(alice).get(path_of(made)))
-            assert data(api(alice).put(path_of(made), read)) == [read]
+            assert error_of(api(alice).delete(path)) == (409, "conflict", None)
+        for design_record in (device, name, Table.objects.get(name="user")):
+            (read_record,) = data_of(api(alice).get(record_path(design_record)))
+            assert data_of(api(alice).put(record_path(design_record), read_record)) == [read_record]
 
     def test_error_names_a_column_that_was_not_sent(self, alice: User):
         base = {"table": table("device").pk, "name": "it", "label": "x"}
         for kind in ("reference", "list"):
-            answer = api(alice).post("sys_db_column", base | {"type": kind})
-            assert failed(answer) == (422, "invalid_value", "reference_table")
+            response = api(alice).post("sys_db_column", base | {"type": kind})
+            assert error_of(response) == (422, "invalid_value", "reference_table")
 
     @pytest.mark.parametrize(("length", "kind"), [(-5, "string"), (0, "string"), (0, "text"), (5, "integer")])
     def test_length_has_one_bound_and_one_message(self, alice: User, length: int, kind: str):
         base = {"table": table("device").pk, "name": "it", "label": "x"}
-        answer = api(alice).post("sys_db_column", base | {"type": kind, "max_length": length})
-        assert failed(answer) == (422, "invalid_value", "max_length")
-        assert answer.json()["errors"][0]["message"] == "Only text can have a maximum length. It must be at least 1."
+        response = api(alice).post("sys_db_column", base | {"type": kind, "max_length": length})
+        assert error_of(response) == (422, "invalid_value", "max_length")
+        assert response.json()["errors"][0]["message"] == "Only text can have a maximum length. It must be at least 1."
 
     def test_last_sent_column_of_a_unique_set_is_named(self, alice: User, bob: User):
         state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
         values = (409, "duplicate", "value")
-        assert failed(api(alice).post("sys_choice", {"column": state.pk, "value": "1", "label": "x"})) == values
-        second = state.choices.get(value="2")
-        assert failed(api(alice).patch(path_of(second), {"value": "1"})) == values
+        assert error_of(api(alice).post("sys_choice", {"column": state.pk, "value": "1", "label": "x"})) == values
+        second_choice = state.choices.get(value="2")
+        assert error_of(api(alice).patch(record_path(second_choice), {"value": "1"})) == values
         columns = {"user": bob.pk, "role": role("reader").pk}
-        data(api(alice).post("sys_user_role", columns))
-        assert failed(api(alice).post("sys_user_role", columns)) == (409, "duplicate", "role")
+        data_of(api(alice).post("sys_user_role", columns))
+        assert error_of(api(alice).post("sys_user_role", columns)) == (409, "duplicate", "role")
 
     def test_unknown_column_is_not_named(self, bob: User):
         for operation in ("create", "read"):
             rule(operation, "user")
         Rule.objects.filter(table__name="user", column_name="login").delete()
         rule("read", "user", "login", roles=["auditor"])
-        assert failed(api(bob).post("user", {})) == (422, "mandatory", None)
+        assert error_of(api(bob).post("user", {})) == (422, "mandatory", None)
 
     def test_choice_with_a_comma_is_refused(self, alice: User):
         state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
         values = {"column": state.pk, "value": "a,b", "label": "x"}
-        assert failed(api(alice).post("sys_choice", values)) == (422, "invalid_value", "value")
-        first, second = state.choices.all()
-        assert failed(api(alice).patch(path_of(first), {"value": "1,2"})) == (422, "invalid_value", "value")
-        ask("UPDATE sys_choice SET value = 'a,b' WHERE sys_id = %s", second.pk)
-        assert data(api(alice).patch(path_of(second), {"label": "x"}))[0]["value"] == "a,b", "it was there before"
-        assert data(api(alice).patch(path_of(second), {"value": "2", "label": "A, b"}))[0]["label"] == "A, b"
+        assert error_of(api(alice).post("sys_choice", values)) == (422, "invalid_value", "value")
+        first_choice, second_choice = state.choices.all()
+        assert error_of(api(alice).patch(record_path(first_choice), {"value": "1,2"})) == (
+            422,
+            "invalid_value",
+            "value",
+        )
+        query_rows("UPDATE sys_choice SET value = 'a,b' WHERE sys_id = %s", second_choice.pk)
+        assert data_of(api(alice).patch(record_path(second_choice), {"label": "x"}))[0]["value"] == "a,b", (
+            "it was there before"
+        )
+        assert (
+            data_of(api(alice).patch(record_path(second_choice), {"value": "2", "label": "A, b"}))[0]["label"] == "A, b"
+        )
 
     def test_blocked_deletion_is_a_conflict(self, alice: User):
         ticket = table("ticket", number_prefix="TCK")
         table("incident", parent="ticket")
         state = field(ticket, "state", choices={"1": "New"})
-        assert api(alice).patch(path_of(state), {"default_value": "1"}).status_code == 200
-        for kept, said in (
+        assert api(alice).patch(record_path(state), {"default_value": "1"}).status_code == 200
+        for kept_record, message in (
             (ticket, "the parent of other tables"),
             (Column.objects.get(table=ticket, name="number"), "holds the record numbers"),
             (state.choices.get(), "is the default value of"),
             (Property.objects.first(), "Clear the value instead"),
         ):
-            answer = api(alice).delete(path_of(kept))
-            assert failed(answer) == (409, "conflict", None) and said in answer.json()["errors"][0]["message"]
+            response = api(alice).delete(record_path(kept_record))
+            assert error_of(response) == (409, "conflict", None) and message in response.json()["errors"][0]["message"]
 
     def test_put_of_a_column_keeps_its_name_type_and_table(self, alice: User):
         name = field(table("device"), "name", "text")
-        (read,) = data(api(alice).get(path_of(name)))
-        (after,) = data(api(alice).put(path_of(name), read | {"label": "Title", "mandatory": True}))
-        assert (after["label"], after["mandatory"], after["type"]) == ("Title", True, "text")
-        assert (422, "mandatory", "name") in all_failed(api(alice).put(path_of(name), {"label": "x"}))
+        (read_record,) = data_of(api(alice).get(record_path(name)))
+        (record_after,) = data_of(
+            api(alice).put(record_path(name), read_record | {"label": "Title", "mandatory": True})
+        )
+        assert (record_after["label"], record_after["mandatory"], record_after["type"]) == ("Title", True, "text")
+        assert (422, "mandatory", "name") in errors_of(api(alice).put(record_path(name), {"label": "x"}))
 
     def test_duplicate_values_prevent_unique(self, alice: User):
         name = field(table("device"), "name")
         for _ in range(2):
             record("device", name="same")
-        assert failed(api(alice).patch(path_of(name), {"is_unique": True})) == (422, "invalid_value", "is_unique")
+        assert error_of(api(alice).patch(record_path(name), {"is_unique": True})) == (422, "invalid_value", "is_unique")
         assert not name.refreshed().is_unique
 
 
@@ -404,40 +424,40 @@ def table_id(name: str) -> str:
     return str(Table.objects.get(name=name).pk)
 
 
-class TestWhoMayWrite:
-    @pytest.mark.parametrize("name", ONLY_ADMIN)
+class TestPermissions:
+    @pytest.mark.parametrize("name", ADMIN_ONLY_TABLES)
     def test_rules_cannot_grant_writes_to_permission_tables(self, name: str, bob: User, sonja: User):  # B27
         grant(bob, "itil")
         for operation in ("create", "read", "write", "delete"):
             rule(operation, name)
-        first = ask(f"SELECT sys_id FROM {name} LIMIT 1") or ask(f"SELECT sys_id FROM {name} LIMIT 1")
-        for who in (bob, sonja):
-            status, code, _ = failed(api(who).post(name, {}))
+        first_row = query_rows(f"SELECT sys_id FROM {name} LIMIT 1") or query_rows(f"SELECT sys_id FROM {name} LIMIT 1")
+        for user in (bob, sonja):
+            status, code, _ = error_of(api(user).post(name, {}))
             assert (status, code) == (403, "access_denied"), name
-            for (sys_id,) in first:
-                for send in (api(who).patch, api(who).put):
-                    assert failed(send(f"{name}/{sys_id}", {}))[:2] == (403, "access_denied")
-                assert failed(api(who).delete(f"{name}/{sys_id}"))[:2] == (403, "access_denied")
+            for (sys_id,) in first_row:
+                for send in (api(user).patch, api(user).put):
+                    assert error_of(send(f"{name}/{sys_id}", {}))[:2] == (403, "access_denied")
+                assert error_of(api(user).delete(f"{name}/{sys_id}"))[:2] == (403, "access_denied")
 
     @pytest.mark.parametrize("guarded", ["admin", "collection_admin", "auditor", "holder of auditor"])
     def test_rules_cannot_grant_writes_to_accounts_with_more_rights(self, guarded: str, bob: User):  # B27
         Role.objects.create(name="auditor", grantable_by_sign_in=False)
         role("holder of auditor", contains=["auditor"])
-        boss, plain = User.objects.create_user("boss", PASSWORD), User.objects.create_user("plain", PASSWORD)
+        boss, plain_user = User.objects.create_user("boss", PASSWORD), User.objects.create_user("plain", PASSWORD)
         grant(boss, guarded)
         for operation in ("create", "read", "write", "delete"):
             rule(operation, "user")
         for name in ("read", "write"):
             rule(name, "user", "*")
-        for sent in ({"login": "mine"}, {"email": "m@example.com"}, {"password": "a long one 42"}, {"active": False}):
-            assert failed(api(bob).patch(path_of(boss), sent))[:2] == (403, "access_denied"), sent
-            data(api(bob).patch(path_of(plain), sent | {"active": True}))
-        assert failed(api(bob).put(path_of(boss), {"login": "mine"}))[:2] == (403, "access_denied")
-        assert failed(api(bob).delete(path_of(boss)))[:2] == (403, "access_denied")
+        for body in ({"login": "mine"}, {"email": "m@example.com"}, {"password": "a long one 42"}, {"active": False}):
+            assert error_of(api(bob).patch(record_path(boss), body))[:2] == (403, "access_denied"), body
+            data_of(api(bob).patch(record_path(plain_user), body | {"active": True}))
+        assert error_of(api(bob).put(record_path(boss), {"login": "mine"}))[:2] == (403, "access_denied")
+        assert error_of(api(bob).delete(record_path(boss)))[:2] == (403, "access_denied")
         assert boss.refreshed().check_password(PASSWORD)
         # What opens nothing is his to change, and what stays as it is is no change.
-        (after,) = data(api(bob).patch(path_of(boss), {"phone": "5", "login": "boss", "active": True}))
-        assert after["phone"] == "5"
+        (record_after,) = data_of(api(bob).patch(record_path(boss), {"phone": "5", "login": "boss", "active": True}))
+        assert record_after["phone"] == "5"
 
     def test_values_of_such_accounts_cannot_be_guessed(self, alice: User, bob: User):
         """By who may write the column and not read it: a right guess is refused like a wrong one."""
@@ -446,102 +466,112 @@ class TestWhoMayWrite:
         rule("read", "user", "email", condition="login=bob")
         rule("write", "user", "email")
         for guess in (alice.email, "x@example.com"):
-            assert failed(api(bob).patch(path_of(alice), {"email": guess}))[:2] == (403, "access_denied")
+            assert error_of(api(bob).patch(record_path(alice), {"email": guess}))[:2] == (403, "access_denied")
 
     def test_scoped_key_cannot_change_accounts_with_more_rights(self, alice: User, bob: User):
         role("helpdesk")
         for operation in ("read", "write"):
             rule(operation, "user", roles=["helpdesk"])
             rule(operation, "user", "*", roles=["helpdesk"])
-        narrow = api(alice, scope=["helpdesk"])
-        assert failed(narrow.patch(path_of(alice), {"password": "a long one 42"}))[:2] == (403, "access_denied")
+        scoped_caller = api(alice, scope=["helpdesk"])
+        assert error_of(scoped_caller.patch(record_path(alice), {"password": "a long one 42"}))[:2] == (
+            403,
+            "access_denied",
+        )
         assert alice.refreshed().check_password(PASSWORD)
-        data(narrow.patch(path_of(bob), {"login": "robert"}))
+        data_of(scoped_caller.patch(record_path(bob), {"login": "robert"}))
 
     def test_nobody_writes_the_deletion_log(self, alice: User, bob: User):  # B73
         open_table("sys_deletion_log")
         entry = DeletionLogEntry.objects.create(table="device", record_id="1", payload={"a": 1})
-        for who in (alice, bob):
-            assert failed(api(who).post("sys_deletion_log", {}))[0] == 403
-            assert failed(api(who).patch(path_of(entry), {}))[0] == 403
-            assert failed(api(who).delete(path_of(entry)))[0] == 403
-        assert data(api(alice).get(path_of(entry)))[0]["payload"] == {"a": 1}
-        assert "payload" not in data(api(bob).get(path_of(entry)))[0]
+        for user in (alice, bob):
+            assert error_of(api(user).post("sys_deletion_log", {}))[0] == 403
+            assert error_of(api(user).patch(record_path(entry), {}))[0] == 403
+            assert error_of(api(user).delete(record_path(entry)))[0] == 403
+        assert data_of(api(alice).get(record_path(entry)))[0]["payload"] == {"a": 1}
+        assert "payload" not in data_of(api(bob).get(record_path(entry)))[0]
 
     def test_other_tables_are_404(self, alice: User):  # B27
         for name in ("access_key", "session", "tableapi_state", "tableapi_deferred_record", "django_session",
                      "sys_access_key", "auth_user", "pg_class", "historicaluser"):  # fmt: skip
-            for answer in (api(alice).post(name, {}), api(alice).get(name), api(alice).patch(f"{name}/1", {})):
-                assert failed(answer) == (404, "table_not_found", None)
+            for response in (api(alice).post(name, {}), api(alice).get(name), api(alice).patch(f"{name}/1", {})):
+                assert error_of(response) == (404, "table_not_found", None)
 
 
-class TestDeletingWhatOthersNeed:
+class TestReferencedDeletion:
     def test_deleting_a_company_clears_it_from_users(self, alice: User, bob: User):
         acme = Company.objects.create(name="Acme")
         User.objects.filter(pk=bob.pk).update(company=acme)
-        assert api(alice).delete(path_of(acme)).status_code == 200
+        assert api(alice).delete(record_path(acme)).status_code == 200
         assert bob.refreshed().company is None
 
     def test_deleting_a_user_deletes_what_belongs_to_it(self, alice: User, bob: User):
         grant(bob, "editor")
         UserGroup.objects.create(user=bob, group=Group.objects.create(name="g"))
-        caller = api(bob, by="key")
+        caller = api(bob, credential="key")
         Client().force_login(bob)
         assert AccessKey.objects.exists() and Session.objects.exists()
-        assert api(alice).delete(path_of(bob)).status_code == 200
+        assert api(alice).delete(record_path(bob)).status_code == 200
         assert caller.get("user").status_code == api(bob).get("user").status_code == 401
         assert not AccessKey.objects.exists() and not Session.objects.exists() and not UserGroup.objects.exists()
         assert not UserRole.objects.filter(user=bob.pk).exists()
-        logged = set(DeletionLogEntry.objects.values_list("table", "deleted_by"))
-        assert {("user", alice.pk), ("sys_user_role", alice.pk), ("sys_user_group", alice.pk)} <= logged
+        logged_deletions = set(DeletionLogEntry.objects.values_list("table", "deleted_by"))
+        assert {("user", alice.pk), ("sys_user_role", alice.pk), ("sys_user_group", alice.pk)} <= logged_deletions
         payload = DeletionLogEntry.objects.get(table="user").payload
         assert payload["login"] == "bob" and "password" not in payload
 
     def test_references_of_designed_tables_are_released(self, alice: User, bob: User):
         device = table("device")
-        field(device, "owner", to="user")
-        field(device, "users", "list", to="user")
+        field(device, "owner", target="user")
+        field(device, "users", "list", target="user")
         created = record("device", owner=bob.pk, users=[bob.pk, alice.pk])
-        assert api(alice).delete(path_of(bob)).status_code == 200
-        assert ask("SELECT owner, users FROM records.device WHERE sys_id = %s", created) == [(None, [alice.pk])]
+        assert api(alice).delete(record_path(bob)).status_code == 200
+        assert query_rows("SELECT owner, users FROM records.device WHERE sys_id = %s", created) == [(None, [alice.pk])]
 
     @pytest.mark.parametrize("kind", ["reference", "list"])
     def test_mandatory_reference_prevents_deletion(self, kind: str, alice: User, bob: User, as_alice: Client):
         """By the API and in the admin alike."""
         device = table("device")
-        field(device, "owner", kind, to="user", mandatory=True)
+        field(device, "owner", kind, target="user", mandatory=True)
         created = record("device", owner=[bob.pk] if kind == "list" else bob.pk)
-        answer = api(alice).delete(path_of(bob))
-        assert failed(answer) == (409, "referenced", None) and b"require this record: device.owner." in answer.content
+        response = api(alice).delete(record_path(bob))
+        assert (
+            error_of(response) == (409, "referenced", None)
+            and b"require this record: device.owner." in response.content
+        )
         rule("delete", "user")
-        answer = api(bob).delete(path_of(bob))
-        assert failed(answer) == (409, "referenced", None)
-        assert b"device" not in answer.content and b"owner" not in answer.content
+        response = api(bob).delete(record_path(bob))
+        assert error_of(response) == (409, "referenced", None)
+        assert b"device" not in response.content and b"owner" not in response.content
         page = as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}, headers={"Accept": "text/html"})
         assert page.status_code in (302, 409)
         assert User.objects.filter(pk=bob.pk).exists() and not DeletionLogEntry.objects.exists()
-        ask("DELETE FROM records.device WHERE sys_id = %s", created)
+        query_rows("DELETE FROM records.device WHERE sys_id = %s", created)
         assert as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}).status_code == 302
         assert not User.objects.filter(pk=bob.pk).exists()
 
     def test_deletion_in_the_administration_clears_lists(self, alice: User, as_alice: Client):
-        group, other = Group.objects.create(name="g"), Group.objects.create(name="h")
-        field(table("device"), "groups", "list", to="sys_group")
-        record("device", groups=[group.pk, other.pk])
+        group, other_group = Group.objects.create(name="g"), Group.objects.create(name="h")
+        field(table("device"), "groups", "list", target="sys_group")
+        record("device", groups=[group.pk, other_group.pk])
         assert as_alice.post(f"/admin/accounts/group/{group.pk}/delete/", {"post": "yes"}).status_code == 302
-        assert ask("SELECT groups FROM records.device") == [([other.pk],)]
+        assert query_rows("SELECT groups FROM records.device") == [([other_group.pk],)]
 
     def test_if_match_applies(self, alice: User):
         acme = Company.objects.create(name="Acme")
-        tag = api(alice).get(path_of(acme))["ETag"]
-        data(api(alice).patch(path_of(acme), {"name": "Acme & Co"}))
-        assert failed(api(alice).delete(path_of(acme), headers={"If-Match": tag})) == (412, "stale", None)
-        assert failed(api(alice).patch(path_of(acme), {"name": "x"}, headers={"If-Match": tag})) == (412, "stale", None)
-        tag = api(alice).get(path_of(acme))["ETag"]
-        assert api(alice).delete(path_of(acme), headers={"If-Match": tag}).status_code == 200
+        tag = api(alice).get(record_path(acme))["ETag"]
+        data_of(api(alice).patch(record_path(acme), {"name": "Acme & Co"}))
+        assert error_of(api(alice).delete(record_path(acme), headers={"If-Match": tag})) == (412, "stale", None)
+        assert error_of(api(alice).patch(record_path(acme), {"name": "x"}, headers={"If-Match": tag})) == (
+            412,
+            "stale",
+            None,
+        )
+        tag = api(alice).get(record_path(acme))["ETag"]
+        assert api(alice).delete(record_path(acme), headers={"If-Match": tag}).status_code == 200
 
     def test_missing_record_is_404(self, alice: User):
         for name in ("user", "sys_role", "company", "sys_db_table"):
             for sys_id in ("1", "A", "x" * 40):
-                assert failed(api(alice).delete(f"{name}/{sys_id}")) == (404, "record_not_found", None)
-                assert failed(api(alice).patch(f"{name}/{sys_id}", {})) == (404, "record_not_found", None)
+                assert error_of(api(alice).delete(f"{name}/{sys_id}")) == (404, "record_not_found", None)
+                assert error_of(api(alice).patch(f"{name}/{sys_id}", {})) == (404, "record_not_found", None)

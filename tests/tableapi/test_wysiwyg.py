@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tableapi.catalogue import html as wysiwyg
 from tableapi.catalogue.html import ALLOWED_STYLES, ALLOWED_URL_SCHEMES, HtmlTooComplex, plain_text, sanitized_html
 
-PICTURE = '<img src="data:image/png;base64,iVBORw0KGgo=">'
+PICTURE_HTML = '<img src="data:image/png;base64,iVBORw0KGgo=">'
 
-STAYS = [
+ALLOWED_HTML = [
     "<p>one <b>two</b> <i>three</i> <u>four</u> <s>five</s></p>",
     "<h1>head</h1><ul><li>a</li></ul><ol><li>b</li></ol><blockquote>q</blockquote><pre>x  y\n z</pre>",
     '<table><tbody><tr><td colspan="2">a</td><th scope="row">b</th></tr></tbody></table>',
@@ -22,7 +22,7 @@ STAYS = [
     '<a href="/rest/" rel="noopener noreferrer">here</a>',
     '<img alt="a" src="https://example.com/a.png">',
     '<img src="/a.png">',
-    PICTURE,
+    PICTURE_HTML,
     '<span style="color:red;text-align:center">x</span>',
     '<p title="a &lt;b&gt; c">x</p>',
     '<a href="/?q=&lt;b&gt;" rel="noopener noreferrer">x</a>',
@@ -31,12 +31,12 @@ STAYS = [
 ]
 
 
-@pytest.mark.parametrize("html", STAYS)
+@pytest.mark.parametrize("html", ALLOWED_HTML)
 def test_formatting_is_kept(html: str):
     assert sanitized_html(html) == html
 
 
-GOES = [  # B72
+REMOVED_HTML = [  # B72
     ("<script>steal()</script>x", "x"),
     ("<SCRIPT SRC=//evil.example></SCRIPT>x", "x"),
     ("<style>p{}</style><title>t</title>x", "x"),
@@ -48,7 +48,7 @@ GOES = [  # B72
     ('<a href="vbscript:x">x</a>', '<a rel="noopener noreferrer">x</a>'),
     ('<a href="data:text/html,x">x</a>', '<a rel="noopener noreferrer">x</a>'),
     ('<a href=" d&#9;ata:text/html,x">x</a>', '<a rel="noopener noreferrer">x</a>'),
-    (PICTURE.replace("img src", "a href"), '<a rel="noopener noreferrer"></a>'),
+    (PICTURE_HTML.replace("img src", "a href"), '<a rel="noopener noreferrer"></a>'),
     ('<img src="data:image/svg+xml;base64,AAAA">', "<img>"),
     ('<img src="data:image/png;base64,AAAA\n,x">', "<img>"),
     ('<blockquote cite="data:image/png;base64,AAAA">x</blockquote>', "<blockquote>x</blockquote>"),
@@ -66,15 +66,15 @@ GOES = [  # B72
 ]
 
 
-@pytest.mark.parametrize(("html", "left"), GOES)
-def test_executable_content_is_removed(html: str, left: str | None):
+@pytest.mark.parametrize(("html", "expected"), REMOVED_HTML)
+def test_executable_content_is_removed(html: str, expected: str | None):
     result = sanitized_html(html)
 
-    refuse_what_runs(result)
-    assert left is None or result == left
+    check_no_executable_content(result)
+    assert expected is None or result == expected
 
 
-class Refusing(HTMLParser):
+class RefusingParser(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag not in (
             "script",
@@ -101,14 +101,14 @@ class Refusing(HTMLParser):
                 } <= ALLOWED_STYLES
 
 
-def refuse_what_runs(html: str) -> None:
+def check_no_executable_content(html: str) -> None:
     assert "<script" not in html.lower()
-    reader = Refusing()
+    reader = RefusingParser()
     reader.feed(html)
     reader.close()
 
 
-PIECES = [
+HTML_PIECES = [
     "<b>", "</b>", "<p>", "</p>", "<p title='", "'>", '">', "<a href=", '"java\nscript:x"', "javascript:x",
     "data:text/html,x",
     "<table>", "<tr>", "<td>", "</table>", "<svg>", "<math>", "<mtext>", "<style>", "</style>", "<script>", "</script>",
@@ -118,18 +118,18 @@ PIECES = [
     "\n", " ", "\r", "\x0b", "x", "é", "<select>", "<option>", "<h1>", "<a>", "</a>", "<i style='color:red;x:y'>",
     "<li>", "<form>", "<foreignObject>", "<b title='a&lt;b'>", "<plaintext>", "</svg>", "</math>", "<details open>",
 ]  # fmt: skip
-MARKUP = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=40).map("".join)
+MARKUP_STRATEGY = st.lists(st.sampled_from(HTML_PIECES) | st.text(max_size=5), max_size=40).map("".join)
 
 
 @settings(deadline=None, max_examples=400, database=None)
-@given(MARKUP)
+@given(MARKUP_STRATEGY)
 def test_sanitising_is_safe_and_idempotent(html: str):
     html = html.encode("utf-8", "ignore").decode()
-    stored = sanitized_html(html)
+    sanitized = sanitized_html(html)
 
-    refuse_what_runs(stored)
-    assert sanitized_html(stored) == stored
-    assert not re.search(r"<[a-zA-Z/]", plain_text(re.sub("&lt;", "", stored)))
+    check_no_executable_content(sanitized)
+    assert sanitized_html(sanitized) == sanitized
+    assert not re.search(r"<[a-zA-Z/]", plain_text(re.sub("&lt;", "", sanitized)))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_plain_text_round_trips(text: str):
     assert plain_text(sanitized_html(text)) == " ".join(text.split())
 
 
-TANGLED = {
+EXPENSIVE_HTML = {
     "unclosed tags": "<div>" * 100_000,
     "lists in lists": "<ul><li>" * 50_000,
     "formatting that is repeated": "<p>" + "".join(f"<b title={i}>" for i in range(2_000)) + "x" + "<p>x" * 2_000,
@@ -181,25 +181,25 @@ TANGLED = {
     "lines": "\n" * 1_000_000,
     "ampersands": "&" * 1_000_000,
 }
-LONG = {
+LONG_HTML = {
     "text": "x" * 5_000_000,
     "attributes": "<b" + "".join(f" a{i}" for i in range(200_000)) + ">",
     "comments": "<!--" * 500_000,
     "quotes": "<b a='" * 40_000,
-    "a picture": PICTURE.replace("iVBORw0KGgo=", "A" * 4_000_000),
+    "a picture": PICTURE_HTML.replace("iVBORw0KGgo=", "A" * 4_000_000),
     "a large table": "<table>" + ("<tr>" + "<td style='color:red'>x</td>" * 10 + "</tr>") * 1_000 + "</table>",
 }
 
 
-@pytest.mark.parametrize("html", TANGLED.values(), ids=TANGLED.keys())
+@pytest.mark.parametrize("html", EXPENSIVE_HTML.values(), ids=EXPENSIVE_HTML.keys())
 def test_expensive_input_is_refused_early(html: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(wysiwyg, "CLEANER", SimpleNamespace(clean=lambda _: pytest.fail("it was begun")))
     with pytest.raises(HtmlTooComplex):
         sanitized_html(html)
 
 
-@pytest.mark.parametrize("html", LONG.values(), ids=LONG.keys())
+@pytest.mark.parametrize("html", LONG_HTML.values(), ids=LONG_HTML.keys())
 def test_long_input_is_accepted(html: str):
     """Each of these took minutes, or would, on a quadratic path."""
-    stored = sanitized_html(html)
-    assert sanitized_html(stored) == stored
+    sanitized = sanitized_html(html)
+    assert sanitized_html(sanitized) == sanitized

@@ -7,29 +7,29 @@ Calls, each with real credentials and no cookies (`api` keeps nothing between tw
     api(bob).get(f"device/{lamp}", headers={"If-None-Match": tag})
     api(bob).post("device", {"name": "Lamp"}, display_value=1)            a body that is not text or bytes becomes JSON
     api(bob).put(path, body), .patch(path, body), .delete(path), .head(path), .send("TRACE", path, body)
-    api(bob, by="key"), api(bob, scope=["auditor"])                       Bearer instead of Basic; a key for some roles
+    api(bob, credential="key"), api(bob, scope=["auditor"])               Bearer instead of Basic; a key for some roles
     api(None)                                                             nobody
 
-    data(answer)            the records of a success; refuses anything else, and says what came
-    column(answer, "name")  one column of them
-    failed(answer)          (status, code, field) of an error
-    all_failed(answer)      the same of every error of an answer
-    next_of(answer)         the address of the next page
-    followed(api(bob), "device", "name", limit=2)   the values of a column over all pages, by the links
+    data_of(response)               the records of a success; refuses anything else with what came
+    column_values(response, "name") one column of them
+    error_of(response)              (status, code, field) of an error
+    errors_of(response)             the same of every error of a response
+    next_page_url(response)         the URL of the next page
+    values_of_all_pages(api(bob), "device", "name", limit=2)   the values of a column over all pages, by the links
 
-What there is, made by the models, so that it is done in the database too. Tables may be given by name:
+Definitions, saved by the models so that the database changes too. Tables may be given by name:
 
     table("device"), table("laptop", parent="device")                     as designs.make_table
     field("device", "price", "decimal", is_indexed=True)                  as designs.make_column;
     field("device", "state", "choice", choices={"1": "New"}); field("device", "maker", to="company") is a reference,
     field("device", "owners", "list", to="user") a list of them
-    role("auditor", contains=["reader"]); grant(bob, "auditor")           a role is made when it is missing
+    role("auditor", contains=["reader"]); grant(bob, "auditor")           a missing role is created
     group("Helpers", bob)
     rule("read", "device"), rule("read", None), rule("read", "device", "price", roles=["auditor"]),
     rule("write", "device", condition="state=1", admin_overrides=False, active=False)
-    open_table("device")                                                  anybody may do anything with its records
+    open_table("device")                                                  everybody may do anything with its records
     view("device", "short", "name", "maker.name")
-    record("device", name="Lamp")                                         its sys_id; written past the API and rules,
+    record("device", name="Lamp")                                         its sys_id; bypasses the API and its rules,
                                                                           also for tables that extend others
 
 The fixtures `api`, `world` of `conftest.py`: `api` is this one, `world` is this module.
@@ -54,7 +54,7 @@ from tableapi.models import Choice, Column, Rule, Table, View, ViewColumn
 from tests.support.users import PASSWORD
 from tests.tableapi import designs
 
-BASE = "/rest/v1/table/"
+BASE_PATH = "/rest/v1/table/"
 
 
 class Api:
@@ -66,14 +66,14 @@ class Api:
     def send(self, method: str, path: str, body: Any = None, headers: Any = None, **params: Any) -> Any:
         """`params` are named without their `sysparm_`; a path that begins with / is taken as it is."""
         query = urlencode({f"sysparm_{name}": str(value) for name, value in params.items()})
-        address = path if path.startswith("/") else BASE + path
+        url = path if path.startswith("/") else BASE_PATH + path
         if query:
-            address += ("&" if "?" in address else "?") + query
-        sent = body if isinstance(body, str | bytes) else json.dumps(body) if body is not None else ""
+            url += ("&" if "?" in url else "?") + query
+        content = body if isinstance(body, str | bytes) else json.dumps(body) if body is not None else ""
         content_type = "application/json" if method in ("POST", "PUT", "PATCH") else ""
         values = {**self.headers, **(headers or {})}
         content_type = values.pop("Content-Type", content_type)
-        return Client().generic(method, address, sent, content_type=content_type, headers=values)
+        return Client().generic(method, url, content, content_type=content_type, headers=values)
 
     def get(self, path: str, *, headers: Any = None, **params: Any) -> Any:
         return self.send("GET", path, headers=headers, **params)
@@ -94,61 +94,61 @@ class Api:
         return self.send("DELETE", path, headers=headers, **params)
 
 
-def api(user: User | None, *, by: str = "password", scope: Iterable[str] = ()) -> Api:
+def api(user: User | None, *, credential: str = "password", scope: Iterable[str] = ()) -> Api:
     """A client with Basic credentials, or with a new access key."""
     if user is None:
         return Api({})
     scope_ids = list(Role.objects.filter(name__in=list(scope)).values_list("sys_id", flat=True))
-    if by == "key" or scope_ids:
+    if credential == "key" or scope_ids:
         key = access_keys.create_key(user, "of a test", expires_at=None, scope=scope_ids)
         return Api({"Authorization": f"Bearer {key}"})
     pair = base64.b64encode(f"{user.login}:{PASSWORD}".encode()).decode()
     return Api({"Authorization": f"Basic {pair}"})
 
 
-def data(answer: Any) -> Any:
-    assert answer.status_code in (200, 201), (answer.status_code, answer.content)
-    body = answer.json()
+def data_of(response: Any) -> Any:
+    assert response.status_code in (200, 201), (response.status_code, response.content)
+    body = response.json()
     assert body["status"] == "OK"
     return body["data"]
 
 
-def column(answer: Any, name: str) -> list[Any]:
-    return [record[name] for record in data(answer)]
+def column_values(response: Any, name: str) -> list[Any]:
+    return [record[name] for record in data_of(response)]
 
 
-def failed(answer: Any) -> tuple[int, str, str | None]:
-    (error,) = all_failed(answer)
+def error_of(response: Any) -> tuple[int, str, str | None]:
+    (error,) = errors_of(response)
     return error
 
 
-def all_failed(answer: Any) -> list[tuple[int, str, str | None]]:
-    body = answer.json()
+def errors_of(response: Any) -> list[tuple[int, str, str | None]]:
+    body = response.json()
     assert body["status"] == "ERROR" and body["error_type"] == "SERVER", body
     assert all(error["message"] for error in body["errors"])
-    return [(answer.status_code, error["code"], error.get("field")) for error in body["errors"]]
+    return [(response.status_code, error["code"], error.get("field")) for error in body["errors"]]
 
 
-def next_of(answer: Any) -> str:
-    """The address of the next page."""
-    link = answer["Link"]
+def next_page_url(response: Any) -> str:
+    """The URL of the next page."""
+    link = response["Link"]
     assert link.startswith("<") and link.endswith('>; rel="next"')
     return str(link[1:].partition(">")[0])
 
 
-def followed(caller: Api, path: str, name: str, **asked: Any) -> Iterator[Any]:
-    """What stands in this field over all pages, by the links."""
-    answer = caller.get(path, **asked)
+def values_of_all_pages(caller: Api, path: str, name: str, **options: Any) -> Iterator[Any]:
+    """The values of this field on all pages, by the links."""
+    response = caller.get(path, **options)
     while True:
-        yield from column(answer, name)
-        if "Link" not in answer:
+        yield from column_values(response, name)
+        if "Link" not in response:
             return
-        split = urlsplit(next_of(answer))
-        answer = caller.get(f"{split.path}?{split.query}")
+        next_url = urlsplit(next_page_url(response))
+        response = caller.get(f"{next_url.path}?{next_url.query}")
 
 
-def table(name: str, parent: str | Table | None = None, **about: Any) -> Table:
-    return designs.make_table(name, _table(parent) if parent else None, **about)
+def table(name: str, parent: str | Table | None = None, **attributes: Any) -> Table:
+    return designs.make_table(name, _table_of(parent) if parent else None, **attributes)
 
 
 def field(
@@ -156,28 +156,28 @@ def field(
     name: str,
     type_name: str = "",
     *,
-    to: Any = None,
+    target: Any = None,
     choices: Any = None,
-    **about: Any,
+    **attributes: Any,
 ) -> Column:
-    if to is not None:
-        about["reference_table"] = _table(to)
-    kind = type_name or ("reference" if to is not None else "choice" if choices else "string")
-    created = designs.make_column(_table(table), name, kind, **about)
+    if target is not None:
+        attributes["reference_table"] = _table_of(target)
+    kind = type_name or ("reference" if target is not None else "choice" if choices else "string")
+    created = designs.make_column(_table_of(table), name, kind, **attributes)
     for position, (value, label) in enumerate((choices or {}).items(), 1):
         saving.save_choice(Choice(column=created, value=value, label=label, position=position))
     return created
 
 
-def _table(of: str | Table) -> Table:
-    return Table.objects.get(name=of) if isinstance(of, str) else of
+def _table_of(table: str | Table) -> Table:
+    return Table.objects.get(name=table) if isinstance(table, str) else table
 
 
 def role(name: str, contains: Iterable[str] = ()) -> Role:
-    """The role of this name, made when it is missing."""
+    """The role of this name; a missing one is created."""
     result = Role.objects.filter(name=name).first() or Role(name=name)
     if contains:
-        result.contains = [role(contain).pk for contain in contains]
+        result.contains = [role(contained).pk for contained in contains]
     result.save()
     return result
 
@@ -197,16 +197,16 @@ def group(name: str, *members: User) -> Group:
 
 def rule(
     operation: str, table: str | Table | None, column: str = "", roles: Iterable[str] = (), condition: str = "",
-    **about: Any,
+    **attributes: Any,
 ) -> Rule:  # fmt: skip
     ids = [(Role.objects.filter(name=name).first() or role(name)).pk for name in roles]
     rule = Rule(
         operation=operation,
-        table=_table(table) if table is not None else None,
+        table=_table_of(table) if table is not None else None,
         column_name=column,
         roles=ids,
         condition=condition,
-        **about,
+        **attributes,
     )
     saving.save_rule(rule)
     return rule
@@ -218,7 +218,7 @@ def open_table(name: str | Table) -> None:
 
 
 def view(table: str | Table, name: str, *paths: str) -> View:
-    view = View(table=_table(table), name=name)
+    view = View(table=_table_of(table), name=name)
     saving.save_view(view)
     for position, path in enumerate(paths, 1):
         saving.save_view_column(ViewColumn(view=view, path=path, position=position))
@@ -230,30 +230,30 @@ def record(name: str, /, **values: Any) -> str:
     result = catalogue_loader.reload_if_changed().tables[name]
     sys_id = values.pop("sys_id", None)
     for owner in reversed(result.lineage):
-        mine: dict[str, Any] = {"sys_id": sys_id} if sys_id else {}
+        own_values: dict[str, Any] = {"sys_id": sys_id} if sys_id else {}
         if owner == result.lineage[-1]:
-            mine["sys_db_table_id"] = result.id
+            own_values["sys_db_table_id"] = result.id
         for key in [key for key in values if result.columns[key].owner == owner]:
-            mine |= _stored(result.columns[key], values.pop(key))
-        sys_id = _insert(owner, mine)
+            own_values |= _stored_values(result.columns[key], values.pop(key))
+        sys_id = _insert(owner, own_values)
     assert not values, f"{name} has no column {', '.join(values)}"
     assert sys_id is not None
     return sys_id
 
 
-def _stored(column: Any, value: Any) -> dict[str, Any]:
-    stored = {column.physical: Jsonb(value) if column.type == "json" and value is not None else value}
+def _stored_values(column: Any, value: Any) -> dict[str, Any]:
+    stored_values = {column.physical: Jsonb(value) if column.type == "json" and value is not None else value}
     if column.type == "wysiwyg":
-        stored[column.plain] = None if value is None else html.plain_text(value)
-    return stored
+        stored_values[column.plain] = None if value is None else html.plain_text(value)
+    return stored_values
 
 
 def _insert(owner: str, values: dict[str, Any]) -> str:
     names = ", ".join(f'"{name}"' for name in values)
-    marks = ", ".join(["%s"] * len(values))
+    placeholders = ", ".join(["%s"] * len(values))
     with connection.cursor() as cursor:
         cursor.execute(
-            f'INSERT INTO records."{owner}" ({names}) VALUES ({marks}) RETURNING sys_id', list(values.values())
+            f'INSERT INTO records."{owner}" ({names}) VALUES ({placeholders}) RETURNING sys_id', list(values.values())
         )
         (sys_id,) = cursor.fetchone()
     return str(sys_id)

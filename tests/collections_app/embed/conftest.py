@@ -9,7 +9,7 @@ from collections_app import embed
 from tests.providers.embedding import KEY, EmbeddingServer
 
 # Nobody waits in a test: what is slow here is slow beyond these.
-QUICK = {
+SHORT_TIMEOUTS = {
     "connect_s": 0.5,
     "read_s": 0.3,
     "request_s": 0.5,
@@ -21,19 +21,24 @@ QUICK = {
 
 
 @pytest.fixture
-def server() -> Iterator[EmbeddingServer]:
+def embedding_server() -> Iterator[EmbeddingServer]:
     with EmbeddingServer() as server:
         yield server
         embed.reset_providers()
 
 
 @pytest.fixture
-def configured(settings: Any, server: EmbeddingServer) -> Callable[..., None]:
+def configured(settings: Any, embedding_server: EmbeddingServer) -> Callable[..., None]:
     """As if the operator had set these variables, and the process had just begun."""
 
     def configure(limits: dict[str, Any] | None = None, **changes: Any) -> None:
-        chosen = {"provider": "openai", "model": "model-a", "base_url": server.url, "api_key": KEY}
-        settings.EMBEDDING = {**settings.EMBEDDING, **chosen, "limits": {**QUICK, **(limits or {})}, **changes}
+        options = {"provider": "openai", "model": "model-a", "base_url": embedding_server.url, "api_key": KEY}
+        settings.EMBEDDING = {
+            **settings.EMBEDDING,
+            **options,
+            "limits": {**SHORT_TIMEOUTS, **(limits or {})},
+            **changes,
+        }
         embed.reset_providers()
 
     configure()

@@ -18,10 +18,10 @@ def breaker(clock: list[float]) -> CircuitBreaker:
     return CircuitBreaker(clock=lambda: clock[0])
 
 
-def wait_s(check: Callable[[], None]) -> int | None:
+def remaining_pause_s(check_call: Callable[[], None]) -> int | None:
     """How long the caller must wait, or 0 if the call is allowed."""
     try:
-        check()
+        check_call()
     except EmbeddingUnavailable as error:
         return error.retry_after_s
     return 0
@@ -36,16 +36,16 @@ class TestLoads:
     def test_one_failure_stops_loads_and_searches(self, breaker: CircuitBreaker):
         breaker.load_failed(EmbeddingUnavailable())
 
-        assert (wait_s(breaker.before_load), wait_s(breaker.before_search)) == (5, 5)
+        assert (remaining_pause_s(breaker.before_load), remaining_pause_s(breaker.before_search)) == (5, 5)
 
     def test_error_tells_how_long_to_wait_and_later_ones_have_its_reason(self, breaker: CircuitBreaker):
         error = EmbeddingUnavailable("Out of order.", code="out_of_order")
         breaker.load_failed(error)
 
         assert error.retry_after_s == 5
-        with pytest.raises(EmbeddingUnavailable) as later:
+        with pytest.raises(EmbeddingUnavailable) as exc_info:
             breaker.before_load()
-        assert (later.value.message, later.value.code) == ("Out of order.", "out_of_order")
+        assert (exc_info.value.message, exc_info.value.code) == ("Out of order.", "out_of_order")
 
     def test_pauses_grow_to_minutes_and_end_with_a_success(self, breaker: CircuitBreaker, clock: list[float]):  # X20
         pauses = []
@@ -53,65 +53,66 @@ class TestLoads:
             breaker.load_failed(EmbeddingUnavailable())
             pauses.append(breaker.pause_left_s)
             clock[0] += pauses[-1]
-            assert wait_s(breaker.before_load) == 0
+            assert remaining_pause_s(breaker.before_load) == 0
         assert pauses == [5, 10, 20, 40, 80, 120, 120, 120]
 
         breaker.load_succeeded()
         breaker.load_failed(EmbeddingUnavailable(retry_after_s=60))
         assert breaker.pause_left_s == 60
         breaker.load_succeeded()
-        assert (wait_s(breaker.before_load), wait_s(breaker.before_search)) == (0, 0)
+        assert (remaining_pause_s(breaker.before_load), remaining_pause_s(breaker.before_search)) == (0, 0)
 
     def test_concurrent_failures_begin_one_pause(self, breaker: CircuitBreaker, clock: list[float]):
         breaker.load_failed(EmbeddingUnavailable())
         clock[0] += 2
-        second = EmbeddingUnavailable()
-        breaker.load_failed(second)
+        second_failure = EmbeddingUnavailable()
+        breaker.load_failed(second_failure)
 
-        assert (breaker.pause_left_s, second.retry_after_s) == (3, 3)
+        assert (breaker.pause_left_s, second_failure.retry_after_s) == (3, 3)
 
 
 class TestSearches:
     def test_failures_in_a_row_stop_searches_and_no_loads(self, breaker: CircuitBreaker, clock: list[float]):
         fail_searches(breaker, MAX_FAILED_SEARCHES - 1)
-        assert wait_s(breaker.before_search) == 0
+        assert remaining_pause_s(breaker.before_search) == 0
         breaker.search_failed()
         clock[0] += 5
 
-        assert wait_s(breaker.before_search) == SEARCH_PAUSE_S - 5
-        assert wait_s(breaker.before_load) == 0
+        assert remaining_pause_s(breaker.before_search) == SEARCH_PAUSE_S - 5
+        assert remaining_pause_s(breaker.before_load) == 0
 
     def test_success_between_failures_starts_the_count_again(self, breaker: CircuitBreaker):
         fail_searches(breaker, MAX_FAILED_SEARCHES - 1)
         breaker.search_succeeded()
         breaker.search_failed()
 
-        assert wait_s(breaker.before_search) == 0
+        assert remaining_pause_s(breaker.before_search) == 0
 
     def test_one_search_is_allowed_after_the_pause(self, breaker: CircuitBreaker, clock: list[float]):
         fail_searches(breaker)
         clock[0] += SEARCH_PAUSE_S
 
-        assert [wait_s(breaker.before_search), wait_s(breaker.before_search)] == [0, SEARCH_PAUSE_S]
+        assert [remaining_pause_s(breaker.before_search), remaining_pause_s(breaker.before_search)] == [
+            0,
+            SEARCH_PAUSE_S,
+        ]
 
-    def test_its_success_allows_all_and_its_failure_begins_another_pause(
-        self, breaker: CircuitBreaker, clock: list[float]
-    ):
+    def test_that_search_ends_the_pause_or_begins_another(self, breaker: CircuitBreaker, clock: list[float]):
         fail_searches(breaker)
         clock[0] += SEARCH_PAUSE_S
-        assert wait_s(breaker.before_search) == 0
+        assert remaining_pause_s(breaker.before_search) == 0
         clock[0] += 5
         breaker.search_failed()
-        assert wait_s(breaker.before_search) == SEARCH_PAUSE_S
+        assert remaining_pause_s(breaker.before_search) == SEARCH_PAUSE_S
 
         clock[0] += SEARCH_PAUSE_S
-        assert wait_s(breaker.before_search) == 0
+        assert remaining_pause_s(breaker.before_search) == 0
         breaker.search_succeeded()
-        assert [wait_s(breaker.before_search), wait_s(breaker.before_search)] == [0, 0]
+        assert [remaining_pause_s(breaker.before_search), remaining_pause_s(breaker.before_search)] == [0, 0]
 
     def test_loads_of_a_provider_that_is_slow_for_searches_continue(self, breaker: CircuitBreaker):
         fail_searches(breaker)
         breaker.load_succeeded()
 
-        assert wait_s(breaker.before_load) == 0
-        assert wait_s(breaker.before_search) == SEARCH_PAUSE_S
+        assert remaining_pause_s(breaker.before_load) == 0
+        assert remaining_pause_s(breaker.before_search) == SEARCH_PAUSE_S

@@ -10,19 +10,26 @@ from hypothesis import strategies as some
 
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, vector_checks
 
-NUMBERS = some.floats(allow_nan=False, allow_infinity=False) | some.integers()
-JUNK = some.none() | some.booleans() | some.text(max_size=3) | some.just(10**400) | some.floats()
-ANYTHING = some.recursive(
-    NUMBERS | JUNK, lambda inner: some.lists(inner, max_size=4) | some.dictionaries(some.text(max_size=9), inner)
+NUMBER_STRATEGY = some.floats(allow_nan=False, allow_infinity=False) | some.integers()
+INVALID_VALUES = some.none() | some.booleans() | some.text(max_size=3) | some.just(10**400) | some.floats()
+ANY_JSON = some.recursive(
+    NUMBER_STRATEGY | INVALID_VALUES,
+    lambda inner: some.lists(inner, max_size=4) | some.dictionaries(some.text(max_size=9), inner),
 )
-ITEM = some.fixed_dictionaries(
-    {"embedding": some.lists(NUMBERS, min_size=2, max_size=2) | some.lists(NUMBERS | JUNK, max_size=3) | ANYTHING},
-    optional={"index": some.integers(-1, 3) | JUNK},
+VECTOR_ITEMS = some.fixed_dictionaries(
+    {
+        "embedding": some.lists(NUMBER_STRATEGY, min_size=2, max_size=2)
+        | some.lists(NUMBER_STRATEGY | INVALID_VALUES, max_size=3)
+        | ANY_JSON
+    },
+    optional={"index": some.integers(-1, 3) | INVALID_VALUES},
 )
-ANSWER = some.fixed_dictionaries({"data": some.lists(ITEM | ANYTHING, max_size=3) | ANYTHING}) | ANYTHING
+RESPONSE_BODIES = (
+    some.fixed_dictionaries({"data": some.lists(VECTOR_ITEMS | ANY_JSON, max_size=3) | ANY_JSON}) | ANY_JSON
+)
 
 
-@given(ANSWER, some.integers(0, 3))
+@given(RESPONSE_BODIES, some.integers(0, 3))
 def test_any_response_gives_valid_vectors_or_an_error(answer: Any, count: int):  # C30
     try:
         vectors = vector_checks.unit_vectors(vector_checks.read_response(json.dumps(answer).encode(), count), 2)
@@ -32,13 +39,13 @@ def test_any_response_gives_valid_vectors_or_an_error(answer: Any, count: int): 
     assert len(vectors) == count
     for index, vector in enumerate(vectors):
         items = answer["data"]
-        its = next((item for item in items if item.get("index") == index), items[index])
+        item_of_index = next((item for item in items if item.get("index") == index), items[index])
         assert len(vector) == 2 and math.isclose(math.hypot(*vector), 1, abs_tol=1e-9)
         # Compared at a size whose products neither overflow nor vanish.
-        largest = max(abs(number) for number in its["embedding"])
-        raw = [number / largest for number in its["embedding"]]
-        assert math.isclose(vector[0] * raw[1], vector[1] * raw[0], abs_tol=1e-9)
-        assert vector[0] * raw[0] >= 0 and vector[1] * raw[1] >= 0
+        largest = max(abs(number) for number in item_of_index["embedding"])
+        unscaled = [number / largest for number in item_of_index["embedding"]]
+        assert math.isclose(vector[0] * unscaled[1], vector[1] * unscaled[0], abs_tol=1e-9)
+        assert vector[0] * unscaled[0] >= 0 and vector[1] * unscaled[1] >= 0
 
 
 @given(some.binary(max_size=40))

@@ -11,8 +11,8 @@ from collections_app.embed.spaces import circuit_breaker
 from collections_app.ingest import worker
 from collections_app.models import Collection, Version
 from tests.collections_app.builders import make_collection
-from tests.collections_app.http.calls import LOAD_TEXT, by_key, failed
-from tests.collections_app.ingest.world import accept, end_pauses, work
+from tests.collections_app.http.calls import LOAD_TEXT_PATH, error_of, key_caller
+from tests.collections_app.ingest.world import end_pauses, process_queue, store_document
 from tests.providers import behaviours as does
 from tests.providers.embedding import EmbeddingServer
 
@@ -20,107 +20,113 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def remote(configured: Callable[..., None]) -> Collection:
+def remote_collection(configured: Callable[..., None]) -> Collection:
     return make_collection("remote")
 
 
 def load(collection: Collection, text: bytes = b"One text.") -> Version:
-    return worker.process_in_request(accept(collection, text, takes_lease=True))
+    return worker.process_in_request(store_document(collection, text, takes_lease=True))
 
 
-def try_again() -> None:
+def retry_all() -> None:
     end_pauses()
     embed.reset_providers()
-    work()
+    process_queue()
 
 
-def without_vectors(answer: Any) -> Any:
-    return {**answer, "data": []}
+def drop_vectors(response: Any) -> Any:
+    return {**response, "data": []}
 
 
-def of_nine_numbers(answer: Any) -> Any:
-    return {**answer, "data": [{**item, "embedding": [1.0] * 9} for item in answer["data"]]}
+def lengthen_vectors(response: Any) -> Any:
+    return {**response, "data": [{**item, "embedding": [1.0] * 9} for item in response["data"]]}
 
 
-def not_finite(answer: Any) -> Any:
-    return {**answer, "data": [{**item, "embedding": [float("nan")] * 8} for item in answer["data"]]}
+def insert_nan(response: Any) -> Any:
+    return {**response, "data": [{**item, "embedding": [float("nan")] * 8} for item in response["data"]]}
 
 
-FAULTS = {"wrong_count": without_vectors, "wrong_dimensions": of_nine_numbers, "not_finite": not_finite}
+FAULTS = {"wrong_count": drop_vectors, "wrong_dimensions": lengthen_vectors, "not_finite": insert_nan}
 
 
 @pytest.mark.parametrize("code", FAULTS)
 def test_provider_failure_fails_no_document_and_is_reported(
-    code: str, remote: Collection, server: EmbeddingServer
+    code: str, remote_collection: Collection, embedding_server: EmbeddingServer
 ):  # C30
-    server.serve(server.but(FAULTS[code]))
-    version = load(remote)
+    embedding_server.serve(embedding_server.serve_changed(FAULTS[code]))
+    version = load(remote_collection)
     for _ in range(7):
         assert (version.state, version.error_code, version.attempt) == ("embedding", code, 0)
         assert version.error
-        try_again()
+        retry_all()
         version.refresh_from_db()
 
-    server.behave()
-    try_again()
+    embedding_server.behave_correctly()
+    retry_all()
     assert Version.objects.values_list("state", "error", "error_code").get() == ("ready", "", "")
 
 
-def test_changed_model_fails_no_document(remote: Collection, server: EmbeddingServer):  # C31
-    load(remote)
-    server.model_turns = 1
+def test_changed_model_fails_no_document(remote_collection: Collection, embedding_server: EmbeddingServer):  # C31
+    load(remote_collection)
+    embedding_server.model_turns = 1
     embed.reset_providers()
-    version = load(remote, b"Another text.")
+    version = load(remote_collection, b"Another text.")
 
     assert (version.state, version.error_code, version.attempt) == ("embedding", "model_changed", 0)
 
 
-def test_provider_is_paused_and_other_documents_show_the_reason(remote: Collection, server: EmbeddingServer):
-    server.serve(server.but(without_vectors))
-    load(remote)
-    assert 4 < circuit_breaker(remote.space_id).pause_left_s <= 5
-    count = len(server.requests)
-    other = load(remote, b"Another text.")
+def test_provider_is_paused_and_other_documents_show_the_reason(
+    remote_collection: Collection, embedding_server: EmbeddingServer
+):
+    embedding_server.serve(embedding_server.serve_changed(drop_vectors))
+    load(remote_collection)
+    assert 4 < circuit_breaker(remote_collection.space_id).pause_left_s <= 5
+    count = len(embedding_server.requests)
+    other_document = load(remote_collection, b"Another text.")
 
-    assert len(server.requests) == count
-    assert (other.state, other.error_code) == ("embedding", "wrong_count")
-    assert "0 vectors" in other.error
+    assert len(embedding_server.requests) == count
+    assert (other_document.state, other_document.error_code) == ("embedding", "wrong_count")
+    assert "0 vectors" in other_document.error
 
 
-def test_refused_text_counts_as_an_attempt_and_delays_nobody(remote: Collection, server: EmbeddingServer):
-    load(remote)
-    server.longest_text = 80  # the probe is believed
-    refused = load(remote, b"A word. " * 12)
-    assert (refused.error_code, refused.attempt) == ("provider_refused", 1)
-    assert load(remote, b"Short.").state == "ready"
+def test_refused_text_counts_as_an_attempt_and_delays_nobody(
+    remote_collection: Collection, embedding_server: EmbeddingServer
+):
+    load(remote_collection)
+    embedding_server.longest_text = 80  # the probe is believed
+    refused_document = load(remote_collection, b"A word. " * 12)
+    assert (refused_document.error_code, refused_document.attempt) == ("provider_refused", 1)
+    assert load(remote_collection, b"Short.").state == "ready"
     for _ in range(4):
         end_pauses()
-        work()
+        process_queue()
 
-    refused.refresh_from_db()
-    assert (refused.state, refused.error_code) == ("failed", "provider_refused")
+    refused_document.refresh_from_db()
+    assert (refused_document.state, refused_document.error_code) == ("failed", "provider_refused")
 
 
-def test_provider_that_refuses_everything_is_misconfigured(remote: Collection, server: EmbeddingServer):
-    server.serve(does.answers({}, 400))
-    version = load(remote)
+def test_provider_that_refuses_everything_is_misconfigured(
+    remote_collection: Collection, embedding_server: EmbeddingServer
+):
+    embedding_server.serve(does.responds_with({}, 400))
+    version = load(remote_collection)
 
     assert (version.state, version.error_code, version.attempt) == ("embedding", "embedding_misconfigured", 0)
     assert "SVC_EMBEDDING_DIMENSIONS" in version.error
 
 
 def test_load_into_a_new_collection_is_stored_or_503(
-    configured: Callable[..., None], server: EmbeddingServer, carl: User
+    configured: Callable[..., None], embedding_server: EmbeddingServer, carl: User
 ):
-    caller = by_key(carl)
-    server.serve(does.answers({}, 400))
-    refused = caller.post(LOAD_TEXT, {"text": "One text."}, collection_name="first")
-    assert failed(refused) == (503, "embedding_misconfigured", None)
+    caller = key_caller(carl)
+    embedding_server.serve(does.responds_with({}, 400))
+    refusal = caller.post(LOAD_TEXT_PATH, {"text": "One text."}, collection_name="first")
+    assert error_of(refusal) == (503, "embedding_misconfigured", None)
     assert (Collection.objects.count(), Version.objects.count()) == (0, 0)
 
-    server.behave()
-    assert caller.post(LOAD_TEXT, {"text": "One text."}, collection_name="first").status_code == 201
+    embedding_server.behave_correctly()
+    assert caller.post(LOAD_TEXT_PATH, {"text": "One text."}, collection_name="first").status_code == 201
     embed.reset_providers()
-    server.serve(does.answers({}, 400))
-    response = caller.post(LOAD_TEXT, {"text": "One text."}, collection_name="second")
+    embedding_server.serve(does.responds_with({}, 400))
+    response = caller.post(LOAD_TEXT_PATH, {"text": "One text."}, collection_name="second")
     assert (response.status_code, response.json()["document_status"]) == (202, "embedding")

@@ -21,7 +21,7 @@ from collections_app.embed import EmbeddingMisconfigured, local_model, vector_ch
 from collections_app.embed.local_model import LOCAL_MODELS, LocalModel, LocalProvider
 from collections_app.embed.spaces import PROBE
 
-ODD = ["", " \n", "\0", "\ud800", "🦕", "中文句子", "x" * 8000, ".", "́"]
+UNUSUAL_TEXTS = ["", " \n", "\0", "\ud800", "🦕", "中文句子", "x" * 8000, ".", "́"]
 
 
 @pytest.fixture
@@ -30,22 +30,22 @@ def wordllama() -> LocalProvider:
 
 
 @pytest.fixture
-def letters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def letters_model(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A second model, added by its row; the names of the threads that loaded it."""
-    loaded: list[str] = []
+    loaded_models: list[str] = []
 
     def load() -> Callable[[list[str]], Any]:
-        loaded.append(threading.current_thread().name)
+        loaded_models.append(threading.current_thread().name)
         return lambda texts: numpy.array([[text.count(letter) for letter in "abcd"] for text in texts], dtype=float)
 
     model = LocalModel(name="letters", dimensions=4, load=load, before_documents="aa ", before_queries="bb ")
     monkeypatch.setitem(LOCAL_MODELS, model.name, model)
     monkeypatch.setattr(local_model, "_loaded", {})
-    return loaded
+    return loaded_models
 
 
 def test_each_text_gets_a_unit_vector(wordllama: LocalProvider):
-    for vector in wordllama.embed_documents(ODD):
+    for vector in wordllama.embed_documents(UNUSUAL_TEXTS):
         assert len(vector) == wordllama.dimensions == 256
         assert math.isclose(math.hypot(*vector), 1, abs_tol=1e-6)
 
@@ -55,28 +55,28 @@ def test_meaningless_text_gets_the_vector_of_a_full_stop(wordllama: LocalProvide
 
 
 def test_similar_texts_are_near(wordllama: LocalProvider):
-    printer, pump, question = wordllama.embed_documents(
+    printer, pump, pump_question = wordllama.embed_documents(
         ["The printer is out of toner.", "The pump lost its pressure.", "Why is the printer not printing?"]
     )
 
-    assert numpy.dot(printer, question) > numpy.dot(pump, question) + 0.2
+    assert numpy.dot(printer, pump_question) > numpy.dot(pump, pump_question) + 0.2
 
 
 def test_order_and_batch_do_not_change_vectors(wordllama: LocalProvider):
     texts = ["one", "a much longer text " * 40, "two", "three words here", "x" * 8000] * 3
 
-    together = wordllama.embed_documents(texts)
+    batch_vectors = wordllama.embed_documents(texts)
 
-    assert together == [wordllama.embed_query(text) for text in texts]
+    assert batch_vectors == [wordllama.embed_query(text) for text in texts]
 
 
 def test_vectors_are_those_of_the_library():
     library = wordllama_package.WordLlama.load(cache_dir=Path(wordllama_package.__file__).parent, disable_download=True)
     encode = local_model.load_wordllama()
-    words = [*ODD, *PROBE.split()]
-    chance = Random(19)
+    words = [*UNUSUAL_TEXTS, *PROBE.split()]
+    random = Random(19)
     texts = [
-        vector_checks.sendable_text(" ".join(chance.choices(words, k=chance.randrange(1, 60)))) for _ in range(300)
+        vector_checks.sendable_text(" ".join(random.choices(words, k=random.randrange(1, 60)))) for _ in range(300)
     ]
 
     for start in range(0, len(texts), 10):
@@ -86,31 +86,31 @@ def test_vectors_are_those_of_the_library():
         assert vectors.dtype == expected.dtype and vectors.tobytes() == expected.tobytes()
 
 
-def stored_matrix(path: Path) -> numpy.ndarray:
+def write_matrix(path: Path) -> numpy.ndarray:
     matrix = numpy.arange(12, dtype=numpy.float16).reshape(3, 4)
     save_file({"first": numpy.zeros(3), "matrix": matrix}, path)
     return matrix
 
 
 def test_matrix_is_mapped_from_its_file_so_that_processes_share_its_memory(tmp_path: Path):
-    matrix = stored_matrix(tmp_path / "file")
+    matrix = write_matrix(tmp_path / "file")
 
-    mapped = local_model.mapped_matrix(tmp_path / "file", "matrix")
-    assert numpy.array_equal(mapped, matrix) and mapped.dtype == matrix.dtype
-    assert not mapped.flags.writeable and not mapped.flags.owndata
-    assert isinstance(mapped.base.base, mmap.mmap)
+    mapped_matrix = local_model.mapped_matrix(tmp_path / "file", "matrix")
+    assert numpy.array_equal(mapped_matrix, matrix) and mapped_matrix.dtype == matrix.dtype
+    assert not mapped_matrix.flags.writeable and not mapped_matrix.flags.owndata
+    assert isinstance(mapped_matrix.base.base, mmap.mmap)
 
 
-@pytest.mark.parametrize("left", [0, 5, 40, -1])
-def test_incomplete_file_of_a_matrix_is_refused(tmp_path: Path, left: int):
-    stored_matrix(tmp_path / "file")
-    (tmp_path / "file").write_bytes((tmp_path / "file").read_bytes()[:left])
+@pytest.mark.parametrize("kept_bytes", [0, 5, 40, -1])
+def test_incomplete_file_of_a_matrix_is_refused(tmp_path: Path, kept_bytes: int):
+    write_matrix(tmp_path / "file")
+    (tmp_path / "file").write_bytes((tmp_path / "file").read_bytes()[:kept_bytes])
 
     with pytest.raises(ValueError):  # noqa: PT011  (of JSON or of the mapping)
         local_model.mapped_matrix(tmp_path / "file", "matrix")
 
 
-def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: LocalProvider):
+def test_local_model_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: LocalProvider):
     monkeypatch.setattr(local_model, "_loaded", {})
     monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("a connection"))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: pytest.fail("a look-up"))
@@ -118,18 +118,21 @@ def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: LocalPr
     assert len(wordllama.embed_query("offline")) == 256
 
 
-def test_second_model_is_a_row(letters: list[str]):
-    second = LocalProvider(local_model.local_model("letters"))
+def test_second_model_is_a_row(letters_model: list[str]):
+    second_provider = LocalProvider(local_model.local_model("letters"))
 
-    assert second.embed_documents(["a", "bb"]) == [[1, 0, 0, 0], pytest.approx([math.sqrt(0.5), math.sqrt(0.5), 0, 0])]
-    assert second.embed_query("") == [0, 1, 0, 0]
+    assert second_provider.embed_documents(["a", "bb"]) == [
+        [1, 0, 0, 0],
+        pytest.approx([math.sqrt(0.5), math.sqrt(0.5), 0, 0]),
+    ]
+    assert second_provider.embed_query("") == [0, 1, 0, 0]
 
 
-def test_concurrent_threads_load_the_model_once(letters: list[str]):
-    together = threading.Barrier(8)
+def test_concurrent_threads_load_the_model_once(letters_model: list[str]):
+    barrier = threading.Barrier(8)
 
     def embed() -> None:
-        together.wait()
+        barrier.wait()
         LocalProvider(local_model.local_model("letters")).embed_query("a")
 
     threads = [threading.Thread(target=embed) for _ in range(8)]
@@ -138,16 +141,16 @@ def test_concurrent_threads_load_the_model_once(letters: list[str]):
     for thread in threads:
         thread.join()
 
-    assert len(letters) == 1
+    assert len(letters_model) == 1
 
 
 def test_forked_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pytest.MonkeyPatch):
-    loading, go, parent = threading.Event(), threading.Event(), os.getpid()
+    loading, release, parent = threading.Event(), threading.Event(), os.getpid()
 
     def load() -> Callable[[list[str]], Any]:
         if os.getpid() == parent:
             loading.set()
-            go.wait(10)
+            release.wait(10)
         return lambda texts: numpy.ones((len(texts), 4))
 
     monkeypatch.setitem(LOCAL_MODELS, "slow", LocalModel(name="slow", dimensions=4, load=load))
@@ -155,8 +158,8 @@ def test_forked_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pyte
     thread.start()
     assert loading.wait(10)
 
-    child = _forked(lambda: LocalProvider(local_model.local_model("slow")).embed_query("a") == [0.5] * 4)
-    go.set()
+    child = run_in_fork(lambda: LocalProvider(local_model.local_model("slow")).embed_query("a") == [0.5] * 4)
+    release.set()
     thread.join()
 
     assert child == 0
@@ -167,7 +170,7 @@ def test_unknown_model_error_names_the_known_ones():
         local_model.local_model("gpt-9")
 
 
-def _forked(holds: Callable[[], bool]) -> int:
+def run_in_fork(holds: Callable[[], bool]) -> int:
     """What a child ended with: 0 when it holds there."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons say what this test is about

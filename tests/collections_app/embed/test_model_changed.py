@@ -11,83 +11,87 @@ from django.core.management import CommandError, call_command
 from collections_app import embed
 from collections_app.models import ChunkVector, Collection
 from collections_app.vectors import reembedding
-from tests.collections_app.builders import Loaded, make_collection
-from tests.providers.behaviours import fails
+from tests.collections_app.builders import DocumentLoader, make_collection
+from tests.providers.behaviours import responds_with_error
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def filled(configured: Any, loaded: Loaded) -> Collection:
+def filled_collection(configured: Any, document_loader: DocumentLoader) -> Collection:
     """A collection whose vectors are of the model as it was, beside one that `loaded` makes."""
     collection = make_collection("by the provider")
-    loaded("The printer is out of toner.", into=collection)
+    document_loader("The printer is out of toner.", into=collection)
     return collection
 
 
 def model_changed() -> str:
-    out = io.StringIO()
-    call_command("collections", "model-changed", stdout=out)
-    return out.getvalue()
+    output = io.StringIO()
+    call_command("collections", "model-changed", stdout=output)
+    return output.getvalue()
 
 
-def test_collections_are_embedded_by_the_changed_model(filled: Collection, server: Any):  # C31
-    former = filled.space
-    server.model_turns = 1
+def test_collections_are_embedded_by_the_changed_model(filled_collection: Collection, embedding_server: Any):  # C31
+    former_space = filled_collection.space
+    embedding_server.model_turns = 1
     embed.reset_providers()
 
     message = model_changed()
 
     assert "Re-embedding 2 collections" in message and "by the provider" in message
-    filled.refresh_from_db()
-    new = embed.default_space()
-    assert filled.next_space == new != former
-    reembedding.continue_reembedding(filled, time.monotonic() + 60)
-    filled.refresh_from_db()
-    assert filled.space == new and filled.next_space is None
-    assert ChunkVector.objects.filter(collection=filled, space=new).count() == 1
+    filled_collection.refresh_from_db()
+    new_space = embed.default_space()
+    assert filled_collection.next_space == new_space != former_space
+    reembedding.continue_reembedding(filled_collection, time.monotonic() + 60)
+    filled_collection.refresh_from_db()
+    assert filled_collection.space == new_space and filled_collection.next_space is None
+    assert ChunkVector.objects.filter(collection=filled_collection, space=new_space).count() == 1
 
 
-def test_unchanged_model_is_kept(filled: Collection):
+def test_unchanged_model_is_kept(filled_collection: Collection):
     with pytest.raises(CommandError, match="nothing to re-embed"):
         model_changed()
 
-    filled.refresh_from_db()
-    assert filled.next_space is None and filled.space == embed.default_space()
+    filled_collection.refresh_from_db()
+    assert filled_collection.next_space is None and filled_collection.space == embed.default_space()
 
 
-def test_interrupted_change_is_continued_by_the_next_call(filled: Collection, server: Any, monkeypatch: Any):
-    server.model_turns = 1
+def test_interrupted_change_is_continued_by_the_next_call(
+    filled_collection: Collection, embedding_server: Any, monkeypatch: Any
+):
+    embedding_server.model_turns = 1
     embed.reset_providers()
-    with monkeypatch.context() as killed:
-        killed.setattr(reembedding, "start_reembedding", Mock(side_effect=KeyboardInterrupt))
+    with monkeypatch.context() as patch:
+        patch.setattr(reembedding, "start_reembedding", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             model_changed()
 
     assert "by the provider" in model_changed()
-    filled.refresh_from_db()
-    assert filled.next_space == embed.default_space()
+    filled_collection.refresh_from_db()
+    assert filled_collection.next_space == embed.default_space()
 
 
-def test_running_reembedding_uses_the_changed_model(configured: Any, filled: Collection, server: Any):
-    former = filled.space
+def test_running_reembedding_uses_the_changed_model(
+    configured: Any, filled_collection: Collection, embedding_server: Any
+):
+    former_space = filled_collection.space
     configured(model="model-b")
-    Collection.objects.filter(pk=filled.pk).update(space=embed.default_space(), next_space=former)
+    Collection.objects.filter(pk=filled_collection.pk).update(space=embed.default_space(), next_space=former_space)
     configured(model="model-a")
-    server.model_turns = 1
+    embedding_server.model_turns = 1
     embed.reset_providers()
 
     model_changed()
 
-    filled.refresh_from_db()
-    assert filled.next_space == embed.default_space() != former
+    filled_collection.refresh_from_db()
+    assert filled_collection.next_space == embed.default_space() != former_space
 
 
-def test_unavailable_provider_changes_nothing(filled: Collection, server: Any):
-    server.serve(fails(500))
+def test_unavailable_provider_changes_nothing(filled_collection: Collection, embedding_server: Any):
+    embedding_server.serve(responds_with_error(500))
     embed.reset_providers()
 
     with pytest.raises(CommandError):
         model_changed()
 
-    assert embed.default_space() == filled.space
+    assert embed.default_space() == filled_collection.space

@@ -21,39 +21,39 @@ from collections_app.embed import (
 )
 from collections_app.models import EmbeddingSpace
 from tests.providers import behaviours as does
-from tests.providers.embedding import KEY, Answer, EmbeddingServer
+from tests.providers.embedding import KEY, EmbeddingServer, ResponseBody
 
 pytestmark = pytest.mark.django_db
 TEXTS = ["one", "two", "three"]
 
 
 @pytest.fixture
-def space(server: EmbeddingServer, configured: Callable[..., None]) -> EmbeddingSpace:
+def space(embedding_server: EmbeddingServer, configured: Callable[..., None]) -> EmbeddingSpace:
     """Filled before the trouble begins, so that its probe is known and believed."""
     embedding_space = EmbeddingSpace.objects.create(provider="openai", model="model-a", dimensions=8)
     embed.Embedder(embedding_space).embed_documents(["first"])
-    server.requests.clear()
+    embedding_server.requests.clear()
     return embedding_space
 
 
-def change_of(place: int, vector: Any) -> Callable[[Answer], Answer]:
-    def change(answer: Answer) -> Answer:
-        answer["data"][place]["embedding"] = vector
-        return answer
+def change_item(index: int, vector: Any) -> Callable[[ResponseBody], ResponseBody]:
+    def change(response: ResponseBody) -> ResponseBody:
+        response["data"][index]["embedding"] = vector
+        return response
 
     return change
 
 
-def reordered(answer: Answer) -> Answer:
-    return {**answer, "data": answer["data"][::-1]}
+def reordered(response: ResponseBody) -> ResponseBody:
+    return {**response, "data": response["data"][::-1]}
 
 
-def without_last(answer: Answer) -> Answer:
-    return {**answer, "data": answer["data"][:-1]}
+def drop_last(response: ResponseBody) -> ResponseBody:
+    return {**response, "data": response["data"][:-1]}
 
 
-def same_index(answer: Answer) -> Answer:
-    return {**answer, "data": [{**item, "index": 0} for item in answer["data"]]}
+def repeat_index(response: ResponseBody) -> ResponseBody:
+    return {**response, "data": [{**item, "index": 0} for item in response["data"]]}
 
 
 def drips_headers(visit: does.Visit) -> None:
@@ -61,88 +61,94 @@ def drips_headers(visit: does.Visit) -> None:
     visit.drip(b"x", 0.05)
 
 
-REFUSED = {
-    "wrong_dimensions": change_of(1, [0.1] * 7),
-    "not_finite": change_of(2, [float("nan")] * 8),
-    "zero_vector": change_of(0, [0.0] * 8),
-    "not_numbers": change_of(1, "AAAA"),
-    "wrong_count": without_last,
-    "wrong_order": same_index,
-    "answer_too_large": lambda answer: {**answer, "filler": "x" * 200_000},
+INVALID_RESPONSES = {
+    "wrong_dimensions": change_item(1, [0.1] * 7),
+    "not_finite": change_item(2, [float("nan")] * 8),
+    "zero_vector": change_item(0, [0.0] * 8),
+    "not_numbers": change_item(1, "AAAA"),
+    "wrong_count": drop_last,
+    "wrong_order": repeat_index,
+    "answer_too_large": lambda response: {**response, "filler": "x" * 200_000},
 }
-AWAY = {
-    "500": does.fails(500),
-    "502": does.answers({}, 502),
-    "429": does.fails(429),
-    "HTML": does.html(),
-    "HTML and 502": does.html(502),
-    "truncated JSON": does.answers(b'{"data": [{"index": 0, "embedding": [0.1, '),
-    "cut off": does.answers(b"{}", content_length="500"),
+OUTAGES = {
+    "500": does.responds_with_error(500),
+    "502": does.responds_with({}, 502),
+    "429": does.responds_with_error(429),
+    "HTML": does.responds_with_html(),
+    "HTML and 502": does.responds_with_html(502),
+    "truncated JSON": does.responds_with(b'{"data": [{"index": 0, "embedding": [0.1, '),
+    "cut off": does.responds_with(b"{}", content_length="500"),
     "hangs up": does.hangs_up(),
-    "silent": does.silent(),
-    "byte by byte": does.byte_by_byte(0.05),
+    "silent": does.stays_silent(),
+    "byte by byte": does.sends_byte_by_byte(0.05),
     "headers byte by byte": drips_headers,
-    "packed": does.gzip_bomb(100_000),
-    "an error with 200": does.answers({"error": {"message": "busy"}}),
+    "packed": does.responds_with_gzip_bomb(100_000),
+    "an error with 200": does.responds_with({"error": {"message": "busy"}}),
 }
 
 
-def test_each_text_gets_its_vector(server: EmbeddingServer, space: EmbeddingSpace):
+def test_each_text_gets_its_vector(embedding_server: EmbeddingServer, space: EmbeddingSpace):
     result = embed.Embedder(space).embed_documents(TEXTS)
 
-    assert result == [pytest.approx(server.vector(text)) for text in TEXTS]
+    assert result == [pytest.approx(embedding_server.vector(text)) for text in TEXTS]
     assert embed.Embedder(space).embed_documents([]) == []
 
 
-def test_blank_text_is_replaced(server: EmbeddingServer, space: EmbeddingSpace):
+def test_blank_text_is_replaced(embedding_server: EmbeddingServer, space: EmbeddingSpace):
     embed.Embedder(space).embed_documents(["", "\ud800"])
 
-    assert server.requests[0]["input"] == [".", "?"]
+    assert embedding_server.requests[0]["input"] == [".", "?"]
 
 
-def test_response_in_another_order_is_sorted(server: EmbeddingServer, space: EmbeddingSpace):  # C30
-    server.serve(server.but(reordered))
+def test_response_in_another_order_is_sorted(embedding_server: EmbeddingServer, space: EmbeddingSpace):  # C30
+    embedding_server.serve(embedding_server.serve_changed(reordered))
 
-    assert embed.Embedder(space).embed_documents(TEXTS) == [pytest.approx(server.vector(text)) for text in TEXTS]
+    assert embed.Embedder(space).embed_documents(TEXTS) == [
+        pytest.approx(embedding_server.vector(text)) for text in TEXTS
+    ]
 
 
-@pytest.mark.parametrize("code", REFUSED)
-def test_one_invalid_vector_refuses_the_response(code: str, server: EmbeddingServer, space: EmbeddingSpace):  # C30
-    server.serve(server.but(REFUSED[code]))
+@pytest.mark.parametrize("code", INVALID_RESPONSES)
+def test_one_invalid_vector_refuses_the_response(
+    code: str, embedding_server: EmbeddingServer, space: EmbeddingSpace
+):  # C30
+    embedding_server.serve(embedding_server.serve_changed(INVALID_RESPONSES[code]))
 
     with pytest.raises(EmbeddingRefused) as error:
         embed.Embedder(space).embed_documents(TEXTS)
     assert error.value.code == code
-    assert len(server.requests) == 1, "asking again would not help"
+    assert len(embedding_server.requests) == 1, "asking again would not help"
 
 
-def test_endless_response_is_refused(server: EmbeddingServer, space: EmbeddingSpace):  # C30
-    server.serve(does.endless_chunks())
+def test_endless_response_is_refused(embedding_server: EmbeddingServer, space: EmbeddingSpace):  # C30
+    embedding_server.serve(does.sends_endless_chunks())
 
     with pytest.raises(EmbeddingRefused) as error:
         embed.Embedder(space).embed_documents(TEXTS)
     assert error.value.code == "answer_too_large"
 
 
-@pytest.mark.parametrize("how", AWAY)
-def test_provider_in_trouble_is_unavailable_within_the_deadline(how: str, server: EmbeddingServer, space: Any):  # C29
-    server.serve(AWAY[how])
-    began = time.monotonic()
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_provider_in_trouble_is_unavailable_within_the_deadline(
+    outage: str, embedding_server: EmbeddingServer, space: Any
+):  # C29
+    embedding_server.serve(OUTAGES[outage])
+    started_at = time.monotonic()
 
     with pytest.raises(EmbeddingUnavailable):
         embed.Embedder(space).embed_documents(TEXTS)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - started_at < 5
 
 
-@pytest.mark.parametrize("how", ["502", "HTML", "cut off", "hangs up"])
-def test_temporary_failure_is_retried(how: str, server: EmbeddingServer, space: EmbeddingSpace):  # C29
-    server.serve(AWAY[how], times=2)
+@pytest.mark.parametrize("outage", ["502", "HTML", "cut off", "hangs up"])
+def test_temporary_failure_is_retried(outage: str, embedding_server: EmbeddingServer, space: EmbeddingSpace):  # C29
+    embedding_server.serve(OUTAGES[outage], times=2)
 
     assert len(embed.Embedder(space).embed_documents(TEXTS)) == 3
-    assert len(server.requests) == 3
+    assert len(embedding_server.requests) == 3
 
 
-def test_dead_provider_is_unavailable(server: EmbeddingServer, space: EmbeddingSpace, configured: Any):  # C29
+def test_dead_provider_is_unavailable(embedding_server: EmbeddingServer, space: EmbeddingSpace, configured: Any):  # C29
     configured(base_url="http://127.0.0.1:9/v1")
 
     with pytest.raises(EmbeddingUnavailable, match="failed or was interrupted"):
@@ -150,50 +156,52 @@ def test_dead_provider_is_unavailable(server: EmbeddingServer, space: EmbeddingS
 
 
 def test_retries_are_spread():  # X20
-    chances = [number / 10 for number in range(11)]
-    waits = [{request.backoff_s(0.5, attempt, None, chance) for chance in chances} for attempt in range(4)]
+    fractions = [number / 10 for number in range(11)]
+    possible_waits = [
+        {request.backoff_s(0.5, attempt, None, fraction) for fraction in fractions} for attempt in range(4)
+    ]
 
-    assert [len(wait) for wait in waits] == [11] * 4
-    assert [max(wait) for wait in waits] == [0.5, 1, 2, 4]
-    assert [min(wait) / max(wait) for wait in waits] == [0.5] * 4
+    assert [len(waits) for waits in possible_waits] == [11] * 4
+    assert [max(waits) for waits in possible_waits] == [0.5, 1, 2, 4]
+    assert [min(waits) / max(waits) for waits in possible_waits] == [0.5] * 4
 
 
-def test_requested_wait_is_respected(server: EmbeddingServer, space: EmbeddingSpace, configured: Any):
+def test_requested_wait_is_respected(embedding_server: EmbeddingServer, space: EmbeddingSpace, configured: Any):
     configured(limits={"retry_s": 1.4})
-    server.serve(does.answers({}, 429, retry_after="1"), times=1)
-    began = time.monotonic()
+    embedding_server.serve(does.responds_with({}, 429, retry_after="1"), times=1)
+    started_at = time.monotonic()
 
     assert len(embed.Embedder(space).embed_documents(TEXTS)) == 3
-    assert time.monotonic() - began >= 1
+    assert time.monotonic() - started_at >= 1
 
 
-def test_wait_beyond_the_deadline_is_left_to_the_caller(server: EmbeddingServer, space: EmbeddingSpace):
-    server.serve(does.answers({}, 429, retry_after="77"))
+def test_wait_beyond_the_deadline_is_left_to_the_caller(embedding_server: EmbeddingServer, space: EmbeddingSpace):
+    embedding_server.serve(does.responds_with({}, 429, retry_after="77"))
 
     with pytest.raises(EmbeddingUnavailable) as error:
         embed.Embedder(space).embed_documents(TEXTS)
-    assert (error.value.retry_after_s, len(server.requests)) == (77, 1)
+    assert (error.value.retry_after_s, len(embedding_server.requests)) == (77, 1)
 
 
-@pytest.mark.parametrize(("status", "says"), [(401, "OPENAI_API_KEY"), (403, "key"), (404, "SVC_EMBEDDING_MODEL")])
-def test_misconfiguration_is_not_retried(status: int, says: str, server: Any, space: Any):
-    server.serve(does.answers({"error": {"message": f"wrong key {KEY}"}}, status))
+@pytest.mark.parametrize(("status", "reason"), [(401, "OPENAI_API_KEY"), (403, "key"), (404, "SVC_EMBEDDING_MODEL")])
+def test_misconfiguration_is_not_retried(status: int, reason: str, embedding_server: Any, space: Any):
+    embedding_server.serve(does.responds_with({"error": {"message": f"wrong key {KEY}"}}, status))
 
-    with pytest.raises(EmbeddingMisconfigured, match=says):
+    with pytest.raises(EmbeddingMisconfigured, match=reason):
         embed.Embedder(space).embed_documents(TEXTS)
-    assert len(server.requests) == 1
+    assert len(embedding_server.requests) == 1
 
 
-def test_redirects_are_not_followed(server: EmbeddingServer, space: EmbeddingSpace):
-    with EmbeddingServer() as other:
-        server.serve(does.redirects(other.url + "/embeddings", 307))
+def test_redirects_are_not_followed(embedding_server: EmbeddingServer, space: EmbeddingSpace):
+    with EmbeddingServer() as other_server:
+        embedding_server.serve(does.redirects_to(other_server.url + "/embeddings", 307))
 
         with pytest.raises(EmbeddingMisconfigured, match="redirects"):
             embed.Embedder(space).embed_documents(TEXTS)
-        assert other.requests == []
+        assert other_server.requests == []
 
 
-def test_too_long_text_is_refused_with_our_message(server: EmbeddingServer, space: EmbeddingSpace):
+def test_too_long_text_is_refused_with_our_message(embedding_server: EmbeddingServer, space: EmbeddingSpace):
     with pytest.raises(EmbeddingRefused, match="too long for the model") as error:
         embed.Embedder(space).embed_documents(["one", "canary " * 2000])
 
@@ -201,55 +209,57 @@ def test_too_long_text_is_refused_with_our_message(server: EmbeddingServer, spac
     assert "canary" not in str(error.value)
 
 
-def test_key_is_sent_and_shown_nowhere(server: EmbeddingServer, space: Any, caplog: Any, configured: Any, capfd: Any):
+def test_key_is_sent_and_shown_nowhere(
+    embedding_server: EmbeddingServer, space: Any, caplog: Any, configured: Any, capfd: Any
+):
     caplog.set_level(logging.DEBUG)
     embeds, text = embed.Embedder(space), "-".join(["canary", "text"])
     embeds.embed_documents(TEXTS)
     provider = spaces._provider(space)
     actual = [repr(embeds), repr(vars(embeds)), repr(provider), repr(vars(provider))]
-    for behaviour in (*AWAY.values(), does.answers({"error": {"message": KEY}}, 400)):
-        server.serve(behaviour)
+    for behaviour in (*OUTAGES.values(), does.responds_with({"error": {"message": KEY}}, 400)):
+        embedding_server.serve(behaviour)
         with pytest.raises((EmbeddingUnavailable, EmbeddingRefused)) as error:
             embed.Embedder(space).embed_query(text)
         actual += ["".join(traceback.format_exception(error.value)), repr(error.value), repr(error.value.__dict__)]
         configured(limits={"query_s": 0.1})
 
-    assert f"Bearer {KEY}" in server.keys
-    written = "".join(capfd.readouterr())
-    assert KEY not in "".join([*actual, caplog.text, written])
-    assert text not in "".join([*actual, written])
+    assert f"Bearer {KEY}" in embedding_server.keys
+    output = "".join(capfd.readouterr())
+    assert KEY not in "".join([*actual, caplog.text, output])
+    assert text not in "".join([*actual, output])
 
 
-def test_batches_are_limited_by_number_and_characters(server: EmbeddingServer, space: Any, configured: Any):
+def test_batches_are_limited_by_number_and_characters(embedding_server: EmbeddingServer, space: Any, configured: Any):
     configured(batch=3)
     texts = [f"text {number}" for number in range(8)] + ["x" * 7000] * 20
 
     result = embed.Embedder(space).embed_documents(texts)
 
-    assert result == [pytest.approx(server.vector(text)) for text in texts]
-    assert max(len(request["input"]) for request in server.requests) == 3
+    assert result == [pytest.approx(embedding_server.vector(text)) for text in texts]
+    assert max(len(request["input"]) for request in embedding_server.requests) == 3
     configured(batch=2048)
-    server.requests.clear()
+    embedding_server.requests.clear()
     embed.Embedder(space).embed_documents(["x" * 7000] * 20)
-    assert max(sum(map(len, request["input"])) for request in server.requests) <= 100_000
+    assert max(sum(map(len, request["input"])) for request in embedding_server.requests) <= 100_000
 
 
-def test_concurrency_is_limited(server: EmbeddingServer, space: Any, configured: Any):
+def test_concurrency_is_limited(embedding_server: EmbeddingServer, space: Any, configured: Any):
     configured(batch=1, concurrency=2, limits={"read_s": 5, "request_s": 5, "total_s": 10})
     embed.Embedder(space).embed_documents(["x"])
-    go = server.hold()
-    server.most_at_once = 0
+    release = embedding_server.hold()
+    embedding_server.most_at_once = 0
     threads = [threading.Thread(target=embed.Embedder(space).embed_documents, args=[TEXTS]) for _ in range(3)]
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + 5
-    while server.at_once < 2 and time.monotonic() < deadline:
+    while embedding_server.at_once < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
-    go.set()
+    release.set()
     for thread in threads:
         thread.join()
 
-    assert server.most_at_once == 2
+    assert embedding_server.most_at_once == 2
 
 
 def test_connections_stay_open_between_requests(settings: Any, configured: Any):
@@ -262,67 +272,67 @@ def test_connections_stay_open_between_requests(settings: Any, configured: Any):
         embed.reset_providers()
 
 
-def test_closed_idle_connection_is_replaced(server: EmbeddingServer, space: Any):
+def test_closed_idle_connection_is_replaced(embedding_server: EmbeddingServer, space: Any):
     embed.Embedder(space).embed_query("one")
-    server.serve(does.hangs_up(), times=1)
+    embedding_server.serve(does.hangs_up(), times=1)
 
-    assert embed.Embedder(space).embed_query("one") == pytest.approx(server.vector("one"))
+    assert embed.Embedder(space).embed_query("one") == pytest.approx(embedding_server.vector("one"))
 
 
-def test_one_failed_batch_refuses_all(server: EmbeddingServer, space: Any, configured: Any):  # C30
+def test_one_failed_batch_refuses_all(embedding_server: EmbeddingServer, space: Any, configured: Any):  # C30
     configured(batch=1, concurrency=1)
     embed.Embedder(space).embed_documents(["x"])
-    server.serve(server.answer_well, times=1)
-    server.serve(server.but(without_last))
+    embedding_server.serve(embedding_server.respond_correctly, times=1)
+    embedding_server.serve(embedding_server.serve_changed(drop_last))
 
     with pytest.raises(EmbeddingRefused):
         embed.Embedder(space).embed_documents([f"text {number}" for number in range(50)])
-    assert len(server.requests) < 10, "the others were of no use any more"
+    assert len(embedding_server.requests) < 10, "the others were of no use any more"
     spaces._provider_connection().documents.shutdown()  # the one under way ends before the test does
 
 
-def test_caller_deadline_is_respected(server: EmbeddingServer, space: Any, configured: Any):
+def test_caller_deadline_is_respected(embedding_server: EmbeddingServer, space: Any, configured: Any):
     configured(limits={"read_s": 10, "request_s": 10, "total_s": 10, "retry_s": 10})
     embed.Embedder(space).embed_documents(["x"])
-    server.serve(does.silent())
-    began = time.monotonic()
+    embedding_server.serve(does.stays_silent())
+    started_at = time.monotonic()
 
     with pytest.raises(EmbeddingUnavailable):
         embed.Embedder(space).embed_documents(TEXTS, within_s=0.3)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - started_at < 3
 
 
 class TestQueries:
-    def test_query_has_its_vector(self, server: EmbeddingServer, space: EmbeddingSpace):
-        assert embed.Embedder(space).embed_query("one") == pytest.approx(server.vector("one"))
+    def test_query_has_its_vector(self, embedding_server: EmbeddingServer, space: EmbeddingSpace):
+        assert embed.Embedder(space).embed_query("one") == pytest.approx(embedding_server.vector("one"))
 
-    @pytest.mark.parametrize("how", ["silent", "byte by byte", "headers byte by byte", "500"])
-    def test_slow_provider_delays_a_search_only_briefly(self, how: str, server: Any, space: Any):  # C29
-        server.serve(AWAY[how])
-        began = time.monotonic()
+    @pytest.mark.parametrize("outage", ["silent", "byte by byte", "headers byte by byte", "500"])
+    def test_slow_provider_delays_a_search_only_briefly(self, outage: str, embedding_server: Any, space: Any):  # C29
+        embedding_server.serve(OUTAGES[outage])
+        started_at = time.monotonic()
 
         with pytest.raises(EmbeddingUnavailable):
             embed.Embedder(space).embed_query("one")
-        assert time.monotonic() - began < 2
-        assert len(server.requests) == 1, "a search does not ask again"
+        assert time.monotonic() - started_at < 2
+        assert len(embedding_server.requests) == 1, "a search does not ask again"
 
-    def test_dead_provider_opens_the_breaker(self, server: Any, space: Any):  # C29
-        server.serve(does.fails(500))
+    def test_dead_provider_opens_the_breaker(self, embedding_server: Any, space: Any):  # C29
+        embedding_server.serve(does.responds_with_error(500))
         embeds = embed.Embedder(space)
         for _ in range(10):
             with pytest.raises(EmbeddingUnavailable):
                 embeds.embed_query("one")
 
-        assert len(server.requests) == 3
+        assert len(embedding_server.requests) == 3
 
-    def test_recovered_provider_is_used_again(self, server: Any, space: Any, monkeypatch: Any):  # C29
+    def test_recovered_provider_is_used_again(self, embedding_server: Any, space: Any, monkeypatch: Any):  # C29
         monkeypatch.setattr(circuit_breaker, "SEARCH_PAUSE_S", 0.2)
-        server.serve(does.fails(500))
+        embedding_server.serve(does.responds_with_error(500))
         embeds = embed.Embedder(space)
         for _ in range(3):
             with pytest.raises(EmbeddingUnavailable):
                 embeds.embed_query("one")
-        server.behave()
+        embedding_server.behave_correctly()
 
         results: list[float] = []
         deadline = time.monotonic() + 5
@@ -330,9 +340,9 @@ class TestQueries:
             with contextlib.suppress(EmbeddingUnavailable):
                 results = embeds.embed_query("one")
             time.sleep(0.02)
-        assert results == pytest.approx(server.vector("one"))
+        assert results == pytest.approx(embedding_server.vector("one"))
 
-    def test_refused_query_does_not_open_the_breaker(self, server: EmbeddingServer, space: EmbeddingSpace):
+    def test_refused_query_does_not_open_the_breaker(self, embedding_server: EmbeddingServer, space: EmbeddingSpace):
         embeds = embed.Embedder(space)
         for _ in range(5):
             with pytest.raises(EmbeddingRefused):
@@ -340,18 +350,18 @@ class TestQueries:
 
         assert embeds.embed_query("one")
 
-    def test_searches_do_not_wait_behind_documents(self, server: Any, space: Any, configured: Any):
+    def test_searches_do_not_wait_behind_documents(self, embedding_server: Any, space: Any, configured: Any):
         configured(batch=1, concurrency=1, limits={"read_s": 5, "request_s": 5, "total_s": 5})
         embeds = embed.Embedder(space)
         embeds.embed_documents(["x"])
-        go = server.hold()
+        release = embedding_server.hold()
         loading = threading.Thread(target=embeds.embed_documents, args=[TEXTS])
         loading.start()
         deadline = time.monotonic() + 5
-        while not server.at_once and time.monotonic() < deadline:
+        while not embedding_server.at_once and time.monotonic() < deadline:
             time.sleep(0.01)
-        server.serve(server.answer_well)
+        embedding_server.serve(embedding_server.respond_correctly)
 
-        assert embeds.embed_query("one") == pytest.approx(server.vector("one"))
-        go.set()
+        assert embeds.embed_query("one") == pytest.approx(embedding_server.vector("one"))
+        release.set()
         loading.join()

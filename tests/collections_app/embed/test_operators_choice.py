@@ -13,22 +13,22 @@ from tests.collections_app import vector_rows as rows
 
 SOURCES = sorted(path for path in (ROOT / "collections_app").rglob("*.py") if "migrations" not in path.parts)
 # Where a model, an address or a key may be named; no other room can reach a provider but through a space.
-EMBED = ROOT / "collections_app" / "embed"
-PUBLIC = {"default_space", "reset_providers", "retire_space", "Embedder"}
+EMBED_FOLDER = ROOT / "collections_app" / "embed"
+PUBLIC_FUNCTIONS = {"default_space", "reset_providers", "retire_space", "Embedder"}
 # Who reads or writes rows of vectors; none of them answers a request.
-WITH_VECTORS = {"models", "vectors", "search/vector_retrieval.py"}
-WORDS = {"api_key", "base_url", "embedding_model", "embedding_provider", "dimensions", "provider"}
+VECTOR_MODULES = {"models", "vectors", "search/vector_retrieval.py"}
+FORBIDDEN_WORDS = {"api_key", "base_url", "embedding_model", "embedding_provider", "dimensions", "provider"}
 
 
-def outside() -> list[Path]:
-    return [path for path in SOURCES if EMBED not in path.parents]
+def other_sources() -> list[Path]:
+    return [path for path in SOURCES if EMBED_FOLDER not in path.parents]
 
 
-def named(path: Path) -> str:
+def names_in(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def imports(path: Path) -> Iterator[tuple[str, str]]:
+def imported_names(path: Path) -> Iterator[tuple[str, str]]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
             yield from ((node.module or "", alias.name) for alias in node.names)
@@ -36,17 +36,17 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
             yield from ((alias.name, "") for alias in node.names)
 
 
-@pytest.mark.parametrize("path", outside(), ids=named)
+@pytest.mark.parametrize("path", other_sources(), ids=names_in)
 def test_provider_is_reached_through_a_space_only(path: Path):  # C28
-    for module, name in imports(path):
+    for module, name in imported_names(path):
         if module == "collections_app.embed":
-            assert name in PUBLIC or name.startswith("Embedding"), f"{name} of embed"
+            assert name in PUBLIC_FUNCTIONS or name.startswith("Embedding"), f"{name} of embed"
         assert not module.startswith("collections_app.embed."), module
         assert module.split(".")[0] not in ("openai", "wordllama"), module
     assert "settings.EMBEDDING" not in path.read_text()
 
 
-@pytest.mark.parametrize("path", outside(), ids=named)
+@pytest.mark.parametrize("path", other_sources(), ids=names_in)
 def test_space_is_made_by_the_operators_choice_only(path: Path):  # C28
     text = path.read_text()
 
@@ -62,13 +62,13 @@ def test_no_parameter_of_a_request_names_provider_model_or_address():  # C28
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
 
-    assert strings & (WORDS | {"model", "space", "space_id"}) == set()
+    assert strings & (FORBIDDEN_WORDS | {"model", "space", "space_id"}) == set()
 
 
-@pytest.mark.parametrize("path", outside(), ids=named)
+@pytest.mark.parametrize("path", other_sources(), ids=names_in)
 def test_no_http_module_reads_vectors(path: Path):  # C50
-    relative = path.relative_to(ROOT / "collections_app")
-    if not WITH_VECTORS.isdisjoint({relative.parts[0], str(relative)}):
+    relative_path = path.relative_to(ROOT / "collections_app")
+    if not VECTOR_MODULES.isdisjoint({relative_path.parts[0], str(relative_path)}):
         return
     text = path.read_text()
 
@@ -89,11 +89,11 @@ def test_vectors_of_another_length_are_refused(dimensions: int, numbers: int):  
 
     vector.dimensions, vector.embedding = dimensions, [0.5] * numbers
     with pytest.raises(IntegrityError):
-        store_now(vector)
+        store_vectors(vector)
 
 
-def store_now(found: ChunkVector) -> None:
+def store_vectors(vectors: ChunkVector) -> None:
     with transaction.atomic():
-        found.save(force_insert=True)
+        vectors.save(force_insert=True)
         with connection.cursor() as cursor:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")

@@ -17,23 +17,23 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+def expired_probe_cache(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """What the process believes of the model is too old."""
     monkeypatch.setattr(spaces, "MODEL_TRUST_S", -1.0)
     return embed.reset_providers
 
 
-def of_seven_numbers(answer: Any) -> Any:
-    return {**answer, "data": [{**item, "embedding": [1.0] * 7} for item in answer["data"]]}
+def shorten_vectors(response: Any) -> Any:
+    return {**response, "data": [{**item, "embedding": [1.0] * 7} for item in response["data"]]}
 
 
-def of_zeros(answer: Any) -> Any:
-    return {**answer, "data": [{**item, "embedding": [0.0] * 8} for item in answer["data"]]}
+def zero_vectors(response: Any) -> Any:
+    return {**response, "data": [{**item, "embedding": [0.0] * 8} for item in response["data"]]}
 
 
 FAULTS = {
-    "refuses": (lambda server: does.answers({}, 400), "embedding_misconfigured"),
-    "zeros": (lambda server: server.but(of_zeros), "embedding_unavailable"),
+    "refuses": (lambda server: does.responds_with({}, 400), "embedding_misconfigured"),
+    "zeros": (lambda server: server.serve_changed(zero_vectors), "embedding_unavailable"),
 }
 
 
@@ -45,71 +45,73 @@ class TestDefault:
         assert embed.default_space() == space
         assert len(embed.Embedder(space).embed_query("hello")) == 256
 
-    def test_settings_choose_another_provider(self, configured: Any, server: EmbeddingServer):
+    def test_settings_choose_another_provider(self, configured: Any, embedding_server: EmbeddingServer):
         configured(dimensions=4)
         space = embed.default_space()
 
         assert (space.provider, space.model, space.dimensions) == ("openai", "model-a", 4)
-        assert server.requests == [], "nothing to ask"
-        assert embed.Embedder(space).embed_query("one") == pytest.approx(server.vector("one", 4))
-        assert server.requests[-1]["dimensions"] == 4
+        assert embedding_server.requests == [], "nothing to ask"
+        assert embed.Embedder(space).embed_query("one") == pytest.approx(embedding_server.vector("one", 4))
+        assert embedding_server.requests[-1]["dimensions"] == 4
 
-    def test_unset_dimensions_are_requested_once(self, configured: Any, server: EmbeddingServer):
+    def test_unset_dimensions_are_requested_once(self, configured: Any, embedding_server: EmbeddingServer):
         assert [embed.default_space().dimensions, embed.default_space().dimensions] == [8, 8]
-        assert len(server.requests) == 1
-        assert "dimensions" not in server.requests[0]
+        assert len(embedding_server.requests) == 1
+        assert "dimensions" not in embedding_server.requests[0]
 
     def test_last_known_dimensions_are_used_while_the_provider_is_unavailable(
-        self, configured: Any, server: EmbeddingServer
+        self, configured: Any, embedding_server: EmbeddingServer
     ):
-        server.serve(does.fails(500))
+        embedding_server.serve(does.responds_with_error(500))
         with pytest.raises(EmbeddingUnavailable):
             embed.default_space()
-        server.behave()
+        embedding_server.behave_correctly()
         space = embed.default_space()
         embed.reset_providers()
-        server.serve(does.fails(500))
+        embedding_server.serve(does.responds_with_error(500))
 
         assert embed.default_space() == space
 
     @pytest.mark.parametrize("fault", FAULTS)
-    def test_faulty_provider_is_like_an_unavailable_one(self, fault: str, configured: Any, server: EmbeddingServer):
+    def test_faulty_provider_is_like_an_unavailable_one(
+        self, fault: str, configured: Any, embedding_server: EmbeddingServer
+    ):
         behaviour, code = FAULTS[fault]
-        server.serve(behaviour(server))
-        with pytest.raises(EmbeddingUnavailable) as error, capture_logs() as logged:
+        embedding_server.serve(behaviour(embedding_server))
+        with pytest.raises(EmbeddingUnavailable) as error, capture_logs() as log_entries:
             embed.default_space()
         assert (error.value.status, error.value.code) == (503, code)
-        assert [each["event"] for each in logged] == ["embedding_dimensions_unknown"]
-        server.behave()
+        assert [entry["event"] for entry in log_entries] == ["embedding_dimensions_unknown"]
+        embedding_server.behave_correctly()
         space = embed.default_space()
         embed.reset_providers()
-        server.serve(behaviour(server))
+        embedding_server.serve(behaviour(embedding_server))
 
         assert embed.default_space() == space
 
-    def test_single_different_number_creates_no_space(self, configured: Any, server: EmbeddingServer):
+    def test_single_different_number_creates_no_space(self, configured: Any, embedding_server: EmbeddingServer):
         space = embed.default_space()
         embed.reset_providers()
-        server.serve(server.but(of_seven_numbers), times=1)
+        embedding_server.serve(embedding_server.serve_changed(shorten_vectors), times=1)
 
         assert embed.default_space() == space
         assert [embed.default_space(), EmbeddingSpace.objects.get(model="model-a")] == [space, space]
 
-    def test_repeated_number_is_accepted(self, configured: Any, server: EmbeddingServer):
+    def test_repeated_number_is_accepted(self, configured: Any, embedding_server: EmbeddingServer):
         embed.default_space()
         embed.reset_providers()
-        server.serve(server.but(of_seven_numbers))
+        embedding_server.serve(embedding_server.serve_changed(shorten_vectors))
 
         assert embed.default_space().dimensions == 7
 
-    def test_too_many_dimensions_are_a_misconfiguration(self, configured: Any, server: EmbeddingServer):
-        server.dimensions = 3901
+    def test_too_many_dimensions_are_a_misconfiguration(self, configured: Any, embedding_server: EmbeddingServer):
+        embedding_server.dimensions = 3901
 
         with pytest.raises(EmbeddingMisconfigured, match="3901 dimensions, more than the 3900"):
             embed.default_space()
 
-    def test_maximum_dimensions_can_be_stored(self, configured: Any, server: EmbeddingServer):
-        server.dimensions = 3900
+    def test_maximum_dimensions_can_be_stored(self, configured: Any, embedding_server: EmbeddingServer):
+        embedding_server.dimensions = 3900
         space = embed.default_space()
         vector = embed.Embedder(space).embed_query("one")
 
@@ -126,36 +128,38 @@ class TestDefault:
 
 
 class TestOtherSpaces:
-    def test_collection_keeps_its_space_when_the_operator_chooses_another(self, configured: Any, server: Any):
-        remote = embed.default_space()
-        embed.Embedder(remote).embed_documents(["one"])
+    def test_collection_keeps_its_space_when_the_operator_chooses_another(self, configured: Any, embedding_server: Any):
+        remote_space = embed.default_space()
+        embed.Embedder(remote_space).embed_documents(["one"])
         configured(provider="local", model=None)
-        local_one = embed.default_space()
+        local_space = embed.default_space()
 
-        assert local_one.provider == "local"
-        assert embed.Embedder(remote).embed_query("one") == pytest.approx(server.vector("one"))
+        assert local_space.provider == "local"
+        assert embed.Embedder(remote_space).embed_query("one") == pytest.approx(embedding_server.vector("one"))
         configured()
-        assert len(embed.Embedder(local_one).embed_query("one")) == 256
+        assert len(embed.Embedder(local_space).embed_query("one")) == 256
 
-    def test_space_uses_its_own_model(self, configured: Any, server: EmbeddingServer):
-        old = embed.default_space()
+    def test_space_uses_its_own_model(self, configured: Any, embedding_server: EmbeddingServer):
+        old_space = embed.default_space()
         configured(model="model-b")
-        embed.Embedder(old).embed_query("one")
+        embed.Embedder(old_space).embed_query("one")
 
-        assert server.requests[-1]["model"] == "model-a"
+        assert embedding_server.requests[-1]["model"] == "model-a"
 
-    def test_dimensions_of_a_space_stay_when_the_setting_changes(self, configured: Any, server: EmbeddingServer):
-        patient = {"query_s": 5.0}
-        configured(patient)
-        whole = embed.default_space()
-        configured(patient, dimensions=4)
-        reduced = embed.default_space()
-        for asked in (None, 4, 6):
-            configured(patient, dimensions=asked)
-            server.requests.clear()
-            assert embed.Embedder(reduced).embed_query("one") == pytest.approx(server.vector("one", 4))
-            assert embed.Embedder(whole).embed_query("one") == pytest.approx(server.vector("one"))
-            assert [asked.get("dimensions") for asked in server.requests] == [4, None]
+    def test_dimensions_of_a_space_stay_when_the_setting_changes(
+        self, configured: Any, embedding_server: EmbeddingServer
+    ):
+        long_timeout = {"query_s": 5.0}
+        configured(long_timeout)
+        full_space = embed.default_space()
+        configured(long_timeout, dimensions=4)
+        reduced_space = embed.default_space()
+        for dimensions in (None, 4, 6):
+            configured(long_timeout, dimensions=dimensions)
+            embedding_server.requests.clear()
+            assert embed.Embedder(reduced_space).embed_query("one") == pytest.approx(embedding_server.vector("one", 4))
+            assert embed.Embedder(full_space).embed_query("one") == pytest.approx(embedding_server.vector("one"))
+            assert [request.get("dimensions") for request in embedding_server.requests] == [4, None]
 
     @pytest.mark.parametrize("provider", ["openai", "local", "retired"])
     def test_space_of_a_removed_provider_is_unavailable(self, provider: str, settings: Any):
@@ -169,76 +173,82 @@ class TestOtherSpaces:
 
 
 class TestProbe:
-    def test_first_use_of_a_space_stores_a_probe_vector(self, configured: Any, server: EmbeddingServer):
+    def test_first_use_of_a_space_stores_a_probe_vector(self, configured: Any, embedding_server: EmbeddingServer):
         space = embed.default_space()
         assert space.probe is None
         embed.Embedder(space).embed_documents(["one"])
         space.refresh_from_db()
 
-        assert space.probe == pytest.approx(server.vector(spaces.PROBE))
+        assert space.probe == pytest.approx(embedding_server.vector(spaces.PROBE))
 
-    def test_probe_result_is_cached(self, configured: Any, server: EmbeddingServer):
+    def test_probe_result_is_cached(self, configured: Any, embedding_server: EmbeddingServer):
         space = embed.default_space()
         for _ in range(3):
             embed.Embedder(space).embed_documents(["one"])
 
-        assert len([request for request in server.requests if request["input"] == [spaces.PROBE]]) == 2, (
+        assert len([request for request in embedding_server.requests if request["input"] == [spaces.PROBE]]) == 2, (
             "dimensions, probe"
         )
 
-    def test_changed_model_stops_loading(self, configured: Any, server: Any, later: Any):  # C31
+    def test_changed_model_stops_loading(self, configured: Any, embedding_server: Any, expired_probe_cache: Any):  # C31
         space = embed.default_space()
         embed.Embedder(space).embed_documents(["one"])
-        server.model_turns = 1
-        server.requests.clear()
-        later()
+        embedding_server.model_turns = 1
+        embedding_server.requests.clear()
+        expired_probe_cache()
 
         with pytest.raises(EmbeddingRefused, match="model has changed") as error:
             embed.Embedder(space).embed_documents(["canary"])
         assert error.value.code == "model_changed"
-        assert [request["input"] for request in server.requests] == [[spaces.PROBE]]
+        assert [request["input"] for request in embedding_server.requests] == [[spaces.PROBE]]
 
-    def test_tiny_difference_means_the_same_model(self, configured: Any, server: Any, later: Any):
+    def test_tiny_difference_means_the_same_model(
+        self, configured: Any, embedding_server: Any, expired_probe_cache: Any
+    ):
         space = embed.default_space()
         embed.Embedder(space).embed_documents(["one"])
 
-        def slightly(answer: Any) -> Any:
-            for item in answer["data"]:
+        def change_slightly(response: Any) -> Any:
+            for item in response["data"]:
                 item["embedding"][0] += 0.001
-            return answer
+            return response
 
-        server.serve(server.but(slightly))
-        later()
+        embedding_server.serve(embedding_server.serve_changed(change_slightly))
+        expired_probe_cache()
 
         assert len(embed.Embedder(space).embed_documents(["one", "two"])) == 2
 
-    def test_model_with_changed_dimensions_is_refused(self, configured: Any, server: Any, later: Any):  # C31
+    def test_model_with_changed_dimensions_is_refused(
+        self, configured: Any, embedding_server: Any, expired_probe_cache: Any
+    ):  # C31
         space = embed.default_space()
         embed.Embedder(space).embed_documents(["one"])
-        server.dimensions = 9
-        later()
+        embedding_server.dimensions = 9
+        expired_probe_cache()
 
         with pytest.raises(EmbeddingRefused, match="9 dimensions instead of 8"):
             embed.Embedder(space).embed_documents(["one"])
 
-    def test_retired_space_allows_a_new_one_with_its_name(self, configured: Any, server: Any, later: Any):
-        old = embed.default_space()
-        embed.Embedder(old).embed_documents(["one"])
-        server.model_turns = 1
-        later()
-        assert embed.is_model_changed(old)
-        embed.retire_space(old)
-        new = embed.default_space()
+    def test_retired_space_allows_a_new_one_with_its_name(
+        self, configured: Any, embedding_server: Any, expired_probe_cache: Any
+    ):
+        old_space = embed.default_space()
+        embed.Embedder(old_space).embed_documents(["one"])
+        embedding_server.model_turns = 1
+        expired_probe_cache()
+        assert embed.is_model_changed(old_space)
+        embed.retire_space(old_space)
+        new_space = embed.default_space()
 
-        assert new != old and new.model == "model-a"
-        assert len(embed.Embedder(new).embed_documents(["one"])) == 1
+        assert new_space != old_space and new_space.model == "model-a"
+        assert len(embed.Embedder(new_space).embed_documents(["one"])) == 1
         with pytest.raises(EmbeddingUnavailable):
-            embed.Embedder(old).embed_query("one")
+            embed.Embedder(old_space).embed_query("one")
 
-    def test_unchanged_model_is_kept(self, configured: Any, server: Any, later: Any):
+    def test_unchanged_model_is_kept(self, configured: Any, embedding_server: Any, expired_probe_cache: Any):
         space = embed.default_space()
         embed.Embedder(space).embed_documents(["one"])
-        later()
+        expired_probe_cache()
 
         assert not embed.is_model_changed(space)
         assert embed.default_space() == space

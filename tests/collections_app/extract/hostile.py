@@ -9,28 +9,30 @@ from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class HostileFile:
     format: str
-    make: Callable[[], bytes]
+    build: Callable[[], bytes]
     outcome: str
-    limits: dict[str, Any] = field(default_factory=dict)
+    changed_limits: dict[str, Any] = field(default_factory=dict)
 
 
-ARCHIVES: dict[str, Case] = {}
-PDFS: dict[str, Case] = {}
-TEXTS: dict[str, Case] = {}
+ARCHIVES: dict[str, HostileFile] = {}
+PDFS: dict[str, HostileFile] = {}
+TEXTS: dict[str, HostileFile] = {}
 
 
-def case(cases: dict[str, Case], format: str, outcome: str, **limits: Any) -> Callable[[Any], Any]:
+def hostile_file(files: dict[str, HostileFile], format: str, outcome: str, **limits: Any) -> Callable[[Any], Any]:
     """Registers the decorated function under its name."""
 
-    def enter(make: Callable[[], bytes]) -> Callable[[], bytes]:
-        add(cases, format, make.__name__.replace("_", " "), make, outcome, **limits)
-        return make
+    def register(build: Callable[[], bytes]) -> Callable[[], bytes]:
+        add_file(files, format, build.__name__.replace("_", " "), build, outcome, **limits)
+        return build
 
-    return enter
+    return register
 
 
-def add(cases: dict[str, Case], format: str, name: str, make: Callable[[], bytes], outcome: str, **limits: Any) -> None:
-    assert f"{format}: {name}" not in cases
-    cases[f"{format}: {name}"] = Case(format=format, make=make, outcome=outcome, limits=limits)
+def add_file(
+    files: dict[str, HostileFile], format: str, name: str, build: Callable[[], bytes], outcome: str, **limits: Any
+) -> None:
+    assert f"{format}: {name}" not in files
+    files[f"{format}: {name}"] = HostileFile(format=format, build=build, outcome=outcome, changed_limits=limits)

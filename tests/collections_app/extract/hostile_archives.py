@@ -7,61 +7,61 @@ from collections.abc import Sequence
 from functools import partial
 from io import BytesIO
 
-from tests.collections_app.extract.hostile import ARCHIVES, add, case
-from tests.collections_app.extract.samples import FILES, a_docx, changed, entries_of
+from tests.collections_app.extract.hostile import ARCHIVES, add_file, hostile_file
+from tests.collections_app.extract.samples import SAMPLE_FILES, a_docx, changed_archive, entries_of
 
 MB = 1024 * 1024
-MAIN = {
+MAIN_PARTS = {
     "docx": "word/document.xml",
     "pptx": "ppt/slides/slide1.xml",
     "xlsx": "xl/worksheets/sheet1.xml",
     "odt": "content.xml",
 }
-W = b'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-S = b'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
-LAUGHS = b"<!DOCTYPE x [<!ENTITY a0 'lol lol'>%b]>" % b"".join(
+WORD_NAMESPACE = b'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+SHEET_NAMESPACE = b'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+BILLION_LAUGHS = b"<!DOCTYPE x [<!ENTITY a0 'lol lol'>%b]>" % b"".join(
     b"<!ENTITY a%d '%b'>" % (depth, b"&a%d;" % (depth - 1) * 10) for depth in range(1, 10)
 )
 FILE_ENTITY = b'<!DOCTYPE x [<!ENTITY a9 SYSTEM "file:///etc/passwd">]>'
 WEB_ENTITY = b'<!DOCTYPE x SYSTEM "http://127.0.0.1:9/a.dtd" [<!ENTITY a9 "">]>'
 PARAMETER_ENTITY = b'<!DOCTYPE x [<!ENTITY % p SYSTEM "file:///etc/passwd"> %p; <!ENTITY a9 "">]>'
-BLOWUP = b"<!DOCTYPE x [<!ENTITY b '%b'><!ENTITY a9 '%b'>]>" % (b"x" * 100_000, b"&b;" * 2000)
+QUADRATIC_BLOWUP = b"<!DOCTYPE x [<!ENTITY b '%b'><!ENTITY a9 '%b'>]>" % (b"x" * 100_000, b"&b;" * 2000)
 # What there is to find, so that nobody is content with a file that says nothing.
 MARKER = b"kept"
 
 
-def main_of(format: str, prolog: bytes, words: bytes) -> bytes:
+def main_content(format: str, prolog: bytes, words: bytes) -> bytes:
     """The main entry of the sample, with something before its root and these words in its text."""
-    with zipfile.ZipFile(BytesIO(FILES[format])) as file:
-        content = file.read(MAIN[format])
+    with zipfile.ZipFile(BytesIO(SAMPLE_FILES[format])) as file:
+        content = file.read(MAIN_PARTS[format])
     content = content[content.index(b"?>") + 2 :] if content.startswith(b"<?xml") else content
     existing = {"docx": b"They see.", "pptx": b"Faster answers", "xlsx": b"Riga", "odt": b"Call us"}[format]
     assert existing in content
     return b'<?xml version="1.0" encoding="UTF-8"?>' + prolog + content.replace(existing, words)
 
 
-def with_main(format: str, prolog: bytes, words: bytes) -> bytes:
-    return changed(FILES[format], {MAIN[format]: main_of(format, prolog, words)})
+def with_main_content(format: str, prolog: bytes, words: bytes) -> bytes:
+    return changed_archive(SAMPLE_FILES[format], {MAIN_PARTS[format]: main_content(format, prolog, words)})
 
 
-for format in MAIN:
+for format in MAIN_PARTS:
     for name, prolog in {
-        "billion laughs": LAUGHS,
+        "billion laughs": BILLION_LAUGHS,
         "entity of a file": FILE_ENTITY,
         "external DTD": WEB_ENTITY,
         "parameter entity": PARAMETER_ENTITY,
-        "quadratic blow up": BLOWUP,
+        "quadratic blow up": QUADRATIC_BLOWUP,
     }.items():
-        make = partial(with_main, format, prolog, MARKER + b"&a9;")
-        add(ARCHIVES, format, name, make, "text|damaged|limit_.*")
-    bomb = partial(with_main, format, b"", b" " * 12 * MB)
-    add(ARCHIVES, format, "bomb by ratio", bomb, "limit_archive")
-    add(ARCHIVES, format, "bomb by size", bomb, "limit_archive", archive_bytes=4 * MB, archive_ratio=10**6)
-    cut = partial(lambda format: FILES[format][: len(FILES[format]) // 2], format)
-    add(ARCHIVES, format, "cut in half", cut, "damaged")
+        build = partial(with_main_content, format, prolog, MARKER + b"&a9;")
+        add_file(ARCHIVES, format, name, build, "text|damaged|limit_.*")
+    bomb = partial(with_main_content, format, b"", b" " * 12 * MB)
+    add_file(ARCHIVES, format, "bomb by ratio", bomb, "limit_archive")
+    add_file(ARCHIVES, format, "bomb by size", bomb, "limit_archive", archive_bytes=4 * MB, archive_ratio=10**6)
+    cut_file = partial(lambda format: SAMPLE_FILES[format][: len(SAMPLE_FILES[format]) // 2], format)
+    add_file(ARCHIVES, format, "cut in half", cut_file, "damaged")
 
 
-def packed(entries: Sequence[tuple[zipfile.ZipInfo | str, bytes]], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+def zip_of(entries: Sequence[tuple[zipfile.ZipInfo | str, bytes]], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     file = BytesIO()
     with zipfile.ZipFile(file, "w", method) as archive:
         for entry, content in entries:
@@ -69,211 +69,228 @@ def packed(entries: Sequence[tuple[zipfile.ZipInfo | str, bytes]], method: int =
     return file.getvalue()
 
 
-def patched(archive: bytes, name: str, *, local: dict[int, bytes], central: dict[int, bytes]) -> bytes:
+def with_patched_headers(archive: bytes, name: str, *, local: dict[int, bytes], central: dict[int, bytes]) -> bytes:
     """The headers of one entry with bytes replaced at these offsets."""
-    out = bytearray(archive)
+    patched_bytes = bytearray(archive)
     with zipfile.ZipFile(BytesIO(archive)) as file:
-        at = file.getinfo(name).header_offset
+        offset = file.getinfo(name).header_offset
         directory = file.start_dir
-    for place, value in local.items():
-        out[at + place : at + place + len(value)] = value
+    for position, value in local.items():
+        patched_bytes[offset + position : offset + position + len(value)] = value
     result = archive.index(name.encode(), directory) - 46
-    for place, value in central.items():
-        out[result + place : result + place + len(value)] = value
-    return bytes(out)
+    for position, value in central.items():
+        patched_bytes[result + position : result + position + len(value)] = value
+    return bytes(patched_bytes)
 
 
-@case(ARCHIVES, "docx", "limit_archive")
+@hostile_file(ARCHIVES, "docx", "limit_archive")
 def with_3000_entries() -> bytes:
-    return changed(a_docx(), {}, added={f"word/media/{number}.png": b"" for number in range(3000)})
+    return changed_archive(a_docx(), {}, additions={f"word/media/{number}.png": b"" for number in range(3000)})
 
 
-@case(ARCHIVES, "docx", "text")
+@hostile_file(ARCHIVES, "docx", "text")
 def nested_bombs_that_nobody_opens() -> bytes:
-    inner = packed([("bomb", b"\0" * 40 * MB)])
-    return changed(a_docx(), {}, added={"word/embeddings/a.zip": packed([("b.zip", inner)])})
+    inner = zip_of([("bomb", b"\0" * 40 * MB)])
+    return changed_archive(a_docx(), {}, additions={"word/embeddings/a.zip": zip_of([("b.zip", inner)])})
 
 
-@case(ARCHIVES, "docx", "damaged")
+@hostile_file(ARCHIVES, "docx", "damaged")
 def sizes_that_say_too_little() -> bytes:
-    small = struct.pack("<L", 10)
-    return patched(a_docx(), "word/document.xml", local={22: small}, central={24: small})
+    small_size = struct.pack("<L", 10)
+    return with_patched_headers(a_docx(), "word/document.xml", local={22: small_size}, central={24: small_size})
 
 
-@case(ARCHIVES, "docx", "damaged|text")
+@hostile_file(ARCHIVES, "docx", "damaged|text")
 def sizes_that_say_too_much() -> bytes:
-    large = struct.pack("<L", 2**31)
-    return patched(a_docx(), "word/document.xml", local={22: large}, central={24: large})
+    large_size = struct.pack("<L", 2**31)
+    return with_patched_headers(a_docx(), "word/document.xml", local={22: large_size}, central={24: large_size})
 
 
-@case(ARCHIVES, "docx", "damaged")
+@hostile_file(ARCHIVES, "docx", "damaged")
 def compressed_sizes_that_lie() -> bytes:
-    return patched(a_docx(), "word/document.xml", local={18: b"\5\0\0\0"}, central={20: b"\5\0\0\0"})
+    return with_patched_headers(a_docx(), "word/document.xml", local={18: b"\5\0\0\0"}, central={20: b"\5\0\0\0"})
 
 
-@case(ARCHIVES, "docx", "limit_archive")
+@hostile_file(ARCHIVES, "docx", "limit_archive")
 def bomb_that_says_it_is_small_beside_its_own_size() -> bytes:
     """The local header lies, the directory does not; what comes out is what counts."""
-    archive = changed(a_docx(), {}, added={"word/media/a.png": b"\0" * 12 * MB})
-    return patched(archive, "word/media/a.png", local={22: b"\1\0\0\0"}, central={})
+    archive = changed_archive(a_docx(), {}, additions={"word/media/a.png": b"\0" * 12 * MB})
+    return with_patched_headers(archive, "word/media/a.png", local={22: b"\1\0\0\0"}, central={})
 
 
-@case(ARCHIVES, "docx", "limit_archive|damaged", archive_bytes=8 * MB)
+@hostile_file(ARCHIVES, "docx", "limit_archive|damaged", archive_bytes=8 * MB)
 def overlapping_entries() -> bytes:
     """One megabyte, listed 300 times."""
-    archive = changed(a_docx(), {}, added={"word/media/a.png": b"x" * MB})
+    archive = changed_archive(a_docx(), {}, additions={"word/media/a.png": b"x" * MB})
     with zipfile.ZipFile(BytesIO(archive)) as file:
         start = file.start_dir
         count = len(file.infolist())
-    directory, end = archive[start : archive.rindex(b"PK\5\6")], archive[archive.rindex(b"PK\5\6") :]
-    last = directory[directory.rindex(b"PK\1\2") :]
-    many = directory + b"".join(last.replace(b"a.png", b"%05d" % number) for number in range(300))
-    total = struct.pack("<HHLL", count + 300, count + 300, len(many), start)
-    return archive[:start] + many + end[:8] + total + end[20:]
+    directory, end_record = archive[start : archive.rindex(b"PK\5\6")], archive[archive.rindex(b"PK\5\6") :]
+    last_entry = directory[directory.rindex(b"PK\1\2") :]
+    many_entries = directory + b"".join(last_entry.replace(b"a.png", b"%05d" % number) for number in range(300))
+    total = struct.pack("<HHLL", count + 300, count + 300, len(many_entries), start)
+    return archive[:start] + many_entries + end_record[:8] + total + end_record[20:]
 
 
-@case(ARCHIVES, "docx", "text")
+@hostile_file(ARCHIVES, "docx", "text")
 def a_link_to_a_file() -> bytes:
     link = zipfile.ZipInfo("word/media/image1.png")
     link.create_system = 3
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
-    return packed([*entries_of(a_docx()), (link, b"/etc/passwd")])
+    return zip_of([*entries_of(a_docx()), (link, b"/etc/passwd")])
 
 
-@case(ARCHIVES, "docx", "text|damaged")
+@hostile_file(ARCHIVES, "docx", "text|damaged")
 def names_that_lead_out() -> bytes:
     names = ["../../../etc/cron.d/x", "/etc/passwd", "C:\\x", "word/\u202egnp.exe"]
-    return changed(a_docx(), {}, added=dict.fromkeys(names, b"x"))
+    return changed_archive(a_docx(), {}, additions=dict.fromkeys(names, b"x"))
 
 
-@case(ARCHIVES, "docx", "encrypted")
+@hostile_file(ARCHIVES, "docx", "encrypted")
 def an_entry_that_is_encrypted() -> bytes:
-    return patched(a_docx(), "word/document.xml", local={6: b"\1\0"}, central={8: b"\1\0"})
+    return with_patched_headers(a_docx(), "word/document.xml", local={6: b"\1\0"}, central={8: b"\1\0"})
 
 
-@case(ARCHIVES, "docx", "damaged")
+@hostile_file(ARCHIVES, "docx", "damaged")
 def packed_with_bzip2() -> bytes:
-    return packed(entries_of(a_docx()), zipfile.ZIP_BZIP2)
+    return zip_of(entries_of(a_docx()), zipfile.ZIP_BZIP2)
 
 
-@case(ARCHIVES, "docx", "damaged")
+@hostile_file(ARCHIVES, "docx", "damaged")
 def packed_with_lzma() -> bytes:
-    return packed(entries_of(a_docx()), zipfile.ZIP_LZMA)
+    return zip_of(entries_of(a_docx()), zipfile.ZIP_LZMA)
 
 
-@case(ARCHIVES, "docx", "damaged")
+@hostile_file(ARCHIVES, "docx", "damaged")
 def a_directory_that_lies_about_its_place() -> bytes:
     archive = a_docx()
-    end = archive.rindex(b"PK\5\6")
-    return archive[: end + 16] + struct.pack("<L", 2**31) + archive[end + 20 :]
+    end_record = archive.rindex(b"PK\5\6")
+    return archive[: end_record + 16] + struct.pack("<L", 2**31) + archive[end_record + 20 :]
 
 
-@case(ARCHIVES, "docx", "damaged")
+@hostile_file(ARCHIVES, "docx", "damaged")
 def without_entries() -> bytes:
-    return packed([])
+    return zip_of([])
 
 
-@case(ARCHIVES, "docx", "damaged")
+@hostile_file(ARCHIVES, "docx", "damaged")
 def without_its_document() -> bytes:
-    return packed([each for each in entries_of(a_docx()) if each[0] != "word/document.xml"])
+    return zip_of([entry for entry in entries_of(a_docx()) if entry[0] != "word/document.xml"])
 
 
-@case(ARCHIVES, "docx", "damaged")
+@hostile_file(ARCHIVES, "docx", "damaged")
 def a_workbook_by_another_name() -> bytes:
-    return FILES["xlsx"]
+    return SAMPLE_FILES["xlsx"]
 
 
-@case(ARCHIVES, "docx", "damaged|text")
+@hostile_file(ARCHIVES, "docx", "damaged|text")
 def elements_100000_deep() -> bytes:
-    deep = b"<w:sdt>" * 100_000 + b"</w:sdt>" * 100_000
-    return changed(a_docx(), {"word/document.xml": b"<w:document %b><w:body>%b</w:body></w:document>" % (W, deep)})
+    nested_content = b"<w:sdt>" * 100_000 + b"</w:sdt>" * 100_000
+    return changed_archive(
+        a_docx(),
+        {"word/document.xml": b"<w:document %b><w:body>%b</w:body></w:document>" % (WORD_NAMESPACE, nested_content)},
+    )
 
 
-@case(ARCHIVES, "docx", "damaged|text", archive_ratio=10**6)
+@hostile_file(ARCHIVES, "docx", "damaged|text", archive_ratio=10**6)
 def a_word_of_11_megabytes() -> bytes:
     word = b"<w:document %b><w:body><w:p><w:r><w:t>%b</w:t></w:r></w:p></w:body></w:document>"
-    return changed(a_docx(), {"word/document.xml": word % (W, b"x" * 11 * MB)})
+    return changed_archive(a_docx(), {"word/document.xml": word % (WORD_NAMESPACE, b"x" * 11 * MB)})
 
 
-@case(ARCHIVES, "docx", "text|damaged")
+@hostile_file(ARCHIVES, "docx", "text|damaged")
 def a_template_in_the_web() -> bytes:
     relations = (
         b'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" '
         b'Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/attachedTemplate" '
         b'Target="http://127.0.0.1:9/x.dotm" TargetMode="External"/></Relationships>'
     )
-    return changed(a_docx(), {"word/_rels/settings.xml.rels": relations}, added={"word/_rels/more.rels": relations})
+    return changed_archive(
+        a_docx(), {"word/_rels/settings.xml.rels": relations}, additions={"word/_rels/more.rels": relations}
+    )
 
 
-def sheet(rows: bytes, dimension: bytes = b"A1:B2") -> bytes:
-    content = b'<worksheet %b><dimension ref="%b"/><sheetData>%b</sheetData></worksheet>' % (S, dimension, rows)
-    return changed(FILES["xlsx"], {MAIN["xlsx"]: content})
+def workbook_with_sheet(rows: bytes, dimension: bytes = b"A1:B2") -> bytes:
+    content = b'<worksheet %b><dimension ref="%b"/><sheetData>%b</sheetData></worksheet>' % (
+        SHEET_NAMESPACE,
+        dimension,
+        rows,
+    )
+    return changed_archive(SAMPLE_FILES["xlsx"], {MAIN_PARTS["xlsx"]: content})
 
 
-@case(ARCHIVES, "xlsx", "limit_cells", max_cells=20_000)
+@hostile_file(ARCHIVES, "xlsx", "limit_cells", max_cells=20_000)
 def rows_without_end() -> bytes:
-    return sheet(b"".join(b'<row r="%d"><c><v>%d</v></c></row>' % (n, n * 7919 % 1000) for n in range(1, 60_000)))
+    return workbook_with_sheet(
+        b"".join(b'<row r="%d"><c><v>%d</v></c></row>' % (number, number * 7919 % 1000) for number in range(1, 60_000))
+    )
 
 
-@case(ARCHIVES, "xlsx", "text")
+@hostile_file(ARCHIVES, "xlsx", "text")
 def a_dimension_that_says_all() -> bytes:
-    return sheet(b'<row r="1"><c r="A1" t="str"><v>kept</v></c></row>', b"A1:XFD1048576")
+    return workbook_with_sheet(b'<row r="1"><c r="A1" t="str"><v>kept</v></c></row>', b"A1:XFD1048576")
 
 
-@case(ARCHIVES, "xlsx", "limit_cells|limit_time|damaged")
+@hostile_file(ARCHIVES, "xlsx", "limit_cells|limit_time|damaged")
 def a_row_two_billion_down() -> bytes:
-    return sheet(b'<row r="2000000000"><c><v>1</v></c></row>')
+    return workbook_with_sheet(b'<row r="2000000000"><c><v>1</v></c></row>')
 
 
-@case(ARCHIVES, "xlsx", "damaged|text|limit_.*")
+@hostile_file(ARCHIVES, "xlsx", "damaged|text|limit_.*")
 def a_column_far_to_the_right() -> bytes:
-    return sheet(b'<row r="1"><c r="ZZZZZZZ1"><v>1</v></c></row>')
+    return workbook_with_sheet(b'<row r="1"><c r="ZZZZZZZ1"><v>1</v></c></row>')
 
 
-@case(ARCHIVES, "xlsx", "limit_.*|text", max_cells=20_000, cpu_s=1)
+@hostile_file(ARCHIVES, "xlsx", "limit_.*|text", max_cells=20_000, cpu_s=1)
 def wide_rows_of_nothing() -> bytes:
-    return sheet(b"".join(b'<row r="%d"><c r="XFD%d"><v>1</v></c></row>' % (n, n) for n in range(1, 20_000)))
+    return workbook_with_sheet(
+        b"".join(b'<row r="%d"><c r="XFD%d"><v>1</v></c></row>' % (number, number) for number in range(1, 20_000))
+    )
 
 
-@case(ARCHIVES, "xlsx", "damaged|text")
+@hostile_file(ARCHIVES, "xlsx", "damaged|text")
 def shared_strings_that_are_not_there() -> bytes:
-    return sheet(b'<row r="1"><c r="A1" t="s"><v>99999999</v></c></row>')
+    return workbook_with_sheet(b'<row r="1"><c r="A1" t="s"><v>99999999</v></c></row>')
 
 
-@case(ARCHIVES, "odt", "damaged|text")
+@hostile_file(ARCHIVES, "odt", "damaged|text")
 def sections_10000_deep() -> bytes:
-    with_sections = main_of("odt", b"", b"kept")
-    at = with_sections.index(b"<text:h ")
-    deep = b'<text:section text:name="a">' * 10_000 + b"</text:section>" * 10_000
-    return changed(FILES["odt"], {"content.xml": with_sections[:at] + deep + with_sections[at:]})
+    with_sections = main_content("odt", b"", b"kept")
+    offset = with_sections.index(b"<text:h ")
+    nested_sections = b'<text:section text:name="a">' * 10_000 + b"</text:section>" * 10_000
+    return changed_archive(
+        SAMPLE_FILES["odt"], {"content.xml": with_sections[:offset] + nested_sections + with_sections[offset:]}
+    )
 
 
-@case(ARCHIVES, "odt", "text")
+@hostile_file(ARCHIVES, "odt", "text")
 def spaces_by_the_billion() -> bytes:
-    content = main_of("odt", b"", b'kept<text:s text:c="1000000000"/>')
-    return changed(FILES["odt"], {"content.xml": content})
+    content = main_content("odt", b"", b'kept<text:s text:c="1000000000"/>')
+    return changed_archive(SAMPLE_FILES["odt"], {"content.xml": content})
 
 
-@case(ARCHIVES, "odt", "encrypted")
+@hostile_file(ARCHIVES, "odt", "encrypted")
 def what_its_manifest_calls_encrypted() -> bytes:
-    manifest = dict(entries_of(FILES["odt"]))["META-INF/manifest.xml"]
+    manifest = dict(entries_of(SAMPLE_FILES["odt"]))["META-INF/manifest.xml"]
     lock = b'<manifest:encryption-data manifest:checksum="x"/></manifest:file-entry></manifest:manifest>'
     entry = b'<manifest:file-entry manifest:media-type="text/xml" manifest:full-path="x">'
-    return changed(
-        FILES["odt"],
+    return changed_archive(
+        SAMPLE_FILES["odt"],
         {"META-INF/manifest.xml": manifest.replace(b"</manifest:manifest>", entry + lock), "content.xml": b"\1\2\3"},
     )
 
 
-@case(ARCHIVES, "pptx", "damaged|text")
+@hostile_file(ARCHIVES, "pptx", "damaged|text")
 def groups_3000_deep() -> bytes:
-    content = main_of("pptx", b"", b"kept")
-    at = content.index(b"<p:sp>")
+    content = main_content("pptx", b"", b"kept")
+    offset = content.index(b"<p:sp>")
     group = b'<p:grpSp><p:nvGrpSpPr><p:cNvPr id="9" name="g"/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>'
-    deep = group * 3000 + b"</p:grpSp>" * 3000
-    return changed(FILES["pptx"], {MAIN["pptx"]: content[:at] + deep + content[at:]})
+    nested_groups = group * 3000 + b"</p:grpSp>" * 3000
+    return changed_archive(
+        SAMPLE_FILES["pptx"], {MAIN_PARTS["pptx"]: content[:offset] + nested_groups + content[offset:]}
+    )
 
 
-@case(ARCHIVES, "pptx", "limit_pages", max_pages=1)
+@hostile_file(ARCHIVES, "pptx", "limit_pages", max_pages=1)
 def more_slides_than_allowed() -> bytes:
-    return FILES["pptx"]
+    return SAMPLE_FILES["pptx"]

@@ -5,31 +5,31 @@ from typing import Any
 
 from collections_app.extract import ExtractionLimits, ExtractionResult, UnreadableFile, extract
 
-SOON = {"max_pages": 5000, "max_cells": 500_000, "max_characters": 20_000_000, "cpu_s": 6, "wall_s": 20.0}
+TEST_LIMITS = {"max_pages": 5000, "max_cells": 500_000, "max_characters": 20_000_000, "cpu_s": 6, "wall_s": 20.0}
 # What is in /etc/passwd wherever there is one.
-LEAKED = re.compile(r"root:.?:0:0")
+LEAKED_PASSWD_LINE = re.compile(r"root:.?:0:0")
 
 
-def limits(**changed: Any) -> ExtractionLimits:
-    return ExtractionLimits(**{**SOON, **changed})
+def limits_for_tests(**changed_limits: Any) -> ExtractionLimits:
+    return ExtractionLimits(**{**TEST_LIMITS, **changed_limits})
 
 
-def outcome(data: bytes, format: str, allowed: ExtractionLimits) -> str:
+def outcome_of(data: bytes, format: str, allowed: ExtractionLimits) -> str:
     """ "text", or the error code."""
-    refused: UnreadableFile | None = None
+    refusal: UnreadableFile | None = None
     try:
-        check(extract(data, format, allowed), allowed)
+        check_outcome(extract(data, format, allowed), allowed)
     except UnreadableFile as error:
-        refused = error
-    assert refused is None or (refused.message.endswith(".") and len(refused.message) < 200)
-    return refused.code if refused else "text"
+        refusal = error
+    assert refusal is None or (refusal.message.endswith(".") and len(refusal.message) < 200)
+    return refusal.code if refusal else "text"
 
 
-def check(found: ExtractionResult, allowed: ExtractionLimits) -> None:
-    assert len(found.text) <= allowed.max_characters
-    assert not LEAKED.search(found.text)
-    assert found.text == "" or found.text.strip()
-    found.text.encode()
-    assert "\0" not in found.text
-    assert all(0 <= heading.offset < len(found.text) for heading in found.headings)
-    assert len(found.page_starts or ()) <= allowed.max_pages
+def check_outcome(result: ExtractionResult, allowed: ExtractionLimits) -> None:
+    assert len(result.text) <= allowed.max_characters
+    assert not LEAKED_PASSWD_LINE.search(result.text)
+    assert result.text == "" or result.text.strip()
+    result.text.encode()
+    assert "\0" not in result.text
+    assert all(0 <= heading.offset < len(result.text) for heading in result.headings)
+    assert len(result.page_starts or ()) <= allowed.max_pages

@@ -14,47 +14,51 @@ from odf.opendocument import OpenDocumentText
 LOREM = "The quick brown fox jumps over the lazy dog near the bank of the river while nobody looks. "
 
 
-def pdf(pages: list[str], *, extra: dict[bytes, bytes] | None = None, media_box: bytes = b"0 0 612 792") -> bytes:
+def pdf(pages: list[str], *, trailer: dict[bytes, bytes] | None = None, media_box: bytes = b"0 0 612 792") -> bytes:
     """A PDF with one page for each text."""
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
     kids = []
     for page in pages:
-        lines = b" T* ".join(b"(" + escaped(line) + b") Tj" for line in page.split("\n"))
+        lines = b" T* ".join(b"(" + escaped_pdf_text(line) + b") Tj" for line in page.split("\n"))
         content = b"BT /F1 10 Tf 12 TL 40 750 Td " + lines + b" ET"
         kids.append(b"%d 0 R" % (len(objects) + 1))
         objects += [
             b"<</Type/Page/Parent 2 0 R/MediaBox[" + media_box + b"]/Resources<</Font<</F1 3 0 R>>>>"
             b"/Contents %d 0 R>>" % (len(objects) + 2),
-            stream(content),
+            pdf_stream(content),
         ]
     objects[1] = b"<</Type/Pages/Count %d/Kids[%b]>>" % (len(kids), b" ".join(kids))
-    return pdf_of(objects, extra)
+    return pdf_of(objects, trailer)
 
 
-def escaped(line: str) -> bytes:
+def escaped_pdf_text(line: str) -> bytes:
     return line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)").encode("latin-1")
 
 
-def stream(content: bytes, entries: bytes = b"") -> bytes:
+def pdf_stream(content: bytes, entries: bytes = b"") -> bytes:
     return b"<</Length %d%b>>stream\n%b\nendstream" % (len(content), entries, content)
 
 
-def pdf_of(objects: list[bytes], extra: dict[bytes, bytes] | None = None) -> bytes:
+def pdf_of(objects: list[bytes], trailer: dict[bytes, bytes] | None = None) -> bytes:
     """A file of these objects, numbered from 1; the first is the catalogue."""
-    out = bytearray(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
+    document = bytearray(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
     offsets = []
     for number, content in enumerate(objects, 1):
-        offsets.append(len(out))
-        out += b"%d 0 obj\n%b\nendobj\n" % (number, content)
-    start = len(out)
-    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
-    out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    more = b"".join(b"/%b %b" % pair for pair in (extra or {}).items())
-    out += b"trailer<</Size %d/Root 1 0 R%b>>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, more, start)
-    return bytes(out)
+        offsets.append(len(document))
+        document += b"%d 0 obj\n%b\nendobj\n" % (number, content)
+    start = len(document)
+    document += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    document += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    trailer_entries = b"".join(b"/%b %b" % pair for pair in (trailer or {}).items())
+    document += b"trailer<</Size %d/Root 1 0 R%b>>\nstartxref\n%d\n%%%%EOF\n" % (
+        len(objects) + 1,
+        trailer_entries,
+        start,
+    )
+    return bytes(document)
 
 
-def saved(save: Callable[[BytesIO], object]) -> bytes:
+def saved_bytes(save: Callable[[BytesIO], object]) -> bytes:
     file = BytesIO()
     save(file)
     return file.getvalue()
@@ -68,12 +72,12 @@ def a_docx() -> bytes:
     document.add_paragraph("Before anything else, plug it in.").runs[0].font.size = Pt(12)
     document.add_heading("Paper", 2)
     grid = document.add_table(rows=2, cols=2)
-    for place, word in enumerate(("Tray", "Size", "Two", "A4")):
-        grid.cell(place // 2, place % 2).text = word
+    for index, word in enumerate(("Tray", "Size", "Two", "A4")):
+        grid.cell(index // 2, index % 2).text = word
     document.add_paragraph("Пожалуйста, не забывайте бумагу.")
     document.add_heading("Scanners", 1)
     document.add_paragraph("They see.")
-    return saved(document.save)
+    return saved_bytes(document.save)
 
 
 def a_pptx() -> bytes:
@@ -86,7 +90,7 @@ def a_pptx() -> bytes:
             slide.notes_slide.notes_text_frame.text = note
     grid = deck.slides[1].shapes.add_table(1, 2, 0, 0, 100, 100).table
     grid.cell(0, 0).text, grid.cell(0, 1).text = "Cost", "12"
-    return saved(deck.save)
+    return saved_bytes(deck.save)
 
 
 def an_xlsx(rows: int = 2) -> bytes:
@@ -96,9 +100,9 @@ def an_xlsx(rows: int = 2) -> bytes:
     people.append(["Name", "City", "Age"])
     for number in range(rows):
         people.append([("Ann", "Bob")[number % 2], "Riga", 41.0 + number])
-    other = book.create_sheet("Stock & more")
-    other.append([7, "screws", True])
-    return saved(book.save)
+    second_sheet = book.create_sheet("Stock & more")
+    second_sheet.append([7, "screws", True])
+    return saved_bytes(book.save)
 
 
 def an_odt() -> bytes:
@@ -123,7 +127,7 @@ def an_odt() -> bytes:
         row.addElement(cell)
     grid.addElement(row)
     document.text.addElement(grid)
-    return saved(document.write)
+    return saved_bytes(document.write)
 
 
 def an_html() -> bytes:
@@ -152,7 +156,7 @@ RTF = (
     rb"{\rtf1\ansi\ansicpg1251{\fonttbl{\f0\fcharset204 Arial;}}\f0 Hello \b bold\b0\par \'cf\'f0\'e8\'e2\'e5\'f2\par}"
 )
 
-FILES = {
+SAMPLE_FILES = {
     "pdf": pdf(["First page\nof the report", "Second page"]),
     "docx": a_docx(),
     "pptx": a_pptx(),
@@ -165,19 +169,24 @@ FILES = {
     "rtf": RTF,
     "text": "Just text. Größe.".encode(),
 }
-NAMES = {"markdown": "a.md", "text": "a.txt"} | {
-    name: f"a.{name}" for name in FILES if name not in ("markdown", "text")
+FILENAMES = {"markdown": "a.md", "text": "a.txt"} | {
+    name: f"a.{name}" for name in SAMPLE_FILES if name not in ("markdown", "text")
 }
 
 
-def changed(archive: bytes, replaced: dict[str, bytes], *, added: dict[str, bytes] | None = None) -> bytes:
+def changed_archive(
+    archive: bytes, replacements: dict[str, bytes], *, additions: dict[str, bytes] | None = None
+) -> bytes:
     """The archive with the content of some entries replaced and others put behind."""
     file = BytesIO()
-    with zipfile.ZipFile(BytesIO(archive)) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
-        for entry in old.infolist():
-            new.writestr(entry, replaced.get(entry.filename, old.read(entry)))
-        for name, content in (added or {}).items():
-            new.writestr(name, content)
+    with (
+        zipfile.ZipFile(BytesIO(archive)) as old_archive,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new_archive,
+    ):
+        for entry in old_archive.infolist():
+            new_archive.writestr(entry, replacements.get(entry.filename, old_archive.read(entry)))
+        for name, content in (additions or {}).items():
+            new_archive.writestr(name, content)
     return file.getvalue()
 
 

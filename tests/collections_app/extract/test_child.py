@@ -11,61 +11,61 @@ import pytest
 
 from collections_app.extract import UnreadableFile, child_process, extract
 from collections_app.extract.parsers import program
-from tests.collections_app.extract.limits import limits
-from tests.collections_app.extract.samples import FILES, pdf
+from tests.collections_app.extract.limits import limits_for_tests
+from tests.collections_app.extract.samples import SAMPLE_FILES, pdf
 
-PARSERS = Path(program.__file__).parent
+PARSERS_FOLDER = Path(program.__file__).parent
 
 
-def children() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if str(PARSERS) in " ".join(child.cmdline())]
+def child_pids() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if str(PARSERS_FOLDER) in " ".join(child.cmdline())]
 
 
 def test_parsers_import_nothing_of_the_product():
     loading = (
         f"import sys, runpy; sys.path += {child_process.package_folders()!r}\n"
-        f"load = runpy.run_path({str(PARSERS / 'program.py')!r}, run_name='program')['load_module']\n"
+        f"load = runpy.run_path({str(PARSERS_FOLDER / 'program.py')!r}, run_name='program')['load_module']\n"
         "for name in ('pdf_by_pdfium', 'pdf_by_pypdf', 'docx', 'pptx', 'xlsx', 'odt', 'html', 'csv', 'eml', 'rtf'):\n"
         "    load(f'formats.{name}')\n"
         "print([name for name in sys.modules if name.partition('.')[0] in ('django', 'system', 'collections_app')])\n"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-I", "-S", "-c", loading], capture_output=True, env={}, text=True, timeout=60
     )
 
-    assert done.stdout.strip() == "[]", done.stderr
+    assert completed.stdout.strip() == "[]", completed.stderr
 
 
 def test_child_over_its_time_is_killed_with_its_group():  # C20
-    began = time.monotonic()
-    with pytest.raises(UnreadableFile) as refused:
-        extract(FILES["html"], "html", limits(wall_s=0.05))
+    started_at = time.monotonic()
+    with pytest.raises(UnreadableFile) as exc_info:
+        extract(SAMPLE_FILES["html"], "html", limits_for_tests(wall_s=0.05))
 
-    assert refused.value.code == "limit_time"
-    assert time.monotonic() - began < 5
-    assert children() == []
+    assert exc_info.value.code == "limit_time"
+    assert time.monotonic() - started_at < 5
+    assert child_pids() == []
 
 
 def test_child_over_its_memory_ends():  # C20
-    with pytest.raises(UnreadableFile) as refused:
-        extract(("x" * 1000 + ",").encode("utf-16") * 20_000, "csv", limits(memory=150 * 1024 * 1024))
+    with pytest.raises(UnreadableFile) as exc_info:
+        extract(("x" * 1000 + ",").encode("utf-16") * 20_000, "csv", limits_for_tests(memory=150 * 1024 * 1024))
 
-    assert refused.value.code == "limit_memory"
-    assert children() == []
+    assert exc_info.value.code == "limit_memory"
+    assert child_pids() == []
 
 
 def test_output_is_not_read_beyond_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # C20
-    liar = tmp_path / "liar.py"
-    liar.write_text("import sys\nsys.stdout.buffer.write(b'\\n' + (2**50).to_bytes(8, 'big'))\n"
+    lying_program = tmp_path / "liar.py"
+    lying_program.write_text("import sys\nsys.stdout.buffer.write(b'\\n' + (2**50).to_bytes(8, 'big'))\n"
                     "while True: sys.stdout.buffer.write(b'x' * 2**20)\n")  # fmt: skip
-    monkeypatch.setattr(child_process, "PARSER_PROGRAM", liar)
-    before = psutil.Process().memory_info().rss
+    monkeypatch.setattr(child_process, "PARSER_PROGRAM", lying_program)
+    memory_before = psutil.Process().memory_info().rss
 
-    with pytest.raises(UnreadableFile) as refused:
-        extract(FILES["pdf"], "pdf", limits())
+    with pytest.raises(UnreadableFile) as exc_info:
+        extract(SAMPLE_FILES["pdf"], "pdf", limits_for_tests())
 
-    assert refused.value.code == "limit_characters"
-    assert psutil.Process().memory_info().rss - before < 50 * 1024 * 1024
+    assert exc_info.value.code == "limit_characters"
+    assert psutil.Process().memory_info().rss - memory_before < 50 * 1024 * 1024
 
 
 @pytest.mark.parametrize("words", ["", "import sys; sys.exit(3)", "print('hello')", "import sys; sys.stdin.close()"])
@@ -73,15 +73,16 @@ def test_invalid_output_counts_as_a_damaged_file(words: str, tmp_path: Path, mon
     (tmp_path / "other.py").write_text(words)
     monkeypatch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "other.py")
 
-    with pytest.raises(UnreadableFile) as refused:
-        extract(FILES["docx"], "docx", limits())
-    assert refused.value.code in ("damaged", "limit_characters")
+    with pytest.raises(UnreadableFile) as exc_info:
+        extract(SAMPLE_FILES["docx"], "docx", limits_for_tests())
+    assert exc_info.value.code in ("damaged", "limit_characters")
 
 
 def test_many_files_are_read_at_once():
     results: list[str] = []
     threads = [
-        threading.Thread(target=lambda: results.append(extract(FILES["pdf"], "pdf", limits()).text)) for _ in range(6)
+        threading.Thread(target=lambda: results.append(extract(SAMPLE_FILES["pdf"], "pdf", limits_for_tests()).text))
+        for _ in range(6)
     ]
     for thread in threads:
         thread.start()
@@ -89,13 +90,13 @@ def test_many_files_are_read_at_once():
         thread.join(30)
 
     assert len(set(results)) == 1 and len(results) == 6
-    assert children() == []
+    assert child_pids() == []
 
 
 def test_file_of_the_maximum_size_is_read():
     data = pdf(["words"]) + b"\n%" + b"x" * 32 * 1024 * 1024
 
-    assert extract(data, "pdf", limits()).text == "words"
+    assert extract(data, "pdf", limits_for_tests()).text == "words"
 
 
 @pytest.mark.parametrize(("words", "may_pass"), [("import time; time.sleep(60)", True), ("while True: pass", False)])
@@ -105,7 +106,7 @@ def test_file_that_got_no_processor_time_may_be_retried(
     (tmp_path / "other.py").write_text(words)
     monkeypatch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "other.py")
 
-    with pytest.raises(UnreadableFile) as refused:
-        extract(FILES["html"], "html", limits(wall_s=1.0))
+    with pytest.raises(UnreadableFile) as exc_info:
+        extract(SAMPLE_FILES["html"], "html", limits_for_tests(wall_s=1.0))
     # Where the system does not tell what a process used, the file is taken for too slow.
-    assert (refused.value.code, refused.value.is_temporary) == ("limit_time", may_pass and sys.platform == "linux")
+    assert (exc_info.value.code, exc_info.value.is_temporary) == ("limit_time", may_pass and sys.platform == "linux")

@@ -16,8 +16,17 @@ from docx.oxml.ns import nsdecls
 from collections_app.extract import ExtractionResult, Heading, UnreadableFile, child_process, extract, recognize_format
 from collections_app.extract.child_process import parse_output
 from collections_app.extract.file_formats import FORMATS
-from tests.collections_app.extract.limits import limits
-from tests.collections_app.extract.samples import CSV, FILES, LOREM, MARKDOWN, changed, entries_of, pdf, saved
+from tests.collections_app.extract.limits import limits_for_tests
+from tests.collections_app.extract.samples import (
+    CSV,
+    LOREM,
+    MARKDOWN,
+    SAMPLE_FILES,
+    changed_archive,
+    entries_of,
+    pdf,
+    saved_bytes,
+)
 
 TEXTS = {
     "pdf": "First page\nof the report\n\nSecond page",
@@ -45,13 +54,13 @@ HEADINGS = {
 }
 
 
-def extracted(data: bytes | str, format: str) -> ExtractionResult:
-    return extract(data.encode() if isinstance(data, str) else data, format, limits())
+def extract_text(data: bytes | str, format: str) -> ExtractionResult:
+    return extract(data.encode() if isinstance(data, str) else data, format, limits_for_tests())
 
 
 @cache
-def good(format: str) -> ExtractionResult:
-    return extracted(FILES[format], format)
+def sample_texts(format: str) -> ExtractionResult:
+    return extract_text(SAMPLE_FILES[format], format)
 
 
 def test_the_text_of_every_format_is_known():
@@ -60,15 +69,15 @@ def test_the_text_of_every_format_is_known():
 
 @pytest.mark.parametrize("format", TEXTS)
 def test_text_of_a_valid_file_is_extracted(format: str):
-    result = good(format)
+    result = sample_texts(format)
 
     assert result.text == TEXTS[format]
     assert result.warnings == ()
 
 
-@pytest.mark.parametrize("format", FILES)
+@pytest.mark.parametrize("format", SAMPLE_FILES)
 def test_headings_are_at_their_offsets(format: str):
-    result = good(format)
+    result = sample_texts(format)
 
     assert [heading.path for heading in result.headings] == HEADINGS.get(format, [])
     for heading in result.headings:
@@ -76,34 +85,36 @@ def test_headings_are_at_their_offsets(format: str):
         assert output.startswith(heading.path[-1])
 
 
-@pytest.mark.parametrize("format", FILES)
+@pytest.mark.parametrize("format", SAMPLE_FILES)
 def test_each_parser_reads_its_format(format: str):
     """A fallback must not hide that the first parser cannot run in the sandbox."""
     for parser in FORMATS[format].parsers:
-        output = child_process.run_parser(parser, FILES[format], limits(), deadline=time.monotonic() + 20)
+        output = child_process.run_parser(
+            parser, SAMPLE_FILES[format], limits_for_tests(), deadline=time.monotonic() + 20
+        )
 
         assert parse_output(output, 10**6).text.strip()
 
 
 def test_pages_begin_where_their_text_does():
-    result = extracted(pdf(["One", "", "Three", ""]), "pdf")
+    result = extract_text(pdf(["One", "", "Three", ""]), "pdf")
 
     assert result.page_starts is not None
     assert [result.text[start : start + 5] for start in result.page_starts] == ["One\n\n", "Three", "Three", ""]
-    assert good("pptx").page_starts == (0, 38)
-    assert good("docx").page_starts is None
+    assert sample_texts("pptx").page_starts == (0, 38)
+    assert sample_texts("docx").page_starts is None
 
 
 def test_file_without_text_is_empty_but_has_pages():  # C23
-    assert extracted(pdf(["", ""]), "pdf") == ExtractionResult(text="", page_starts=(0, 0), headings=(), warnings=())
-    assert extracted(saved(docx.Document().save), "docx").text == ""
-    assert extracted("\n \u200b\u2060 \ufeff\t", "text").text == ""
-    assert extracted("<html><body><script>x()</script></body></html>", "html").text == ""
-    assert extracted(b"", "text").text == ""
+    assert extract_text(pdf(["", ""]), "pdf") == ExtractionResult(text="", page_starts=(0, 0), headings=(), warnings=())
+    assert extract_text(saved_bytes(docx.Document().save), "docx").text == ""
+    assert extract_text("\n \u200b\u2060 \ufeff\t", "text").text == ""
+    assert extract_text("<html><body><script>x()</script></body></html>", "html").text == ""
+    assert extract_text(b"", "text").text == ""
 
 
 def test_html_is_reduced_to_its_article():
-    result = good("html").text
+    result = sample_texts("html").text
 
     assert result.startswith("Guide\n\nThe quick") and "Größe." in result
     assert result.endswith("Kind | Price\nSmall | 5")
@@ -111,30 +122,30 @@ def test_html_is_reduced_to_its_article():
 
 
 def test_html_without_an_article_gives_all_visible_text():
-    assert extracted("<html><body><nav><a href=1>Only menu</a></nav></body></html>", "html").text == "Only menu"
-    assert extracted("just words", "html").text == "just words"
+    assert extract_text("<html><body><nav><a href=1>Only menu</a></nav></body></html>", "html").text == "Only menu"
+    assert extract_text("just words", "html").text == "just words"
 
 
 def test_declared_encoding_of_a_page_is_used():
     page = f"<html><head><meta charset='windows-1251'></head><body><p>{'Привет, мир. ' * 30}</p></body></html>"
 
-    assert "Привет, мир. Привет" in extracted(page.encode("cp1251"), "html").text
+    assert "Привет, мир. Привет" in extract_text(page.encode("cp1251"), "html").text
 
 
 def test_docx_keeps_inserted_text_links_boxes_and_controls_and_leaves_deleted_text_out():
     document = docx.Document()
-    inside = (
+    nested_content = (
         "<w:r><w:t>plain </w:t></w:r><w:ins><w:r><w:t>inserted </w:t></w:r></w:ins>"
         "<w:del><w:r><w:delText>deleted </w:delText><w:t>gone </w:t></w:r></w:del>"
         "<w:hyperlink><w:r><w:t>link</w:t><w:tab/></w:r></w:hyperlink>"
         "<w:r><w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent></w:r>"
     )
     body = document.element.body
-    body.insert(0, parse_xml(f"<w:p {nsdecls('w')}>{inside}</w:p>"))
-    controlled = "<w:sdtContent><w:p><w:r><w:t>controlled</w:t></w:r></w:p></w:sdtContent>"
-    body.insert(1, parse_xml(f"<w:sdt {nsdecls('w')}>{controlled}</w:sdt>"))
+    body.insert(0, parse_xml(f"<w:p {nsdecls('w')}>{nested_content}</w:p>"))
+    content_control = "<w:sdtContent><w:p><w:r><w:t>controlled</w:t></w:r></w:p></w:sdtContent>"
+    body.insert(1, parse_xml(f"<w:sdt {nsdecls('w')}>{content_control}</w:sdt>"))
 
-    assert extracted(saved(document.save), "docx").text == "plain inserted link\t\n\nboxed\n\ncontrolled"
+    assert extract_text(saved_bytes(document.save), "docx").text == "plain inserted link\t\n\nboxed\n\ncontrolled"
 
 
 def test_rows_without_a_header_have_no_column_names():
@@ -142,25 +153,25 @@ def test_rows_without_a_header_have_no_column_names():
     for row in ([1, 2.5, "x"], [None, None, None], ["2024-05-01", None, 7]):
         book.active.append(row)
 
-    assert extracted(saved(book.save), "xlsx").text == "Sheet\n\n1 | 2.5 | x\n2024-05-01 | 7"
+    assert extract_text(saved_bytes(book.save), "xlsx").text == "Sheet\n\n1 | 2.5 | x\n2024-05-01 | 7"
 
 
 def test_sheet_is_read_to_its_end_whatever_its_declared_size():
     sheet = "xl/worksheets/sheet1.xml"
-    with zipfile.ZipFile(BytesIO(FILES["xlsx"])) as file:
+    with zipfile.ZipFile(BytesIO(SAMPLE_FILES["xlsx"])) as file:
         content = file.read(sheet)
-    lying = content.replace(b'<dimension ref="A1:C3"', b'<dimension ref="A1:A1"')
-    assert lying != content
+    lying_content = content.replace(b'<dimension ref="A1:C3"', b'<dimension ref="A1:A1"')
+    assert lying_content != content
 
-    assert extracted(changed(FILES["xlsx"], {sheet: lying}), "xlsx").text == TEXTS["xlsx"]
+    assert extract_text(changed_archive(SAMPLE_FILES["xlsx"], {sheet: lying_content}), "xlsx").text == TEXTS["xlsx"]
 
 
-@pytest.mark.parametrize(("delimiter", "end"), [(",", "\n"), (";", "\r\n"), ("\t", "\n"), ("|", "\r\n")])
-def test_delimiter_of_a_csv_is_detected(delimiter: str, end: str):
+@pytest.mark.parametrize(("delimiter", "ending"), [(",", "\n"), (";", "\r\n"), ("\t", "\n"), ("|", "\r\n")])
+def test_delimiter_of_a_csv_is_detected(delimiter: str, ending: str):
     rows = [["Name", "City", "Year"], ["Ann", "Riga", "1999"], ["Bob", "Oslo", "2001"]]
-    file = end.join(delimiter.join(row) for row in rows)
+    file = ending.join(delimiter.join(row) for row in rows)
 
-    assert extracted(file, "csv").text.split("\n")[1:] == [
+    assert extract_text(file, "csv").text.split("\n")[1:] == [
         "Name: Ann; City: Riga; Year: 1999", "Name: Bob; City: Oslo; Year: 2001",
     ]  # fmt: skip
 
@@ -168,7 +179,7 @@ def test_delimiter_of_a_csv_is_detected(delimiter: str, end: str):
 def test_text_of_an_html_mail_is_extracted():
     mail = b"Subject: Hi\nContent-Type: text/html; charset=utf-8\n\n<p>Dear <b>Bob</b></p><p>Bye</p>"
 
-    assert extracted(mail, "eml").text == "Subject: Hi\n\nDear Bob\n\nBye"
+    assert extract_text(mail, "eml").text == "Subject: Hi\n\nDear Bob\n\nBye"
 
 
 def test_mail_with_both_kinds_gives_its_plain_text():
@@ -177,18 +188,18 @@ def test_mail_with_both_kinds_gives_its_plain_text():
         b"--b\nContent-Type: text/html\n\n<p>html</p>\n--b\nContent-Type: text/plain\n\nplain\n--b--\n"
     )
 
-    assert extracted(mail, "eml").text == "Subject: Hi\n\nplain"
+    assert extract_text(mail, "eml").text == "Subject: Hi\n\nplain"
 
 
 def test_surrogate_pairs_in_rtf_are_joined():
-    result = extracted(rb"{\rtf1 \u-10179?\u-8704? and \u-10179? x}", "rtf")
+    result = extract_text(rb"{\rtf1 \u-10179?\u-8704? and \u-10179? x}", "rtf")
 
     assert result.text == "😀 and  x"
     assert result.warnings == ("Unpaired surrogates were removed.",)
 
 
 def test_nul_is_removed_with_a_warning():  # C23
-    result = extracted(f"{LOREM}NUL\0 is not text. " * 5, "text")
+    result = extract_text(f"{LOREM}NUL\0 is not text. " * 5, "text")
 
     assert result.text == f"{LOREM}NUL is not text. " * 5
     assert result.warnings == ("NUL characters were removed.",)
@@ -198,7 +209,7 @@ RUSSIAN = "Привет, мир. Это обычный русский текст
 WESTERN = "Le café est déjà fermé; où êtes-vous allés l'été dernier? El señor Muñoz llegó mañana. Größe der Straße."
 JAPANESE = "これは日本語の文章です。検索のためのテスト文書で、漢字とひらがなが含まれています。"
 CHINESE = "这是一个中文文档，用于测试检索功能。文件编码是国标。我们需要正确识别它。"
-WRITTEN = [
+ENCODED_TEXTS = [
     *[(RUSSIAN, name) for name in ("utf-8", "cp1251", "koi8_r", "cp866", "iso8859_5")],
     *[(WESTERN, name) for name in ("utf-8", "latin-1", "cp1252")],
     *[(JAPANESE, name) for name in ("shift_jis", "euc_jp")],
@@ -214,20 +225,20 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "encoding"), WRITTEN)
+@pytest.mark.parametrize(("text", "encoding"), ENCODED_TEXTS)
 def test_text_may_be_in_any_common_encoding(text: str, encoding: str):
-    assert extracted(text.encode(encoding), "text").text == text
+    assert extract_text(text.encode(encoding), "text").text == text
 
 
 def test_long_text_is_recognized_by_its_beginning():
     text = RUSSIAN * 8000
 
-    assert extracted(text.encode("cp1251"), "text").text == text
+    assert extract_text(text.encode("cp1251"), "text").text == text
     assert codecs.lookup("cp1251").name == "cp1251"
 
 
 def test_table_may_be_in_any_common_encoding_too():
-    assert "Город: Рига" in extracted("Имя;Город\nАнна;Рига\nБорис;Осло\n".encode("cp1251"), "csv").text
+    assert "Город: Рига" in extract_text("Имя;Город\nАнна;Рига\nБорис;Осло\n".encode("cp1251"), "csv").text
 
 
 def test_messages_name_the_limits():
@@ -238,95 +249,104 @@ def test_messages_name_the_limits():
         ("csv", {"max_cells": 7}, "limit_cells"),
         *[(format, {"max_characters": 10}, "limit_characters") for format in ("pdf", "docx", "html", "text")],
     ):
-        with pytest.raises(UnreadableFile) as refused:
-            extract(FILES[format], format, limits(**changes))
-        assert refused.value.code == code, format
-        assert str(*changes.values()) in refused.value.message
-    assert extract(FILES["csv"], "csv", limits(max_cells=8)).text == TEXTS["csv"]
-    assert extract(CSV.encode(), "text", limits(max_characters=len(CSV))).text == CSV
+        with pytest.raises(UnreadableFile) as exc_info:
+            extract(SAMPLE_FILES[format], format, limits_for_tests(**changes))
+        assert exc_info.value.code == code, format
+        assert str(*changes.values()) in exc_info.value.message
+    assert extract(SAMPLE_FILES["csv"], "csv", limits_for_tests(max_cells=8)).text == TEXTS["csv"]
+    assert extract(CSV.encode(), "text", limits_for_tests(max_characters=len(CSV))).text == CSV
 
 
 def test_output_of_the_child_is_validated():
-    good = b'{"text": "abc", "page_starts": [0, 1], "headings": [[0, 1, "a"]], "warnings": []}'
-    assert parse_output(good, 3).headings == (Heading(offset=0, path=("a",)),)
+    valid_output = b'{"text": "abc", "page_starts": [0, 1], "headings": [[0, 1, "a"]], "warnings": []}'
+    assert parse_output(valid_output, 3).headings == (Heading(offset=0, path=("a",)),)
 
-    for wrong in (
+    for invalid_output in (
         b"", b"[]", b"{}", b"null", b'{"text": 5}',
-        good.replace(b"[0, 1]", b"[1, 0]"), good.replace(b"[0, 1]", b"[0, 9]"),
-        good.replace(b"[0, 1]", b'["0"]'), good.replace(b"[[0", b"[[-1"), good.replace(b'"abc"', b'"abcd"'), good[:-5],
+        valid_output.replace(b"[0, 1]", b"[1, 0]"), valid_output.replace(b"[0, 1]", b"[0, 9]"),
+        valid_output.replace(b"[0, 1]", b'["0"]'), valid_output.replace(b"[[0", b"[[-1"),
+        valid_output.replace(b'"abc"', b'"abcd"'), valid_output[:-5],
     ):  # fmt: skip
-        with pytest.raises(UnreadableFile) as refused:
-            parse_output(wrong, 3)
-        assert refused.value.code == "damaged"
+        with pytest.raises(UnreadableFile) as exc_info:
+            parse_output(invalid_output, 3)
+        assert exc_info.value.code == "damaged"
 
 
 def test_long_headings_are_cut_only_as_headings():
-    result = extracted(f"# {LOREM * 5}\n\ntext", "markdown")
+    result = extract_text(f"# {LOREM * 5}\n\ntext", "markdown")
 
     assert len(result.headings[0].path[0]) == 200
     assert LOREM * 5 in result.text
 
 
 # Newer than the tables of Python, and an icon of a private font.
-UNKNOWN = {"a new emoji": "\U0001fae9", "an icon": "\uf8ff"}
+UNASSIGNED_CHARACTERS = {"a new emoji": "\U0001fae9", "an icon": "\uf8ff"}
 
 
-@pytest.mark.parametrize("name", UNKNOWN)
+@pytest.mark.parametrize("name", UNASSIGNED_CHARACTERS)
 def test_unassigned_characters_are_valid_in_utf_8(name: str):
-    sign = UNKNOWN[name]
+    sign = UNASSIGNED_CHARACTERS[name]
     mail = f"Subject: one\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\nвход {sign}\n"
-    for mark in ("", "\ufeff"):
-        assert extracted(mark + f"日本 {sign}", "text").text == f"日本 {sign}"
-        assert extracted(mark + f"имя;sign\nвход;{sign}\n", "csv").text.endswith(f"имя: вход; sign: {sign}")
-        assert f"вход {sign}" in extracted(mark + f"<html><body><p>вход {sign}</p></body></html>", "html").text
-    assert f"вход {sign}" in extracted(mail, "eml").text
+    for byte_order_mark in ("", "\ufeff"):
+        assert extract_text(byte_order_mark + f"日本 {sign}", "text").text == f"日本 {sign}"
+        assert extract_text(byte_order_mark + f"имя;sign\nвход;{sign}\n", "csv").text.endswith(
+            f"имя: вход; sign: {sign}"
+        )
+        assert (
+            f"вход {sign}"
+            in extract_text(byte_order_mark + f"<html><body><p>вход {sign}</p></body></html>", "html").text
+        )
+    assert f"вход {sign}" in extract_text(mail, "eml").text
 
 
 def test_control_characters_are_not_text_in_utf_8():
     with pytest.raises(UnreadableFile):
-        extracted("a\1\2\3b", "text")
+        extract_text("a\1\2\3b", "text")
 
 
-def nested(start: str, end: str, depth: int, within: str = "deepest") -> str:
-    return "".join(f"{start}level {number} " for number in range(depth)) + within + end * depth
+def nested_elements(start: str, end: str, depth: int, content: str = "deepest") -> str:
+    return "".join(f"{start}level {number} " for number in range(depth)) + content + end * depth
 
 
 @pytest.mark.parametrize("depth", [300, 5_000, 50_000])
 @pytest.mark.parametrize("format", ["html", "eml"])
 def test_elements_may_be_nested_to_any_depth_in_html(format: str, depth: int):
-    page = f"<html><body>{nested('<div>', '</div>', depth)}<p>after all</p></body></html>"
+    page = f"<html><body>{nested_elements('<div>', '</div>', depth)}<p>after all</p></body></html>"
     start = "Subject: Hi\nFrom: a@b.example\nContent-Type: text/html\n\n" if format == "eml" else ""
-    result = extracted(start + page, format)
+    result = extract_text(start + page, format)
 
     assert f"level {depth - 1} deepest\n\nafter all" in result.text
     assert result.warnings == ()
 
 
 def test_deeply_nested_page_around_an_article_loses_nothing():
-    result = extracted(f"<html><body><article><p>{LOREM * 4}</p></article>{nested('<i>', '</i>', 400)}</body>", "html")
+    result = extract_text(
+        f"<html><body><article><p>{LOREM * 4}</p></article>{nested_elements('<i>', '</i>', 400)}</body>", "html"
+    )
 
     assert LOREM.strip() in result.text and result.text.endswith("level 399 deepest")
 
 
 def docx_of(body: str) -> bytes:
     content = f"<w:document {nsdecls('w')}><w:body>{body}</w:body></w:document>"
-    return changed(FILES["docx"], {"word/document.xml": content.encode()})
+    return changed_archive(SAMPLE_FILES["docx"], {"word/document.xml": content.encode()})
 
 
 def test_tables_may_be_nested_in_docx():
     start = "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>level</w:t></w:r></w:p>"
-    result = extracted(docx_of(start * 200 + "</w:tc></w:tr></w:tbl>" * 200), "docx")
+    result = extract_text(docx_of(start * 200 + "</w:tc></w:tr></w:tbl>" * 200), "docx")
 
     assert result.text.count("level") == 200
 
 
 def test_sections_may_be_nested_in_odt():
     section = '<text:section text:name="a">'
-    content = dict(entries_of(FILES["odt"]))["content.xml"].decode()
+    content = dict(entries_of(SAMPLE_FILES["odt"]))["content.xml"].decode()
     start, body = content.split("<office:text>")
     inner = body.replace("</office:text>", "</text:section>" * 300 + "</office:text>", 1)
-    result = extracted(
-        changed(FILES["odt"], {"content.xml": f"{start}<office:text>{section * 300}{inner}".encode()}), "odt"
+    result = extract_text(
+        changed_archive(SAMPLE_FILES["odt"], {"content.xml": f"{start}<office:text>{section * 300}{inner}".encode()}),
+        "odt",
     )
 
     assert result.text == TEXTS["odt"]
@@ -335,24 +355,26 @@ def test_sections_may_be_nested_in_odt():
 def test_file_nested_too_deeply_is_refused_with_the_reason():
     control = "<w:sdt>" * 3_000, "</w:sdt>" * 3_000
     group = '<p:grpSp xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main">'
-    deck = dict(entries_of(FILES["pptx"]))["ppt/slides/slide1.xml"].decode()
+    deck = dict(entries_of(SAMPLE_FILES["pptx"]))["ppt/slides/slide1.xml"].decode()
     deck = deck.replace("</p:spTree>", group * 300 + "</p:grpSp>" * 300 + "</p:spTree>")
     for data, format in (
         (docx_of("".join(control)), "docx"),
-        (changed(FILES["pptx"], {"ppt/slides/slide1.xml": deck.encode()}), "pptx"),
+        (changed_archive(SAMPLE_FILES["pptx"], {"ppt/slides/slide1.xml": deck.encode()}), "pptx"),
     ):
         with pytest.raises(UnreadableFile, match="nested too deeply"):
-            extracted(data, format)
+            extract_text(data, format)
 
 
-def without(archive: bytes, name: str, *, is_named: bool) -> bytes:
+def without_part(archive: bytes, name: str, *, is_named: bool) -> bytes:
     """The archive without a part; `is_named` keeps the relationships to it."""
     file = BytesIO()
     relation = re.compile(rb'<Relationship [^>]*Target="[^"]*%b"[^>]*/>' % name.rpartition("/")[2].encode())
-    with zipfile.ZipFile(file, "w") as new:
+    with zipfile.ZipFile(file, "w") as new_archive:
         for entry, content in entries_of(archive):
             if entry != name:
-                new.writestr(entry, content if is_named or not entry.endswith(".rels") else relation.sub(b"", content))
+                new_archive.writestr(
+                    entry, content if is_named or not entry.endswith(".rels") else relation.sub(b"", content)
+                )
     return file.getvalue()
 
 
@@ -362,30 +384,32 @@ def test_optional_parts_may_be_missing(format: str, is_named: bool):
     names = ("styles.xml", "settings.xml", "theme1.xml", "core.xml", "app.xml", "meta.xml", "numbering.xml",
              "sharedStrings.xml" if format != "xlsx" else "", "webSettings.xml", "fontTable.xml", "presProps.xml",
              "viewProps.xml", "tableStyles.xml", "header1.xml", "printerSettings1.bin", "thumbnail.jpeg")  # fmt: skip
-    optional = [name for name, _ in entries_of(FILES[format]) if name.rpartition("/")[2] in names]
-    assert len(optional) >= 2
-    for name in optional:
-        assert extracted(without(FILES[format], name, is_named=is_named), format).text == TEXTS[format], name
+    optional_parts = [name for name, _ in entries_of(SAMPLE_FILES[format]) if name.rpartition("/")[2] in names]
+    assert len(optional_parts) >= 2
+    for name in optional_parts:
+        assert (
+            extract_text(without_part(SAMPLE_FILES[format], name, is_named=is_named), format).text == TEXTS[format]
+        ), name
 
 
 def test_without_styles_a_docx_has_no_headings():
-    assert extracted(without(FILES["docx"], "word/styles.xml", is_named=False), "docx").headings == ()
+    assert extract_text(without_part(SAMPLE_FILES["docx"], "word/styles.xml", is_named=False), "docx").headings == ()
 
 
 @pytest.mark.parametrize("header", ["Subject", "To", "X-Filter", "Received", "References", "Content-Type"])
-@pytest.mark.parametrize("place", ["first", "last"])
+@pytest.mark.parametrize("position", ["first", "last"])
 @pytest.mark.parametrize(
     "value",
     ["x" * 100_000, "a@b.example, " * 80_000, "a@b.example,\n " * 80_000 + "x"],
     ids=["one word", "words", "folded"],
 )
-def test_headers_of_an_email_may_be_long(header: str, place: str, value: str):
-    long = f"{header}: {'text/plain; x=' if header == 'Content-Type' else ''}{value}"
-    lines = [long, "From: ann@b.example", "Date: Mon, 1 Jan 2024 10:00:00 +0000"]
-    data = "\n".join([*(lines if place == "first" else lines[::-1]), "", "The body."]).encode()
+def test_headers_of_an_email_may_be_long(header: str, position: str, value: str):
+    long_header = f"{header}: {'text/plain; x=' if header == 'Content-Type' else ''}{value}"
+    lines = [long_header, "From: ann@b.example", "Date: Mon, 1 Jan 2024 10:00:00 +0000"]
+    data = "\n".join([*(lines if position == "first" else lines[::-1]), "", "The body."]).encode()
 
     assert recognize_format(data, "a.eml") == "eml"
-    result = extracted(data, "eml")
+    result = extract_text(data, "eml")
     assert result.text.endswith("The body.") and "From: ann@b.example" in result.text
-    cut = f"Only the first 20,000 characters of the header {header} were kept."
-    assert result.warnings == ((cut,) if header in ("Subject", "To") else ())
+    warning = f"Only the first 20,000 characters of the header {header} were kept."
+    assert result.warnings == ((warning,) if header in ("Subject", "To") else ())

@@ -15,44 +15,44 @@ import pytest
 
 from collections_app.extract import UnreadableFile, configured_limits, extract
 from tests.collections_app.extract import hostile_archives, hostile_pdfs, hostile_texts  # noqa: F401  (they enter theirs)
-from tests.collections_app.extract.hostile import ARCHIVES, PDFS, TEXTS, Case
-from tests.collections_app.extract.limits import LEAKED, limits, outcome
+from tests.collections_app.extract.hostile import ARCHIVES, PDFS, TEXTS, HostileFile
+from tests.collections_app.extract.limits import LEAKED_PASSWD_LINE, limits_for_tests, outcome_of
 
 CASES = ARCHIVES | PDFS | TEXTS
 
 
-class Outcomes:
+class OutcomePool:
     """The outcomes and times of all cases, computed in parallel when the first is needed."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.pool = ThreadPoolExecutor(os.cpu_count())
-        self.running = {name: self.pool.submit(self.find, CASES[name]) for name in names}
+        self.running = {name: self.pool.submit(self.outcome_of, CASES[name]) for name in names}
 
     @staticmethod
-    def find(case: Case) -> tuple[str, float]:
-        data, began = case.make(), time.monotonic()
-        return outcome(data, case.format, limits(**case.limits)), time.monotonic() - began
+    def outcome_of(case: HostileFile) -> tuple[str, float]:
+        data, started_at = case.build(), time.monotonic()
+        return outcome_of(data, case.format, limits_for_tests(**case.changed_limits)), time.monotonic() - started_at
 
 
 @pytest.fixture(scope="module")
-def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcomes]:
+def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OutcomePool]:
     """Afterwards there are no additional processes, descriptors or temporary files."""
     items: list[Any] = request.session.items
     result = [item.callspec.params["name"] for item in items if is_hostile(item)]
-    me = psutil.Process()
-    descriptors, children = me.num_fds(), {child.pid for child in me.children()}
+    process = psutil.Process()
+    descriptors, children = process.num_fds(), {child.pid for child in process.children()}
     folder = tmp_path_factory.mktemp("temporary")
     with patch.object(tempfile, "tempdir", str(folder)):
-        outcomes = Outcomes(result)
+        outcomes = OutcomePool(result)
         yield outcomes
         outcomes.pool.shutdown(cancel_futures=True)
-    assert {child.pid for child in me.children()} <= children
-    assert me.num_fds() <= descriptors
+    assert {child.pid for child in process.children()} <= children
+    assert process.num_fds() <= descriptors
     assert list(folder.iterdir()) == []
 
 
-def is_hostile(item: Any) -> bool:
-    return bool(getattr(item, "originalname", "") == test_hostile_file_ends_within_its_limits.__name__)
+def is_hostile(parameters: Any) -> bool:
+    return bool(getattr(parameters, "originalname", "") == test_hostile_file_ends_within_its_limits.__name__)
 
 
 def test_there_are_enough_hostile_files():
@@ -60,10 +60,10 @@ def test_there_are_enough_hostile_files():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_hostile_file_ends_within_its_limits(name: str, outcomes: Outcomes):  # C17 C18 C19 C20 C21 C23
-    found, took_s = outcomes.running[name].result()
+def test_hostile_file_ends_within_its_limits(name: str, outcomes: OutcomePool):  # C17 C18 C19 C20 C21 C23
+    outcome, took_s = outcomes.running[name].result()
 
-    assert re.fullmatch(CASES[name].outcome, found), found
+    assert re.fullmatch(CASES[name].outcome, outcome), outcome
     assert took_s < 30
 
 
@@ -71,8 +71,8 @@ def test_hostile_file_ends_within_its_limits(name: str, outcomes: Outcomes):  # 
 @pytest.mark.parametrize("name", CASES)
 def test_hostile_file_ends_within_the_limits_of_production(name: str):  # C17 C20
     case = CASES[name]
-    request = {key: value for key, value in case.limits.items() if key.startswith("max_")}
-    result = outcome(case.make(), case.format, replace(configured_limits(), **request))
+    request = {key: value for key, value in case.changed_limits.items() if key.startswith("max_")}
+    result = outcome_of(case.build(), case.format, replace(configured_limits(), **request))
 
     assert result == "text" or result in {
         "damaged", "encrypted", "limit_archive", "limit_cells", "limit_characters", "limit_memory", "limit_pages",
@@ -83,18 +83,18 @@ def test_hostile_file_ends_within_the_limits_of_production(name: str):  # C17 C2
 def test_no_hostile_file_includes_a_local_file():  # C19
     """The entities that name a file exist, and the text next to them is read."""
     for name in ("docx: entity of a file", "pptx: entity of a file", "html: SVG with entities"):
-        result = extract(CASES[name].make(), CASES[name].format, limits())
+        result = extract(CASES[name].build(), CASES[name].format, limits_for_tests())
 
         assert "kept" in result.text
-        assert not LEAKED.search(result.text)
+        assert not LEAKED_PASSWD_LINE.search(result.text)
 
 
 def test_bombs_exceed_the_limits():  # C17
     """Without their limits they are read, so it is the limit that refuses them."""
     bomb = CASES["docx: bomb by ratio"]
-    with pytest.raises(UnreadableFile) as refused:
-        extract(bomb.make(), "docx", limits())
-    assert refused.value.code == "limit_archive"
+    with pytest.raises(UnreadableFile) as exc_info:
+        extract(bomb.build(), "docx", limits_for_tests())
+    assert exc_info.value.code == "limit_archive"
 
-    allowed = limits(archive_ratio=10**6, archive_bytes=100 * 1024 * 1024)
-    assert extract(bomb.make(), "docx", allowed).text.startswith("Printers")
+    allowed = limits_for_tests(archive_ratio=10**6, archive_bytes=100 * 1024 * 1024)
+    assert extract(bomb.build(), "docx", allowed).text.startswith("Printers")

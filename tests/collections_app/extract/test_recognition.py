@@ -12,14 +12,14 @@ import pytest
 from collections_app.extract import recognition, recognize_format
 from collections_app.extract.file_formats import FORMATS
 from system.errors import UnsupportedMediaType
-from tests.collections_app.extract.samples import FILES, NAMES, changed, entries_of
+from tests.collections_app.extract.samples import FILENAMES, SAMPLE_FILES, changed_archive, entries_of
 
-OFFICE = "application/vnd.openxmlformats-officedocument."
-DECLARED = {
+OFFICE_TYPE = "application/vnd.openxmlformats-officedocument."
+MEDIA_TYPES = {
     "pdf": "application/pdf",
-    "docx": OFFICE + "wordprocessingml.document",
-    "pptx": OFFICE + "presentationml.presentation",
-    "xlsx": OFFICE + "spreadsheetml.sheet",
+    "docx": OFFICE_TYPE + "wordprocessingml.document",
+    "pptx": OFFICE_TYPE + "presentationml.presentation",
+    "xlsx": OFFICE_TYPE + "spreadsheetml.sheet",
     "odt": "application/vnd.oasis.opendocument.text",
     "html": "text/html; charset=utf-8",
     "markdown": "text/markdown",
@@ -30,65 +30,68 @@ DECLARED = {
 }
 
 
-def message(head: bytes, name: str, declared: str = "") -> str:
-    with pytest.raises(UnsupportedMediaType) as refused:
-        recognize_format(head, name, declared)
-    assert refused.value.status == 415
-    return refused.value.message
+def refusal_message(content: bytes, name: str, declared: str = "") -> str:
+    with pytest.raises(UnsupportedMediaType) as exc_info:
+        recognize_format(content, name, declared)
+    assert exc_info.value.status == 415
+    return exc_info.value.message
 
 
 # Formats that are text. Only their names tell them apart, except HTML, which is recognized.
-TEXTUAL = {name for name, format in FORMATS.items() if "text" in format.content_kinds}
+TEXT_FORMATS = {name for name, format in FORMATS.items() if "text" in format.content_kinds}
 
 
 def test_every_format_has_a_sample_and_a_media_type():
-    assert set(FILES) == set(DECLARED) == set(FORMATS)
+    assert set(SAMPLE_FILES) == set(MEDIA_TYPES) == set(FORMATS)
 
 
-@pytest.mark.parametrize("format", FILES)
+@pytest.mark.parametrize("format", SAMPLE_FILES)
 def test_valid_file_is_recognized(format: str):
-    data, name = FILES[format], NAMES[format]
+    data, name = SAMPLE_FILES[format], FILENAMES[format]
 
-    for declared in (DECLARED[format], "", "application/octet-stream", "text/plain"):
+    for declared in (MEDIA_TYPES[format], "", "application/octet-stream", "text/plain"):
         assert recognize_format(data, name, declared) == format
     assert recognize_format(data, name.upper()) == format
     assert recognize_format(data[: 64 * 1024], name) == format
-    assert recognize_format(data, "", DECLARED[format]) == format
+    assert recognize_format(data, "", MEDIA_TYPES[format]) == format
 
 
-@pytest.mark.parametrize("format", sorted(set(FILES) - TEXTUAL | {"html", "text"}))
+@pytest.mark.parametrize("format", sorted(set(SAMPLE_FILES) - TEXT_FORMATS | {"html", "text"}))
 def test_file_without_a_name_is_recognized_by_its_content(format: str):
-    assert recognize_format(FILES[format], "") == format
+    assert recognize_format(SAMPLE_FILES[format], "") == format
 
 
-@pytest.mark.parametrize("format", FILES)
-@pytest.mark.parametrize("other", FILES)
-def test_file_named_like_another_format_is_refused(format: str, other: str):  # C16
-    is_text = {format, other} <= TEXTUAL and format != "html"
-    is_mail_as_text = format == "eml" and "eml" in FORMATS[other].content_kinds
-    if format == other or is_text or is_mail_as_text:
-        assert recognize_format(FILES[format], NAMES[other]) == other
+@pytest.mark.parametrize("format", SAMPLE_FILES)
+@pytest.mark.parametrize("other_format", SAMPLE_FILES)
+def test_file_named_like_another_format_is_refused(format: str, other_format: str):  # C16
+    is_text = {format, other_format} <= TEXT_FORMATS and format != "html"
+    is_mail_as_text = format == "eml" and "eml" in FORMATS[other_format].content_kinds
+    if format == other_format or is_text or is_mail_as_text:
+        assert recognize_format(SAMPLE_FILES[format], FILENAMES[other_format]) == other_format
     else:
-        assert f"has the extension .{NAMES[other].partition('.')[2]}, but its content is" in message(
-            FILES[format], NAMES[other]
+        assert f"has the extension .{FILENAMES[other_format].partition('.')[2]}, but its content is" in refusal_message(
+            SAMPLE_FILES[format], FILENAMES[other_format]
         )
 
 
-@pytest.mark.parametrize("format", FILES)
+@pytest.mark.parametrize("format", SAMPLE_FILES)
 def test_declared_type_that_disagrees_is_refused(format: str):  # C16
-    for declared in ("image/png", "application/x-msdownload", DECLARED["pdf" if format != "pdf" else "html"]):
-        assert "declared as" in message(FILES[format], NAMES[format], declared)
+    for declared in ("image/png", "application/x-msdownload", MEDIA_TYPES["pdf" if format != "pdf" else "html"]):
+        assert "declared as" in refusal_message(SAMPLE_FILES[format], FILENAMES[format], declared)
 
 
 def test_html_named_pdf_is_refused():  # C16
-    assert message(b"<!DOCTYPE html><p>Hi", "report.pdf") == "The file has the extension .pdf, but its content is HTML."
+    assert (
+        refusal_message(b"<!DOCTYPE html><p>Hi", "report.pdf")
+        == "The file has the extension .pdf, but its content is HTML."
+    )
 
 
 POLYGLOTS = {
-    "a PDF behind an archive": (FILES["docx"] + FILES["pdf"], "a.docx", "docx"),
-    "an archive behind a PDF": (FILES["pdf"] + FILES["docx"], "a.pdf", "pdf"),
-    "HTML behind a PDF": (FILES["pdf"] + FILES["html"], "a.pdf", "pdf"),
-    "a PDF behind text": (b"Hello\n" + FILES["pdf"].split(b"%\xe2")[0], "a.txt", "text"),
+    "a PDF behind an archive": (SAMPLE_FILES["docx"] + SAMPLE_FILES["pdf"], "a.docx", "docx"),
+    "an archive behind a PDF": (SAMPLE_FILES["pdf"] + SAMPLE_FILES["docx"], "a.pdf", "pdf"),
+    "HTML behind a PDF": (SAMPLE_FILES["pdf"] + SAMPLE_FILES["html"], "a.pdf", "pdf"),
+    "a PDF behind text": (b"Hello\n" + SAMPLE_FILES["pdf"].split(b"%\xe2")[0], "a.txt", "text"),
 }
 
 
@@ -98,22 +101,24 @@ def test_polyglot_file_has_the_format_it_begins_with(name: str):  # C16
 
     assert recognize_format(data, filename) == format
     if format != "docx":
-        message(data, "a.docx")
+        refusal_message(data, "a.docx")
     if format != "pdf":
-        message(data, "a.pdf")
+        refusal_message(data, "a.pdf")
 
 
 def test_archives_are_distinguished_by_their_content():  # C16
-    plain = changed(FILES["docx"], {})
-    assert recognize_format(plain, "a.docx", "application/zip") == "docx"
-    renamed = dict(entries_of(FILES["docx"]))
-    both = changed(FILES["docx"], {}, added={"xl/workbook.xml": renamed["word/document.xml"]})
+    docx = changed_archive(SAMPLE_FILES["docx"], {})
+    assert recognize_format(docx, "a.docx", "application/zip") == "docx"
+    entries = dict(entries_of(SAMPLE_FILES["docx"]))
+    docx_and_xlsx = changed_archive(
+        SAMPLE_FILES["docx"], {}, additions={"xl/workbook.xml": entries["word/document.xml"]}
+    )
     for name in ("a.docx", "a.xlsx"):
-        assert "an archive" in message(both, name) or "not one" in message(both, name)
-    assert "XLSX" in message(FILES["xlsx"], "a.docx")
+        assert "an archive" in refusal_message(docx_and_xlsx, name) or "not one" in refusal_message(docx_and_xlsx, name)
+    assert "XLSX" in refusal_message(SAMPLE_FILES["xlsx"], "a.docx")
 
 
-REFUSED = {
+OTHER_FORMATS = {
     "a program": (b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 8, "a.txt"),
     "a picture": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + random.Random(1).randbytes(3000), "a.txt"),
     "rubbish": (random.Random(2).randbytes(5000), "a.md"),
@@ -125,13 +130,13 @@ REFUSED = {
     "rubbish without a name": (random.Random(4).randbytes(5000), ""),
     "text that is no mail": (b"hello\nworld\n", "a.eml"),
     "text that is no RTF": (b"hello", "a.rtf"),
-    "bytes before a PDF": (b"GIF89a\0\0" + FILES["pdf"], "a.pdf"),
+    "bytes before a PDF": (b"GIF89a\0\0" + SAMPLE_FILES["pdf"], "a.pdf"),
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", OTHER_FORMATS)
 def test_other_formats_are_refused(name: str):  # C16
-    text = message(*REFUSED[name])
+    text = refusal_message(*OTHER_FORMATS[name])
 
     assert text.endswith(".") and "\0" not in text
 
@@ -147,7 +152,7 @@ def test_readme_may_begin_with_a_tag():
     assert recognize_format(b'<h1 align="center">Tool</h1>\n\n# Use\n', "README.md") == "markdown"
 
 
-COMMENTS = {
+LEADING_COMMENTS = {
     "HTML after many comments": (b"<!--x-->\n" * 7_000 + b"<html>", "html"),
     "many comments and no HTML": (b"<!--x-->" * 10_000 + b"<p>", "text"),
     "the last is not closed": (b"<!--x-->" * 7_000 + b"<!-- x - y" * 900, "text"),
@@ -157,16 +162,16 @@ COMMENTS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMENTS)
+@pytest.mark.parametrize("name", LEADING_COMMENTS)
 def test_comments_before_the_first_tag_are_read_in_linear_time(name: str):
-    data, format = COMMENTS[name]
-    began = time.process_time()
+    data, format = LEADING_COMMENTS[name]
+    started_at = time.process_time()
 
     assert recognize_format(data, "") == format
-    assert time.process_time() - began < 1
+    assert time.process_time() - started_at < 1
 
 
-def directory(entries: int, *, name: str = "{}", is_large: bool = False) -> bytes:
+def zip_directory(entries: int, *, name: str = "{}", is_large: bool = False) -> bytes:
     file = BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for number in range(entries):
@@ -174,31 +179,31 @@ def directory(entries: int, *, name: str = "{}", is_large: bool = False) -> byte
     if not is_large:
         return file.getvalue()
     # As for archives of 4 GB: another record says where the list of entries is, and how long.
-    data, end = file.getvalue()[:-22], file.getvalue()[-22:]
-    *_, size, offset, _ = struct.unpack("<4s4H2LH", end)
+    data, end_record = file.getvalue()[:-22], file.getvalue()[-22:]
+    *_, size, offset, _ = struct.unpack("<4s4H2LH", end_record)
     record = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, entries, entries, size, offset)
-    return data + record + struct.pack("<4sLQL", b"PK\x06\x07", 0, len(data), 1) + end[:12] + b"\0" * 10
+    return data + record + struct.pack("<4sLQL", b"PK\x06\x07", 0, len(data), 1) + end_record[:12] + b"\0" * 10
 
 
-CROWDED = {
-    "too many entries": directory(2001),
-    "too long a list": directory(300, name="{}" + "x" * 4000),
-    "too long a list, in the other record": directory(300, name="{}" + "x" * 4000, is_large=True),
+CROWDED_ARCHIVES = {
+    "too many entries": zip_directory(2001),
+    "too long a list": zip_directory(300, name="{}" + "x" * 4000),
+    "too long a list, in the other record": zip_directory(300, name="{}" + "x" * 4000, is_large=True),
 }
 
 
-@pytest.mark.parametrize("name", CROWDED)
+@pytest.mark.parametrize("name", CROWDED_ARCHIVES)
 def test_archive_with_many_entries_is_refused(name: str):
-    assert "an archive of more than 2,000 entries" in message(CROWDED[name], "a.docx")
+    assert "an archive of more than 2,000 entries" in refusal_message(CROWDED_ARCHIVES[name], "a.docx")
 
 
 def test_part_of_an_archive_is_read_once():
     """Overlapping names of entries would turn 256 KB into half a gigabyte of names."""
     tracemalloc.start()
     try:
-        message((b"PK\x03\x04" + b"a" * 22 + b"\xff\xff\0\0") * 9_000, "a.docx")
-        message((b"PK\x03\x04" + b"a" * 22 + b"\xc8\0\0\0" + b"n" * 200) * 1_200, "a.docx")
-        message((b"PK\x03\x04" + b"a" * 22 + b"\0\0\0\0") * 9_000, "a.docx")
+        refusal_message((b"PK\x03\x04" + b"a" * 22 + b"\xff\xff\0\0") * 9_000, "a.docx")
+        refusal_message((b"PK\x03\x04" + b"a" * 22 + b"\xc8\0\0\0" + b"n" * 200) * 1_200, "a.docx")
+        refusal_message((b"PK\x03\x04" + b"a" * 22 + b"\0\0\0\0") * 9_000, "a.docx")
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
     finally:
         tracemalloc.stop()

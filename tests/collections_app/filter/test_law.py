@@ -13,7 +13,7 @@ from collections_app.metadata.filter import parse_filter
 from collections_app.metadata.operators import RECORD_OPERATORS
 from system.encoded_query import METADATA, OPERATORS, QueryError, ValueKind, parse
 
-from .evaluator import MOMENT, holds
+from .evaluator import MOMENT, filter_holds
 
 pytestmark = pytest.mark.django_db
 # Not made smaller: a failure names its filter and the metadata it is about.
@@ -24,39 +24,51 @@ SCALARS: list[Any] = [
     "open", "OPEN", "ÄB", "äb", "a%_\\b", "don't", "2024-05-19", "2024-05-19T15:30:00Z", "2024-05-19T15:30:00.9+03:00",
     "2024-02-31", "2024-05-19 15:30", "1999-12-31T23:59:59Z", "infinity", "now", "NaN", "12:00", "東京", "2024-W01",
 ]  # fmt: skip
-FURTHER = ["n", "docType", "Größe", "file name", "a.b", "x"]
-PATHS = [*FURTHER, "x.n", "x.x", "n.n"]
-WRITTEN = {"file name": "{file name}", "a.b": "{a.b}"}
-TIMES = ["2024-05-19T15:30:00Z", "2024-05-19T23:59:59.9-05:00", "2023-12-31T12:00:00Z", "2024-06-30T00:00:00+00:00"]
+UNTYPED_FIELDS = ["n", "docType", "Größe", "file name", "a.b", "x"]
+PATHS = [*UNTYPED_FIELDS, "x.n", "x.x", "n.n"]
+QUOTED_PATHS = {"file name": "{file name}", "a.b": "{a.b}"}
+TIME_TEXTS = [
+    "2024-05-19T15:30:00Z",
+    "2024-05-19T23:59:59.9-05:00",
+    "2023-12-31T12:00:00Z",
+    "2024-06-30T00:00:00+00:00",
+]
 
-scalars = st.sampled_from(SCALARS)
-items = st.one_of(
-    scalars, st.lists(scalars, max_size=2), st.dictionaries(st.sampled_from(["n", "x"]), scalars, max_size=2)
+scalar_values = st.sampled_from(SCALARS)
+list_items = st.one_of(
+    scalar_values,
+    st.lists(scalar_values, max_size=2),
+    st.dictionaries(st.sampled_from(["n", "x"]), scalar_values, max_size=2),
 )
-things = st.one_of(scalars, scalars, st.lists(items, max_size=3), st.dictionaries(st.sampled_from(["n", "x"]), items))
-typed = {
+field_contents = st.one_of(
+    scalar_values,
+    scalar_values,
+    st.lists(list_items, max_size=3),
+    st.dictionaries(st.sampled_from(["n", "x"]), list_items),
+)
+typed_fields = {
     **{
         name: st.sampled_from(["Open", "open", "", "3", "ÄB", "2024-05-19", None])
         for name in ("sys_id", "status", "type")
     },
     "priority": st.sampled_from([3, -1, 10**18, 0, None]),
     "flag": st.sampled_from([True, False, None]),
-    "created": st.sampled_from([*TIMES, None]),
+    "created": st.sampled_from([*TIME_TEXTS, None]),
 }
-objects = st.fixed_dictionaries({}, optional={**typed, **dict.fromkeys(FURTHER, things)})
+metadata_objects = st.fixed_dictionaries({}, optional={**typed_fields, **dict.fromkeys(UNTYPED_FIELDS, field_contents)})
 
-operands = st.one_of(
-    scalars.filter(lambda each: each not in ("", None)).map(
-        lambda each: each if isinstance(each, str) else json.dumps(each)
+text_operands = st.one_of(
+    scalar_values.filter(lambda value: value not in ("", None)).map(
+        lambda value: value if isinstance(value, str) else json.dumps(value)
     ),
     st.sampled_from(["javascript:gs.daysAgo(0)", "javascript:gs.beginningOfToday()"]),
 )
-VALUES: dict[ValueKind, Any] = {
+OPERAND_STRATEGIES: dict[ValueKind, Any] = {
     ValueKind.NONE: st.just(""),
-    ValueKind.TEXT: operands,
-    ValueKind.LIST: st.lists(operands, min_size=1, max_size=3).map(",".join),
-    ValueKind.RANGE: st.tuples(operands, operands).map("@".join),
-    ValueKind.PATH: st.sampled_from([*typed, *(WRITTEN.get(each, each) for each in PATHS)]),
+    ValueKind.TEXT: text_operands,
+    ValueKind.LIST: st.lists(text_operands, min_size=1, max_size=3).map(",".join),
+    ValueKind.RANGE: st.tuples(text_operands, text_operands).map("@".join),
+    ValueKind.PATH: st.sampled_from([*typed_fields, *(QUOTED_PATHS.get(path, path) for path in PATHS)]),
     ValueKind.DAY: st.sampled_from(["2024-05-19", "x@2024-05-19 15:30:00@2024-06-30"]),
     ValueKind.DATE_PART: st.sampled_from(["1", "2", "5", "7", "15", "19", "20", "2024"]),
     ValueKind.RELATIVE: st.sampled_from(["@day@ago@0", "@month@ago@5", "@hour@ahead@2"]),
@@ -65,17 +77,17 @@ VALUES: dict[ValueKind, Any] = {
         st.sampled_from(["day@after@3", "month@before@1", "quarter@after@1"]),
     ).map("@".join),
 }
-NAMES = [name for name in OPERATORS if name not in RECORD_OPERATORS]
+OPERATOR_NAMES = [name for name in OPERATORS if name not in RECORD_OPERATORS]
 
 
 @st.composite
 def conditions(draw: Any, name: str) -> str:
-    path = draw(st.sampled_from([*typed, *(WRITTEN.get(each, each) for each in PATHS)]))
-    value = draw(VALUES[OPERATORS[name].kind])
+    path = draw(st.sampled_from([*typed_fields, *(QUOTED_PATHS.get(known_path, known_path) for known_path in PATHS)]))
+    value = draw(OPERAND_STRATEGIES[OPERATORS[name].kind])
     return f"{path}{name}{{{value}}}" if value else f"{path}{name}"
 
 
-def found(text: str, everything: list[Any]) -> list[int] | None:
+def found_numbers(text: str, documents: list[Any]) -> list[int] | None:
     """The numbers of those that the SQL finds; None where the filter is refused."""
     try:
         condition, values = parse_filter(text, MOMENT).sql("one.metadata")
@@ -85,62 +97,62 @@ def found(text: str, everything: list[Any]) -> list[int] | None:
         cursor.execute(
             "SELECT one.number - 1 FROM unnest(%s::jsonb[]) WITH ORDINALITY AS one (metadata, number)"
             f" WHERE {condition} ORDER BY one.number",
-            [[json.dumps(each) for each in everything], *values],
+            [[json.dumps(metadata) for metadata in documents], *values],
         )
         return [number for (number,) in cursor.fetchall()]
 
 
-def agree(text: str, everything: list[Any]) -> list[int] | None:
-    sql = found(text, everything)
+def check_agreement(text: str, documents: list[Any]) -> list[int] | None:
+    sql = found_numbers(text, documents)
     if sql is not None:
         query = parse(text, METADATA)
-        expected = [number for number, each in enumerate(everything) if holds(query.groups, each)]
-        assert sql == expected, (text, [everything[number] for number in {*sql} ^ {*expected}])
+        expected = [number for number, metadata in enumerate(documents) if filter_holds(query.groups, metadata)]
+        assert sql == expected, (text, [documents[number] for number in {*sql} ^ {*expected}])
     return sql
 
 
-def each_operator(draws: int, examples: int) -> None:
+def for_every_operator(draws: int, examples: int) -> None:
     """`examples` rounds over some metadata, in each of which every operator is asked `draws` times."""
-    request = st.tuples(*(st.lists(conditions(name), min_size=draws, max_size=draws) for name in NAMES))
+    request = st.tuples(*(st.lists(conditions(name), min_size=draws, max_size=draws) for name in OPERATOR_NAMES))
 
     @settings(
         max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=PHASES
     )
-    @given(st.lists(objects, min_size=8, max_size=16), request)
-    def law(everything: list[Any], drawn: Any) -> None:
-        for each in everything:
-            validation.validate_metadata(each)
-        for texts, name in zip(drawn, NAMES, strict=True):
+    @given(st.lists(metadata_objects, min_size=8, max_size=16), request)
+    def check_law(documents: list[Any], drawn_texts: Any) -> None:
+        for metadata in documents:
+            validation.validate_metadata(metadata)
+        for texts, name in zip(drawn_texts, OPERATOR_NAMES, strict=True):
             for text in texts:
-                sql = agree(text, everything)
+                sql = check_agreement(text, documents)
                 negation = OPERATORS[name].complement
                 if sql is not None and negation:
-                    rest = found(text.replace(name, negation, 1), everything)
-                    assert rest is not None and sorted(sql + rest) == list(range(len(everything))), text
+                    complement = found_numbers(text.replace(name, negation, 1), documents)
+                    assert complement is not None and sorted(sql + complement) == list(range(len(documents))), text
 
-    law()
+    check_law()
 
 
 def test_operator_and_negation_are_complementary() -> None:
-    each_operator(draws=2, examples=12)
+    for_every_operator(draws=2, examples=12)
 
 
 @pytest.mark.nightly
 def test_operator_and_negation_are_complementary_for_many_values() -> None:
-    each_operator(draws=3, examples=400)
+    for_every_operator(draws=3, examples=400)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=PHASES)
 @given(
-    st.lists(objects, min_size=6, max_size=12),
+    st.lists(metadata_objects, min_size=6, max_size=12),
     st.lists(
-        st.tuples(st.sampled_from(["^", "^OR", "^NQ"]), st.sampled_from(NAMES).flatmap(conditions)),
+        st.tuples(st.sampled_from(["^", "^OR", "^NQ"]), st.sampled_from(OPERATOR_NAMES).flatmap(conditions)),
         min_size=2,
         max_size=5,
     ),
 )
 def test_conditions_combine_as_specified(everything: list[Any], parts: list[tuple[str, str]]) -> None:
-    text = "".join([joint + condition for joint, condition in parts])[len(parts[0][0]) :]
-    agree(text, everything)
-    joint, last = parts[-1]
-    agree(f"({text}){joint.replace('NQ', 'OR')}{last}", everything)
+    text = "".join([conjunction + condition for conjunction, condition in parts])[len(parts[0][0]) :]
+    check_agreement(text, everything)
+    last_conjunction, last_condition = parts[-1]
+    check_agreement(f"({text}){last_conjunction.replace('NQ', 'OR')}{last_condition}", everything)

@@ -13,22 +13,31 @@ from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 
 from accounts.authentication import access_keys
 from accounts.models import User
-from tests.accounts.callers import bearer
+from tests.accounts.callers import bearer_auth
 
-LOAD_FILE = "/load_document_to_collection"
-LOAD_TEXT = "/load_text_to_collection"
-RELEVANT = "/get_relevant_documents"
-BY_TAG = "/get_content_by_tag"
-NAMES = "/get_list_of_documents_names"
-LIST = "/get_list_of_collection"
-DELETE_DOCUMENT = "/delete_document_from_collection"
-DELETE = "/delete_collection"
-EIGHT = (LOAD_FILE, LOAD_TEXT, RELEVANT, BY_TAG, NAMES, LIST, DELETE_DOCUMENT, DELETE)
-MANAGED = "/api/collections"
+LOAD_FILE_PATH = "/load_document_to_collection"
+LOAD_TEXT_PATH = "/load_text_to_collection"
+SEARCH_PATH = "/get_relevant_documents"
+BY_TAG_PATH = "/get_content_by_tag"
+DOCUMENT_NAMES_PATH = "/get_list_of_documents_names"
+COLLECTION_LIST_PATH = "/get_list_of_collection"
+DELETE_DOCUMENT_PATH = "/delete_document_from_collection"
+DELETE_COLLECTION_PATH = "/delete_collection"
+EIGHT_PATHS = (
+    LOAD_FILE_PATH,
+    LOAD_TEXT_PATH,
+    SEARCH_PATH,
+    BY_TAG_PATH,
+    DOCUMENT_NAMES_PATH,
+    COLLECTION_LIST_PATH,
+    DELETE_DOCUMENT_PATH,
+    DELETE_COLLECTION_PATH,
+)
+MANAGED_PATH = "/api/collections"
 
 
 @dataclass(frozen=True)
-class Caller:
+class KeyCaller:
     """Somebody with an access key."""
 
     headers: dict[str, str]
@@ -36,9 +45,9 @@ class Caller:
     def send(self, method: str, path: str, body: Any = None, *, headers: Any = None, **query: Any) -> Any:
         """`body` as JSON; the rest in the query string, where a list stands several times."""
         target = f"{path}?{urlencode(query, doseq=True)}" if query else path
-        sent = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         return Client().generic(
-            method, target, sent, content_type="application/json", headers={**self.headers, **(headers or {})}
+            method, target, content, content_type="application/json", headers={**self.headers, **(headers or {})}
         )
 
     def get(self, path: str, **query: Any) -> Any:
@@ -47,20 +56,22 @@ class Caller:
     def post(self, path: str, body: Any = None, **query: Any) -> Any:
         return self.send("POST", path, body, **query)
 
-    def patch(self, path: str, body: Any, **more: Any) -> Any:
-        return self.send("PATCH", path, body, **more)
+    def patch(self, path: str, body: Any, **options: Any) -> Any:
+        return self.send("PATCH", path, body, **options)
 
     def delete(self, path: str, body: Any = None, **query: Any) -> Any:
         return self.send("DELETE", path, body, **query)
 
-    def upload(self, content: bytes, filename: str, *, to: str = LOAD_FILE, form: Any = None, **query: Any) -> Any:
+    def upload(self, content: bytes, filename: str, *, to: str = LOAD_FILE_PATH, form: Any = None, **query: Any) -> Any:
         file = SimpleUploadedFile(filename, content, content_type="application/octet-stream")
         return self.form({**(form or {}), "file": file}, to=to, **query)
 
-    def form(self, fields: Any, *, to: str = LOAD_FILE, **query: Any) -> Any:
+    def form(self, fields: Any, *, to: str = LOAD_FILE_PATH, **query: Any) -> Any:
         return self.raw(encode_multipart(BOUNDARY, fields), MULTIPART_CONTENT, to=to, **query)
 
-    def raw(self, body: bytes, content_type: str, *, to: str = LOAD_FILE, headers: Any = None, **query: Any) -> Any:
+    def raw(
+        self, body: bytes, content_type: str, *, to: str = LOAD_FILE_PATH, headers: Any = None, **query: Any
+    ) -> Any:
         target = f"{to}?{urlencode(query, doseq=True)}"
         return Client().generic(
             "POST", target, body, content_type=content_type, headers={**self.headers, **(headers or {})}
@@ -68,16 +79,16 @@ class Caller:
 
     def load(self, text: str, collection: str = "manuals", **body: Any) -> Any:
         """A text that can be found at once."""
-        answer = self.post(LOAD_TEXT, {"text": text, **body}, collection_name=collection)
-        assert answer.status_code in (200, 201), answer.content
-        return answer.json()
+        response = self.post(LOAD_TEXT_PATH, {"text": text, **body}, collection_name=collection)
+        assert response.status_code in (200, 201), response.content
+        return response.json()
 
 
-def by_key(user: User, *, scope: list[str] | None = None) -> Caller:
-    return Caller(bearer(access_keys.create_key(user, "script", expires_at=None, scope=scope)))
+def key_caller(user: User, *, scope: list[str] | None = None) -> KeyCaller:
+    return KeyCaller(bearer_auth(access_keys.create_key(user, "script", expires_at=None, scope=scope)))
 
 
-def failed(answer: Any) -> tuple[int, str, str | None]:
+def error_of(response: Any) -> tuple[int, str, str | None]:
     """Status, code and field of a refusal."""
-    first = answer.json()["errors"][0]
-    return answer.status_code, first["code"], first.get("field")
+    first_error = response.json()["errors"][0]
+    return response.status_code, first_error["code"], first_error.get("field")

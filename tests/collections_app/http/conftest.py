@@ -3,21 +3,21 @@
 import pytest
 
 from accounts.models import User
-from tests.collections_app.http.calls import Caller, by_key
+from tests.collections_app.http.calls import KeyCaller, key_caller
 
 
 @pytest.fixture
-def as_admin(alice: User) -> Caller:
-    return by_key(alice)
+def as_admin(alice: User) -> KeyCaller:
+    return key_caller(alice)
 
 
 @pytest.fixture
-def manager(carl: User) -> Caller:
+def manager(carl: User) -> KeyCaller:
     """Carl, who makes collections."""
-    return by_key(carl)
+    return key_caller(carl)
 
 
 @pytest.fixture
-def stranger(bob: User) -> Caller:
+def stranger(bob: User) -> KeyCaller:
     """Bob, who has no role."""
-    return by_key(bob)
+    return key_caller(bob)

@@ -14,42 +14,42 @@ from tests.collections_app.builders import make_collection
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
-ALL = frozenset({"read", "write", "manage"})
-WRITES = frozenset({"read", "write"})
-READS = frozenset({"read"})
-NOTHING: frozenset[str] = frozenset()
+ALL_RIGHTS = frozenset({"read", "write", "manage"})
+WRITER_RIGHTS = frozenset({"read", "write"})
+READER_RIGHTS = frozenset({"read"})
+NO_RIGHTS: frozenset[str] = frozenset()
 
 
-def ids(*names: str) -> list[str]:
+def role_ids(*names: str) -> list[str]:
     return [Role.objects.get_or_create(name=name)[0].pk for name in names]
 
 
-def with_roles(readers: tuple[str, ...], writers: tuple[str, ...]) -> Collection:
-    return make_collection("manuals", reader_roles=ids(*readers), writer_roles=ids(*writers))
+def make_with_roles(readers: tuple[str, ...], writers: tuple[str, ...]) -> Collection:
+    return make_collection("manuals", reader_roles=role_ids(*readers), writer_roles=role_ids(*writers))
 
 
 @pytest.mark.parametrize(
     ("roles", "readers", "writers", "expected"),
     [
-        ((), (), (), NOTHING),
-        (("admin",), (), (), ALL),
-        (("admin",), ("crew",), ("crew",), ALL),
-        (("collection_admin",), (), (), ALL),
+        ((), (), (), NO_RIGHTS),
+        (("admin",), (), (), ALL_RIGHTS),
+        (("admin",), ("crew",), ("crew",), ALL_RIGHTS),
+        (("collection_admin",), (), (), ALL_RIGHTS),
         # "Until set, collection_admin writes and nobody else reads."
-        (("collection_admin",), ("crew",), (), ALL),
-        (("collection_admin",), (), ("crew",), NOTHING),
-        (("collection_admin",), ("collection_admin",), ("crew",), READS),
-        (("collection_admin", "crew"), (), ("crew",), ALL),
-        (("crew",), ("crew",), (), READS),
-        (("crew",), (), ("crew",), WRITES),
-        (("crew",), ("crew",), ("crew",), WRITES),
-        (("crew",), ("other",), ("others",), NOTHING),
-        (("itil",), ("crew", "itil"), ("crew",), READS),
+        (("collection_admin",), ("crew",), (), ALL_RIGHTS),
+        (("collection_admin",), (), ("crew",), NO_RIGHTS),
+        (("collection_admin",), ("collection_admin",), ("crew",), READER_RIGHTS),
+        (("collection_admin", "crew"), (), ("crew",), ALL_RIGHTS),
+        (("crew",), ("crew",), (), READER_RIGHTS),
+        (("crew",), (), ("crew",), WRITER_RIGHTS),
+        (("crew",), ("crew",), ("crew",), WRITER_RIGHTS),
+        (("crew",), ("other",), ("others",), NO_RIGHTS),
+        (("itil",), ("crew", "itil"), ("crew",), READER_RIGHTS),
     ],
 )
 def test_permissions_depend_on_roles(roles: Any, readers: Any, writers: Any, expected: frozenset[str]):
-    collection = with_roles(readers, writers)
-    ids(*roles)
+    collection = make_with_roles(readers, writers)
+    role_ids(*roles)
     user = make_user("dora", *roles)
 
     assert access.rights(user, collection) == expected
@@ -60,34 +60,34 @@ def test_permissions_depend_on_roles(roles: Any, readers: Any, writers: Any, exp
 
 
 def test_role_that_contains_a_reader_role_reads():
-    with_roles(("crew",), ())
-    chief = Role.objects.create(name="chief", contains=ids("crew"))
+    make_with_roles(("crew",), ())
+    chief_role = Role.objects.create(name="chief", contains=role_ids("crew"))
 
-    assert access.open_collection(make_user("dora", chief.name), "manuals", "read")
+    assert access.open_collection(make_user("dora", chief_role.name), "manuals", "read")
 
 
 def test_deleted_role_grants_nothing(bob: User, carl: User):
     """Also not back to collection_admin: the list is not empty."""
-    collection = with_roles(("crew",), ("crew",))
+    collection = make_with_roles(("crew",), ("crew",))
     Role.objects.get(name="crew").delete()
 
-    assert access.rights(bob, collection) == access.rights(carl, collection) == NOTHING
+    assert access.rights(bob, collection) == access.rights(carl, collection) == NO_RIGHTS
 
 
 @pytest.mark.parametrize(("right", "error"), [("read", NotFound), ("write", NotFound), ("manage", NotFound)])
 def test_unreadable_collection_is_404_for_every_action(bob: User, right: Any, error: type[ServiceError]):
     make_collection("manuals")
 
-    with pytest.raises(error) as hidden:
+    with pytest.raises(error) as forbidden_exc_info:
         access.open_collection(bob, "manuals", right)
     Collection.objects.all().delete()
-    with pytest.raises(error) as missing:
+    with pytest.raises(error) as missing_exc_info:
         access.open_collection(bob, "manuals", right)
-    assert hidden.value.as_items() == missing.value.as_items()  # C02
+    assert forbidden_exc_info.value.as_items() == missing_exc_info.value.as_items()  # C02
 
 
 def test_readable_collection_is_403_for_forbidden_actions():
-    collection = with_roles(("crew",), ())
+    collection = make_with_roles(("crew",), ())
     dora = make_user("dora", "crew")
 
     for right in ("write", "manage"):
@@ -97,7 +97,7 @@ def test_readable_collection_is_403_for_forbidden_actions():
             access.open_collection_by_id(dora, collection.pk, right)
 
 
-def test_deleted_collection_is_gone_for_everybody(alice: User):
+def test_deleted_collection_is_not_found_by_anybody(alice: User):
     make_collection("manuals").mark_deleted()
 
     with pytest.raises(NotFound):
@@ -115,27 +115,27 @@ def test_no_name_finds_another_collection(alice: User, name: str):  # C11
         access.open_collections(alice, ["manuals", name])
 
 
-def test_name_is_the_same_however_it_is_composed(alice: User):  # C11
+def test_composed_and_decomposed_names_are_equal(alice: User):  # C11
     collection = make_collection("Caf\u00e9")
 
     assert access.open_collection(alice, "Cafe\u0301", "read") == collection
     assert access.open_collections(alice, ["Cafe\u0301", "Caf\u00e9"]) == [collection]
 
 
-def test_several_collections_are_returned_in_the_requested_order(alice: User):
+def test_several_collections_are_in_the_requested_order(alice: User):
     collections = [make_collection(name) for name in ("a", "b", "c")]
 
     assert access.open_collections(alice, ["c", "a", "c", "b"]) == [collections[2], collections[0], collections[1]]
 
 
 def test_missing_collection_is_named(bob: User):  # C03
-    make_collection("open", reader_roles=ids("crew"))
+    make_collection("open", reader_roles=role_ids("crew"))
     make_collection("hidden")
     dora = make_user("dora", "crew")
 
-    with pytest.raises(NotFound) as refused:
+    with pytest.raises(NotFound) as exc_info:
         access.open_collections(dora, ["open", "hidden", "missing"])
-    result = [(item["message"], item["field"]) for item in refused.value.as_items()]
+    result = [(item["message"], item["field"]) for item in exc_info.value.as_items()]
     assert result == [
         ("There is no collection hidden.", "collection_names"),
         ("There is no collection missing.", "collection_names"),
@@ -145,7 +145,7 @@ def test_missing_collection_is_named(bob: User):  # C03
 @pytest.mark.parametrize("name", ["hidden", "missing", "\x00"])
 def test_hidden_and_missing_collections_run_the_same_queries(name: str):  # C02, C52
     make_collection("hidden")
-    ids("crew")
+    role_ids("crew")
     dora = make_user("dora", "crew")
     dora.role_names  # noqa: B018  (asked for once)
 
@@ -155,17 +155,17 @@ def test_hidden_and_missing_collections_run_the_same_queries(name: str):  # C02,
 
 
 def test_load_creates_a_missing_collection_if_permitted(carl: User, bob: User):
-    with pytest.raises(NotFound) as refused:
+    with pytest.raises(NotFound) as exc_info:
         access.open_or_create_collection(bob, "new")
-    assert refused.value.field == "collection_name"
+    assert exc_info.value.field == "collection_name"
     created = access.open_or_create_collection(carl, "Cafe\u0301")
 
-    assert created.name == "Caf\u00e9" and created.space_id and access.rights(carl, created) == ALL
+    assert created.name == "Caf\u00e9" and created.space_id and access.rights(carl, created) == ALL_RIGHTS
     assert access.open_or_create_collection(carl, "Caf\u00e9") == created
 
 
 def test_load_into_a_readable_collection_is_denied():
-    with_roles(("crew",), ())
+    make_with_roles(("crew",), ())
 
     with pytest.raises(AccessDenied):
         access.open_or_create_collection(make_user("dora", "crew"), "manuals")
@@ -173,11 +173,11 @@ def test_load_into_a_readable_collection_is_denied():
 
 
 def test_collection_admin_learns_of_a_hidden_collection_with_the_name(carl: User):
-    with_roles((), ("crew",))
+    make_with_roles((), ("crew",))
 
-    with pytest.raises(Conflict) as refused:
+    with pytest.raises(Conflict) as exc_info:
         access.open_or_create_collection(carl, "manuals")
-    assert refused.value.code == "name_taken"
+    assert exc_info.value.code == "name_taken"
 
 
 def test_name_of_a_deleted_collection_is_free(carl: User):
@@ -187,10 +187,10 @@ def test_name_of_a_deleted_collection_is_free(carl: User):
 
 
 @pytest.mark.parametrize("name", ["", "   ", "a" * 201, "a\nb", "a\x00b"])
-def test_collection_cannot_be_called_anything(carl: User, name: str):  # C11
-    with pytest.raises(BadRequest) as refused:
+def test_invalid_collection_names_are_refused(carl: User, name: str):  # C11
+    with pytest.raises(BadRequest) as exc_info:
         access.open_or_create_collection(carl, name)
-    assert refused.value.field == "collection_name"
+    assert exc_info.value.field == "collection_name"
 
 
 def test_creation_requires_the_role(bob: User):
@@ -199,14 +199,14 @@ def test_creation_requires_the_role(bob: User):
 
 
 def test_permissions_are_not_shared_between_users(carl: User, bob: User):
-    with_roles((), ())
-    opened = access.open_collection(carl, "manuals", "manage")
+    make_with_roles((), ())
+    opened_collection = access.open_collection(carl, "manuals", "manage")
 
-    assert access.rights(bob, opened) == NOTHING
+    assert access.rights(bob, opened_collection) == NO_RIGHTS
 
 
 def test_scoped_key_has_only_its_roles(carl: User):
-    collection = with_roles((), ())
-    carl.limit_to_roles(ids("itil"))
+    collection = make_with_roles((), ())
+    carl.limit_to_roles(role_ids("itil"))
 
-    assert access.rights(carl, collection) == NOTHING
+    assert access.rights(carl, collection) == NO_RIGHTS

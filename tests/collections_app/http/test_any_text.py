@@ -5,16 +5,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from collections_app.models import Collection
-from tests.collections_app.http.calls import BY_TAG, RELEVANT, Caller
-from tests.collections_app.library import add, make
+from tests.collections_app.http.calls import BY_TAG_PATH, SEARCH_PATH, KeyCaller
+from tests.collections_app.library import add_document, make_library_collection
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def place(manager: Caller) -> Collection:
-    result = make("manuals")
-    add(result, doc_id="one", metadata={"type": "manual"})
+def collection(manager: KeyCaller) -> Collection:
+    result = make_library_collection("manuals")
+    add_document(result, doc_id="one", metadata={"type": "manual"})
     return result
 
 
@@ -23,8 +23,10 @@ WORDS = some.text(max_size=40) | some.sampled_from(["type=manual", "priority>1",
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(query=WORDS, filter=WORDS, mode=some.sampled_from(["hybrid", "text", "vector"]))
-def test_any_words_are_searched_for_or_refused(manager: Caller, place: Collection, query: str, filter: str, mode: str):
+def test_any_query_is_searched_or_refused(
+    manager: KeyCaller, collection: Collection, query: str, filter: str, mode: str
+):
     parameters = {"collection_names": ["manuals"], "query": query, "metadata": filter, "mode": mode}
 
-    assert manager.post(RELEVANT, parameters).status_code in (200, 400)
-    assert manager.post(BY_TAG, {"collection_name": "manuals", "tag_info": filter}).status_code in (200, 400)
+    assert manager.post(SEARCH_PATH, parameters).status_code in (200, 400)
+    assert manager.post(BY_TAG_PATH, {"collection_name": "manuals", "tag_info": filter}).status_code in (200, 400)

@@ -10,105 +10,113 @@ from django.db import connections
 from collections_app.documents import deletion
 from collections_app.http.api import documents
 from collections_app.models import Collection, Document, Version
-from tests.collections_app.http.calls import MANAGED, Caller, failed
+from tests.collections_app.http.calls import MANAGED_PATH, KeyCaller, error_of
 from tests.collections_app.ingest.processes import another_connection
-from tests.collections_app.library import add, make
+from tests.collections_app.library import add_document, make_library_collection
 from tests.config.stack import eventually
 
 pytestmark = pytest.mark.django_db
-MALFORMED = ("", "x", '"x', "W/x", '"a",')
-BLOCKED = "SELECT 1 FROM pg_locks WHERE NOT granted AND %s = ANY(pg_blocking_pids(pid))"
+MALFORMED_TAGS = ("", "x", '"x', "W/x", '"a",')
+BLOCKED_QUERY = "SELECT 1 FROM pg_locks WHERE NOT granted AND %s = ANY(pg_blocking_pids(pid))"
 
 
-def of(found: Collection | Document) -> str:
-    if isinstance(found, Collection):
-        return f"{MANAGED}/{found.pk}"
-    return f"{MANAGED}/{found.collection_id}/documents/{found.pk}"
+def collection_path(collection: Collection | Document) -> str:
+    if isinstance(collection, Collection):
+        return f"{MANAGED_PATH}/{collection.pk}"
+    return f"{MANAGED_PATH}/{collection.collection_id}/documents/{collection.pk}"
 
 
-def tag(caller: Caller, path: str) -> dict[str, str]:
+def etag_of(caller: KeyCaller, path: str) -> dict[str, str]:
     return {"If-Match": caller.get(path)["ETag"]}
 
 
 @pytest.fixture
-def place(manager: Caller) -> Collection:
-    return make("manuals")
+def collection(manager: KeyCaller) -> Collection:
+    return make_library_collection("manuals")
 
 
 @pytest.fixture
-def document(place: Collection) -> Document:
-    return add(place, "Old.", doc_id="one", is_loaded=False)
+def document(collection: Collection) -> Document:
+    return add_document(collection, "Old.", doc_id="one", is_loaded=False)
 
 
-def is_there(path: str, caller: Caller) -> bool:
+def exists(path: str, caller: KeyCaller) -> bool:
     return bool(caller.get(path).status_code == 200)
 
 
-def test_changed_collection_is_not_deleted(manager: Caller, place: Collection):
-    path, actual = of(place), tag(manager, of(place))
+def test_changed_collection_is_not_deleted(manager: KeyCaller, collection: Collection):
+    path, actual = collection_path(collection), etag_of(manager, collection_path(collection))
     manager.patch(path, {"alpha": 0.25})
 
-    assert failed(manager.delete(path, headers=actual))[:2] == (412, "stale") and is_there(path, manager)
-    for malformed in MALFORMED:
-        answer = manager.delete(path, headers={"If-Match": malformed})
-        assert failed(answer) == (400, "invalid_parameter", "If-Match") and is_there(path, manager), malformed
-    assert manager.delete(path, headers=tag(manager, path)).status_code == 200 and not is_there(path, manager)
+    assert error_of(manager.delete(path, headers=actual))[:2] == (412, "stale") and exists(path, manager)
+    for malformed in MALFORMED_TAGS:
+        response = manager.delete(path, headers={"If-Match": malformed})
+        assert error_of(response) == (400, "invalid_parameter", "If-Match") and exists(path, manager), malformed
+    assert manager.delete(path, headers=etag_of(manager, path)).status_code == 200 and not exists(path, manager)
 
 
-def test_changed_document_is_not_deleted(manager: Caller, document: Document):
-    path, actual = of(document), tag(manager, of(document))
+def test_changed_document_is_not_deleted(manager: KeyCaller, document: Document):
+    path, actual = collection_path(document), etag_of(manager, collection_path(document))
     manager.patch(path, {"metadata": {"n": 2}})
 
-    assert failed(manager.delete(path, headers=actual))[:2] == (412, "stale") and is_there(path, manager)
-    for malformed in MALFORMED:
-        answer = manager.delete(path, headers={"If-Match": malformed})
-        assert failed(answer) == (400, "invalid_parameter", "If-Match") and is_there(path, manager), malformed
-    assert manager.delete(path, headers=tag(manager, path)).status_code == 200 and not is_there(path, manager)
+    assert error_of(manager.delete(path, headers=actual))[:2] == (412, "stale") and exists(path, manager)
+    for malformed in MALFORMED_TAGS:
+        response = manager.delete(path, headers={"If-Match": malformed})
+        assert error_of(response) == (400, "invalid_parameter", "If-Match") and exists(path, manager), malformed
+    assert manager.delete(path, headers=etag_of(manager, path)).status_code == 200 and not exists(path, manager)
 
 
-def test_wildcard_matches_any_state(manager: Caller, document: Document, place: Collection):
-    for path in (of(document), of(place)):
+def test_wildcard_matches_any_state(manager: KeyCaller, document: Document, collection: Collection):
+    for path in (collection_path(document), collection_path(collection)):
         assert manager.delete(path, headers={"If-Match": "*"}).status_code == 200
 
 
-def test_changed_content_changes_the_etag(manager: Caller, place: Collection, document: Document):
-    actual = tag(manager, of(document))
-    add(place, "New.", doc_id="one", is_loaded=False)
+def test_changed_content_changes_the_etag(manager: KeyCaller, collection: Collection, document: Document):
+    actual = etag_of(manager, collection_path(document))
+    add_document(collection, "New.", doc_id="one", is_loaded=False)
 
-    assert tag(manager, of(document)) != actual
-    assert failed(manager.patch(of(document), {"metadata": {"n": 1}}, headers=actual))[:2] == (412, "stale")
-    assert failed(manager.delete(of(document), headers=actual))[:2] == (412, "stale")
-    again = tag(manager, of(document))
-    assert manager.post(f"{of(document)}/reload").status_code == 202 and tag(manager, of(document)) != again
+    assert etag_of(manager, collection_path(document)) != actual
+    assert error_of(manager.patch(collection_path(document), {"metadata": {"n": 1}}, headers=actual))[:2] == (
+        412,
+        "stale",
+    )
+    assert error_of(manager.delete(collection_path(document), headers=actual))[:2] == (412, "stale")
+    tag_after = etag_of(manager, collection_path(document))
+    assert (
+        manager.post(f"{collection_path(document)}/reload").status_code == 202
+        and etag_of(manager, collection_path(document)) != tag_after
+    )
 
 
-def test_recreated_document_is_not_deleted(manager: Caller, place: Collection, document: Document, monkeypatch: Any):
+def test_recreated_document_is_not_deleted(
+    manager: KeyCaller, collection: Collection, document: Document, monkeypatch: Any
+):
     result = documents.find_document
 
-    def find_just_before(*asked: Any) -> Document:
-        there = result(*asked)
-        deletion.delete_document(place, "one")
-        add(place, "Another.", doc_id="one", is_loaded=False)
-        return there
+    def delete_and_find(*arguments: Any) -> Document:
+        found = result(*arguments)
+        deletion.delete_document(collection, "one")
+        add_document(collection, "Another.", doc_id="one", is_loaded=False)
+        return found
 
-    monkeypatch.setattr(documents, "find_document", find_just_before)
-    assert failed(manager.delete(of(document)))[:2] == (404, "not_found")
+    monkeypatch.setattr(documents, "find_document", delete_and_find)
+    assert error_of(manager.delete(collection_path(document)))[:2] == (404, "not_found")
     assert Document.objects.filter(doc_id="one", deleted_at=None).exists()
 
 
-def test_progress_does_not_change_the_etag(manager: Caller, document: Document):
-    actual = tag(manager, of(document))
+def test_progress_does_not_change_the_etag(manager: KeyCaller, document: Document):
+    actual = etag_of(manager, collection_path(document))
     for state in ("embedding", "failed", "ready"):
         Version.objects.filter(document=document).update(state=state, attempt=3)
-        assert tag(manager, of(document)) == actual
+        assert etag_of(manager, collection_path(document)) == actual
 
 
 @pytest.mark.django_db(transaction=True)
-class TestAtOnce:
+class TestConcurrentChanges:
     """Somebody changes it while the request waits for its lock: what was read before is not what is there."""
 
     @staticmethod
-    def while_changed(statements: list[tuple[str, list[Any]]], request: Callable[[], Any]) -> Any:
+    def respond_during_change(statements: list[tuple[str, list[Any]]], request: Callable[[], Any]) -> Any:
         def send() -> Any:
             try:
                 return request()
@@ -119,26 +127,30 @@ class TestAtOnce:
             with link.transaction():
                 for statement, values in statements:
                     link.execute(statement, values)
-                sent = pool.submit(send)
-                eventually(lambda: watch.execute(BLOCKED, [link.info.backend_pid]).fetchone())
-            return sent.result()
+                future = pool.submit(send)
+                eventually(lambda: watch.execute(BLOCKED_QUERY, [link.info.backend_pid]).fetchone())
+            return future.result()
 
     @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-    def test_document(self, manager: Caller, document: Document, method: str):
-        actual = tag(manager, of(document))
-        change = [
+    def test_document(self, manager: KeyCaller, document: Document, method: str):
+        actual = etag_of(manager, collection_path(document))
+        statements = [
             ("UPDATE document_version SET metadata = '{\"n\": 2}' WHERE document_id = %s", [document.pk]),
             ("UPDATE document SET updated_at = now() WHERE id = %s", [document.pk]),
         ]
         body = {"metadata": {"n": 3}} if method == "PATCH" else None
-        answer = self.while_changed(change, lambda: manager.send(method, of(document), body, headers=actual))
+        response = self.respond_during_change(
+            statements, lambda: manager.send(method, collection_path(document), body, headers=actual)
+        )
 
-        assert failed(answer)[:2] == (412, "stale") and Version.objects.get().metadata == {"n": 2}
-        assert is_there(of(document), manager)
+        assert error_of(response)[:2] == (412, "stale") and Version.objects.get().metadata == {"n": 2}
+        assert exists(collection_path(document), manager)
 
-    def test_collection(self, manager: Caller, place: Collection):
-        actual = tag(manager, of(place))
-        change = "UPDATE document_collection SET sys_version = sys_version + 1 WHERE sys_id = %s"
-        answer = self.while_changed([(change, [place.pk])], lambda: manager.delete(of(place), headers=actual))
+    def test_collection(self, manager: KeyCaller, collection: Collection):
+        actual = etag_of(manager, collection_path(collection))
+        statement = "UPDATE document_collection SET sys_version = sys_version + 1 WHERE sys_id = %s"
+        response = self.respond_during_change(
+            [(statement, [collection.pk])], lambda: manager.delete(collection_path(collection), headers=actual)
+        )
 
-        assert failed(answer)[:2] == (412, "stale") and is_there(of(place), manager)
+        assert error_of(response)[:2] == (412, "stale") and exists(collection_path(collection), manager)

@@ -13,8 +13,8 @@ from collections_app.http.api import collections as managed_collections
 from collections_app.http.api import documents as managed_documents
 from collections_app.models import Document, Piece
 from collections_app.search import metadata_listing
-from tests.collections_app.http.calls import BY_TAG, LOAD_TEXT, MANAGED, Caller, failed
-from tests.collections_app.library import add, make
+from tests.collections_app.http.calls import BY_TAG_PATH, LOAD_TEXT_PATH, MANAGED_PATH, KeyCaller, error_of
+from tests.collections_app.library import add_document, make_library_collection
 
 pytestmark = pytest.mark.django_db
 
@@ -28,8 +28,8 @@ def without_collector() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("without_collector")
-def test_response_memory_is_released(manager: Caller):
-    document = add(make("manuals"), is_loaded=False)
+def test_response_memory_is_released(manager: KeyCaller):
+    document = add_document(make_library_collection("manuals"), is_loaded=False)
     ids = {"sys_id": document.collection_id, "document": document.pk}
     request: list[tuple[Any, str, dict[str, str]]] = [
         (managed_documents.DocumentContent, "/", ids),
@@ -39,68 +39,73 @@ def test_response_memory_is_released(manager: Caller):
         (endpoints.DocumentNames, "/?collection_name=manuals", {}),
         (endpoints.ContentByTag, "/?collection_name=manuals", {}),
     ]
-    for view, address, named in request:
-        answer = view.as_view()(RequestFactory().get(address, headers=manager.headers), **named)
-        assert answer.status_code == 200
-        sent = weakref.ref(answer.render() if hasattr(answer, "render") else answer)
-        del answer
-        assert sent() is None, view
+    for view, path, parameters in request:
+        response = view.as_view()(RequestFactory().get(path, headers=manager.headers), **parameters)
+        assert response.status_code == 200
+        reference = weakref.ref(response.render() if hasattr(response, "render") else response)
+        del response
+        assert reference() is None, view
 
 
-def test_large_original_is_complete(manager: Caller):
+def test_large_original_is_complete(manager: KeyCaller):
     text = "0123456789" * 250_000
-    document = add(make("manuals"), text, is_loaded=False)
-    path = f"{MANAGED}/{document.collection_id}/documents/{document.pk}/content"
-    answer, head = manager.get(path), manager.send("HEAD", path)
+    document = add_document(make_library_collection("manuals"), text, is_loaded=False)
+    path = f"{MANAGED_PATH}/{document.collection_id}/documents/{document.pk}/content"
+    response, head_response = manager.get(path), manager.send("HEAD", path)
 
-    assert Piece.objects.count() == 3 and answer.content == text.encode()
-    assert answer["Content-Length"] == head["Content-Length"] == "2500000" and head.content == b""
-    assert {name: answer[name] for name in answer.headers if name != "X-Request-ID"} == {
-        name: head[name] for name in head.headers if name != "X-Request-ID"
+    assert Piece.objects.count() == 3 and response.content == text.encode()
+    assert response["Content-Length"] == head_response["Content-Length"] == "2500000" and head_response.content == b""
+    assert {name: response[name] for name in response.headers if name != "X-Request-ID"} == {
+        name: head_response[name] for name in head_response.headers if name != "X-Request-ID"
     }
     Piece.objects.filter(number=2).delete()
-    assert failed(manager.get(path))[:2] == (404, "not_found")
+    assert error_of(manager.get(path))[:2] == (404, "not_found")
 
 
-def test_long_documents_are_returned_one_at_a_time(manager: Caller, monkeypatch: pytest.MonkeyPatch):
+def test_long_documents_are_returned_one_at_a_time(manager: KeyCaller, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(metadata_listing, "MAX_CHARACTERS", 100)
-    add(make("manuals"), "Long. " * 40, doc_id="long", metadata={"n": 1})
-    add(Document.objects.get().collection, "Short.", doc_id="short", metadata={"n": 2})
+    add_document(make_library_collection("manuals"), "Long. " * 40, doc_id="long", metadata={"n": 1})
+    add_document(Document.objects.get().collection, "Short.", doc_id="short", metadata={"n": 2})
     with metadata_listing.LONG_RESPONSES:
-        busy = manager.get(BY_TAG, collection_name="manuals", tag_info="n=1")
-        short = manager.get(BY_TAG, collection_name="manuals", tag_info="n=2")
+        refusal = manager.get(BY_TAG_PATH, collection_name="manuals", tag_info="n=1")
+        short_response = manager.get(BY_TAG_PATH, collection_name="manuals", tag_info="n=2")
 
-    assert failed(busy)[:2] == (503, "unavailable") and busy["Retry-After"]
-    assert [each["page_content"] for each in short.json()] == ["Short."]
+    assert error_of(refusal)[:2] == (503, "unavailable") and refusal["Retry-After"]
+    assert [passage["page_content"] for passage in short_response.json()] == ["Short."]
     for _ in range(2):  # the turn is given back
-        answer = manager.get(BY_TAG, collection_name="manuals")
-        assert [len(each["page_content"]) for each in answer.json()] == [len("Long. " * 40)]
-        assert (answer["X-Total-Count"], answer["X-Next-Offset"]) == ("2", "1")
-        assert answer["Content-Type"] == "application/json"
+        response = manager.get(BY_TAG_PATH, collection_name="manuals")
+        assert [len(passage["page_content"]) for passage in response.json()] == [len("Long. " * 40)]
+        assert (response["X-Total-Count"], response["X-Next-Offset"]) == ("2", "1")
+        assert response["Content-Type"] == "application/json"
 
 
-def test_id_is_compared_in_the_form_that_is_stored(manager: Caller):
-    stored, sent = "Caf\u00e9", "Cafe\u0301"
-    place = make(stored)
-    for each in (stored, "other"):
-        add(place, f"A text {each}.", doc_id=each, is_loaded=False)
-    listed = manager.get(f"{MANAGED}/{place.pk}/documents", doc_id=sent)
-    assert [each["doc_id"] for each in listed.json()] == [stored]
-    assert manager.get(f"{MANAGED}/{place.pk}/documents", doc_id="a\n").json() == []
-    assert [each["collection_name"] for each in manager.get(MANAGED, collection_name=sent).json()] == [stored]
-    missing = manager.delete("/delete_document_from_collection", collection_name=sent, id_value="a\n")
-    assert failed(missing) == (404, "not_found", "id_value")
-    gone = manager.delete("/delete_document_from_collection", collection_name=sent, id_value=sent)
-    assert (gone.status_code, gone.json()["doc_id"]) == (200, stored)
+def test_id_is_compared_in_the_form_that_is_stored(manager: KeyCaller):
+    composed, decomposed = "Caf\u00e9", "Cafe\u0301"
+    collection = make_library_collection(composed)
+    for doc_id in (composed, "other"):
+        add_document(collection, f"A text {doc_id}.", doc_id=doc_id, is_loaded=False)
+    documents = manager.get(f"{MANAGED_PATH}/{collection.pk}/documents", doc_id=decomposed)
+    assert [document["doc_id"] for document in documents.json()] == [composed]
+    assert manager.get(f"{MANAGED_PATH}/{collection.pk}/documents", doc_id="a\n").json() == []
+    assert [
+        collection["collection_name"] for collection in manager.get(MANAGED_PATH, collection_name=decomposed).json()
+    ] == [composed]
+    refusal = manager.delete("/delete_document_from_collection", collection_name=decomposed, id_value="a\n")
+    assert error_of(refusal) == (404, "not_found", "id_value")
+    deletion = manager.delete("/delete_document_from_collection", collection_name=decomposed, id_value=decomposed)
+    assert (deletion.status_code, deletion.json()["doc_id"]) == (200, composed)
     assert (
-        manager.post(LOAD_TEXT, {"text": "New.", "wait": False}, collection_name=sent, doc_id=sent).status_code == 202
+        manager.post(
+            LOAD_TEXT_PATH, {"text": "New.", "wait": False}, collection_name=decomposed, doc_id=decomposed
+        ).status_code
+        == 202
     )
 
 
-def test_documents_being_purged_are_hidden(manager: Caller):
-    document = add(make("manuals"), is_loaded=False)
+def test_documents_being_purged_are_hidden(manager: KeyCaller):
+    document = add_document(make_library_collection("manuals"), is_loaded=False)
     document.versions.all().delete()
-    path = f"{MANAGED}/{document.collection_id}/documents"
+    path = f"{MANAGED_PATH}/{document.collection_id}/documents"
 
     assert manager.get(path).json() == [] and manager.get(path)["X-Total-Count"] == "0"
     for call in (
@@ -108,13 +113,13 @@ def test_documents_being_purged_are_hidden(manager: Caller):
         manager.get(f"{path}/{document.pk}/content"),
         manager.patch(f"{path}/{document.pk}", {"metadata": {}}),
     ):
-        assert failed(call)[:2] == (404, "not_found")
+        assert error_of(call)[:2] == (404, "not_found")
 
 
-def test_role_names_are_hidden_without_the_role(stranger: Caller):
-    answers = [
-        stranger.post(MANAGED, {"collection_name": "a", "reader_roles": [name]}) for name in ("admin", "nobody", 5)
+def test_role_names_are_hidden_without_the_role(stranger: KeyCaller):
+    responses = [
+        stranger.post(MANAGED_PATH, {"collection_name": "a", "reader_roles": [name]}) for name in ("admin", "nobody", 5)
     ]
 
-    assert [failed(answer)[:2] for answer in answers] == [(403, "access_denied")] * 3
-    assert len({answer.content for answer in answers}) == 1
+    assert [error_of(response)[:2] for response in responses] == [(403, "access_denied")] * 3
+    assert len({response.content for response in responses}) == 1

@@ -11,22 +11,29 @@ from django.test import Client, override_settings
 from accounts.models import Role, User
 from collections_app.ingest import loading
 from collections_app.models import Collection, Document, Version
-from tests.collections_app.http.calls import LOAD_TEXT, NAMES, RELEVANT, Caller, by_key, failed
-from tests.collections_app.library import make, pdf
+from tests.collections_app.http.calls import (
+    DOCUMENT_NAMES_PATH,
+    LOAD_TEXT_PATH,
+    SEARCH_PATH,
+    KeyCaller,
+    error_of,
+    key_caller,
+)
+from tests.collections_app.library import make_library_collection, pdf
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 TEXT = "Replace the toner when the lamp is red."
-SIX = {
+LOADS = {
     "sys_id": "1", "status": "active", "priority": 2, "flag": True, "type": "manual", "created": "2024-05-19T13:45:00Z"
 }  # fmt: skip
 
 
-def test_text_is_searchable_when_the_load_returns(manager: Caller):
-    answer = manager.post(LOAD_TEXT, {"text": TEXT, "metadata": SIX}, collection_name="manuals")
-    body = answer.json()
+def test_text_is_searchable_when_the_load_returns(manager: KeyCaller):
+    response = manager.post(LOAD_TEXT_PATH, {"text": TEXT, "metadata": LOADS}, collection_name="manuals")
+    body = response.json()
 
-    assert answer.status_code == 201 and answer["Cache-Control"] == "no-store"
+    assert response.status_code == 201 and response["Cache-Control"] == "no-store"
     assert body == {
         "status": "OK",
         "doc_id": Document.objects.get().pk,
@@ -36,106 +43,115 @@ def test_text_is_searchable_when_the_load_returns(manager: Caller):
         "chunks_count": 1,
         "pages": None,
         "sha256": hashlib.sha256(TEXT.encode()).hexdigest(),
-        "metadata": SIX,
+        "metadata": LOADS,
         "status_url": f"http://testserver/api/collections/{Collection.objects.get().pk}/documents/{body['doc_id']}",
         "warnings": [],
     }
-    hits = manager.get(RELEVANT, collection_names="manuals", query="toner").json()
-    assert [(hit["doc_id"], hit["page_content"], hit["metadata"]) for hit in hits] == [(body["doc_id"], TEXT, SIX)]
+    hits = manager.get(SEARCH_PATH, collection_names="manuals", query="toner").json()
+    assert [(hit["doc_id"], hit["page_content"], hit["metadata"]) for hit in hits] == [(body["doc_id"], TEXT, LOADS)]
     assert manager.get(body["status_url"].removeprefix("http://testserver")).json()["document_status"] == "ready"
 
 
-def test_file_is_searchable_when_the_load_returns(manager: Caller):
-    form = {"metadata": json.dumps(SIX)}
-    answer = manager.upload(
+def test_file_is_searchable_when_the_load_returns(manager: KeyCaller):
+    form = {"metadata": json.dumps(LOADS)}
+    response = manager.upload(
         pdf("The toner is red", "The mailbox is full"), "a.pdf", form=form, collection_name="manuals"
     )
 
-    assert answer.status_code == 201, answer.content
-    assert (answer.json()["pages"], answer.json()["document_status"], answer.json()["metadata"]) == (2, "ready", SIX)
-    first = manager.get(RELEVANT, collection_names="manuals", query="mailbox", k=1).json()[0]
-    assert (first["page"], first["page_end"], first["filename"]) == (1, 2, "a.pdf")
+    assert response.status_code == 201, response.content
+    assert (response.json()["pages"], response.json()["document_status"], response.json()["metadata"]) == (
+        2,
+        "ready",
+        LOADS,
+    )
+    passage = manager.get(SEARCH_PATH, collection_names="manuals", query="mailbox", k=1).json()[0]
+    assert (passage["page"], passage["page_end"], passage["filename"]) == (1, 2, "a.pdf")
 
 
-def test_parameters_are_accepted_in_query_and_body(manager: Caller):
+def test_parameters_are_accepted_in_query_and_body(manager: KeyCaller):
     result = {"collection_name": "manuals", "metadata": '{"type": "a"}', "doc_id": "one", "on_duplicate": "error"}
-    in_query = manager.post(LOAD_TEXT, text=TEXT, wait="true", **result)
-    in_body = manager.post(LOAD_TEXT, {**result, "text": TEXT, "wait": True, "doc_id": "two"})
-    in_form = manager.upload(TEXT.encode(), "a.txt", form={**result, "doc_id": "three"})
-    beside = manager.upload(TEXT.encode(), "a.txt", **{**result, "doc_id": "four"})
+    by_query = manager.post(LOAD_TEXT_PATH, text=TEXT, wait="true", **result)
+    by_body = manager.post(LOAD_TEXT_PATH, {**result, "text": TEXT, "wait": True, "doc_id": "two"})
+    by_form = manager.upload(TEXT.encode(), "a.txt", form={**result, "doc_id": "three"})
+    by_form_and_query = manager.upload(TEXT.encode(), "a.txt", **{**result, "doc_id": "four"})
 
-    assert [each.status_code for each in (in_query, in_body, in_form, beside)] == [201] * 4
-    assert [each.json()["metadata"] for each in (in_query, in_body, in_form, beside)] == [{"type": "a"}] * 4
-    assert manager.get(NAMES, collection_name="manuals").json() == ["one", "two", "three", "four"]
-
-
-def test_repeated_load_returns_the_same_document(manager: Caller):
-    first, again = (manager.post(LOAD_TEXT, {"text": TEXT}, collection_name="manuals") for _ in range(2))
-
-    assert (first.status_code, again.status_code) == (201, 200)
-    assert again.json() == {**first.json(), "duplicate": True}
-    other = manager.post(LOAD_TEXT, {"text": TEXT, "metadata": {"type": "x"}}, collection_name="manuals")
-    assert other.status_code == 201 and Document.objects.count() == 2
+    assert [response.status_code for response in (by_query, by_body, by_form, by_form_and_query)] == [201] * 4
+    assert [response.json()["metadata"] for response in (by_query, by_body, by_form, by_form_and_query)] == [
+        {"type": "a"}
+    ] * 4
+    assert manager.get(DOCUMENT_NAMES_PATH, collection_name="manuals").json() == ["one", "two", "three", "four"]
 
 
-def test_document_is_replaced_only_when_asked(manager: Caller):
+def test_repeated_load_returns_the_same_document(manager: KeyCaller):
+    first_response, second = (manager.post(LOAD_TEXT_PATH, {"text": TEXT}, collection_name="manuals") for _ in range(2))
+
+    assert (first_response.status_code, second.status_code) == (201, 200)
+    assert second.json() == {**first_response.json(), "duplicate": True}
+    other_document = manager.post(LOAD_TEXT_PATH, {"text": TEXT, "metadata": {"type": "x"}}, collection_name="manuals")
+    assert other_document.status_code == 201 and Document.objects.count() == 2
+
+
+def test_document_is_replaced_only_when_asked(manager: KeyCaller):
     manager.load("The first text.", doc_id="one")
-    refused = manager.post(LOAD_TEXT, {"text": "The second text.", "doc_id": "one"}, collection_name="manuals")
-    assert failed(refused) == (409, "duplicate", "doc_id")
+    refusal = manager.post(LOAD_TEXT_PATH, {"text": "The second text.", "doc_id": "one"}, collection_name="manuals")
+    assert error_of(refusal) == (409, "duplicate", "doc_id")
     query = {"text": "The second text.", "doc_id": "one", "on_duplicate": "replace"}
-    replaced = manager.post(LOAD_TEXT, query, collection_name="manuals")
+    replacement = manager.post(LOAD_TEXT_PATH, query, collection_name="manuals")
 
-    assert replaced.status_code == 201
-    hits = manager.get(RELEVANT, collection_names="manuals", query="text").json()
+    assert replacement.status_code == 201
+    hits = manager.get(SEARCH_PATH, collection_names="manuals", query="text").json()
     assert [hit["page_content"] for hit in hits] == ["The second text."]
 
 
-def test_load_without_waiting_is_202(manager: Caller):
-    answer = manager.post(LOAD_TEXT, {"text": TEXT, "wait": False}, collection_name="manuals", wait="")
+def test_load_without_waiting_is_202(manager: KeyCaller):
+    response = manager.post(LOAD_TEXT_PATH, {"text": TEXT, "wait": False}, collection_name="manuals", wait="")
 
-    assert (answer.status_code, answer.json()["document_status"]) == (202, "queued")
-    assert manager.get(NAMES, collection_name="manuals").json() == [answer.json()["doc_id"]]
+    assert (response.status_code, response.json()["document_status"]) == (202, "queued")
+    assert manager.get(DOCUMENT_NAMES_PATH, collection_name="manuals").json() == [response.json()["doc_id"]]
 
 
 def test_queue_limit_applies_per_caller(  # C46
-    manager: Caller, settings: Any
+    manager: KeyCaller, settings: Any
 ):
     settings.COLLECTIONS = {**settings.COLLECTIONS, "waiting_limit": 3}
     for number in range(3):
-        assert manager.post(LOAD_TEXT, {"text": f"{number}", "wait": False}, collection_name="flood").status_code == 202
-    refused = manager.post(LOAD_TEXT, {"text": "one more"}, collection_name="flood")
+        assert (
+            manager.post(LOAD_TEXT_PATH, {"text": f"{number}", "wait": False}, collection_name="flood").status_code
+            == 202
+        )
+    refusal = manager.post(LOAD_TEXT_PATH, {"text": "one more"}, collection_name="flood")
 
-    assert (failed(refused), int(refused["Retry-After"])) == ((429, "too_many_waiting", None), 10)
-    assert failed(manager.post(LOAD_TEXT, {"text": "one more"}, collection_name="another")) == failed(refused)
-    assert manager.get(NAMES, collection_name="another").status_code == 404, "nothing is made for it"
+    assert (error_of(refusal), int(refusal["Retry-After"])) == ((429, "too_many_waiting", None), 10)
+    assert error_of(manager.post(LOAD_TEXT_PATH, {"text": "one more"}, collection_name="another")) == error_of(refusal)
+    assert manager.get(DOCUMENT_NAMES_PATH, collection_name="another").status_code == 404, "nothing is made for it"
     assert Document.objects.count() == 3
     Version.objects.update(created_by="somebody else")
-    assert manager.post(LOAD_TEXT, {"text": "one more"}, collection_name="flood").status_code == 201
+    assert manager.post(LOAD_TEXT_PATH, {"text": "one more"}, collection_name="flood").status_code == 201
 
 
-def test_large_document_is_left_to_the_worker(manager: Caller, settings: Any):
+def test_large_document_is_left_to_the_worker(manager: KeyCaller, settings: Any):
     settings.COLLECTIONS = {**settings.COLLECTIONS, "wait_limit": 100}
 
-    assert manager.post(LOAD_TEXT, {"text": "a " * 50}, collection_name="manuals").status_code == 201
-    assert manager.post(LOAD_TEXT, {"text": "b " * 51}, collection_name="manuals").status_code == 202
+    assert manager.post(LOAD_TEXT_PATH, {"text": "a " * 50}, collection_name="manuals").status_code == 201
+    assert manager.post(LOAD_TEXT_PATH, {"text": "b " * 51}, collection_name="manuals").status_code == 202
 
 
-def test_unreadable_file_is_stored_with_the_reason(manager: Caller):  # C16
-    answer = manager.upload(b"%PDF-1.7 broken", "broken.pdf", collection_name="manuals")
+def test_unreadable_file_is_stored_with_the_reason(manager: KeyCaller):  # C16
+    response = manager.upload(b"%PDF-1.7 broken", "broken.pdf", collection_name="manuals")
     document = Document.objects.get()
 
-    assert failed(answer) == (422, "extraction_failed", "file")
-    (error,) = answer.json()["errors"]
+    assert error_of(response) == (422, "extraction_failed", "file")
+    (error,) = response.json()["errors"]
     assert error["doc_id"] == document.doc_id and error["reason"] and error["message"]
     assert document.newest is not None and document.newest.state == "failed"
-    assert manager.get(NAMES, collection_name="manuals").json() == [document.doc_id]
+    assert manager.get(DOCUMENT_NAMES_PATH, collection_name="manuals").json() == [document.doc_id]
 
 
-def test_document_without_text_is_empty(manager: Caller):  # C23
-    answer = manager.post(LOAD_TEXT, {"text": " \n\t "}, collection_name="manuals")
+def test_document_without_text_is_empty(manager: KeyCaller):  # C23
+    response = manager.post(LOAD_TEXT_PATH, {"text": " \n\t "}, collection_name="manuals")
 
-    assert (answer.status_code, answer.json()["document_status"]) == (201, "empty")
-    assert answer.json()["warnings"]
+    assert (response.status_code, response.json()["document_status"]) == (201, "empty")
+    assert response.json()["warnings"]
 
 
 @pytest.mark.parametrize(
@@ -147,10 +163,10 @@ def test_document_without_text_is_empty(manager: Caller):  # C23
         (b"", "a.txt", (400, "empty_file", "file")),
     ],
 )
-def test_invalid_load_leaves_nothing(manager: Caller, content: bytes, filename: str, expected: Any):  # C16
-    answer = manager.upload(content, filename, collection_name="manuals")
+def test_invalid_load_leaves_nothing(manager: KeyCaller, content: bytes, filename: str, expected: Any):  # C16
+    response = manager.upload(content, filename, collection_name="manuals")
 
-    assert failed(answer) == expected
+    assert error_of(response) == expected
     assert not Collection.objects.exists() and not Version.objects.exists()
 
 
@@ -181,23 +197,23 @@ def test_invalid_load_leaves_nothing(manager: Caller, content: bytes, filename: 
         ({"text": "a"}, {"collection_name": "a\x00"}, (400, "invalid_parameter", "collection_name")),  # C11
     ],
 )
-def test_invalid_text_is_refused_and_leaves_nothing(manager: Caller, body: Any, query: Any, expected: Any):
-    answer = manager.post(LOAD_TEXT, body, **{"collection_name": "manuals", **query})
+def test_invalid_text_is_refused_and_leaves_nothing(manager: KeyCaller, body: Any, query: Any, expected: Any):
+    response = manager.post(LOAD_TEXT_PATH, body, **{"collection_name": "manuals", **query})
 
-    assert failed(answer) == expected
+    assert error_of(response) == expected
     assert not Collection.objects.exists() and not Version.objects.exists()
 
 
-def test_collection_name_is_required(manager: Caller):
-    assert failed(manager.post(LOAD_TEXT, {"text": "a"})) == (400, "mandatory", "collection_name")
-    assert failed(manager.upload(b"a", "a.txt")) == (400, "mandatory", "collection_name")
+def test_collection_name_is_required(manager: KeyCaller):
+    assert error_of(manager.post(LOAD_TEXT_PATH, {"text": "a"})) == (400, "mandatory", "collection_name")
+    assert error_of(manager.upload(b"a", "a.txt")) == (400, "mandatory", "collection_name")
 
 
 @pytest.mark.parametrize("name", [".", "..", "a/b", "😀", "SELECT 1; --", "%2e%2e", "a b", "Ü"])
-def test_collection_names_allow_any_script(manager: Caller, name: str):  # C11
-    answer = manager.post(LOAD_TEXT, {"text": TEXT, "wait": False}, collection_name=name)
-    assert (answer.status_code, answer.json()["collection_name"]) == (202, name)
-    assert manager.get(NAMES, collection_name=name).status_code == 200
+def test_collection_names_allow_any_script(manager: KeyCaller, name: str):  # C11
+    response = manager.post(LOAD_TEXT_PATH, {"text": TEXT, "wait": False}, collection_name=name)
+    assert (response.status_code, response.json()["collection_name"]) == (202, name)
+    assert manager.get(DOCUMENT_NAMES_PATH, collection_name=name).status_code == 200
 
 
 @override_settings(
@@ -209,78 +225,80 @@ def test_collection_names_allow_any_script(manager: Caller, name: str):  # C11
         "metadata_limit": 1000,
     }
 )
-def test_too_large_load_is_413(manager: Caller):  # C14
-    assert failed(manager.post(LOAD_TEXT, {"text": "ю" * 501}, collection_name="a"))[:2] == (413, "too_large")
-    assert failed(manager.upload(b"x" * 1001, "a.txt", collection_name="a"))[:2] == (413, "too_large")
+def test_too_large_load_is_413(manager: KeyCaller):  # C14
+    assert error_of(manager.post(LOAD_TEXT_PATH, {"text": "ю" * 501}, collection_name="a"))[:2] == (413, "too_large")
+    assert error_of(manager.upload(b"x" * 1001, "a.txt", collection_name="a"))[:2] == (413, "too_large")
     assert not Collection.objects.exists()
 
 
-@pytest.mark.parametrize("path", ["/load_document_to_collection", LOAD_TEXT])
-def test_length_over_the_limit_is_refused_unread(manager: Caller, path: str):  # C14
-    refused = Client().post(path, b"x", content_type="text/plain", headers=manager.headers, CONTENT_LENGTH=str(10**8))
+@pytest.mark.parametrize("path", ["/load_document_to_collection", LOAD_TEXT_PATH])
+def test_length_over_the_limit_is_refused_unread(manager: KeyCaller, path: str):  # C14
+    refusal = Client().post(path, b"x", content_type="text/plain", headers=manager.headers, CONTENT_LENGTH=str(10**8))
 
-    assert failed(refused)[:2] == (413, "too_large")
+    assert error_of(refusal)[:2] == (413, "too_large")
 
 
-def test_reader_gets_403_and_others_404(manager: Caller, stranger: Caller):
-    make("manuals", readers=("crew",))
-    reader = by_key(make_user("dora", "crew"))
+def test_reader_gets_403_and_others_404(manager: KeyCaller, stranger: KeyCaller):
+    make_library_collection("manuals", readers=("crew",))
+    reader = key_caller(make_user("dora", "crew"))
 
     for caller, expected in ((reader, (403, "access_denied")), (stranger, (404, "not_found"))):
-        answers = [
-            caller.post(LOAD_TEXT, {"text": "a"}, collection_name="manuals"),
+        responses = [
+            caller.post(LOAD_TEXT_PATH, {"text": "a"}, collection_name="manuals"),
             caller.upload(b"a", "a.txt", collection_name="manuals"),
         ]
-        assert [failed(answer)[:2] for answer in answers] == [expected] * 2
-    missing = stranger.post(LOAD_TEXT, {"text": "a"}, collection_name="nothing")
-    assert failed(missing) == (404, "not_found", "collection_name")
+        assert [error_of(response)[:2] for response in responses] == [expected] * 2
+    missing_refusal = stranger.post(LOAD_TEXT_PATH, {"text": "a"}, collection_name="nothing")
+    assert error_of(missing_refusal) == (404, "not_found", "collection_name")
     assert Collection.objects.count() == 1 and not Document.objects.exists()
 
 
 @pytest.mark.parametrize("content", [b"<!DOCTYPE html><p>Hi", b"PK\x03\x04" + b"\xff" * 100])
-def test_permission_is_checked_before_the_file(manager: Caller, stranger: Caller, content: bytes):
-    created = make("manuals", readers=("crew",))
-    reader = by_key(make_user("dora", "crew"))
-    own = f"/api/collections/{created.pk}/documents"
+def test_permission_is_checked_before_the_file(manager: KeyCaller, stranger: KeyCaller, content: bytes):
+    created = make_library_collection("manuals", readers=("crew",))
+    reader = key_caller(make_user("dora", "crew"))
+    documents_path = f"/api/collections/{created.pk}/documents"
 
     for caller, expected in ((stranger, 404), (reader, 403), (manager, 415)):
         assert caller.upload(content, "a.pdf", collection_name="manuals").status_code == expected
-        assert caller.upload(content, "a.pdf", to=own).status_code == expected
+        assert caller.upload(content, "a.pdf", to=documents_path).status_code == expected
     assert stranger.upload(content, "a.pdf", collection_name="nothing").status_code == 404
-    assert failed(manager.upload(content, "a.pdf"))[:2] == (400, "mandatory")
+    assert error_of(manager.upload(content, "a.pdf"))[:2] == (400, "mandatory")
     # What is said wrongly is told alike whether the collection is there or not.
     for name in ("manuals", "nothing"):
-        wrong = stranger.upload(content, "a.pdf", collection_name=name, on_duplicate="merge")
-        assert failed(wrong) == (400, "invalid_parameter", "on_duplicate")
+        invalid_refusal = stranger.upload(content, "a.pdf", collection_name=name, on_duplicate="merge")
+        assert error_of(invalid_refusal) == (400, "invalid_parameter", "on_duplicate")
 
 
-def test_third_concurrent_load_is_left_to_the_worker(manager: Caller):
-    turns = [loading.CONCURRENT_LOADS.acquire(blocking=False) for _ in range(2)]
+def test_third_concurrent_load_is_left_to_the_worker(manager: KeyCaller):
+    acquired = [loading.CONCURRENT_LOADS.acquire(blocking=False) for _ in range(2)]
     try:
-        answers = [
-            manager.post(LOAD_TEXT, {"text": "The third."}, collection_name="manuals"),
+        responses = [
+            manager.post(LOAD_TEXT_PATH, {"text": "The third."}, collection_name="manuals"),
             manager.upload(b"The fourth.", "a.txt", collection_name="manuals"),
         ]
     finally:
-        for _ in turns:
+        for _ in acquired:
             loading.CONCURRENT_LOADS.release()
-    assert turns == [True, True]
-    assert [(answer.status_code, answer.json()["document_status"]) for answer in answers] == [(202, "queued")] * 2
+    assert acquired == [True, True]
+    assert [(response.status_code, response.json()["document_status"]) for response in responses] == [
+        (202, "queued")
+    ] * 2
 
     for number in range(5):  # each gives its turn back, also when it is refused
-        assert manager.post(LOAD_TEXT, {"text": f"{number}"}, collection_name="manuals").status_code == 201
-        again = {"text": f"{number}", "on_duplicate": "error"}
-        assert manager.post(LOAD_TEXT, again, collection_name="manuals").status_code == 409
+        assert manager.post(LOAD_TEXT_PATH, {"text": f"{number}"}, collection_name="manuals").status_code == 201
+        body = {"text": f"{number}", "on_duplicate": "error"}
+        assert manager.post(LOAD_TEXT_PATH, body, collection_name="manuals").status_code == 409
 
 
 def test_scoped_key_loads_with_its_roles(carl: User):
-    key = by_key(carl, scope=[Role.objects.get(name="itil").pk])
+    key = key_caller(carl, scope=[Role.objects.get(name="itil").pk])
 
-    assert failed(key.post(LOAD_TEXT, {"text": "a"}, collection_name="manuals"))[:2] == (404, "not_found")
+    assert error_of(key.post(LOAD_TEXT_PATH, {"text": "a"}, collection_name="manuals"))[:2] == (404, "not_found")
     assert Document.objects.count() == 0
 
 
-def test_loader_is_recorded(manager: Caller, carl: User):
+def test_loader_is_recorded(manager: KeyCaller, carl: User):
     manager.load(TEXT)
 
     assert Version.objects.get().created_by == Document.objects.get().created_by == carl.pk
@@ -298,7 +316,7 @@ def test_loader_is_recorded(manager: Caller, carl: User):
         "<script>alert(1)</script>",
     ],
 )
-def test_text_comes_back_as_it_was_sent(manager: Caller, text: str):  # C25, C26
+def test_text_comes_back_as_it_was_sent(manager: KeyCaller, text: str):  # C25, C26
     manager.load(text)
     (body,) = manager.get("/get_content_by_tag", collection_name="manuals").json()
 

@@ -10,137 +10,148 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import User
 from collections_app import embed
 from collections_app.models import Collection, EmbeddingSpace, Version
-from tests.collections_app.http.calls import LOAD_TEXT, MANAGED, Caller, by_key, failed
-from tests.collections_app.library import make, role
+from tests.collections_app.http.calls import LOAD_TEXT_PATH, MANAGED_PATH, KeyCaller, error_of, key_caller
+from tests.collections_app.library import make_library_collection, role_id
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
-SHOWN = {
+SHOWN_SETTINGS = {
     "sys_id", "collection_name", "chunk_size", "chunk_overlap", "alpha", "language", "reader_roles", "writer_roles",
     "documents_count", "chunks_count", "documents_by_status", "embedding_model", "next_embedding_model", "created_at",
     "updated_at", "rights",
 }  # fmt: skip
 
 
-def one(collection: Collection, rest: str = "") -> str:
-    return f"{MANAGED}/{collection.pk}{rest}"
+def collection_path(collection: Collection, rest: str = "") -> str:
+    return f"{MANAGED_PATH}/{collection.pk}{rest}"
 
 
-def test_collection_is_created_with_settings(manager: Caller, carl: User):
-    role("crew")
-    sent = {
+def test_collection_is_created_with_settings(manager: KeyCaller, carl: User):
+    role_id("crew")
+    settings = {
         "collection_name": "Cafe\u0301", "chunk_size": 500, "chunk_overlap": 50, "alpha": 0.5, "language": "german",
-        "reader_roles": ["crew", role("crew")], "writer_roles": ["collection_admin"],
+        "reader_roles": ["crew", role_id("crew")], "writer_roles": ["collection_admin"],
     }  # fmt: skip
-    answer = manager.post(MANAGED, sent)
-    body = answer.json()
+    response = manager.post(MANAGED_PATH, settings)
+    body = response.json()
 
-    assert answer.status_code == 201 and set(body) == SHOWN and answer["ETag"]
+    assert response.status_code == 201 and set(body) == SHOWN_SETTINGS and response["ETag"]
     assert body.items() >= {
-        **sent, "collection_name": "Caf\u00e9", "reader_roles": ["crew"], "rights": ["manage", "read", "write"]
+        **settings, "collection_name": "Caf\u00e9", "reader_roles": ["crew"], "rights": ["manage", "read", "write"]
     }.items()  # fmt: skip
-    stored = Collection.objects.get()
-    assert (stored.reader_roles, stored.text_configuration, stored.sys_created_by) == (
-        [role("crew")],
+    stored_collection = Collection.objects.get()
+    assert (stored_collection.reader_roles, stored_collection.text_configuration, stored_collection.sys_created_by) == (
+        [role_id("crew")],
         "german",
         carl.pk,
     )
-    assert manager.get(one(stored)).json() == body and manager.get(MANAGED).json() == [body]
+    assert manager.get(collection_path(stored_collection)).json() == body and manager.get(MANAGED_PATH).json() == [body]
 
 
-def test_collection_name_is_unique(manager: Caller):
-    make("manuals", writers=("crew",))
+def test_collection_name_is_unique(manager: KeyCaller):
+    make_library_collection("manuals", writers=("crew",))
 
-    assert failed(manager.post(MANAGED, {"collection_name": "manuals"})) == (409, "name_taken", "collection_name")
-    other = make("other")
-    renamed = manager.patch(one(other), {"collection_name": "manuals"})
-    assert failed(renamed) == (409, "name_taken", "collection_name") and other.refreshed().name == "other"
+    assert error_of(manager.post(MANAGED_PATH, {"collection_name": "manuals"})) == (
+        409,
+        "name_taken",
+        "collection_name",
+    )
+    other_collection = make_library_collection("other")
+    refusal = manager.patch(collection_path(other_collection), {"collection_name": "manuals"})
+    assert error_of(refusal) == (409, "name_taken", "collection_name") and other_collection.refreshed().name == "other"
 
 
-def test_permissions_to_create_change_and_delete(stranger: Caller, manager: Caller):
-    place = make("manuals", readers=("crew",), writers=("chiefs",))
-    reader, writer = by_key(make_user("dora", "crew")), by_key(make_user("emil", "chiefs"))
+def test_permissions_to_create_change_and_delete(stranger: KeyCaller, manager: KeyCaller):
+    collection = make_library_collection("manuals", readers=("crew",), writers=("chiefs",))
+    reader, writer = key_caller(make_user("dora", "crew")), key_caller(make_user("emil", "chiefs"))
     calls: list[Any] = [
-        lambda caller: caller.patch(one(place), {"alpha": 0.1}),
-        lambda caller: caller.delete(one(place)),
-        lambda caller: caller.post(one(place, "/reembed")),
+        lambda caller: caller.patch(collection_path(collection), {"alpha": 0.1}),
+        lambda caller: caller.delete(collection_path(collection)),
+        lambda caller: caller.post(collection_path(collection, "/reembed")),
     ]
     for call in calls:
-        assert failed(call(stranger))[:2] == failed(call(manager))[:2] == (404, "not_found")
-        assert failed(call(reader))[:2] == failed(call(writer))[:2] == (403, "access_denied")
+        assert error_of(call(stranger))[:2] == error_of(call(manager))[:2] == (404, "not_found")
+        assert error_of(call(reader))[:2] == error_of(call(writer))[:2] == (403, "access_denied")
     for caller in (stranger, reader, writer):
-        assert failed(caller.post(MANAGED, {"collection_name": "new"}))[:2] == (403, "access_denied")
-    assert (reader.get(one(place)).json()["rights"], writer.get(one(place)).json()["rights"]) == (
+        assert error_of(caller.post(MANAGED_PATH, {"collection_name": "new"}))[:2] == (403, "access_denied")
+    assert (
+        reader.get(collection_path(collection)).json()["rights"],
+        writer.get(collection_path(collection)).json()["rights"],
+    ) == (
         ["read"],
         ["read", "write"],
     )
-    assert stranger.get(one(place)).content == stranger.get(f"{MANAGED}/1").content  # C02
-    assert stranger.get(MANAGED).json() == []
+    assert stranger.get(collection_path(collection)).content == stranger.get(f"{MANAGED_PATH}/1").content  # C02
+    assert stranger.get(MANAGED_PATH).json() == []
 
 
-def test_settings_are_changed_one_by_one(manager: Caller):
-    place = make("manuals")
-    before = manager.get(one(place))
-    answer = manager.patch(one(place), {"alpha": 0.25, "reader_roles": ["itil"]})
+def test_settings_are_changed_one_by_one(manager: KeyCaller):
+    collection = make_library_collection("manuals")
+    settings_before = manager.get(collection_path(collection))
+    response = manager.patch(collection_path(collection), {"alpha": 0.25, "reader_roles": ["itil"]})
 
-    assert answer.status_code == 200 and answer["ETag"] != before["ETag"]
-    stored = place.refreshed()
-    assert (stored.alpha, stored.reader_roles, stored.chunk_size) == (0.25, [role("itil")], 1000)
-    assert stored.history.count() == 2
+    assert response.status_code == 200 and response["ETag"] != settings_before["ETag"]
+    stored_collection = collection.refreshed()
+    assert (stored_collection.alpha, stored_collection.reader_roles, stored_collection.chunk_size) == (
+        0.25,
+        [role_id("itil")],
+        1000,
+    )
+    assert stored_collection.history.count() == 2
 
 
-def test_if_match_prevents_lost_updates(manager: Caller):
-    place = make("manuals")
-    tag = manager.get(one(place))["ETag"]
+def test_if_match_prevents_lost_updates(manager: KeyCaller):
+    collection = make_library_collection("manuals")
+    tag = manager.get(collection_path(collection))["ETag"]
 
-    assert manager.patch(one(place), {"alpha": 0.25}, headers={"If-Match": tag}).status_code == 200
-    late = manager.patch(one(place), {"alpha": 0.75}, headers={"If-Match": tag})
-    assert failed(late)[:2] == (412, "stale") and place.refreshed().alpha == 0.25
+    assert manager.patch(collection_path(collection), {"alpha": 0.25}, headers={"If-Match": tag}).status_code == 200
+    late_response = manager.patch(collection_path(collection), {"alpha": 0.75}, headers={"If-Match": tag})
+    assert error_of(late_response)[:2] == (412, "stale") and collection.refreshed().alpha == 0.25
     for malformed in ("", "x", '"x', "W/x", '"a",'):
-        answer = manager.patch(one(place), {"alpha": 0.75}, headers={"If-Match": malformed})
-        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "If-Match"), malformed
-    assert manager.patch(one(place), {"alpha": 0.5}, headers={"If-Match": "*"}).status_code == 200
+        response = manager.patch(collection_path(collection), {"alpha": 0.75}, headers={"If-Match": malformed})
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (400, "If-Match"), malformed
+    assert manager.patch(collection_path(collection), {"alpha": 0.5}, headers={"If-Match": "*"}).status_code == 200
 
 
-def test_losing_own_write_access_is_reported(manager: Caller):
-    place = make("manuals")
-    role("crew")
-    answer = manager.patch(one(place), {"writer_roles": ["crew"]})
+def test_losing_own_write_access_is_reported(manager: KeyCaller):
+    collection = make_library_collection("manuals")
+    role_id("crew")
+    response = manager.patch(collection_path(collection), {"writer_roles": ["crew"]})
 
-    assert answer.json()["rights"] == [] and answer.json()["writer_roles"] == ["crew"]
-    assert manager.get(one(place)).status_code == 404
+    assert response.json()["rights"] == [] and response.json()["writer_roles"] == ["crew"]
+    assert manager.get(collection_path(collection)).status_code == 404
 
 
-def test_language_can_be_set_for_new_documents(manager: Caller):
-    place = make("manuals")
+def test_language_can_be_set_for_new_documents(manager: KeyCaller):
+    collection = make_library_collection("manuals")
     manager.load("The toner is on the shelf, and it is red.")
-    assert manager.patch(one(place), {"language": "french"}).status_code == 200
+    assert manager.patch(collection_path(collection), {"language": "french"}).status_code == 200
     manager.load("The toner is on the table, and it is blue.")
 
     rows = Version.objects.order_by("pk").values_list("text_configuration", flat=True)
     assert list(rows) == ["english", "french"]
 
 
-def test_deletion_response_lists_what_was_deleted(manager: Caller):
+def test_deletion_response_lists_what_was_deleted(manager: KeyCaller):
     manager.load("A text.")
-    answer = manager.delete(one(Collection.objects.get()))
+    response = manager.delete(collection_path(Collection.objects.get()))
 
-    assert answer.json()["deleted_documents"] == 1 and manager.get(MANAGED).json() == []
+    assert response.json()["deleted_documents"] == 1 and manager.get(MANAGED_PATH).json() == []
 
 
-def test_list_supports_filter_order_and_limit(manager: Caller):
+def test_list_supports_filter_order_and_limit(manager: KeyCaller):
     for name in ("b", "a", "ab", "c"):
-        make(name)
+        make_library_collection(name)
 
     def names(**query: Any) -> list[str]:
-        return [each["collection_name"] for each in manager.get(MANAGED, **query).json()]
+        return [collection["collection_name"] for collection in manager.get(MANAGED_PATH, **query).json()]
 
     assert names() == ["a", "ab", "b", "c"]
     assert names(collection_name="A") == ["a", "ab"]
     assert names(ordering="-collection_name", limit=2) == ["c", "b"]
-    page = manager.get(MANAGED, limit=3)
+    page = manager.get(MANAGED_PATH, limit=3)
     assert (page["X-Total-Count"], page["X-Next-Offset"]) == ("4", "3")
-    assert names(limit=3, offset=3) == ["c"] and "X-Next-Offset" not in manager.get(MANAGED, offset=3)
+    assert names(limit=3, offset=3) == ["c"] and "X-Next-Offset" not in manager.get(MANAGED_PATH, offset=3)
 
 
 @pytest.mark.parametrize(
@@ -154,86 +165,101 @@ def test_list_supports_filter_order_and_limit(manager: Caller):
         ({"collection_nam": "a"}, (400, "unknown_field", "collection_nam")),
     ],
 )
-def test_limit_is_respected(manager: Caller, query: dict[str, str], refusal: Any):
-    answer = manager.get(MANAGED, **query)
+def test_limit_is_respected(manager: KeyCaller, query: dict[str, str], refusal: Any):
+    response = manager.get(MANAGED_PATH, **query)
 
-    assert failed(answer) == refusal
+    assert error_of(response) == refusal
     if "ordering" in query:
-        assert "-collection_name" in answer.json()["errors"][0]["message"]
+        assert "-collection_name" in response.json()["errors"][0]["message"]
 
 
-def test_all_invalid_settings_are_reported(manager: Caller):
-    wrong = manager.post(MANAGED, {"collection_name": "a", "alpha": 2, "chunk_size": 1, "language": "klingon"})
+def test_all_invalid_settings_are_reported(manager: KeyCaller):
+    refusal = manager.post(MANAGED_PATH, {"collection_name": "a", "alpha": 2, "chunk_size": 1, "language": "klingon"})
 
-    assert {error["field"] for error in wrong.json()["errors"]} == {"alpha", "chunk_size", "language"}
+    assert {error["field"] for error in refusal.json()["errors"]} == {"alpha", "chunk_size", "language"}
 
 
-def test_list_runs_a_constant_number_of_queries(manager: Caller):
-    def statements() -> int:
+def test_list_runs_a_constant_number_of_queries(manager: KeyCaller):
+    def count_statements() -> int:
         with CaptureQueriesContext(connection) as queries:
-            assert manager.get(MANAGED).status_code == 200
-        return len([each for each in queries if '"document' in each["sql"] or '"sys_role"' in each["sql"]])
+            assert manager.get(MANAGED_PATH).status_code == 200
+        return len([query for query in queries if '"document' in query["sql"] or '"sys_role"' in query["sql"]])
 
-    make("a", readers=("crew",))
-    few = statements()
+    make_library_collection("a", readers=("crew",))
+    count_before = count_statements()
     for number in range(10):
-        make(f"more {number}", readers=(f"role {number}",))
-    assert statements() == few <= 5
+        make_library_collection(f"more {number}", readers=(f"role {number}",))
+    assert count_statements() == count_before <= 5
 
 
-def test_reembedding_uses_the_configured_model(manager: Caller):
-    place = make("manuals")
-    other = EmbeddingSpace.objects.create(provider="openai", model="other", dimensions=8)
-    Collection.objects.filter(pk=place.pk).update(space=other)
-    answer = manager.post(one(place, "/reembed"))
+def test_reembedding_uses_the_configured_model(manager: KeyCaller):
+    collection = make_library_collection("manuals")
+    other_space = EmbeddingSpace.objects.create(provider="openai", model="other", dimensions=8)
+    Collection.objects.filter(pk=collection.pk).update(space=other_space)
+    response = manager.post(collection_path(collection, "/reembed"))
 
-    assert answer.status_code == 202
-    assert answer.json()["embedding_model"] == "other"
-    assert answer.json()["next_embedding_model"] == embed.default_space().model
+    assert response.status_code == 202
+    assert response.json()["embedding_model"] == "other"
+    assert response.json()["next_embedding_model"] == embed.default_space().model
 
 
-def test_search_equals_the_search_endpoint(manager: Caller):
+def test_search_equals_the_search_endpoint(manager: KeyCaller):
     manager.load("The toner is red.", metadata={"type": "manual"})
-    place = Collection.objects.get()
+    collection = Collection.objects.get()
     query = {"query": "toner", "k": 3, "metadata": "type=manual", "mode": "hybrid", "alpha": 0.4}
-    answer = manager.post(one(place, "/search"), query)
+    response = manager.post(collection_path(collection, "/search"), query)
 
     expected = manager.post("/get_relevant_documents", {**query, "collection_names": ["manuals"]})
-    assert answer.content == expected.content and len(answer.json()) == 1
-    assert failed(manager.post(one(place, "/search"), {"query": ""})) == (400, "invalid_parameter", "query")
-    assert failed(manager.post(one(place, "/search"), {**query, "collection_names": ["x"]}))[1] == "unknown_field"
+    assert response.content == expected.content and len(response.json()) == 1
+    assert error_of(manager.post(collection_path(collection, "/search"), {"query": ""})) == (
+        400,
+        "invalid_parameter",
+        "query",
+    )
+    assert (
+        error_of(manager.post(collection_path(collection, "/search"), {**query, "collection_names": ["x"]}))[1]
+        == "unknown_field"
+    )
 
 
 def test_session_requires_a_csrf_token(carl: User):
-    place = make("manuals")
+    collection = make_library_collection("manuals")
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(carl)
-    assert browser.get(MANAGED).status_code == 200
-    refused: Any = browser.patch(one(place), '{"alpha": 0.1}', content_type="application/json")
-    assert failed(refused)[:2] == (403, "access_denied") and place.refreshed().alpha == 0.7
+    assert browser.get(MANAGED_PATH).status_code == 200
+    refusal: Any = browser.patch(collection_path(collection), '{"alpha": 0.1}', content_type="application/json")
+    assert error_of(refusal)[:2] == (403, "access_denied") and collection.refreshed().alpha == 0.7
 
     browser.get("/account/")  # a page with forms sets the token
     token = {"X-CSRFToken": browser.cookies["servicebase_csrf"].value}
-    done = browser.patch(one(place), '{"alpha": 0.1}', content_type="application/json", headers=token)
-    assert done.status_code == 200 and place.refreshed().sys_updated_by == carl.pk
+    response = browser.patch(
+        collection_path(collection), '{"alpha": 0.1}', content_type="application/json", headers=token
+    )
+    assert response.status_code == 200 and collection.refreshed().sys_updated_by == carl.pk
     form = {"file": b"x", "csrfmiddlewaretoken": token["X-CSRFToken"]}
-    unread: Any = browser.post(one(place, "/documents"), form)
-    assert failed(unread)[:2] == (403, "access_denied"), "the token is a header: a body is not read for it"
+    unread_refusal: Any = browser.post(collection_path(collection, "/documents"), form)
+    assert error_of(unread_refusal)[:2] == (403, "access_denied"), "the token is a header: a body is not read for it"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
 def test_missing_credentials_are_401(method: str, db: Any):  # C01
-    for path in (MANAGED, f"{MANAGED}/1", f"{MANAGED}/1/documents", f"{MANAGED}/1/documents/1", f"{MANAGED}/1/search"):
+    for path in (
+        MANAGED_PATH,
+        f"{MANAGED_PATH}/1",
+        f"{MANAGED_PATH}/1/documents",
+        f"{MANAGED_PATH}/1/documents/1",
+        f"{MANAGED_PATH}/1/search",
+    ):
         assert Client().generic(method, path, b"{", content_type="application/json").status_code == 401
 
 
-def test_loads_and_lists_continue_while_settings_change(manager: Caller):
+def test_loads_and_lists_continue_while_settings_change(manager: KeyCaller):
     """Settings count for what is loaded from then on."""
     manager.load("A text of forty characters or so it is. " * 30)
-    place = Collection.objects.get()
-    before = manager.get(one(place)).json()["chunks_count"]
-    manager.patch(one(place), {"chunk_size": 200, "chunk_overlap": 0})
+    collection = Collection.objects.get()
+    count_before = manager.get(collection_path(collection)).json()["chunks_count"]
+    manager.patch(collection_path(collection), {"chunk_size": 200, "chunk_overlap": 0})
 
-    assert manager.get(one(place)).json()["chunks_count"] == before
-    answer = manager.post(LOAD_TEXT, {"text": "Another text. " * 100}, collection_name="manuals")
-    assert answer.json()["chunks_count"] > before
+    assert manager.get(collection_path(collection)).json()["chunks_count"] == count_before
+    response = manager.post(LOAD_TEXT_PATH, {"text": "Another text. " * 100}, collection_name="manuals")
+    assert response.json()["chunks_count"] > count_before

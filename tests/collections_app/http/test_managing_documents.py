@@ -9,34 +9,42 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
 from collections_app.models import Collection, Document, Version
-from tests.collections_app.http.calls import BY_TAG, LOAD_TEXT, MANAGED, RELEVANT, Caller, by_key, failed
-from tests.collections_app.library import add, add_failing, make, pdf
+from tests.collections_app.http.calls import (
+    BY_TAG_PATH,
+    LOAD_TEXT_PATH,
+    MANAGED_PATH,
+    SEARCH_PATH,
+    KeyCaller,
+    error_of,
+    key_caller,
+)
+from tests.collections_app.library import add_document, add_failing_document, make_library_collection, pdf
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 
 
-def documents(collection: Collection) -> str:
-    return f"{MANAGED}/{collection.pk}/documents"
+def documents_path(collection: Collection) -> str:
+    return f"{MANAGED_PATH}/{collection.pk}/documents"
 
 
-def one(document: Document, rest: str = "") -> str:
-    return f"{MANAGED}/{document.collection_id}/documents/{document.pk}{rest}"
-
-
-@pytest.fixture
-def place(manager: Caller) -> Collection:
-    return make("manuals", readers=("crew",))
+def document_path(document: Document, rest: str = "") -> str:
+    return f"{MANAGED_PATH}/{document.collection_id}/documents/{document.pk}{rest}"
 
 
 @pytest.fixture
-def reader(place: Collection) -> Caller:
-    return by_key(make_user("dora", "crew"))
+def collection(manager: KeyCaller) -> Collection:
+    return make_library_collection("manuals", readers=("crew",))
 
 
-def test_document_shows_its_progress(manager: Caller, place: Collection):
-    document = add(place, "The toner is red.", doc_id="one", metadata={"type": "manual"})
-    body = manager.get(one(document)).json()
+@pytest.fixture
+def reader_caller(collection: Collection) -> KeyCaller:
+    return key_caller(make_user("dora", "crew"))
+
+
+def test_document_shows_its_progress(manager: KeyCaller, collection: Collection):
+    document = add_document(collection, "The toner is red.", doc_id="one", metadata={"type": "manual"})
+    body = manager.get(document_path(document)).json()
 
     assert body.items() >= {
         "sys_id": document.pk, "doc_id": "one", "collection_name": "manuals", "document_status": "ready",
@@ -44,41 +52,48 @@ def test_document_shows_its_progress(manager: Caller, place: Collection):
         "size": 17, "metadata": {"type": "manual"}, "characters": 17,
         "chunks_count": 1, "generation": 1, "progress": None,
     }.items()  # fmt: skip
-    queued = manager.get(one(add(place, "Later.", is_loaded=False))).json()
-    assert (queued["document_status"], queued["is_searched"], queued["ready_at"]) == ("queued", False, None)
+    queued_document = manager.get(document_path(add_document(collection, "Later.", is_loaded=False))).json()
+    assert (queued_document["document_status"], queued_document["is_searched"], queued_document["ready_at"]) == (
+        "queued",
+        False,
+        None,
+    )
     Version.objects.filter(document=document).update(state="embedding")
-    assert manager.get(one(document)).json()["progress"] == {"chunks": 1, "embedded": 1}
+    assert manager.get(document_path(document)).json()["progress"] == {"chunks": 1, "embedded": 1}
 
 
-def test_failed_document_shows_the_reason_and_can_be_retried(manager: Caller, place: Collection):
-    document = add_failing(place)
-    body = manager.get(one(document)).json()
+def test_failed_document_shows_the_reason_and_can_be_retried(manager: KeyCaller, collection: Collection):
+    document = add_failing_document(collection)
+    body = manager.get(document_path(document)).json()
     assert (body["document_status"], body["is_searched"]) == ("failed", False) and body["error"] and body["error_code"]
 
-    answer = manager.post(one(document, "/retry"))
-    assert (answer.status_code, answer.json()["document_status"]) == (202, "queued")
-    assert failed(manager.post(one(document, "/retry"))) == (409, "not_failed", None)
+    response = manager.post(document_path(document, "/retry"))
+    assert (response.status_code, response.json()["document_status"]) == (202, "queued")
+    assert error_of(manager.post(document_path(document, "/retry"))) == (409, "not_failed", None)
 
 
-def test_refused_retry_explains_what_to_do(manager: Caller, place: Collection):
-    loaded, queued = add(place), add(place, "Later.", is_loaded=False)
-    result = [manager.post(one(each, "/retry")).json()["errors"][0]["message"] for each in (loaded, queued)]
+def test_refused_retry_explains_what_to_do(manager: KeyCaller, collection: Collection):
+    loaded_document, queued_document = add_document(collection), add_document(collection, "Later.", is_loaded=False)
+    result = [
+        manager.post(document_path(document, "/retry")).json()["errors"][0]["message"]
+        for document in (loaded_document, queued_document)
+    ]
 
     assert "this one is ready." in result[0] and "/reload." in result[0]
     assert "this one is queued." in result[1] and "reload" not in result[1]
 
 
-def test_list_supports_filter_order_and_limit(manager: Caller, place: Collection):
-    add(place, "One.", filename="b.md", doc_id="one")
-    add(place, "Two.", filename="A.md", doc_id="two")
-    add_failing(place, doc_id="three")
-    add(place, "Four.", is_loaded=False, filename="c.md", doc_id="four")
-    add(make("other"), "Five.", doc_id="five")
+def test_list_supports_filter_order_and_limit(manager: KeyCaller, collection: Collection):
+    add_document(collection, "One.", filename="b.md", doc_id="one")
+    add_document(collection, "Two.", filename="A.md", doc_id="two")
+    add_failing_document(collection, doc_id="three")
+    add_document(collection, "Four.", is_loaded=False, filename="c.md", doc_id="four")
+    add_document(make_library_collection("other"), "Five.", doc_id="five")
 
     def ids(**query: Any) -> list[str]:
-        answer = manager.get(documents(place), **query)
-        assert answer.status_code == 200, answer.content
-        return [each["doc_id"] for each in answer.json()]
+        response = manager.get(documents_path(collection), **query)
+        assert response.status_code == 200, response.content
+        return [document["doc_id"] for document in response.json()]
 
     assert ids() == ["one", "two", "three", "four"]
     assert ids(document_status="failed") == ["three"]
@@ -86,68 +101,72 @@ def test_list_supports_filter_order_and_limit(manager: Caller, place: Collection
     assert ids(doc_id="two") == ["two"]
     assert ids(ordering="filename", limit=2) == ["two", "one"]
     assert ids(ordering="-created_at") == ["four", "three", "two", "one"]
-    page = manager.get(documents(place), limit=3)
+    page = manager.get(documents_path(collection), limit=3)
     assert (page["X-Total-Count"], page["X-Next-Offset"]) == ("4", "3")
-    wrong = manager.get(documents(place), document_status="lost")
-    assert failed(wrong) == (400, "invalid_parameter", "document_status")
-    assert "queued, extracting" in wrong.json()["errors"][0]["message"]
-    assert manager.get(documents(place), filename="a\x00b").status_code == 400
+    refusal = manager.get(documents_path(collection), document_status="lost")
+    assert error_of(refusal) == (400, "invalid_parameter", "document_status")
+    assert "queued, extracting" in refusal.json()["errors"][0]["message"]
+    assert manager.get(documents_path(collection), filename="a\x00b").status_code == 400
 
 
-def test_list_runs_a_constant_number_of_queries(manager: Caller, place: Collection):
-    def statements() -> int:
+def test_list_runs_a_constant_number_of_queries(manager: KeyCaller, collection: Collection):
+    def count_statements() -> int:
         with CaptureQueriesContext(connection) as queries:
-            assert manager.get(documents(place)).status_code == 200
-        return len([each for each in queries if '"document' in each["sql"]])
+            assert manager.get(documents_path(collection)).status_code == 200
+        return len([query for query in queries if '"document' in query["sql"]])
 
-    add(place, "One.", is_loaded=False)
-    few = statements()
+    add_document(collection, "One.", is_loaded=False)
+    count_before = count_statements()
     for number in range(8):
-        add(place, f"Text {number}.", is_loaded=False)
-    assert statements() == few <= 5
+        add_document(collection, f"Text {number}.", is_loaded=False)
+    assert count_statements() == count_before <= 5
 
 
-def test_upload_equals_the_load_endpoint(manager: Caller, place: Collection, reader: Caller):
-    answer = manager.upload(pdf("The toner is red"), "a.pdf", to=documents(place), form={"metadata": '{"type": "x"}'})
-
-    assert answer.status_code == 201 and answer.json()["collection_name"] == "manuals"
-    later = manager.upload(b"A text.", "b.txt", to=documents(place), wait="false")
-    assert later.status_code == 202
-    named = manager.upload(b"A text.", "b.txt", to=documents(place), collection_name="other")
-    assert failed(named) == (400, "unknown_field", "collection_name")
-    assert failed(manager.upload(b"", "b.txt", to=documents(place)))[:2] == (400, "empty_file")
-    assert failed(reader.upload(b"a", "b.txt", to=documents(place)))[:2] == (403, "access_denied")
-    large: Any = Client().post(
-        documents(place), b"x", content_type="text/plain", headers=manager.headers, CONTENT_LENGTH=str(10**8)
+def test_upload_equals_the_load_endpoint(manager: KeyCaller, collection: Collection, reader_caller: KeyCaller):
+    response = manager.upload(
+        pdf("The toner is red"), "a.pdf", to=documents_path(collection), form={"metadata": '{"type": "x"}'}
     )
-    assert failed(large)[:2] == (413, "too_large")
+
+    assert response.status_code == 201 and response.json()["collection_name"] == "manuals"
+    waiting_response = manager.upload(b"A text.", "b.txt", to=documents_path(collection), wait="false")
+    assert waiting_response.status_code == 202
+    refusal = manager.upload(b"A text.", "b.txt", to=documents_path(collection), collection_name="other")
+    assert error_of(refusal) == (400, "unknown_field", "collection_name")
+    assert error_of(manager.upload(b"", "b.txt", to=documents_path(collection)))[:2] == (400, "empty_file")
+    assert error_of(reader_caller.upload(b"a", "b.txt", to=documents_path(collection)))[:2] == (403, "access_denied")
+    large_refusal: Any = Client().post(
+        documents_path(collection), b"x", content_type="text/plain", headers=manager.headers, CONTENT_LENGTH=str(10**8)
+    )
+    assert error_of(large_refusal)[:2] == (413, "too_large")
 
 
-def test_browser_uploads_with_its_token_in_a_header(carl: User, place: Collection):
+def test_browser_uploads_with_its_token_in_a_header(carl: User, collection: Collection):
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(carl)
     browser.get("/account/")
     token = {"X-CSRFToken": browser.cookies["servicebase_csrf"].value}
     from django.core.files.uploadedfile import SimpleUploadedFile
 
-    answer = browser.post(documents(place), {"file": SimpleUploadedFile("a.txt", b"A text.")}, headers=token)
-    assert answer.status_code == 201 and Document.objects.get().created_by == carl.pk
+    response = browser.post(
+        documents_path(collection), {"file": SimpleUploadedFile("a.txt", b"A text.")}, headers=token
+    )
+    assert response.status_code == 201 and Document.objects.get().created_by == carl.pk
 
 
-def test_metadata_is_replaced_and_searches_use_it(manager: Caller, place: Collection):
-    document = add(place, "The toner is red.", metadata={"type": "manual", "n": 1})
-    answer = manager.patch(one(document), {"metadata": {"type": "note"}})
+def test_metadata_is_replaced_and_searches_use_it(manager: KeyCaller, collection: Collection):
+    document = add_document(collection, "The toner is red.", metadata={"type": "manual", "n": 1})
+    response = manager.patch(document_path(document), {"metadata": {"type": "note"}})
 
-    assert answer.status_code == 200 and answer.json()["metadata"] == {"type": "note"}
-    assert manager.get(BY_TAG, collection_name="manuals", tag_info="type=manual").json() == []
-    (hit,) = manager.get(RELEVANT, collection_names="manuals", query="toner", metadata="type=note").json()
+    assert response.status_code == 200 and response.json()["metadata"] == {"type": "note"}
+    assert manager.get(BY_TAG_PATH, collection_name="manuals", tag_info="type=manual").json() == []
+    (hit,) = manager.get(SEARCH_PATH, collection_names="manuals", query="toner", metadata="type=note").json()
     assert hit["metadata"] == {"type": "note"}
 
 
-def test_metadata_applies_to_old_and_new_version(manager: Caller, place: Collection):
-    document = add(place, "Old.", doc_id="one")
-    add(place, "New.", doc_id="one", is_loaded=False, metadata={"type": "new"})
-    manager.patch(one(document), {"metadata": {"type": "set"}})
+def test_metadata_applies_to_old_and_new_version(manager: KeyCaller, collection: Collection):
+    document = add_document(collection, "Old.", doc_id="one")
+    add_document(collection, "New.", doc_id="one", is_loaded=False, metadata={"type": "new"})
+    manager.patch(document_path(document), {"metadata": {"type": "set"}})
 
     assert [version.metadata for version in Version.objects.all()] == [{"type": "set"}] * 2
 
@@ -167,59 +186,73 @@ def test_metadata_applies_to_old_and_new_version(manager: Caller, place: Collect
         ({"metadata": {}, "state": "ready"}, (400, "unknown_field", "state")),  # C08
     ],
 )
-def test_invalid_metadata_changes_nothing(manager: Caller, place: Collection, body: Any, expected: Any):
-    document = add(place, metadata={"n": 1}, is_loaded=False)
-    assert failed(manager.patch(one(document), body)) == expected
+def test_invalid_metadata_changes_nothing(manager: KeyCaller, collection: Collection, body: Any, expected: Any):
+    document = add_document(collection, metadata={"n": 1}, is_loaded=False)
+    assert error_of(manager.patch(document_path(document), body)) == expected
     assert Version.objects.get().metadata == {"n": 1}
 
 
 @pytest.mark.parametrize("metadata", [5, [], {"": 1}, {"priority": "5"}, {"n" * 201: 1}])
-def test_metadata_rules_equal_those_of_a_load(manager: Caller, place: Collection, metadata: Any):
-    document = add(place, is_loaded=False)
-    refused = manager.patch(one(document), {"metadata": metadata})
-    by_a_load = manager.post(LOAD_TEXT, {"text": "A text.", "metadata": metadata}, collection_name="manuals")
+def test_metadata_rules_equal_those_of_a_load(manager: KeyCaller, collection: Collection, metadata: Any):
+    document = add_document(collection, is_loaded=False)
+    refusal = manager.patch(document_path(document), {"metadata": metadata})
+    load_refusal = manager.post(LOAD_TEXT_PATH, {"text": "A text.", "metadata": metadata}, collection_name="manuals")
 
-    assert refused.status_code == 400 and refused.json() == by_a_load.json()
+    assert refusal.status_code == 400 and refusal.json() == load_refusal.json()
 
 
-def test_if_match_prevents_lost_updates(manager: Caller, place: Collection):
-    document = add(place, metadata={"n": 1})
-    tag = {"If-Match": manager.get(one(document))["ETag"]}
+def test_if_match_prevents_lost_updates(manager: KeyCaller, collection: Collection):
+    document = add_document(collection, metadata={"n": 1})
+    tag = {"If-Match": manager.get(document_path(document))["ETag"]}
 
-    assert manager.patch(one(document), {"metadata": {"n": 2}}, headers=tag).status_code == 200
-    assert failed(manager.patch(one(document), {"metadata": {"n": 3}}, headers=tag))[:2] == (412, "stale")
+    assert manager.patch(document_path(document), {"metadata": {"n": 2}}, headers=tag).status_code == 200
+    assert error_of(manager.patch(document_path(document), {"metadata": {"n": 3}}, headers=tag))[:2] == (412, "stale")
     assert Version.objects.get().metadata == {"n": 2}
 
 
-def test_original_can_be_downloaded(manager: Caller, reader: Caller, place: Collection):  # C13, C25
+def test_original_can_be_downloaded(manager: KeyCaller, reader_caller: KeyCaller, collection: Collection):  # C13, C25
     content = b"<!DOCTYPE html><script>alert(1)</script><p>Hi"
-    manager.upload(content, 'naïve "x";.html', to=documents(place))
-    answer = reader.get(one(Document.objects.get(), "/content"))
+    manager.upload(content, 'naïve "x";.html', to=documents_path(collection))
+    response = reader_caller.get(document_path(Document.objects.get(), "/content"))
 
-    assert answer.content == content
-    assert answer["Content-Type"] == "application/octet-stream" and answer["X-Content-Type-Options"] == "nosniff"
-    assert answer["Content-Disposition"] == "attachment; filename*=utf-8''na%C3%AFve%20%22x%22%3B.html"
-    assert answer["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert response.content == content
+    assert response["Content-Type"] == "application/octet-stream" and response["X-Content-Type-Options"] == "nosniff"
+    assert response["Content-Disposition"] == "attachment; filename*=utf-8''na%C3%AFve%20%22x%22%3B.html"
+    assert response["Content-Security-Policy"] == "default-src 'none'; sandbox"
     manager.load("A text.")
-    assert ".txt" in manager.get(one(Document.objects.get(newest__filename=""), "/content"))["Content-Disposition"]
+    assert (
+        ".txt"
+        in manager.get(document_path(Document.objects.get(newest__filename=""), "/content"))["Content-Disposition"]
+    )
 
 
-def test_reload_uses_current_settings(manager: Caller, place: Collection):
-    first = add(place, "The toner is red. " * 50, doc_id="one")
-    second = add(place, "The toner is red. " * 50, doc_id="two")
-    manager.patch(f"{MANAGED}/{place.pk}", {"chunk_size": 100, "chunk_overlap": 0})
-    answer = manager.post(one(second, "/reload"))
+def test_reload_uses_current_settings(manager: KeyCaller, collection: Collection):
+    first_document = add_document(collection, "The toner is red. " * 50, doc_id="one")
+    second_document = add_document(collection, "The toner is red. " * 50, doc_id="two")
+    manager.patch(f"{MANAGED_PATH}/{collection.pk}", {"chunk_size": 100, "chunk_overlap": 0})
+    response = manager.post(document_path(second_document, "/reload"))
 
-    assert (answer.status_code, answer.json()["document_status"], answer.json()["doc_id"]) == (202, "queued", "two")
-    assert answer.json()["sha256"] == Version.objects.get(document=first).sha256
-    assert manager.get(one(second)).json()["generation"] == 2 and manager.get(one(first)).json()["generation"] == 1
+    assert (response.status_code, response.json()["document_status"], response.json()["doc_id"]) == (
+        202,
+        "queued",
+        "two",
+    )
+    assert response.json()["sha256"] == Version.objects.get(document=first_document).sha256
+    assert (
+        manager.get(document_path(second_document)).json()["generation"] == 2
+        and manager.get(document_path(first_document)).json()["generation"] == 1
+    )
 
 
-def test_document_is_deleted_by_its_id(manager: Caller, place: Collection):
-    document = add(place, doc_id="one")
+def test_document_is_deleted_by_its_id(manager: KeyCaller, collection: Collection):
+    document = add_document(collection, doc_id="one")
 
-    assert manager.delete(one(document)).json()["doc_id"] == "one"
-    assert failed(manager.get(one(document)))[:2] == failed(manager.delete(one(document)))[:2] == (404, "not_found")
+    assert manager.delete(document_path(document)).json()["doc_id"] == "one"
+    assert (
+        error_of(manager.get(document_path(document)))[:2]
+        == error_of(manager.delete(document_path(document)))[:2]
+        == (404, "not_found")
+    )
 
 
 CALLS: list[Any] = [
@@ -232,42 +265,52 @@ CALLS: list[Any] = [
 ]
 
 
-def test_document_is_found_only_in_its_own_collection(manager: Caller, place: Collection):  # C12
-    document = add(make("other"), is_loaded=False)
+def test_document_is_found_only_in_its_own_collection(manager: KeyCaller, collection: Collection):  # C12
+    document = add_document(make_library_collection("other"), is_loaded=False)
 
     for call in CALLS:
-        of_other = call(manager, f"{documents(place)}/{document.pk}")
-        missing = call(manager, f"{documents(place)}/1")
-        assert of_other.status_code == 404 and of_other.content == missing.content
+        other_response = call(manager, f"{documents_path(collection)}/{document.pk}")
+        missing_response = call(manager, f"{documents_path(collection)}/1")
+        assert other_response.status_code == 404 and other_response.content == missing_response.content
 
 
-def test_unreadable_collection_is_404(stranger: Caller, place: Collection):  # C02
-    document = add(place, is_loaded=False)
+def test_unreadable_collection_is_404(stranger: KeyCaller, collection: Collection):  # C02
+    document = add_document(collection, is_loaded=False)
 
     for call in CALLS:
-        hidden, missing = call(stranger, one(document)), call(stranger, f"{MANAGED}/1/documents/1")
-        assert hidden.status_code == 404 and hidden.content == missing.content
+        hidden_response, missing_response = (
+            call(stranger, document_path(document)),
+            call(stranger, f"{MANAGED_PATH}/1/documents/1"),
+        )
+        assert hidden_response.status_code == 404 and hidden_response.content == missing_response.content
 
 
-def test_readers_cannot_change_documents(reader: Caller, place: Collection):
-    document = add(place, is_loaded=False)
+def test_readers_cannot_change_documents(reader_caller: KeyCaller, collection: Collection):
+    document = add_document(collection, is_loaded=False)
 
-    assert [call(reader, one(document)).status_code for call in CALLS] == [200, 403, 403, 200, 403, 403]
+    assert [call(reader_caller, document_path(document)).status_code for call in CALLS] == [
+        200,
+        403,
+        403,
+        200,
+        403,
+        403,
+    ]
 
 
-def test_nothing_is_found_in_a_deleted_one(manager: Caller, place: Collection):
-    document = add(place, is_loaded=False)
-    manager.delete(f"{MANAGED}/{place.pk}")
+def test_nothing_is_found_in_a_deleted_one(manager: KeyCaller, collection: Collection):
+    document = add_document(collection, is_loaded=False)
+    manager.delete(f"{MANAGED_PATH}/{collection.pk}")
 
-    assert {call(manager, one(document)).status_code for call in CALLS} == {404}
+    assert {call(manager, document_path(document)).status_code for call in CALLS} == {404}
 
 
-@pytest.mark.parametrize("sent", ["cafe\u0301.txt", "caf\u00e9.txt"])
-def test_file_is_found_by_its_name_however_it_is_composed(manager: Caller, sent: str):
-    loaded = manager.upload(b"One text.", sent, collection_name="manuals").json()
-    documents = loaded["status_url"].removeprefix("http://testserver").rpartition("/")[0]
+@pytest.mark.parametrize("filename", ["cafe\u0301.txt", "caf\u00e9.txt"])
+def test_file_is_found_by_its_name_however_it_is_composed(manager: KeyCaller, filename: str):
+    document = manager.upload(b"One text.", filename, collection_name="manuals").json()
+    documents = document["status_url"].removeprefix("http://testserver").rpartition("/")[0]
 
     for name in ("cafe\u0301", "caf\u00e9"):
-        assert [each["filename"] for each in manager.get(documents, filename=name).json()] == ["caf\u00e9.txt"]
+        assert [document["filename"] for document in manager.get(documents, filename=name).json()] == ["caf\u00e9.txt"]
     Version.objects.update(filename="cafe\u0301.txt")
     assert len(manager.get(documents, filename="caf\u00e9").json()) == 1, "stored before names were composed"

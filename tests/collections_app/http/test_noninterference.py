@@ -20,110 +20,119 @@ from hypothesis import strategies as some
 from collections_app.documents import deletion
 from collections_app.models import Collection
 from tests.collections_app.http.calls import (
-    BY_TAG,
-    DELETE,
-    DELETE_DOCUMENT,
-    EIGHT,
-    LIST,
-    LOAD_FILE,
-    LOAD_TEXT,
-    MANAGED,
-    NAMES,
-    RELEVANT,
-    Caller,
-    by_key,
+    BY_TAG_PATH,
+    COLLECTION_LIST_PATH,
+    DELETE_COLLECTION_PATH,
+    DELETE_DOCUMENT_PATH,
+    DOCUMENT_NAMES_PATH,
+    EIGHT_PATHS,
+    LOAD_FILE_PATH,
+    LOAD_TEXT_PATH,
+    MANAGED_PATH,
+    SEARCH_PATH,
+    KeyCaller,
+    key_caller,
 )
-from tests.collections_app.library import add, make
+from tests.collections_app.library import add_document, make_library_collection
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
-OWN = ("The toner is red.", "Paper jams in tray two. " * 60, "A full mailbox refuses mail.", "Toner toner paper.")
-SECRET = "Secret of others: the toner is gold."
-SERVER_MADE = re.compile(rb"\d{18}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-Work = Callable[[], Any]
+OWN_TEXTS = ("The toner is red.", "Paper jams in tray two. " * 60, "A full mailbox refuses mail.", "Toner toner paper.")
+FOREIGN_TEXT = "Secret of others: the toner is gold."
+SERVER_VALUES = re.compile(rb"\d{18}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+Action = Callable[[], Any]
 
 
-def nothing() -> None:
+def no_foreign_data() -> None:
     """The world without others."""
 
 
-def much() -> None:
-    place = make("others", readers=("strangers",), writers=("strangers",))
-    for number, text in enumerate((*OWN, SECRET, "Toner and paper, toner and mail. " * 40)):
-        add(place, text, doc_id=f"own-{number}", metadata={"type": "manual", "priority": number})
-    add(make("more of others", writers=("strangers",)), OWN[0], doc_id="secret", is_loaded=False)
+def much_foreign_data() -> None:
+    collection = make_library_collection("others", readers=("strangers",), writers=("strangers",))
+    for number, text in enumerate((*OWN_TEXTS, FOREIGN_TEXT, "Toner and paper, toner and mail. " * 40)):
+        add_document(collection, text, doc_id=f"own-{number}", metadata={"type": "manual", "priority": number})
+    add_document(
+        make_library_collection("more of others", writers=("strangers",)),
+        OWN_TEXTS[0],
+        doc_id="secret",
+        is_loaded=False,
+    )
 
 
-def other_things() -> None:
-    place = make("others", writers=("strangers",))
-    add(place, "Nothing alike.", doc_id="secret", metadata={"type": "secret"})
-    gone = make("more of others", writers=("strangers",))
-    add(gone, SECRET)
-    deletion.delete_collection(gone)
-    make("empty", writers=("strangers",))
+def other_foreign_data() -> None:
+    collection = make_library_collection("others", writers=("strangers",))
+    add_document(collection, "Nothing alike.", doc_id="secret", metadata={"type": "secret"})
+    deleted_collection = make_library_collection("more of others", writers=("strangers",))
+    add_document(deleted_collection, FOREIGN_TEXT)
+    deletion.delete_collection(deleted_collection)
+    make_library_collection("empty", writers=("strangers",))
 
 
-WORLDS: dict[str, Callable[[], None]] = {"nothing": nothing, "much": much, "other things": other_things}
+FOREIGN_WORLDS: dict[str, Callable[[], None]] = {
+    "nothing": no_foreign_data,
+    "much": much_foreign_data,
+    "other things": other_foreign_data,
+}
 
 
 @pytest.fixture
-def caller(db: Any) -> Caller:
+def caller(db: Any) -> KeyCaller:
     """Reads and writes `mine`, and nothing else."""
-    place = make("mine", writers=("crew",))
-    for number, text in enumerate(OWN):
-        add(place, text, doc_id=f"own-{number}", metadata={"type": "manual", "priority": number})
-    return by_key(make_user("dora", "crew"))
+    collection = make_library_collection("mine", writers=("crew",))
+    for number, text in enumerate(OWN_TEXTS):
+        add_document(collection, text, doc_id=f"own-{number}", metadata={"type": "manual", "priority": number})
+    return key_caller(make_user("dora", "crew"))
 
 
-def undone(work: Work) -> Any:
+def rolled_back(action: Action) -> Any:
     with transaction.atomic():
-        result = work()
+        result = action()
         transaction.set_rollback(True)
     return result
 
 
-def seen(answer: Any) -> tuple[int, dict[str, str], bytes]:
-    headers = {name: value for name, value in answer.headers.items() if name != "X-Request-ID"}
-    content = SERVER_MADE.sub(b"MADE", answer.content)
+def comparable(response: Any) -> tuple[int, dict[str, str], bytes]:
+    headers = {name: value for name, value in response.headers.items() if name != "X-Request-ID"}
+    content = SERVER_VALUES.sub(b"MADE", response.content)
     headers["Content-Length"] = str(len(content))
-    return answer.status_code, headers, content
+    return response.status_code, headers, content
 
 
-def answered(request: Work) -> Any:
-    return seen(request())
+def comparable_responses(request: Action) -> Any:
+    return comparable(request())
 
 
-def in_world(world: Callable[[], None], requests: Sequence[Work]) -> list[Any]:
+def responses_in_world(world: Callable[[], None], requests: Sequence[Action]) -> list[Any]:
     """What each request gets beside these others; afterwards they are gone, and so is what it did."""
 
-    def work() -> list[Any]:
+    def create_and_request() -> list[Any]:
         world()
-        return [undone(partial(answered, request)) for request in requests]
+        return [rolled_back(partial(comparable_responses, request)) for request in requests]
 
-    result: list[Any] = undone(work)
+    result: list[Any] = rolled_back(create_and_request)
     return result
 
 
-def same_everywhere(requests: Sequence[Work]) -> list[Any]:
-    result = {name: in_world(world, requests) for name, world in WORLDS.items()}
+def check_same_everywhere(requests: Sequence[Action]) -> list[Any]:
+    result = {name: responses_in_world(world, requests) for name, world in FOREIGN_WORLDS.items()}
     for number, expected in enumerate(result["nothing"]):
         assert result["much"][number] == expected, number
         assert result["other things"][number] == expected, number
     return result["nothing"]
 
 
-def sent(caller: Caller, method: str, path: str, body: Any = None, **query: Any) -> Work:
+def request_of(caller: KeyCaller, method: str, path: str, body: Any = None, **query: Any) -> Action:
     return lambda: caller.send(method, path, body, **query)
 
 
-WORDS = some.lists(
+QUERY_WORDS = some.lists(
     some.sampled_from(["toner", "paper", "mail", "red", "gold", "secret", "tray"]), min_size=1, max_size=4
 )
 FILTERS = ["", "type=manual", "priority>1", "type=secret", "priority=2^ORtype=manual", "typeISEMPTY"]
-SEARCH = some.fixed_dictionaries(
+SEARCHES = some.fixed_dictionaries(
     {
         "collection_names": some.just(["mine"]),
-        "query": WORDS.map(" ".join),
+        "query": QUERY_WORDS.map(" ".join),
         "metadata": some.sampled_from(FILTERS),
         "mode": some.sampled_from(["hybrid", "text", "vector"]),
         "k": some.integers(1, 8),
@@ -133,103 +142,122 @@ SEARCH = some.fixed_dictionaries(
 
 @pytest.mark.nightly
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(searches=some.lists(SEARCH, min_size=15, max_size=20))
-def test_many_searches_find_scores_and_ranks_the_same(caller: Caller, searches: list[Any]):  # C04
-    result = same_everywhere([sent(caller, "POST", RELEVANT, search) for search in searches])
+@given(searches=some.lists(SEARCHES, min_size=15, max_size=20))
+def test_many_searches_find_scores_and_ranks_the_same(caller: KeyCaller, searches: list[Any]):  # C04
+    result = check_same_everywhere([request_of(caller, "POST", SEARCH_PATH, search) for search in searches])
     assert {status for status, _, _ in result} == {200}
 
 
-def foreign_calls(caller: Caller, name: str) -> list[Work]:
+def foreign_calls(caller: KeyCaller, name: str) -> list[Action]:
     return [
-        sent(caller, "GET", RELEVANT, collection_names=name, query="toner"),
-        sent(caller, "GET", RELEVANT, collection_names=["mine", name, name], query="toner"),
-        sent(caller, "GET", BY_TAG, collection_name=name, tag_info="type=manual"),
-        sent(caller, "GET", NAMES, collection_name=name),
-        sent(caller, "POST", LOAD_TEXT, {"text": OWN[0]}, collection_name=name),
-        lambda: caller.upload(OWN[0].encode(), "a.txt", collection_name=name),
-        sent(caller, "DELETE", DELETE, collection_name=name),
-        sent(caller, "DELETE", DELETE_DOCUMENT, collection_name=name, id_value="own-1"),
+        request_of(caller, "GET", SEARCH_PATH, collection_names=name, query="toner"),
+        request_of(caller, "GET", SEARCH_PATH, collection_names=["mine", name, name], query="toner"),
+        request_of(caller, "GET", BY_TAG_PATH, collection_name=name, tag_info="type=manual"),
+        request_of(caller, "GET", DOCUMENT_NAMES_PATH, collection_name=name),
+        request_of(caller, "POST", LOAD_TEXT_PATH, {"text": OWN_TEXTS[0]}, collection_name=name),
+        lambda: caller.upload(OWN_TEXTS[0].encode(), "a.txt", collection_name=name),
+        request_of(caller, "DELETE", DELETE_COLLECTION_PATH, collection_name=name),
+        request_of(caller, "DELETE", DELETE_DOCUMENT_PATH, collection_name=name, id_value="own-1"),
     ]
 
 
-def own_calls(caller: Caller) -> list[Work]:
-    same_bytes = {"text": OWN[0], "metadata": {"type": "manual", "priority": 0}}
+def own_calls(caller: KeyCaller) -> list[Action]:
+    same_bytes = {"text": OWN_TEXTS[0], "metadata": {"type": "manual", "priority": 0}}
     return [
-        sent(caller, "GET", LIST),
-        sent(caller, "GET", MANAGED),
-        sent(caller, "GET", NAMES, collection_name="mine"),
-        sent(caller, "GET", BY_TAG, collection_name="mine"),
+        request_of(caller, "GET", COLLECTION_LIST_PATH),
+        request_of(caller, "GET", MANAGED_PATH),
+        request_of(caller, "GET", DOCUMENT_NAMES_PATH, collection_name="mine"),
+        request_of(caller, "GET", BY_TAG_PATH, collection_name="mine"),
         # The bytes of others are new here, one's own are not.
-        sent(caller, "POST", LOAD_TEXT, {"text": SECRET}, collection_name="mine"),
-        sent(caller, "POST", LOAD_TEXT, same_bytes, collection_name="mine"),
-        sent(caller, "POST", LOAD_TEXT, {"text": "New.", "doc_id": "secret"}, collection_name="mine"),
-        sent(caller, "DELETE", DELETE_DOCUMENT, collection_name="mine", id_value="secret"),
-        sent(caller, "DELETE", DELETE_DOCUMENT, collection_name="mine", id_value="never there"),
-        sent(caller, "DELETE", DELETE_DOCUMENT, collection_name="mine", id_value="own-1"),
+        request_of(caller, "POST", LOAD_TEXT_PATH, {"text": FOREIGN_TEXT}, collection_name="mine"),
+        request_of(caller, "POST", LOAD_TEXT_PATH, same_bytes, collection_name="mine"),
+        request_of(caller, "POST", LOAD_TEXT_PATH, {"text": "New.", "doc_id": "secret"}, collection_name="mine"),
+        request_of(caller, "DELETE", DELETE_DOCUMENT_PATH, collection_name="mine", id_value="secret"),
+        request_of(caller, "DELETE", DELETE_DOCUMENT_PATH, collection_name="mine", id_value="never there"),
+        request_of(caller, "DELETE", DELETE_DOCUMENT_PATH, collection_name="mine", id_value="own-1"),
     ]
 
 
-def searches(caller: Caller) -> list[Work]:
+def random_searches(caller: KeyCaller) -> list[Action]:
     return [
-        sent(caller, "GET", RELEVANT, collection_names="mine", query=query, metadata=filter, mode=mode, k=k)
+        request_of(caller, "GET", SEARCH_PATH, collection_names="mine", query=query, metadata=filter, mode=mode, k=k)
         for query, k in (("toner", 5), ("gold secret toner", 2), ("paper tray mail red", 3))
         for filter in FILTERS[:3]
         for mode in ("hybrid", "text", "vector")
     ]
 
 
-def test_data_of_others_changes_no_response(caller: Caller):  # C02, C03, C04, C06, C12, C51
+def test_data_of_others_changes_no_response(caller: KeyCaller):  # C02, C03, C04, C06, C12, C51
     names = ("others", "more of others", "empty", "never there")
-    foreign = [foreign_calls(caller, name) for name in names]
-    result = same_everywhere([*own_calls(caller), *searches(caller), *(call for calls in foreign for call in calls)])
+    foreign_requests = [foreign_calls(caller, name) for name in names]
+    result = check_same_everywhere(
+        [*own_calls(caller), *random_searches(caller), *(call for calls in foreign_requests for call in calls)]
+    )
 
-    own, of_foreign = result[:-32], result[-32:]
-    assert [status for status, _, _ in own] == [200, 200, 200, 200, 201, 200, 201, 404, 404, 200] + 27 * [200]
-    assert own[0][2].count(b"collection_name") == own[1][2].count(b"collection_name") == 1
-    assert {status for status, _, _ in of_foreign} == {404}
-    renamed = [
-        [content.replace(name.encode(), b"NAME") for _, _, content in of_foreign[at * 8 : at * 8 + 8]]
-        for at, name in enumerate(names)
+    own_responses, foreign_responses = result[:-32], result[-32:]
+    assert [status for status, _, _ in own_responses] == [200, 200, 200, 200, 201, 200, 201, 404, 404, 200] + 27 * [200]
+    assert own_responses[0][2].count(b"collection_name") == own_responses[1][2].count(b"collection_name") == 1
+    assert {status for status, _, _ in foreign_responses} == {404}
+    with_equal_names = [
+        [content.replace(name.encode(), b"NAME") for _, _, content in foreign_responses[index * 8 : index * 8 + 8]]
+        for index, name in enumerate(names)
     ]
-    assert renamed[0] == renamed[1] == renamed[2] == renamed[3], "hidden and missing are alike"
+    assert with_equal_names[0] == with_equal_names[1] == with_equal_names[2] == with_equal_names[3], (
+        "hidden and missing are alike"
+    )
 
 
-def test_ids_of_others_are_404(caller: Caller):  # C02
-    place = make("others", writers=("strangers",))
-    document = add(place, "A text.", is_loaded=False)
+def test_ids_of_others_are_404(caller: KeyCaller):  # C02
+    collection = make_library_collection("others", writers=("strangers",))
+    document = add_document(collection, "A text.", is_loaded=False)
     for path in ("", "/documents", f"/documents/{document.pk}", f"/documents/{document.pk}/content"):
-        hidden = caller.get(f"{MANAGED}/{place.pk}{path}")
-        missing = caller.get(f"{MANAGED}/179999999900000000{path}")
-        assert hidden.status_code == 404 and hidden.content == missing.content
+        hidden_response = caller.get(f"{MANAGED_PATH}/{collection.pk}{path}")
+        missing_response = caller.get(f"{MANAGED_PATH}/179999999900000000{path}")
+        assert hidden_response.status_code == 404 and hidden_response.content == missing_response.content
 
 
 def test_hidden_and_missing_run_the_same_queries(db: Any):  # C52
-    make("others", writers=("strangers",))
-    make("mine", writers=("crew",))
-    caller = by_key(make_user("dora", "crew"))
+    make_library_collection("others", writers=("strangers",))
+    make_library_collection("mine", writers=("crew",))
+    caller = key_caller(make_user("dora", "crew"))
 
-    def statements(name: str) -> list[list[str]]:
+    def run_statements(name: str) -> list[list[str]]:
         results = []
         for call in foreign_calls(caller, name):
             with CaptureQueriesContext(connection) as queries:
                 assert call().status_code == 404
-            results.append([each["sql"].replace(name, "NAME") for each in queries if '"document' in each["sql"]])
+            results.append([query["sql"].replace(name, "NAME") for query in queries if '"document' in query["sql"]])
         return results
 
-    of_hidden = statements("others")
-    assert of_hidden == statements("nobody") and all(of_hidden)
+    hidden_statements = run_statements("others")
+    assert hidden_statements == run_statements("nobody") and all(hidden_statements)
 
 
-def test_comparison_detects_a_difference(caller: Caller):
+def test_comparison_detects_a_difference(caller: KeyCaller):
     """It would be worth nothing if it found everything alike."""
 
-    def leak() -> None:
-        add(Collection.objects.get(name="mine"), "Toner of mine.", doc_id="leak")
+    def leaking_world() -> None:
+        add_document(Collection.objects.get(name="mine"), "Toner of mine.", doc_id="leak")
 
-    requests = [sent(caller, "GET", LIST), sent(caller, "GET", RELEVANT, collection_names="mine", query="toner")]
-    with_leak, without = in_world(leak, requests), in_world(nothing, requests)
-    assert with_leak[0] != without[0] and with_leak[1] != without[1]
+    requests = [
+        request_of(caller, "GET", COLLECTION_LIST_PATH),
+        request_of(caller, "GET", SEARCH_PATH, collection_names="mine", query="toner"),
+    ]
+    leaking_responses, other_responses = (
+        responses_in_world(leaking_world, requests),
+        responses_in_world(no_foreign_data, requests),
+    )
+    assert leaking_responses[0] != other_responses[0] and leaking_responses[1] != other_responses[1]
 
 
 def test_every_endpoint_is_compared():
-    assert {LIST, RELEVANT, BY_TAG, NAMES, LOAD_TEXT, LOAD_FILE, DELETE, DELETE_DOCUMENT} == set(EIGHT)
+    assert {
+        COLLECTION_LIST_PATH,
+        SEARCH_PATH,
+        BY_TAG_PATH,
+        DOCUMENT_NAMES_PATH,
+        LOAD_TEXT_PATH,
+        LOAD_FILE_PATH,
+        DELETE_COLLECTION_PATH,
+        DELETE_DOCUMENT_PATH,
+    } == set(EIGHT_PATHS)

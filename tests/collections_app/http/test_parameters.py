@@ -12,56 +12,56 @@ from collections_app.http import parameters
 from collections_app.http.parameters import TextValue, parse_parameters
 from system.errors import BadRequest, ServiceError, TooLarge
 
-Read = Any
-NO_METADATA: tuple[Any, ...] = (5, [], {"flag": "true"}, {"priority": True})
+Reader = Any
+INVALID_METADATA: tuple[Any, ...] = (5, [], {"flag": "true"}, {"priority": True})
 
 
-def spoken(*texts: str) -> TextValue:
+def allowed_values(*texts: str) -> TextValue:
     return TextValue(texts)
 
 
 @pytest.mark.parametrize(
-    ("read", "value", "expected"),
+    ("reader", "value", "expected"),
     [
-        (parameters.read_text, spoken("a"), "a"),
+        (parameters.read_text, allowed_values("a"), "a"),
         (parameters.read_text, "a", "a"),
         (parameters.read_text, "", ""),
         (parameters.read_name, "Cafe\u0301", "Caf\u00e9"),
-        (parameters.number_reader(1, 200), spoken("200"), 200),
+        (parameters.number_reader(1, 200), allowed_values("200"), 200),
         (parameters.number_reader(1, 200), 1, 1),
-        (parameters.number_reader(0, 200), spoken("0"), 0),
-        (parameters.read_share, spoken("0.25"), 0.25),
+        (parameters.number_reader(0, 200), allowed_values("0"), 0),
+        (parameters.read_share, allowed_values("0.25"), 0.25),
         (parameters.read_share, 0, 0.0),
         (parameters.read_share, 1.0, 1.0),
-        (parameters.read_boolean, spoken("TRUE"), True),
-        (parameters.read_boolean, spoken("0"), False),
-        (parameters.read_boolean, spoken(""), None),
+        (parameters.read_boolean, allowed_values("TRUE"), True),
+        (parameters.read_boolean, allowed_values("0"), False),
+        (parameters.read_boolean, allowed_values(""), None),
         (parameters.read_boolean, False, False),
-        (parameters.choice_reader(("a", "b")), spoken("b"), "b"),
-        (parameters.read_names, spoken("b", "a", "b"), ["b", "a"]),
-        (parameters.read_names, spoken("a,b"), ["a,b"]),
-        (parameters.read_names, spoken('["a", "b"]'), ["a", "b"]),
+        (parameters.choice_reader(("a", "b")), allowed_values("b"), "b"),
+        (parameters.read_names, allowed_values("b", "a", "b"), ["b", "a"]),
+        (parameters.read_names, allowed_values("a,b"), ["a,b"]),
+        (parameters.read_names, allowed_values('["a", "b"]'), ["a", "b"]),
         (parameters.read_names, "a", ["a"]),
         (parameters.read_names, ["a", "a"], ["a"]),
         (parameters.read_names, ["[a"], ["[a"]),
         (parameters.read_query, "how?", "how?"),
         (parameters.read_query, "ю" * 4096, "ю" * 4096),
-        (parameters.read_metadata, spoken('{"type": "x"}'), {"type": "x"}),
-        (parameters.read_metadata, spoken(""), {}),
+        (parameters.read_metadata, allowed_values('{"type": "x"}'), {"type": "x"}),
+        (parameters.read_metadata, allowed_values(""), {}),
         (parameters.read_metadata, {"n": 1}, {"n": 1}),
     ],
 )
-def test_valid_parameters(read: Read, value: Any, expected: Any):
-    assert read("field", value) == expected
+def test_valid_parameters(reader: Reader, value: Any, expected: Any):
+    assert reader("field", value) == expected
 
 
 @pytest.mark.parametrize(
-    ("read", "value"),
+    ("reader", "value"),
     [
         (parameters.read_text, 5),
         (parameters.read_text, ["a"]),
-        (parameters.read_text, spoken("a", "b")),
-        (parameters.read_text, spoken("a\x00")),
+        (parameters.read_text, allowed_values("a", "b")),
+        (parameters.read_text, allowed_values("a\x00")),
         (parameters.read_text, "\ud800"),
         (parameters.read_name, ""),
         (parameters.read_name, "a" * 201),
@@ -70,13 +70,16 @@ def test_valid_parameters(read: Read, value: Any, expected: Any):
             (parameters.number_reader(1, 200), value) for value in (0, -1, 201, 10**9, True, 5.0, "5", [5], {"n": 5})
         ),  # C32
         *(
-            (parameters.number_reader(1, 200), spoken(word))
+            (parameters.number_reader(1, 200), allowed_values(word))
             for word in ("0", "-1", "10**9", "five", "", "1.0", " 5", "\u0663", "1" * 99)
         ),
         *((parameters.read_share, value) for value in (-0.1, 1.1, True, "0.5", None, float("nan"), 10**400)),
-        *((parameters.read_share, spoken(word)) for word in ("nan", "inf", "-0.1", "1.1", "", "1e-3", "\u0660")),
+        *(
+            (parameters.read_share, allowed_values(word))
+            for word in ("nan", "inf", "-0.1", "1.1", "", "1e-3", "\u0660")
+        ),
         *((parameters.read_boolean, value) for value in (1, 0, "true", [True])),
-        *((parameters.read_boolean, spoken(word)) for word in ("yes", "2")),
+        *((parameters.read_boolean, allowed_values(word)) for word in ("yes", "2")),
         (parameters.choice_reader(("a", "b")), "c"),
         (parameters.choice_reader(("a", "b")), True),
         (parameters.read_names, []),
@@ -85,35 +88,35 @@ def test_valid_parameters(read: Read, value: Any, expected: Any):
         (parameters.read_names, ["a", 5]),
         (parameters.read_names, ["a\x00"]),
         (parameters.read_names, [str(number) for number in range(51)]),  # C03
-        (parameters.read_names, spoken(*(str(number) for number in range(10_000)))),  # C03
-        (parameters.read_names, spoken("[]")),
-        (parameters.read_names, spoken("[1]")),
-        (parameters.read_names, spoken("[a")),
+        (parameters.read_names, allowed_values(*(str(number) for number in range(10_000)))),  # C03
+        (parameters.read_names, allowed_values("[]")),
+        (parameters.read_names, allowed_values("[1]")),
+        (parameters.read_names, allowed_values("[a")),
         (parameters.read_query, ""),  # C32
         (parameters.read_query, " \n"),
         (parameters.read_query, "a" * 8193),
         (parameters.read_query, "ю" * 4097),
         *(
-            (parameters.read_metadata, spoken(word))
+            (parameters.read_metadata, allowed_values(word))
             for word in ("5", "[]", "{", '{"a": 1, "a": 2}', '{"a": NaN}', "null")
         ),
-        *((parameters.read_metadata, value) for value in NO_METADATA),
+        *((parameters.read_metadata, value) for value in INVALID_METADATA),
     ],
 )
-def test_invalid_parameters_are_named(read: Read, value: Any):
-    with pytest.raises(BadRequest) as refused:
-        read("field", value)
-    assert refused.value.field in ("field", "metadata", "flag", "priority")
+def test_invalid_parameters_are_named(reader: Reader, value: Any):
+    with pytest.raises(BadRequest) as exc_info:
+        reader("field", value)
+    assert exc_info.value.field in ("field", "metadata", "flag", "priority")
 
 
 def test_too_long_text_is_reported():
-    read = parameters.long_text_reader(10)
+    reader = parameters.long_text_reader(10)
 
-    assert read("text", "ю" * 5) == "ю" * 5
+    assert reader("text", "ю" * 5) == "ю" * 5
     with pytest.raises(TooLarge):
-        read("text", "ю" * 6)
+        reader("text", "ю" * 6)
     with pytest.raises(BadRequest):
-        read("text", "")
+        reader("text", "")
 
 
 def test_equal_values_in_query_and_body_are_accepted():
@@ -129,7 +132,7 @@ def test_equal_values_in_query_and_body_are_accepted():
 
 
 @pytest.mark.parametrize(
-    ("name", "read", "query", "body"),
+    ("name", "reader", "query", "body"),
     [
         ("k", parameters.number_reader(1, 9), "k=3", 4),
         ("query", parameters.read_query, "query=a", "b"),
@@ -139,16 +142,16 @@ def test_equal_values_in_query_and_body_are_accepted():
         ("metadata", parameters.read_metadata, 'metadata={"n": 1}', {"n": True}),
     ],
 )
-def test_two_different_values_are_refused_by_name(name: str, read: Read, query: str, body: Any):
-    with pytest.raises(BadRequest) as refused:
-        parse_parameters(QueryDict(query), {name: body}, (name,)).get(name, read)
-    assert (refused.value.code, refused.value.field) == ("contradiction", name)
+def test_two_different_values_are_refused_by_name(name: str, reader: Reader, query: str, body: Any):
+    with pytest.raises(BadRequest) as exc_info:
+        parse_parameters(QueryDict(query), {name: body}, (name,)).get(name, reader)
+    assert (exc_info.value.code, exc_info.value.field) == ("contradiction", name)
 
 
 def test_invalid_value_in_one_place_is_refused():
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as exc_info:
         parse_parameters(QueryDict("k=3"), {"k": "3"}, ("k",)).get("k", parameters.number_reader(1, 9))
-    assert refused.value.code == "invalid_parameter"
+    assert exc_info.value.code == "invalid_parameter"
 
 
 def test_null_means_omitted():
@@ -157,25 +160,25 @@ def test_null_means_omitted():
 
 
 def test_required_parameters():
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as exc_info:
         parse_parameters(QueryDict(""), {}, ("query",)).require("query", parameters.read_query)
-    assert (refused.value.code, refused.value.field) == ("mandatory", "query")
+    assert (exc_info.value.code, exc_info.value.field) == ("mandatory", "query")
 
 
 def test_unknown_names_are_reported():
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as exc_info:
         parse_parameters(
             QueryDict("metdata=a&owner=me"), {"model": "x", "query": "y"}, ("query", "metadata")
         )  # C08, C28
-    assert [item["field"] for item in refused.value.as_items()] == ["metdata", "owner", "model"]
+    assert [item["field"] for item in exc_info.value.as_items()] == ["metdata", "owner", "model"]
 
 
 def test_invalid_filter_names_the_position():
     values = parse_parameters(QueryDict("metadata=priority%3Dhigh"), {}, ("metadata",))
 
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as exc_info:
         parameters.read_filter(values, "metadata")
-    assert (refused.value.code, refused.value.field, refused.value.position) == ("invalid_query", "metadata", 9)
+    assert (exc_info.value.code, exc_info.value.field, exc_info.value.position) == ("invalid_query", "metadata", 9)
 
 
 def test_no_filter_and_an_empty_one_are_none():
@@ -183,12 +186,12 @@ def test_no_filter_and_an_empty_one_are_none():
         assert parameters.read_filter(parse_parameters(QueryDict(query), {}, ("metadata",)), "metadata").is_empty
 
 
-JSON: Any = some.recursive(
+JSON_VALUES: Any = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats() | some.text(),
     lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
-READERS = [
+READER_EXAMPLES = [
     parameters.read_text, parameters.read_name, parameters.number_reader(1, 200), parameters.read_share,
     parameters.read_boolean, parameters.choice_reader(("a", "b")), parameters.read_names, parameters.read_query,
     parameters.read_metadata, parameters.long_text_reader(100),
@@ -196,18 +199,18 @@ READERS = [
 
 
 @settings(max_examples=60, deadline=None)
-@given(value=JSON | some.lists(some.text(), min_size=1, max_size=3).map(lambda texts: TextValue(tuple(texts))))
+@given(value=JSON_VALUES | some.lists(some.text(), min_size=1, max_size=3).map(lambda texts: TextValue(tuple(texts))))
 def test_any_input_is_parsed_or_refused(value: Any):
     """And what is read can be read again to the same."""
-    for read in READERS:
-        status, found = outcome(read, value)
+    for reader in READER_EXAMPLES:
+        status, result = outcome_of(reader, value)
         assert status in (200, 400, 413)
-        if status == 200 and found is not None:  # None: as if it had not been sent
-            assert json.dumps(read("field", found)) == json.dumps(found)
+        if status == 200 and result is not None:  # None: as if it had not been sent
+            assert json.dumps(reader("field", result)) == json.dumps(result)
 
 
-def outcome(read: Read, value: Any) -> tuple[int, Any]:
+def outcome_of(reader: Reader, value: Any) -> tuple[int, Any]:
     try:
-        return 200, read("field", value)
+        return 200, reader("field", value)
     except ServiceError as error:
         return error.status, None

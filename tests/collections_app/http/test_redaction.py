@@ -5,41 +5,52 @@ from typing import Any
 import pytest
 
 from collections_app.models import Document
-from tests.collections_app.http.calls import BY_TAG, DELETE_DOCUMENT, LOAD_TEXT, MANAGED, RELEVANT, Caller
+from tests.collections_app.http.calls import (
+    BY_TAG_PATH,
+    DELETE_DOCUMENT_PATH,
+    LOAD_TEXT_PATH,
+    MANAGED_PATH,
+    SEARCH_PATH,
+    KeyCaller,
+)
 from tests.collections_app.library import pdf
 
 pytestmark = pytest.mark.django_db
 CANARY = "canaryKq7"
 
 
-def test_using_everything_leaves_nothing_in_the_log(manager: Caller, lines: list[str], capfd: Any):  # C49
-    place: dict[str, Any] = {"collection_name": f"{CANARY}-place"}
+def test_no_request_leaves_content_in_the_log(manager: KeyCaller, log_lines: list[str], capfd: Any):  # C49
+    parameters: dict[str, Any] = {"collection_name": f"{CANARY}-place"}
     metadata = f'{{"type": "{CANARY}"}}'
-    answers = [
-        manager.upload(pdf(CANARY), f"{CANARY}.pdf", form={"metadata": metadata, "doc_id": f"{CANARY}-1"}, **place),
-        manager.upload(b"%PDF-1.7 broken", f"{CANARY}.pdf", form={"metadata": metadata}, **place),
-        manager.upload(CANARY.encode() + bytes(9), f"{CANARY}.exe", **place),
-        manager.post(LOAD_TEXT, {"text": f"{CANARY} text", "metadata": {"n": CANARY}}, **place),
-        manager.post(LOAD_TEXT, {"text": f"{CANARY} text", "metadata": {"priority": CANARY}}, **place),
-        manager.post(LOAD_TEXT, {"text": CANARY, CANARY: CANARY}, **place),
-        manager.get(RELEVANT, collection_names=place["collection_name"], query=CANARY, metadata=f"type={CANARY}"),
-        manager.get(RELEVANT, collection_names=place["collection_name"], query=CANARY, metadata=f"^{CANARY}^"),
-        manager.post(BY_TAG, {"tag_info": f"type={CANARY}", **place}),
-        manager.get(BY_TAG, collection_name=f"{CANARY}-missing"),
+    responses = [
+        manager.upload(
+            pdf(CANARY), f"{CANARY}.pdf", form={"metadata": metadata, "doc_id": f"{CANARY}-1"}, **parameters
+        ),
+        manager.upload(b"%PDF-1.7 broken", f"{CANARY}.pdf", form={"metadata": metadata}, **parameters),
+        manager.upload(CANARY.encode() + bytes(9), f"{CANARY}.exe", **parameters),
+        manager.post(LOAD_TEXT_PATH, {"text": f"{CANARY} text", "metadata": {"n": CANARY}}, **parameters),
+        manager.post(LOAD_TEXT_PATH, {"text": f"{CANARY} text", "metadata": {"priority": CANARY}}, **parameters),
+        manager.post(LOAD_TEXT_PATH, {"text": CANARY, CANARY: CANARY}, **parameters),
+        manager.get(
+            SEARCH_PATH, collection_names=parameters["collection_name"], query=CANARY, metadata=f"type={CANARY}"
+        ),
+        manager.get(SEARCH_PATH, collection_names=parameters["collection_name"], query=CANARY, metadata=f"^{CANARY}^"),
+        manager.post(BY_TAG_PATH, {"tag_info": f"type={CANARY}", **parameters}),
+        manager.get(BY_TAG_PATH, collection_name=f"{CANARY}-missing"),
     ]
     document = Document.objects.get(doc_id=f"{CANARY}-1")
-    path = f"{MANAGED}/{document.collection_id}/documents/{document.pk}"
-    answers += [
+    path = f"{MANAGED_PATH}/{document.collection_id}/documents/{document.pk}"
+    responses += [
         manager.get(path),
         manager.get(f"{path}/content"),
         manager.patch(path, {"metadata": {"type": f"{CANARY}-new"}}),
         manager.post(f"{path}/reload"),
-        manager.delete(DELETE_DOCUMENT, id_value=document.doc_id, **place),
+        manager.delete(DELETE_DOCUMENT_PATH, id_value=document.doc_id, **parameters),
     ]
-    whole = "\n".join(lines) + "".join(capfd.readouterr())
+    log_text = "\n".join(log_lines) + "".join(capfd.readouterr())
 
-    assert [answer.status_code for answer in answers] == [
+    assert [response.status_code for response in responses] == [
         201, 422, 415, 201, 400, 400, 200, 400, 200, 404, 200, 200, 200, 202, 200
     ]  # fmt: skip
-    assert whole.count("request_finished") >= len(answers) and document.pk in whole
-    assert CANARY not in whole and CANARY.lower() not in whole.lower()
+    assert log_text.count("request_finished") >= len(responses) and document.pk in log_text
+    assert CANARY not in log_text and CANARY.lower() not in log_text.lower()

@@ -10,19 +10,27 @@ from accounts.models import User
 from collections_app import embed
 from collections_app.models import Collection
 from collections_app.search import metadata_listing
-from tests.collections_app.http.calls import BY_TAG, LOAD_TEXT, MANAGED, RELEVANT, Caller, by_key, failed
-from tests.collections_app.library import make
+from tests.collections_app.http.calls import (
+    BY_TAG_PATH,
+    LOAD_TEXT_PATH,
+    MANAGED_PATH,
+    SEARCH_PATH,
+    KeyCaller,
+    error_of,
+    key_caller,
+)
+from tests.collections_app.library import make_library_collection
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
-PASSAGE = [
+PASSAGE_FIELDS = [
     "id", "type", "page_content", "metadata", "doc_id", "collection_name", "chunk_index", "chunks_count", "page",
     "page_end", "char_start", "char_end", "heading_path", "filename", "score", "scores", "highlights",
 ]  # fmt: skip
 
 
 @pytest.fixture
-def library(manager: Caller) -> Caller:
+def library_caller(manager: KeyCaller) -> KeyCaller:
     manager.load("The toner is red.", "printers", doc_id="toner", metadata={"type": "manual", "priority": 1})
     manager.load("Paper jams in tray two.", "printers", doc_id="paper", metadata={"type": "manual", "priority": 3})
     manager.load("A full mailbox refuses mail.", "mail", doc_id="box", metadata={"type": "note", "n": 3})
@@ -30,65 +38,65 @@ def library(manager: Caller) -> Caller:
 
 
 @pytest.fixture
-def empty(manager: Caller) -> Caller:
+def empty_collection_caller(manager: KeyCaller) -> KeyCaller:
     """The same collections, with nothing in them."""
-    make("printers")
-    make("mail")
+    make_library_collection("printers")
+    make_library_collection("mail")
     return manager
 
 
-def ids(answer: Any) -> list[str]:
-    assert answer.status_code == 200, answer.content
-    return [each["doc_id"] for each in answer.json()]
+def doc_ids(response: Any) -> list[str]:
+    assert response.status_code == 200, response.content
+    return [passage["doc_id"] for passage in response.json()]
 
 
-def test_passage_has_the_documented_fields(library: Caller):  # C50
-    answer = library.get(RELEVANT, collection_names="printers", query="red toner")
-    first = answer.json()[0]
+def test_passage_has_the_documented_fields(library_caller: KeyCaller):  # C50
+    response = library_caller.get(SEARCH_PATH, collection_names="printers", query="red toner")
+    passage = response.json()[0]
 
-    assert list(first) == PASSAGE and answer["Cache-Control"] == "no-store"
-    assert (first["type"], first["page_content"], first["doc_id"]) == ("Document", "The toner is red.", "toner")
-    assert first["score"] == 1.0 and set(first["scores"]) == {"vector", "text"}
-    assert [first["page_content"][start:end] for start, end in first["highlights"]] == ["toner", "red"]
-    assert "embedding" not in answer.content.decode()
+    assert list(passage) == PASSAGE_FIELDS and response["Cache-Control"] == "no-store"
+    assert (passage["type"], passage["page_content"], passage["doc_id"]) == ("Document", "The toner is red.", "toner")
+    assert passage["score"] == 1.0 and set(passage["scores"]) == {"vector", "text"}
+    assert [passage["page_content"][start:stop] for start, stop in passage["highlights"]] == ["toner", "red"]
+    assert "embedding" not in response.content.decode()
 
 
-def test_get_and_post_and_both_places_are_alike(library: Caller):  # C48
-    searched = {
+def test_get_and_post_and_both_places_are_alike(library_caller: KeyCaller):  # C48
+    search_parameters = {
         "collection_names": ["printers", "mail"], "query": "toner", "k": 2, "metadata": "type=manual", "mode": "text"
     }  # fmt: skip
-    tagged = {"collection_name": "printers", "tag_info": "priority>1", "limit": 1}
-    for path, asked in ((RELEVANT, searched), (BY_TAG, tagged)):
-        expected = library.post(path, asked)
+    tag_parameters = {"collection_name": "printers", "tag_info": "priority>1", "limit": 1}
+    for path, parameters in ((SEARCH_PATH, search_parameters), (BY_TAG_PATH, tag_parameters)):
+        expected = library_caller.post(path, parameters)
         for method in ("GET", "POST"):
-            for body, query in ((asked, {}), (None, asked), (asked, asked)):
-                assert library.send(method, path, body, **query).content == expected.content, (method, path)
+            for body, query in ((parameters, {}), (None, parameters), (parameters, parameters)):
+                assert library_caller.send(method, path, body, **query).content == expected.content, (method, path)
 
 
-def test_head_has_the_headers_of_get(library: Caller):
-    head = library.send("HEAD", BY_TAG, collection_name="printers")
+def test_head_has_the_headers_of_get(library_caller: KeyCaller):
+    head_response = library_caller.send("HEAD", BY_TAG_PATH, collection_name="printers")
 
-    assert head.content == b"" and head["X-Total-Count"] == "2"
-    assert library.send("HEAD", RELEVANT, collection_names="printers", query="toner").status_code == 200
+    assert head_response.content == b"" and head_response["X-Total-Count"] == "2"
+    assert library_caller.send("HEAD", SEARCH_PATH, collection_names="printers", query="toner").status_code == 200
 
 
-def test_collection_names_can_be_a_list_text_or_repeated(library: Caller):
+def test_collection_names_can_be_a_list_text_or_repeated(library_caller: KeyCaller):
     query = {"query": "toner mailbox", "k": 9, "mode": "text"}
-    both = ids(library.post(RELEVANT, {**query, "collection_names": ["printers", "mail"]}))
+    both_ids = doc_ids(library_caller.post(SEARCH_PATH, {**query, "collection_names": ["printers", "mail"]}))
 
-    assert set(both) == {"toner", "box"}
-    assert ids(library.get(RELEVANT, **query, collection_names=["printers", "mail", "mail"])) == both
-    assert ids(library.get(RELEVANT, **query, collection_names='["printers", "mail"]')) == both
-    assert ids(library.post(RELEVANT, {**query, "collection_names": "mail"})) == ["box"]
+    assert set(both_ids) == {"toner", "box"}
+    assert doc_ids(library_caller.get(SEARCH_PATH, **query, collection_names=["printers", "mail", "mail"])) == both_ids
+    assert doc_ids(library_caller.get(SEARCH_PATH, **query, collection_names='["printers", "mail"]')) == both_ids
+    assert doc_ids(library_caller.post(SEARCH_PATH, {**query, "collection_names": "mail"})) == ["box"]
 
 
-def test_k_passages_at_most_and_five_by_default(manager: Caller):
+def test_k_passages_at_most_and_five_by_default(manager: KeyCaller):
     for number in range(7):
         manager.load(f"The toner number {number}.")
 
-    assert len(manager.get(RELEVANT, collection_names="manuals", query="toner").json()) == 5
-    assert len(manager.get(RELEVANT, collection_names="manuals", query="toner", k=6).json()) == 6
-    assert len(manager.get(RELEVANT, collection_names="manuals", query="toner", k=200).json()) == 7
+    assert len(manager.get(SEARCH_PATH, collection_names="manuals", query="toner").json()) == 5
+    assert len(manager.get(SEARCH_PATH, collection_names="manuals", query="toner", k=6).json()) == 6
+    assert len(manager.get(SEARCH_PATH, collection_names="manuals", query="toner", k=200).json()) == 7
 
 
 FILTERS = [
@@ -116,45 +124,49 @@ FILTERS = [
         "ownerDYNAMICme",
     ],
 )
-def test_server_fields_are_not_metadata(library: Caller, carl: User, as_carl: Client, filter: str):
-    place = Collection.objects.get(name="printers")
-    library.load("Carl's.", "printers", metadata={"owner": carl.pk, "sys_id": carl.pk})
+def test_server_fields_are_not_metadata(library_caller: KeyCaller, carl: User, as_carl: Client, filter: str):
+    collection = Collection.objects.get(name="printers")
+    library_caller.load("Carl's.", "printers", metadata={"owner": carl.pk, "sys_id": carl.pk})
     query = {"query": "toner", "metadata": filter}
 
-    for answer, field in (
-        (library.get(RELEVANT, collection_names="printers", **query), "metadata"),
-        (library.post(RELEVANT, {"collection_names": "printers", **query}), "metadata"),
-        (library.get(BY_TAG, collection_name="printers", tag_info=filter), "tag_info"),
-        (library.post(f"{MANAGED}/{place.pk}/search", query), "metadata"),
+    for response, field in (
+        (library_caller.get(SEARCH_PATH, collection_names="printers", **query), "metadata"),
+        (library_caller.post(SEARCH_PATH, {"collection_names": "printers", **query}), "metadata"),
+        (library_caller.get(BY_TAG_PATH, collection_name="printers", tag_info=filter), "tag_info"),
+        (library_caller.post(f"{MANAGED_PATH}/{collection.pk}/search", query), "metadata"),
     ):
-        assert failed(answer) == (400, "invalid_query", field)
-    page = as_carl.get(f"/collections/{place.pk}/", {"query": "toner", "filter": filter})
+        assert error_of(response) == (400, "invalid_query", field)
+    page = as_carl.get(f"/collections/{collection.pk}/", {"query": "toner", "filter": filter})
     assert page.status_code == 400 and b"Invalid filter" in page.content
 
 
-def test_filter_applies_to_searches_and_lists(library: Caller):
+def test_filter_applies_to_searches_and_lists(library_caller: KeyCaller):
     for filter, expected in FILTERS:
-        response = library.post(
-            RELEVANT, {"collection_names": ["printers"], "query": "toner paper", "metadata": filter}
+        response = library_caller.post(
+            SEARCH_PATH, {"collection_names": ["printers"], "query": "toner paper", "metadata": filter}
         )
-        assert sorted(ids(response)) == sorted(expected), filter
-        assert ids(library.post(BY_TAG, {"collection_name": "printers", "tag_info": filter})) == expected, filter
+        assert sorted(doc_ids(response)) == sorted(expected), filter
+        assert (
+            doc_ids(library_caller.post(BY_TAG_PATH, {"collection_name": "printers", "tag_info": filter})) == expected
+        ), filter
 
 
-@pytest.mark.parametrize(("path", "name"), [(RELEVANT, "metadata"), (BY_TAG, "tag_info")])
+@pytest.mark.parametrize(("path", "name"), [(SEARCH_PATH, "metadata"), (BY_TAG_PATH, "tag_info")])
 @pytest.mark.parametrize("filter", ["priority=high", "=", "type", "^^", "ORDERBYtype", "type=a^OR", "x" * 17_000])
-def test_invalid_filter_is_400(empty: Caller, path: str, name: str, filter: str):  # C07
-    needed = {"collection_names": "printers", "query": "a"} if path == RELEVANT else {"collection_name": "printers"}
-    answer = empty.post(path, {name: filter, **needed})
+def test_invalid_filter_is_400(empty_collection_caller: KeyCaller, path: str, name: str, filter: str):  # C07
+    parameters = (
+        {"collection_names": "printers", "query": "a"} if path == SEARCH_PATH else {"collection_name": "printers"}
+    )
+    response = empty_collection_caller.post(path, {name: filter, **parameters})
 
-    status, code, field = failed(answer)
+    status, code, field = error_of(response)
     assert (status, field) == (400, name) and code in ("invalid_query", "invalid_parameter")
     if code == "invalid_query":
-        assert answer.json()["errors"][0]["position"] >= 0
+        assert response.json()["errors"][0]["position"] >= 0
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("parameters", "expected"),
     [
         ({"query": ""}, (400, "invalid_parameter", "query")),  # C32
         ({"query": "x" * 1_000_000}, (400, "invalid_parameter", "query")),  # C32
@@ -164,116 +176,132 @@ def test_invalid_filter_is_400(empty: Caller, path: str, name: str, filter: str)
         ({"alpha": 1.5}, (400, "invalid_parameter", "alpha")),
         ({"collection_names": []}, (400, "invalid_parameter", "collection_names")),  # C03
         ({"collection_names": None}, (400, "mandatory", "collection_names")),
-        ({"collection_names": [str(n) for n in range(51)]}, (400, "invalid_parameter", "collection_names")),
+        ({"collection_names": [str(number) for number in range(51)]}, (400, "invalid_parameter", "collection_names")),
         ({"collection_names": ["mail", "nothing"]}, (404, "not_found", "collection_names")),
         ({"model": "gpt"}, (400, "unknown_field", "model")),  # C28
         ({"base_url": "http://x"}, (400, "unknown_field", "base_url")),  # C28
     ],
 )
-def test_invalid_search_is_refused(empty: Caller, given: Any, expected: Any):
-    assert failed(empty.post(RELEVANT, {"collection_names": ["mail"], "query": "a", **given})) == expected
+def test_invalid_search_is_refused(empty_collection_caller: KeyCaller, parameters: Any, expected: Any):
+    assert (
+        error_of(empty_collection_caller.post(SEARCH_PATH, {"collection_names": ["mail"], "query": "a", **parameters}))
+        == expected
+    )
 
 
-def test_body_of_another_type_is_415(empty: Caller):
+def test_body_of_another_type_is_415(empty_collection_caller: KeyCaller):
     for method in ("GET", "POST"):
-        answer = Client().generic(method, RELEVANT, b"query=a", content_type="text/plain", headers=empty.headers)
-        assert failed(answer)[:2] == (415, "unsupported_media_type")
+        response = Client().generic(
+            method, SEARCH_PATH, b"query=a", content_type="text/plain", headers=empty_collection_caller.headers
+        )
+        assert error_of(response)[:2] == (415, "unsupported_media_type")
 
 
-def test_whole_documents_by_their_metadata(library: Caller):
-    answer = library.get(BY_TAG, collection_name="printers", tag_info="priority=1")
-    (body,) = answer.json()
+def test_whole_documents_by_their_metadata(library_caller: KeyCaller):
+    response = library_caller.get(BY_TAG_PATH, collection_name="printers", tag_info="priority=1")
+    (body,) = response.json()
 
     assert list(body) == [
         "doc_id", "collection_name", "page_content", "metadata", "filename", "chunks_count", "created_at", "updated_at"
     ]  # fmt: skip
     assert body["page_content"] == "The toner is red." and body["metadata"] == {"type": "manual", "priority": 1}
-    assert answer["X-Total-Count"] == "1" and "X-Next-Offset" not in answer
+    assert response["X-Total-Count"] == "1" and "X-Next-Offset" not in response
 
 
-def test_whole_documents_page_after_page(manager: Caller):
+def test_whole_documents_page_after_page(manager: KeyCaller):
     for number in range(5):
         manager.load(f"Text {number}.", doc_id=f"d{number}")
-    manager.post(LOAD_TEXT, {"text": "Not yet.", "wait": False}, collection_name="manuals")
+    manager.post(LOAD_TEXT_PATH, {"text": "Not yet.", "wait": False}, collection_name="manuals")
 
-    first = manager.get(BY_TAG, collection_name="manuals", limit=2)
-    second = manager.get(BY_TAG, collection_name="manuals", limit=2, offset=first["X-Next-Offset"])
-    last = manager.get(BY_TAG, collection_name="manuals", limit=2, offset=second["X-Next-Offset"])
-    assert ids(first) + ids(second) + ids(last) == ["d0", "d1", "d2", "d3", "d4"]
-    assert {each["X-Total-Count"] for each in (first, second, last)} == {"5"} and "X-Next-Offset" not in last
-    past = manager.get(BY_TAG, collection_name="manuals", offset=99)
-    assert (past.json(), past["X-Total-Count"]) == ([], "5")
+    first_page = manager.get(BY_TAG_PATH, collection_name="manuals", limit=2)
+    second_page = manager.get(BY_TAG_PATH, collection_name="manuals", limit=2, offset=first_page["X-Next-Offset"])
+    last_page = manager.get(BY_TAG_PATH, collection_name="manuals", limit=2, offset=second_page["X-Next-Offset"])
+    assert doc_ids(first_page) + doc_ids(second_page) + doc_ids(last_page) == ["d0", "d1", "d2", "d3", "d4"]
+    assert {response["X-Total-Count"] for response in (first_page, second_page, last_page)} == {
+        "5"
+    } and "X-Next-Offset" not in last_page
+    page_past_the_end = manager.get(BY_TAG_PATH, collection_name="manuals", offset=99)
+    assert (page_past_the_end.json(), page_past_the_end["X-Total-Count"]) == ([], "5")
 
 
-def test_response_size_is_limited(manager: Caller, monkeypatch: Any):
+def test_response_size_is_limited(manager: KeyCaller, monkeypatch: Any):
     monkeypatch.setattr(metadata_listing, "MAX_CHARACTERS", 100)
     for number, size in enumerate((40, 50, 60, 300, 10)):
         manager.load(f"{number}" * size, doc_id=f"d{number}")
 
     pages, offset = [], "0"
     while offset:
-        page = manager.get(BY_TAG, collection_name="manuals", offset=offset)
-        pages.append(ids(page))
+        page = manager.get(BY_TAG_PATH, collection_name="manuals", offset=offset)
+        pages.append(doc_ids(page))
         offset = page.headers.get("X-Next-Offset", "")
     assert pages == [["d0", "d1"], ["d2"], ["d3"], ["d4"]]
 
 
-def test_replaced_document_keeps_its_place(library: Caller):
-    library.load("New toner.", "printers", doc_id="toner", on_duplicate="replace")
+def test_replaced_document_keeps_its_place(library_caller: KeyCaller):
+    library_caller.load("New toner.", "printers", doc_id="toner", on_duplicate="replace")
 
-    body = library.get(BY_TAG, collection_name="printers").json()
-    assert [(each["doc_id"], each["page_content"]) for each in body] == [
+    body = library_caller.get(BY_TAG_PATH, collection_name="printers").json()
+    assert [(passage["doc_id"], passage["page_content"]) for passage in body] == [
         ("toner", "New toner."), ("paper", "Paper jams in tray two.")
     ]  # fmt: skip
 
 
-def test_document_being_reloaded_is_shown_unchanged(library: Caller):  # C41
+def test_document_being_reloaded_is_shown_unchanged(library_caller: KeyCaller):  # C41
     query = {"text": "New toner.", "doc_id": "toner", "on_duplicate": "replace", "wait": False}
-    assert library.post(LOAD_TEXT, query, collection_name="printers").status_code == 202
+    assert library_caller.post(LOAD_TEXT_PATH, query, collection_name="printers").status_code == 202
 
-    assert library.get(BY_TAG, collection_name="printers").json()[0]["page_content"] == "The toner is red."
+    assert library_caller.get(BY_TAG_PATH, collection_name="printers").json()[0]["page_content"] == "The toner is red."
     assert (
-        library.get(RELEVANT, collection_names="printers", query="toner").json()[0]["page_content"]
+        library_caller.get(SEARCH_PATH, collection_names="printers", query="toner").json()[0]["page_content"]
         == "The toner is red."
     )
 
 
 @pytest.mark.parametrize("limit", [0, 201, -1, "a", 10**12])
-def test_page_is_limited(empty: Caller, limit: Any):
-    assert failed(empty.get(BY_TAG, collection_name="printers", limit=limit)) == (400, "invalid_parameter", "limit")
+def test_page_is_limited(empty_collection_caller: KeyCaller, limit: Any):
+    assert error_of(empty_collection_caller.get(BY_TAG_PATH, collection_name="printers", limit=limit)) == (
+        400,
+        "invalid_parameter",
+        "limit",
+    )
 
 
-def test_search_without_the_provider_is_by_words_and_says_so(library: Caller, monkeypatch: Any):
-    def away(*_: Any) -> Any:
+def test_search_without_the_provider_is_by_words_and_says_so(library_caller: KeyCaller, monkeypatch: Any):
+    def fail_to_embed(*_: Any) -> Any:
         raise embed.EmbeddingUnavailable("It is away.")
 
     query = {"collection_names": "printers", "query": "toner"}
-    assert "X-Search-Mode" not in library.get(RELEVANT, **query)
-    monkeypatch.setattr(embed, "Embedder", away)
-    answer = library.get(RELEVANT, **query)
+    assert "X-Search-Mode" not in library_caller.get(SEARCH_PATH, **query)
+    monkeypatch.setattr(embed, "Embedder", fail_to_embed)
+    response = library_caller.get(SEARCH_PATH, **query)
 
-    assert answer["X-Search-Mode"] == "text" and ids(answer) == ["toner"]
-    assert "X-Search-Mode" not in library.get(RELEVANT, mode="text", **query)
-    refused = library.get(RELEVANT, mode="vector", **query)
-    assert failed(refused)[:2] == (503, "embedding_unavailable") and int(refused["Retry-After"]) > 0
-
-
-def test_searching_requires_read_permission(library: Caller, stranger: Caller):
-    Collection.objects.filter(name="mail").update(reader_roles=make("other", readers=("crew",)).reader_roles)
-    reader = by_key(make_user("dora", "crew"))
-
-    assert ids(reader.get(RELEVANT, collection_names="mail", query="mailbox")) == ["box"]
-    assert ids(reader.get(BY_TAG, collection_name="mail")) == ["box"]
-    for path, query in ((RELEVANT, {"collection_names": "mail", "query": "a"}), (BY_TAG, {"collection_name": "mail"})):
-        assert failed(stranger.get(path, **query))[:2] == (404, "not_found")
-    assert failed(reader.get(RELEVANT, collection_names=["mail", "printers"], query="a"))[0] == 404
+    assert response["X-Search-Mode"] == "text" and doc_ids(response) == ["toner"]
+    assert "X-Search-Mode" not in library_caller.get(SEARCH_PATH, mode="text", **query)
+    refusal = library_caller.get(SEARCH_PATH, mode="vector", **query)
+    assert error_of(refusal)[:2] == (503, "embedding_unavailable") and int(refusal["Retry-After"]) > 0
 
 
-def test_hostile_text_is_returned_as_text(manager: Caller):  # C25, C26
-    hostile = "<script>alert(1)</script> ![x](https://evil.example/?q=1) </script>"
-    manager.load(hostile)
-    answer = manager.get(RELEVANT, collection_names="manuals", query="alert")
+def test_searching_requires_read_permission(library_caller: KeyCaller, stranger: KeyCaller):
+    Collection.objects.filter(name="mail").update(
+        reader_roles=make_library_collection("other", readers=("crew",)).reader_roles
+    )
+    reader = key_caller(make_user("dora", "crew"))
 
-    assert answer.json()[0]["page_content"] == hostile
-    assert answer["Content-Type"] == "application/json" and answer["X-Content-Type-Options"] == "nosniff"
-    assert json.loads(answer.content)
+    assert doc_ids(reader.get(SEARCH_PATH, collection_names="mail", query="mailbox")) == ["box"]
+    assert doc_ids(reader.get(BY_TAG_PATH, collection_name="mail")) == ["box"]
+    for path, query in (
+        (SEARCH_PATH, {"collection_names": "mail", "query": "a"}),
+        (BY_TAG_PATH, {"collection_name": "mail"}),
+    ):
+        assert error_of(stranger.get(path, **query))[:2] == (404, "not_found")
+    assert error_of(reader.get(SEARCH_PATH, collection_names=["mail", "printers"], query="a"))[0] == 404
+
+
+def test_hostile_text_is_returned_as_text(manager: KeyCaller):  # C25, C26
+    hostile_text = "<script>alert(1)</script> ![x](https://evil.example/?q=1) </script>"
+    manager.load(hostile_text)
+    response = manager.get(SEARCH_PATH, collection_names="manuals", query="alert")
+
+    assert response.json()[0]["page_content"] == hostile_text
+    assert response["Content-Type"] == "application/json" and response["X-Content-Type-Options"] == "nosniff"
+    assert json.loads(response.content)

@@ -7,19 +7,19 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from collections_app.models import Collection
-from tests.collections_app.http.calls import LOAD_TEXT, MANAGED, Caller, failed
-from tests.collections_app.library import make
+from tests.collections_app.http.calls import LOAD_TEXT_PATH, MANAGED_PATH, KeyCaller, error_of
+from tests.collections_app.library import make_library_collection
 
 pytestmark = pytest.mark.django_db
-CHECK = "document_collection_overlap CHECK (chunk_size >= chunk_overlap * 2)"
+OVERLAP_CHECK = "document_collection_overlap CHECK (chunk_size >= chunk_overlap * 2)"
 
 
-def one(collection: Collection) -> str:
-    return f"{MANAGED}/{collection.pk}"
+def collection_path(collection: Collection) -> str:
+    return f"{MANAGED_PATH}/{collection.pk}"
 
 
 @pytest.mark.parametrize(
-    ("sent", "expected"),
+    ("settings", "expected"),
     [
         ({}, (422, "mandatory", "collection_name")),
         ({"collection_name": "a\n"}, (400, "invalid_parameter", "collection_name")),
@@ -37,37 +37,41 @@ def one(collection: Collection) -> str:
         ({"sys_id": "1"}, (400, "unknown_field", "sys_id")),
     ],
 )
-def test_invalid_settings_create_nothing(manager: Caller, sent: Any, expected: Any):
-    status, _, field = failed(manager.post(MANAGED, {"collection_name": "a", **sent} if sent else {}))
+def test_invalid_settings_create_nothing(manager: KeyCaller, settings: Any, expected: Any):
+    status, _, field = error_of(manager.post(MANAGED_PATH, {"collection_name": "a", **settings} if settings else {}))
 
     assert (status, field) == (expected[0], expected[2])
     assert not Collection.objects.exists()
 
 
 @pytest.mark.parametrize("body", [[], [{"collection_name": "a"}], "a", 5, True])
-def test_settings_are_one_object(manager: Caller, body: Any):
-    place = make("manuals")
-    for answer in (manager.post(MANAGED, body), manager.patch(one(place), body), manager.patch(one(place), b"null")):
-        assert failed(answer) == (400, "invalid_json", None)
-        assert answer.json()["errors"][0]["message"] == "The body must be a JSON object."
+def test_settings_are_one_object(manager: KeyCaller, body: Any):
+    collection = make_library_collection("manuals")
+    for response in (
+        manager.post(MANAGED_PATH, body),
+        manager.patch(collection_path(collection), body),
+        manager.patch(collection_path(collection), b"null"),
+    ):
+        assert error_of(response) == (400, "invalid_json", None)
+        assert response.json()["errors"][0]["message"] == "The body must be a JSON object."
 
 
-def test_no_field_of_a_refusal_is_empty(manager: Caller):
-    answers = [
-        manager.post(MANAGED, {"collection_name": "a", "": 1}),
-        manager.get(MANAGED, **{"": "1"}),
-        manager.post(LOAD_TEXT, {"text": "a", "": 1}, collection_name="a"),
-        manager.post(LOAD_TEXT, {"text": "a", "metadata": {"": 1}}, collection_name="a"),
-        manager.post(LOAD_TEXT, b'{"text": "a", "metadata": {"": 99999999999999.99}}', collection_name="a"),
+def test_no_field_of_a_refusal_is_empty(manager: KeyCaller):
+    responses = [
+        manager.post(MANAGED_PATH, {"collection_name": "a", "": 1}),
+        manager.get(MANAGED_PATH, **{"": "1"}),
+        manager.post(LOAD_TEXT_PATH, {"text": "a", "": 1}, collection_name="a"),
+        manager.post(LOAD_TEXT_PATH, {"text": "a", "metadata": {"": 1}}, collection_name="a"),
+        manager.post(LOAD_TEXT_PATH, b'{"text": "a", "metadata": {"": 99999999999999.99}}', collection_name="a"),
     ]
-    for answer in answers:
-        assert answer.status_code == 400
-        assert all(error.get("field", "none") for error in answer.json()["errors"]), answer.content
+    for response in responses:
+        assert response.status_code == 400
+        assert all(error.get("field", "none") for error in response.json()["errors"]), response.content
 
 
-def test_overlap_is_at_most_half_of_a_chunk(manager: Caller):
-    sent = {"collection_name": "a", "chunk_size": 101, "chunk_overlap": 50}
-    assert manager.post(MANAGED, sent).status_code == 201
+def test_overlap_is_at_most_half_of_a_chunk(manager: KeyCaller):
+    settings = {"collection_name": "a", "chunk_size": 101, "chunk_overlap": 50}
+    assert manager.post(MANAGED_PATH, settings).status_code == 201
     collections = Collection.objects.filter(name="a")
     with pytest.raises(IntegrityError), transaction.atomic():
         collections.update(chunk_overlap=51)
@@ -75,32 +79,32 @@ def test_overlap_is_at_most_half_of_a_chunk(manager: Caller):
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(100, 20), (200, 40), (399, 79), (400, 200), (8000, 200), (None, 200)])
-def test_default_overlap_fits_the_chunk_size(manager: Caller, size: int | None, overlap: int):
-    response = manager.post(MANAGED, {"collection_name": "a"} | ({"chunk_size": size} if size else {}))
+def test_default_overlap_fits_the_chunk_size(manager: KeyCaller, size: int | None, overlap: int):
+    response = manager.post(MANAGED_PATH, {"collection_name": "a"} | ({"chunk_size": size} if size else {}))
 
     assert response.status_code == 201 and Collection.objects.get().chunk_overlap == overlap
 
 
-def test_conflicting_setting_is_named(manager: Caller):
-    place = make("manuals")
-    for sent, field, stored in (
+def test_conflicting_setting_is_named(manager: KeyCaller):
+    collection = make_library_collection("manuals")
+    for change, field, expected in (
         ({"chunk_size": 200}, "chunk_size", "chunk_overlap is 200"),
         ({"chunk_overlap": 501}, "chunk_overlap", "chunk_size is 1000"),
     ):
-        refused = manager.patch(one(place), sent)
-        assert failed(refused) == (422, "invalid_value", field) and stored in refused.json()["errors"][0]["message"]
-    assert manager.patch(one(place), {"chunk_size": 400}).json()["chunk_overlap"] == 200
+        refusal = manager.patch(collection_path(collection), change)
+        assert error_of(refusal) == (422, "invalid_value", field) and expected in refusal.json()["errors"][0]["message"]
+    assert manager.patch(collection_path(collection), {"chunk_size": 400}).json()["chunk_overlap"] == 200
 
 
 def test_existing_overlap_is_reduced_to_the_limit():
-    place, other = make("manuals"), make("other")
-    change = import_module("collections_app.migrations.0005_overlap_at_most_half")
-    drop = "ALTER TABLE document_collection DROP CONSTRAINT document_collection_overlap"
+    collection, other_collection = make_library_collection("manuals"), make_library_collection("other")
+    migration = import_module("collections_app.migrations.0005_overlap_at_most_half")
+    drop_statement = "ALTER TABLE document_collection DROP CONSTRAINT document_collection_overlap"
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")  # the rows are new here
-        cursor.execute(drop)
-        Collection.objects.filter(pk=place.pk).update(chunk_size=101, chunk_overlap=100)
-        cursor.execute(change.CUT)
-        cursor.execute(f"ALTER TABLE document_collection ADD CONSTRAINT {CHECK}")
-    assert place.refreshed().chunk_overlap == 50
-    assert other.chunk_overlap == other.refreshed().chunk_overlap
+        cursor.execute(drop_statement)
+        Collection.objects.filter(pk=collection.pk).update(chunk_size=101, chunk_overlap=100)
+        cursor.execute(migration.CUT)
+        cursor.execute(f"ALTER TABLE document_collection ADD CONSTRAINT {OVERLAP_CHECK}")
+    assert collection.refreshed().chunk_overlap == 50
+    assert other_collection.chunk_overlap == other_collection.refreshed().chunk_overlap

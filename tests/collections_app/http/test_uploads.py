@@ -16,23 +16,23 @@ from django.test import RequestFactory, override_settings
 from collections_app.http import uploads
 from system.errors import ServiceError
 from system.http.error_responses import to_service_error
-from tests.collections_app.http.calls import Caller, failed
+from tests.collections_app.http.calls import KeyCaller, error_of
 
-LINE = "line"
-FORM = f"multipart/form-data; boundary={LINE}"
+FORM_BOUNDARY = "line"
+FORM_CONTENT_TYPE = f"multipart/form-data; boundary={FORM_BOUNDARY}"
 
 
-def part(name: str, content: bytes, filename: str | None = None, more: str = "") -> bytes:
+def form_part(name: str, content: bytes, filename: str | None = None, headers: str = "") -> bytes:
     called = f'; filename="{filename}"' if filename is not None else ""
-    head = f'--{LINE}\r\nContent-Disposition: form-data; name="{name}"{called}\r\n{more}\r\n'
-    return head.encode() + content + b"\r\n"
+    header = f'--{FORM_BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"{called}\r\n{headers}\r\n'
+    return header.encode() + content + b"\r\n"
 
 
-END = f"--{LINE}--\r\n".encode()
-FILE = part("file", b"Hello", "hello.txt")
+FORM_END = f"--{FORM_BOUNDARY}--\r\n".encode()
+FILE_PART = form_part("file", b"Hello", "hello.txt")
 
 
-def request_of(body: bytes, content_type: str = FORM, length: int | None = None) -> WSGIRequest:
+def upload_request(body: bytes, content_type: str = FORM_CONTENT_TYPE, length: int | None = None) -> WSGIRequest:
     created = RequestFactory().generic("POST", "/", body, content_type=content_type)
     if length is not None:
         created.META["CONTENT_LENGTH"] = str(length)
@@ -40,15 +40,15 @@ def request_of(body: bytes, content_type: str = FORM, length: int | None = None)
     return created
 
 
-def received(body: bytes, **more: Any) -> tuple[bytes, uploads.Upload]:
-    with uploads.receive_upload(request_of(body, **more)) as upload:
+def received_form(body: bytes, **options: Any) -> tuple[bytes, uploads.Upload]:
+    with uploads.receive_upload(upload_request(body, **options)) as upload:
         assert upload.content() == b"".join(upload.parts())
         return upload.content(), upload
 
 
-def refused(body: bytes, **more: Any) -> tuple[int, str]:
+def refusal_of(body: bytes, **options: Any) -> tuple[int, str]:
     with pytest.raises(ServiceError) as error:
-        received(body, **more)
+        received_form(body, **options)
     return error.value.status, error.value.code
 
 
@@ -59,7 +59,9 @@ def small_files() -> Iterator[None]:
 
 
 def test_file_and_its_fields_arrive():
-    content, upload = received(part("metadata", '{"type": "ü"}'.encode()) + FILE + part("wait", b"false") + END)
+    content, upload = received_form(
+        form_part("metadata", '{"type": "ü"}'.encode()) + FILE_PART + form_part("wait", b"false") + FORM_END
+    )
 
     assert (content, upload.size, upload.filename) == (b"Hello", 5, "hello.txt")
     assert {name: field.texts for name, field in upload.fields.items()} == {
@@ -73,45 +75,45 @@ def test_file_and_its_fields_arrive():
 def test_file_of_any_size_is_whole(size: int, small_files: None):
     content = os.urandom(size)
 
-    assert received(part("file", content, "a.bin") + END)[0] == content
+    assert received_form(form_part("file", content, "a.bin") + FORM_END)[0] == content
 
 
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (END, (400, "mandatory")),
+        (FORM_END, (400, "mandatory")),
         (b"--", (400, "invalid_form")),
         (b"nonsense", (400, "invalid_form")),
-        (part("other", b"x") + END, (400, "mandatory")),
-        (part("file", b"no file but a field") + END, (400, "mandatory")),
-        (part("file", b"", "empty.txt") + END, (400, "empty_file")),  # C16
-        (part("file", b"x", "") + END, (400, "mandatory")),
-        (FILE + FILE + END, (400, "invalid_parameter")),
-        (part("upload", b"x", "a.txt") + END, (400, "unknown_field")),
-        (FILE + part("f", b"x") * 11 + END, (400, "invalid_form")),
-        (FILE + part("metadata", b"x" * (uploads.MAX_FIELD_LENGTH + 1)) + END, (413, "too_large")),
-        (FILE[:-2], (400, "invalid_form")),
-        (FILE, (400, "invalid_form")),
-        (FILE + part("metadata", b"{}")[:-3], (400, "invalid_form")),
-        (part("file", b"!", "a.txt", "Content-Transfer-Encoding: base64\r\n") + END, (400, "invalid_form")),
-        (part("file", b"x", "a" * 10_000) + END, (400, "invalid_form")),  # C13
+        (form_part("other", b"x") + FORM_END, (400, "mandatory")),
+        (form_part("file", b"no file but a field") + FORM_END, (400, "mandatory")),
+        (form_part("file", b"", "empty.txt") + FORM_END, (400, "empty_file")),  # C16
+        (form_part("file", b"x", "") + FORM_END, (400, "mandatory")),
+        (FILE_PART + FILE_PART + FORM_END, (400, "invalid_parameter")),
+        (form_part("upload", b"x", "a.txt") + FORM_END, (400, "unknown_field")),
+        (FILE_PART + form_part("f", b"x") * 11 + FORM_END, (400, "invalid_form")),
+        (FILE_PART + form_part("metadata", b"x" * (uploads.MAX_FIELD_LENGTH + 1)) + FORM_END, (413, "too_large")),
+        (FILE_PART[:-2], (400, "invalid_form")),
+        (FILE_PART, (400, "invalid_form")),
+        (FILE_PART + form_part("metadata", b"{}")[:-3], (400, "invalid_form")),
+        (form_part("file", b"!", "a.txt", "Content-Transfer-Encoding: base64\r\n") + FORM_END, (400, "invalid_form")),
+        (form_part("file", b"x", "a" * 10_000) + FORM_END, (400, "invalid_form")),  # C13
     ],
 )
 def test_malformed_form_is_refused(body: bytes, expected: tuple[int, str]):  # C14
-    assert refused(body) == expected
+    assert refusal_of(body) == expected
 
 
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
-        (part("metadata", b"x" * (11 * 1024 * 1024)), RequestDataTooBig),
-        (b"".join(part(str(number), b"x") for number in range(3000)), TooManyFieldsSent),
+        (form_part("metadata", b"x" * (11 * 1024 * 1024)), RequestDataTooBig),
+        (b"".join(form_part(str(number), b"x") for number in range(3000)), TooManyFieldsSent),
     ],
 )
 def test_form_of_large_or_many_fields_is_refused_while_it_is_read(fields: bytes, error: type[Exception]):  # C14
-    with pytest.raises(error) as raised:
-        received(FILE + fields + END)
-    result = to_service_error(raised.value)
+    with pytest.raises(error) as exc_info:
+        received_form(FILE_PART + fields + FORM_END)
+    result = to_service_error(exc_info.value)
     assert result is not None and result.status == 413
 
 
@@ -129,33 +131,35 @@ def test_form_of_large_or_many_fields_is_refused_while_it_is_read(fields: bytes,
     ],
 )
 def test_another_content_type_or_boundary_is_refused(content_type: str, expected: tuple[int, str]):  # C14
-    assert refused(FILE + END, content_type=content_type) == expected
+    assert refusal_of(FILE_PART + FORM_END, content_type=content_type) == expected
 
 
-@pytest.mark.parametrize("length", [len(FILE + END) + 1, len(FILE + END) - 10, len(FILE) // 2, 10**9])
+@pytest.mark.parametrize(
+    "length", [len(FILE_PART + FORM_END) + 1, len(FILE_PART + FORM_END) - 10, len(FILE_PART) // 2, 10**9]
+)
 def test_wrong_content_length_is_refused(length: int):  # C15
-    assert refused(FILE + END, length=length) == (400, "invalid_form")
+    assert refusal_of(FILE_PART + FORM_END, length=length) == (400, "invalid_form")
 
 
 def test_field_cut_off_by_a_wrong_length_is_missing():  # C15
     """The file came whole; the filter of who may see it did not."""
-    whole = FILE + part("metadata", b'{"type": "secret"}') + END
+    content = FILE_PART + form_part("metadata", b'{"type": "secret"}') + FORM_END
 
-    assert refused(whole, length=len(FILE)) == (400, "invalid_form")
+    assert refusal_of(content, length=len(FILE_PART)) == (400, "invalid_form")
 
 
 def test_file_over_the_limit_is_refused_during_the_upload(small_files: None, monkeypatch: Any):  # C14
-    read = []
+    read_sizes = []
     request_read = WSGIRequest.read
 
-    def counted(request: WSGIRequest, *positional: Any) -> bytes:
+    def count_and_read(request: WSGIRequest, *positional: Any) -> bytes:
         data = request_read(request, *positional)
-        read.append(len(data))
+        read_sizes.append(len(data))
         return data
 
-    monkeypatch.setattr(WSGIRequest, "read", counted)
-    assert refused(part("file", b"x" * 9_000_000, "a.txt") + END) == (413, "too_large")
-    assert sum(read) < 3_300_000
+    monkeypatch.setattr(WSGIRequest, "read", count_and_read)
+    assert refusal_of(form_part("file", b"x" * 9_000_000, "a.txt") + FORM_END) == (413, "too_large")
+    assert sum(read_sizes) < 3_300_000
 
 
 @pytest.mark.parametrize(
@@ -164,42 +168,47 @@ def test_file_over_the_limit_is_refused_during_the_upload(small_files: None, mon
 def test_file_name_is_a_label(filename: str):  # C13
     """Never with the folders, and nothing is written by it. `..` alone is no name, so that there is no file."""
     if filename == "..":
-        assert refused(part("file", b"x", filename) + END) == (400, "mandatory")
+        assert refusal_of(form_part("file", b"x", filename) + FORM_END) == (400, "mandatory")
         return
-    _, upload = received(part("file", b"x", filename) + END)
+    _, upload = received_form(form_part("file", b"x", filename) + FORM_END)
 
     assert not set(upload.filename) & set("/\\\u202e")
 
 
 def test_upload_leaves_no_temporary_file(tmp_path: Path, monkeypatch: Any):  # C14, C15
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    large = part("file", os.urandom(2 * uploads.MAX_IN_MEMORY_BYTES), "a.bin")
-    with uploads.receive_upload(request_of(large + END)) as upload:
+    large_part = form_part("file", os.urandom(2 * uploads.MAX_IN_MEMORY_BYTES), "a.bin")
+    with uploads.receive_upload(upload_request(large_part + FORM_END)) as upload:
         assert upload.size > uploads.MAX_IN_MEMORY_BYTES
         # It lies in a file without a name: also when the process is killed here, nothing stays.
         assert list(tmp_path.iterdir()) == []
     assert upload.file.closed
 
-    for broken in (large, large + FILE + END, large[:-100], large + part("f", b"x") * 11 + END):
-        refused(broken)
+    for content in (
+        large_part,
+        large_part + FILE_PART + FORM_END,
+        large_part[:-100],
+        large_part + form_part("f", b"x") * 11 + FORM_END,
+    ):
+        refusal_of(content)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.django_db
-def test_many_files_without_a_name_are_refused(manager: Caller):  # C14
-    answer = manager.raw(part("file", b"", "/") * 101 + END, FORM, collection_name="manuals")
+def test_many_files_without_a_name_are_refused(manager: KeyCaller):  # C14
+    response = manager.raw(form_part("file", b"", "/") * 101 + FORM_END, FORM_CONTENT_TYPE, collection_name="manuals")
 
-    assert failed(answer)[:2] == (413, "too_large")
+    assert error_of(response)[:2] == (413, "too_large")
 
 
 @pytest.mark.parametrize("size", [2 * uploads.MAX_IN_MEMORY_BYTES, uploads.MAX_IN_MEMORY_BYTES + 1])
 def test_full_disk_is_503(size: int):
     """No file may grow over what fits into memory, nearly as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    body = part("file", os.urandom(size), "a.bin") + END
-    resource.setrlimit(resource.RLIMIT_FSIZE, (uploads.MAX_IN_MEMORY_BYTES, hard))
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    body = form_part("file", os.urandom(size), "a.bin") + FORM_END
+    resource.setrlimit(resource.RLIMIT_FSIZE, (uploads.MAX_IN_MEMORY_BYTES, hard_limit))
     try:
-        result = refused(body)
+        result = refusal_of(body)
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft_limit, hard_limit))
     assert result == (503, "unavailable")

@@ -18,24 +18,24 @@ from config.env import ROOT
 from tests.config.stack import eventually
 
 # What a worker's child does with one message.
-WORK = "import django; django.setup(); from collections_app import tasks; tasks.work()"
+WORKER_SCRIPT = "import django; django.setup(); from collections_app import tasks; tasks.work()"
 # A worker as `manage.py up` starts it, but with one child, and a queue that no other test writes to.
-QUEUE = "of-test"
-CELERY = (
+QUEUE_NAME = "of-test"
+CELERY_SCRIPT = (
     "-m", "celery", "--app", "config", "--quiet", "worker", "--loglevel", "INFO", "--concurrency", "1",
-    "--without-gossip", "--without-mingle", "--queues", QUEUE,
+    "--without-gossip", "--without-mingle", "--queues", QUEUE_NAME,
 )  # fmt: skip
 
 
 def database_url() -> str:
-    about = connection.settings_dict
-    return f"postgresql://{about['USER']}@/{about['NAME']}?host={quote(about['HOST'], safe='')}"
+    options = connection.settings_dict
+    return f"postgresql://{options['USER']}@/{options['NAME']}?host={quote(options['HOST'], safe='')}"
 
 
 def environment() -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if name not in ("DJANGO_SETTINGS_MODULE",)}
+    inherited_variables = {name: value for name, value in os.environ.items() if name not in ("DJANGO_SETTINGS_MODULE",)}
     return {
-        **inherited,
+        **inherited_variables,
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "DATABASE_URL": database_url(),
         "REDIS_URL": settings.REDIS_URL,
@@ -45,7 +45,7 @@ def environment() -> dict[str, str]:
     }
 
 
-class Worker:
+class WorkerProcess:
     """A worker process."""
 
     def __init__(self, words: tuple[str, ...], log: IO[bytes]) -> None:
@@ -77,10 +77,10 @@ class Worker:
 
 
 @contextmanager
-def worker(*words: str) -> Iterator[Worker]:
+def running_worker(*words: str) -> Iterator[WorkerProcess]:
     """A worker that is stopped at the end of the block."""
-    with tempfile.TemporaryFile() as log:
-        started = Worker(words or ("-c", WORK), log)
+    with tempfile.TemporaryFile() as log_file:
+        started = WorkerProcess(words or ("-c", WORKER_SCRIPT), log_file)
         try:
             yield started
         except BaseException:

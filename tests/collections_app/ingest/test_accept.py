@@ -11,19 +11,19 @@ from collections_app.documents import deletion, storage
 from collections_app.models import Collection, Document, Version
 from collections_app.models.documents import VersionState
 from system.errors import BadRequest, Conflict, NotFound
-from tests.collections_app.builders import Loaded, make_collection
-from tests.collections_app.ingest.world import accept, counted, rows, work
+from tests.collections_app.builders import DocumentLoader, make_collection
+from tests.collections_app.ingest.world import fetch_rows, process_queue, row_counts, store_document
 
 pytestmark = pytest.mark.django_db
 
-ASKED: dict[str, Any] = {"metadata": {"type": "guide"}}
+LOAD_OPTIONS: dict[str, Any] = {"metadata": {"type": "guide"}}
 
 
 def test_load_is_queued_with_its_bytes_size_and_hash(collection: Collection):
     data = bytes(range(256)) * 10_000
-    stored = accept(collection, iter([data[:7], data[7:2_000_000], data[2_000_000:]]), **ASKED)
+    result = store_document(collection, iter([data[:7], data[7:2_000_000], data[2_000_000:]]), **LOAD_OPTIONS)
 
-    version = Version.objects.get(pk=stored.version.pk)
+    version = Version.objects.get(pk=result.version.pk)
     assert storage.read_content(version) == data
     assert (version.size, version.sha256) == (len(data), sha256(data).hexdigest())
     assert (version.state, version.generation, version.metadata, version.created_by) == (
@@ -32,28 +32,28 @@ def test_load_is_queued_with_its_bytes_size_and_hash(collection: Collection):
         {"type": "guide"},
         "owner",
     )
-    assert (stored.is_duplicate, stored.lease_token, stored.document.newest_id) == (False, None, version.pk)
-    assert [len(each) for (each,) in rows("SELECT data FROM document_piece ORDER BY number")] == [
+    assert (result.is_duplicate, result.lease_token, result.document.newest_id) == (False, None, version.pk)
+    assert [len(piece) for (piece,) in fetch_rows("SELECT data FROM document_piece ORDER BY number")] == [
         1048576, 1048576, 462848,
     ]  # fmt: skip
 
 
 def test_id_is_generated_unless_the_caller_gives_one(collection: Collection):
-    stored = accept(collection, b"a").document
-    assert stored.doc_id == stored.id
-    assert accept(collection, b"b", doc_id="Cafe\u0301").document.doc_id == "Café"
+    document = store_document(collection, b"a").document
+    assert document.doc_id == document.id
+    assert store_document(collection, b"b", doc_id="Cafe\u0301").document.doc_id == "Café"
 
 
 @pytest.mark.parametrize("doc_id", ["", "   ", "a\x00b", "a\nb", "\ud800", "x" * 201])
 def test_invalid_id_is_refused_and_nothing_is_stored(collection: Collection, doc_id: str):
-    with pytest.raises(BadRequest) as refused:
-        accept(collection, doc_id=doc_id)
-    assert refused.value.field == "doc_id"
-    assert set(counted().values()) == {0}
+    with pytest.raises(BadRequest) as exc_info:
+        store_document(collection, doc_id=doc_id)
+    assert exc_info.value.field == "doc_id"
+    assert set(row_counts().values()) == {0}
 
 
 @pytest.mark.parametrize(
-    ("sent", "expected"),
+    ("filename", "expected"),
     [
         ("report.pdf", "report.pdf"),
         ("../../etc/passwd", "passwd"),
@@ -68,8 +68,8 @@ def test_invalid_id_is_refused_and_nothing_is_stored(collection: Collection, doc
         ("n" * 10_000, "n" * 255),
     ],
 )
-def test_file_name_is_cleaned(collection: Collection, sent: str, expected: str):  # C13
-    assert accept(collection, filename=sent).version.filename == expected
+def test_file_name_is_cleaned(collection: Collection, filename: str, expected: str):  # C13
+    assert store_document(collection, filename=filename).version.filename == expected
 
 
 class TestDuplicates:
@@ -97,66 +97,78 @@ class TestDuplicates:
         ("replace", {"data": b"other"}, "other", "document"),
     )
 
-    @pytest.mark.parametrize(("on_duplicate", "differs", "doc_id", "outcome"), CASES)
+    @pytest.mark.parametrize(("on_duplicate", "changes", "doc_id", "outcome"), CASES)
     @pytest.mark.parametrize("is_worked_on", [False, True])
     def test_repeated_load_has_this_outcome(
-        self, collection: Collection, on_duplicate: str, differs: Any, doc_id: Any, outcome: str, is_worked_on: bool
+        self, collection: Collection, on_duplicate: str, changes: Any, doc_id: Any, outcome: str, is_worked_on: bool
     ):
-        first = accept(collection, b"same", doc_id="same", metadata={"type": "guide", "flag": True})
+        first_document = store_document(collection, b"same", doc_id="same", metadata={"type": "guide", "flag": True})
         if is_worked_on:
-            work()
-        query = {"metadata": {"type": "guide", "flag": True}, "data": b"same", **differs}
+            process_queue()
+        query = {"metadata": {"type": "guide", "flag": True}, "data": b"same", **changes}
         if outcome == "conflict":
-            with pytest.raises(Conflict, match="on_duplicate=replace") as refused:
-                accept(collection, doc_id=doc_id, on_duplicate=on_duplicate, **query)
-            assert refused.value.code == "duplicate"
+            with pytest.raises(Conflict, match="on_duplicate=replace") as exc_info:
+                store_document(collection, doc_id=doc_id, on_duplicate=on_duplicate, **query)
+            assert exc_info.value.code == "duplicate"
             assert Version.objects.count() == 1
             return
-        stored = accept(collection, doc_id=doc_id, on_duplicate=on_duplicate, **query)
+        stored_result = store_document(collection, doc_id=doc_id, on_duplicate=on_duplicate, **query)
         result = {(True, True): "duplicate", (True, False): "generation", (False, False): "document"}
-        assert result[stored.document == first.document, stored.is_duplicate] == outcome
+        assert result[stored_result.document == first_document.document, stored_result.is_duplicate] == outcome
         if outcome == "generation":
-            assert (stored.version.generation, stored.document.newest_id) == (2, stored.version.pk)
+            assert (stored_result.version.generation, stored_result.document.newest_id) == (2, stored_result.version.pk)
         assert Version.objects.count() == (1 if outcome == "duplicate" else 2)
 
     def test_duplicates_in_other_collections_do_not_count(self, collection: Collection):  # C51
-        accept(collection, b"same", doc_id="same")
-        elsewhere = make_collection("elsewhere")
+        store_document(collection, b"same", doc_id="same")
+        other_collection = make_collection("elsewhere")
         for options in ({}, {"doc_id": "same"}, {"doc_id": "same", "on_duplicate": "error"}):
-            stored = accept(elsewhere, b"same" if not options else repr(options).encode(), **options)
-            assert not stored.is_duplicate
-            deletion.delete_document(elsewhere, stored.document.doc_id)
+            result = store_document(other_collection, b"same" if not options else repr(options).encode(), **options)
+            assert not result.is_duplicate
+            deletion.delete_document(other_collection, result.document.doc_id)
 
-    def test_deleted_document_is_not_a_duplicate(self, collection: Collection, loaded: Loaded):
-        first = loaded("The same.", doc_id="x")
+    def test_deleted_document_is_not_a_duplicate(self, collection: Collection, document_loader: DocumentLoader):
+        first_version = document_loader("The same.", doc_id="x")
         deletion.delete_document(collection, "x")
-        again = loaded("The same.", doc_id="x")
-        assert (again.document_id != first.document_id, again.generation, again.state) == (True, 1, "ready")
+        second_version = document_loader("The same.", doc_id="x")
+        assert (
+            second_version.document_id != first_version.document_id,
+            second_version.generation,
+            second_version.state,
+        ) == (True, 1, "ready")
 
     def test_failed_document_is_retried(self, collection: Collection):
-        first = accept(collection, b"The same.")
+        first_result = store_document(collection, b"The same.")
         Version.objects.update(state=VersionState.FAILED, error_code="damaged", error="x", attempt=5)
-        again = accept(collection, b"The same.", takes_lease=True)
-        assert (again.version.pk, again.is_duplicate, again.lease_token is not None) == (first.version.pk, False, True)
-        assert (again.version.state, again.version.attempt, again.version.error) == ("queued", 1, "")
+        second_result = store_document(collection, b"The same.", takes_lease=True)
+        assert (second_result.version.pk, second_result.is_duplicate, second_result.lease_token is not None) == (
+            first_result.version.pk,
+            False,
+            True,
+        )
+        assert (second_result.version.state, second_result.version.attempt, second_result.version.error) == (
+            "queued",
+            1,
+            "",
+        )
 
 
 def test_loading_into_a_deleted_collection_is_refused(collection: Collection):  # C43
     deletion.delete_collection(Collection.objects.get())
-    with pytest.raises(NotFound) as refused:
-        accept(collection)
-    assert refused.value.field == "collection_name"
+    with pytest.raises(NotFound) as exc_info:
+        store_document(collection)
+    assert exc_info.value.field == "collection_name"
     assert Document.objects.count() == 0
 
 
 def test_interrupted_upload_leaves_nothing(collection: Collection):  # C15
-    def breaks() -> Any:
+    def interrupted_upload() -> Any:
         yield b"x" * 3_000_000
         raise OSError
 
     with pytest.raises(OSError):  # noqa: PT011  (the caller's own)
-        accept(collection, breaks())
-    assert set(counted().values()) == {0}
+        store_document(collection, interrupted_upload())
+    assert set(row_counts().values()) == {0}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -167,8 +179,8 @@ class TestConcurrency:
 
         def load(_: int) -> tuple[str, bool]:
             try:
-                stored = accept(collection, b"same" * 500_000, doc_id=doc_id)
-                return stored.document.id, stored.is_duplicate
+                result = store_document(collection, b"same" * 500_000, doc_id=doc_id)
+                return result.document.id, result.is_duplicate
             finally:
                 connections.close_all()
 
@@ -176,15 +188,15 @@ class TestConcurrency:
             result = list(pool.map(load, range(20)))
         assert len({document for document, _ in result}) == 1
         assert sorted(is_duplicate for _, is_duplicate in result) == [False] + [True] * 19
-        assert (counted()["document"], counted()["document_piece"]) == (1, 2)
+        assert (row_counts()["document"], row_counts()["document_piece"]) == (1, 2)
 
     def test_twenty_replacements_create_twenty_generations(self):
         collection = make_collection("manuals")
 
         def load(number: int) -> int:
             try:
-                stored = accept(collection, b"%d" % number, doc_id="same", on_duplicate="replace")
-                return stored.version.generation
+                result = store_document(collection, b"%d" % number, doc_id="same", on_duplicate="replace")
+                return result.version.generation
             finally:
                 connections.close_all()
 
@@ -196,6 +208,6 @@ class TestConcurrency:
     def test_worker_is_woken_after_the_commit_and_a_lost_broker_changes_nothing(self, settings: Any):  # C36
         collection = make_collection("manuals")
         with transaction.atomic():
-            version = accept(collection, b"a")
+            version = store_document(collection, b"a")
         settings.CELERY_BROKER_URL = "redis://127.0.0.1:1"
         assert Version.objects.get(pk=version.version.pk).state == "queued"

@@ -7,61 +7,61 @@ from collections_app.models import Collection, Version
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases
 from collections_app.vectors import reembedding
-from tests.collections_app.ingest.world import accept, work
+from tests.collections_app.ingest.world import process_queue, store_document
 from tests.support.clocks import database_clock_goes_back, host_clock_off_by, time_passes
 
 pytestmark = pytest.mark.django_db
-BOTH = pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
+both_directions = pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 
 
-def version_of(stored: StoreResult) -> Version:
-    assert stored.lease_token is not None
-    return leases.leased_version(stored.version.pk, stored.lease_token)
+def version_of(result: StoreResult) -> Version:
+    assert result.lease_token is not None
+    return leases.leased_version(result.version.pk, result.lease_token)
 
 
-def state() -> str:
+def queue_state() -> str:
     return str(Version.objects.get().state)
 
 
-@BOTH
+@both_directions
 def test_document_is_loaded_at_once_whatever_the_host_says_that_accepted_it(collection: Collection, hours: int):
     with host_clock_off_by(hours):
-        accept(collection)
-    assert (leases.due_versions().count(), work(), state()) == (1, 1, VersionState.READY)
+        store_document(collection)
+    assert (leases.due_versions().count(), process_queue(), queue_state()) == (1, 1, VersionState.READY)
 
 
-@BOTH
+@both_directions
 def test_lease_is_respected_by_a_worker_whose_clock_is_wrong(collection: Collection, hours: int):
-    accept(collection, takes_lease=True)
+    store_document(collection, takes_lease=True)
     with host_clock_off_by(hours):
         assert (leases.due_versions().count(), leases.take_next_lease()) == (0, None)
 
 
-@BOTH
+@both_directions
 def test_pause_is_respected_by_a_worker_whose_clock_is_wrong(collection: Collection, hours: int):
-    accepted = accept(collection, takes_lease=True)
+    result = store_document(collection, takes_lease=True)
     with host_clock_off_by(hours):
-        leases.postpone_version(version_of(accepted), 10, "provider", "away")
+        leases.postpone_version(version_of(result), 10, "provider", "away")
         assert (leases.due_versions().count(), leases.take_next_lease()) == (0, None)
     time_passes(Version.objects.all(), "next_at", seconds=13)
-    assert (leases.due_versions().count(), work(), state()) == (1, 1, VersionState.READY)
+    assert (leases.due_versions().count(), process_queue(), queue_state()) == (1, 1, VersionState.READY)
 
 
 def test_document_does_not_wait_after_the_clock_was_set_back(collection: Collection):
-    accept(collection)
+    store_document(collection)
     database_clock_goes_back(Version.objects.all(), "next_at")
-    assert (leases.due_versions().count(), work(), state()) == (1, 1, VersionState.READY)
+    assert (leases.due_versions().count(), process_queue(), queue_state()) == (1, 1, VersionState.READY)
 
 
 def test_lease_of_a_killed_worker_ends_after_the_clock_was_set_back(collection: Collection):
-    killed = accept(collection, takes_lease=True)
+    result = store_document(collection, takes_lease=True)
     database_clock_goes_back(Version.objects.all(), "next_at", "lease_until")
-    assert (leases.due_versions().count(), work(), state()) == (1, 1, VersionState.READY)
+    assert (leases.due_versions().count(), process_queue(), queue_state()) == (1, 1, VersionState.READY)
     with pytest.raises(leases.LeaseLost):
-        version_of(killed)
+        version_of(result)
 
 
-@BOTH
+@both_directions
 def test_reembedding_waits_by_the_clock_of_the_database(collection: Collection, hours: int):
     Collection.objects.update(has_old_vectors=True)
     with host_clock_off_by(hours):

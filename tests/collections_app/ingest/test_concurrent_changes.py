@@ -19,15 +19,23 @@ from collections_app.models import Chunk, Collection, Document, EmbeddingSpace, 
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases
 from system.errors import Conflict
-from tests.collections_app.builders import Loaded, make_collection
+from tests.collections_app.builders import DocumentLoader, make_collection
 from tests.collections_app.ingest.processes import another_connection
-from tests.collections_app.ingest.world import accept, counted, end_pauses, rows, text, work, wrong_counts
+from tests.collections_app.ingest.world import (
+    end_pauses,
+    fetch_rows,
+    process_queue,
+    row_counts,
+    sample_text,
+    store_document,
+    wrong_term_counts,
+)
 from tests.config.stack import eventually
 
 pytestmark = pytest.mark.django_db
 
 
-def purge() -> bool:
+def purge_all() -> bool:
     return deletion.purge_deleted(time.monotonic() + 60)
 
 
@@ -37,28 +45,28 @@ class TestRepeatedLoad:
     @pytest.mark.django_db(transaction=True)
     def test_version_leased_in_between_stays_with_the_worker(self):
         collection = make_collection("manuals")
-        version = accept(collection).version
+        version = store_document(collection).version
         Version.objects.update(state=VersionState.FAILED)
         token = uuid4()
 
-        def again() -> storage.StoreResult:
+        def load_again() -> storage.StoreResult:
             try:
-                return accept(collection, takes_lease=True)
+                return store_document(collection, takes_lease=True)
             finally:
                 connections.close_all()
 
         with another_connection() as link, another_connection() as watch, ThreadPoolExecutor(1) as pool:
             with link.transaction():
                 link.execute("UPDATE document_version SET state = 'queued', lease_token = %s", [token])
-                sent = pool.submit(again)
-                waits = "SELECT 1 FROM pg_locks WHERE NOT granted AND %s = ANY(pg_blocking_pids(pid))"
-                eventually(lambda: watch.execute(waits, [link.info.backend_pid]).fetchone())
-            stored = sent.result()
-        assert (stored.version.pk, stored.is_duplicate, stored.lease_token) == (version.pk, True, None)
+                future = pool.submit(load_again)
+                waiting_query = "SELECT 1 FROM pg_locks WHERE NOT granted AND %s = ANY(pg_blocking_pids(pid))"
+                eventually(lambda: watch.execute(waiting_query, [link.info.backend_pid]).fetchone())
+            result = future.result()
+        assert (result.version.pk, result.is_duplicate, result.lease_token) == (version.pk, True, None)
         assert Version.objects.get().lease_token == token
 
-    def test_finished_version_is_not_leased(self, collection: Collection, loaded: Loaded):
-        version = loaded()
+    def test_finished_version_is_not_leased(self, collection: Collection, document_loader: DocumentLoader):
+        version = document_loader()
         assert leases.take_lease(version.pk) is None
         token = uuid4()
         Version.objects.update(lease_token=token)
@@ -72,104 +80,106 @@ class TestRepeatedLoad:
 def test_document_replaced_or_deleted_during_its_load_is_not_reported_as_failed(
     collection: Collection, is_replaced: bool, is_purged: bool
 ):
-    accepted = accept(collection, doc_id="x", takes_lease=True)
+    result = store_document(collection, doc_id="x", takes_lease=True)
     if is_replaced:
-        accept(collection, b"newer", doc_id="x", on_duplicate="replace")
+        store_document(collection, b"newer", doc_id="x", on_duplicate="replace")
     else:
         deletion.delete_document(collection, "x")
     if is_purged:
-        Version.objects.filter(pk=accepted.version.pk).update(
+        Version.objects.filter(pk=result.version.pk).update(
             state=VersionState.FAILED, error_code=deletion.SUPERSEDED_CODE
         )
-        purge()
-    version = worker.process_in_request(accepted)
-    load = Load(collection=collection, document=accepted.document, version=version, is_duplicate=False)
-    with pytest.raises(Conflict) as refused:
+        purge_all()
+    version = worker.process_in_request(result)
+    load = Load(collection=collection, document=result.document, version=version, is_duplicate=False)
+    with pytest.raises(Conflict) as exc_info:
         responses.load_response(Request(RequestFactory().get("/")), load)
-    assert refused.value.as_item() == {
+    assert exc_info.value.as_item() == {
         "message": "The document was replaced or deleted during the request.",
         "code": "superseded",
     }
 
 
 def test_empty_document_keeps_no_chunks_of_an_earlier_attempt(collection: Collection):
-    version = accept(collection, b"  ").version
+    version = store_document(collection, b"  ").version
     Chunk.objects.create(version=version, collection=collection, number=0, text="x", char_start=0, char_end=1)
     Version.objects.update(chunks_count=1)
-    assert work() == 1
-    assert (counted()["chunk"], Version.objects.get().chunks_count) == (0, 0)
+    assert process_queue() == 1
+    assert (row_counts()["chunk"], Version.objects.get().chunks_count) == (0, 0)
 
 
 class TestPurge:
     @pytest.mark.django_db(transaction=True)
-    def test_failed_purge_does_not_delay_others(self, collection: Collection, loaded: Loaded):
-        stuck = loaded("Words that are counted just now.", doc_id="x")
-        other = make_collection("other")
-        loaded("Another.", into=other, doc_id="y")
+    def test_failed_purge_does_not_delay_others(self, collection: Collection, document_loader: DocumentLoader):
+        stuck_version = document_loader("Words that are counted just now.", doc_id="x")
+        other_collection = make_collection("other")
+        document_loader("Another.", into=other_collection, doc_id="y")
         Version.objects.update(is_searched=False)  # as long ones are taken from searches
         with another_connection() as link, link.transaction(), connection.cursor() as cursor:
             link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion.advisory_lock_key(f"words {collection.pk}")])
             cursor.execute("SET lock_timeout = '200ms'")
-            assert not purge()
+            assert not purge_all()
             cursor.execute("RESET lock_timeout")
-        assert Version.objects.get() == stuck
-        assert not purge() and Version.objects.exists()  # it has its rest
+        assert Version.objects.get() == stuck_version
+        assert not purge_all() and Version.objects.exists()  # it has its rest
         deletion._retry_times.clear()
-        assert not purge() and not Version.objects.exists()
+        assert not purge_all() and not Version.objects.exists()
 
     @pytest.mark.django_db(transaction=True)
-    def test_deletion_does_not_wait_for_the_term_counts(self, collection: Collection, loaded: Loaded):
-        loaded("Another.", doc_id="kept")
-        loaded("The same words.", doc_id="x")
+    def test_deletion_does_not_wait_for_the_term_counts(self, collection: Collection, document_loader: DocumentLoader):
+        document_loader("Another.", doc_id="kept")
+        document_loader("The same words.", doc_id="x")
         with another_connection() as link, link.transaction(), connection.cursor() as cursor:
             link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion.advisory_lock_key(f"words {collection.pk}")])
             cursor.execute("SET lock_timeout = '200ms'")
             assert deletion.delete_document(collection, "x") == 1
             cursor.execute("RESET lock_timeout")
         assert Version.objects.filter(is_searched=True).count() == 1
-        purge()
-        assert (wrong_counts(collection), counted()["document"]) == ([], 1)
+        purge_all()
+        assert (wrong_term_counts(collection), row_counts()["document"]) == ([], 1)
 
-    def test_document_of_few_large_chunks_counts_as_long(self, collection: Collection, loaded: Loaded):
-        loaded("The same words.", doc_id="x")
+    def test_document_of_few_large_chunks_counts_as_long(self, collection: Collection, document_loader: DocumentLoader):
+        document_loader("The same words.", doc_id="x")
         Version.objects.update(characters=deletion.MAX_IMMEDIATE_CHARACTERS + 1)
-        loaded("Newer words.", doc_id="x", on_duplicate="replace")
-        work()
-        assert counted()["document_version"] == 2
-        purge()
-        assert (wrong_counts(collection), counted()["document_version"]) == ([], 1)
+        document_loader("Newer words.", doc_id="x", on_duplicate="replace")
+        process_queue()
+        assert row_counts()["document_version"] == 2
+        purge_all()
+        assert (wrong_term_counts(collection), row_counts()["document_version"]) == ([], 1)
 
 
-def test_while_a_provider_is_unavailable_only_one_document_tries_it(collection: Collection, loaded: Loaded):  # C29
-    elsewhere = make_collection("elsewhere")
+def test_while_a_provider_is_unavailable_only_one_document_tries_it(
+    collection: Collection, document_loader: DocumentLoader
+):  # C29
+    other_collection = make_collection("elsewhere")
     Collection.objects.filter(pk=collection.pk).update(
         space=EmbeddingSpace.objects.create(provider="retired", model="gone", dimensions=8)
     )
     for number in range(5):
-        accept(collection, text(1, start=number).encode())
-    work()
-    for again in range(3):
+        store_document(collection, sample_text(1, start=number).encode())
+    process_queue()
+    for turn in range(3):
         end_pauses()
         embed.reset_providers()
-        only = accept(elsewhere, b"%d" % again).version
-        assert work() == 2
-        assert Version.objects.get(pk=only.pk).state == "ready"
+        version = store_document(other_collection, b"%d" % turn).version
+        assert process_queue() == 2
+        assert Version.objects.get(pk=version.pk).state == "ready"
     outcomes = Version.objects.filter(collection=collection).values_list("state", "error_code", "attempt")
     assert list(outcomes.order_by().distinct()) == [("embedding", "embedding_misconfigured", 0)]
-    waits = [
-        wait
-        for (wait,) in rows(
+    pauses_s = [
+        pause_s
+        for (pause_s,) in fetch_rows(
             "SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version WHERE state = %s",
             "embedding",
         )
     ]
-    assert all(2 < wait <= 6 for wait in waits) and len(set(waits)) == 5
+    assert all(2 < pause_s <= 6 for pause_s in pauses_s) and len(set(pauses_s)) == 5
 
 
 @pytest.mark.parametrize("cause", [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure])
 def test_deadlock_or_lock_timeout_is_retried(collection: Collection, cause: type[psycopg.Error]):
-    accepted = accept(collection, takes_lease=True)
-    version = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+    result = store_document(collection, takes_lease=True)
+    version = leases.leased_version(result.version.pk, result.lease_token)  # type: ignore[arg-type]
     error = OperationalError("x")
     error.__cause__ = cause("x")
     worker._handle_error(version, error, is_awaited=False)
@@ -178,7 +188,7 @@ def test_deadlock_or_lock_timeout_is_retried(collection: Collection, cause: type
 
 
 # Two thousand documents beside the only one.
-MANY = """
+MANY_DOCUMENTS = """
     INSERT INTO document (id, collection_id, doc_id, created_at, created_by, updated_at)
     SELECT 'copy' || n, collection_id, 'copy' || n, now(), '', now() FROM document, generate_series(1, 2000) n;
     INSERT INTO document_version (document_id, collection_id, generation, created_at, created_by, filename, format,
@@ -192,9 +202,9 @@ MANY = """
 
 
 def test_lookup_of_equal_content_uses_its_index(collection: Collection):
-    accept(collection)
+    store_document(collection)
     with connection.cursor() as cursor:
-        cursor.execute(MANY)
+        cursor.execute(MANY_DOCUMENTS)
     plan = storage.filter_same_content(Document.objects.all(), collection, "0" * 64, {}).explain()
     line = plan.partition("document_version_same")[2].partition("Index Cond:")[2].partition("\n")[0]
     assert "collection_id" in line and "sha256" in line, plan

@@ -18,130 +18,147 @@ from collections_app.queue import leases
 from system.errors import NotFound
 from system.models import DeletionLogEntry
 from system.records import acting_user
-from tests.collections_app.builders import Loaded, make_collection
-from tests.collections_app.ingest.world import accept, counted, rows, text, work, wrong_counts
+from tests.collections_app.builders import DocumentLoader, make_collection
+from tests.collections_app.ingest.world import (
+    fetch_rows,
+    process_queue,
+    row_counts,
+    sample_text,
+    store_document,
+    wrong_term_counts,
+)
 
 pytestmark = pytest.mark.django_db
 
 
-def purge() -> None:
+def purge_all() -> None:
     while deletion.purge_deleted(time.monotonic() + 60):
         pass
 
 
-def no_rows() -> dict[str, int]:
-    return dict.fromkeys(counted(), 0)
+def no_rows_remain() -> dict[str, int]:
+    return dict.fromkeys(row_counts(), 0)
 
 
 class TestDocument:
-    def test_it_is_hidden_immediately_and_leaves_no_row(self, collection: Collection, loaded: Loaded):
-        other = loaded("Another document.", doc_id="kept")
-        version = loaded(text(20), doc_id="x")
+    def test_it_is_hidden_immediately_and_leaves_no_row(self, collection: Collection, document_loader: DocumentLoader):
+        other_version = document_loader("Another document.", doc_id="kept")
+        version = document_loader(sample_text(20), doc_id="x")
         assert deletion.delete_document(collection, "x") == version.chunks_count > 1
-        assert list(Version.objects.filter(is_searched=True)) == [other]
-        assert wrong_counts(collection) == []
+        assert list(Version.objects.filter(is_searched=True)) == [other_version]
+        assert wrong_term_counts(collection) == []
         assert deletion.is_purge_due()
         tasks.purge()
         assert not deletion.is_purge_due()
-        assert counted() == dict.fromkeys(counted(), 1)
-        assert wrong_counts(collection) == []
+        assert row_counts() == dict.fromkeys(row_counts(), 1)
+        assert wrong_term_counts(collection) == []
 
     @pytest.mark.parametrize("state", ["queued", "extracting", "splitting", "embedding", "failed", "empty"])
     def test_document_in_any_state_can_be_deleted(self, collection: Collection, state: str):
-        accept(collection, doc_id="x")
+        store_document(collection, doc_id="x")
         Version.objects.update(state=state, is_searched=state == "empty")
         assert deletion.delete_document(collection, "x") == 0
-        purge()
-        assert counted() == no_rows()
+        purge_all()
+        assert row_counts() == no_rows_remain()
 
-    def test_it_is_deleted_only_once_and_only_in_its_collection(self, collection: Collection, loaded: Loaded):  # C12
-        loaded(doc_id="x")
-        elsewhere = make_collection("elsewhere")
-        for where, doc_id in ((elsewhere, "x"), (collection, "y"), (collection, Document.objects.get().id)):
-            with pytest.raises(NotFound) as refused:
-                deletion.delete_document(where, doc_id)
-            assert refused.value.code == "not_found"
+    def test_it_is_deleted_only_once_and_only_in_its_collection(
+        self, collection: Collection, document_loader: DocumentLoader
+    ):  # C12
+        document_loader(doc_id="x")
+        other_collection = make_collection("elsewhere")
+        for target, doc_id in ((other_collection, "x"), (collection, "y"), (collection, Document.objects.get().id)):
+            with pytest.raises(NotFound) as exc_info:
+                deletion.delete_document(target, doc_id)
+            assert exc_info.value.code == "not_found"
         deletion.delete_document(collection, "x")
         with pytest.raises(NotFound):
             deletion.delete_document(collection, "x")
 
-    def test_worker_subtracts_the_counts_of_a_long_document(self, collection: Collection, loaded: Loaded):
+    def test_worker_subtracts_the_counts_of_a_long_document(
+        self, collection: Collection, document_loader: DocumentLoader
+    ):
         Collection.objects.update(chunk_size=100, chunk_overlap=50)
         collection.refresh_from_db()
-        loaded("Another document.", doc_id="kept")
-        assert loaded(text(2500), doc_id="x").chunks_count > deletion.CHUNK_BATCH_SIZE
+        document_loader("Another document.", doc_id="kept")
+        assert document_loader(sample_text(2500), doc_id="x").chunks_count > deletion.CHUNK_BATCH_SIZE
         deletion.delete_document(collection, "x")
         assert Version.objects.filter(is_searched=True).count() == 1
-        assert wrong_counts(collection)
-        purge()
-        assert wrong_counts(collection) == []
-        assert counted() == dict.fromkeys(counted(), 1)
+        assert wrong_term_counts(collection)
+        purge_all()
+        assert wrong_term_counts(collection) == []
+        assert row_counts() == dict.fromkeys(row_counts(), 1)
 
-    def test_interrupted_purge_is_continued(self, collection: Collection, loaded: Loaded):
+    def test_interrupted_purge_is_continued(self, collection: Collection, document_loader: DocumentLoader):
         for number in range(5):
-            loaded(text(20, start=number * 20), doc_id=str(number))
+            document_loader(sample_text(20, start=number * 20), doc_id=str(number))
             deletion.delete_document(collection, str(number))
         rounds = 1
         while deletion.purge_deleted(time.monotonic() - 1):
             rounds += 1
         assert rounds > 5
-        assert counted() == no_rows()
+        assert row_counts() == no_rows_remain()
 
 
 class TestCollection:
-    def test_it_is_hidden_immediately_and_leaves_no_row(self, collection: Collection, loaded: Loaded, carl: User):
-        chunks = loaded(text(20)).chunks_count + loaded("Another.").chunks_count
-        accept(collection, b"waiting")
-        other = loaded("Elsewhere.", into=make_collection("elsewhere"))
+    def test_it_is_hidden_immediately_and_leaves_no_row(
+        self, collection: Collection, document_loader: DocumentLoader, carl: User
+    ):
+        chunks = document_loader(sample_text(20)).chunks_count + document_loader("Another.").chunks_count
+        store_document(collection, b"waiting")
+        other_version = document_loader("Elsewhere.", into=make_collection("elsewhere"))
         with acting_user.acting_as(carl.pk):
             assert deletion.delete_collection(collection) == (3, chunks)
         entry = DeletionLogEntry.objects.get()
         assert (entry.table, entry.record_id, entry.display_value, entry.deleted_by) == (
             "document_collection", collection.pk, "manuals", carl.pk,
         )  # fmt: skip
-        purge()
-        assert (counted()["document"], Version.objects.get()) == (1, other)
-        assert rows("SELECT DISTINCT collection_id FROM term_count") == [(other.collection_id,)]
+        purge_all()
+        assert (row_counts()["document"], Version.objects.get()) == (1, other_version)
+        assert fetch_rows("SELECT DISTINCT collection_id FROM term_count") == [(other_version.collection_id,)]
         assert Collection.objects.get().name == "elsewhere"
         assert DeletionLogEntry.objects.count() == 1
 
-    def test_its_name_is_free_for_a_new_empty_collection(self, collection: Collection, loaded: Loaded):  # C43
-        loaded("The same.", doc_id="x")
+    def test_its_name_is_free_for_a_new_empty_collection(
+        self, collection: Collection, document_loader: DocumentLoader
+    ):  # C43
+        document_loader("The same.", doc_id="x")
         deletion.delete_collection(collection)
-        again = make_collection(collection.name)
-        new = loaded("The same.", into=again, doc_id="x")
-        purge()
-        assert (Version.objects.get(), Collection.objects.get()) == (new, again)
-        assert wrong_counts(again) == []
+        new_collection = make_collection(collection.name)
+        new_version = document_loader("The same.", into=new_collection, doc_id="x")
+        purge_all()
+        assert (Version.objects.get(), Collection.objects.get()) == (new_version, new_collection)
+        assert wrong_term_counts(new_collection) == []
 
     def test_it_is_deleted_only_once(self, collection: Collection):
         deletion.delete_collection(collection)
         with pytest.raises(NotFound):
             deletion.delete_collection(collection)
-        purge()
+        purge_all()
         with pytest.raises(NotFound):
             deletion.delete_collection(collection)
 
-    def test_row_with_documents_cannot_be_deleted_directly(self, collection: Collection, loaded: Loaded):
-        loaded()
+    def test_row_with_documents_cannot_be_deleted_directly(
+        self, collection: Collection, document_loader: DocumentLoader
+    ):
+        document_loader()
         connection.cursor().execute("SET CONSTRAINTS ALL IMMEDIATE")
         with pytest.raises(IntegrityError), transaction.atomic():
             Collection.objects.all().delete()
         assert Collection.objects.get() == collection
 
-    def test_deleted_collection_leaves_one_log_entry(self, collection: Collection, loaded: Loaded):
-        loaded()
+    def test_deleted_collection_leaves_one_log_entry(self, collection: Collection, document_loader: DocumentLoader):
+        document_loader()
         deletion.delete_collection(collection)
-        purge()
-        assert (counted(), Collection.objects.count()) == (no_rows(), 0)
+        purge_all()
+        assert (row_counts(), Collection.objects.count()) == (no_rows_remain(), 0)
         assert DeletionLogEntry.objects.filter(record_id=collection.pk).count() == 1
 
     def test_processing_of_a_deleted_document_ends_quietly(self, collection: Collection):  # C42
-        accepted = accept(collection, text(20).encode(), takes_lease=True)
+        result = store_document(collection, sample_text(20).encode(), takes_lease=True)
         deletion.delete_collection(collection)
-        assert worker.process_in_request(accepted).state in ("queued", "failed")
-        purge()
-        assert (counted(), Collection.objects.count()) == (no_rows(), 0)
+        assert worker.process_in_request(result).state in ("queued", "failed")
+        purge_all()
+        assert (row_counts(), Collection.objects.count()) == (no_rows_remain(), 0)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -149,40 +166,40 @@ class TestConcurrency:
     """With several connections; each thread closes its own."""
 
     @staticmethod
-    def run(*calls: Callable[[], Any]) -> list[Any]:
-        def one(call: Callable[[], Any]) -> Any:
+    def run(*operations: Callable[[], Any]) -> list[Any]:
+        def run_call(operation: Callable[[], Any]) -> Any:
             try:
-                return call()
+                return operation()
             except NotFound as error:
                 return error.status
             finally:
                 connections.close_all()
 
-        with ThreadPoolExecutor(len(calls)) as pool:
-            return list(pool.map(one, calls))
+        with ThreadPoolExecutor(len(operations)) as pool:
+            return list(pool.map(run_call, operations))
 
-    def test_two_deletions_of_a_document_at_once(self, loaded: Loaded, collection: Collection):
+    def test_two_deletions_of_a_document_at_once(self, document_loader: DocumentLoader, collection: Collection):
         for _ in range(5):
-            chunks = loaded(doc_id="x").chunks_count
+            chunks = document_loader(doc_id="x").chunks_count
             result = self.run(*[lambda: deletion.delete_document(collection, "x")] * 4)
             assert sorted(result) == [chunks, 404, 404, 404]
 
-    def test_two_deletions_of_a_collection_while_it_is_loaded_into(self, loaded: Loaded):  # C43
-        for turn in range(5):
-            collection = make_collection(f"turn {turn}")
+    def test_two_deletions_of_a_collection_while_it_is_loaded_into(self, document_loader: DocumentLoader):  # C43
+        for round_number in range(5):
+            collection = make_collection(f"turn {round_number}")
             for number in range(3):
-                loaded(f"{number} {text(5)}", into=collection, doc_id=str(number))
+                document_loader(f"{number} {sample_text(5)}", into=collection, doc_id=str(number))
 
-            def load(number: int, into: Collection = collection) -> Any:
+            def load(number: int, target: Collection = collection) -> Any:
                 options: dict[str, Any] = {"doc_id": str(number), "on_duplicate": "replace", "takes_lease": True}
-                return worker.process_in_request(accept(into, b"new %d" % number, **options)).state
+                return worker.process_in_request(store_document(target, b"new %d" % number, **options)).state
 
             result = self.run(
-                *[lambda number=each: load(number) for each in range(6)],
-                *[lambda into=collection: deletion.delete_collection(into)] * 2,
-                work,
+                *[lambda number=index: load(number) for index in range(6)],
+                *[lambda target=collection: deletion.delete_collection(target)] * 2,
+                process_queue,
             )
-            assert sum(isinstance(each, tuple) for each in result[6:8]) == 1
+            assert sum(isinstance(outcome, tuple) for outcome in result[6:8]) == 1
             assert result[6:8].count(404) == 1
             assert set(result[:6]) <= {
                 "ready",
@@ -194,44 +211,48 @@ class TestConcurrency:
                 "embedding",
                 404,
             }
-            work()
-            purge()
-            assert (counted(), Collection.objects.filter(pk=collection.pk).count()) == (no_rows(), 0)
-            assert rows("SELECT * FROM term_count") == []
+            process_queue()
+            purge_all()
+            assert (row_counts(), Collection.objects.filter(pk=collection.pk).count()) == (no_rows_remain(), 0)
+            assert fetch_rows("SELECT * FROM term_count") == []
 
-    def test_replacements_deletions_and_workers_never_deadlock(self, loaded: Loaded, collection: Collection):
+    def test_replacements_deletions_and_workers_never_deadlock(
+        self, document_loader: DocumentLoader, collection: Collection
+    ):
         def load(number: int) -> Any:
             options: dict[str, Any] = {
                 "doc_id": str(number % 3),
                 "on_duplicate": "replace",
                 "takes_lease": number % 2 == 0,
             }
-            return worker.process_in_request(accept(collection, text(8, start=number).encode(), **options)).state
+            return worker.process_in_request(
+                store_document(collection, sample_text(8, start=number).encode(), **options)
+            ).state
 
         def delete(number: int) -> Any:
             return deletion.delete_document(collection, str(number % 3))
 
-        for turn in range(6):
+        for round_number in range(6):
             self.run(
-                *[lambda number=each: load(number + turn) for each in range(5)],  # noqa: B023
-                *[lambda number=each: delete(number + turn) for each in range(2)],  # noqa: B023
-                work,
-                purge,
+                *[lambda number=index: load(number + round_number) for index in range(5)],  # noqa: B023
+                *[lambda number=index: delete(number + round_number) for index in range(2)],  # noqa: B023
+                process_queue,
+                purge_all,
             )
-        work()
-        purge()
-        assert wrong_counts(collection) == []
+        process_queue()
+        purge_all()
+        assert wrong_term_counts(collection) == []
         assert not Version.objects.exclude(state__in=("ready", "failed")).exists()
         assert not Version.objects.filter(state="failed").exclude(document__newest__state="failed").exists()
         assert not Version.objects.filter(error_code="internal").exists()
 
 
 @contextmanager
-def many_chunks(loaded: Loaded, count: int) -> Iterator[Collection]:
+def many_chunks(loaded: DocumentLoader, count: int) -> Iterator[Collection]:
     """A collection with many copies of a document, made by SQL."""
     collection = make_collection("large")
-    version = loaded(text(3), into=collection)
-    per = 5000
+    version = loaded(sample_text(3), into=collection)
+    chunks_per_version = 5000
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -239,7 +260,7 @@ def many_chunks(loaded: Loaded, count: int) -> Iterator[Collection]:
             SELECT 'copy' || n, collection_id, 'copy' || n, now(), now()
             FROM document, generate_series(1, %s) n WHERE id = %s
             """,
-            [count // per, version.document_id],
+            [count // chunks_per_version, version.document_id],
         )
         cursor.execute(
             """
@@ -249,7 +270,7 @@ def many_chunks(loaded: Loaded, count: int) -> Iterator[Collection]:
             SELECT 'copy' || n, collection_id, 1, now(), '', format, size, sha256, metadata, state, '', '', warnings, 1,
                 now(), characters, %s, true FROM document_version, generate_series(1, %s) n WHERE id = %s
             """,
-            [per, count // per, version.pk],
+            [chunks_per_version, count // chunks_per_version, version.pk],
         )
         cursor.execute("UPDATE document SET newest_id = v.id FROM document_version v WHERE v.document_id = document.id")
         cursor.execute(
@@ -258,7 +279,7 @@ def many_chunks(loaded: Loaded, count: int) -> Iterator[Collection]:
             SELECT v.id, v.collection_id, n, 'x', '{}', 0, 1
             FROM document_version v, generate_series(1, %s) n WHERE v.document_id LIKE 'copy%%'
             """,
-            [per],
+            [chunks_per_version],
         )
         cursor.execute(
             """
@@ -282,26 +303,26 @@ def many_chunks(loaded: Loaded, count: int) -> Iterator[Collection]:
 
 @pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
-def test_million_chunks_are_hidden_immediately_and_purged_in_short_transactions(loaded: Loaded):  # C44
-    with many_chunks(loaded, 1_000_000) as collection:
-        began = time.monotonic()
+def test_million_chunks_are_hidden_immediately_and_purged_in_short_transactions(document_loader: DocumentLoader):  # C44
+    with many_chunks(document_loader, 1_000_000) as collection:
+        started_at = time.monotonic()
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = '5s'")  # as in a web process
             documents, chunks = deletion.delete_collection(collection)
         assert (documents, chunks > 1_000_000) == (201, True)
-        print(f"marked in {time.monotonic() - began:.2f} s")
+        print(f"marked in {time.monotonic() - started_at:.2f} s")
         with connection.cursor() as cursor:
             cursor.execute("SET statement_timeout = '10s'")
-        purge()
+        purge_all()
         with connection.cursor() as cursor:
             cursor.execute("RESET statement_timeout")
-        print(f"purged in {time.monotonic() - began:.0f} s")
-        assert (counted(), Collection.objects.filter(pk=collection.pk).count()) == (no_rows(), 0)
+        print(f"purged in {time.monotonic() - started_at:.0f} s")
+        assert (row_counts(), Collection.objects.filter(pk=collection.pk).count()) == (no_rows_remain(), 0)
 
 
 def test_lease_on_a_purged_version_is_lost(collection: Collection):
-    accepted = accept(collection, doc_id="x", takes_lease=True)
+    result = store_document(collection, doc_id="x", takes_lease=True)
     deletion.delete_document(collection, "x")
-    purge()
+    purge_all()
     with pytest.raises(leases.LeaseLost):
-        leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+        leases.leased_version(result.version.pk, result.lease_token)  # type: ignore[arg-type]

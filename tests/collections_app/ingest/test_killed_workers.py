@@ -11,30 +11,30 @@ from collections_app.models import Collection, Version
 from collections_app.queue import leases
 from tests.collections_app.builders import make_collection
 from tests.collections_app.ingest.processes import (
-    CELERY,
-    QUEUE,
+    CELERY_SCRIPT,
+    QUEUE_NAME,
     another_connection,
     block_writes,
+    running_worker,
     wait_for_blocked_connection,
     wait_until_gone,
-    worker,
 )
 from tests.collections_app.ingest.world import (
-    accept,
-    chunks,
-    counted,
+    chunk_rows,
     expire_leases,
-    rows,
-    text,
-    work,
-    wrong_counts,
+    fetch_rows,
+    process_queue,
+    row_counts,
+    sample_text,
+    store_document,
+    wrong_term_counts,
 )
 from tests.config.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 # Over one batch of vectors.
-LONG = text(1200).encode()
+LONG_TEXT = sample_text(1200).encode()
 # What a worker writes to at each step, with the state that it is in then.
 STEPS = (
     ("document_text", "extracting"),
@@ -55,111 +55,113 @@ CREATE TRIGGER of_test BEFORE INSERT ON chunk_vector FOR EACH ROW EXECUTE FUNCTI
 @pytest.fixture
 def expected_rows(collection: Collection) -> list[Any]:
     """The stored rows of the long document without an interruption."""
-    elsewhere = make_collection("undisturbed", text_configuration="english")
+    undisturbed_collection = make_collection("undisturbed", text_configuration="english")
     Collection.objects.update(text_configuration="english")
-    accept(elsewhere, LONG)
-    assert work() == 1
-    return chunks(Version.objects.get(collection=elsewhere))
+    store_document(undisturbed_collection, LONG_TEXT)
+    assert process_queue() == 1
+    return chunk_rows(Version.objects.get(collection=undisturbed_collection))
 
 
 def assert_same_as_without_interruption(version: Version, expected_rows: list[Any], attempt: int) -> None:
     version.refresh_from_db()
     assert (version.state, version.is_searched, version.error, version.lease_token) == ("ready", True, "", None)
-    assert chunks(version) == expected_rows
-    assert counted()["chunk"] == counted()["chunk_words"] == counted()["chunk_vector"] == 2 * len(expected_rows)
-    assert wrong_counts(version.collection) == []
+    assert chunk_rows(version) == expected_rows
+    assert (
+        row_counts()["chunk"] == row_counts()["chunk_words"] == row_counts()["chunk_vector"] == 2 * len(expected_rows)
+    )
+    assert wrong_term_counts(version.collection) == []
 
 
 @pytest.mark.parametrize(("table", "state"), STEPS)
 def test_another_worker_resumes_after_a_kill_at_any_step(
     collection: Collection, expected_rows: list[Any], table: str, state: str
 ):  # C33
-    version = accept(collection, LONG).version
-    with block_writes(table), worker() as first:
-        waiting = wait_for_blocked_connection()
-        first.kill()
-    wait_until_gone(waiting)
+    version = store_document(collection, LONG_TEXT).version
+    with block_writes(table), running_worker() as first_worker:
+        blocked_pid = wait_for_blocked_connection()
+        first_worker.kill()
+    wait_until_gone(blocked_pid)
     version.refresh_from_db()
     assert (version.state, version.is_searched) == (state, False)
     assert leases.take_next_lease() is None  # its lease has not run out
     expire_leases()
-    assert work() == 1
+    assert process_queue() == 1
     assert_same_as_without_interruption(version, expected_rows, 2)
 
 
 def test_stored_vectors_stay_after_a_kill_between_batches(collection: Collection, expected_rows: list[Any]):  # C33
-    version = accept(collection, LONG).version
+    version = store_document(collection, LONG_TEXT).version
     with another_connection() as link:
         link.execute(LATER_BATCH)
         try:
             link.execute("SELECT pg_advisory_lock(4711)")
-            with worker() as first:
-                waiting = wait_for_blocked_connection()
-                first.kill()
+            with running_worker() as first_worker:
+                blocked_pid = wait_for_blocked_connection()
+                first_worker.kill()
         finally:
             link.execute("SELECT pg_advisory_unlock(4711)")
-            wait_until_gone(waiting)
+            wait_until_gone(blocked_pid)
             link.execute("DROP FUNCTION of_test CASCADE")
-    chunk_ids = rows("SELECT chunk_id FROM chunk_vector WHERE version_id = %s", version.pk)
+    chunk_ids = fetch_rows("SELECT chunk_id FROM chunk_vector WHERE version_id = %s", version.pk)
     assert 0 < len(chunk_ids) < len(expected_rows)
     expire_leases()
-    assert work() == 1
+    assert process_queue() == 1
     assert_same_as_without_interruption(version, expected_rows, 2)
 
 
 def test_worker_paused_past_its_lease_stores_nothing_more(collection: Collection, expected_rows: list[Any]):  # C34
-    slow = "".join(f"<p>{number}</p>" for number in range(8_000)).encode()
-    version = accept(collection, slow, format="html", filename="a.html").version
-    with worker() as zombie:
+    slow_document = "".join(f"<p>{number}</p>" for number in range(8_000)).encode()
+    version = store_document(collection, slow_document, format="html", filename="a.html").version
+    with running_worker() as zombie:
         eventually(lambda: Version.objects.get(pk=version.pk).state == "extracting")
         zombie.send(signal.SIGSTOP)
         expire_leases()
-        assert work() == 1
-        before = Version.objects.values().get(pk=version.pk), chunks(version), counted()
-        assert before[0]["state"] == "ready"
+        assert process_queue() == 1
+        state_before = Version.objects.values().get(pk=version.pk), chunk_rows(version), row_counts()
+        assert state_before[0]["state"] == "ready"
         zombie.send(signal.SIGCONT)
         zombie.wait()
         assert (zombie.process.returncode, "Traceback" in zombie.output) == (0, False)
-    assert (Version.objects.values().get(pk=version.pk), chunks(version), counted()) == before
+    assert (Version.objects.values().get(pk=version.pk), chunk_rows(version), row_counts()) == state_before
 
 
 def test_worker_paused_within_a_transaction_continues(collection: Collection, expected_rows: list[Any]):
-    version = accept(collection, LONG).version
-    with worker() as paused:
+    version = store_document(collection, LONG_TEXT).version
+    with running_worker() as paused_worker:
         with block_writes("chunk"):
             wait_for_blocked_connection()
-            paused.send(signal.SIGSTOP)
+            paused_worker.send(signal.SIGSTOP)
         assert leases.take_next_lease() is None
-        paused.send(signal.SIGCONT)
-        paused.wait()
+        paused_worker.send(signal.SIGCONT)
+        paused_worker.wait()
     assert_same_as_without_interruption(version, expected_rows, 1)
 
 
 def test_document_deleted_during_processing_leaves_nothing(collection: Collection, expected_rows: list[Any]):  # C42
-    before = counted()
-    accept(collection, LONG, doc_id="x")
-    with worker() as working:
+    counts_before = row_counts()
+    store_document(collection, LONG_TEXT, doc_id="x")
+    with running_worker() as working_worker:
         with block_writes("chunk"):
             wait_for_blocked_connection()
             assert deletion.delete_document(collection, "x") == 0
-        working.wait()
-        assert (working.process.returncode, "Traceback" in working.output) == (0, False)
+        working_worker.wait()
+        assert (working_worker.process.returncode, "Traceback" in working_worker.output) == (0, False)
     while deletion.purge_deleted(1e12):
         pass
-    assert counted() == before
-    assert rows("SELECT 1 FROM term_count WHERE collection_id = %s", collection.pk) == []
+    assert row_counts() == counts_before
+    assert fetch_rows("SELECT 1 FROM term_count WHERE collection_id = %s", collection.pk) == []
 
 
 def test_worker_that_shuts_down_returns_its_lease(collection: Collection, expected_rows: list[Any]):
-    version = accept(collection, LONG).version
-    with worker(*CELERY) as celery:
+    version = store_document(collection, LONG_TEXT).version
+    with running_worker(*CELERY_SCRIPT) as celery:
         with block_writes("chunk"):
-            current_app.send_task("collections_app.tasks.work", queue=QUEUE)
+            current_app.send_task("collections_app.tasks.work", queue=QUEUE_NAME)
             wait_for_blocked_connection()
             celery.process.send_signal(signal.SIGTERM)
             eventually(lambda: "Warm shutdown" in celery.output)
         celery.wait()
     version.refresh_from_db()
     assert (version.state, version.lease_token, version.attempt) == ("embedding", None, 0)
-    assert work() == 1
+    assert process_queue() == 1
     assert_same_as_without_interruption(version, expected_rows, 1)

@@ -18,37 +18,45 @@ from collections_app.models import Collection, Version
 from collections_app.queue import leases
 from system.errors import Conflict, NotFound
 from tests.collections_app.builders import make_collection
-from tests.collections_app.ingest.world import accept, counted, expire_leases, rows, text, work, wrong_counts
+from tests.collections_app.ingest.world import (
+    expire_leases,
+    fetch_rows,
+    process_queue,
+    row_counts,
+    sample_text,
+    store_document,
+    wrong_term_counts,
+)
 
 pytestmark = pytest.mark.django_db
 
-NAMES = st.sampled_from(["a", "b", "c"])
+NAME_STRATEGY = st.sampled_from(["a", "b", "c"])
 # What a file holds; 0 is nothing at all, -1 no file that can be read.
-CONTENTS = st.integers(-1, 3)
-BROKEN = b"%PDF-1.4 broken"
+CONTENT_STRATEGY = st.integers(-1, 3)
+BROKEN_PDF = b"%PDF-1.4 broken"
 
 
-def data_of(content: int) -> dict[str, Any]:
+def load_options(content: int) -> dict[str, Any]:
     if content < 0:
-        return {"data": BROKEN, "format": "pdf"}
-    return {"data": text(content * 2).encode() or b" ", "format": "text"}
+        return {"data": BROKEN_PDF, "format": "pdf"}
+    return {"data": sample_text(content * 2).encode() or b" ", "format": "text"}
 
 
 @dataclass
 class ExpectedDocument:
     """The expected state of a document: its searchable content, and the content to come."""
 
-    newest: int
-    searched: int | None = None
+    newest_content: int
+    searched_content: int | None = None
     is_pending: bool = True
     has_failed: bool = False
 
     def done(self) -> None:
         if self.is_pending:
             self.is_pending = False
-            self.has_failed = self.newest < 0
+            self.has_failed = self.newest_content < 0
             if not self.has_failed:
-                self.searched = self.newest
+                self.searched_content = self.newest_content
 
 
 class LoadMachine(RuleBasedStateMachine):
@@ -64,39 +72,43 @@ class LoadMachine(RuleBasedStateMachine):
         self.transaction.__exit__(None, None, None)
 
     @rule(
-        name=NAMES,
-        content=CONTENTS,
+        name=NAME_STRATEGY,
+        content=CONTENT_STRATEGY,
         on_duplicate=st.sampled_from(["skip", "replace", "error"]),
         takes_lease=st.booleans(),
     )
     def load(self, name: str, content: int, on_duplicate: str, takes_lease: bool) -> None:
-        response = self.documents.get(name)
-        is_same = response is not None and response.newest == content
+        expected_document = self.documents.get(name)
+        is_same = expected_document is not None and expected_document.newest_content == content
         try:
             options: dict[str, Any] = {"doc_id": name, "on_duplicate": on_duplicate, "takes_lease": takes_lease}
-            stored = accept(self.collection, **options, **data_of(content))
+            result = store_document(self.collection, **options, **load_options(content))
         except Conflict:
-            assert response is not None and (on_duplicate == "error" or (on_duplicate == "skip" and not is_same))
+            assert expected_document is not None and (
+                on_duplicate == "error" or (on_duplicate == "skip" and not is_same)
+            )
             return
-        assert response is None or on_duplicate == "replace" or (on_duplicate == "skip" and is_same)
-        if response is None or not is_same or response.has_failed:
-            assert not stored.is_duplicate
-            self.documents[name] = ExpectedDocument(content, response.searched if response else None)
+        assert expected_document is None or on_duplicate == "replace" or (on_duplicate == "skip" and is_same)
+        if expected_document is None or not is_same or expected_document.has_failed:
+            assert not result.is_duplicate
+            self.documents[name] = ExpectedDocument(
+                content, expected_document.searched_content if expected_document else None
+            )
         else:
-            assert stored.is_duplicate
-        if stored.lease_token is not None:
-            worker.process_in_request(stored)
+            assert result.is_duplicate
+        if result.lease_token is not None:
+            worker.process_in_request(result)
             self.documents[name].done()
 
-    @rule(name=NAMES)
+    @rule(name=NAME_STRATEGY)
     def delete(self, name: str) -> None:
-        existing = self.documents.pop(name, None)
+        document = self.documents.pop(name, None)
         try:
             deletion.delete_document(self.collection, name)
         except NotFound:
-            assert existing is None
+            assert document is None
         else:
-            assert existing is not None
+            assert document is not None
 
     @rule(steps_done=st.integers(0, 3))
     def process_some_steps_and_stop(self, steps_done: int) -> None:
@@ -115,7 +127,7 @@ class LoadMachine(RuleBasedStateMachine):
 
     @rule()
     def work_all(self) -> None:
-        work()
+        process_queue()
         for document in self.documents.values():
             document.done()
 
@@ -124,19 +136,19 @@ class LoadMachine(RuleBasedStateMachine):
         deletion.purge_deleted(time.monotonic() + 60)
 
     @precondition(lambda self: self.documents)
-    @rule(name=NAMES)
+    @rule(name=NAME_STRATEGY)
     def retry(self, name: str) -> None:
-        response = self.documents.get(name)
-        if response is None:
+        expected_document = self.documents.get(name)
+        if expected_document is None:
             return
-        newest = Version.objects.get(document__doc_id=name, document__deleted_at=None, document__newest=F("pk"))
+        newest_version = Version.objects.get(document__doc_id=name, document__deleted_at=None, document__newest=F("pk"))
         try:
-            worker.retry_document(newest.document)
+            worker.retry_document(newest_version.document)
         except Conflict:
-            assert not response.has_failed
+            assert not expected_document.has_failed
         else:
-            assert response.has_failed
-            response.is_pending, response.has_failed = True, False
+            assert expected_document.has_failed
+            expected_document.is_pending, expected_document.has_failed = True, False
 
     @invariant()
     def searches_match_the_model(self) -> None:
@@ -147,15 +159,15 @@ class LoadMachine(RuleBasedStateMachine):
             )
         )
         expected = {
-            name: len(text(document.searched * 2))
+            name: len(sample_text(document.searched_content * 2))
             for name, document in self.documents.items()
-            if document.searched is not None
+            if document.searched_content is not None
         }
         assert {name: characters for name, characters in values.items() if characters > 1} == {
             name: characters for name, characters in expected.items() if characters
         }
         assert set(values) == set(expected)
-        assert wrong_counts(self.collection) == []
+        assert wrong_term_counts(self.collection) == []
 
     def take_over_what_steps_finished(self) -> None:
         """A stopped worker may have finished before."""
@@ -172,21 +184,25 @@ class LoadMachine(RuleBasedStateMachine):
                 document.done()
 
 
-def run(examples: int, steps_each: int) -> None:
+def run_machine(examples: int, steps_per_example: int) -> None:
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     run_state_machine_as_test(
         LoadMachine,
         settings=settings(
-            max_examples=examples, stateful_step_count=steps_each, deadline=None, suppress_health_check=checks
+            max_examples=examples, stateful_step_count=steps_per_example, deadline=None, suppress_health_check=checks
         ),
     )
 
 
 def test_searches_match_a_simple_model():
-    run(15, 20)
-    assert set(counted().values()) == {0} and rows("SELECT * FROM term_count") == [] and not Collection.objects.exists()
+    run_machine(15, 20)
+    assert (
+        set(row_counts().values()) == {0}
+        and fetch_rows("SELECT * FROM term_count") == []
+        and not Collection.objects.exists()
+    )
 
 
 @pytest.mark.nightly
 def test_searches_match_a_simple_model_in_long_runs():
-    run(400, 50)
+    run_machine(400, 50)

@@ -14,7 +14,15 @@ from collections_app.queue import leases
 from collections_app.queue.leases import LeaseLost
 from tests.collections_app.builders import make_collection
 from tests.collections_app.ingest.processes import another_connection
-from tests.collections_app.ingest.world import accept, chunks, end_pauses, expire_leases, rows, text, work
+from tests.collections_app.ingest.world import (
+    chunk_rows,
+    end_pauses,
+    expire_leases,
+    fetch_rows,
+    process_queue,
+    sample_text,
+    store_document,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -29,23 +37,23 @@ def leased_ids(most: int = 1000) -> list[int]:
     return results
 
 
-class TestTurns:
+class TestOrder:
     def test_oldest_version_is_leased_first(self, collection: Collection):
-        waiting = [accept(collection, b"%d" % number).version.pk for number in range(3)]
-        assert leased_ids() == waiting
+        version_ids = [store_document(collection, b"%d" % number).version.pk for number in range(3)]
+        assert leased_ids() == version_ids
 
     def test_many_files_of_one_owner_do_not_delay_another(self, collection: Collection):  # C46
         for number in range(50):
-            accept(collection, b"%d" % number, user_id="flooder")
+            store_document(collection, b"%d" % number, user_id="flooder")
         for owner in ("early", "late"):
-            only = accept(collection, owner.encode(), user_id=owner).version.pk
-            assert only in leased_ids(3)
+            version_id = store_document(collection, owner.encode(), user_id=owner).version.pk
+            assert version_id in leased_ids(3)
 
-    @pytest.mark.parametrize("after", ["", "a", "flooder", "flooders", "z"])
-    def test_every_starting_owner_reaches_all_versions(self, collection: Collection, after: str):  # C46
+    @pytest.mark.parametrize("previous_owner", ["", "a", "flooder", "flooders", "z"])
+    def test_every_starting_owner_reaches_all_versions(self, collection: Collection, previous_owner: str):  # C46
         for owner in ("flooder", "x", "", "flooder", "flooder"):
-            accept(collection, repr((owner, Version.objects.count())).encode(), user_id=owner)
-        served = [after]
+            store_document(collection, repr((owner, Version.objects.count())).encode(), user_id=owner)
+        served = [previous_owner]
         for _ in range(3):
             lease = leases.take_next_lease(served[-1])
             assert lease is not None
@@ -53,17 +61,19 @@ class TestTurns:
         assert sorted(served[1:]) == ["", "flooder", "x"]
 
     def test_leased_finished_failed_and_postponed_versions_are_skipped(self, collection: Collection):
-        accept(collection, b"held", takes_lease=True)
-        done = accept(collection, b"done", takes_lease=True)
-        worker.process_in_request(done)
-        failed = accept(collection, b"broken", format="pdf", takes_lease=True)
-        worker.process_in_request(failed)
-        later = accept(collection, b"later").version
-        Version.objects.filter(pk=later.pk).update(next_at="2999-01-01T00:00Z", error_code="provider_unavailable")
+        store_document(collection, b"held", takes_lease=True)
+        finished_version = store_document(collection, b"done", takes_lease=True)
+        worker.process_in_request(finished_version)
+        failed_version = store_document(collection, b"broken", format="pdf", takes_lease=True)
+        worker.process_in_request(failed_version)
+        postponed_version = store_document(collection, b"later").version
+        Version.objects.filter(pk=postponed_version.pk).update(
+            next_at="2999-01-01T00:00Z", error_code="provider_unavailable"
+        )
         assert (leased_ids(), leases.due_versions().count()) == ([], 0)
 
     def test_expired_lease_can_be_taken(self, collection: Collection):  # C33
-        held_values = accept(collection, takes_lease=True)
+        held_values = store_document(collection, takes_lease=True)
         assert leased_ids() == []
         expire_leases()
         lease = leases.take_next_lease()
@@ -75,15 +85,19 @@ class TestTurns:
         )
 
     def test_lease_lasts_a_minute_by_the_clock_of_the_database(self, collection: Collection):  # X16
-        accept(collection, takes_lease=True)
-        ((left,),) = rows("SELECT extract(epoch FROM lease_until - clock_timestamp()) FROM document_version")
-        assert 58 < left <= 60
+        store_document(collection, takes_lease=True)
+        ((remaining_s,),) = fetch_rows(
+            "SELECT extract(epoch FROM lease_until - clock_timestamp()) FROM document_version"
+        )
+        assert 58 < remaining_s <= 60
 
 
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_never_lease_the_same_version():
     collection = make_collection("manuals")
-    waiting = [accept(collection, b"%d" % number, user_id=str(number % 3)).version.pk for number in range(40)]
+    version_ids = [
+        store_document(collection, b"%d" % number, user_id=str(number % 3)).version.pk for number in range(40)
+    ]
 
     def take(_: int) -> list[int]:
         try:
@@ -92,17 +106,17 @@ def test_two_workers_never_lease_the_same_version():
             connections.close_all()
 
     with ThreadPoolExecutor(4) as pool:
-        result = [each for taken in pool.map(take, range(4)) for each in taken]
-    assert sorted(result) == waiting
+        result = [version_id for taken in pool.map(take, range(4)) for version_id in taken]
+    assert sorted(result) == version_ids
 
 
 @pytest.mark.django_db(transaction=True)
 def test_message_delivered_many_times_does_the_work_once():  # X19
     collection, other = make_collection("manuals"), make_collection("undisturbed")
-    texts = [text(60, start=100 * number).encode() for number in range(3)]
-    alone = [accept(other, each).version for each in texts]
-    work()
-    versions = [accept(collection, each).version for each in texts]
+    texts = [sample_text(60, start=100 * number).encode() for number in range(3)]
+    alone = [store_document(other, text).version for text in texts]
+    process_queue()
+    versions = [store_document(collection, text).version for text in texts]
 
     def deliver(_: int) -> None:
         try:
@@ -112,13 +126,13 @@ def test_message_delivered_many_times_does_the_work_once():  # X19
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(deliver, range(4)))
-    assert [chunks(each) for each in versions] == [chunks(each) for each in alone] != [[], [], []]
+    assert [chunk_rows(version) for version in versions] == [chunk_rows(version) for version in alone] != [[], [], []]
     assert set(Version.objects.values_list("state", "attempt")) == {("ready", 1)}
 
 
 @pytest.mark.django_db(transaction=True)
 def test_locked_version_is_skipped_even_with_an_expired_lease():  # C34
-    version = accept(make_collection("manuals"), takes_lease=True).version
+    version = store_document(make_collection("manuals"), takes_lease=True).version
     expire_leases()
     with another_connection() as link, link.transaction():
         link.execute("SELECT 1 FROM document_version WHERE id = %s FOR NO KEY UPDATE", [version.pk])
@@ -141,7 +155,7 @@ class TestFence:
 
     @pytest.mark.parametrize("write", WRITES)
     def test_worker_without_the_lease_writes_nothing(self, collection: Collection, write: object):  # C34
-        accepted = accept(collection, takes_lease=True)
+        accepted = store_document(collection, takes_lease=True)
         zombie = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
         expire_leases()
         assert leased_ids() == [zombie.pk]
@@ -151,60 +165,67 @@ class TestFence:
         assert Version.objects.values().get() == before
 
     def test_worker_without_the_lease_ends_quietly(self, collection: Collection):  # C34
-        accepted = accept(collection, takes_lease=True)
+        accepted = store_document(collection, takes_lease=True)
         expire_leases()
-        assert work() == 1
-        before = Version.objects.values().get()
+        assert process_queue() == 1
+        row_before = Version.objects.values().get()
         assert worker.process_version(accepted.version.pk, accepted.lease_token, deadline=1e12) == "ready"  # type: ignore[arg-type]
-        assert Version.objects.values().get() == before
+        assert Version.objects.values().get() == row_before
 
     def test_unknown_id_or_token_holds_no_lease(self, collection: Collection):  # C37
         assert worker.process_version(999_999, uuid4(), deadline=1e12) == "deleting"
-        version = accept(collection).version
+        version = store_document(collection).version
         assert worker.process_version(version.pk, uuid4(), deadline=1e12) == "queued"
 
 
 class TestAttempts:
     def test_document_that_kills_each_worker_fails_after_five_attempts(self, collection: Collection):  # C47
-        poison = accept(collection, b"poison").version
-        other = accept(collection, b"other").version
+        poison_version = store_document(collection, b"poison").version
+        other_version = store_document(collection, b"other").version
         for attempt in range(1, 6):
             lease = leases.take_next_lease()
-            assert lease is not None and (lease.version_id, lease.attempt) == (poison.pk, attempt)
+            assert lease is not None and (lease.version_id, lease.attempt) == (poison_version.pk, attempt)
             expire_leases()  # killed
-        assert work() == 2
-        poison.refresh_from_db()
-        assert (poison.state, poison.error_code, poison.is_searched) == ("failed", "attempts", False)
-        assert "interrupted at every attempt" in poison.error
-        assert Version.objects.get(pk=other.pk).state == "ready"
+        assert process_queue() == 2
+        poison_version.refresh_from_db()
+        assert (poison_version.state, poison_version.error_code, poison_version.is_searched) == (
+            "failed",
+            "attempts",
+            False,
+        )
+        assert "interrupted at every attempt" in poison_version.error
+        assert Version.objects.get(pk=other_version.pk).state == "ready"
 
     def test_stored_result_resets_the_attempts(self, collection: Collection):
-        accepted = accept(collection, takes_lease=True)
+        result = store_document(collection, takes_lease=True)
         Version.objects.update(attempt=5)
-        version = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+        version = leases.leased_version(result.version.pk, result.lease_token)  # type: ignore[arg-type]
         leases.record_progress(version, state=VersionState.SPLITTING)
         assert Version.objects.get().attempt == 1
 
     def test_returned_lease_is_not_counted(self, collection: Collection):
-        accept(collection)
+        store_document(collection)
         for _ in range(20):
             lease = leases.take_next_lease()
             assert lease is not None
             leases.release_lease(leases.leased_version(lease.version_id, lease.token))
-        assert work() == 1
+        assert process_queue() == 1
         assert Version.objects.get().state == "ready"
 
     def test_pauses_between_failed_attempts_grow(self, collection: Collection):
-        accept(collection)
-        waits = []
+        store_document(collection)
+        pauses = []
         for _ in range(5):
             lease = leases.take_next_lease()
             assert lease is not None
             leases.fail_attempt(leases.leased_version(lease.version_id, lease.token), "internal", "x" * 2000)
-            waits += rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
+            pauses += fetch_rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
             end_pauses()
         bounds = [(4, 6), (8, 12), (16, 24), (32, 48)]
-        assert all(low * 0.95 <= wait <= high for (wait,), (low, high) in zip(waits, bounds, strict=False))
+        assert all(
+            shortest_s * 0.95 <= pause_s <= longest_s
+            for (pause_s,), (shortest_s, longest_s) in zip(pauses, bounds, strict=False)
+        )
         version = Version.objects.get()
         assert (version.state, version.error_code, len(version.error), version.attempt) == (
             "failed",

@@ -14,28 +14,28 @@ from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
 from tests.collections_app import vector_rows
 from tests.collections_app.builders import make_collection
-from tests.collections_app.ingest.world import accept, expire_leases, text, work
+from tests.collections_app.ingest.world import expire_leases, process_queue, sample_text, store_document
 
 pytestmark = pytest.mark.django_db
 
-AT_ONCE = 16
+BATCH_SIZE = 16
 # As in a new database. Autovacuum may have seen the tables while they were empty, which leads to other plans.
-FORGET_STATISTICS = """
+FORGET_STATISTICS_QUERY = """
     SELECT pg_clear_relation_stats('public', relname), (
         SELECT count(pg_clear_attribute_stats('public', relname, attname, false))
         FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
     )
     FROM pg_class WHERE oid IN ('chunk'::regclass, 'chunk_vector'::regclass, 'document_version'::regclass)
 """
-LONG = text(500).encode()  # over 150 chunks
+LONG_TEXT = sample_text(500).encode()  # over 150 chunks
 
 
 @pytest.fixture
 def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
     """A collection that changes to another space, so that two spaces are filled."""
-    monkeypatch.setattr(chunk_vectors, "CHUNK_BATCH_SIZE", AT_ONCE)
+    monkeypatch.setattr(chunk_vectors, "CHUNK_BATCH_SIZE", BATCH_SIZE)
     with connection.cursor() as cursor:
-        cursor.execute(FORGET_STATISTICS)
+        cursor.execute(FORGET_STATISTICS_QUERY)
     for name in ("letters-a", "letters-b"):
         monkeypatch.setitem(local_model.LOCAL_MODELS, name, vector_rows.local_model(name))
     monkeypatch.setattr(local_model, "_loaded", {})
@@ -44,24 +44,24 @@ def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
 
 
 @contextmanager
-def rows_read() -> Iterator[list[int]]:
+def record_rows_read() -> Iterator[list[int]]:
     """The rows of passages and vectors that each query for missing vectors reads."""
     results: list[int] = []
 
     def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql == chunk_vectors.MISSING_SQL:
             ((plan,),) = execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params, many, context).fetchall()
-            results.append(read_by(plan[0]["Plan"]))
+            results.append(rows_read_by(plan[0]["Plan"]))
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(record):
         yield results
 
 
-def read_by(node: dict[str, Any]) -> int:
+def rows_read_by(node: dict[str, Any]) -> int:
     rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
-    own = round(rows * node["Actual Loops"]) if "Relation Name" in node else 0
-    return own + sum([read_by(each) for each in node.get("Plans", ())])
+    own_rows = round(rows * node["Actual Loops"]) if "Relation Name" in node else 0
+    return own_rows + sum([rows_read_by(child) for child in node.get("Plans", ())])
 
 
 def process_with_alternating_workers() -> None:
@@ -80,30 +80,30 @@ def one_step() -> str:
     return Version.objects.get(pk=held_values.pk).state
 
 
-@pytest.mark.parametrize("load", [work, process_with_alternating_workers])
+@pytest.mark.parametrize("load", [process_queue, process_with_alternating_workers])
 def test_each_batch_is_searched_after_the_previous_one(collection: Collection, load: Any):
-    accept(collection, LONG)
-    with rows_read() as looked:
+    store_document(collection, LONG_TEXT)
+    with record_rows_read() as rows_per_search:
         load()
     chunks = Version.objects.get(state="ready").chunks_count
-    assert chunks > 9 * AT_ONCE and ChunkVector.objects.count() == 2 * chunks
+    assert chunks > 9 * BATCH_SIZE and ChunkVector.objects.count() == 2 * chunks
     # Each passage for each space once; then all of them, with their vectors, before searches see them.
-    assert looked[-1] == 2 * chunks
-    assert sum(looked[:-1]) == 2 * chunks and max(looked[:-1]) == AT_ONCE
+    assert rows_per_search[-1] == 2 * chunks
+    assert sum(rows_per_search[:-1]) == 2 * chunks and max(rows_per_search[:-1]) == BATCH_SIZE
 
 
 @pytest.mark.parametrize("positions", [{}, {"{space}": 100}, {"{space}": 10_000}])
 def test_remembered_position_skips_no_missing_vector(collection: Collection, positions: dict[str, int]):
     """Vectors before the position may have been deleted; they are created again."""
-    accept(collection, LONG)
+    store_document(collection, LONG_TEXT)
     while one_step() != "embedding":
         pass
     version = Version.objects.get(state="embedding")
-    remembered = {name.format(space=collection.space_id): number for name, number in positions.items()}
-    Version.objects.update(embedded_to=remembered)
-    with rows_read() as looked:
+    remembered_positions = {name.format(space=collection.space_id): number for name, number in positions.items()}
+    Version.objects.update(embedded_to=remembered_positions)
+    with record_rows_read() as rows_per_search:
         process_with_alternating_workers()
     version.refresh_from_db()
     assert version.state == "ready" and version.chunks_count > 150
     assert ChunkVector.objects.filter(space=collection.space_id).count() == version.chunks_count
-    assert sum(looked) < 12 * version.chunks_count
+    assert sum(rows_per_search) < 12 * version.chunks_count

@@ -18,23 +18,23 @@ from collections_app.models.documents import VersionState
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
 from system.errors import Conflict
-from tests.collections_app.builders import Loaded, make_collection
-from tests.collections_app.extract.limits import limits
+from tests.collections_app.builders import DocumentLoader, make_collection
+from tests.collections_app.extract.limits import limits_for_tests
 from tests.collections_app.ingest.world import (
-    accept,
-    chunks,
-    counted,
+    chunk_rows,
     end_pauses,
     expire_leases,
-    rows,
-    text,
-    work,
-    wrong_counts,
+    fetch_rows,
+    process_queue,
+    row_counts,
+    sample_text,
+    store_document,
+    wrong_term_counts,
 )
 
 pytestmark = pytest.mark.django_db
 
-MANY = 1000  # sentences: over 300 chunks, more than one batch of vectors
+MANY_SENTENCES = 1000  # sentences: over 300 chunks, more than one batch of vectors
 
 
 def space_without_provider(**columns: Any) -> EmbeddingSpace:
@@ -42,28 +42,28 @@ def space_without_provider(**columns: Any) -> EmbeddingSpace:
 
 
 class TestSteps:
-    def test_processed_document_is_searchable(self, collection: Collection, loaded: Loaded):
-        version = loaded(text(20), metadata={"type": "guide"})
+    def test_processed_document_is_searchable(self, collection: Collection, document_loader: DocumentLoader):
+        version = document_loader(sample_text(20), metadata={"type": "guide"})
         assert (version.state, version.is_searched, version.lease_token, version.error) == ("ready", True, None, "")
         assert version.ready_at is not None
-        assert version.characters == len(text(20))
-        assert ExtractedText.objects.get(version=version).text == text(20)
-        stored = chunks(version)
-        assert [row[0] for row in stored] == list(range(version.chunks_count))
-        assert all(text(20)[row[5] : row[6]] == row[1] for row in stored)
-        assert all(row[7] and row[8] and len(row[9]) == 1 for row in stored)
-        assert wrong_counts(collection) == []
+        assert version.characters == len(sample_text(20))
+        assert ExtractedText.objects.get(version=version).text == sample_text(20)
+        stored_chunks = chunk_rows(version)
+        assert [row[0] for row in stored_chunks] == list(range(version.chunks_count))
+        assert all(sample_text(20)[row[5] : row[6]] == row[1] for row in stored_chunks)
+        assert all(row[7] and row[8] and len(row[9]) == 1 for row in stored_chunks)
+        assert wrong_term_counts(collection) == []
 
-    def test_request_and_the_worker_store_the_same(self, collection: Collection, loaded: Loaded):
-        here = loaded(text(MANY))
-        elsewhere = make_collection("elsewhere")
-        accept(elsewhere, text(MANY).encode())
-        assert work() == 1
-        assert chunks(Version.objects.get(collection=elsewhere)) == chunks(here)
+    def test_request_and_the_worker_store_the_same(self, collection: Collection, document_loader: DocumentLoader):
+        version = document_loader(sample_text(MANY_SENTENCES))
+        other_collection = make_collection("elsewhere")
+        store_document(other_collection, sample_text(MANY_SENTENCES).encode())
+        assert process_queue() == 1
+        assert chunk_rows(Version.objects.get(collection=other_collection)) == chunk_rows(version)
 
-    def test_each_step_may_have_another_worker(self, collection: Collection, loaded: Loaded):  # C33
-        undisturbed = chunks(loaded(text(MANY), into=make_collection("undisturbed")))
-        version = accept(collection, text(MANY).encode()).version
+    def test_each_step_may_have_another_worker(self, collection: Collection, document_loader: DocumentLoader):  # C33
+        expected_chunks = chunk_rows(document_loader(sample_text(MANY_SENTENCES), into=make_collection("undisturbed")))
+        version = store_document(collection, sample_text(MANY_SENTENCES).encode()).version
         states = []
         while (lease := leases.take_next_lease()) is not None:
             held_values = leases.leased_version(lease.version_id, lease.token)
@@ -73,109 +73,121 @@ class TestSteps:
         assert states == [
             "queued",
             "splitting",
-            *["embedding"] * (len(undisturbed) // chunk_vectors.CHUNK_BATCH_SIZE + 2),
+            *["embedding"] * (len(expected_chunks) // chunk_vectors.CHUNK_BATCH_SIZE + 2),
         ]
-        assert chunks(version) == undisturbed
-        assert wrong_counts(collection) == []
+        assert chunk_rows(version) == expected_chunks
+        assert wrong_term_counts(collection) == []
 
-    def test_each_document_has_its_own_language(self, collection: Collection, loaded: Loaded):
+    def test_each_document_has_its_own_language(self, collection: Collection, document_loader: DocumentLoader):
         german = "Der Drucker im dritten Stock hat kein Papier mehr. Bitte füllen Sie das Fach und melden Sie es uns. "
         english = "The printer on the third floor is out of paper, and nobody knows where there is some more of it. "
-        result = [loaded(each * 5).text_configuration for each in (german, english, "4711; 0815")]
+        result = [document_loader(sentence * 5).text_configuration for sentence in (german, english, "4711; 0815")]
 
         assert result == ["german", "english", "simple"]
         assert Collection.objects.get().text_configuration == ""
 
-    def test_language_of_a_collection_applies_to_each_document(self, collection: Collection, loaded: Loaded):
+    def test_language_of_a_collection_applies_to_each_document(
+        self, collection: Collection, document_loader: DocumentLoader
+    ):
         Collection.objects.update(text_configuration="german")
         collection.refresh_from_db()
 
-        result = loaded("The printer on the third floor is out of paper, and nobody knows where there is some. " * 5)
+        result = document_loader(
+            "The printer on the third floor is out of paper, and nobody knows where there is some. " * 5
+        )
 
         assert result.text_configuration == "german"
 
     def test_request_stops_in_time_and_the_worker_continues(self, collection: Collection):
-        accepted = accept(collection, text(MANY).encode(), takes_lease=True)
-        version = worker.process_in_request(accepted, within_s=-1)
+        result = store_document(collection, sample_text(MANY_SENTENCES).encode(), takes_lease=True)
+        version = worker.process_in_request(result, within_s=-1)
         assert (version.state, version.lease_token, version.attempt) == ("queued", None, 0)
-        assert work() == 1
+        assert process_queue() == 1
         assert Version.objects.get().state == "ready"
 
     def test_file_that_is_too_slow_for_a_request_is_left_to_the_worker(
         self, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
-        accepted = accept(collection, b"<p>Hi", format="html", filename="a.html", takes_lease=True)
-        with monkeypatch.context() as patched:
-            patched.setattr(child_process, "PARSER_PROGRAM", tmp_path / "slow.py")
-            version = worker.process_in_request(accepted, within_s=1)
+        result = store_document(collection, b"<p>Hi", format="html", filename="a.html", takes_lease=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "slow.py")
+            version = worker.process_in_request(result, within_s=1)
         assert (version.state, version.lease_token, version.error) == ("extracting", None, "")
-        assert work() == 1
+        assert process_queue() == 1
         assert Version.objects.get().state == "ready"
 
     def test_long_text_is_split_by_the_worker(
-        self, collection: Collection, loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+        self, collection: Collection, document_loader: DocumentLoader, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(steps, "LONG_TEXT_CHARACTERS", 1000)
-        version = loaded(text(40))
+        version = document_loader(sample_text(40))
         assert (version.state, version.lease_token, version.attempt, version.error) == ("splitting", None, 0, "")
-        assert work() == 1
+        assert process_queue() == 1
         assert Version.objects.get().state == "ready"
         # Whoever has more time, such as a command, does it.
-        accepted = accept(collection, text(41).encode(), takes_lease=True)
-        assert worker.process_in_request(accepted, within_s=600).state == "ready"
+        result = store_document(collection, sample_text(41).encode(), takes_lease=True)
+        assert worker.process_in_request(result, within_s=600).state == "ready"
 
-    @pytest.mark.parametrize("new", ["Short.", " "])
+    @pytest.mark.parametrize("new_sentences", ["Short.", " "])
     def test_long_text_is_replaced_by_the_worker(
-        self, collection: Collection, loaded: Loaded, monkeypatch: pytest.MonkeyPatch, new: str
+        self,
+        collection: Collection,
+        document_loader: DocumentLoader,
+        monkeypatch: pytest.MonkeyPatch,
+        new_sentences: str,
     ):
-        old = loaded(text(40), doc_id="x")
+        old_version = document_loader(sample_text(40), doc_id="x")
         monkeypatch.setattr(steps, "LONG_TEXT_CHARACTERS", 1000)
-        version = loaded(new, doc_id="x", on_duplicate="replace")
+        version = document_loader(new_sentences, doc_id="x", on_duplicate="replace")
         assert (version.lease_token, version.attempt, version.error) == (None, 0, "")
-        assert Version.objects.get(is_searched=True) == old
-        assert work() == 1
+        assert Version.objects.get(is_searched=True) == old_version
+        assert process_queue() == 1
         assert Version.objects.get(is_searched=True) == version
-        assert wrong_counts(collection) == []
+        assert wrong_term_counts(collection) == []
 
 
 class TestFinalStates:
     @pytest.mark.parametrize("data", [b"   \n\t ", b"\xef\xbb\xbf"])
     def test_document_without_text_is_empty(self, collection: Collection, data: bytes):
-        version = worker.process_in_request(accept(collection, data, takes_lease=True))
+        version = worker.process_in_request(store_document(collection, data, takes_lease=True))
         assert (version.state, version.is_searched, version.chunks_count) == ("empty", True, 0)
         assert version.warnings == [steps.NO_TEXT_WARNING]
 
     def test_unreadable_file_fails_permanently(self, collection: Collection):
-        version = worker.process_in_request(accept(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True))
+        version = worker.process_in_request(
+            store_document(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True)
+        )
         assert (version.state, version.error_code, version.is_searched) == ("failed", "damaged", False)
-        assert version.error and work() == 0
+        assert version.error and process_queue() == 0
 
     def test_failed_document_can_be_retried(self, collection: Collection):
-        failed = accept(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True)
-        worker.process_in_request(failed)
+        result = store_document(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True)
+        worker.process_in_request(result)
         Version.objects.update(format="text")  # as if a parser had been mended
-        worker.retry_document(failed.document)
-        assert work() == 1
+        worker.retry_document(result.document)
+        assert process_queue() == 1
         assert Version.objects.get().state == "ready"
-        with pytest.raises(Conflict) as refused:
+        with pytest.raises(Conflict) as exc_info:
             worker.retry_document(Document.objects.get())
-        assert refused.value.code == "not_failed"
+        assert exc_info.value.code == "not_failed"
 
     def test_internal_error_is_retried_and_reveals_nothing_of_the_document(
-        self, collection: Collection, loaded: Loaded
+        self, collection: Collection, document_loader: DocumentLoader
     ):
         Collection.objects.update(text_configuration="no_such_language")
-        version = loaded("A secret.")
+        version = document_loader("A secret.")
         assert (version.state, version.attempt, version.error_code) == ("splitting", 1, "internal")
         assert "secret" not in version.error and "no_such" not in version.error
         Collection.objects.update(text_configuration="english")
-        assert work() == 0
+        assert process_queue() == 0
         end_pauses()
-        assert work() == 1
+        assert process_queue() == 1
         assert Version.objects.values_list("state", "error", "error_code").get() == ("ready", "", "")
 
-    def test_statement_timeout_of_a_request_is_left_to_the_worker(self, collection: Collection, loaded: Loaded):
+    def test_statement_timeout_of_a_request_is_left_to_the_worker(
+        self, collection: Collection, document_loader: DocumentLoader
+    ):
         """A worker with repeated statement timeouts fails in the end."""
         with connection.cursor() as cursor:
             cursor.execute(
@@ -183,120 +195,130 @@ class TestFinalStates:
                 "$$BEGIN RAISE 'over its time' USING ERRCODE = 'query_canceled'; END$$;"
                 "CREATE TRIGGER cut_off BEFORE INSERT ON chunk_words EXECUTE FUNCTION cut_off()"
             )
-        version = loaded(text(20))
+        version = document_loader(sample_text(20))
         assert (version.state, version.lease_token, version.attempt, version.error) == ("splitting", None, 0, "")
         for attempt in range(1, leases.MAX_ATTEMPTS + 1):
-            assert work() == 1
+            assert process_queue() == 1
             version.refresh_from_db()
             assert (version.attempt, version.error_code) == (attempt, "internal")
             end_pauses()
-        assert version.state == "failed" and work() == 0
+        assert version.state == "failed" and process_queue() == 0
 
     def test_file_that_got_no_processor_time_is_retried(
         self, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         (tmp_path / "stopped.py").write_text("import time; time.sleep(60)")
         monkeypatch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "stopped.py")
-        monkeypatch.setattr(extract, "configured_limits", partial(limits, wall_s=0.2))
-        version = accept(collection, b"<p>Hi", format="html", filename="a.html").version
+        monkeypatch.setattr(extract, "configured_limits", partial(limits_for_tests, wall_s=0.2))
+        version = store_document(collection, b"<p>Hi", format="html", filename="a.html").version
         for attempt in range(1, leases.MAX_ATTEMPTS + 1):
-            assert version.state != "failed" and work() == 1
+            assert version.state != "failed" and process_queue() == 1
             version.refresh_from_db()
             assert (version.attempt, version.error_code) == (attempt, "limit_time")
             end_pauses()
-        assert version.state == "failed" and work() == 0
+        assert version.state == "failed" and process_queue() == 0
 
 
 class TestReplacing:
-    def test_old_version_is_searched_until_the_new_one_is_ready(self, collection: Collection, loaded: Loaded):  # C41
-        old = loaded("The old words.", doc_id="x")
-        new = accept(collection, b"The new text.", doc_id="x", on_duplicate="replace").version
-        assert list(Version.objects.filter(is_searched=True)) == [old]
-        assert work() == 1
-        assert list(Version.objects.all()) == [new]
+    def test_old_version_is_searched_until_the_new_one_is_ready(
+        self, collection: Collection, document_loader: DocumentLoader
+    ):  # C41
+        old_version = document_loader("The old words.", doc_id="x")
+        new_version = store_document(collection, b"The new text.", doc_id="x", on_duplicate="replace").version
+        assert list(Version.objects.filter(is_searched=True)) == [old_version]
+        assert process_queue() == 1
+        assert list(Version.objects.all()) == [new_version]
         assert Version.objects.get().is_searched
-        assert counted() == dict.fromkeys(counted(), 1)
-        assert wrong_counts(collection) == []
+        assert row_counts() == dict.fromkeys(row_counts(), 1)
+        assert wrong_term_counts(collection) == []
 
-    def test_old_version_stays_if_the_new_one_fails(self, collection: Collection, loaded: Loaded):
-        old = loaded("The old words.", doc_id="x")
+    def test_old_version_stays_if_the_new_one_fails(self, collection: Collection, document_loader: DocumentLoader):
+        old_version = document_loader("The old words.", doc_id="x")
         options: dict[str, Any] = {"doc_id": "x", "on_duplicate": "replace"}
-        failed = accept(collection, b"%PDF-1.4 broken", format="pdf", **options).version
-        assert work() == 1
-        assert list(Version.objects.filter(is_searched=True)) == [old]
-        assert Document.objects.get().newest == Version.objects.get(pk=failed.pk, state="failed")
+        failed_version = store_document(collection, b"%PDF-1.4 broken", format="pdf", **options).version
+        assert process_queue() == 1
+        assert list(Version.objects.filter(is_searched=True)) == [old_version]
+        assert Document.objects.get().newest == Version.objects.get(pk=failed_version.pk, state="failed")
 
-        accept(collection, b"Better.", **options)
-        work()
+        store_document(collection, b"Better.", **options)
+        process_queue()
         deletion.purge_deleted(time.monotonic() + 10)
         assert Version.objects.get().generation == 3
 
-    def test_replacement_without_text_is_empty(self, collection: Collection, loaded: Loaded):
-        loaded("The old words.", doc_id="x")
-        new = loaded(" ", doc_id="x", on_duplicate="replace")
-        assert (Version.objects.get(), new.state, new.is_searched) == (new, "empty", True)
-        assert (counted()["chunk"], rows("SELECT * FROM term_count")) == (0, [])
+    def test_replacement_without_text_is_empty(self, collection: Collection, document_loader: DocumentLoader):
+        document_loader("The old words.", doc_id="x")
+        new_version = document_loader(" ", doc_id="x", on_duplicate="replace")
+        assert (Version.objects.get(), new_version.state, new_version.is_searched) == (new_version, "empty", True)
+        assert (row_counts()["chunk"], fetch_rows("SELECT * FROM term_count")) == (0, [])
 
     def test_newer_version_overtakes_an_older_one(self, collection: Collection):
         for number in range(5):
-            accept(collection, b"%d" % number, doc_id="x", on_duplicate="replace", user_id=str(9 - number))
-        work()
+            store_document(collection, b"%d" % number, doc_id="x", on_duplicate="replace", user_id=str(9 - number))
+        process_queue()
         deletion.purge_deleted(time.monotonic() + 10)
         version = Version.objects.get()
         assert (version.generation, version.state, version.is_searched) == (5, "ready", True)
-        assert wrong_counts(collection) == []
+        assert wrong_term_counts(collection) == []
 
-    def test_long_old_version_is_purged_in_batches(self, collection: Collection, loaded: Loaded, settings: Any):
+    def test_long_old_version_is_purged_in_batches(
+        self, collection: Collection, document_loader: DocumentLoader, settings: Any
+    ):
         Collection.objects.update(chunk_size=100, chunk_overlap=50)
         collection.refresh_from_db()
-        old = loaded(text(2500), doc_id="x")
-        assert old.chunks_count > deletion.CHUNK_BATCH_SIZE
-        new = loaded("Short.", doc_id="x", on_duplicate="replace")
-        assert Version.objects.filter(is_searched=True).get() == new
-        assert counted()["document_version"] == 2
+        old_version = document_loader(sample_text(2500), doc_id="x")
+        assert old_version.chunks_count > deletion.CHUNK_BATCH_SIZE
+        new_version = document_loader("Short.", doc_id="x", on_duplicate="replace")
+        assert Version.objects.filter(is_searched=True).get() == new_version
+        assert row_counts()["document_version"] == 2
         assert not deletion.purge_deleted(time.monotonic() + 60)
-        assert Version.objects.get() == new
-        assert wrong_counts(collection) == []
+        assert Version.objects.get() == new_version
+        assert wrong_term_counts(collection) == []
 
 
 class TestProvider:
-    def test_long_outage_fails_no_document(self, collection: Collection, loaded: Loaded):  # C29
+    def test_long_outage_fails_no_document(self, collection: Collection, document_loader: DocumentLoader):  # C29
         Collection.objects.update(space=space_without_provider())
         collection.refresh_from_db()
-        version = loaded()
+        version = document_loader()
         for _ in range(20):
             assert (version.state, version.error_code, version.attempt) == ("embedding", "embedding_misconfigured", 0)
             assert version.error
             end_pauses()
             embed.reset_providers()
-            assert work() == 1
+            assert process_queue() == 1
             version.refresh_from_db()
         Collection.objects.update(space=embed.default_space())  # as a change of the model would
         end_pauses()
-        assert work() == 1
+        assert process_queue() == 1
         assert Version.objects.values_list("state", "error").get() == ("ready", "")
 
-    def test_other_documents_of_the_space_wait_during_the_pause(self, collection: Collection, loaded: Loaded):  # X20
-        gone = space_without_provider()
-        Collection.objects.update(space=gone)
+    def test_other_documents_of_the_space_wait_during_the_pause(
+        self, collection: Collection, document_loader: DocumentLoader
+    ):  # X20
+        retired_space = space_without_provider()
+        Collection.objects.update(space=retired_space)
         collection.refresh_from_db()
-        loaded("One.")
-        left = circuit_breaker(gone.pk).pause_left_s
-        assert 4 < left <= 5
-        loaded("Two.")
-        assert circuit_breaker(gone.pk).pause_left_s < left  # the pause of the first, no longer one of its own
-        waits = rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
-        assert all(3 < wait < 7 for (wait,) in waits)
+        document_loader("One.")
+        pause_left_s = circuit_breaker(retired_space.pk).pause_left_s
+        assert 4 < pause_left_s <= 5
+        document_loader("Two.")
+        assert (
+            circuit_breaker(retired_space.pk).pause_left_s < pause_left_s
+        )  # the pause of the first, no longer one of its own
+        pauses_s = fetch_rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
+        assert all(3 < pause_s < 7 for (pause_s,) in pauses_s)
 
-    def test_next_space_is_filled_too_and_does_not_delay(self, collection: Collection, loaded: Loaded):
+    def test_next_space_is_filled_too_and_does_not_delay(self, collection: Collection, document_loader: DocumentLoader):
         Collection.objects.update(next_space=space_without_provider())
         collection.refresh_from_db()
-        version = loaded()
+        version = document_loader()
         assert version.state == "ready"
 
-    def test_vectors_follow_a_change_of_space_during_the_load(self, collection: Collection, loaded: Loaded):
-        accepted = accept(collection, takes_lease=True)
-        version = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+    def test_vectors_follow_a_change_of_space_during_the_load(
+        self, collection: Collection, document_loader: DocumentLoader
+    ):
+        result = store_document(collection, takes_lease=True)
+        version = leases.leased_version(result.version.pk, result.lease_token)  # type: ignore[arg-type]
         steps.STEPS[version.state](version, 60)
         version.refresh_from_db()
         steps.STEPS[version.state](version, 60)
@@ -309,13 +331,13 @@ class TestProvider:
 
 
 def test_document_deleted_during_its_load_leaves_nothing(collection: Collection):  # C42
-    for done in range(4):
-        accepted = accept(collection, b"text", doc_id="x", takes_lease=True)
-        for _ in range(done):
-            version = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+    for steps_before in range(4):
+        result = store_document(collection, b"text", doc_id="x", takes_lease=True)
+        for _ in range(steps_before):
+            version = leases.leased_version(result.version.pk, result.lease_token)  # type: ignore[arg-type]
             steps.STEPS[version.state](version, 60)
         deletion.delete_document(collection, "x")
-        version = worker.process_in_request(accepted)
+        version = worker.process_in_request(result)
         deletion.purge_deleted(time.monotonic() + 10)
-        assert set(counted().values()) == {0}
-        assert Chunk.objects.count() == 0 and rows("SELECT * FROM term_count") == []
+        assert set(row_counts().values()) == {0}
+        assert Chunk.objects.count() == 0 and fetch_rows("SELECT * FROM term_count") == []

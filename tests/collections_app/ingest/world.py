@@ -12,16 +12,19 @@ from collections_app.ingest import worker
 from collections_app.models import Collection, Version
 from collections_app.queue import leases
 
-SENTENCE = "Tray {0} of the printer in room {1} takes {2} sheets of paper. "
+SENTENCE_TEMPLATE = "Tray {0} of the printer in room {1} takes {2} sheets of paper. "
 
 
-def text(sentences: int, start: int = 0) -> str:
+def sample_text(sentences: int, start: int = 0) -> str:
     """Different sentences, in paragraphs of five."""
-    lines = [SENTENCE.format(number, number * 7 % 101, number * 13 % 997) for number in range(start, start + sentences)]
-    return "\n\n".join("".join(lines[at : at + 5]) for at in range(0, sentences, 5))
+    lines = [
+        SENTENCE_TEMPLATE.format(number, number * 7 % 101, number * 13 % 997)
+        for number in range(start, start + sentences)
+    ]
+    return "\n\n".join("".join(lines[start_line : start_line + 5]) for start_line in range(0, sentences, 5))
 
 
-def accept(collection: Collection, data: bytes | Iterable[bytes] = b"One text.", **options: Any) -> StoreResult:
+def store_document(collection: Collection, data: bytes | Iterable[bytes] = b"One text.", **options: Any) -> StoreResult:
     columns: dict[str, Any] = {
         "filename": "a.txt", "format": "text", "metadata": {}, "doc_id": None, "on_duplicate": "skip",
         "user_id": "owner", "takes_lease": False, **options,
@@ -29,10 +32,10 @@ def accept(collection: Collection, data: bytes | Iterable[bytes] = b"One text.",
     return storage.store_document(collection=collection, data=data, **columns)
 
 
-def work(most: int = 1000) -> int:
+def process_queue(max_leases: int = 1000) -> int:
     """Processes documents like a worker until nothing is due; returns the number of leases."""
     owner, count = "", 0
-    while count < most and (lease := leases.take_next_lease(owner)):
+    while count < max_leases and (lease := leases.take_next_lease(owner)):
         owner, count = lease.owner, count + 1
         worker.process_version(lease.version_id, lease.token, deadline=float("inf"))
     return count
@@ -46,15 +49,15 @@ def end_pauses() -> None:
     Version.objects.update(next_at=Now())
 
 
-def rows(query: str, *values: Any) -> list[Any]:
+def fetch_rows(query: str, *values: Any) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(query, values)
         return cursor.fetchall()
 
 
-def chunks(version: Version) -> list[Any]:
+def chunk_rows(version: Version) -> list[Any]:
     """The stored chunks without their ids, so that two loads can be compared."""
-    return rows(
+    return fetch_rows(
         """
         SELECT number, text, heading_path, page, page_end, char_start, char_end, cardinality(terms), weights::text,
             (SELECT array_agg(dimensions || ' ' || embedding::text) FROM chunk_vector WHERE chunk_id = chunk.id)
@@ -64,9 +67,9 @@ def chunks(version: Version) -> list[Any]:
     )
 
 
-def wrong_counts(collection: Collection) -> list[Any]:
+def wrong_term_counts(collection: Collection) -> list[Any]:
     """The term counts that do not match the searchable chunks."""
-    return rows(
+    return fetch_rows(
         """
         SELECT term, counted.chunks, found.chunks
         FROM (SELECT term, chunks FROM term_count WHERE collection_id = %s) AS counted
@@ -89,9 +92,17 @@ def wrong_counts(collection: Collection) -> list[Any]:
     )
 
 
-TABLES = ("document", "document_version", "document_piece", "document_text", "chunk", "chunk_words", "chunk_vector")
+DOCUMENT_TABLES = (
+    "document",
+    "document_version",
+    "document_piece",
+    "document_text",
+    "chunk",
+    "chunk_words",
+    "chunk_vector",
+)
 
 
-def counted() -> dict[str, int]:
+def row_counts() -> dict[str, int]:
     """The number of rows in each table of documents."""
-    return {table: rows(f"SELECT count(*) FROM {table}")[0][0] for table in TABLES}
+    return {table: fetch_rows(f"SELECT count(*) FROM {table}")[0][0] for table in DOCUMENT_TABLES}

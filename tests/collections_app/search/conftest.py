@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from collections_app.models import Collection
-from tests.collections_app.search.searches import PRINTERS, make, put
+from tests.collections_app.search.searches import PRINTER_DOCUMENTS, add_document, make_collection
 
 
 @pytest.fixture
 def printers(db: Any) -> Collection:
-    collection = make()
-    for doc_id, text in PRINTERS.items():
-        put(collection, doc_id, text)
+    collection = make_collection()
+    for doc_id, text in PRINTER_DOCUMENTS.items():
+        add_document(collection, doc_id, text)
     return collection

@@ -10,7 +10,7 @@ from collections_app.metadata.filter import parse_filter
 from collections_app.models import Collection, Version
 from collections_app.search.pipeline import SearchRequest, SearchResult, search
 
-PRINTERS = {
+PRINTER_DOCUMENTS = {
     "toner": "Replace the toner cartridge of the printer when the red lamp blinks.",
     "paper": "The printer stops when its paper tray is empty. Fill in new sheets of paper.",
     "mail": "A full mailbox refuses new messages. Delete old messages or ask for more space.",
@@ -18,7 +18,7 @@ PRINTERS = {
 }
 
 
-def make(name: str = "help", **columns: Any) -> Collection:
+def make_collection(name: str = "help", **columns: Any) -> Collection:
     values = {"text_configuration": "english", **columns}
     collection = Collection.objects.create(
         name=name, space=values.pop("space", None) or embed.default_space(), **values
@@ -26,22 +26,22 @@ def make(name: str = "help", **columns: Any) -> Collection:
     return Collection.objects.select_related("space").get(pk=collection.pk)
 
 
-def put(collection: Collection, doc_id: str, text: str, **metadata: Any) -> Version:
+def add_document(collection: Collection, doc_id: str, text: str, **metadata: Any) -> Version:
     """Load a document, or its next content, to its end."""
-    accepted = storage.store_document(
+    result = storage.store_document(
         collection=collection, data=text.encode(), filename=f"{doc_id}.txt", format="text", metadata=metadata,
         doc_id=doc_id, on_duplicate="replace", user_id="", takes_lease=True,
     )  # fmt: skip
-    version = worker.process_in_request(accepted)
+    version = worker.process_in_request(result)
     assert version.state in ("ready", "empty"), version.error
     return version
 
 
-def ask(collections: Collection | Sequence[Collection], query: str, k: int = 10, **more: Any) -> SearchResult:
-    many = [collections] if isinstance(collections, Collection) else list(collections)
-    text = parse_filter(more.pop("filter", ""))
-    return search(many, SearchRequest(query=query, k=k, filter=text, **more))
+def run_search(collections: Collection | Sequence[Collection], query: str, k: int = 10, **options: Any) -> SearchResult:
+    searched_collections = [collections] if isinstance(collections, Collection) else list(collections)
+    text = parse_filter(options.pop("filter", ""))
+    return search(searched_collections, SearchRequest(query=query, k=k, filter=text, **options))
 
 
-def names(found: SearchResult) -> list[str]:
-    return [hit.doc_id for hit in found.hits]
+def found_ids(result: SearchResult) -> list[str]:
+    return [hit.doc_id for hit in result.hits]

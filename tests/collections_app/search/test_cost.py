@@ -11,7 +11,7 @@ from collections_app.models import Collection
 from collections_app.search import keyword_retrieval, passages, scope
 from collections_app.search.highlights import MAX_HIGHLIGHTED_CHARACTERS, HighlightRequest, find_highlights
 
-from .searches import ask, make, names, put
+from .searches import add_document, found_ids, make_collection, run_search
 
 pytestmark = pytest.mark.django_db
 
@@ -24,19 +24,19 @@ def test_queued_documents_are_not_scanned(printers: Collection) -> None:
     assert "document_version_hidden" in plan and "chunk_" not in plan.replace("chunks_count", "")
 
 
-def test_one_character_is_looked_for_in_the_index_and_in_so_many_passages_at_most(
+def test_single_character_search_reads_the_index_and_a_limited_number_of_passages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    collection = make(text_configuration="simple")
+    collection = make_collection(text_configuration="simple")
     for number in range(3):
-        put(collection, f"d{number}", f"三楼有饮水机{number}。")
+        add_document(collection, f"d{number}", f"三楼有饮水机{number}。")
     monkeypatch.setattr(keyword_retrieval, "MAX_CANDIDATES", 1)
     monkeypatch.setattr(keyword_retrieval, "MAX_SCORED_CHUNKS", 2)
     monkeypatch.setattr(
         keyword_retrieval, "BEST_OF_MANY_SQL", keyword_retrieval.BEST_OF_MANY_SQL.replace("LIMIT 10000", "LIMIT 2")
     )
     with CaptureQueriesContext(connection) as queries:
-        assert names(ask(collection, "水", mode="text")) == ["d0", "d1"]
+        assert found_ids(run_search(collection, "水", mode="text")) == ["d0", "d1"]
     (statement,) = [query["sql"] for query in queries if "words.terms" in query["sql"]]
     with connection.cursor() as cursor:
         # Of a few rows, and after what other tests left behind, any way through all of them may seem the cheapest.
@@ -46,27 +46,29 @@ def test_one_character_is_looked_for_in_the_index_and_in_so_many_passages_at_mos
 
 
 def test_with_alpha_1_other_chunks_are_ordered_by_vector(printers: Collection) -> None:
-    put(printers, "letters", "Electronic letters reach the inbox.")  # the nearest, and loaded last
-    result = ask(printers, "email inbox toner", alpha=1.0).hits
+    add_document(printers, "letters", "Electronic letters reach the inbox.")  # the nearest, and loaded last
+    result = run_search(printers, "email inbox toner", alpha=1.0).hits
     cosines = [hit.scores["vector"] or 0.0 for hit in result if hit.score == 0.0]
     assert len(cosines) >= 2 and cosines == sorted(cosines, reverse=True)
-    by_cosine = names(ask(printers, "xyzzyq email", alpha=1.0))
-    assert by_cosine == names(ask(printers, "xyzzyq email", mode="vector"))
+    ids_by_cosine = found_ids(run_search(printers, "xyzzyq email", alpha=1.0))
+    assert ids_by_cosine == found_ids(run_search(printers, "xyzzyq email", mode="vector"))
 
 
 def test_only_texts_of_the_result_are_read(db: Any) -> None:
-    collection = make()
+    collection = make_collection()
     for number in range(12):
-        put(collection, f"d{number:02}", "The same words everywhere.")
+        add_document(collection, f"d{number:02}", "The same words everywhere.")
     with CaptureQueriesContext(connection) as queries:
-        result = ask(collection, "same words", k=2)
-    assert names(result) == ["d00", "d01"]
-    (read,) = [query["sql"] for query in queries if "chunk.text, chunk.heading_path" in query["sql"]]
-    assert read.rpartition("ANY(")[2].count(",") == 1
+        result = run_search(collection, "same words", k=2)
+    assert found_ids(result) == ["d00", "d01"]
+    (statement,) = [query["sql"] for query in queries if "chunk.text, chunk.heading_path" in query["sql"]]
+    assert statement.rpartition("ANY(")[2].count(",") == 1
 
 
 def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
-    result = tuple([QueryWord(lexeme=f"w{n}", position=n, term=n, chunks=n) for n in range(1, 200)])
+    result = tuple(
+        [QueryWord(lexeme=f"w{number}", position=number, term=number, chunks=number) for number in range(1, 200)]
+    )
     query_terms = QueryTerms(chunks=200, words=(QueryWord(lexeme="unknown", position=1, term=0, chunks=0), *result))
     row: Any = passages.Hit(
         collection_id="c", collection_name="c", configuration="simple", document_id="d", doc_id="d", metadata="{}",
@@ -74,15 +76,15 @@ def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
         char_start=0, char_end=1, generation=1,
     )  # fmt: skip
     assert list(passages._highlight_request(row, query_terms).lexemes) == [
-        f"w{n}" for n in range(1, passages.MAX_LEXEMES + 1)
+        f"w{number}" for number in range(1, passages.MAX_LEXEMES + 1)
     ]
 
 
-def test_long_passages_are_marked_as_far_as_there_is_time() -> None:
-    long = HighlightRequest(
+def test_highlighting_of_long_passages_is_limited_in_time() -> None:
+    long_request = HighlightRequest(
         text=("fox " * MAX_HIGHLIGHTED_CHARACTERS)[: MAX_HIGHLIGHTED_CHARACTERS // 2],
         configuration="english",
         lexemes=["fox"],
     )
-    one, two, three = find_highlights([long] * 3)
-    assert one and one == two and three == []
+    first, second, third = find_highlights([long_request] * 3)
+    assert first and first == second and third == []

@@ -8,21 +8,21 @@ from hypothesis import strategies as st
 
 from collections_app.search.fusion import Candidate, fuse
 
-unit = st.floats(0, 1)
-known: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+unit_interval = st.floats(0, 1)
+candidate_columns: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "space_id": st.sampled_from([1, 2]),
-        "alpha": unit,
+        "alpha": unit_interval,
         "text": st.one_of(st.none(), st.floats(0, 50)),
         "vector": st.one_of(st.none(), st.floats(-1, 1)),
     }
 )
-candidates = st.lists(known, max_size=12).map(
-    lambda found: [Candidate(chunk_id=number, collection_id="c", **each) for number, each in enumerate(found)]
+candidate_lists = st.lists(candidate_columns, max_size=12).map(
+    lambda rows: [Candidate(chunk_id=number, collection_id="c", **columns) for number, columns in enumerate(rows)]
 )
 
 
-def made(*rows: tuple[Any, Any], alpha: float = 0.7) -> list[Candidate]:
+def make_candidates(*rows: tuple[Any, Any], alpha: float = 0.7) -> list[Candidate]:
     return [
         Candidate(chunk_id=number, collection_id="c", space_id=1, alpha=alpha, text=text, vector=vector)
         for number, (text, vector) in enumerate(rows)
@@ -30,18 +30,18 @@ def made(*rows: tuple[Any, Any], alpha: float = 0.7) -> list[Candidate]:
 
 
 def scores(found: list[Candidate]) -> dict[int, float]:
-    return {each.candidate.chunk_id: round(each.score, 6) for each in fuse(found)}
+    return {hit.candidate.chunk_id: round(hit.score, 6) for hit in fuse(found)}
 
 
-@given(candidates)
-def test_scores_are_from_zero_to_one_and_best_first(found: list[Candidate]) -> None:
-    scored = fuse(found)
-    assert all(0.0 <= each.score <= 1.0 for each in scored)
-    assert [each.score for each in scored] == sorted([each.score for each in scored], reverse=True)
-    assert sorted(each.candidate.chunk_id for each in scored) == sorted(each.chunk_id for each in found)
+@given(candidate_lists)
+def test_scores_are_from_zero_to_one_and_best_first(candidate_list: list[Candidate]) -> None:
+    hits = fuse(candidate_list)
+    assert all(0.0 <= hit.score <= 1.0 for hit in hits)
+    assert [hit.score for hit in hits] == sorted([hit.score for hit in hits], reverse=True)
+    assert sorted(hit.candidate.chunk_id for hit in hits) == sorted(hit.chunk_id for hit in candidate_list)
 
 
-@given(candidates)
+@given(candidate_lists)
 def test_order_of_candidates_does_not_matter(found: list[Candidate]) -> None:
     assert fuse(found) == fuse(found[::-1])
 
@@ -60,7 +60,7 @@ def test_order_of_candidates_does_not_matter(found: list[Candidate]) -> None:
     ],
 )
 def test_scores_of_both_retrievals_add_up(rows: Any, alpha: float, expected: dict[int, float]) -> None:
-    assert scores(made(*rows, alpha=alpha)) == expected
+    assert scores(make_candidates(*rows, alpha=alpha)) == expected
 
 
 def test_cosines_are_normalised_per_space_and_words_overall() -> None:

@@ -11,7 +11,7 @@ from collections_app.documents import deletion
 from collections_app.lexical import term_statistics
 from collections_app.search.highlights import HighlightRequest, find_highlights
 
-from .searches import make, put
+from .searches import add_document, make_collection
 
 CASES = [
     ("english", "Running foxes, a fox\u2019s run — “FOX”.", "fox", ["foxes", "fox", "FOX"]),
@@ -33,14 +33,14 @@ CASES = [
 
 
 def lexemes(configuration: str, text: str) -> list[str]:
-    collection = make(configuration, text_configuration=configuration)
-    put(collection, "one", "A document of this language.")
+    collection = make_collection(configuration, text_configuration=configuration)
+    add_document(collection, "one", "A document of this language.")
     result = term_statistics.find_query_terms(text, [collection])[collection.pk].words
     deletion.delete_collection(collection)
-    return [each.lexeme for each in result]
+    return [word.lexeme for word in result]
 
 
-def found(configuration: str, text: str, query: str) -> list[list[int]]:
+def highlights_of(configuration: str, text: str, query: str) -> list[list[int]]:
     request = lexemes(configuration, query)
     return find_highlights([HighlightRequest(text=text, configuration=configuration, lexemes=request)])[0]
 
@@ -48,11 +48,11 @@ def found(configuration: str, text: str, query: str) -> list[list[int]]:
 @pytest.mark.django_db
 @pytest.mark.parametrize(("configuration", "text", "query", "expected"), CASES)
 def test_highlights(configuration: str, text: str, query: str, expected: list[str]) -> None:
-    assert [text[start:end] for start, end in found(configuration, text, query)] == expected
+    assert [text[start:stop] for start, stop in highlights_of(configuration, text, query)] == expected
 
 
 @pytest.mark.django_db
-def test_many_passages_are_marked_at_once_each_in_its_language(db: Any) -> None:
+def test_many_passages_are_highlighted_in_one_call_each_in_its_language(db: Any) -> None:
     values = [
         HighlightRequest(text="the houses", configuration="english", lexemes=["hous"]),
         HighlightRequest(text="no words asked", configuration="english", lexemes=[]),
@@ -61,17 +61,17 @@ def test_many_passages_are_marked_at_once_each_in_its_language(db: Any) -> None:
     assert find_highlights(values) == [[[4, 10]], [], [[4, 10]]]
 
 
-TEXT = st.text(alphabet="ab fox-FOX ﬁé\u0301東京。“”<>&'\\\ue000\ue001\u00ad1.2\n", max_size=80)
+TEXT_STRATEGY = st.text(alphabet="ab fox-FOX ﬁé\u0301東京。“”<>&'\\\ue000\ue001\u00ad1.2\n", max_size=80)
 
 
 @pytest.mark.django_db
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
-@given(TEXT, TEXT)
-def test_each_place_lies_inside_and_holds_a_word_that_was_asked_for(text: str, query: str) -> None:
-    places = found("english", text, query)
-    assert all(0 <= start < end <= len(text) for start, end in places)
-    assert all(one[1] < two[0] for one, two in pairwise(places))
+@given(TEXT_STRATEGY, TEXT_STRATEGY)
+def test_each_highlight_lies_in_the_text_and_is_a_query_word(text: str, query: str) -> None:
+    positions = highlights_of("english", text, query)
+    assert all(0 <= start < stop <= len(text) for start, stop in positions)
+    assert all(position[1] < next_position[0] for position, next_position in pairwise(positions))
     request = set(lexemes("english", query))
-    for start, end in places:
+    for start, stop in positions:
         # One place may join pairs of characters that overlap, of which each was asked for.
-        assert request & set(lexemes("english", text[start:end]))
+        assert request & set(lexemes("english", text[start:stop]))

@@ -5,7 +5,7 @@ from django.db import connection
 
 from collections_app.lexical.language_detection import guess_language
 from collections_app.models import Version
-from tests.collections_app.search.searches import ask, make, names, put
+from tests.collections_app.search.searches import add_document, found_ids, make_collection, run_search
 
 # ruff: noqa: E501, RUF001  (whole sentences on a line, and letters of other scripts, are meant)
 SENTENCES = {
@@ -39,7 +39,7 @@ SENTENCES = {
     "turkish": "Yazıcı üçüncü katta ve dünden beri bozuk, ancak bu odada başka bir yazıcı daha var ve çok iyi çalışıyor.",
     "yiddish": "דער דרוקער איז אויף דעם דריטן שטאק און ער ארבעט ניט, אבער עס איז דא נאך איינער פאר די מענטשן.",
 }
-WITHOUT = {
+UNSUPPORTED_SENTENCES = {
     "bulgarian": "Принтерът е на третия етаж и не работи от вчера, но има и друг, който може да се използва.",
     "chinese": "打印机在三楼,从昨天起就不能用了。",
     "czech": "Tiskárna je ve třetím patře a od včera nefunguje, ale při vchodu je také jiná, která se může použít.",
@@ -60,7 +60,7 @@ WITHOUT = {
 
 
 @pytest.mark.parametrize("language", SENTENCES)
-def test_language_with_a_configuration_is_known(language: str) -> None:
+def test_language_with_a_configuration_is_detected(language: str) -> None:
     assert guess_language(SENTENCES[language]) == language
 
 
@@ -69,32 +69,34 @@ def test_capitals_make_no_difference(language: str) -> None:
     assert guess_language(SENTENCES[language].upper()) == language
 
 
-@pytest.mark.parametrize("what", WITHOUT)
-def test_unknown_languages_are_simple(what: str) -> None:
-    assert guess_language(WITHOUT[what]) == "simple"
+@pytest.mark.parametrize("name", UNSUPPORTED_SENTENCES)
+def test_unknown_languages_are_simple(name: str) -> None:
+    assert guess_language(UNSUPPORTED_SENTENCES[name]) == "simple"
 
 
 @pytest.mark.django_db
-def test_every_configuration_of_the_database_is_tried_and_no_other_is_guessed() -> None:
+def test_detection_covers_exactly_the_configurations_of_the_database() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT cfgname FROM pg_ts_config")
-        known = {name for (name,) in cursor.fetchall()}
-    assert {*SENTENCES, "simple"} == known
+        known_configurations = {name for (name,) in cursor.fetchall()}
+    assert {*SENTENCES, "simple"} == known_configurations
 
 
-def test_few_foreign_words_do_not_decide() -> None:
-    quoted = "The words „der, die, das“ and „und“ are the most frequent ones in German, as it was said before."
-    assert guess_language(quoted) == "english"
+def test_few_foreign_words_do_not_change_the_language() -> None:
+    english_with_quotes = (
+        "The words „der, die, das“ and „und“ are the most frequent ones in German, as it was said before."
+    )
+    assert guess_language(english_with_quotes) == "english"
     assert guess_language(SENTENCES["english"] * 3 + SENTENCES["russian"]) == "english"
 
 
 @pytest.mark.django_db
 def test_each_document_is_found_by_the_words_of_its_language() -> None:
-    collection = make(text_configuration="")
-    put(collection, "french", SENTENCES["french"])
-    put(collection, "english", SENTENCES["english"])
-    put(collection, "german", SENTENCES["german"])
-    put(collection, "table", "Ports: 80; 443; 8080")
+    collection = make_collection(text_configuration="")
+    add_document(collection, "french", SENTENCES["french"])
+    add_document(collection, "english", SENTENCES["english"])
+    add_document(collection, "german", SENTENCES["german"])
+    add_document(collection, "table", "Ports: 80; 443; 8080")
     languages = Version.objects.order_by("pk").values_list("text_configuration", flat=True)
     assert list(languages) == ["french", "english", "german", "simple"]
 
@@ -102,37 +104,37 @@ def test_each_document_is_found_by_the_words_of_its_language() -> None:
         "printers": ["english"], "work floors": ["english"], "imprimantes": ["french"], "marcher étages": ["french"],
         "Druckern": ["german"], "Stocks": ["german"], "port": [], "ports": ["table"],
     }.items():  # fmt: skip
-        result = ask(collection, query, mode="text")
-        assert names(result) == expected, query
+        result = run_search(collection, query, mode="text")
+        assert found_ids(result) == expected, query
         assert all(hit.highlights for hit in result.hits)
 
 
 @pytest.mark.django_db
-def test_stop_word_of_one_language_is_not_looked_for_in_a_text_without_language() -> None:
-    collection = make(text_configuration="")
+def test_stop_word_of_one_language_is_not_searched_in_texts_without_a_language() -> None:
+    collection = make_collection(text_configuration="")
     for number in range(30):
-        put(collection, f"english {number}", SENTENCES["english"] + f" Its number is {number}.")
-    put(collection, "names", "the; where; is; Anna")
+        add_document(collection, f"english {number}", SENTENCES["english"] + f" Its number is {number}.")
+    add_document(collection, "names", "the; where; is; Anna")
 
-    assert names(ask(collection, "where is the printer", mode="text", k=3))[0].startswith("english")
-    assert names(ask(collection, "where is Anna", mode="text"))[0] == "names"
+    assert found_ids(run_search(collection, "where is the printer", mode="text", k=3))[0].startswith("english")
+    assert found_ids(run_search(collection, "where is Anna", mode="text"))[0] == "names"
 
 
 @pytest.mark.django_db
 def test_one_language_among_many_documents_of_another_ranks_first_for_its_words() -> None:
-    collection = make(text_configuration="")
+    collection = make_collection(text_configuration="")
     for number in range(30):
-        put(collection, f"french {number}", SENTENCES["french"] + f" Numéro {number}.")
-    put(collection, "german", SENTENCES["german"])
+        add_document(collection, f"french {number}", SENTENCES["french"] + f" Numéro {number}.")
+    add_document(collection, "german", SENTENCES["german"])
 
-    assert names(ask(collection, "Drucker im dritten Stock 7", mode="text"))[0] == "german"
+    assert found_ids(run_search(collection, "Drucker im dritten Stock 7", mode="text"))[0] == "german"
 
 
 @pytest.mark.django_db
 def test_removed_language_is_not_searched() -> None:
-    collection = make(text_configuration="")
-    put(collection, "one", SENTENCES["french"])
-    put(collection, "one", SENTENCES["english"])
+    collection = make_collection(text_configuration="")
+    add_document(collection, "one", SENTENCES["french"])
+    add_document(collection, "one", SENTENCES["english"])
 
-    assert names(ask(collection, "imprimante", mode="text")) == []
-    assert names(ask(collection, "printers", mode="text")) == ["one"]
+    assert found_ids(run_search(collection, "imprimante", mode="text")) == []
+    assert found_ids(run_search(collection, "printers", mode="text")) == ["one"]

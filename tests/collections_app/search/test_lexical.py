@@ -9,23 +9,25 @@ from django.db import connection, connections, transaction
 from collections_app.lexical import term_statistics
 from collections_app.models import Chunk, ChunkWords, Collection, Document, TermCount, Version
 
-from .searches import make, put
+from .searches import add_document, make_collection
 
 pytestmark = pytest.mark.django_db
 
 
-def counted(collection: Collection) -> dict[int, int]:
+def stored_counts(collection: Collection) -> dict[int, int]:
     return dict(TermCount.objects.filter(collection=collection).values_list("term", "chunks"))
 
 
-def expected(collection: Collection) -> dict[int, int]:
+def expected_counts(collection: Collection) -> dict[int, int]:
     """Counted anew from what is stored and searched."""
     result: dict[int, int] = {}
-    searched = Version.objects.filter(collection=collection, is_searched=True).values("pk")
-    for terms in ChunkWords.objects.filter(version_id__in=searched).values_list("terms", flat=True):
+    searched_versions = Version.objects.filter(collection=collection, is_searched=True).values("pk")
+    for terms in ChunkWords.objects.filter(version_id__in=searched_versions).values_list("terms", flat=True):
         for term in terms:
             result[term] = result.get(term, 0) + 1
-    for language in Chunk.objects.filter(version_id__in=searched).values_list("version__text_configuration", flat=True):
+    for language in Chunk.objects.filter(version_id__in=searched_versions).values_list(
+        "version__text_configuration", flat=True
+    ):
         for term in (0, language_term(collection, language)):
             result[term] = result.get(term, 0) + 1
     return result
@@ -36,7 +38,7 @@ def language_term(collection: Collection, configuration: str) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
-def bare(collection: Collection, *texts: str) -> Version:
+def version_without_words(collection: Collection, *texts: str) -> Version:
     """A version with these chunks, and nothing done to them yet."""
     document = Document.objects.create(collection=collection, doc_id=f"d{Document.objects.count()}")
     version = Version.objects.create(document=document, collection=collection, format="text", size=1, sha256="0" * 64)
@@ -47,57 +49,63 @@ def bare(collection: Collection, *texts: str) -> Version:
     return version
 
 
-def store(version: Version) -> None:
+def store_words(version: Version) -> None:
     term_statistics.store_words(version.pk, version.collection_id, version.collection.text_configuration)
 
 
-def test_what_is_counted_follows_loading_replacing_and_leaving() -> None:
-    collection = make()
+def test_term_counts_follow_loads_replacements_and_deletions() -> None:
+    collection = make_collection()
     for number in range(5):
-        put(collection, f"d{number}", f"Printer number {number} has paper and toner {number % 2}.")
-        assert counted(collection) == expected(collection)
-    put(collection, "d0", "Something else entirely.")
-    assert counted(collection) == expected(collection)
-    assert all(chunks > 0 for chunks in counted(collection).values())
+        add_document(collection, f"d{number}", f"Printer number {number} has paper and toner {number % 2}.")
+        assert stored_counts(collection) == expected_counts(collection)
+    add_document(collection, "d0", "Something else entirely.")
+    assert stored_counts(collection) == expected_counts(collection)
+    assert all(chunks > 0 for chunks in stored_counts(collection).values())
 
 
-def test_counting_in_and_out_leaves_nothing() -> None:
-    version = bare(make(), "The quick fox", "and the slow fox")
-    store(version)
-    before = counted(version.collection)
+def test_adding_and_removing_counts_leaves_nothing() -> None:
+    version = version_without_words(make_collection(), "The quick fox", "and the slow fox")
+    store_words(version)
+    counts_before = stored_counts(version.collection)
     term_statistics.change_counts(version.pk, version.collection_id, 1)
-    assert counted(version.collection)[0] == 2 and sorted(counted(version.collection).values()) == [1, 1, 2, 2, 2]
+    assert stored_counts(version.collection)[0] == 2 and sorted(stored_counts(version.collection).values()) == [
+        1,
+        1,
+        2,
+        2,
+        2,
+    ]
     term_statistics.change_counts(version.pk, version.collection_id, -1)
-    assert counted(version.collection) == before == {}
+    assert stored_counts(version.collection) == counts_before == {}
 
 
-def test_storing_twice_is_storing_once() -> None:
-    version = bare(make(), "The quick fox")
-    store(version)
+def test_storing_words_twice_equals_storing_them_once() -> None:
+    version = version_without_words(make_collection(), "The quick fox")
+    store_words(version)
     result = list(ChunkWords.objects.values_list("chunk_id", "terms", "weights"))
-    store(version)
+    store_words(version)
     assert str(list(ChunkWords.objects.values_list("chunk_id", "terms", "weights"))) == str(result)
 
 
-def test_what_is_stored_of_a_chunk_depends_on_it_alone() -> None:
+def test_stored_words_depend_only_on_the_chunk() -> None:
     """Whatever is loaded beside it, before or after."""
-    alone, beside = make("alone"), make("beside")
-    version = bare(alone, "The quick fox jumps")
-    store(version)
+    first_collection, second_collection = make_collection("alone"), make_collection("beside")
+    version = version_without_words(first_collection, "The quick fox jumps")
+    store_words(version)
     for number in range(5):
-        put(beside, f"d{number}", "fox " * 50)
-    other = bare(beside, "The quick fox jumps")
-    store(other)
-    weights = [str(ChunkWords.objects.get(version=each).weights.to_text()) for each in (version, other)]
+        add_document(second_collection, f"d{number}", "fox " * 50)
+    second_version = version_without_words(second_collection, "The quick fox jumps")
+    store_words(second_version)
+    weights = [str(ChunkWords.objects.get(version=version).weights.to_text()) for version in (version, second_version)]
     assert weights[0] == weights[1]
-    terms = [set(ChunkWords.objects.get(version=each).terms) for each in (version, other)]
+    terms = [set(ChunkWords.objects.get(version=version).terms) for version in (version, second_version)]
     assert not terms[0] & terms[1]
 
 
-def test_headings_are_words_of_their_chunk() -> None:
-    version = bare(make(), "Press the lid.")
+def test_headings_are_indexed_with_their_chunk() -> None:
+    version = version_without_words(make_collection(), "Press the lid.")
     Chunk.objects.filter(version=version).update(heading_path=["Toner", "Replacing it"])
-    store(version)
+    store_words(version)
     term_statistics.change_counts(version.pk, version.collection_id, 1)
     words = term_statistics.find_query_terms("toner replaced", [version.collection])[version.collection_id]
     assert [word.chunks for word in words.words] == [1, 1]
@@ -112,18 +120,18 @@ def test_any_text_can_be_indexed() -> None:
         chinese,
         "<" * 8_000,
         "\u0301" * 8_000,
-        " ".join([f"w{n}" for n in range(1_300)]),
+        " ".join([f"w{number}" for number in range(1_300)]),
         "…",
     ]
-    version = bare(make(), *texts)
+    version = version_without_words(make_collection(), *texts)
     # With its headings a chunk can have as many different characters as are looked at.
     Chunk.objects.filter(version=version, text=chinese).update(
         heading_path=["".join([chr(0x20000 + number) for number in range(20_000)])]
     )
-    store(version)
+    store_words(version)
     assert ChunkWords.objects.filter(version=version).count() == len(texts) - 3
     term_statistics.change_counts(version.pk, version.collection_id, 1)
-    assert counted(version.collection)[0] == len(texts)
+    assert stored_counts(version.collection)[0] == len(texts)
 
 
 def test_two_words_at_one_position_share_it() -> None:
@@ -134,38 +142,38 @@ def test_two_words_at_one_position_share_it() -> None:
             "SELECT array_agg(word) FROM (SELECT 'w' || n AS word FROM generate_series(1, 60000) n) AS words"
             f" GROUP BY {position} HAVING count(*) > 1 LIMIT 1"
         )
-        one, two = cursor.fetchone()[0][:2]
-    version = bare(make(text_configuration="simple"), f"{one} {two} other")
-    store(version)
+        first, second = cursor.fetchone()[0][:2]
+    version = version_without_words(make_collection(text_configuration="simple"), f"{first} {second} other")
+    store_words(version)
     words = ChunkWords.objects.get(version=version)
     assert len(words.terms) == 3 and len(words.weights.indices()) == 2
 
 
 def test_word_weights_are_per_collection() -> None:
-    rare, common = make("rare"), make("common")
+    rare_collection, common_collection = make_collection("rare"), make_collection("common")
     for number in range(4):
-        put(rare, f"d{number}", "fox hound" if number == 0 else "hound only")
-        put(common, f"d{number}", "fox hound")
-    words = term_statistics.find_query_terms("fox hound", [rare, common])
-    assert [word.chunks for word in words[rare.pk].words] == [1, 4]
-    assert [word.chunks for word in words[common.pk].words] == [4, 4]
-    assert words[rare.pk].chunks == words[common.pk].chunks == 4
+        add_document(rare_collection, f"d{number}", "fox hound" if number == 0 else "hound only")
+        add_document(common_collection, f"d{number}", "fox hound")
+    words = term_statistics.find_query_terms("fox hound", [rare_collection, common_collection])
+    assert [word.chunks for word in words[rare_collection.pk].words] == [1, 4]
+    assert [word.chunks for word in words[common_collection.pk].words] == [4, 4]
+    assert words[rare_collection.pk].chunks == words[common_collection.pk].chunks == 4
     assert term_statistics.inverse_document_frequency(1, 4) > term_statistics.inverse_document_frequency(4, 4) > 0
 
 
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_counts_do_not_deadlock() -> None:
-    collection = make()
+    collection = make_collection()
     texts = ["alpha beta gamma delta", "delta gamma beta alpha", "gamma alpha epsilon beta zeta"]
-    versions = [bare(collection, *texts[turn % 3 :], *texts[: turn % 3]) for turn in range(4)]
+    versions = [version_without_words(collection, *texts[number % 3 :], *texts[: number % 3]) for number in range(4)]
     for version in versions:
-        store(version)
-    failed: list[BaseException] = []
-    at_once = threading.Barrier(len(versions))
+        store_words(version)
+    errors: list[BaseException] = []
+    barrier = threading.Barrier(len(versions))
 
-    def work(version: Version) -> None:
+    def count_words(version: Version) -> None:
         try:
-            at_once.wait(10)
+            barrier.wait(10)
             for _ in range(15):
                 with transaction.atomic():
                     term_statistics.change_counts(version.pk, collection.pk, 1)
@@ -174,15 +182,15 @@ def test_concurrent_counts_do_not_deadlock() -> None:
             with transaction.atomic():
                 term_statistics.change_counts(version.pk, collection.pk, 1)
         except BaseException as error:
-            failed.append(error)
+            errors.append(error)
         finally:
             connections.close_all()
 
-    threads = [threading.Thread(target=work, args=(version,)) for version in versions]
+    threads = [threading.Thread(target=count_words, args=(version,)) for version in versions]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert failed == []
+    assert errors == []
     Version.objects.filter(collection=collection).update(is_searched=True)
-    assert counted(collection) == expected(collection)
+    assert stored_counts(collection) == expected_counts(collection)

@@ -11,46 +11,46 @@ from collections_app.search import vector_retrieval
 from collections_app.search.scope import Scope, read_snapshot
 from collections_app.vectors import vector_indexes
 
-from .searches import make
+from .searches import make_collection
 
-DIMENSIONS, CHUNKS, PER_VERSION, WANTED = 24, 1_200, 10, 50
+DIMENSIONS, CHUNKS, CHUNKS_PER_VERSION, RESULT_COUNT = 24, 1_200, 10, 50
 RANDOM = random.Random(7)
 
 
-def vector() -> list[float]:
+def random_vector() -> list[float]:
     return [RANDOM.gauss(0, 1) for _ in range(DIMENSIONS)]
 
 
 @pytest.fixture
-def large(vector_indexes_go: None, monkeypatch: pytest.MonkeyPatch) -> Collection:
+def large_collection(vector_index_cleanup: None, monkeypatch: pytest.MonkeyPatch) -> Collection:
     """Large by a low threshold; beside it another with the same vectors, whose index must not be taken."""
     monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 1)
     space = EmbeddingSpace.objects.create(provider="test", model="random", dimensions=DIMENSIONS)
     for name in ("theirs", "large"):
-        result = make(name, space=space)
-        fill(result)
+        result = make_collection(name, space=space)
+        fill_collection(result)
     vector_indexes.maintain_indexes()
     vector_indexes.clear_cache()
     return result
 
 
-def fill(collection: Collection) -> None:
+def fill_collection(collection: Collection) -> None:
     vectors = []
-    for start in range(0, CHUNKS, PER_VERSION):
+    for start in range(0, CHUNKS, CHUNKS_PER_VERSION):
         document = Document.objects.create(collection=collection, doc_id=f"d{start}")
         version = Version.objects.create(
             document=document, collection=collection, format="text", size=1, sha256="0" * 64, is_searched=True,
-            state="ready", chunks_count=PER_VERSION,
+            state="ready", chunks_count=CHUNKS_PER_VERSION,
         )  # fmt: skip
         rows = [
             Chunk(version=version, collection=collection, number=number, text="x", char_start=0, char_end=1)
-            for number in range(PER_VERSION)
+            for number in range(CHUNKS_PER_VERSION)
         ]
         vectors += [(chunk, version) for chunk in Chunk.objects.bulk_create(rows)]
     ChunkVector.objects.bulk_create(
         ChunkVector(
             chunk=chunk, space=collection.space, collection=collection, version=version, dimensions=DIMENSIONS,
-            embedding=vector(),
+            embedding=random_vector(),
         )
         for chunk, version in vectors
     )  # fmt: skip
@@ -58,41 +58,47 @@ def fill(collection: Collection) -> None:
 
 def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
     """Of the nearest ten by scan, the part that the index finds; it finds as many as were asked for."""
-    same = total = 0
-    available = CHUNKS if scope.versions is None else PER_VERSION * len(scope.versions)
+    matches = total = 0
+    available_count = CHUNKS if scope.versions is None else CHUNKS_PER_VERSION * len(scope.versions)
     for _ in range(20):
-        request = vector_retrieval.vector_literal(vector())
+        request = vector_retrieval.vector_literal(random_vector())
         with read_snapshot():
-            result = vector_retrieval.nearest_chunks(scope, CHUNKS, request, WANTED)
-        with monkeypatch.context() as exact, read_snapshot():
-            exact.setattr(vector_indexes, "INDEX_THRESHOLD", 10**15)
-            true = vector_retrieval.nearest_chunks(scope, CHUNKS, request, 10)
-        assert len(result) == min(WANTED, available)
-        same += len(true.keys() & result.keys())
-        total += len(true)
-    return same / total
+            result = vector_retrieval.nearest_chunks(scope, CHUNKS, request, RESULT_COUNT)
+        with monkeypatch.context() as patch, read_snapshot():
+            patch.setattr(vector_indexes, "INDEX_THRESHOLD", 10**15)
+            exact_results = vector_retrieval.nearest_chunks(scope, CHUNKS, request, 10)
+        assert len(result) == min(RESULT_COUNT, available_count)
+        matches += len(exact_results.keys() & result.keys())
+        total += len(exact_results)
+    return matches / total
 
 
 # C05
-def test_index_search_equals_a_scan(large: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = list(Version.objects.filter(collection=large).order_by("pk").values_list("pk", flat=True))
-    for kept in (None, versions[: len(versions) * 6 // 10], versions[::10], versions[::100]):
-        scope = Scope(collection=large, versions=kept, chunks=None if kept is None else PER_VERSION * len(kept))
+def test_index_search_equals_a_scan(large_collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = list(Version.objects.filter(collection=large_collection).order_by("pk").values_list("pk", flat=True))
+    for searched_versions in (None, versions[: len(versions) * 6 // 10], versions[::10], versions[::100]):
+        scope = Scope(
+            collection=large_collection,
+            versions=searched_versions,
+            chunks=None if searched_versions is None else CHUNKS_PER_VERSION * len(searched_versions),
+        )
         assert recall(scope, monkeypatch) > 0.95
-    assert vector_indexes.index_name(large.pk, large.space_id) in plan_of_a_search(large)
+    assert vector_indexes.index_name(large_collection.pk, large_collection.space_id) in plan_of_a_search(
+        large_collection
+    )
 
 
 def plan_of_a_search(large: Collection) -> str:
     statements: list[tuple[str, Any]] = []
 
-    def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    def record_statement(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         statements.append((sql, params))
         return execute(sql, params, many, context)
 
     with read_snapshot(), connection.cursor() as cursor:
-        with connection.execute_wrapper(noting):
+        with connection.execute_wrapper(record_statement):
             vector_retrieval.nearest_chunks(
-                Scope(collection=large), CHUNKS, vector_retrieval.vector_literal(vector()), WANTED
+                Scope(collection=large), CHUNKS, vector_retrieval.vector_literal(random_vector()), RESULT_COUNT
             )
         sql, params = statements[-2]
         cursor.execute("SET LOCAL enable_sort = off")
@@ -104,7 +110,7 @@ def plan_of_a_search(large: Collection) -> str:
 def test_zero_vector_is_omitted(db: Any) -> None:
     """A zero vector has a cosine with nothing."""
     space = EmbeddingSpace.objects.create(provider="test", model="random", dimensions=3)
-    collection = make(space=space)
+    collection = make_collection(space=space)
     document = Document.objects.create(collection=collection, doc_id="d")
     version = Version.objects.create(
         document=document, collection=collection, format="text", size=1, sha256="0" * 64, is_searched=True

@@ -16,57 +16,58 @@ from collections_app.models import ChunkWords, Collection
 from collections_app.search import scope
 from collections_app.search.pipeline import SearchResult
 
-from .searches import PRINTERS, ask, make, put
+from .searches import PRINTER_DOCUMENTS, add_document, make_collection, run_search
 
 pytestmark = pytest.mark.django_db
 QUERIES = ("printer paper", "red lamp", "xyzzy", "message space for more")
-WORDS = ["printer", "paper", "lamp", "red", "toner", "mail", "the", "xyzzy", "fox"]
+FOREIGN_WORDS = ["printer", "paper", "lamp", "red", "toner", "mail", "the", "xyzzy", "fox"]
 
-texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=30).map(" ".join)
-worlds = st.lists(st.tuples(st.sampled_from(["their", "others"]), texts), min_size=1, max_size=6)
+foreign_texts = st.lists(st.sampled_from(FOREIGN_WORDS), min_size=1, max_size=30).map(" ".join)
+foreign_worlds = st.lists(st.tuples(st.sampled_from(["their", "others"]), foreign_texts), min_size=1, max_size=6)
 
 
-class Undone(Exception):
+class RolledBack(Exception):
     """Takes a world back."""
 
 
-def answers(foreign: list[tuple[str, str]], removed: int = 0) -> bytes:
+def results_beside(foreign_documents: list[tuple[str, str]], removed_count: int = 0) -> bytes:
     """What the owner of the printers is told while others load this beside them, and take some of it away."""
     message = b""
     try:
         with transaction.atomic():
-            message = _answers(foreign, removed)
-            raise Undone
-    except Undone:
+            message = _results_beside(foreign_documents, removed_count)
+            raise RolledBack
+    except RolledBack:
         return message
 
 
-def _answers(foreign: list[tuple[str, str]], removed: int) -> bytes:
-    theirs: dict[str, Collection] = {}
-    own = make()
-    others = iter(foreign)
-    for number, (doc_id, text) in enumerate(PRINTERS.items()):
-        for name, other in itertools.islice(others, 2):
-            collection = theirs.get(name) or theirs.setdefault(name, make(name))
-            put(collection, f"{doc_id}{number}{len(other)}", other, status="open")
-        put(own, doc_id, text, status="open" if number % 2 else "closed")
-    for collection in list(theirs.values())[:removed]:
+def _results_beside(foreign_documents: list[tuple[str, str]], removed_count: int) -> bytes:
+    foreign_collections: dict[str, Collection] = {}
+    own_collection = make_collection()
+    remaining_documents = iter(foreign_documents)
+    for number, (doc_id, text) in enumerate(PRINTER_DOCUMENTS.items()):
+        for name, document in itertools.islice(remaining_documents, 2):
+            collection = foreign_collections.get(name) or foreign_collections.setdefault(name, make_collection(name))
+            add_document(collection, f"{doc_id}{number}{len(document)}", document, status="open")
+        add_document(own_collection, doc_id, text, status="open" if number % 2 else "closed")
+    for collection in list(foreign_collections.values())[:removed_count]:
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM chunk WHERE collection_id = %s", [collection.pk])
     result = [
-        told(ask(own, query, mode=mode, filter=wanted))
+        comparable(run_search(own_collection, query, mode=mode, filter=condition))
         for query in QUERIES
         for mode in ("hybrid", "text", "vector")
-        for wanted in ("", "status=open")
+        for condition in ("", "status=open")
     ]
     return json.dumps(result).encode()
 
 
-def told(found: SearchResult) -> list[dict[str, Any]]:
+def comparable(result: SearchResult) -> list[dict[str, Any]]:
     """All but the inner ids, which no answer shows."""
     inner = ("collection_id", "document_id")
     return [
-        {"id": hit.id} | {name: value for name, value in asdict(hit).items() if name not in inner} for hit in found.hits
+        {"id": hit.id} | {name: value for name, value in asdict(hit).items() if name not in inner}
+        for hit in result.hits
     ]
 
 
@@ -74,9 +75,9 @@ def told(found: SearchResult) -> list[dict[str, Any]]:
 @settings(
     max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=[Phase.generate]
 )
-@given(worlds, st.integers(0, 2))
-def test_data_of_others_does_not_change_results(foreign: list[tuple[str, str]], removed: int) -> None:
-    assert answers(foreign, removed) == answers([])
+@given(foreign_worlds, st.integers(0, 2))
+def test_data_of_others_does_not_change_results(foreign_documents: list[tuple[str, str]], removed_count: int) -> None:
+    assert results_beside(foreign_documents, removed_count) == results_beside([])
 
 
 # C04
@@ -84,41 +85,41 @@ def test_data_of_others_does_not_change_results(foreign: list[tuple[str, str]], 
 @settings(
     max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=[Phase.generate]
 )
-@given(worlds, st.integers(0, 2))
-def test_results_are_equal_in_many_worlds(foreign: list[tuple[str, str]], removed: int) -> None:
-    assert answers(foreign, removed) == answers([])
+@given(foreign_worlds, st.integers(0, 2))
+def test_results_are_equal_in_many_worlds(foreign_documents: list[tuple[str, str]], removed_count: int) -> None:
+    assert results_beside(foreign_documents, removed_count) == results_beside([])
 
 
-def test_test_detects_a_leak() -> None:
+def test_comparison_detects_a_leak() -> None:
     """The same text in the own collection changes scores, so an answer that depended on others' would differ."""
-    collection = make()
-    put(collection, "a", "printer paper")
-    before = told(ask(collection, "printer paper lamp", mode="text"))
-    put(collection, "b", "printer lamp")
-    assert told(ask(collection, "printer paper lamp", mode="text")) != before
+    collection = make_collection()
+    add_document(collection, "a", "printer paper")
+    result_before = comparable(run_search(collection, "printer paper lamp", mode="text"))
+    add_document(collection, "b", "printer lamp")
+    assert comparable(run_search(collection, "printer paper lamp", mode="text")) != result_before
 
 
 # C04
 def test_hash_collision_with_another_collection_is_not_found(printers: Collection) -> None:
     """Who knows the id of a collection could look for such words."""
-    other = make("theirs")
-    theirs = put(other, "secret", "printer paper lamp")
+    other_collection = make_collection("theirs")
+    foreign_version = add_document(other_collection, "secret", "printer paper lamp")
     terms = [word.term for word in term_statistics.find_query_terms("printer paper", [printers])[printers.pk].words]
-    ChunkWords.objects.filter(version=theirs).update(terms=terms)
-    before = told(ask(printers, "printer paper", mode="text"))
-    assert "secret" not in [word["doc_id"] for word in before]
-    ChunkWords.objects.filter(version=theirs).delete()
-    assert told(ask(printers, "printer paper", mode="text")) == before
+    ChunkWords.objects.filter(version=foreign_version).update(terms=terms)
+    result_before = comparable(run_search(printers, "printer paper", mode="text"))
+    assert "secret" not in [word["doc_id"] for word in result_before]
+    ChunkWords.objects.filter(version=foreign_version).delete()
+    assert comparable(run_search(printers, "printer paper", mode="text")) == result_before
 
 
 # C52
 def test_no_statement_scans_rows_of_others(printers: Collection) -> None:
-    other = make("theirs")
+    other_collection = make_collection("theirs")
     for number in range(5):
-        put(other, f"d{number}", "printer paper lamp " * 20)
+        add_document(other_collection, f"d{number}", "printer paper lamp " * 20)
     with CaptureQueriesContext(connection) as queries:
-        ask(printers, "printer paper lamp")
-        ask(printers, "printer paper lamp", filter="statusISEMPTY")
+        run_search(printers, "printer paper lamp")
+        run_search(printers, "printer paper lamp", filter="statusISEMPTY")
     plans = []
     with connection.cursor() as cursor:
         cursor.execute(scope.SNAPSHOT_SQL.partition(";")[2])

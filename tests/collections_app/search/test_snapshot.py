@@ -11,81 +11,81 @@ from collections_app.documents import deletion
 from collections_app.models import Collection
 from collections_app.search.pipeline import SearchResult
 
-from .searches import ask, make, put
+from .searches import add_document, make_collection, run_search
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def meanwhile(collection: Collection, work: Callable[[], Any]) -> list[SearchResult]:
+def results_during(collection: Collection, change: Callable[[], Any]) -> list[SearchResult]:
     """What searches find while the work is done beside them, at least some before, during and after."""
     search_results: list[SearchResult] = []
-    failed: list[BaseException] = []
+    errors: list[BaseException] = []
     is_over = threading.Event()
 
-    def looking() -> None:
+    def search_repeatedly() -> None:
         try:
             while not is_over.is_set() or len(search_results) < 5:
-                search_results.append(ask(collection, "state of the turbine", mode="hybrid"))
+                search_results.append(run_search(collection, "state of the turbine", mode="hybrid"))
         except BaseException as error:
-            failed.append(error)
+            errors.append(error)
         finally:
             connections.close_all()
 
-    thread = threading.Thread(target=looking)
+    thread = threading.Thread(target=search_repeatedly)
     thread.start()
     try:
-        work()
+        change()
     finally:
         is_over.set()
         thread.join(60)
-    assert failed == []
+    assert errors == []
     return search_results
 
 
 # C41 C45
 def test_search_finds_a_document_once_while_it_is_replaced_again_and_again() -> None:
-    collection = make()
-    put(collection, "turbine", "The state of the turbine is 0.")
+    collection = make_collection()
+    add_document(collection, "turbine", "The state of the turbine is 0.")
 
-    def replacing() -> None:
-        for turn in range(1, 12):
-            put(collection, "turbine", f"The state of the turbine is {turn}.")
+    def replace_repeatedly() -> None:
+        for number in range(1, 12):
+            add_document(collection, "turbine", f"The state of the turbine is {number}.")
 
-    for each in meanwhile(collection, replacing):
-        (hit,) = each.hits
+    for found in results_during(collection, replace_repeatedly):
+        (hit,) = found.hits
         assert hit.page_content.startswith("The state of the turbine is")
-    assert ask(collection, "turbine").hits[0].page_content.endswith("11.")
+    assert run_search(collection, "turbine").hits[0].page_content.endswith("11.")
 
 
 # C45
 def test_search_sees_a_document_or_not_while_it_is_deleted() -> None:
-    collection = make()
+    collection = make_collection()
     for number in range(6):
-        put(collection, f"turbine{number}", f"The state of turbine {number}.")
+        add_document(collection, f"turbine{number}", f"The state of turbine {number}.")
 
-    def deleting() -> None:
+    def delete_repeatedly() -> None:
         for number in range(6):
             deletion.delete_document(collection, f"turbine{number}")
 
-    counts = [len(each.hits) for each in meanwhile(collection, deleting)]
-    assert counts == sorted(counts, reverse=True)
-    assert ask(collection, "turbine").hits == []
+    hit_counts = [len(found.hits) for found in results_during(collection, delete_repeatedly)]
+    assert hit_counts == sorted(hit_counts, reverse=True)
+    assert run_search(collection, "turbine").hits == []
 
 
-def test_all_of_a_search_is_read_in_one_snapshot_that_cannot_write() -> None:
-    collection = make()
-    put(collection, "turbine", "The state of the turbine.")
+def test_search_reads_everything_in_one_read_only_snapshot() -> None:
+    collection = make_collection()
+    add_document(collection, "turbine", "The state of the turbine.")
     seen_values: list[str] = []
 
-    def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        answer = execute(sql, params, many, context)
+    def record_statement(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        result = execute(sql, params, many, context)
         if "chunk" in sql:
             row = connection.connection.execute(
                 "SELECT current_setting('transaction_isolation') || current_setting('transaction_read_only')"
             ).fetchone()
             seen_values.append(row[0])
-        return answer
+        return result
 
-    with connection.execute_wrapper(noting):
-        ask(collection, "turbine")
+    with connection.execute_wrapper(record_statement):
+        run_search(collection, "turbine")
     assert len(seen_values) >= 4 and set(seen_values) == {"repeatable readon"}

@@ -28,7 +28,7 @@ CASES = {
     " \n\t…!": [],
 }
 # Letters of every kind that the steps treat differently, so that they meet.
-ODD = "ab Z-1.9,_“”é\u0301ﬁ①Ａ！가각\u1100\u1161\u11a8ｶﾞ東京都ก็ำİßΣ\u00ad\u200bनमस्ते😀\ue000\x00\n"  # noqa: RUF001
+UNUSUAL_CHARACTERS = "ab Z-1.9,_“”é\u0301ﬁ①Ａ！가각\u1100\u1161\u11a8ｶﾞ東京都ก็ำİßΣ\u00ad\u200bनमस्ते😀\ue000\x00\n"  # noqa: RUF001
 
 
 @pytest.mark.parametrize("text", CASES)
@@ -37,25 +37,25 @@ def test_words(text: str) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.one_of(st.text(alphabet=ODD, max_size=60), st.text(max_size=60)))
-def test_places_belong_to_the_same_words(text: str) -> None:
+@given(st.one_of(st.text(alphabet=UNUSUAL_CHARACTERS, max_size=60), st.text(max_size=60)))
+def test_offsets_belong_to_the_same_words(text: str) -> None:
     result = prepare_words_with_spans(text)
     assert result.text == prepare_words(text)
     assert len(result.text) == len(result.starts) == len(result.ends)
-    assert all(0 <= start < end <= len(text) for start, end in zip(result.starts, result.ends, strict=True))
+    assert all(0 <= start < stop <= len(text) for start, stop in zip(result.starts, result.ends, strict=True))
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.one_of(st.text(alphabet=ODD, max_size=60), st.text(max_size=60)))
-def test_each_character_that_is_a_word_is_indexed_and_marked_wherever_it_stands(text: str) -> None:
-    alone = frozenset(filter(is_single_character, ODD))
+@given(st.one_of(st.text(alphabet=UNUSUAL_CHARACTERS, max_size=60), st.text(max_size=60)))
+def test_each_single_character_word_is_indexed_and_highlighted_at_any_position(text: str) -> None:
+    single_characters = frozenset(filter(is_single_character, UNUSUAL_CHARACTERS))
     words = prepare_words(text).split()
-    result = prepare_words_with_spans(text, alone)
+    result = prepare_words_with_spans(text, single_characters)
     assert prepare_index_words(text).split()[: len(words)] == result.text.split()[: len(words)] == words
     assert len(result.text) == len(result.starts) == len(result.ends)
-    assert all(0 <= start < end <= len(text) for start, end in zip(result.starts, result.ends, strict=True))
-    for each in alone:
-        assert prepare_index_words(text).split().count(each) == result.text.split()[len(words) :].count(each)
+    assert all(0 <= start < stop <= len(text) for start, stop in zip(result.starts, result.ends, strict=True))
+    for word in single_characters:
+        assert prepare_index_words(text).split().count(word) == result.text.split()[len(words) :].count(word)
 
 
 # C24

@@ -13,14 +13,14 @@ from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 from accounts.authentication import access_keys
 from accounts.models import User
 from system.records import acting_user
-from tests.accounts.callers import bearer
+from tests.accounts.callers import bearer_auth
 from tests.support.users import make_user
 
-FILE = encode_multipart(BOUNDARY, {"file": SimpleUploadedFile("note.txt", b"A note on paper.")}).decode()
+UPLOAD_BODY = encode_multipart(BOUNDARY, {"file": SimpleUploadedFile("note.txt", b"A note on paper.")}).decode()
 
 
 @dataclass(frozen=True)
-class Caller:
+class MatrixCaller:
     name: str
     headers: dict[str, str] = field(default_factory=dict)
     cookies: SimpleCookie = field(default_factory=SimpleCookie)
@@ -30,31 +30,31 @@ class Caller:
     def is_browser(self) -> bool:
         return bool(self.cookies)
 
-    def ask(self, method: str, path: str) -> Any:
+    def request(self, method: str, path: str) -> Any:
         """One request; what it did is taken back."""
         self.client.cookies = SimpleCookie(self.cookies.output(header="", sep=";"))
         body, kind = ("", "application/x-www-form-urlencoded") if self.is_browser else ("{}", "application/json")
         if method == "POST" and path.startswith("/load_document_to_collection"):
-            body, kind = FILE, MULTIPART_CONTENT
+            body, kind = UPLOAD_BODY, MULTIPART_CONTENT
         with transaction.atomic():
-            answer = self.client.generic(method, path, body, content_type=kind, headers=self.headers)
+            response = self.client.generic(method, path, body, content_type=kind, headers=self.headers)
             transaction.set_rollback(True)
         acting_user.become(None)
-        return answer
+        return response
 
 
-def program(name: str, user: User, scope: Iterable[str] = ()) -> Caller:
+def program_caller(name: str, user: User, scope: Iterable[str] = ()) -> MatrixCaller:
     secret = access_keys.create_key(user, name, expires_at=None, scope=list(scope))
-    return Caller(name, bearer(secret))
+    return MatrixCaller(name, bearer_auth(secret))
 
 
-def browser(name: str, user: User) -> Caller:
+def browser_caller(name: str, user: User) -> MatrixCaller:
     client = Client()
     client.force_login(user)
-    return Caller(f"{name}@", cookies=client.cookies)
+    return MatrixCaller(f"{name}@", cookies=client.cookies)
 
 
-def everybody() -> list[Caller]:
+def all_callers() -> list[MatrixCaller]:
     """A name with @ is a browser that signed in; from few rights to many."""
     people = {
         "person": make_user("person"),
@@ -64,13 +64,15 @@ def everybody() -> list[Caller]:
         "coll": make_user("coll-person", "collection_admin"),
         "admin": make_user("the-admin", "admin"),
     }
-    narrow = program("narrow", people["admin"], ["monitoring"])  # an administrator's key, for one role only
-    gone = program("gone", make_user("gone", "admin", active=False))
+    scoped_program = program_caller(
+        "narrow", people["admin"], ["monitoring"]
+    )  # an administrator's key, for one role only
+    deleted_program = program_caller("gone", make_user("gone", "admin", active=False))
     return [
-        Caller("nobody"),
-        gone,
-        *(program(name, user) for name, user in people.items() if name != "admin"),
-        narrow,
-        program("admin", people["admin"]),
-        *(browser(name, people[name]) for name in ("person", "sso", "coll", "admin")),
+        MatrixCaller("nobody"),
+        deleted_program,
+        *(program_caller(name, user) for name, user in people.items() if name != "admin"),
+        scoped_program,
+        program_caller("admin", people["admin"]),
+        *(browser_caller(name, people[name]) for name in ("person", "sso", "coll", "admin")),
     ]

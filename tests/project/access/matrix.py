@@ -4,46 +4,48 @@ from collections.abc import Iterator
 
 from tests.project.access import callers, world
 
-METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+ALL_METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 # Django's administration answers other methods like one of these.
 ADMIN_METHODS = ("GET", "POST")
 Cells = dict[tuple[str, str], tuple[str, ...]]
 
 
-def cell(answer: object) -> str:
+def cell_of(response: object) -> str:
     """The status; `login` where a page asks to sign in first."""
-    status, to = getattr(answer, "status_code"), getattr(answer, "headers").get("Location", "")  # noqa: B009
-    return "login" if status == 302 and "/login/" in to else str(status)
+    status, location = getattr(response, "status_code"), getattr(response, "headers").get("Location", "")  # noqa: B009
+    return "login" if status == 302 and "/login/" in location else str(status)
 
 
-def asked(route: str, everybody: list[callers.Caller], ids: dict[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    path = world.example(route, ids)
-    for method in ADMIN_METHODS if route.startswith("admin/") else METHODS:
-        yield method, tuple(cell(caller.ask(method, path)) for caller in everybody)
+def statuses_of_route(
+    route: str, all_callers: list[callers.MatrixCaller], ids: dict[str, str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    path = world.example_path(route, ids)
+    for method in ADMIN_METHODS if route.startswith("admin/") else ALL_METHODS:
+        yield method, tuple(cell_of(caller.request(method, path)) for caller in all_callers)
 
 
-def rows(route: str, everybody: list[callers.Caller], ids: dict[str, str]) -> Iterator[str]:
+def rows_of_route(route: str, all_callers: list[callers.MatrixCaller], ids: dict[str, str]) -> Iterator[str]:
     """Methods with the same answers share a line."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for method, cells in asked(route, everybody, ids):
-        alike.setdefault(cells, []).append(method)
-    for cells, methods in alike.items():
-        yield line(f"/{route}", ",".join(methods), cells)
+    methods_by_statuses: dict[tuple[str, ...], list[str]] = {}
+    for method, cells in statuses_of_route(route, all_callers, ids):
+        methods_by_statuses.setdefault(cells, []).append(method)
+    for cells, methods in methods_by_statuses.items():
+        yield format_line(f"/{route}", ",".join(methods), cells)
 
 
-def line(route: str, methods: str, cells: tuple[str, ...]) -> str:
+def format_line(route: str, methods: str, cells: tuple[str, ...]) -> str:
     return f"{route:<88} {methods:<46}" + "".join(f"{cell:>8}" for cell in cells)
 
 
-def whole() -> str:
-    ids, everybody = world.make(), callers.everybody()
+def matrix_text() -> str:
+    ids, all_callers = world.make_world(), callers.all_callers()
     actual = dict.fromkeys(world.routes())
-    head = line("# route", "methods", tuple(each.name for each in everybody))
-    return "\n".join([head, *(row for route in actual for row in rows(route, everybody, ids))]) + "\n"
+    header = format_line("# route", "methods", tuple(caller.name for caller in all_callers))
+    return "\n".join([header, *(row for route in actual for row in rows_of_route(route, all_callers, ids))]) + "\n"
 
 
-def read(text: str) -> tuple[list[str], Cells]:
+def read_matrix(text: str) -> tuple[list[str], Cells]:
     """The callers, and what each of them is answered, by route and method."""
-    head, *lines = [line.split() for line in text.splitlines()]
+    header, *lines = [line.split() for line in text.splitlines()]
     result = {(route, method): tuple(cells) for route, methods, *cells in lines for method in methods.split(",")}
-    return head[3:], result
+    return header[3:], result

@@ -19,7 +19,7 @@ from sso.models.certificates import IdpCertificate
 from tableapi.design import saving
 from tableapi.models import DeferredRecord, Rule, Table, View
 from tests.sso import connections
-from tests.tableapi.designs import insert
+from tests.tableapi.designs import insert_row
 
 # All that the eight endpoints want between them; each takes what is its own.
 PARAMETERS = {
@@ -35,47 +35,47 @@ PARAMETERS = {
 ADMIN_RECORD = re.compile(r"^admin/(\w+)/(\w+)/(.*)$")
 
 
-def make() -> dict[str, str]:
+def make_world() -> dict[str, str]:
     """Ids by what stands for them in addresses."""
     assert set(PARAMETERS) == set(ENDPOINTS)
     itil = Role.objects.get(name="itil").pk
     task = Table.objects.get(name="task")
     saving.save_rule(Rule(table=task, operation=Rule.Operation.READ, roles=[itil]))
     saving.save_view(View(table=task, name="short"))
-    setting = connections.make()
-    somebody = User.objects.create_user("somebody")
+    setting = connections.make_connection()
+    other_user = User.objects.create_user("somebody")
     IdpCertificate.objects.create(kid="first", url_idp=setting.url_idp, realm=setting.realm, json={"kty": "RSA"})
-    IdentityLink.objects.create(user=somebody, issuer="https://idp.example.com", sub="somebody")
-    SignIn.objects.create(user=somebody, setting=setting, outcome="ok")
+    IdentityLink.objects.create(user=other_user, issuer="https://idp.example.com", sub="somebody")
+    SignIn.objects.create(user=other_user, setting=setting, outcome="ok")
     Group.objects.create(name="Service desk")
     Company.objects.create(name="Example")
     Company.objects.create(name="Gone").delete()
     schedules.make_rows()
     DeferredRecord.objects.create(table="task", record_id="later")
     collection = Collection.objects.create(name="manuals", space=embed.default_space(), reader_roles=[itil])
-    accepted = storage.store_document(
-        collection=collection, data=b"The printer is out of paper.", user_id=somebody.pk, takes_lease=True,
+    result = storage.store_document(
+        collection=collection, data=b"The printer is out of paper.", user_id=other_user.pk, takes_lease=True,
         filename="", format="text", metadata={}, doc_id="first", on_duplicate="skip",
     )  # fmt: skip
-    version = worker.process_in_request(accepted)
-    return {"task": insert("task"), "collection": collection.pk, "document": str(version.document_id)}
+    version = worker.process_in_request(result)
+    return {"task": insert_row("task"), "collection": collection.pk, "document": str(version.document_id)}
 
 
-def routes(resolver: URLResolver | None = None, before: str = "") -> Iterator[str]:
+def routes(resolver: URLResolver | None = None, prefix: str = "") -> Iterator[str]:
     """Every address that the service knows, as it is written there."""
     for pattern in (resolver or get_resolver()).url_patterns:
-        path = before + str(pattern.pattern)
+        path = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
             yield from routes(pattern, path)
         elif isinstance(pattern, URLPattern):
             yield path
 
 
-def example(route: str, ids: dict[str, str]) -> str:
+def example_path(route: str, ids: dict[str, str]) -> str:
     """An address of this route, of something that is there."""
     match = ADMIN_RECORD.match(route)
     if match and match[1] in apps.app_configs:
-        return "/" + _of_administration(*match.groups())
+        return "/" + _admin_path(*match.groups())
     path = route.replace("(?P<table>[^/]+)", "task").replace("(?P<sys_id>[^/]+)", ids["task"])
     path = path.replace("<slug:sys_id>", ids["collection"]).replace("<slug:document>", ids["document"])
     path = path.replace("<int:generation>", "1").replace("<int:number>", "0")
@@ -88,13 +88,13 @@ def example(route: str, ids: dict[str, str]) -> str:
     return f"/{path}?{urlencode(PARAMETERS.get(path, parameters))}".rstrip("?")
 
 
-def _of_administration(app: str, model_name: str, rest: str) -> str:
+def _admin_path(app: str, model_name: str, remainder: str) -> str:
     model = apps.get_model(app, model_name)
-    those = {"is_system": False} if rest.endswith("records/") else {}
-    result = model._default_manager.filter(**those).order_by("pk").first()
+    filters = {"is_system": False} if remainder.endswith("records/") else {}
+    result = model._default_manager.filter(**filters).order_by("pk").first()
     assert result is not None, f"{app}.{model_name} needs a row"
-    rest = re.sub(r"<(path:object_id|id)>", str(result.pk), rest)
-    if "history/(" in rest:
+    remainder = re.sub(r"<(path:object_id|id)>", str(result.pk), remainder)
+    if "history/(" in remainder:
         version = model.history.filter(pk__isnull=False).order_by("history_id").last()
-        rest = f"{version.instance.pk}/history/{version.history_id}/"
-    return f"admin/{app}/{model_name}/{rest}"
+        remainder = f"{version.instance.pk}/history/{version.history_id}/"
+    return f"admin/{app}/{model_name}/{remainder}"

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import quote
 
 from system.encoded_query import ALIASES, OPERATORS, REFUSED
-from tests.system.encoded_query.queries import SIGNS, jumble
-from tests.tableapi.column_types import EXAMPLES, IDS
+from tests.system.encoded_query.queries import SYNTAX_PIECES, random_text
+from tests.tableapi.column_types import EXAMPLE_IDS, EXAMPLES
 
-TABLE = "every"
+TABLE_NAME = "every"
 METHODS = ["GET"] * 10 + ["POST"] * 6 + ["PATCH"] * 5 + ["PUT"] * 2 + ["DELETE", "HEAD", "OPTIONS", "TRACE", "FETCH"]
 OTHER_PATHS = [
     "/rest/v1/table/user", "/rest/v1/table/task", "/rest/v1/table/sys_db_column", "/rest/v1/table/nothing",
@@ -24,10 +24,10 @@ OTHER_COLUMNS = [
     "sys_id", "sys_created_by", "sys_version", "nothing", "reference.string", "reference.reference.integer",
     "list.string", "sys_created_by.login", "password.",
 ]  # fmt: skip
-WORDS = [
+QUERY_WORDS = [
     "", " ", "a", "1", "0", "-1", "1e400", "NaN", "true", "null", "9" * 30, "Ж", "\U0001f600", "\x00", "a\nb",
     "<p>a</p>", "2024-02-30", "2024-05-31 12:00:30", "me", "x" * 300, "javascript:gs.getUserID()", "@day@ago@1", "1@2",
-    "a,b,,c", *IDS, *SIGNS,
+    "a,b,,c", *EXAMPLE_IDS, *SYNTAX_PIECES,
 ]  # fmt: skip
 # What each parameter takes, besides any word.
 PARAMETERS: dict[str, list[str]] = {
@@ -46,10 +46,10 @@ CONTENT_TYPES = [
     *["application/json"] * 30, "application/json; charset=utf-8", "application/json; charset=latin-1", "text/plain",
     "", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b", "multipart/form-data", "a/b/c; =",
 ]  # fmt: skip
-HEARD = "heard"
+LAST_ETAG = "heard"
 HEADERS: dict[str, list[str]] = {
-    "If-Match": [HEARD, HEARD, "*", '"1-a"', 'W/"1"', "a", ""],
-    "If-None-Match": [HEARD, HEARD, "*", '"1-a", "2-b"', "a"],
+    "If-Match": [LAST_ETAG, LAST_ETAG, "*", '"1-a"', 'W/"1"', "a", ""],
+    "If-None-Match": [LAST_ETAG, LAST_ETAG, "*", '"1-a", "2-b"', "a"],
     "Idempotency-Key": ["k", "k", "k", "k", "l", "", "x" * 256, "\xff", "a b"],
     "Accept": ["application/json", "text/html", "*/*;q=2", "a"],
     "Accept-Language": ["de", "xx-yy;q=a"],
@@ -63,8 +63,23 @@ HEADERS: dict[str, list[str]] = {
     "Range": ["bytes=0-1", "a"],
     "Origin": ["https://example.com", "null"],
 }
-JUNK: list[Any] = [None, True, -1, 1.5, 2**70, 1e308, "", "a", "x" * 5000, "\x00", [], {}, [[]], {"a": {"b": [None]}}]
-BODIES = [
+JUNK_VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    1.5,
+    2**70,
+    1e308,
+    "",
+    "a",
+    "x" * 5000,
+    "\x00",
+    [],
+    {},
+    [[]],
+    {"a": {"b": [None]}},
+]
+BODY_EXAMPLES = [
     b"", b"{", b"[]", b"null", b"{}", b'{"a":1}{"b":2}', b"\xff\xfe{\x00}\x00", b"\xef\xbb\xbf{}",
     b'{"string":"\\ud800"}', b'{"string":"a","string":"b"}', b'{"integer":NaN}', b'{"decimal":1e999}', b"[" * 2000,
     b'{"a":' * 500 + b"1" + b"}" * 500,
@@ -82,12 +97,12 @@ class Request:
     body: bytes = b""
 
     @property
-    def address(self) -> str:
+    def url(self) -> str:
         return self.path + ("?" + self.query if self.query else "")
 
 
 @dataclass(frozen=True)
-class Author:
+class RequestGenerator:
     """Writes requests about records whose ids are known."""
 
     random: Random
@@ -102,7 +117,7 @@ class Author:
     def path(self, method: str) -> str:
         if self.random.random() < 0.12:
             return self.random.choice(OTHER_PATHS)
-        base = f"/rest/v1/table/{TABLE}"
+        base = f"/rest/v1/table/{TABLE_NAME}"
         has_id = method in ("PUT", "PATCH", "DELETE") or (method != "POST" and self.random.random() < 0.3)
         if self.random.random() < 0.05:
             has_id = not has_id
@@ -112,7 +127,7 @@ class Author:
         return self.random.choice(self.ids) if self.random.random() < 0.85 else quote(self.word(), safe="")
 
     def word(self) -> str:
-        return self.random.choice(WORDS)
+        return self.random.choice(QUERY_WORDS)
 
     def column(self) -> str:
         names = [*EXAMPLES, *EXAMPLES, "sys_id", "sys_created_by", "sys_version", "nothing", "reference.string"]
@@ -121,23 +136,23 @@ class Author:
         )
 
     def parameters(self) -> str:
-        chosen = {
+        parameters = {
             name: self.random.choice(values) if self.random.random() < 0.7 else self.word()
             for name, values in PARAMETERS.items()
             if self.random.random() < 0.12
         }
         if self.random.random() < 0.5:
-            chosen["sysparm_query"] = self.query()
+            parameters["sysparm_query"] = self.query()
         if self.random.random() < 0.3:
-            chosen["sysparm_fields"] = ",".join(self.column() for _ in range(self.random.randint(1, 5)))
-        pairs = [*chosen.items(), *([*chosen.items()] if self.random.random() < 0.03 else [])]
+            parameters["sysparm_fields"] = ",".join(self.column() for _ in range(self.random.randint(1, 5)))
+        pairs = [*parameters.items(), *([*parameters.items()] if self.random.random() < 0.03 else [])]
         if self.random.random() < 0.03:
             return "&".join(f"{name}={value}" for name, value in pairs).replace("\x00", "%").replace("\n", "")
         return "&".join(f"{name}={quote(value, errors='surrogatepass')}" for name, value in pairs)
 
     def query(self) -> str:
         if self.random.random() < 0.2:
-            return jumble(self.random)
+            return random_text(self.random)
         parts = [self.condition() for _ in range(self.random.choice([1, 1, 2, 3, 8]))]
         text = self.random.choice(["^", "^OR", "^NQ"]).join(parts)
         for _ in range(self.random.choice([0, 0, 1, 2])):
@@ -153,30 +168,30 @@ class Author:
         return f"{name}{operator}{value}"
 
     def headers(self, has_body: bool) -> dict[str, str]:
-        chosen = {name: self.random.choice(values) for name, values in HEADERS.items() if self.random.random() < 0.04}
+        headers = {name: self.random.choice(values) for name, values in HEADERS.items() if self.random.random() < 0.04}
         if has_body:
-            chosen["Content-Type"] = self.random.choice(CONTENT_TYPES)
+            headers["Content-Type"] = self.random.choice(CONTENT_TYPES)
             for name in ("If-Match", "Idempotency-Key"):
                 if self.random.random() < 0.25:
-                    chosen[name] = self.random.choice(HEADERS[name])
+                    headers[name] = self.random.choice(HEADERS[name])
         elif self.random.random() < 0.15:
-            chosen["If-None-Match"] = self.random.choice(HEADERS["If-None-Match"])
-        return chosen
+            headers["If-None-Match"] = self.random.choice(HEADERS["If-None-Match"])
+        return headers
 
     def body(self) -> bytes:
         if self.random.random() < 0.12:
-            return self.random.choice(BODIES)
+            return self.random.choice(BODY_EXAMPLES)
         names = self.random.sample([*EXAMPLES], self.random.randint(0, 5))
         return json.dumps({name: self.value(name) for name in names} | self.odd_members()).encode()
 
     def value(self, name: str) -> Any:
         example = EXAMPLES[name]
-        chance = self.random.random()
-        if chance < 0.75:
+        probability = self.random.random()
+        if probability < 0.75:
             return self.random.choice([*example.values, None])
-        return self.random.choice([*example.refused, *JUNK] if chance < 0.95 else [self.word()])
+        return self.random.choice([*example.refused_values, *JUNK_VALUES] if probability < 0.95 else [self.word()])
 
     def odd_members(self) -> dict[str, Any]:
         if self.random.random() < 0.9:
             return {}
-        return {self.random.choice([self.word(), "sys_id", "sys_version", "nothing"]): self.random.choice(JUNK)}
+        return {self.random.choice([self.word(), "sys_id", "sys_version", "nothing"]): self.random.choice(JUNK_VALUES)}

@@ -12,16 +12,16 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.generation import GenerationMode
 
 from tests.config.stack import Stack, manage
-from tests.support.nightly import seed, share_of
+from tests.support.nightly import run_seed, share_of
 
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
-REQUESTS = 5_000
+REQUEST_COUNT = 5_000
 # Tables with records that may be changed and deleted. Of the others, ids are made up: without its account, its key, the
 # rules and the tables the administrator could not go on.
-CHANGEABLE = ("company", "service", "sys_group", "task", "sys_schedule", "sys_indication")
+CHANGEABLE_TABLES = ("company", "service", "sys_group", "task", "sys_schedule", "sys_indication")
 load_all_checks()
-LEFT_OUT = [
+EXCLUDED_CHECKS = [
     CHECKS.get_one(name)
     for name in (
         "ignored_auth",  # counted as guesses of a password: 429 after ten; tests/project/access asks everybody
@@ -29,11 +29,11 @@ LEFT_OUT = [
     )
 ]
 # A parameter without a value counts as not given, which a schema cannot say either.
-OF_INVALID = CHECKS.get_one("negative_data_rejection")
+INVALID_DATA_CHECK = CHECKS.get_one("negative_data_rejection")
 
 
 @dataclass(frozen=True)
-class Administrator:
+class AdministratorClient:
     stack: Stack
     key: str
 
@@ -43,10 +43,12 @@ class Administrator:
 
     def existing_ids(self, path: str) -> list[str]:
         table = path.removeprefix("/rest/v1/table/").removesuffix("/{sys_id}")
-        if table not in CHANGEABLE:
+        if table not in CHANGEABLE_TABLES:
             return []
-        listed = self.stack.call("GET", f"/rest/v1/table/{table}?sysparm_fields=sys_id&sysparm_limit=100", key=self.key)
-        return [record["sys_id"] for record in listed.body["data"]]
+        response = self.stack.call(
+            "GET", f"/rest/v1/table/{table}?sysparm_fields=sys_id&sysparm_limit=100", key=self.key
+        )
+        return [record["sys_id"] for record in response.body["data"]]
 
     def send_many(self, operation: Any, number: int, chosen_seed: int) -> None:
         ids = self.existing_ids(operation.path)
@@ -64,38 +66,38 @@ class Administrator:
             | operation.as_strategy(generation_mode=GenerationMode.NEGATIVE),
             number=hypothesis.strategies.integers(0, 199),
         )
-        def one(case: Any, number: int) -> None:
+        def send_case(case: Any, number: int) -> None:
             if number < len(ids) and case.meta.generation.mode is GenerationMode.POSITIVE:
                 case.path_parameters = {**case.path_parameters, "sys_id": ids[number]}
             has_empty = "" in (case.query or {}).values()
             case.call_and_validate(
-                headers=self.headers, excluded_checks=[*LEFT_OUT, *([OF_INVALID] if has_empty else [])]
+                headers=self.headers, excluded_checks=[*EXCLUDED_CHECKS, *([INVALID_DATA_CHECK] if has_empty else [])]
             )
 
-        one()
+        send_case()
 
 
 @pytest.fixture(scope="module")
-def administrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Administrator]:
+def administrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdministratorClient]:
     stack = Stack(tmp_path_factory.mktemp("fuzzed"), SVC_WEB_PROCESSES="2")
     try:
         stack.start().wait_until_up()
-        yield Administrator(stack, manage("key", "admin", "fuzz", env=stack.env).stdout.strip())
+        yield AdministratorClient(stack, manage("key", "admin", "fuzz", env=stack.env).stdout.strip())
     finally:
         if stack.process.poll() is None:
             stack.stop()
         stack.end()
 
 
-def test_answers_conform_to_the_document_of_the_administrator(administrator: Administrator):
+def test_responses_conform_to_the_document_of_the_administrator(administrator: AdministratorClient):
     schema = schemathesis.openapi.from_url(administrator.stack.url + "/api/schema", headers=administrator.headers)
-    described: Any = schema.get_all_operations()
-    operations = [each.ok() for each in described]
+    operations_described: Any = schema.get_all_operations()
+    operations = [operation.ok() for operation in operations_described]
     assert len(operations) > 100
-    chosen_seed = seed()
+    chosen_seed = run_seed()
 
     for operation in operations:
-        administrator.send_many(operation, -(-share_of(REQUESTS) // len(operations)), chosen_seed)
+        administrator.send_many(operation, -(-share_of(REQUEST_COUNT) // len(operations)), chosen_seed)
 
     assert administrator.stack.call("GET", "/api/me", key=administrator.key).status == 200
     assert "Traceback" not in administrator.stack.output

@@ -13,22 +13,22 @@ import psutil
 import pytest
 
 from tests.config.stack import Stack, eventually, manage
-from tests.project.fuzz.requests import Author
-from tests.support.nightly import seed, share_of
+from tests.project.fuzz.requests import RequestGenerator
+from tests.support.nightly import run_seed, share_of
 
 pytestmark = pytest.mark.stack
 
-FEW, MANY, AT_ONCE = 400, 40_000, 8
+FEW_CONNECTIONS, MANY_CONNECTIONS, THREAD_COUNT = 400, 40_000, 8
 # A body that never comes is given up after this time by the service, and after that one by its client.
-WAITS_S, PIECE_PAUSE_S = 75.0, 0.05
-NOISE = [
+LONG_WAIT_S, PIECE_PAUSE_S = 75.0, 0.05
+NOISE_BYTES = [
     b"\x16\x03\x01\x02\x00\x01\x00", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x00" * 50, b"\r\n" * 10,
     b"GET /api/me\r\n", b"GET http://other.example/api/me HTTP/1.1\r\n\r\n",
     b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", b"\xff" * 3000,
     b"GET / HTTP/9.9\r\n\r\n", b"GET /api/me HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
     b"GET / HTTP/1.1\r\n a: b\r\n\r\n",
 ]  # fmt: skip
-PIECES = [
+MESSAGE_PIECES = [
     b"\r\n",
     b"\n",
     b"\x00",
@@ -43,16 +43,16 @@ PIECES = [
 
 
 @dataclass(frozen=True)
-class Product:
+class RunningProduct:
     stack: Stack
     key: str
 
     def web_processes(self) -> set[int]:
-        return {each.pid for each in self.stack.child("web_server").children()}
+        return {child.pid for child in self.stack.child("web_server").children()}
 
 
 @dataclass(frozen=True)
-class Plan:
+class SendPlan:
     """The bytes in pieces, and whether their sender waits for an answer or leaves at once."""
 
     pieces: list[bytes]
@@ -61,30 +61,30 @@ class Plan:
 
 
 @pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+def running_product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningProduct]:
     stack = Stack(tmp_path_factory.mktemp("fuzzed"), SVC_WEB_PROCESSES="2")
     try:
         stack.start().wait_until_up()
-        yield Product(stack, manage("key", "demo.agent", "fuzz", env=stack.env).stdout.strip())
+        yield RunningProduct(stack, manage("key", "demo.agent", "fuzz", env=stack.env).stdout.strip())
     finally:
         if stack.process.poll() is None:
             stack.stop()
         stack.end()
 
 
-def plan(random: Random, key: str) -> Plan:
-    sent = random.choice(NOISE) if random.random() < 0.03 else message(random, key)
+def random_plan(random: Random, key: str) -> SendPlan:
+    content = random.choice(NOISE_BYTES) if random.random() < 0.03 else random_message(random, key)
     for _ in range(random.choice([0, 0, 1, 2, 8])):
-        sent = damaged(random, sent)
+        content = with_damage(random, content)
     while random.random() < 0.1:
-        sent += message(random, key)
-    cuts = sorted(random.sample(range(len(sent) + 1), random.choice([0, 0, 1, 3]) % (len(sent) + 1)))
-    pieces = [sent[start:end] for start, end in zip([0, *cuts], [*cuts, len(sent)], strict=True)]
-    return Plan(pieces, PIECE_PAUSE_S * (random.random() < 0.1), random.random() < 0.9)
+        content += random_message(random, key)
+    cuts = sorted(random.sample(range(len(content) + 1), random.choice([0, 0, 1, 3]) % (len(content) + 1)))
+    pieces = [content[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(content)], strict=True)]
+    return SendPlan(pieces, PIECE_PAUSE_S * (random.random() < 0.1), random.random() < 0.9)
 
 
-def message(random: Random, key: str) -> bytes:
-    request = Author(random, ["1"]).request()
+def random_message(random: Random, key: str) -> bytes:
+    request = RequestGenerator(random, ["1"]).request()
     headers = {"Host": "localhost", "Authorization": f"Bearer {key}", **request.headers}
     body = request.body
     if body and random.random() < 0.3:
@@ -95,75 +95,77 @@ def message(random: Random, key: str) -> bytes:
     if random.random() < 0.05:
         headers["Expect"] = "100-continue"
     # As they are: what other clients would never send.
-    lines = [f"{request.method} {request.address.replace('/every', '/task')} HTTP/1.1"]
+    lines = [f"{request.method} {request.url.replace('/every', '/task')} HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogatepass") + body
 
 
-def damaged(random: Random, sent: bytes) -> bytes:
-    place = random.randrange(len(sent) + 1)
-    piece = random.choice([*PIECES, random.randbytes(random.randint(1, 4)), b"a" * random.choice([10, 70_000])])
-    kept = sent[place + random.choice([0, 0, 1, 5, 100]) :]
-    return random.choice([sent[:place] + piece + kept, sent[:place], sent[:place] + sent[place:] * 2])
+def with_damage(random: Random, content: bytes) -> bytes:
+    position = random.randrange(len(content) + 1)
+    piece = random.choice([*MESSAGE_PIECES, random.randbytes(random.randint(1, 4)), b"a" * random.choice([10, 70_000])])
+    tail = content[position + random.choice([0, 0, 1, 5, 100]) :]
+    return random.choice(
+        [content[:position] + piece + tail, content[:position], content[:position] + content[position:] * 2]
+    )
 
 
-def exchange(port: int, sent: Plan) -> bytes:
+def exchange(port: int, plan: SendPlan) -> bytes:
     """What comes back until the service closes the connection, which it does once nothing more can come."""
-    received = b""
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), WAITS_S) as link:
-        for piece in sent.pieces:
+    content = b""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), LONG_WAIT_S) as link:
+        for piece in plan.pieces:
             link.sendall(piece)
-            time.sleep(sent.pause_s)
-        if sent.is_waited_for:
+            time.sleep(plan.pause_s)
+        if plan.is_waited_for:
             link.shutdown(socket.SHUT_WR)
             while data := link.recv(65536):
-                received += data
-    return received
+                content += data
+    return content
 
 
-def statuses(received: bytes) -> list[int]:
+def statuses_in(content: bytes) -> list[int]:
     """Of each response; a body may hold no line like this one, as it is JSON or HTML."""
     return [
-        int(line[9:12]) for line in received.split(b"\r\n") if line.startswith(b"HTTP/1.1 ") and line[9:12].isdigit()
+        int(line[9:12]) for line in content.split(b"\r\n") if line.startswith(b"HTTP/1.1 ") and line[9:12].isdigit()
     ]
 
 
-def send_many(product: Product, number: int) -> Counter[int]:
-    begin, found = seed(), Counter[int]()
+def send_many(product: RunningProduct, number: int) -> Counter[int]:
+    first_seed, status_counts = run_seed(), Counter[int]()
 
-    def send(each: int) -> list[int]:
-        result = statuses(exchange(product.stack.port, plan(Random(each), product.key)))
+    def send_plan(number: int) -> list[int]:
+        result = statuses_in(exchange(product.stack.port, random_plan(Random(number), product.key)))
         # 503: more bodies came slowly than are waited for at a time.
-        assert not [status for status in result if status >= 500 and status != 503], each
+        assert not [status for status in result if status >= 500 and status != 503], number
         return result
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for result in pool.map(send, range(begin, begin + number)):
-            found.update(result or [0])
-    return found
+    with ThreadPoolExecutor(THREAD_COUNT) as pool:
+        for result in pool.map(send_plan, range(first_seed, first_seed + number)):
+            status_counts.update(result or [0])
+    return status_counts
 
 
-def assert_goes_on(product: Product, running: set[int]) -> None:
+def assert_still_working(product: RunningProduct, processes_before: set[int]) -> None:
     eventually(lambda: product.stack.call("GET", "/api/me", key=product.key).status == 200)
-    assert product.web_processes() == running, "a web process had to start again"
+    assert product.web_processes() == processes_before, "a web process had to start again"
     assert "Traceback" not in product.stack.output
-    assert all(psutil.pid_exists(each) for each in running)
+    assert all(psutil.pid_exists(pid) for pid in processes_before)
 
 
-def test_no_bytes_end_or_block_the_service(product: Product):
-    running = product.web_processes()
+def test_no_bytes_end_or_block_the_service(running_product: RunningProduct):
+    processes_before = running_product.web_processes()
 
-    found = send_many(product, FEW)
+    status_counts = send_many(running_product, FEW_CONNECTIONS)
 
-    assert found.keys() >= {0, 200, 400, 404}
-    assert_goes_on(product, running)
+    assert status_counts.keys() >= {0, 200, 400, 404}
+    assert_still_working(running_product, processes_before)
 
 
 @pytest.mark.nightly
-def test_no_bytes_of_many_end_or_block_the_service(product: Product):
-    running = product.web_processes()
+def test_no_bytes_of_many_end_or_block_the_service(running_product: RunningProduct):
+    processes_before = running_product.web_processes()
 
-    found = send_many(product, share_of(MANY))
+    status_counts = send_many(running_product, share_of(MANY_CONNECTIONS))
 
-    assert found.keys() >= {0, 200, 201, 400, 403, 404, 405}
-    assert_goes_on(product, running)
+    assert status_counts.keys() >= {0, 200, 201, 400, 403, 404, 405}
+    assert_still_working(running_product, processes_before)

@@ -11,19 +11,19 @@ from django.test import Client
 
 from accounts.models import User
 from system.records import acting_user
-from tests.project.fuzz.requests import HEARD, TABLE, Author, Request
+from tests.project.fuzz.requests import LAST_ETAG, TABLE_NAME, Request, RequestGenerator
 from tests.support.nightly import share_of
 from tests.tableapi import world
-from tests.tableapi.column_types import EXAMPLES, IDS
+from tests.tableapi.column_types import EXAMPLE_IDS, EXAMPLES
 
 pytestmark = pytest.mark.django_db
 
-FEW, MANY, AT_ONCE = 600, 120_000, 5_000
+FEW_REQUESTS, MANY_REQUESTS, REQUESTS_PER_TEST = 600, 120_000, 5_000
 # What was written is taken back after so many, and keys and tags are new.
-CONVERSATION = 25
+CONVERSATION_LENGTH = 25
 # A fuzz that only ever meets the first error would prove little.
 EXPECTED_STATUSES = {200, 201, 304, 400, 401, 403, 404, 405, 409, 412}
-SOME_OF_THEM = {200, 201, 304, 400, 401, 404}
+USUAL_STATUSES = {200, 201, 304, 400, 401, 404}
 
 
 @dataclass
@@ -31,86 +31,86 @@ class Conversation:
     """Callers in turn, who send back the tags that they heard."""
 
     clients: list[Client]
-    heard: dict[str, str] = field(default_factory=dict)
+    etags: dict[str, str] = field(default_factory=dict)
 
     def send(self, random: Random, request: Request) -> Any:
         client = random.choice(self.clients)
         client.cookies.clear()
-        tag = self.heard.get(request.path, '"0-0"')
-        headers = {name: tag if value == HEARD else value for name, value in request.headers.items()}
-        answer = client.generic(
-            request.method, request.address, request.body, content_type=headers.pop("Content-Type", ""), headers=headers
+        tag = self.etags.get(request.path, '"0-0"')
+        headers = {name: tag if value == LAST_ETAG else value for name, value in request.headers.items()}
+        response = client.generic(
+            request.method, request.url, request.body, content_type=headers.pop("Content-Type", ""), headers=headers
         )
         acting_user.become(None)
-        if "ETag" in answer.headers:
-            self.heard[request.path] = answer.headers["ETag"]
-        return answer
+        if "ETag" in response.headers:
+            self.etags[request.path] = response.headers["ETag"]
+        return response
 
 
 @pytest.fixture
 def clients(alice: User, bob: User) -> list[Client]:
     """An administrator, a user, one with more roles, and nobody; the table is open but for a column and a condition."""
-    world.table(TABLE)
+    world.table(TABLE_NAME)
     for name in EXAMPLES:
         is_reference = name in ("reference", "list")
-        choices = {"1": "New", "2": "Done"} if name == "choice" else None
-        world.field(TABLE, name, name, to=TABLE if is_reference else None, choices=choices)
+        choice_labels = {"1": "New", "2": "Done"} if name == "choice" else None
+        world.field(TABLE_NAME, name, name, target=TABLE_NAME if is_reference else None, choices=choice_labels)
     for operation in ("read", "create", "write", "delete"):
-        world.rule(operation, TABLE)
-    world.rule("read", TABLE, "decimal", roles=["auditor"])
-    world.rule("write", TABLE, "integer", condition="boolean!=true")
-    world.view(TABLE, "short", "string", "reference.string")
-    for sys_id in IDS:
-        world.record(TABLE, sys_id=sys_id, string="a", boolean=True)
+        world.rule(operation, TABLE_NAME)
+    world.rule("read", TABLE_NAME, "decimal", roles=["auditor"])
+    world.rule("write", TABLE_NAME, "integer", condition="boolean!=true")
+    world.view(TABLE_NAME, "short", "string", "reference.string")
+    for sys_id in EXAMPLE_IDS:
+        world.record(TABLE_NAME, sys_id=sys_id, string="a", boolean=True)
     carol = User.objects.create_user("carol")
     world.grant(carol, "auditor")
-    callers = [world.api(user, by="key") for user in (alice, bob, bob, carol)] + [world.api(None)]
-    return [Client(headers=each.headers) for each in callers]
+    callers = [world.api(user, credential="key") for user in (alice, bob, bob, carol)] + [world.api(None)]
+    return [Client(headers=caller.headers) for caller in callers]
 
 
-def violation(request: Request, answer: Any) -> str:
+def violation(request: Request, response: Any) -> str:
     """What is wrong with an answer, or nothing."""
-    status = answer.status_code
+    status = response.status_code
     if status >= 500:
         return "a server error"
-    if not request.path.startswith(f"/rest/v1/table/{TABLE}"):
+    if not request.path.startswith(f"/rest/v1/table/{TABLE_NAME}"):
         return ""
     if request.method in ("HEAD", "OPTIONS") or status == 304:
-        return "" if request.method == "OPTIONS" or not answer.content else "a body"
-    if not answer["Content-Type"].startswith("application/json"):
+        return "" if request.method == "OPTIONS" or not response.content else "a body"
+    if not response["Content-Type"].startswith("application/json"):
         return "no JSON"
-    body = answer.json()
+    body = response.json()
     if status < 300:
         form = dict if request.method == "DELETE" else list
         return "" if body["status"] == "OK" and isinstance(body["data"], form) else "another form of success"
-    is_error = body["status"] == "ERROR" and all(each["code"] and each["message"] for each in body["errors"])
+    is_error = body["status"] == "ERROR" and all(error["code"] and error["message"] for error in body["errors"])
     return "" if is_error and body["errors"] else "another form of error"
 
 
-def send_many(clients: list[Client], first: int, number: int) -> Counter[int]:
+def send_many(clients: list[Client], first_seed: int, number: int) -> Counter[int]:
     statuses: Counter[int] = Counter()
-    for seed in range(first, first + number, CONVERSATION):
+    for seed in range(first_seed, first_seed + number, CONVERSATION_LENGTH):
         random = Random(seed)
-        talk, author = Conversation(clients), Author(random, [*IDS])
+        conversation, generator = Conversation(clients), RequestGenerator(random, [*EXAMPLE_IDS])
         request: Request | None = None
         with transaction.atomic():
-            for _ in range(CONVERSATION):
+            for _ in range(CONVERSATION_LENGTH):
                 if request is None or random.random() > 0.1:  # else the same again
-                    request = author.request()
-                answer = talk.send(random, request)
-                assert not (wrong := violation(request, answer)), (seed, wrong, request, answer.content)
-                statuses[answer.status_code] += 1
-                if request.method == "POST" and answer.status_code == 201:
-                    author.ids.extend(each["sys_id"] for each in answer.json()["data"] if "sys_id" in each)
+                    request = generator.request()
+                response = conversation.send(random, request)
+                assert not (error := violation(request, response)), (seed, error, request, response.content)
+                statuses[response.status_code] += 1
+                if request.method == "POST" and response.status_code == 201:
+                    generator.ids.extend(record["sys_id"] for record in response.json()["data"] if "sys_id" in record)
             transaction.set_rollback(True)
     return statuses
 
 
-def test_every_answer_has_its_form(clients: list[Client]):
-    assert send_many(clients, 0, FEW).keys() >= SOME_OF_THEM
+def test_every_response_is_well_formed(clients: list[Client]):
+    assert send_many(clients, 0, FEW_REQUESTS).keys() >= USUAL_STATUSES
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("first", range(FEW, FEW + share_of(MANY), AT_ONCE))
-def test_every_answer_of_many_has_its_form(clients: list[Client], first: int):
-    assert send_many(clients, first, AT_ONCE).keys() >= EXPECTED_STATUSES
+@pytest.mark.parametrize("first_seed", range(FEW_REQUESTS, FEW_REQUESTS + share_of(MANY_REQUESTS), REQUESTS_PER_TEST))
+def test_every_response_of_many_is_well_formed(clients: list[Client], first_seed: int):
+    assert send_many(clients, first_seed, REQUESTS_PER_TEST).keys() >= EXPECTED_STATUSES

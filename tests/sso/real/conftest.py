@@ -15,57 +15,65 @@ from tests.providers.real import (
     CLIENT_ID,
     CLIENT_SECRET,
     RealProvider,
-    client,
-    fragment_client,
-    public_client,
+    client_registration,
+    fragment_registration,
+    public_registration,
 )
-from tests.sso.connections import CALLBACK, RIGHT
+from tests.sso.connections import CALLBACK, VALID_COLUMNS
 from tests.sso.real.journey import Journey
 
 
 def register(provider: RealProvider) -> None:
-    others = [
-        client(CALLBACK, client_id=f"servicebase-{name.lower()}", id_token_signed_response_alg=name)
+    other_registrations = [
+        client_registration(CALLBACK, client_id=f"servicebase-{name.lower()}", id_token_signed_response_alg=name)
         for name in ALGORITHMS
     ]
-    in_form = client(CALLBACK, client_id="servicebase-post", token_endpoint_auth_method="client_secret_post")
-    provider.register(client(CALLBACK), in_form, public_client(CALLBACK), fragment_client(CALLBACK), *others)
+    post_registration = client_registration(
+        CALLBACK, client_id="servicebase-post", token_endpoint_auth_method="client_secret_post"
+    )
+    provider.register(
+        client_registration(CALLBACK),
+        post_registration,
+        public_registration(CALLBACK),
+        fragment_registration(CALLBACK),
+        *other_registrations,
+    )
 
 
 @pytest.fixture(autouse=True)
-def patient_script(monkeypatch: pytest.MonkeyPatch) -> None:
+def long_script_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second that a script has is one of the clock; a busy machine of tests needs more to start its process."""
     monkeypatch.setattr(mapping_script, "MAX_RUN_S", 10.0)
 
 
 @pytest.fixture(scope="package")
-def running() -> Iterator[RealProvider]:
+def running_provider() -> Iterator[RealProvider]:
     with RealProvider() as real_provider:
         yield real_provider
 
 
 @pytest.fixture
-def real(running: RealProvider, http_allowed: None) -> RealProvider:
+def real_provider(running_provider: RealProvider, allowed_http: None) -> RealProvider:
     """In the state in which every test finds it."""
-    register(running)
-    return running
+    register(running_provider)
+    return running_provider
 
 
 @pytest.fixture
-def journey(real: RealProvider, db: None) -> Journey:
-    return Journey(real)
+def journey(real_provider: RealProvider, db: None) -> Journey:
+    return Journey(real_provider)
 
 
 @pytest.fixture
-def connect(real: RealProvider, db: None, django_capture_on_commit_callbacks: Any) -> Any:
+def make_real_connection(real_provider: RealProvider, db: None, django_capture_on_commit_callbacks: Any) -> Any:
     """Saves an active connection to a realm, as an administrator does: the endpoints are found by the save."""
 
-    def make(realm: str = "main", **columns: Any) -> OidcSetting:
+    def make_for_realm(realm: str = "main", **columns: Any) -> OidcSetting:
         setting = OidcSetting(
             **{
-                **RIGHT,
+                **VALID_COLUMNS,
                 # Elsewhere the provider without realms would be found.
-                "url_idp": real.url + ("/alone" if realm == "undiscovered" else ""),
+                "url_idp": real_provider.url + ("/alone" if realm == "undiscovered" else ""),
                 "realm": realm,
                 "active": True,
                 "authorization_type": "code",
@@ -80,4 +88,4 @@ def connect(real: RealProvider, db: None, django_capture_on_commit_callbacks: An
             save_connection(setting)
         return OidcSetting.objects.get(pk=setting.pk)
 
-    return make
+    return make_for_realm

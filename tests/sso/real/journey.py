@@ -7,7 +7,7 @@ from django.test import Client
 
 from tests.providers.real import RealProvider, Visitor
 
-PAGE = {"Accept": "text/html"}
+HTML_HEADERS = {"Accept": "text/html"}
 
 
 class Journey:
@@ -17,33 +17,33 @@ class Journey:
         self.client = Client()
         self.visitor = Visitor(provider)
 
-    def leave(self, **parameters: str) -> str:
+    def start(self, **parameters: str) -> str:
         """Where `/sso/start/` sends the browser."""
-        answer = self.client.get("/sso/start/", parameters, headers=PAGE)
-        assert answer.status_code == 302, answer.content
-        return str(answer["Location"])
+        response = self.client.get("/sso/start/", parameters, headers=HTML_HEADERS)
+        assert response.status_code == 302, response.content
+        return str(response["Location"])
 
-    def come(self, address: str) -> Any:
-        parts = urlsplit(address)
-        assert parts.netloc == "testserver", address
+    def return_to(self, url: str) -> Any:
+        parts = urlsplit(url)
+        assert parts.netloc == "testserver", url
         if not parts.fragment:
-            return self.client.get(f"{parts.path}?{parts.query}", headers=PAGE)
-        page = self.client.get(parts.path, headers=PAGE)
+            return self.client.get(f"{parts.path}?{parts.query}", headers=HTML_HEADERS)
+        page = self.client.get(parts.path, headers=HTML_HEADERS)
         assert page.status_code == 200, page
-        taken = {name: value for name, value in parse_qsl(parts.fragment) if name in page.context["names"]}
-        return self.client.post(parts.path, taken, headers=PAGE)
+        form = {name: value for name, value in parse_qsl(parts.fragment) if name in page.context["names"]}
+        return self.client.post(parts.path, form, headers=HTML_HEADERS)
 
     def sign_in(self, login: str, **parameters: str) -> Any:
-        return self.come(self.visitor.sign_in(self.leave(**parameters), login))
+        return self.return_to(self.visitor.sign_in(self.start(**parameters), login))
 
     def sign_out(self) -> Any:
         """Here, then at the provider, then the answer to the way back."""
-        page = self.client.post("/logout/", headers=PAGE)
+        page = self.client.post("/logout/", headers=HTML_HEADERS)
         assert page.status_code == 200, page
-        return self.come(self.visitor.sign_out(page.context["url"], dict(page.context["fields"])))
+        return self.return_to(self.visitor.sign_out(page.context["url"], dict(page.context["fields"])))
 
     @property
     def login(self) -> str | None:
         """Who is signed in here."""
-        answer = self.client.get("/account/")
-        return str(answer.context["user"].login) if answer.status_code == 200 else None
+        response = self.client.get("/account/")
+        return str(response.context["user"].login) if response.status_code == 200 else None

@@ -11,158 +11,164 @@ from sso.models import IdentityLink, IdpCertificate, OidcSetting, SignIn
 from system import encryption
 from system.models import DeletionLogEntry
 from tests.providers.hostile import HostileProvider
-from tests.providers.real import ALGORITHMS, CLIENT_SECRET, RealProvider, client
-from tests.sso.connections import CALLBACK, LIST, press, said, typed
+from tests.providers.real import ALGORITHMS, CLIENT_SECRET, RealProvider, client_registration
+from tests.sso.connections import CALLBACK, CONNECTION_LIST_PATH, form_data, messages_of, press_button
 from tests.sso.real.journey import Journey
-from tests.sso.sign_ins import code_of
+from tests.sso.sign_ins import refusal_code
 
 pytestmark = [pytest.mark.django_db, pytest.mark.provider]
-PUBLIC = {"authorization_type": "pkce", "client_id": "servicebase-pkce"}
+PUBLIC_CLIENT = {"authorization_type": "pkce", "client_id": "servicebase-pkce"}
 LAYOUTS = {"main": "/realms/main", "first": "/realm/first", "undiscovered": "/alone/realm/undiscovered", "plain": ""}
 
 
-def only_entry() -> SignIn:
+def only_log_entry() -> SignIn:
     return SignIn.objects.get()
 
 
 @pytest.mark.parametrize("realm", LAYOUTS)
-@pytest.mark.parametrize("columns", [{}, PUBLIC], ids=["secret", "PKCE"])
-def test_a_new_user_signs_in(connect: Any, journey: Journey, realm: str, columns: dict[str, str]):
+@pytest.mark.parametrize("columns", [{}, PUBLIC_CLIENT], ids=["secret", "PKCE"])
+def test_a_new_user_signs_in(make_real_connection: Any, journey: Journey, realm: str, columns: dict[str, str]):
     if realm == "plain" and not columns:
         columns = {"client_id": "servicebase-post"}  # it takes the secret in the form only
-    setting = connect(realm, scope="openid email profile", **columns)
+    setting = make_real_connection(realm, scope="openid email profile", **columns)
     assert (setting.issuer, setting.resolve_error) == (journey.visitor.provider.url + LAYOUTS[realm], "")
-    answer = journey.sign_in("anna", next="/account/")
+    response = journey.sign_in("anna", next="/account/")
 
-    assert (answer.status_code, answer.headers.get("Location")) == (302, "/account/"), answer.content
+    assert (response.status_code, response.headers.get("Location")) == (302, "/account/"), response.content
     assert journey.login == "anna"
     user = User.objects.get(login="anna")
     assert (user.email, user.has_usable_password()) == ("anna@example.com", False)
     assert IdentityLink.objects.get().sub == "sub-anna"
-    assert only_entry().outcome == "ok" and only_entry().user == user
+    assert only_log_entry().outcome == "ok" and only_log_entry().user == user
 
 
-WRONG = [
+WRONG_COLUMNS = [
     ({}, ""),
-    (PUBLIC, ""),
+    (PUBLIC_CLIENT, ""),
     ({"client_secret": "wrong"}, "client ID or client secret (invalid_client)"),
     ({"client_id": "nobody"}, "client ID or client secret (invalid_client)"),
-    ({**PUBLIC, "client_id": "nobody"}, "rejected the client ID (invalid_client)"),
+    ({**PUBLIC_CLIENT, "client_id": "nobody"}, "rejected the client ID (invalid_client)"),
     ({"redirect_uri": "http://testserver/sso/callback/?x=1"}, "Register exactly this Redirect URI there"),
     ({"authorization_type": "pkce", "client_id": "servicebase-fragment", "response_type": "id_token"}, ""),
 ]
 
 
-@pytest.mark.parametrize(("columns", "sentence"), WRONG)
+@pytest.mark.parametrize(("columns", "sentence"), WRONG_COLUMNS)
 def test_test_connection_reports_what_the_provider_rejects(
-    real: RealProvider, as_sonja: Client, columns: dict[str, str], sentence: str
+    real_provider: RealProvider, as_sonja: Client, columns: dict[str, str], sentence: str
 ):
-    right = {"authorization_type": "code", "client_id": "servicebase", "client_secret": CLIENT_SECRET}
-    page = press(as_sonja, "_test", None, **{**right, "url_idp": real.url, "realm": "main", **columns})
+    valid_columns = {"authorization_type": "code", "client_id": "servicebase", "client_secret": CLIENT_SECRET}
+    page = press_button(
+        as_sonja, "_test", None, **{**valid_columns, "url_idp": real_provider.url, "realm": "main", **columns}
+    )
     report = page.context["report"]
 
     assert report.is_successful is (not sentence), report
-    assert any(sentence in doubt for doubt in report.notes) if sentence else report.notes == ()
+    assert any(sentence in note for note in report.notes) if sentence else report.notes == ()
 
 
 @pytest.mark.parametrize("response_type", ["id_token", "id_token token"])
-def test_a_user_signs_in_by_the_fragment(connect: Any, journey: Journey, response_type: str):
-    connect(client_id="servicebase-fragment", authorization_type="pkce", response_type=response_type)
-    location = journey.leave()
-    address = journey.visitor.sign_in(location, "anna")
+def test_a_user_signs_in_by_the_fragment(make_real_connection: Any, journey: Journey, response_type: str):
+    make_real_connection(client_id="servicebase-fragment", authorization_type="pkce", response_type=response_type)
+    location = journey.start()
+    callback_url = journey.visitor.sign_in(location, "anna")
 
     assert dict(parse_qsl(urlsplit(location).query))["response_type"] == response_type
-    assert urlsplit(address).query == "" and "id_token" in dict(parse_qsl(urlsplit(address).fragment))
-    assert journey.come(address).status_code == 302 and journey.login == "anna"
+    assert urlsplit(callback_url).query == "" and "id_token" in dict(parse_qsl(urlsplit(callback_url).fragment))
+    assert journey.return_to(callback_url).status_code == 302 and journey.login == "anna"
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_user_signs_in_with_each_algorithm(connect: Any, journey: Journey, algorithm: str):
-    connect(client_id=f"servicebase-{algorithm.lower()}")
+def test_a_user_signs_in_with_each_algorithm(make_real_connection: Any, journey: Journey, algorithm: str):
+    make_real_connection(client_id=f"servicebase-{algorithm.lower()}")
 
     assert journey.sign_in("anna").status_code == 302 and journey.login == "anna"
 
 
-def test_a_known_user_is_not_asked_again_and_keeps_the_account(connect: Any, journey: Journey):
-    connect()
+def test_a_known_user_is_not_asked_again_and_keeps_the_account(make_real_connection: Any, journey: Journey):
+    make_real_connection()
     journey.sign_in("anna")
     journey.client = Client()
-    answer = journey.come(journey.visitor.follow(journey.leave())[0])
+    response = journey.return_to(journey.visitor.follow(journey.start())[0])
 
-    assert answer.status_code == 302 and journey.login == "anna"
+    assert response.status_code == 302 and journey.login == "anna"
     assert User.objects.filter(email="anna@example.com").count() == 1
 
 
-def test_roles_of_the_provider_are_granted_except_protected_ones(connect: Any, journey: Journey, real: RealProvider):
-    connect(enable_role_mapping=True)
+def test_roles_of_the_provider_are_granted_except_protected_ones(
+    make_real_connection: Any, journey: Journey, real_provider: RealProvider
+):
+    make_real_connection(enable_role_mapping=True)
     journey.sign_in("anna")
     assert {"itil", "surveyor"} <= set(User.objects.get(login="anna").role_names)
 
-    other = Journey(real)
-    other.sign_in("ben")
+    other_journey = Journey(real_provider)
+    other_journey.sign_in("ben")
     ben = User.objects.get(login="ben")
     assert "itil" in ben.role_names and "admin" not in ben.role_names
-    assert "admin" in SignIn.objects.get(user=ben).detail and other.login == "ben"
+    assert "admin" in SignIn.objects.get(user=ben).detail and other_journey.login == "ben"
 
 
-def test_an_unverified_email_matches_no_account(connect: Any, journey: Journey):  # A44
+def test_an_unverified_email_matches_no_account(make_real_connection: Any, journey: Journey):  # A44
     User.objects.create_user("christine", email="chris@example.com")
-    connect(enable_user_creation=False)
-    answer = journey.sign_in("chris")
+    make_real_connection(enable_user_creation=False)
+    response = journey.sign_in("chris")
 
-    assert (answer.status_code, code_of(answer)) == (403, "email_unverified") and journey.login is None
+    assert (response.status_code, refusal_code(response)) == (403, "email_unverified") and journey.login is None
 
 
 @pytest.mark.parametrize("overlap", [True, False])
-def test_keys_rotate(connect: Any, journey: Journey, real: RealProvider, overlap: bool):  # A34
-    connect()
+def test_keys_rotate(make_real_connection: Any, journey: Journey, real_provider: RealProvider, overlap: bool):  # A34
+    make_real_connection()
     journey.sign_in("anna")
-    before = set(IdpCertificate.objects.values_list("kid", flat=True))
+    kids_before = set(IdpCertificate.objects.values_list("kid", flat=True))
     DeletionLogEntry.objects.all().delete()
-    kids = set(real.rotate("main", overlap=overlap))
-    other = Journey(real)
+    kids = set(real_provider.rotate("main", overlap=overlap))
+    other_journey = Journey(real_provider)
 
-    assert other.sign_in("anna").status_code == 302 and other.login == "anna"
+    assert other_journey.sign_in("anna").status_code == 302 and other_journey.login == "anna"
     assert set(IdpCertificate.objects.values_list("kid", flat=True)) == kids
-    assert before & kids == (before if overlap else set())
-    removed = DeletionLogEntry.objects.filter(table="idp_certificate").count()
-    assert removed == (0 if overlap else len(before))
+    assert kids_before & kids == (kids_before if overlap else set())
+    removed_count = DeletionLogEntry.objects.filter(table="idp_certificate").count()
+    assert removed_count == (0 if overlap else len(kids_before))
 
 
-def test_keys_rotate_during_a_sign_in(connect: Any, journey: Journey, real: RealProvider):
-    connect()
+def test_keys_rotate_during_a_sign_in(make_real_connection: Any, journey: Journey, real_provider: RealProvider):
+    make_real_connection()
     journey.sign_in("anna")
-    other = Journey(real)
-    address = other.visitor.sign_in(other.leave(), "anna")
-    real.rotate("main", overlap=False)
+    other_journey = Journey(real_provider)
+    callback_url = other_journey.visitor.sign_in(other_journey.start(), "anna")
+    real_provider.rotate("main", overlap=False)
 
-    assert other.come(address).status_code == 302 and other.login == "anna"
+    assert other_journey.return_to(callback_url).status_code == 302 and other_journey.login == "anna"
 
 
 @pytest.mark.parametrize("realm", ["main", "undiscovered", "plain"])
-def test_signing_out_signs_out_at_the_provider_too(connect: Any, journey: Journey, realm: str):  # A64
-    connect(realm, **PUBLIC, scope="openid email profile")
+def test_signing_out_signs_out_at_the_provider_too(make_real_connection: Any, journey: Journey, realm: str):  # A64
+    make_real_connection(realm, **PUBLIC_CLIENT, scope="openid email profile")
     journey.sign_in("anna")
-    answer = journey.sign_out()
+    response = journey.sign_out()
 
-    assert (answer.status_code, answer["Location"]) == (302, "/login/?signed_out=1") and journey.login is None
-    assert 'name="password"' in journey.visitor.follow(journey.leave())[1]
+    assert (response.status_code, response["Location"]) == (302, "/login/?signed_out=1") and journey.login is None
+    assert 'name="password"' in journey.visitor.follow(journey.start())[1]
 
 
-def test_the_provider_ends_sessions_here(connect: Any, journey: Journey, real: RealProvider):
-    connect()
-    bystander = Journey(real)
-    with HostileProvider() as between:  # hands on what the provider calls
-        between.serve("/told", lambda visit: visit.answer(200, {}))
-        real.register(client(CALLBACK, backchannel_logout_uri=between.url_idp + "/told"))
+def test_the_provider_ends_sessions_here(make_real_connection: Any, journey: Journey, real_provider: RealProvider):
+    make_real_connection()
+    bystander = Journey(real_provider)
+    with HostileProvider() as forwarding_server:  # hands on what the provider calls
+        forwarding_server.serve("/told", lambda visit: visit.respond(200, {}))
+        real_provider.register(
+            client_registration(CALLBACK, backchannel_logout_uri=forwarding_server.url_idp + "/told")
+        )
         journey.sign_in("anna")
         bystander.sign_in("ben")
-        real.end_sessions("main", "anna")  # of other tests too
-        result = [visit.form["logout_token"] for visit in between.requests]
+        real_provider.end_sessions("main", "anna")  # of other tests too
+        result = [visit.form["logout_token"] for visit in forwarding_server.requests]
     assert result
     for token in result:
-        answer = Client(enforce_csrf_checks=True).post("/sso/backchannel-logout/", {"logout_token": token})
-        assert answer.status_code == 200, answer.content
+        response = Client(enforce_csrf_checks=True).post("/sso/backchannel-logout/", {"logout_token": token})
+        assert response.status_code == 200, response.content
 
     assert journey.login is None and bystander.login == "ben"
 
@@ -170,51 +176,53 @@ def test_the_provider_ends_sessions_here(connect: Any, journey: Journey, real: R
 @pytest.mark.parametrize(
     ("secret", "code"), [("wrong", "client_rejected"), ("", "client_rejected"), (CLIENT_SECRET, "")]
 )
-def test_the_secret_must_be_right(connect: Any, journey: Journey, secret: str, code: str):
-    setting = connect()
+def test_the_secret_must_be_right(make_real_connection: Any, journey: Journey, secret: str, code: str):
+    setting = make_real_connection()
     setting.client_secret = encryption.encrypt(secret)
     setting.save()
-    answer = journey.sign_in("anna")
+    response = journey.sign_in("anna")
 
-    assert code_of(answer) == code
+    assert refusal_code(response) == code
     assert journey.login == (None if code else "anna")
 
 
-def test_a_code_works_once(connect: Any, journey: Journey):  # A18
-    connect()
-    address = journey.visitor.sign_in(journey.leave(), "anna")
-    journey.come(address)
-    answer = journey.come(address)
+def test_a_code_works_once(make_real_connection: Any, journey: Journey):  # A18
+    make_real_connection()
+    callback_url = journey.visitor.sign_in(journey.start(), "anna")
+    journey.return_to(callback_url)
+    response = journey.return_to(callback_url)
 
-    assert (answer.status_code, code_of(answer)) == (400, "state_unknown") and journey.login == "anna"
+    assert (response.status_code, refusal_code(response)) == (400, "state_unknown") and journey.login == "anna"
 
 
-def test_an_unavailable_provider_is_reported_and_passwords_still_work(connect: Any, http_allowed: None, alice: User):
-    with RealProvider() as brief:
-        brief.register(client(CALLBACK))
-        setting = connect(url_idp=brief.url)
-        journey = Journey(brief)
+def test_an_unavailable_provider_is_reported_and_passwords_still_work(
+    make_real_connection: Any, allowed_http: None, alice: User
+):
+    with RealProvider() as stopping_provider:
+        stopping_provider.register(client_registration(CALLBACK))
+        setting = make_real_connection(url_idp=stopping_provider.url)
+        journey = Journey(stopping_provider)
         assert setting.issuer
-        address = journey.visitor.sign_in(journey.leave(), "anna")
-    answer = journey.come(address)
+        callback_url = journey.visitor.sign_in(journey.start(), "anna")
+    response = journey.return_to(callback_url)
 
-    assert (answer.status_code, code_of(answer)) == (503, "provider_unavailable") and journey.login is None
+    assert (response.status_code, refusal_code(response)) == (503, "provider_unavailable") and journey.login is None
     assert b'type="password"' in journey.client.get("/login/?local=1").content
 
 
 def test_an_administrator_fills_the_form_with_the_providers_values(
-    real: RealProvider, journey: Journey, as_alice: Client, django_capture_on_commit_callbacks: Any
+    real_provider: RealProvider, journey: Journey, as_alice: Client, django_capture_on_commit_callbacks: Any
 ):
-    four = {"name": "Ours", "url_idp": real.url, "realm": "main", "client_id": "servicebase"}
-    form = {**typed(**four), "authorization_type": "code", "client_secret": CLIENT_SECRET, "active": "on"}
+    values = {"name": "Ours", "url_idp": real_provider.url, "realm": "main", "client_id": "servicebase"}
+    form = {**form_data(**values), "authorization_type": "code", "client_secret": CLIENT_SECRET, "active": "on"}
     with django_capture_on_commit_callbacks(execute=True):
-        answer = as_alice.post(f"{LIST}add/", {**form, "enable_user_creation": "on"}, follow=True)
+        response = as_alice.post(f"{CONNECTION_LIST_PATH}add/", {**form, "enable_user_creation": "on"}, follow=True)
     setting = OidcSetting.objects.get()
-    assert setting.issuer == f"{real.url}/realms/main", answer.content
+    assert setting.issuer == f"{real_provider.url}/realms/main", response.content
 
-    report = press(as_alice, "_test", setting).context["report"]
+    report = press_button(as_alice, "_test", setting).context["report"]
     assert report.is_successful, report
-    assert "are up to date: 3 added" in said(press(as_alice, "_update_certificates", setting))
+    assert "are up to date: 3 added" in messages_of(press_button(as_alice, "_update_certificates", setting))
     assert journey.sign_in("anna").status_code == 302 and journey.login == "anna"
     entry = SignIn.objects.get()
     page = as_alice.get("/admin/sso/signin/")

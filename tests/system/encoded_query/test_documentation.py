@@ -21,9 +21,9 @@ from system.encoded_query import (
 )
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/encoded-queries.md").read_text(encoding="utf-8")
-READABLE = set(ComparisonKind) - {"never"}
+READABLE_KINDS = set(ComparisonKind) - {"never"}
 # The words of the page for the kinds of an operator. Each sys_id is compared as an id and takes what texts take.
-WORDS = {
+KIND_WORDS = {
     "texts": {"text", "id"},
     "choice": {"choice"},
     "numbers": {"integer", "decimal"},
@@ -33,29 +33,36 @@ WORDS = {
 }
 
 
-def row_of(operator: Operator) -> str:
+def table_row(operator: Operator) -> str:
     """The line of the page's table that this operator must have, and nothing else may have."""
-    also = " ".join(f"`{alias}`" for alias in operator.aliases)
+    alias_text = " ".join(f"`{alias}`" for alias in operator.aliases)
     value = "" if operator.kind is ValueKind.NONE else operator.kind.value.replace("|", "\\|")
     if operator.allowed:
         value = f"{operator.allowed[0]} to {operator.allowed[-1]}"
-    cells = [f"`{operator.name}`", also, operator.description, value, operator.on_empty.value, types_of(operator)]
+    cells = [
+        f"`{operator.name}`",
+        alias_text,
+        operator.description,
+        value,
+        operator.on_empty.value,
+        type_words(operator),
+    ]
     return " ".join(f"| {cell}".rstrip() for cell in cells) + " |"
 
 
-def types_of(operator: Operator) -> str:
+def type_words(operator: Operator) -> str:
     if operator.only_path:
         return f"the path `{'.'.join(operator.only_path)}`"
-    if operator.fits_kinds == READABLE:
+    if operator.fits_kinds == READABLE_KINDS:
         return "every"
-    if operator.fits_kinds == READABLE - {"json"}:
+    if operator.fits_kinds == READABLE_KINDS - {"json"}:
         return "every but json"
-    words = [word for word, kinds in WORDS.items() if kinds <= operator.fits_kinds]
-    assert operator.fits_kinds == set().union(*(WORDS[word] for word in words))
+    words = [word for word, kinds in KIND_WORDS.items() if kinds <= operator.fits_kinds]
+    assert operator.fits_kinds == set().union(*(KIND_WORDS[word] for word in words))
     return ", ".join(words)
 
 
-def section(title: str) -> str:
+def section_text(title: str) -> str:
     match = re.search(rf"^## {re.escape(title)}$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
     assert match, f"no heading {title}"
     return match.group(1)
@@ -68,13 +75,13 @@ def examples(language: str) -> list[str]:
 
 
 def test_every_operator_is_documented() -> None:
-    rows = [line for line in section("Operators").splitlines() if line.startswith("| `")]
-    assert sorted(rows) == sorted(row_of(operator) for operator in OPERATORS.values())
+    rows = [line for line in section_text("Operators").splitlines() if line.startswith("| `")]
+    assert sorted(rows) == sorted(table_row(operator) for operator in OPERATORS.values())
 
 
 def test_every_function_is_documented() -> None:
-    listed = re.findall(r"`(\w+)\((n?)\)`", section("Value functions"))
-    assert sorted(listed) == sorted((row.name, "n" if row.unit else "") for row in FUNCTIONS.values())
+    listed_functions = re.findall(r"`(\w+)\((n?)\)`", section_text("Value functions"))
+    assert sorted(listed_functions) == sorted((row.name, "n" if row.unit else "") for row in FUNCTIONS.values())
 
 
 def test_every_unsupported_operator_is_documented() -> None:
@@ -101,7 +108,7 @@ def test_limits_are_those_of_the_code() -> None:
     assert (
         f"{RECORDS.length // 1024} KB of text, {RECORDS.conditions} conditions, {RECORDS.list_values:,} values in a "
         f"list, {RECORDS.hops} references in a path, {RECORDS.depth} nested parentheses, {RECORDS.sort_keys} sort keys."
-    ) in " ".join(section("Limits").split())
+    ) in " ".join(section_text("Limits").split())
 
 
 def test_precedence_is_explained_first() -> None:

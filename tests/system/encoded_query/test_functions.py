@@ -11,7 +11,7 @@ from system.encoded_query import FUNCTIONS, Moment, QueryError, parse, read, rea
 # A Sunday in a leap year, in the last month of a quarter, so that weeks, months and quarters all differ.
 NOW = Moment(datetime(2024, 3, 31, 15, 30, 45, 123, tzinfo=UTC), "17")
 
-RESULTS = [
+FUNCTION_RESULTS = [
     ("now()", "2024-03-31 15:30:45.000123"),
     ("nowDateTime()", "2024-03-31 15:30:45.000123"),
     ("minutesAgo(31)", "2024-03-31 14:59:45.000123"),
@@ -65,7 +65,7 @@ RESULTS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "result"), RESULTS)
+@pytest.mark.parametrize(("call", "result"), FUNCTION_RESULTS)
 def test_function_returns_an_instant_in_utc(call: str, result: str) -> None:
     expected = datetime.fromisoformat(result).replace(tzinfo=UTC)
     assert resolve(read_operand(f"javascript:gs.{call}"), NOW) == expected
@@ -77,10 +77,10 @@ def test_user_function_returns_text() -> None:
 
 
 def test_every_function_is_tested() -> None:
-    assert {call.partition("(")[0] for call, _ in RESULTS} == set(FUNCTIONS) - {"getUserID"}
+    assert {call.partition("(")[0] for call, _ in FUNCTION_RESULTS} == set(FUNCTIONS) - {"getUserID"}
 
 
-REFUSED = [
+REFUSED_FUNCTIONS = [
     "javascript:",
     "javascript:alert(1)",
     "javascript:gs",
@@ -111,7 +111,7 @@ REFUSED = [
 
 
 # B45
-@pytest.mark.parametrize("value", REFUSED)
+@pytest.mark.parametrize("value", REFUSED_FUNCTIONS)
 @pytest.mark.parametrize("form", ["a={{{}}}", "a!={{{}}}", "aLIKE{{{}}}", "a>{{{}}}", "aBETWEEN{{1@{}}}", "(a={{{}}})"])
 def test_other_javascript_is_refused_for_every_operator(form: str, value: str) -> None:
     with pytest.raises(QueryError):

@@ -9,45 +9,45 @@ import pytest
 from system.encoded_query import METADATA, OPERATORS, Condition, Group, OrderBy, Query, SubQuery, Term, parse
 
 
-def flat(*groups: list[list[str]]) -> tuple[Group, ...]:
+def flat_conditions(*groups: list[list[str]]) -> tuple[Group, ...]:
     """Groups of terms of conditions `name=1`, written as lists of names."""
     return tuple(
         Group(tuple(Term(tuple(Condition((name,), "=", "1") for name in term)) for term in group)) for group in groups
     )
 
 
-def only(text: str) -> tuple[tuple[str, ...], str, str]:
+def only_condition(text: str) -> tuple[tuple[str, ...], str, str]:
     (condition,) = parse(text).conditions()
     return condition.path, condition.operator, condition.value
 
 
-PRECEDENCE = [
-    ("a=1", flat([["a"]])),
-    ("a=1^b=1", flat([["a"], ["b"]])),
-    ("a=1^ORb=1", flat([["a", "b"]])),
-    ("a=1^b=1^ORc=1", flat([["a"], ["b", "c"]])),
-    ("a=1^ORb=1^c=1", flat([["a", "b"], ["c"]])),
-    ("a=1^NQb=1", flat([["a"]], [["b"]])),
-    ("a=1^b=1^ORc=1^NQd=1^e=1", flat([["a"], ["b", "c"]], [["d"], ["e"]])),
+PRECEDENCE_EXAMPLES = [
+    ("a=1", flat_conditions([["a"]])),
+    ("a=1^b=1", flat_conditions([["a"], ["b"]])),
+    ("a=1^ORb=1", flat_conditions([["a", "b"]])),
+    ("a=1^b=1^ORc=1", flat_conditions([["a"], ["b", "c"]])),
+    ("a=1^ORb=1^c=1", flat_conditions([["a", "b"], ["c"]])),
+    ("a=1^NQb=1", flat_conditions([["a"]], [["b"]])),
+    ("a=1^b=1^ORc=1^NQd=1^e=1", flat_conditions([["a"], ["b", "c"]], [["d"], ["e"]])),
 ]
 
 
-@pytest.mark.parametrize(("text", "groups"), PRECEDENCE)
+@pytest.mark.parametrize(("text", "groups"), PRECEDENCE_EXAMPLES)
 def test_or_binds_tightest_then_and_then_new_query(text: str, groups: tuple[Group, ...]) -> None:
     assert parse(text).groups == groups
 
 
-def holds(groups: tuple[Group, ...], true: set[str]) -> bool:
-    def factor(found: Condition | SubQuery) -> bool:
-        return found.path[0] in true if isinstance(found, Condition) else holds(found.groups, true)
+def query_holds(groups: tuple[Group, ...], true_names: set[str]) -> bool:
+    def factor(node: Condition | SubQuery) -> bool:
+        return node.path[0] in true_names if isinstance(node, Condition) else query_holds(node.groups, true_names)
 
     return any(all(any(map(factor, term.factors)) for term in group.terms) for group in groups)
 
 
-def holds_as_written(text: str, true: set[str]) -> bool:
+def holds_as_written(text: str, true_names: set[str]) -> bool:
     """The documented meaning, by splitting the text: the oracle of the law below, for texts without parentheses."""
     return any(
-        all(any(name[0] in true for name in term.split("|")) for term in group.split("^"))
+        all(any(name[0] in true_names for name in term.split("|")) for term in group.split("^"))
         for group in text.replace("^OR", "|").split("^NQ")
     )
 
@@ -56,19 +56,21 @@ def test_every_chain_of_four_conditions_means_what_is_documented() -> None:
     for joins in product(["^", "^OR", "^NQ"], repeat=3):
         text = "a=1" + "".join(f"{join}{name}=1" for join, name in zip(joins, "bcd", strict=True))
         for bits in product([True, False], repeat=4):
-            true = {name for name, bit in zip("abcd", bits, strict=True) if bit}
-            assert holds(parse(text).groups, true) == holds_as_written(text, true), (text, true)
+            true_names = {name for name, bit in zip("abcd", bits, strict=True) if bit}
+            assert query_holds(parse(text).groups, true_names) == holds_as_written(text, true_names), (text, true_names)
 
 
 def test_parentheses_group_where_a_condition_could_begin() -> None:
-    inner = SubQuery(flat([["b"], ["c"]], [["d"]]))
+    inner = SubQuery(flat_conditions([["b"], ["c"]], [["d"]]))
     assert parse("a=1^OR(b=1^c=1^NQd=1)^e=1").groups == (
         Group((Term((Condition(("a",), "=", "1"), inner)), Term((Condition(("e",), "=", "1"),)))),
     )
-    assert parse("((a=1))").groups == (Group((Term((SubQuery((Group((Term((SubQuery(flat([["a"]])),)),)),)),)),)),)
+    assert parse("((a=1))").groups == (
+        Group((Term((SubQuery((Group((Term((SubQuery(flat_conditions([["a"]])),)),)),)),)),)),
+    )
 
 
-ORDER = [
+ORDER_EXAMPLES = [
     ("ORDERBYa", [], [("a", False)]),
     ("^ORDERBYa", [], [("a", False)]),
     ("^ORDERBYDESCa^EQ", [], [("a", True)]),
@@ -81,10 +83,10 @@ ORDER = [
 ]
 
 
-@pytest.mark.parametrize(("text", "terms", "keys"), ORDER)
+@pytest.mark.parametrize(("text", "terms", "keys"), ORDER_EXAMPLES)
 def test_order_by_can_be_anywhere_at_top_level(text: str, terms: list[list[str]], keys: list[tuple[str, bool]]) -> None:
     order = tuple(OrderBy(tuple(path.split(".")), is_descending) for path, is_descending in keys)
-    assert parse(text) == Query(flat(terms) if terms else (), order)
+    assert parse(text) == Query(flat_conditions(terms) if terms else (), order)
 
 
 @pytest.mark.parametrize("text", ["", "^EQ"])
@@ -97,7 +99,7 @@ def test_final_eq_is_ignored(text: str) -> None:
     assert parse(text) == parse(text.removesuffix("^EQ"))
 
 
-CONDITIONS = [
+CONDITION_EXAMPLES = [
     ("activeISEMPTY", "active", "ISEMPTY", ""),
     ("numberININC1,INC2", "number", "IN", "INC1,INC2"),
     ("a.b.cLIKEx", "a.b.c", "LIKE", "x"),
@@ -136,11 +138,11 @@ CONDITIONS = [
 
 
 # B43 B46
-@pytest.mark.parametrize(("text", "path", "operator", "value"), CONDITIONS)
+@pytest.mark.parametrize(("text", "path", "operator", "value"), CONDITION_EXAMPLES)
 def test_condition_is_a_path_then_the_longest_operator_then_its_value(
     text: str, path: str, operator: str, value: str
 ) -> None:
-    assert only(text) == (tuple(path.split(".")), operator, value)
+    assert only_condition(text) == (tuple(path.split(".")), operator, value)
 
 
 @pytest.mark.parametrize("text", ["a=", "a={}", "(a=)", "a=^b=1"])
@@ -161,7 +163,7 @@ def test_function_parentheses_do_not_close_a_group() -> None:
 def test_longest_operator_is_matched() -> None:
     for name, row in OPERATORS.items():
         if row.kind.value == "none":
-            assert only(f"field{name}") == (("field",), name, "")
+            assert only_condition(f"field{name}") == (("field",), name, "")
 
 
 def test_error_positions_count_from_the_start() -> None:

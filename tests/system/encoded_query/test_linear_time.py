@@ -12,10 +12,10 @@ import pytest
 
 from system.encoded_query import METADATA, RECORDS, Dialect, QueryError, dialect, grammar, operators, parse
 
-UNLIMITED = {"conditions": 10**9, "list_values": 10**9, "sort_keys": 10**9, "length": 10**9, "depth": 100}
+NO_LIMITS = {"conditions": 10**9, "list_values": 10**9, "sort_keys": 10**9, "length": 10**9, "depth": 100}
 
 # Each piece is repeated; what would make a parser look back or ahead again and again.
-HOSTILE = [
+HOSTILE_PIECES = [
     "a=1^",
     "a=1^OR",
     "a=1^NQ",
@@ -51,10 +51,10 @@ HOSTILE = [
     "aB",
     "É",
 ]
-HEADS = ["", "a=", "(a=", "aIN", "a={", "aBETWEEN", "aON", "aMORETHAN", "(a=1^b=", "{"]
+PREFIXES = ["", "a=", "(a=", "aIN", "a={", "aBETWEEN", "aON", "aMORETHAN", "(a=1^b=", "{"]
 
 
-class Meter:
+class StepMeter:
     """How much was done: lines of ours that ran, and characters that C code looked at for us."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Meter:
 class MeteredText(str):
     """A text that tells the meter how far each look into it goes."""
 
-    meter: Meter
+    meter: StepMeter
 
     def __getitem__(self, key: SupportsIndex | slice) -> str:
         piece = super().__getitem__(key)
@@ -90,7 +90,7 @@ class MeteredText(str):
 class MeteredPattern:
     """A pattern that tells the meter what it took; possessive ones never go back, so that is what they looked at."""
 
-    def __init__(self, pattern: re.Pattern[str], meter: Meter) -> None:
+    def __init__(self, pattern: re.Pattern[str], meter: StepMeter) -> None:
         self.pattern, self.meter = pattern, meter
 
     def match(self, text: str, position: int = 0) -> re.Match[str] | None:
@@ -99,61 +99,61 @@ class MeteredPattern:
         return result
 
 
-def work(text: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) -> int:
-    meter = Meter()
+def count_steps(text: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) -> int:
+    meter = StepMeter()
     metered = MeteredText(text)
     metered.meter = meter
     with monkeypatch.context() as patch:
         patch.setattr(grammar, "_VALUE", MeteredPattern(grammar._VALUE, meter))
         patch.setattr(grammar, "_VALUE_IN_GROUP", MeteredPattern(grammar._VALUE_IN_GROUP, meter))
         patch.setattr(operators, "_SPELLING", MeteredPattern(operators._SPELLING, meter))
-        speaker = replace(speaker, name=MeteredPattern(speaker.name, meter), **UNLIMITED)  # type: ignore[arg-type]
-        before = sys.gettrace()
+        speaker = replace(speaker, name=MeteredPattern(speaker.name, meter), **NO_LIMITS)  # type: ignore[arg-type]
+        trace_before = sys.gettrace()
         sys.settrace(meter.trace)
         try:
             parse(metered, speaker)
         except QueryError:
             pass
         finally:
-            sys.settrace(before)
+            sys.settrace(trace_before)
     return meter.steps
 
 
 # B47
 @pytest.mark.parametrize("speaker", [RECORDS, METADATA], ids=["records", "metadata"])
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", PREFIXES)
 def test_doubling_the_text_at_most_doubles_the_work(
     head: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for piece in HOSTILE:
-        short = work(head + piece * 100, speaker, monkeypatch)
-        long = work(head + piece * 200, speaker, monkeypatch)
+    for piece in HOSTILE_PIECES:
+        short_steps = count_steps(head + piece * 100, speaker, monkeypatch)
+        long_steps = count_steps(head + piece * 200, speaker, monkeypatch)
         # Quadratic work would be four times as much.
-        assert long <= 2.2 * short + 100, (head, piece, short, long)
+        assert long_steps <= 2.2 * short_steps + 100, (head, piece, short_steps, long_steps)
 
 
 # B47
 def test_longest_text_costs_a_few_steps_per_character(monkeypatch: pytest.MonkeyPatch) -> None:
-    for piece in HOSTILE:
+    for piece in HOSTILE_PIECES:
         text = (piece * 16_384)[:16_384]
-        assert work(text, RECORDS, monkeypatch) <= 60 * len(text), piece
+        assert count_steps(text, RECORDS, monkeypatch) <= 60 * len(text), piece
 
 
 # B47
 def test_every_repetition_in_a_pattern_of_the_parser_is_possessive() -> None:
     patterns = [grammar._VALUE, grammar._VALUE_IN_GROUP, grammar._UNKNOWN_TOKEN, RECORDS.name, METADATA.name]
     for pattern in patterns:
-        outside_classes = re.sub(r"\[(?:\\.|[^\]\\])*\]|\\.", "x", pattern.pattern)
-        assert re.findall(r"[*+}](?!\+)", outside_classes.replace("*+", "").replace("++", "")) == []
+        text_outside_classes = re.sub(r"\[(?:\\.|[^\]\\])*\]|\\.", "x", pattern.pattern)
+        assert re.findall(r"[*+}](?!\+)", text_outside_classes.replace("*+", "").replace("++", "")) == []
     # The one alternation of operators repeats nothing at all.
     assert re.search(r"(?<!\\)[*+{]", operators._SPELLING.pattern) is None
 
 
 def test_step_counter_detects_double_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    def rereading(text: str, start: int, speaker: Dialect) -> tuple[tuple[str, ...], int]:
+    def read_again(text: str, start: int, speaker: Dialect) -> tuple[tuple[str, ...], int]:
         _ = text[start:]
         return dialect.read_path(text, start, speaker)
 
-    monkeypatch.setattr(grammar, "read_path", rereading)
-    short, long = (work("a=1^" * count, RECORDS, monkeypatch) for count in (100, 200))
-    assert long > 3 * short
+    monkeypatch.setattr(grammar, "read_path", read_again)
+    short_steps, long_steps = (count_steps("a=1^" * count, RECORDS, monkeypatch) for count in (100, 200))
+    assert long_steps > 3 * short_steps

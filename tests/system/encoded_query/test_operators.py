@@ -7,63 +7,63 @@ import pytest
 from system.encoded_query import ALIASES, OPERATORS, REFUSED, ComparisonKind, OnEmpty, Operator, ValueKind
 from system.encoded_query.operators import spelling_at
 
-EVERY = ["=", "!=", "ISEMPTY", "ISNOTEMPTY", "ANYTHING", "NOTHING", "SAMEAS", "NSAMEAS"]
-MATCHING = ["IN", "NOT IN", "LIKE", "NOTLIKE", "STARTSWITH", "ENDSWITH"]
-ORDERED = ["IN", "NOT IN", ">", "<", ">=", "<=", "BETWEEN"]
-FIELDS = ["GT_FIELD", "LT_FIELD", "GT_OR_EQUALS_FIELD", "LT_OR_EQUALS_FIELD"]
-PARTS = ["YEAR_IS", "QUARTER_IS", "MONTH_IS", "WEEK_IS", "DAY_IS", "DAY_OF_WEEK_IS", "HOUR_IS"]
-RELATIVE = ["RELATIVEGT", "RELATIVEGE", "RELATIVELT", "RELATIVELE", "RELATIVEEE"]
-TIMES = ["ON", "NOTON", *PARTS, *RELATIVE, "MORETHAN", "LESSTHAN"]
-TEXTS = [*EVERY, *MATCHING, "EMPTYSTRING", "BETWEEN", ">", "<", ">=", "<="]
+EVERY_KIND = ["=", "!=", "ISEMPTY", "ISNOTEMPTY", "ANYTHING", "NOTHING", "SAMEAS", "NSAMEAS"]
+MATCHING_OPERATORS = ["IN", "NOT IN", "LIKE", "NOTLIKE", "STARTSWITH", "ENDSWITH"]
+ORDERED_OPERATORS = ["IN", "NOT IN", ">", "<", ">=", "<=", "BETWEEN"]
+FIELD_OPERATORS = ["GT_FIELD", "LT_FIELD", "GT_OR_EQUALS_FIELD", "LT_OR_EQUALS_FIELD"]
+PART_OPERATORS = ["YEAR_IS", "QUARTER_IS", "MONTH_IS", "WEEK_IS", "DAY_IS", "DAY_OF_WEEK_IS", "HOUR_IS"]
+RELATIVE_OPERATORS = ["RELATIVEGT", "RELATIVEGE", "RELATIVELT", "RELATIVELE", "RELATIVEEE"]
+TIME_OPERATORS = ["ON", "NOTON", *PART_OPERATORS, *RELATIVE_OPERATORS, "MORETHAN", "LESSTHAN"]
+TEXT_OPERATORS = [*EVERY_KIND, *MATCHING_OPERATORS, "EMPTYSTRING", "BETWEEN", ">", "<", ">=", "<="]
 
 # The operators of each kind of column; the code lists the kinds of each operator.
-BY_KIND = {
-    "text": TEXTS,
-    "id": TEXTS,
-    "integer": [*EVERY, *ORDERED, *FIELDS],
-    "decimal": [*EVERY, *ORDERED, *FIELDS],
-    "date": [*EVERY, *ORDERED, *FIELDS, *TIMES],
-    "datetime": [*EVERY, *ORDERED, *FIELDS, *TIMES],
-    "boolean": EVERY,
-    "choice": [*EVERY, *MATCHING, "BETWEEN"],
-    "reference": [*EVERY, "IN", "NOT IN", "DYNAMIC", "ISNOT_DYNAMIC"],
-    "list": [*EVERY, "HAS", "HASNOT", "CONTAINS_DYNAMIC", "DOESNOTCONTAIN_DYNAMIC"],
+OPERATORS_BY_KIND = {
+    "text": TEXT_OPERATORS,
+    "id": TEXT_OPERATORS,
+    "integer": [*EVERY_KIND, *ORDERED_OPERATORS, *FIELD_OPERATORS],
+    "decimal": [*EVERY_KIND, *ORDERED_OPERATORS, *FIELD_OPERATORS],
+    "date": [*EVERY_KIND, *ORDERED_OPERATORS, *FIELD_OPERATORS, *TIME_OPERATORS],
+    "datetime": [*EVERY_KIND, *ORDERED_OPERATORS, *FIELD_OPERATORS, *TIME_OPERATORS],
+    "boolean": EVERY_KIND,
+    "choice": [*EVERY_KIND, *MATCHING_OPERATORS, "BETWEEN"],
+    "reference": [*EVERY_KIND, "IN", "NOT IN", "DYNAMIC", "ISNOT_DYNAMIC"],
+    "list": [*EVERY_KIND, "HAS", "HASNOT", "CONTAINS_DYNAMIC", "DOESNOTCONTAIN_DYNAMIC"],
     "json": ["ISEMPTY", "ISNOTEMPTY", "ANYTHING", "NOTHING"],
     "never": [],
 }
 
-MATCH_EMPTY = {"!=", "NOT IN", "NOTLIKE", "ISEMPTY", "ANYTHING", "NOTON", "ISNOT_DYNAMIC", "HASNOT"}
-MATCH_EMPTY |= {"DOESNOTCONTAIN_DYNAMIC"}
+OPERATORS_MATCHING_EMPTY = {"!=", "NOT IN", "NOTLIKE", "ISEMPTY", "ANYTHING", "NOTON", "ISNOT_DYNAMIC", "HASNOT"}
+OPERATORS_MATCHING_EMPTY |= {"DOESNOTCONTAIN_DYNAMIC"}
 
 
 @pytest.mark.parametrize("kind", ComparisonKind)
 def test_column_supports_only_the_operators_of_its_kind(kind: ComparisonKind) -> None:
-    assert {name for name, row in OPERATORS.items() if row.fits(kind, ("name",))} == set(BY_KIND[kind])
+    assert {name for name, row in OPERATORS.items() if row.fits(kind, ("name",))} == set(OPERATORS_BY_KIND[kind])
 
 
 def test_two_operators_apply_only_to_the_record_id() -> None:
-    on_record = {row.name for row in OPERATORS.values() if row.only_path}
-    assert on_record == {"ARE", "INSTANCEOF"}
-    for name in on_record:
+    record_operators = {row.name for row in OPERATORS.values() if row.only_path}
+    assert record_operators == {"ARE", "INSTANCEOF"}
+    for name in record_operators:
         assert OPERATORS[name].fits(ComparisonKind.ID, ("sys_id",))
         assert not OPERATORS[name].fits(ComparisonKind.ID, ("parent", "sys_id"))
 
 
 def test_operators_are_those_of_the_contract() -> None:
-    assert set(OPERATORS) == {name for names in BY_KIND.values() for name in names} | {"ARE", "INSTANCEOF"}
+    assert set(OPERATORS) == {name for names in OPERATORS_BY_KIND.values() for name in names} | {"ARE", "INSTANCEOF"}
     assert ALIASES == {"CONTAINS": "LIKE", "NOT LIKE": "NOTLIKE"}
 
 
 def test_empty_columns_match_as_specified() -> None:
-    assert {name for name, row in OPERATORS.items() if row.on_empty is OnEmpty.YES} == MATCH_EMPTY
+    assert {name for name, row in OPERATORS.items() if row.on_empty is OnEmpty.YES} == OPERATORS_MATCHING_EMPTY
     assert OPERATORS["SAMEAS"].on_empty is OnEmpty.IF_BOTH_EMPTY
     assert OPERATORS["NSAMEAS"].on_empty is OnEmpty.UNLESS_BOTH_EMPTY
 
 
-PAIRS = [row for row in OPERATORS.values() if row.complement]
+COMPLEMENTARY_OPERATORS = [row for row in OPERATORS.values() if row.complement]
 
 
-@pytest.mark.parametrize("row", PAIRS, ids=[row.name for row in PAIRS])
+@pytest.mark.parametrize("row", COMPLEMENTARY_OPERATORS, ids=[row.name for row in COMPLEMENTARY_OPERATORS])
 def test_operator_and_negation_are_complementary(row: Operator) -> None:
     negation = OPERATORS[row.complement or ""]
     assert negation.complement == row.name
@@ -74,7 +74,7 @@ def test_operator_and_negation_are_complementary(row: Operator) -> None:
 
 
 def test_ten_pairs_are_negations() -> None:
-    assert {frozenset({row.name, row.complement}) for row in PAIRS} == {
+    assert {frozenset({row.name, row.complement}) for row in COMPLEMENTARY_OPERATORS} == {
         frozenset(pair)
         for pair in [
             ("=", "!="),
@@ -92,8 +92,8 @@ def test_ten_pairs_are_negations() -> None:
 
 
 def test_only_date_parts_have_numbers() -> None:
-    with_numbers = {row.name for row in OPERATORS.values() if row.allowed}
-    assert with_numbers == {row.name for row in OPERATORS.values() if row.kind is ValueKind.DATE_PART}
+    numeric_operators = {row.name for row in OPERATORS.values() if row.allowed}
+    assert numeric_operators == {row.name for row in OPERATORS.values() if row.kind is ValueKind.DATE_PART}
 
 
 def test_longest_operator_name_wins() -> None:

@@ -10,13 +10,13 @@ from system.encoded_query import METADATA, RECORDS, Dialect, QueryError, parse
 from system.encoded_query.time_values import INSTANT_EXPECTED
 
 
-def refusal(text: str, dialect: Dialect = RECORDS) -> QueryError:
-    with pytest.raises(QueryError) as caught:
+def refusal_of(text: str, dialect: Dialect = RECORDS) -> QueryError:
+    with pytest.raises(QueryError) as exc_info:
         parse(text, dialect)
-    return caught.value
+    return exc_info.value
 
 
-REFUSED = [
+REFUSED_QUERIES = [
     # what no path is
     ("=1", "a field name is expected", 0, "=1"),
     ("1a=1", "a field name is expected", 0, "1a=1"),
@@ -115,15 +115,15 @@ REFUSED = [
 
 
 # B44 B46 B47
-@pytest.mark.parametrize(("text", "message", "position", "token"), REFUSED)
+@pytest.mark.parametrize(("text", "message", "position", "token"), REFUSED_QUERIES)
 def test_malformed_query_is_refused_with_position_and_excerpt(
     text: str, message: str, position: int, token: str
 ) -> None:
-    error = refusal(text)
+    error = refusal_of(text)
     assert (error.message, error.position, error.token) == (message, position, token)
 
 
-REFUSED_METADATA = [
+REFUSED_FILTERS = [
     ("docID=1", "unknown operator", 3, "ID"),
     ("file name=1", "unknown operator", 4, " "),
     ("{}=1", "a field name is expected", 0, "{}=1"),
@@ -133,19 +133,19 @@ REFUSED_METADATA = [
 
 
 # C07
-@pytest.mark.parametrize(("text", "message", "position", "token"), REFUSED_METADATA)
+@pytest.mark.parametrize(("text", "message", "position", "token"), REFUSED_FILTERS)
 def test_malformed_filter_is_refused_with_position_and_excerpt(
     text: str, message: str, position: int, token: str
 ) -> None:
-    error = refusal(text, METADATA)
+    error = refusal_of(text, METADATA)
     assert (error.message, error.position, error.token) == (message, position, token)
 
 
-def nested(depth: int) -> str:
+def nested_query(depth: int) -> str:
     return "(" * depth + "a=1" + ")" * depth
 
 
-LIMITS = [
+LIMIT_EXAMPLES = [
     # B41
     ("^".join(["a=1"] * 200), "^".join(["a=1"] * 201), "more than 200 conditions"),
     ("(" + "^OR".join(["a=1"] * 200) + ")", "a=1^(" + "^OR".join(["a=1"] * 200) + ")", "more than 200 conditions"),
@@ -159,27 +159,29 @@ LIMITS = [
     ("aSAMEASa.b.c.d.e.f", "aSAMEASa.b.c.d.e.f.g", "a path has more than 5 dots"),
     ("a" * 63 + "=1", "a" * 64 + "=1", "a field name has more than 63 characters"),
     # B47
-    (nested(20), nested(21), "more than 20 levels of parentheses"),
+    (nested_query(20), nested_query(21), "more than 20 levels of parentheses"),
     ("^ORDERBYa" * 20, "^ORDERBYa" * 21, "more than 20 sort keys"),
 ]
 
 
-@pytest.mark.parametrize(("most", "too_much", "message"), LIMITS, ids=[f"{row[2]}-{len(row[0])}" for row in LIMITS])
-def test_limits_are_inclusive(most: str, too_much: str, message: str) -> None:
-    parse(most)
-    assert refusal(too_much).message == message
+@pytest.mark.parametrize(
+    ("longest", "too_long", "message"), LIMIT_EXAMPLES, ids=[f"{row[2]}-{len(row[0])}" for row in LIMIT_EXAMPLES]
+)
+def test_limits_are_inclusive(longest: str, too_long: str, message: str) -> None:
+    parse(longest)
+    assert refusal_of(too_long).message == message
 
 
 def test_sibling_groups_do_not_count_as_nested() -> None:
-    parse("^".join([nested(20)] * 3))
+    parse("^".join([nested_query(20)] * 3))
 
 
 def test_dialect_can_have_fewer_operators() -> None:
-    narrow = replace(RECORDS, conditions=1, hops=0, depth=0, list_values=2, length=20, sort_keys=0)
-    parse("aIN1,2", narrow)
+    narrow_dialect = replace(RECORDS, conditions=1, hops=0, depth=0, list_values=2, length=20, sort_keys=0)
+    parse("aIN1,2", narrow_dialect)
     for text in ("a=1^b=1", "a.b=1", "(a=1)", "aIN1,2,3", "a=1234567890123456789", "ORDERBYa"):
-        refusal(text, narrow)
+        refusal_of(text, narrow_dialect)
 
 
 def test_message_never_repeats_more_than_forty_characters_of_a_query() -> None:
-    assert len(refusal("aBETWEEN" + "x" * 10_000).token) == 40
+    assert len(refusal_of("aBETWEEN" + "x" * 10_000).token) == 40

@@ -9,37 +9,37 @@ from hypothesis import strategies as st
 from system.encoded_query import METADATA, RECORDS, Condition, Query, QueryError, parse
 from tests.support.query_printer import to_text
 
-from .queries import SIGNS, queries, texts
+from .queries import SYNTAX_PIECES, query_strategy, text_strategy
 
-CHANCE = settings(deadline=None, max_examples=200, database=None)
+FUZZ_SETTINGS = settings(deadline=None, max_examples=200, database=None)
 
 
 # B46
-@CHANCE
-@given(queries(RECORDS))
+@FUZZ_SETTINGS
+@given(query_strategy(RECORDS))
 def test_record_query_round_trips(query: Query) -> None:
     assert parse(to_text(query)) == query
 
 
 # B46 C07
-@CHANCE
-@given(queries(METADATA))
+@FUZZ_SETTINGS
+@given(query_strategy(METADATA))
 def test_metadata_query_round_trips(query: Query) -> None:
     assert parse(to_text(query, METADATA), METADATA) == query
 
 
 # B46: SQL, ^, = and braces inside a value stay inside it
-@CHANCE
-@given(texts())
+@FUZZ_SETTINGS
+@given(text_strategy())
 def test_any_text_can_be_a_value(value: str) -> None:
-    quoted = "{" + value.replace("}", "}}") + "}"
-    for text in (f"name={quoted}^b=1", f"(name={quoted}^b=1)", f"((name={quoted}))^ORb=1"):
+    quoted_value = "{" + value.replace("}", "}}") + "}"
+    for text in (f"name={quoted_value}^b=1", f"(name={quoted_value}^b=1)", f"((name={quoted_value}))^ORb=1"):
         result = next(parse(text).conditions())
         assert (result.operator, result.value) == ("=", value)
 
 
-@CHANCE
-@given(st.lists(st.sampled_from([*SIGNS, "a", "=", "1", "b=2", "LIKE"]), max_size=12).map("".join))
+@FUZZ_SETTINGS
+@given(st.lists(st.sampled_from([*SYNTAX_PIECES, "a", "=", "1", "b=2", "LIKE"]), max_size=12).map("".join))
 def test_every_parsed_query_has_one_canonical_text(text: str) -> None:
     try:
         query = parse(text)
@@ -50,7 +50,7 @@ def test_every_parsed_query_has_one_canonical_text(text: str) -> None:
     assert to_text(parse(canonical)) == canonical
 
 
-CANONICAL = [
+CANONICAL_TEXTS = [
     ("", ""),
     ("^EQ", ""),
     ("^ORDERBYname", "ORDERBYname"),
@@ -70,7 +70,7 @@ CANONICAL = [
 ]
 
 
-@pytest.mark.parametrize(("text", "canonical"), CANONICAL)
+@pytest.mark.parametrize(("text", "canonical"), CANONICAL_TEXTS)
 def test_quotes_are_written_only_where_needed(text: str, canonical: str) -> None:
     assert to_text(parse(text)) == canonical
 
@@ -82,8 +82,8 @@ def test_metadata_name_is_quoted_only_where_needed() -> None:
 
 def test_name_that_cannot_be_expressed_is_refused() -> None:
     query = parse("a=1")
-    bad = Condition(("a=1^b",), "=", "1")
+    invalid_condition = Condition(("a=1^b",), "=", "1")
     term = query.groups[0].terms[0]
-    broken = Query((type(query.groups[0])((type(term)((bad,)),)),))
+    invalid_query = Query((type(query.groups[0])((type(term)((invalid_condition,)),)),))
     with pytest.raises(ValueError, match="not a valid field name"):
-        to_text(broken)
+        to_text(invalid_query)

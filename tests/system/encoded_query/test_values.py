@@ -30,7 +30,7 @@ from system.encoded_query import (
 
 NOW = Moment(datetime(2024, 5, 19, 15, 30, 45, 123, tzinfo=UTC), "17")  # a Sunday
 
-VALUES: list[tuple[str, ConditionValue]] = [
+VALUE_EXAMPLES: list[tuple[str, ConditionValue]] = [
     ("aISEMPTY", None),
     ("a=open", "open"),
     ("a=javascript:gs.getUserID()", ValueFunction("getUserID")),
@@ -64,15 +64,15 @@ VALUES: list[tuple[str, ConditionValue]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value"), VALUES)
+@pytest.mark.parametrize(("text", "value"), VALUE_EXAMPLES)
 def test_value_is_read_as_the_kind_of_its_operator(text: str, value: ConditionValue) -> None:
     (condition,) = parse(text).conditions()
     assert read(condition) == value
 
 
 def test_every_kind_of_value_is_tested() -> None:
-    covered = {next(parse(text).conditions()).row.kind for text, _ in VALUES}
-    assert covered == set(ValueKind)
+    covered_kinds = {next(parse(text).conditions()).row.kind for text, _ in VALUE_EXAMPLES}
+    assert covered_kinds == set(ValueKind)
 
 
 def test_path_values_use_the_dialect_of_the_query() -> None:
@@ -88,7 +88,7 @@ def test_tree_built_in_code_is_validated_like_text() -> None:
             read(condition)
 
 
-INSTANTS = [
+INSTANT_EXAMPLES = [
     ("2024-05-19", datetime(2024, 5, 19, tzinfo=UTC)),
     ("2024-05-19 15:30", datetime(2024, 5, 19, 15, 30, tzinfo=UTC)),
     ("2024-05-19 15:30:45", datetime(2024, 5, 19, 15, 30, 45, tzinfo=UTC)),
@@ -98,29 +98,35 @@ INSTANTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "instant"), INSTANTS)
+@pytest.mark.parametrize(("text", "instant"), INSTANT_EXAMPLES)
 def test_instant_without_offset_is_utc(text: str, instant: datetime) -> None:
     assert read_instant(text) == instant
     assert read_instant(text).tzinfo is UTC
     assert read_instant(instant) is instant
 
 
-NO_INSTANTS = ["", "2024", "20240519", "2024-W20-7", "2024-02-30", "2024-05-19 25:00:00", "2024-05-19 15", "today"]
-NO_INSTANTS += ["2024-05-19 15:30:00 ", "19.05.2024", "٢٠٢٤-05-19", "0001-01-01T00:00+03:00", "9999-12-31T23:00-03:00"]
+INVALID_INSTANTS = ["", "2024", "20240519", "2024-W20-7", "2024-02-30", "2024-05-19 25:00:00", "2024-05-19 15", "today"]
+INVALID_INSTANTS += [
+    "2024-05-19 15:30:00 ",
+    "19.05.2024",
+    "٢٠٢٤-05-19",
+    "0001-01-01T00:00+03:00",
+    "9999-12-31T23:00-03:00",
+]
 
 
-@pytest.mark.parametrize("text", NO_INSTANTS)
+@pytest.mark.parametrize("text", INVALID_INSTANTS)
 def test_invalid_instant_is_refused(text: str) -> None:
-    with pytest.raises(QueryError) as caught:
+    with pytest.raises(QueryError) as exc_info:
         read_instant(text, 7)
-    assert caught.value.position == 7
+    assert exc_info.value.position == 7
 
 
-def at(text: str) -> datetime:
+def instant_of(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-BOUNDS = [
+PERIOD_BOUNDS = [
     ("2024-02-29", "2024-02-29 00:00:00", "2024-02-29 23:59:59.999999"),
     ("2024-02-29 15:00:00", "2024-02-29 00:00:00", "2024-02-29 23:59:59.999999"),
     ("javascript:gs.daysAgo(1)", "2024-05-18 00:00:00", "2024-05-18 23:59:59.999999"),
@@ -131,21 +137,21 @@ BOUNDS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "first", "last"), BOUNDS)
-def test_day_or_period_has_a_first_and_a_last_instant(text: str, first: str, last: str) -> None:
+@pytest.mark.parametrize(("text", "first_instant", "last_instant"), PERIOD_BOUNDS)
+def test_day_or_period_has_a_first_and_a_last_instant(text: str, first_instant: str, last_instant: str) -> None:
     value = read(Condition(("a",), "ON", text))
     assert isinstance(value, Period)
-    assert value.bounds(NOW) == (at(first), at(last))
+    assert value.bounds(NOW) == (instant_of(first_instant), instant_of(last_instant))
 
 
 def test_relative_value_gives_an_instant_and_its_unit() -> None:
-    relative = Relative(Unit.MONTH, -3)
-    assert relative.instant(NOW) == at("2024-02-19 15:30:45.000123")
-    assert relative.bounds(NOW) == (at("2024-02-01 00:00:00"), at("2024-02-29 23:59:59.999999"))
+    relative_value = Relative(Unit.MONTH, -3)
+    assert relative_value.instant(NOW) == instant_of("2024-02-19 15:30:45.000123")
+    assert relative_value.bounds(NOW) == (instant_of("2024-02-01 00:00:00"), instant_of("2024-02-29 23:59:59.999999"))
 
 
 # minute, hour, day, week, month, quarter, year of Sunday 2024-05-19 15:30:45.000123
-UNITS = [
+UNIT_BOUNDS = [
     (Unit.MINUTE, "2024-05-19 15:30:00", "2024-05-19 15:30:59.999999"),
     (Unit.HOUR, "2024-05-19 15:00:00", "2024-05-19 15:59:59.999999"),
     (Unit.DAY, "2024-05-19 00:00:00", "2024-05-19 23:59:59.999999"),
@@ -156,13 +162,13 @@ UNITS = [
 ]
 
 
-@pytest.mark.parametrize(("unit", "first", "last"), UNITS)
-def test_unit_of_time_has_start_and_end(unit: Unit, first: str, last: str) -> None:
-    assert (start_of(NOW.now, unit), end_of(NOW.now, unit)) == (at(first), at(last))
-    assert start_of(end_of(NOW.now, unit) + timedelta.resolution, unit) == shift(at(first), unit, 1)
+@pytest.mark.parametrize(("unit", "first_instant", "last_instant"), UNIT_BOUNDS)
+def test_unit_of_time_has_start_and_end(unit: Unit, first_instant: str, last_instant: str) -> None:
+    assert (start_of(NOW.now, unit), end_of(NOW.now, unit)) == (instant_of(first_instant), instant_of(last_instant))
+    assert start_of(end_of(NOW.now, unit) + timedelta.resolution, unit) == shift(instant_of(first_instant), unit, 1)
 
 
-SHIFTS = [
+MONTH_SHIFTS = [
     ("2024-03-31", Unit.MONTH, -1, "2024-02-29"),
     ("2024-02-29", Unit.YEAR, -1, "2023-02-28"),
     ("2024-01-31", Unit.QUARTER, 1, "2024-04-30"),
@@ -175,9 +181,9 @@ SHIFTS = [
 ]
 
 
-@pytest.mark.parametrize(("start", "unit", "count", "end"), SHIFTS)
-def test_missing_day_becomes_the_last_day_of_the_month(start: str, unit: Unit, count: int, end: str) -> None:
-    assert shift(at(start), unit, count) == at(end)
+@pytest.mark.parametrize(("start", "unit", "count", "expected"), MONTH_SHIFTS)
+def test_missing_day_becomes_the_last_day_of_the_month(start: str, unit: Unit, count: int, expected: str) -> None:
+    assert shift(instant_of(start), unit, count) == instant_of(expected)
 
 
 @pytest.mark.parametrize("unit", list(Unit))
@@ -191,10 +197,10 @@ def test_relative_values_are_limited_to_a_thousand_years(unit: Unit) -> None:
 
 
 def test_instant_is_written_in_utc() -> None:
-    local = datetime(2024, 5, 19, 1, tzinfo=timezone(timedelta(hours=3)))
-    assert Moment(local, "17").now.isoformat() == "2024-05-18T22:00:00+00:00"
+    local_time = datetime(2024, 5, 19, 1, tzinfo=timezone(timedelta(hours=3)))
+    assert Moment(local_time, "17").now.isoformat() == "2024-05-18T22:00:00+00:00"
     with pytest.raises(ValueError, match="time zone"):
-        Moment(local.replace(tzinfo=None), "17")
+        Moment(local_time.replace(tzinfo=None), "17")
 
 
 def test_date_part_numbers_are_bounded() -> None:

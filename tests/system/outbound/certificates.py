@@ -11,31 +11,31 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 NOW = datetime.now(UTC)
-DAY = timedelta(days=1)
+ONE_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Pair:
+class CertificateWithKey:
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
     def write(self, folder: Path, name: str) -> Path:
         path = folder / f"{name}.pem"
-        private = self.key.private_bytes(
+        private_bytes = self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        path.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM) + private)
+        path.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM) + private_bytes)
         return path
 
 
-def make(
+def make_certificate(
     name: str,
     *,
-    issuer: Pair | None = None,
+    issuer: CertificateWithKey | None = None,
     names: tuple[str, ...] = (),
     addresses: tuple[str, ...] = (),
     days: tuple[int, int] = (-1, 1),
-) -> Pair:
+) -> CertificateWithKey:
     """A certificate for `names` and `addresses`, or an authority when there are none; self-signed without an issuer."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
@@ -46,14 +46,14 @@ def make(
         .issuer_name(issuer.certificate.subject if issuer else subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(NOW + days[0] * DAY)
-        .not_valid_after(NOW + days[1] * DAY)
+        .not_valid_before(NOW + days[0] * ONE_DAY)
+        .not_valid_after(NOW + days[1] * ONE_DAY)
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
     )
     if not is_authority:
         alternatives = [x509.DNSName(text) for text in names] + [x509.IPAddress(ip_address(text)) for text in addresses]
         builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-    return Pair(builder.sign(issuer.key if issuer else key, hashes.SHA256()), key)
+    return CertificateWithKey(builder.sign(issuer.key if issuer else key, hashes.SHA256()), key)
 
 
 def server_context(pem: Path) -> ssl.SSLContext:

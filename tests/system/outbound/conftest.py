@@ -8,16 +8,16 @@ from .hostile import FakeResolver
 
 
 @pytest.fixture
-def to_loopback() -> FakeResolver:
+def loopback_resolver() -> FakeResolver:
     return FakeResolver(["127.0.0.1"])
 
 
 @pytest.fixture
-def policy(to_loopback: FakeResolver) -> Policy:
-    return Policy(allow_http=True, resolve=to_loopback)
+def policy(loopback_resolver: FakeResolver) -> Policy:
+    return Policy(allow_http=True, resolve=loopback_resolver)
 
 
 @pytest.fixture
-def hurried(to_loopback: FakeResolver) -> Policy:
+def hurried_policy(loopback_resolver: FakeResolver) -> Policy:
     """Short enough for a test, long enough that only a wait which would not end runs out of it."""
-    return Policy(allow_http=True, resolve=to_loopback, connect_s=0.4, total_s=0.5)
+    return Policy(allow_http=True, resolve=loopback_resolver, connect_s=0.4, total_s=0.5)

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Thread
 
-GIVE_UP_S = 10.0
+MAX_RESPONSE_S = 10.0
 """When even the endless answers end, so that a broken limit shows as a failed test and not as a hanging one."""
 
-PACE_S = 0.02
+DRIP_INTERVAL_S = 0.02
 """How long a slow answer rests between two pieces: shorter than any timeout of a single read."""
 TLS_HANDSHAKE = b"\x16"
 
 
 @dataclass
-class Visit:
+class Connection:
     """One connection, after its request was read."""
 
     sock: socket.socket
@@ -28,20 +28,20 @@ class Visit:
             self.sock.sendall(part)
 
     def drip(self, part: bytes) -> None:
-        for _ in range(int(GIVE_UP_S / PACE_S)):
+        for _ in range(int(MAX_RESPONSE_S / DRIP_INTERVAL_S)):
             self.sock.sendall(part)
-            if self._stop.wait(PACE_S):
+            if self._stop.wait(DRIP_INTERVAL_S):
                 return
 
-    def say_nothing(self) -> None:
-        self._stop.wait(GIVE_UP_S)
+    def stay_silent(self) -> None:
+        self._stop.wait(MAX_RESPONSE_S)
 
 
 class FakeResolver:
     """Answers from a list, one entry per lookup, the last one for ever; remembers what it was asked."""
 
-    def __init__(self, *answers: Iterable[str]) -> None:
-        self.answers = list(answers)
+    def __init__(self, *responses: Iterable[str]) -> None:
+        self.answers = list(responses)
         self.asked: list[str] = []
 
     def __call__(self, host: str) -> Iterable[str]:
@@ -49,16 +49,16 @@ class FakeResolver:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-Behaviour = Callable[[Visit], None]
+Behaviour = Callable[[Connection], None]
 
 
 @dataclass
 class HostileServer:
     port: int
-    slow_reader: bool
+    reads_slowly: bool
     requests: list[bytes] = field(default_factory=list)
     server_names: list[str | None] = field(default_factory=list)
-    callers: int = 0
+    connection_count: int = 0
     stop: Event = field(default_factory=Event)
 
     @property
@@ -67,18 +67,18 @@ class HostileServer:
         return request
 
 
-def answers(body: bytes, status: str = "200 OK", *headers: str) -> Behaviour:
-    head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", ""]
-    return lambda visit: visit.send("\r\n".join(head).encode() + body)
+def responds_with(body: bytes, status: str = "200 OK", *headers: str) -> Behaviour:
+    header_lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", ""]
+    return lambda visit: visit.send("\r\n".join(header_lines).encode() + body)
 
 
 @contextmanager
 def serving(
-    behave: Behaviour, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", slow_reader: bool = False
+    behave: Behaviour, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", reads_slowly: bool = False
 ) -> Iterator[HostileServer]:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, 0), family=family) as listener:
-        server = HostileServer(listener.getsockname()[1], slow_reader)
+    address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=address_family) as listener:
+        server = HostileServer(listener.getsockname()[1], reads_slowly)
         if tls:
             tls.sni_callback = lambda _sock, name, _context: server.server_names.append(name)
         thread = Thread(target=_serve, args=(listener, server, behave, tls))
@@ -98,8 +98,8 @@ def _serve(listener: socket.socket, server: HostileServer, behave: Behaviour, tl
         with sock:
             if server.stop.is_set():
                 return
-            server.callers += 1
-            sock.settimeout(GIVE_UP_S)
+            server.connection_count += 1
+            sock.settimeout(MAX_RESPONSE_S)
             try:
                 _visit(sock, server, behave, tls)
             except OSError:
@@ -111,12 +111,12 @@ def _visit(sock: socket.socket, server: HostileServer, behave: Behaviour, tls: s
     if tls:
         sock = tls.wrap_socket(sock, server_side=True)
     with sock:
-        for _ in range(int(GIVE_UP_S / PACE_S) if server.slow_reader else 0):
-            if not sock.recv(100_000) or server.stop.wait(PACE_S):
+        for _ in range(int(MAX_RESPONSE_S / DRIP_INTERVAL_S) if server.reads_slowly else 0):
+            if not sock.recv(100_000) or server.stop.wait(DRIP_INTERVAL_S):
                 return
         request = _read_request(sock)
         server.requests.append(request)
-        behave(Visit(sock, request, server.stop))
+        behave(Connection(sock, request, server.stop))
 
 
 def _read_request(sock: socket.socket) -> bytes:
@@ -128,8 +128,8 @@ def _read_request(sock: socket.socket) -> bytes:
         request += part
         if request.startswith(TLS_HANDSHAKE):
             return request
-    head, body = request.split(b"\r\n\r\n", 1)
-    lengths = [line[16:] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: ")]
+    request_head, body = request.split(b"\r\n\r\n", 1)
+    lengths = [line[16:] for line in request_head.lower().split(b"\r\n") if line.startswith(b"content-length: ")]
     while lengths and len(body) < int(lengths[0]):
         body += sock.recv(65536)
-    return head + b"\r\n\r\n" + body
+    return request_head + b"\r\n\r\n" + body

@@ -10,10 +10,10 @@ from system.outbound import Policy
 from system.outbound.addresses import forbidden_kind, unwrap
 
 PRODUCTION = Policy()
-NO_PRIVATE = Policy(allow_private=False)
+NO_PRIVATE_NETWORKS = Policy(allow_private=False)
 DEVELOPMENT = Policy(allow_http=True)
 
-FORBIDDEN = [
+FORBIDDEN_ADDRESSES = [
     ("169.254.169.254", "metadata"),
     ("192.0.0.192", "metadata"),
     ("100.100.100.200", "metadata"),
@@ -63,17 +63,17 @@ FORBIDDEN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "kind"), FORBIDDEN)
+@pytest.mark.parametrize(("text", "kind"), FORBIDDEN_ADDRESSES)
 def test_dangerous_address_is_forbidden_and_its_kind_is_named(text: str, kind: str) -> None:  # A24
     assert forbidden_kind(ip_address(text), PRODUCTION) == kind
 
 
-@pytest.mark.parametrize("text", [text for text, kind in FORBIDDEN if kind != "loopback"])
+@pytest.mark.parametrize("text", [text for text, kind in FORBIDDEN_ADDRESSES if kind != "loopback"])
 def test_development_switch_does_not_allow_it(text: str) -> None:
     assert forbidden_kind(ip_address(text), DEVELOPMENT)
 
 
-@pytest.mark.parametrize("text", [text for text, kind in FORBIDDEN if kind == "loopback"])
+@pytest.mark.parametrize("text", [text for text, kind in FORBIDDEN_ADDRESSES if kind == "loopback"])
 def test_development_switch_allows_loopback(text: str) -> None:
     assert not forbidden_kind(ip_address(text), DEVELOPMENT)
 
@@ -93,7 +93,7 @@ def test_development_switch_allows_loopback(text: str) -> None:
 )
 def test_private_network_is_allowed_until_the_operator_switches_it_off(text: str) -> None:  # A27
     assert not forbidden_kind(ip_address(text), PRODUCTION)
-    assert forbidden_kind(ip_address(text), NO_PRIVATE) == "private"
+    assert forbidden_kind(ip_address(text), NO_PRIVATE_NETWORKS) == "private"
 
 
 @pytest.mark.parametrize(
@@ -115,51 +115,53 @@ def test_private_network_is_allowed_until_the_operator_switches_it_off(text: str
     ],
 )
 def test_public_address_is_always_allowed(text: str) -> None:
-    assert not forbidden_kind(ip_address(text), NO_PRIVATE)
+    assert not forbidden_kind(ip_address(text), NO_PRIVATE_NETWORKS)
 
 
-any_ipv4 = st.ip_addresses(v=4)
+ipv4_addresses = st.ip_addresses(v=4)
 
 
 @settings(deadline=None)
-@given(any_ipv4, st.binary(min_size=10, max_size=10))
+@given(ipv4_addresses, st.binary(min_size=10, max_size=10))
 def test_embedded_ipv4_addresses_are_checked(ip: IPv4Address, noise: bytes) -> None:
-    four = ip.packed
-    inverted = bytes(255 - byte for byte in four)
+    packed_ipv4 = ip.packed
+    inverted_bytes = bytes(255 - byte for byte in packed_ipv4)
     forms = [
-        bytes(10) + b"\xff\xff" + four,
-        bytes.fromhex("0064ff9b") + bytes(8) + four,
-        bytes.fromhex("0064ff9b0001") + bytes(6) + four,
-        b"\x20\x02" + four + noise,
-        bytes.fromhex("20010000") + bytes([8, 8, 8, 8]) + noise[:4] + inverted,
-        bytes.fromhex("20010000") + four + noise[:4] + bytes([247, 247, 247, 247]),
+        bytes(10) + b"\xff\xff" + packed_ipv4,
+        bytes.fromhex("0064ff9b") + bytes(8) + packed_ipv4,
+        bytes.fromhex("0064ff9b0001") + bytes(6) + packed_ipv4,
+        b"\x20\x02" + packed_ipv4 + noise,
+        bytes.fromhex("20010000") + bytes([8, 8, 8, 8]) + noise[:4] + inverted_bytes,
+        bytes.fromhex("20010000") + packed_ipv4 + noise[:4] + bytes([247, 247, 247, 247]),
     ]
     if int(ip) > 1:
-        forms.append(bytes(12) + four)
-    for policy in (PRODUCTION, NO_PRIVATE, DEVELOPMENT):
-        kinds = {forbidden_kind(IPv6Address(packed), policy) for packed in forms}
+        forms.append(bytes(12) + packed_ipv4)
+    for policy in (PRODUCTION, NO_PRIVATE_NETWORKS, DEVELOPMENT):
+        kinds = {forbidden_kind(IPv6Address(packed_ipv6), policy) for packed_ipv6 in forms}
         assert kinds == {forbidden_kind(ip, policy)}
 
 
 @settings(deadline=None)
-@given(any_ipv4)
+@given(ipv4_addresses)
 def test_forbidden_address_in_a_local_nat64_prefix_is_refused(ip: IPv4Address) -> None:
     # A reading that begins with 0 is taken for another layout; no translator sends to 0.0.0.0/8.
     assume(ip.packed[0])
-    four, prefix = ip.packed, bytes.fromhex("0064ff9b0001")
+    packed_ipv4, prefix = ip.packed, bytes.fromhex("0064ff9b0001")
     layouts = [
-        prefix + four[:2] + b"\0" + four[2:] + bytes(5),
-        prefix + b"\0" + four[:1] + b"\0" + four[1:] + bytes(4),
-        prefix + bytes(3) + four + bytes(3),
-        prefix + bytes(6) + four,
+        prefix + packed_ipv4[:2] + b"\0" + packed_ipv4[2:] + bytes(5),
+        prefix + b"\0" + packed_ipv4[:1] + b"\0" + packed_ipv4[1:] + bytes(4),
+        prefix + bytes(3) + packed_ipv4 + bytes(3),
+        prefix + bytes(6) + packed_ipv4,
     ]
-    for packed in layouts:
-        assert forbidden_kind(IPv6Address(packed), NO_PRIVATE) or not forbidden_kind(ip, NO_PRIVATE)
+    for packed_ipv6 in layouts:
+        assert forbidden_kind(IPv6Address(packed_ipv6), NO_PRIVATE_NETWORKS) or not forbidden_kind(
+            ip, NO_PRIVATE_NETWORKS
+        )
 
 
 @settings(deadline=None)
 @given(st.ip_addresses())
 def test_special_addresses_known_to_python_are_refused(ip: IPv4Address | IPv6Address) -> None:
-    special = ip.is_loopback or ip.is_link_local or ip.is_multicast or ip.is_unspecified
-    assert forbidden_kind(ip, PRODUCTION) or not special
-    assert forbidden_kind(ip, NO_PRIVATE) or all(carried.is_global for carried in unwrap(ip))
+    is_special = ip.is_loopback or ip.is_link_local or ip.is_multicast or ip.is_unspecified
+    assert forbidden_kind(ip, PRODUCTION) or not is_special
+    assert forbidden_kind(ip, NO_PRIVATE_NETWORKS) or all(embedded_ip.is_global for embedded_ip in unwrap(ip))

@@ -13,123 +13,125 @@ from hypothesis import strategies as st
 
 from system.outbound import OutboundError, OutboundFailed, OutboundRefused, OutboundResponse, Policy, get, post_form
 
-from .hostile import Behaviour, HostileServer, Visit, answers, serving
+from .hostile import Behaviour, Connection, HostileServer, responds_with, serving
 
 KEYS = b'{"keys": []}'
-OK = b"HTTP/1.1 200 OK\r\n"
-CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+OK_LINE = b"HTTP/1.1 200 OK\r\n"
+CHUNKED_HEAD = OK_LINE + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
-def url(server: HostileServer, path: str = "/certs") -> str:
+def server_url(server: HostileServer, path: str = "/certs") -> str:
     return f"http://idp.example.com:{server.port}{path}"
 
 
-def fails(behave: Behaviour, policy: Policy) -> OutboundFailed:
-    with serving(behave) as server, pytest.raises(OutboundFailed) as caught:
-        get(url(server), policy)
-    assert server.callers == 1
-    return caught.value
+def failure_of(behave: Behaviour, policy: Policy) -> OutboundFailed:
+    with serving(behave) as server, pytest.raises(OutboundFailed) as exc_info:
+        get(server_url(server), policy)
+    assert server.connection_count == 1
+    return exc_info.value
 
 
 def test_get_sends_the_host_name_and_returns_the_response(policy: Policy) -> None:
-    with serving(answers(KEYS, "200 OK", "X-One: a", "X-One: b")) as server:
-        answer = get(url(server, "/certs?a=b"), policy, headers={"Authorization": "Bearer t"}, allow_query=True)
-    assert (answer.status, answer.body, answer.json()) == (200, KEYS, {"keys": []})
-    assert answer.headers["x-one"] == "a, b"
-    head = server.request.decode().splitlines()
-    assert head[0] == "GET /certs?a=b HTTP/1.1"
-    assert f"host: idp.example.com:{server.port}" in head
-    assert "accept-encoding: identity" in head
-    assert "authorization: Bearer t" in head
+    with serving(responds_with(KEYS, "200 OK", "X-One: a", "X-One: b")) as server:
+        response = get(
+            server_url(server, "/certs?a=b"), policy, headers={"Authorization": "Bearer t"}, allow_query=True
+        )
+    assert (response.status, response.body, response.json()) == (200, KEYS, {"keys": []})
+    assert response.headers["x-one"] == "a, b"
+    lines = server.request.decode().splitlines()
+    assert lines[0] == "GET /certs?a=b HTTP/1.1"
+    assert f"host: idp.example.com:{server.port}" in lines
+    assert "accept-encoding: identity" in lines
+    assert "authorization: Bearer t" in lines
 
 
 def test_form_is_posted_url_encoded(policy: Policy) -> None:
-    with serving(answers(b"{}")) as server:
-        post_form(url(server), {"code": "a&b=c", "name": "é"}, policy, headers={"Content-Type": "text/plain"})
-    head, body = server.request.split(b"\r\n\r\n")
+    with serving(responds_with(b"{}")) as server:
+        post_form(server_url(server), {"code": "a&b=c", "name": "é"}, policy, headers={"Content-Type": "text/plain"})
+    request_head, body = server.request.split(b"\r\n\r\n")
     assert body == b"code=a%26b%3Dc&name=%C3%A9"
-    assert head.startswith(b"POST /certs HTTP/1.1\r\n")
-    assert head.lower().count(b"content-type:") == 1
-    assert b"content-type: application/x-www-form-urlencoded" in head
+    assert request_head.startswith(b"POST /certs HTTP/1.1\r\n")
+    assert request_head.lower().count(b"content-type:") == 1
+    assert b"content-type: application/x-www-form-urlencoded" in request_head
 
 
 @pytest.mark.parametrize("status", ["400 Bad Request", "401 Unauthorized", "500 Internal Server Error"])
 def test_error_status_is_returned_with_its_body(policy: Policy, status: str) -> None:  # A29
-    with serving(answers(b'{"error": "invalid_grant"}', status)) as server:
-        answer = post_form(url(server), {}, policy)
-    assert (answer.status, answer.json()) == (int(status[:3]), {"error": "invalid_grant"})
+    with serving(responds_with(b'{"error": "invalid_grant"}', status)) as server:
+        response = post_form(server_url(server), {}, policy)
+    assert (response.status, response.json()) == (int(status[:3]), {"error": "invalid_grant"})
 
 
 def test_chunked_and_unframed_responses_are_read_completely(policy: Policy) -> None:
     with serving(
-        lambda v: v.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+        lambda connection: connection.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
     ) as server:
-        assert get(url(server), policy).body == b"{}"
+        assert get(server_url(server), policy).body == b"{}"
     with serving(lambda visit: visit.send(b"HTTP/1.0 200 OK\r\n\r\n", b"{}")) as server:
-        assert get(url(server), policy).body == b"{}"
+        assert get(server_url(server), policy).body == b"{}"
 
 
 @pytest.mark.parametrize(
     "value", ["hunter2\r\nX-Evil: 1", "hunter2\nb", "hunter2\x00", "hunter2é", " hunter2", "hunter2\t"]
 )
 def test_token_cannot_inject_a_header(policy: Policy, value: str) -> None:
-    with serving(answers(KEYS)) as server, pytest.raises(OutboundRefused) as caught:
-        get(url(server), policy, headers={"Authorization": value})
-    assert caught.value.code == "header"
-    assert "hunter2" not in str(caught.value)
-    assert server.callers == 0
+    with serving(responds_with(KEYS)) as server, pytest.raises(OutboundRefused) as exc_info:
+        get(server_url(server), policy, headers={"Authorization": value})
+    assert exc_info.value.code == "header"
+    assert "hunter2" not in str(exc_info.value)
+    assert server.connection_count == 0
 
 
 def test_caller_cannot_send_another_host(policy: Policy) -> None:
-    with serving(answers(KEYS)) as server:
-        get(url(server), policy, headers={"Host": "metadata.internal", "Accept-Encoding": "gzip"})
+    with serving(responds_with(KEYS)) as server:
+        get(server_url(server), policy, headers={"Host": "metadata.internal", "Accept-Encoding": "gzip"})
     assert b"metadata.internal" not in server.request
     assert b"gzip" not in server.request
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "304 Not Modified", "307 T", "308 P"])
 def test_redirect_is_never_followed(policy: Policy, status: str) -> None:  # A26
-    with serving(answers(KEYS)) as target:
-        error = fails(answers(b"", status, f"Location: http://127.0.0.1:{target.port}/secret"), policy)
+    with serving(responds_with(KEYS)) as target:
+        error = failure_of(responds_with(b"", status, f"Location: http://127.0.0.1:{target.port}/secret"), policy)
     assert error.code == "redirected"
     assert "secret" not in error.message
-    assert target.callers == 0
+    assert target.connection_count == 0
 
 
 def test_proxies_of_the_environment_are_not_used(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(answers(KEYS)) as proxy, serving(answers(KEYS)) as server:
+    with serving(responds_with(KEYS)) as proxy, serving(responds_with(KEYS)) as server:
         for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
-        get(url(server), policy)
-    assert (server.callers, proxy.callers) == (1, 0)
+        get(server_url(server), policy)
+    assert (server.connection_count, proxy.connection_count) == (1, 0)
 
 
-def chunked(body: bytes) -> Behaviour:
-    return lambda visit: visit.send(CHUNKED, b"%x\r\n" % len(body), body, b"\r\n0\r\n\r\n")
+def chunked_body(body: bytes) -> Behaviour:
+    return lambda visit: visit.send(CHUNKED_HEAD, b"%x\r\n" % len(body), body, b"\r\n0\r\n\r\n")
 
 
-@pytest.mark.parametrize("send", [answers, chunked])
+@pytest.mark.parametrize("send", [responds_with, chunked_body])
 def test_response_size_limit_is_inclusive(  # A28
     policy: Policy, send: Callable[[bytes], Behaviour]
 ) -> None:
     with serving(send(b"x" * 512 * 1024)) as server:
-        assert len(get(url(server), policy).body) == 512 * 1024
-    assert fails(send(b"x" * (512 * 1024 + 1)), policy).code == "too_large"
+        assert len(get(server_url(server), policy).body) == 512 * 1024
+    assert failure_of(send(b"x" * (512 * 1024 + 1)), policy).code == "too_large"
 
 
 def test_response_with_a_large_content_length_is_refused_immediately(policy: Policy) -> None:  # A28
-    def behave(visit: Visit) -> None:
+    def behave(visit: Connection) -> None:
         visit.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
-        visit.say_nothing()
+        visit.stay_silent()
 
-    assert fails(behave, policy).code == "too_large"
+    assert failure_of(behave, policy).code == "too_large"
 
 
-def flood(head: bytes, part: bytes) -> Behaviour:
+def sends_endlessly(response_head: bytes, part: bytes) -> Behaviour:
     """As fast as it can be sent; 64 MB stand for "without end"."""
 
-    def behave(visit: Visit) -> None:
-        visit.send(head)
+    def behave(visit: Connection) -> None:
+        visit.send(response_head)
         block = part * (65536 // len(part))
         for _ in range(1000):
             visit.send(block)
@@ -140,32 +142,38 @@ def flood(head: bytes, part: bytes) -> Behaviour:
 @pytest.mark.parametrize(
     ("behave", "code"),
     [
-        pytest.param(flood(CHUNKED, b"400\r\n" + b"x" * 1024 + b"\r\n"), "too_large", id="endless chunks"),
-        pytest.param(flood(OK + b"\r\n", b"x"), "too_large", id="endless body without a length"),
-        pytest.param(flood(CHUNKED, b"1;" + b"e" * 1000 + b"\r\nx\r\n"), "too_large", id="endless chunk extensions"),
-        pytest.param(flood(CHUNKED + b"0\r\n", b"X-Trailer: 1\r\n"), "protocol", id="endless trailers"),
-        pytest.param(flood(OK, b"X-Header: 1\r\n"), "too_large", id="endless headers"),
-        pytest.param(flood(OK + b"X-Header: ", b"x"), "too_large", id="one endless header"),
-        pytest.param(flood(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), "too_large", id="endless interim answers"),
+        pytest.param(
+            sends_endlessly(CHUNKED_HEAD, b"400\r\n" + b"x" * 1024 + b"\r\n"), "too_large", id="endless chunks"
+        ),
+        pytest.param(sends_endlessly(OK_LINE + b"\r\n", b"x"), "too_large", id="endless body without a length"),
+        pytest.param(
+            sends_endlessly(CHUNKED_HEAD, b"1;" + b"e" * 1000 + b"\r\nx\r\n"),
+            "too_large",
+            id="endless chunk extensions",
+        ),
+        pytest.param(sends_endlessly(CHUNKED_HEAD + b"0\r\n", b"X-Trailer: 1\r\n"), "protocol", id="endless trailers"),
+        pytest.param(sends_endlessly(OK_LINE, b"X-Header: 1\r\n"), "too_large", id="endless headers"),
+        pytest.param(sends_endlessly(OK_LINE + b"X-Header: ", b"x"), "too_large", id="one endless header"),
+        pytest.param(sends_endlessly(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), "too_large", id="endless interim answers"),
     ],
 )
 def test_endless_response_is_cut_off_at_the_limit(policy: Policy, behave: Behaviour, code: str) -> None:  # A28
     # The deadline is out of reach, so that only the count of bytes can end it.
-    assert fails(behave, replace(policy, total_s=60)).code == code
+    assert failure_of(behave, replace(policy, total_s=60)).code == code
 
 
 def test_header_size_is_limited(policy: Policy) -> None:
-    padded = [f"X-Padding: {'x' * 1000}"] * 30
-    with serving(answers(KEYS, "200 OK", *padded)) as server:
-        assert get(url(server), policy).body == KEYS
-    assert fails(answers(KEYS, "200 OK", *padded, *padded), policy).code == "too_large"
+    headers = [f"X-Padding: {'x' * 1000}"] * 30
+    with serving(responds_with(KEYS, "200 OK", *headers)) as server:
+        assert get(server_url(server), policy).body == KEYS
+    assert failure_of(responds_with(KEYS, "200 OK", *headers, *headers), policy).code == "too_large"
 
 
 @pytest.mark.parametrize(
     "encoding", ["gzip", "deflate", "br", "GZIP", "identity, gzip", "identity\r\nContent-Encoding: gzip"]
 )
 def test_compressed_response_is_refused(policy: Policy, encoding: str) -> None:  # A28
-    assert fails(answers(b"\x1f\x8b", "200 OK", f"Content-Encoding: {encoding}"), policy).code == "encoded"
+    assert failure_of(responds_with(b"\x1f\x8b", "200 OK", f"Content-Encoding: {encoding}"), policy).code == "encoded"
 
 
 @pytest.mark.parametrize(
@@ -179,8 +187,8 @@ def test_compressed_response_is_refused(policy: Policy, encoding: str) -> None: 
         pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", id="two lengths"),
         pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", id="a length of 5000 digits"),
         pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}", id="shorter than it says"),
-        pytest.param(CHUNKED + b"zz\r\n", id="a bad chunk"),
-        pytest.param(CHUNKED + b"2\r\n{}\r\n", id="chunks without an end"),
+        pytest.param(CHUNKED_HEAD + b"zz\r\n", id="a bad chunk"),
+        pytest.param(CHUNKED_HEAD + b"2\r\n{}\r\n", id="chunks without an end"),
         pytest.param(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", id="another transfer coding"),
         pytest.param(
             b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", id="another protocol offered"
@@ -188,49 +196,54 @@ def test_compressed_response_is_refused(policy: Policy, encoding: str) -> None: 
     ],
 )
 def test_malformed_http_is_reported(policy: Policy, sent: bytes) -> None:
-    error = fails(lambda visit: visit.send(sent), policy)
+    error = failure_of(lambda visit: visit.send(sent), policy)
     assert error.code == "protocol"
     assert error.message.endswith(".")
 
 
 def test_reset_connection_is_reported(policy: Policy) -> None:
-    def reset(visit: Visit) -> None:
+    def reset_connection(visit: Connection) -> None:
         # Closing with a linger of 0 s resets the connection.
         visit.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
-    assert fails(reset, policy).code == "protocol"
+    assert failure_of(reset_connection, policy).code == "protocol"
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary(max_size=200), st.sampled_from([b"", b"HTTP/1.1 ", OK, CHUNKED, OK + b"Content-Length: 5\r\n\r\n"]))
+@given(
+    st.binary(max_size=200),
+    st.sampled_from([b"", b"HTTP/1.1 ", OK_LINE, CHUNKED_HEAD, OK_LINE + b"Content-Length: 5\r\n\r\n"]),
+)
 def test_any_response_gives_a_result_or_call_failed(policy: Policy, noise: bytes, start: bytes) -> None:
     outcome = "answered"
     with serving(lambda visit: visit.send(start + noise)) as server:
         try:
-            get(url(server), policy)
+            get(server_url(server), policy)
         except OutboundError as error:
             outcome = error.code
     assert outcome in {"answered", "protocol", "redirected", "encoded", "too_large"}
 
 
 def test_refused_connection_is_reported(policy: Policy) -> None:
-    with serving(answers(KEYS)) as server:
-        gone = url(server)
-    with pytest.raises(OutboundFailed) as caught:
-        get(gone, policy)
-    assert caught.value.code == "connect"
-    assert "idp.example.com" in caught.value.message
+    with serving(responds_with(KEYS)) as server:
+        closed_url = server_url(server)
+    with pytest.raises(OutboundFailed) as exc_info:
+        get(closed_url, policy)
+    assert exc_info.value.code == "connect"
+    assert "idp.example.com" in exc_info.value.message
 
 
 def test_logged_calls_and_errors_contain_no_secret(policy: Policy, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     secret, query = {"Authorization": "Basic hunter2"}, "/token?code=hunter2"
-    with serving(answers(b'{"access_token": "hunter2"}')) as server:
-        output = [repr(post_form(url(server, query), {"code": "hunter2"}, policy, headers=secret, allow_query=True))]
+    with serving(responds_with(b'{"access_token": "hunter2"}')) as server:
+        output = [
+            repr(post_form(server_url(server, query), {"code": "hunter2"}, policy, headers=secret, allow_query=True))
+        ]
     assert server.request.count(b"hunter2") == 3
-    with pytest.raises(OutboundFailed) as caught:
-        get(url(server, query), policy, headers=secret, allow_query=True)
-    output += [repr(caught.value), *caplog.messages]
+    with pytest.raises(OutboundFailed) as exc_info:
+        get(server_url(server, query), policy, headers=secret, allow_query=True)
+    output += [repr(exc_info.value), *caplog.messages]
     assert "httpcore2.http11" in {record.name for record in caplog.records}
     assert "hunter2" not in "".join(output)
 

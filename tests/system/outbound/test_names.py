@@ -11,7 +11,7 @@ import pytest
 from system.outbound import OutboundFailed, OutboundRefused, Policy, get
 from system.outbound.names import MAX_LOOKUPS, system_resolve
 
-from .hostile import FakeResolver, answers, serving
+from .hostile import FakeResolver, responds_with, serving
 
 
 def has_ipv6_loopback() -> bool:
@@ -22,38 +22,38 @@ def has_ipv6_loopback() -> bool:
     return True
 
 
-def lookups_under_way() -> int:
+def lookup_count() -> int:
     return sum(thread.name == "outbound-lookup" for thread in running_threads())
 
 
 def test_name_is_resolved_once_and_the_checked_address_is_used(policy: Policy) -> None:  # A25
     rebinding = FakeResolver(["127.0.0.1"], ["169.254.169.254"])
-    with serving(answers(b"{}")) as server:
-        answer = get(f"http://idp.example.com:{server.port}/", replace(policy, resolve=rebinding))
-    assert answer.status == 200
+    with serving(responds_with(b"{}")) as server:
+        response = get(f"http://idp.example.com:{server.port}/", replace(policy, resolve=rebinding))
+    assert response.status == 200
     assert rebinding.asked == ["idp.example.com"]
     assert f"host: idp.example.com:{server.port}\r\n".encode() in server.request
 
 
 def test_first_four_different_addresses_are_tried(policy: Policy) -> None:
-    refusing = ["127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3", "127.0.0.4"]
-    with serving(answers(b"{}")) as server:
+    addresses = ["127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3", "127.0.0.4"]
+    with serving(responds_with(b"{}")) as server:
         url = f"http://idp.example.com:{server.port}/"
-        assert get(url, replace(policy, resolve=FakeResolver([*refusing, "127.0.0.1"]))).status == 200
-        with pytest.raises(OutboundFailed) as caught:
-            get(url, replace(policy, resolve=FakeResolver([*refusing, "127.0.0.5", "127.0.0.1"])))
-    assert caught.value.code == "connect"
+        assert get(url, replace(policy, resolve=FakeResolver([*addresses, "127.0.0.1"]))).status == 200
+        with pytest.raises(OutboundFailed) as exc_info:
+            get(url, replace(policy, resolve=FakeResolver([*addresses, "127.0.0.5", "127.0.0.1"])))
+    assert exc_info.value.code == "connect"
 
 
-def test_literal_address_is_not_looked_up(policy: Policy, to_loopback: FakeResolver) -> None:
-    with serving(answers(b"{}")) as server:
+def test_literal_address_is_not_looked_up(policy: Policy, loopback_resolver: FakeResolver) -> None:
+    with serving(responds_with(b"{}")) as server:
         assert get(f"http://127.0.0.1:{server.port}/", policy).status == 200
-    assert to_loopback.asked == []
+    assert loopback_resolver.asked == []
 
 
 @pytest.mark.skipif(not has_ipv6_loopback(), reason="this machine has no IPv6")
 def test_ipv6_address_is_called_with_its_brackets(policy: Policy) -> None:
-    with serving(answers(b"{}"), host="::1") as server:
+    with serving(responds_with(b"{}"), host="::1") as server:
         assert get(f"http://[::1]:{server.port}/", policy).status == 200
     assert f"host: [::1]:{server.port}\r\n".encode() in server.request
 
@@ -73,9 +73,9 @@ def test_ipv6_address_is_called_with_its_brackets(policy: Policy) -> None:
 def test_name_with_one_forbidden_address_is_refused(resolved: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     # A24, A25: production refuses before any socket is made.
     monkeypatch.setattr(socket, "socket", None)
-    with pytest.raises(OutboundRefused) as caught:
+    with pytest.raises(OutboundRefused) as exc_info:
         get("https://idp.example.com/", Policy(resolve=FakeResolver(resolved)))
-    assert caught.value.code == "address"
+    assert exc_info.value.code == "address"
 
 
 def test_development_switch_does_not_allow_metadata_addresses(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,24 +91,24 @@ def test_private_answer_is_refused_when_private_networks_are_off(monkeypatch: py
 
 
 def test_unknown_name_fails_with_the_resolvers_reason(policy: Policy) -> None:
-    def unknown(host: str) -> list[str]:
+    def fail_to_resolve(host: str) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    with pytest.raises(OutboundFailed, match=r"idp\.example\.com could not be resolved \(Name or service") as caught:
-        get("https://idp.example.com/", replace(policy, resolve=unknown))
-    assert caught.value.code == "dns"
+    with pytest.raises(OutboundFailed, match=r"idp\.example\.com could not be resolved \(Name or service") as exc_info:
+        get("https://idp.example.com/", replace(policy, resolve=fail_to_resolve))
+    assert exc_info.value.code == "dns"
 
 
 def test_name_without_addresses_fails(policy: Policy) -> None:
-    with pytest.raises(OutboundFailed, match="has no address") as caught:
+    with pytest.raises(OutboundFailed, match="has no address") as exc_info:
         get("https://idp.example.com/", replace(policy, resolve=FakeResolver([])))
-    assert caught.value.code == "dns"
+    assert exc_info.value.code == "dns"
 
 
 def test_unexpected_resolver_error_is_raised(policy: Policy) -> None:
     with pytest.raises(ValueError, match="nonsense"):
         get("https://idp.example.com/", replace(policy, resolve=FakeResolver(["nonsense"])))
-    assert lookups_under_way() == 0
+    assert lookup_count() == 0
 
 
 def test_systems_resolver_gives_plain_addresses() -> None:
@@ -116,15 +116,15 @@ def test_systems_resolver_gives_plain_addresses() -> None:
 
 
 def test_thread_exhaustion_is_reported_and_frees_its_slot(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_more(_thread: Thread) -> None:
+    def refuse_thread(_thread: Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Thread, "start", no_more)
+        patch.setattr(Thread, "start", refuse_thread)
         for _ in range(MAX_LOOKUPS + 1):
             with pytest.raises(OutboundFailed, match="no thread could be started"):
                 get("https://idp.example.com/", policy)
-    with serving(answers(b"{}")) as server:
+    with serving(responds_with(b"{}")) as server:
         assert get(f"http://idp.example.com:{server.port}/", policy).status == 200
 
 
@@ -148,20 +148,20 @@ def dead_name_server() -> Iterator[DeadNameServer]:
 
 
 def test_dead_name_server_counts_against_the_connect_timeout(policy: Policy, dead_name_server: DeadNameServer) -> None:
-    with pytest.raises(OutboundFailed, match=r"within 0\.1 s") as caught:
+    with pytest.raises(OutboundFailed, match=r"within 0\.1 s") as exc_info:
         get("https://idp.example.com/", replace(policy, resolve=dead_name_server, connect_s=0.1))
-    assert caught.value.code == "timeout"
+    assert exc_info.value.code == "timeout"
 
 
 def test_stuck_lookups_are_bounded_and_free_their_slots(policy: Policy, dead_name_server: DeadNameServer) -> None:
-    stuck = replace(policy, resolve=dead_name_server)
-    while lookups_under_way() < MAX_LOOKUPS:
+    stuck_policy = replace(policy, resolve=dead_name_server)
+    while lookup_count() < MAX_LOOKUPS:
         with pytest.raises(OutboundFailed):
-            get("https://idp.example.com/", replace(stuck, connect_s=0.05))
-    with pytest.raises(OutboundFailed, match="too many earlier lookups") as caught:
-        get("https://idp.example.com/", replace(stuck, connect_s=0.3))
-    assert caught.value.code == "dns"
-    assert lookups_under_way() == MAX_LOOKUPS
+            get("https://idp.example.com/", replace(stuck_policy, connect_s=0.05))
+    with pytest.raises(OutboundFailed, match="too many earlier lookups") as exc_info:
+        get("https://idp.example.com/", replace(stuck_policy, connect_s=0.3))
+    assert exc_info.value.code == "dns"
+    assert lookup_count() == MAX_LOOKUPS
     dead_name_server.revived.set()
-    with serving(answers(b"{}")) as server:
+    with serving(responds_with(b"{}")) as server:
         assert get(f"http://idp.example.com:{server.port}/", policy).status == 200

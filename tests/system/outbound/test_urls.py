@@ -9,7 +9,7 @@ from system.outbound import OutboundRefused, Policy, check_url
 PRODUCTION = Policy()
 DEVELOPMENT = Policy(allow_http=True)
 
-REFUSED = [
+REFUSED_URLS = [
     # A23
     ("http://idp.example.com/", "scheme"),
     ("file:///etc/passwd", "scheme"),
@@ -97,15 +97,15 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "code"), REFUSED)
+@pytest.mark.parametrize(("text", "code"), REFUSED_URLS)
 def test_forbidden_url_is_refused_with_its_code(text: str, code: str) -> None:
-    with pytest.raises(OutboundRefused) as caught:
+    with pytest.raises(OutboundRefused) as exc_info:
         check_url(text, PRODUCTION)
-    assert caught.value.code == code
+    assert exc_info.value.code == code
 
 
 @pytest.mark.parametrize(
-    ("text", "written"),
+    ("text", "url"),
     [
         ("https://idp.example.com", "https://idp.example.com"),
         ("https://idp.example.com/realms/a", "https://idp.example.com/realms/a"),
@@ -120,8 +120,8 @@ def test_forbidden_url_is_refused_with_its_code(text: str, code: str) -> None:
         ("https://7.idp.example.com/", "https://7.idp.example.com/"),
     ],
 )
-def test_valid_url_is_normalised(text: str, written: str) -> None:
-    assert str(check_url(text, PRODUCTION)) == written
+def test_valid_url_is_normalised(text: str, url: str) -> None:
+    assert str(check_url(text, PRODUCTION)) == url
 
 
 def test_url_length_is_limited_to_2000() -> None:
@@ -132,10 +132,10 @@ def test_url_length_is_limited_to_2000() -> None:
 
 
 def test_private_address_is_refused_when_the_operator_switched_private_networks_off() -> None:  # A27
-    with pytest.raises(OutboundRefused) as caught:
+    with pytest.raises(OutboundRefused) as exc_info:
         check_url("https://10.1.2.3/", Policy(allow_private=False))
-    assert caught.value.code == "address"
-    assert "private" in caught.value.message
+    assert exc_info.value.code == "address"
+    assert "private" in exc_info.value.message
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ def test_private_address_is_refused_when_the_operator_switched_private_networks_
     ],
 )
 def test_development_switch_allows_http_any_port_and_loopback(text: str, port: int) -> None:
-    checked = check_url(text, DEVELOPMENT)
-    assert (checked.port, str(checked)) == (port, text)
+    checked_url = check_url(text, DEVELOPMENT)
+    assert (checked_url.port, str(checked_url)) == (port, text)
 
 
 @pytest.mark.parametrize(
@@ -171,37 +171,37 @@ def test_development_switch_allows_nothing_else(text: str) -> None:
 
 
 def test_refusal_names_the_allowed_schemes() -> None:
-    for policy, begins in ((PRODUCTION, "with https://."), (DEVELOPMENT, "with https:// or http://.")):
-        with pytest.raises(OutboundRefused) as caught:
+    for policy, message in ((PRODUCTION, "with https://."), (DEVELOPMENT, "with https:// or http://.")):
+        with pytest.raises(OutboundRefused) as exc_info:
             check_url("ftp://idp.example.com/", policy)
-        assert str(caught.value.message).endswith(begins)
+        assert str(exc_info.value.message).endswith(message)
 
 
 def test_query_string_is_kept_if_allowed() -> None:
-    checked = check_url("https://idp.example.com?p=policy", PRODUCTION, allow_query=True)
-    assert (checked.target, str(checked)) == ("/?p=policy", "https://idp.example.com?p=policy")
+    checked_url = check_url("https://idp.example.com?p=policy", PRODUCTION, allow_query=True)
+    assert (checked_url.target, str(checked_url)) == ("/?p=policy", "https://idp.example.com?p=policy")
 
 
 def test_refusal_never_repeats_a_password() -> None:
-    with pytest.raises(OutboundRefused) as caught:
+    with pytest.raises(OutboundRefused) as exc_info:
         check_url("https://admin:hunter2@idp.example.com/", PRODUCTION)
-    assert "hunter2" not in repr(caught.value)
+    assert "hunter2" not in repr(exc_info.value)
 
 
-pieces = st.sampled_from(
+url_pieces = st.sampled_from(
     ["https:", "//", "@", ":", "[", "]", "::1", "127", "0x7f", ".", "%41", "a", "/", "?", "#", "443"]
 )
 
 
 @settings(deadline=None)
-@given(st.lists(pieces | st.characters(), max_size=12).map("".join).map(lambda rest: f"https://{rest}"))
+@given(st.lists(url_pieces | st.characters(), max_size=12).map("".join).map(lambda tail: f"https://{tail}"))
 @example("https://a@[::1]:443")
 def test_normalisation_is_idempotent(text: str) -> None:
     try:
-        checked = check_url(text, PRODUCTION)
+        checked_url = check_url(text, PRODUCTION)
     except OutboundRefused:
         return
-    assert check_url(str(checked), PRODUCTION) == checked
-    assert checked.port == 443
-    assert checked.host.isascii()
-    assert not set(checked.host) & set("@/\\?#%[] ")
+    assert check_url(str(checked_url), PRODUCTION) == checked_url
+    assert checked_url.port == 443
+    assert checked_url.host.isascii()
+    assert not set(checked_url.host) & set("@/\\?#%[] ")

@@ -8,5 +8,5 @@ from tests.tableapi.laws import storage
 
 
 @pytest.fixture(autouse=True)
-def cast(db: Any) -> None:
+def known_callers(db: Any) -> None:
     storage.create_callers()

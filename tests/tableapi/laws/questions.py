@@ -23,20 +23,20 @@ from tableapi.database import statement_runner
 from tableapi.read import context, list_page, pipeline
 from tests.support.query_printer import to_text
 from tests.tableapi.laws.storage import store_groups
-from tests.tableapi.oracle import Caller, Refused, World, select, visible
+from tests.tableapi.oracle import Caller, QueryRefused, World, select_ids, visible
 from tests.tableapi.oracle.alphabets import moment
 from tests.tableapi.oracle.column_types import NOW
-from tests.tableapi.oracle.queries import queries
-from tests.tableapi.oracle.worlds import callers, worlds
+from tests.tableapi.oracle.queries import query_strategy
+from tests.tableapi.oracle.worlds import caller_strategy, world_strategy
 
 # A caller is one of few, so that statements are used again, as they are in a running service.
-CALLERS, QUESTIONS = 2, 10
-REFUSED = "refused"
-ONE_ROW = 1
-LINK = "http://testserver/rest/v1/table/"
+CALLER_COUNT, QUESTION_COUNT = 2, 10
+REFUSED_RESULT = "refused"
+SINGLE_RECORD = 1
+LINK_PREFIX = "http://testserver/rest/v1/table/"
 
 
-def chance(examples: int) -> settings:
+def fuzz_settings(examples: int) -> settings:
     """Many examples of one law; the same ones each time, so that a run tells of the change and not of luck."""
     return settings(
         deadline=None,
@@ -60,7 +60,7 @@ class Question:
         return to_text(self.query)
 
 
-class Interview:
+class QuestionSeries:
     """A world, and much that is asked of it: to set it up takes longer than to answer."""
 
     # No dataclass: Hypothesis would write all of it out, and `account` says what matters.
@@ -86,21 +86,23 @@ def account(world: World, question: Question) -> str:
 
 
 @st.composite
-def interviews(draw: DrawFn) -> Interview:
-    world = draw(worlds())
-    known = [draw(callers()) for _ in range(CALLERS)]
+def question_series(draw: DrawFn) -> QuestionSeries:
+    world = draw(world_strategy())
+    known_callers = [draw(caller_strategy()) for _ in range(CALLER_COUNT)]
     results = []
-    for _ in range(QUESTIONS):
+    for _ in range(QUESTION_COUNT):
         table = draw(st.sampled_from(list(world.catalogue.tables)))
         results.append(
-            Question(draw(st.sampled_from(known)), table, draw(queries(world, world.catalogue.tables[table])))
+            Question(
+                draw(st.sampled_from(known_callers)), table, draw(query_strategy(world, world.catalogue.tables[table]))
+            )
         )
     # Those of one caller together: the groups change less often.
-    return Interview(world, sorted(results, key=lambda question: known.index(question.caller)))
+    return QuestionSeries(world, sorted(results, key=lambda question: known_callers.index(question.caller)))
 
 
 @dataclass(frozen=True)
-class Answer:
+class ListResponse:
     """`ids` are of the records, whether or not the caller may read their sys_id."""
 
     ids: list[str]
@@ -111,37 +113,40 @@ class Answer:
 
 
 @contextmanager
-def ids_seen() -> Iterator[list[list[str]]]:
+def record_seen_ids() -> Iterator[list[list[str]]]:
     """The last key of each row that a page is made of: the id, which answers hide where a rule says so. Each record is
     a block here; `test_blocks` compares with pages in blocks."""
     results: list[list[str]] = []
     fetch = statement_runner.fetch_bytes
 
-    def spying(*positional: Any, **named: Any) -> list[statement_runner.ByteRow]:
+    def read_and_record(*positional: Any, **named: Any) -> list[statement_runner.ByteRow]:
         rows = fetch(*positional, **named)
         if rows and len(rows[0]) > 2:
             results.append([row[-2].decode() for row in rows if row[1] is not None and row[-2] is not None])
         return rows
 
-    with patch.object(statement_runner, "fetch_bytes", spying), patch.object(list_page, "BLOCK_SIZE", ONE_ROW):
+    with (
+        patch.object(statement_runner, "fetch_bytes", read_and_record),
+        patch.object(list_page, "BLOCK_SIZE", SINGLE_RECORD),
+    ):
         yield results
 
 
-def ask(world: World, caller: Caller, table: str, text: str = "", **given: Any) -> Answer | str:
+def send_query(world: World, caller: Caller, table: str, text: str = "", **parameters: Any) -> ListResponse | str:
     """A list as the product answers it, on stage; REFUSED for its 400."""
-    reader = context.Caller(caller.id, caller.role_names, LINK, NOW)
+    reader = context.Caller(caller.id, caller.role_names, LINK_PREFIX, NOW)
     query = QueryDict(mutable=True)
-    query.update({"sysparm_query": text, **{f"sysparm_{name}": str(value) for name, value in given.items()}})
+    query.update({"sysparm_query": text, **{f"sysparm_{name}": str(value) for name, value in parameters.items()}})
     query.setdefault("sysparm_limit", "10000")
     try:
-        with ids_seen() as ids:
+        with record_seen_ids() as ids:
             result = pipeline.read_list(reader, table, query)
     except NotFound:
-        return Answer([], [], "", 0, ())
+        return ListResponse([], [], "", 0, ())
     except BadRequest:
-        return REFUSED
+        return REFUSED_RESULT
     bodies = json.loads(b"[" + b",".join(result.blocks) + b"]", parse_float=Decimal)
-    return Answer(
+    return ListResponse(
         ids[0][: int(str(query["sysparm_limit"]))] if ids else [],
         bodies,
         result.next_page.get("sysparm_cursor", ""),
@@ -150,12 +155,12 @@ def ask(world: World, caller: Caller, table: str, text: str = "", **given: Any) 
     )
 
 
-def expected(world: World, question: Question) -> list[str] | str:
+def expected_ids(world: World, question: Question) -> list[str] | str:
     """What the oracle says to the same."""
     try:
-        return select(world, question.caller, question.table, question.text, moment(question.caller.id))
-    except Refused:
-        return REFUSED
+        return select_ids(world, question.caller, question.table, question.text, moment(question.caller.id))
+    except QueryRefused:
+        return REFUSED_RESULT
 
 
 def is_closed(world: World, caller: Caller, table: str) -> bool:
@@ -163,15 +168,15 @@ def is_closed(world: World, caller: Caller, table: str) -> bool:
     return not view_for(world.catalogue, caller.role_names).can_read(world.catalogue.tables[table])
 
 
-def seen(world: World, caller: Caller, table: str) -> list[str]:
+def visible_rows(world: World, caller: Caller, table: str) -> list[str]:
     return sorted(row["sys_id"] for row in visible(world, caller, table, moment(caller.id)))
 
 
-def in_turn(world: World, interview: Interview) -> Iterator[tuple[Question, Table]]:
+def questions_in_turn(world: World, interview: QuestionSeries) -> Iterator[tuple[Question, Table]]:
     """Each question, its caller seated."""
-    seated = None
+    current_caller = None
     for question in interview.questions:
-        if question.caller != seated:
+        if question.caller != current_caller:
             store_groups(question.caller)
-            seated = question.caller
+            current_caller = question.caller
         yield question, world.catalogue.tables[question.table]

@@ -16,7 +16,7 @@ from tableapi.catalogue.definitions import OWN_TABLE, Catalogue, Column, Table
 from tableapi.database import catalogue_loader
 from tableapi.ddl import physical_names, schema_editor
 from tableapi.models import State
-from tests.tableapi.oracle import Caller, Row, World, plain_text
+from tests.tableapi.oracle import Caller, Row, World, text_of_html
 from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS
 
 
@@ -25,8 +25,8 @@ def create_callers() -> None:
     # Tables are created and dropped under the same names with other columns, for which old plans would be invalid.
     connection.ensure_connection()
     connection.statements.prepared_after = None  # type: ignore[attr-defined]  # of our backend
-    User.objects.bulk_create(User(sys_id=each, login=f"user{number}") for number, each in enumerate(USER_IDS))
-    Group.objects.bulk_create(Group(sys_id=each, name=f"group{number}") for number, each in enumerate(GROUP_IDS))
+    User.objects.bulk_create(User(sys_id=sys_id, login=f"user{number}") for number, sys_id in enumerate(USER_IDS))
+    Group.objects.bulk_create(Group(sys_id=sys_id, name=f"group{number}") for number, sys_id in enumerate(GROUP_IDS))
     for name, sys_id in ROLE_IDS.items():
         if not Role.objects.filter(name=name).update(sys_id=sys_id):
             Role.objects.bulk_create([Role(sys_id=sys_id, name=name)])
@@ -41,26 +41,26 @@ def store_groups(caller: Caller) -> None:
 @contextmanager
 def rolled_back() -> Iterator[None]:
     """Roll back all writes of the block, even after a database error."""
-    mark = transaction.savepoint()
+    savepoint = transaction.savepoint()
     try:
         yield
     finally:
         connection.needs_rollback = False
-        transaction.savepoint_rollback(mark)
-        transaction.savepoint_commit(mark)
+        transaction.savepoint_rollback(savepoint)
+        transaction.savepoint_commit(savepoint)
 
 
 @contextmanager
 def stored_world(world: World, *, with_references: bool = False) -> Iterator[World]:
     """Store the world and make its catalogue current; yields the world with that catalogue."""
     with rolled_back():
-        set_up(world, with_references=with_references)
-        with in_force(world.catalogue) as catalogue:
+        setup_statements(world, with_references=with_references)
+        with active_catalogue(world.catalogue) as catalogue:
             yield World(catalogue, world.rows)
 
 
 @contextmanager
-def in_force(catalogue: Catalogue) -> Iterator[Catalogue]:
+def active_catalogue(catalogue: Catalogue) -> Iterator[Catalogue]:
     """The process takes this for its newest catalogue."""
     current = replace(catalogue, version=State.objects.values_list("version", flat=True).get(pk=State.ROW_ID))
     catalogue_loader._cache.catalogue = current
@@ -70,72 +70,72 @@ def in_force(catalogue: Catalogue) -> Iterator[Catalogue]:
         catalogue_loader.clear_cache()
 
 
-def set_up(world: World, *, with_references: bool = False) -> None:
+def setup_statements(world: World, *, with_references: bool = False) -> None:
     """All tables and records, in one message to the server."""
     tables = list(world.catalogue.tables.values())
-    statements = [statement for table in tables for statement in making(world.catalogue, table)]
+    statements = [statement for table in tables for statement in create_statements(world.catalogue, table)]
     values: list[Any] = []
     for table in tables:
         rows = list(world.rows.get(table.name, {}).values())
         for name in reversed(table.lineage):
             if rows:
-                statements.append(inserting(world.catalogue.tables[name], table, rows, values))
+                statements.append(insert_statement(world.catalogue.tables[name], table, rows, values))
     # Last, when every record that is referred to is there.
     if with_references:
-        statements += [made for table in tables for made in referring(world.catalogue, table)]
+        statements += [statement for table in tables for statement in reference_statements(world.catalogue, table)]
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL(";").join(statements), values)
 
 
-def own_columns(table: Table) -> list[Column]:
+def columns_of(table: Table) -> list[Column]:
     return [column for column in table.columns.values() if column.owner == table.name and not column.is_sys]
 
 
-def making(catalogue: Catalogue, table: Table) -> Iterator[sql.Composable]:
+def create_statements(catalogue: Catalogue, table: Table) -> Iterator[sql.Composable]:
     """The tables as the designer makes them, without what only makes them quick."""
     if table.parent is None:
-        yield schema_editor.ROOT_DDL.format(table=place(table), id=physical_names.ID_TYPE, table_id=table.id)
+        yield schema_editor.ROOT_DDL.format(table=table_identifier(table), id=physical_names.ID_TYPE, table_id=table.id)
     else:
-        parent = place(catalogue.tables[table.parent])
-        yield schema_editor.CHILD_DDL.format(table=place(table), id=physical_names.ID_TYPE, parent=parent)
-    parts = [(column.physical, sql.SQL(column.column_type.definition)) for column in own_columns(table)]
-    parts += [(column.plain, sql.SQL("text")) for column in own_columns(table) if column.type == "wysiwyg"]
+        parent = table_identifier(catalogue.tables[table.parent])
+        yield schema_editor.CHILD_DDL.format(table=table_identifier(table), id=physical_names.ID_TYPE, parent=parent)
+    parts = [(column.physical, sql.SQL(column.column_type.definition)) for column in columns_of(table)]
+    parts += [(column.plain, sql.SQL("text")) for column in columns_of(table) if column.type == "wysiwyg"]
     if parts:
         added = sql.SQL(", ").join(
             sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(name), kind) for name, kind in parts
         )
-        yield sql.SQL("ALTER TABLE {} {}").format(place(table), added)
+        yield sql.SQL("ALTER TABLE {} {}").format(table_identifier(table), added)
 
 
-def referring(catalogue: Catalogue, table: Table) -> Iterator[sql.Composable]:
-    for column in own_columns(table):
+def reference_statements(catalogue: Catalogue, table: Table) -> Iterator[sql.Composable]:
+    for column in columns_of(table):
         target = catalogue.tables.get(column.reference or "")
         if column.type == "reference" and target is not None:
             yield sql.SQL("ALTER TABLE {} ADD FOREIGN KEY ({}) REFERENCES {} (sys_id) ON DELETE SET NULL").format(
-                place(table), sql.Identifier(column.physical), place(target)
+                table_identifier(table), sql.Identifier(column.physical), table_identifier(target)
             )
 
 
-def inserting(owner: Table, table: Table, rows: list[Row], values: list[Any]) -> sql.Composable:
+def insert_statement(owner: Table, table: Table, rows: list[Row], values: list[Any]) -> sql.Composable:
     """The part of these records that stands in one table of their lineage; adds to the values."""
     columns = [column for column in table.columns.values() if column.owner == owner.name and column.name != "sys_id"]
     names = [sql.Identifier("sys_id"), *(sql.Identifier(column.physical) for column in columns)]
-    plain = [column for column in columns if column.type == "wysiwyg"]
-    names += [sql.Identifier(column.plain) for column in plain]
+    formatted_columns = [column for column in columns if column.type == "wysiwyg"]
+    names += [sql.Identifier(column.plain) for column in formatted_columns]
     for row in rows:
-        values += [row["sys_id"], *(stored(column, row[column.name]) for column in columns)]
-        values += [plain_text(row[column.name]) for column in plain]
-    one = sql.SQL("({})").format(sql.SQL(", ").join([sql.SQL("%s")] * len(names)))
+        values += [row["sys_id"], *(stored_form(column, row[column.name]) for column in columns)]
+        values += [text_of_html(row[column.name]) for column in formatted_columns]
+    row_placeholders = sql.SQL("({})").format(sql.SQL(", ").join([sql.SQL("%s")] * len(names)))
     return sql.SQL("INSERT INTO {} ({}) VALUES {}").format(
-        place(owner), sql.SQL(", ").join(names), sql.SQL(", ").join([one] * len(rows))
+        table_identifier(owner), sql.SQL(", ").join(names), sql.SQL(", ").join([row_placeholders] * len(rows))
     )
 
 
-def stored(column: Column, value: Any) -> Any:
+def stored_form(column: Column, value: Any) -> Any:
     return Jsonb(value) if column.type == "json" and value is not None else value
 
 
-def place(table: Table) -> sql.Identifier:
+def table_identifier(table: Table) -> sql.Identifier:
     return sql.Identifier(table.schema, table.name)
 
 
@@ -145,7 +145,9 @@ def read_back(catalogue: Catalogue) -> World:
     for table in catalogue.tables.values():
         columns = list(table.columns.values())
         source = sql.SQL(" JOIN ").join(
-            sql.SQL("{} USING (sys_id)").format(place(catalogue.tables[name])) if depth else place(table)
+            sql.SQL("{} USING (sys_id)").format(table_identifier(catalogue.tables[name]))
+            if depth
+            else table_identifier(table)
             for depth, name in enumerate(table.lineage)
         )
         expected = sql.SQL(", ").join(sql.Identifier(column.physical) for column in columns)

@@ -12,39 +12,50 @@ from hypothesis.strategies import DrawFn
 
 from system.encoded_query import Path, Query
 from tableapi.catalogue.definitions import Column
-from tests.tableapi.laws.questions import REFUSED, Interview, Question, account, ask, chance, in_turn, is_closed
+from tests.tableapi.laws.questions import (
+    REFUSED_RESULT,
+    Question,
+    QuestionSeries,
+    account,
+    fuzz_settings,
+    is_closed,
+    questions_in_turn,
+    send_query,
+)
 from tests.tableapi.laws.storage import stored_world
-from tests.tableapi.oracle import Refused, World, field, visible
+from tests.tableapi.oracle import QueryRefused, World, field_value, visible
 from tests.tableapi.oracle.alphabets import moment
-from tests.tableapi.oracle.queries import paths
+from tests.tableapi.oracle.queries import path_strategy
 from tests.tableapi.oracle.world import is_empty
-from tests.tableapi.oracle.worlds import callers, worlds
+from tests.tableapi.oracle.worlds import caller_strategy, world_strategy
 
-MISSING = ("nosuch",)
+MISSING_PATH = ("nosuch",)
 
 
-class Asked(Question):
+class FieldQuestion(Question):
     """A list of some fields, of all records."""
 
     paths: list[tuple[Path, Column | None]]
 
 
 @st.composite
-def field_lists(draw: DrawFn) -> Interview:
-    world, caller = draw(worlds()), draw(callers())
+def field_lists(draw: DrawFn) -> QuestionSeries:
+    world, caller = draw(world_strategy()), draw(caller_strategy())
     questions: list[Question] = []
     for _ in range(5):
         table = draw(st.sampled_from(list(world.catalogue.tables)))
-        drawn: list[tuple[Path, Column | None]] = draw(
-            st.lists(paths(world, world.catalogue.tables[table], hops=2), min_size=1, max_size=5)
+        drawn_paths: list[tuple[Path, Column | None]] = draw(
+            st.lists(path_strategy(world, world.catalogue.tables[table], hops=2), min_size=1, max_size=5)
         )
-        asked = Asked(caller, table, Query())
-        object.__setattr__(asked, "paths", [*drawn, *([(MISSING, None)] if draw(st.booleans()) else [])])
-        questions.append(asked)
-    return Interview(world, questions)
+        field_question = FieldQuestion(caller, table, Query())
+        object.__setattr__(
+            field_question, "paths", [*drawn_paths, *([(MISSING_PATH, None)] if draw(st.booleans()) else [])]
+        )
+        questions.append(field_question)
+    return QuestionSeries(world, questions)
 
 
-def as_shown(value: Any, column: Column) -> Any:
+def shown_value(value: Any, column: Column) -> Any:
     """A stored value as JSON has it."""
     if is_empty(value, column):
         return None
@@ -54,52 +65,52 @@ def as_shown(value: Any, column: Column) -> Any:
     return value.isoformat() if column.type == "date" else value
 
 
-def fields_are_what_may_be_seen(interview: Interview) -> None:
+def check_fields(interview: QuestionSeries) -> None:
     with stored_world(interview.world) as world:
-        for question, _ in in_turn(world, interview):
-            assert isinstance(question, Asked)
+        for question, _ in questions_in_turn(world, interview):
+            assert isinstance(question, FieldQuestion)
             if not is_closed(world, question.caller, question.table):
                 names = ",".join(".".join(path) for path, _ in question.paths)
-                result = ask(world, question.caller, question.table, fields=names, exclude_reference_link=1)
+                result = send_query(world, question.caller, question.table, fields=names, exclude_reference_link=1)
                 actual = (
                     result
                     if isinstance(result, str)
                     else (dict(zip(result.ids, result.bodies, strict=True)), result.ignored)
                 )
-                assert actual == wanted(world, question), f"{names}\n{account(world, question)}"
+                assert actual == expected_values(world, question), f"{names}\n{account(world, question)}"
 
 
-def wanted(world: World, question: Asked) -> Any:
+def expected_values(world: World, question: FieldQuestion) -> Any:
     """Each visible record by its id, and the names that are left out; or that nothing is left."""
     now = moment(question.caller.id)
     rows = visible(world, question.caller, question.table, now)
     records: dict[str, dict[str, Any]] = {row["sys_id"]: {} for row in rows}
-    readable, ignored = False, []
+    readable_paths, ignored_names = False, []
     for path, column in dict(question.paths).items():
         try:
             # Whether a name is known does not depend on there being a record.
-            field(world, question.caller, question.table, anything(world, question.table), path, now)
-        except Refused:
-            ignored.append(".".join(path))
+            field_value(world, question.caller, question.table, any_path(world, question.table), path, now)
+        except QueryRefused:
+            ignored_names.append(".".join(path))
             continue
-        readable = True
+        readable_paths = True
         for row in rows:
             assert column is not None
-            value = field(world, question.caller, question.table, row, path, now)
-            records[row["sys_id"]][".".join(path)] = as_shown(value, column)
-    return (records, tuple(ignored)) if readable else REFUSED
+            value = field_value(world, question.caller, question.table, row, path, now)
+            records[row["sys_id"]][".".join(path)] = shown_value(value, column)
+    return (records, tuple(ignored_names)) if readable_paths else REFUSED_RESULT
 
 
-def anything(world: World, table: str) -> dict[str, Any]:
+def any_path(world: World, table: str) -> dict[str, Any]:
     """A record of the table that has nothing."""
     result = world.catalogue.tables[table]
     return {**dict.fromkeys(result.columns), "sys_id": "0", "sys_db_table_id": result.id}
 
 
 def test_fields_of_a_response_match_the_oracle() -> None:
-    chance(40)(given(field_lists())(fields_are_what_may_be_seen))()
+    fuzz_settings(40)(given(field_lists())(check_fields))()
 
 
 @pytest.mark.nightly
 def test_fields_of_many_responses_match_the_oracle() -> None:
-    chance(2_000)(given(field_lists())(fields_are_what_may_be_seen))()
+    fuzz_settings(2_000)(given(field_lists())(check_fields))()

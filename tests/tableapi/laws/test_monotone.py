@@ -12,56 +12,58 @@ from hypothesis.strategies import DrawFn
 
 from system.encoded_query import Query
 from tableapi.catalogue.definitions import READ, Rule
-from tests.tableapi.laws.questions import Answer, Interview, Question, account, ask, chance
-from tests.tableapi.laws.storage import in_force, rolled_back, set_up, store_groups
+from tests.tableapi.laws.questions import ListResponse, Question, QuestionSeries, account, fuzz_settings, send_query
+from tests.tableapi.laws.storage import active_catalogue, rolled_back, setup_statements, store_groups
 from tests.tableapi.oracle import World
-from tests.tableapi.oracle.worlds import callers, rules, worlds
+from tests.tableapi.oracle.worlds import caller_strategy, rule_strategy, world_strategy
 
-Seen = dict[tuple[str, str], dict[str, Any]]
+SeenFields = dict[tuple[str, str], dict[str, Any]]
 
 
 @st.composite
-def more_rules(draw: DrawFn) -> tuple[Interview, Rule]:
+def more_rules(draw: DrawFn) -> tuple[QuestionSeries, Rule]:
     """A world with a rule of reading, and another rule of the same level."""
-    world = draw(worlds().filter(lambda found: any(rule.operation == READ for rule in found.catalogue.rules)))
-    beside = draw(st.sampled_from([rule for rule in world.catalogue.rules if rule.operation == READ]))
-    added = replace(draw(rules(world, READ, beside.table, beside.column)), id="added")
-    caller = draw(callers())
-    return Interview(world, [Question(caller, next(iter(world.catalogue.tables)), Query())]), added
+    world = draw(
+        world_strategy().filter(lambda drawn_world: any(rule.operation == READ for rule in drawn_world.catalogue.rules))
+    )
+    existing_rule = draw(st.sampled_from([rule for rule in world.catalogue.rules if rule.operation == READ]))
+    added = replace(draw(rule_strategy(world, READ, existing_rule.table, existing_rule.column)), id="added")
+    caller = draw(caller_strategy())
+    return QuestionSeries(world, [Question(caller, next(iter(world.catalogue.tables)), Query())]), added
 
 
-def everything_seen(world: World, question: Question) -> Seen:
+def seen_fields(world: World, question: Question) -> SeenFields:
     """(table, id) → what is shown and not empty."""
-    result: Seen = {}
+    result: SeenFields = {}
     for table in world.catalogue.tables:
-        answer = ask(world, question.caller, table, exclude_reference_link=1)
-        assert isinstance(answer, Answer)
-        for sys_id, body in zip(answer.ids, answer.bodies, strict=True):
+        response = send_query(world, question.caller, table, exclude_reference_link=1)
+        assert isinstance(response, ListResponse)
+        for sys_id, body in zip(response.ids, response.bodies, strict=True):
             result[table, sys_id] = {name: value for name, value in body.items() if value is not None}
     return result
 
 
-def a_rule_more_takes_nothing_away(drawn: tuple[Interview, Rule]) -> None:
+def check_monotone(drawn: tuple[QuestionSeries, Rule]) -> None:
     interview, added = drawn
     (question,) = interview.questions
-    before = interview.world.catalogue
+    catalogue_before = interview.world.catalogue
     with rolled_back():
-        set_up(interview.world)
+        setup_statements(interview.world)
         store_groups(question.caller)
-        with in_force(before) as catalogue:
-            fewer = everything_seen(World(catalogue, interview.world.rows), question)
-        with in_force(replace(before, rules=(*before.rules, added))) as catalogue:
-            more = everything_seen(World(catalogue, interview.world.rows), question)
-    for key, values in fewer.items():
-        assert key in more and all(more[key].get(name) == value for name, value in values.items()), (
-            f"{added}\n{account(interview.world, question)}"
-        )
+        with active_catalogue(catalogue_before) as catalogue:
+            fields_with_fewer_rules = seen_fields(World(catalogue, interview.world.rows), question)
+        with active_catalogue(replace(catalogue_before, rules=(*catalogue_before.rules, added))) as catalogue:
+            fields_with_more_rules = seen_fields(World(catalogue, interview.world.rows), question)
+    for key, values in fields_with_fewer_rules.items():
+        assert key in fields_with_more_rules and all(
+            fields_with_more_rules[key].get(name) == value for name, value in values.items()
+        ), f"{added}\n{account(interview.world, question)}"
 
 
 def test_more_rules_never_mean_less_access() -> None:
-    chance(40)(given(more_rules())(a_rule_more_takes_nothing_away))()
+    fuzz_settings(40)(given(more_rules())(check_monotone))()
 
 
 @pytest.mark.nightly
 def test_none_of_many_rules_reduces_access() -> None:
-    chance(2_000)(given(more_rules())(a_rule_more_takes_nothing_away))()
+    fuzz_settings(2_000)(given(more_rules())(check_monotone))()

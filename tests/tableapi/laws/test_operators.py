@@ -9,50 +9,55 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from system.encoded_query import Condition, Group, Query, Term
-from tests.tableapi.laws.questions import Answer, Question, account, ask, chance, expected
+from tests.tableapi.laws.questions import ListResponse, Question, account, expected_ids, fuzz_settings, send_query
 from tests.tableapi.laws.storage import store_groups, stored_world
 from tests.tableapi.oracle import Caller
 from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS
-from tests.tableapi.oracle.queries import PAIRS, conditions_of
-from tests.tableapi.oracle.worlds import everything
+from tests.tableapi.oracle.queries import OPERATOR_TYPE_PAIRS, conditions_for_pair
+from tests.tableapi.oracle.worlds import full_world
 
 AGENT = Caller(USER_IDS[0], frozenset({"agent"}), (GROUP_IDS[0],), (ROLE_IDS["agent"],))
-EVERYTHING = everything()
-ALPHA = EVERYTHING.catalogue.tables["alpha"]
-ROWS = sorted(row["sys_id"] for row in EVERYTHING.records(ALPHA))
+FULL_WORLD = full_world()
+ALPHA = FULL_WORLD.catalogue.tables["alpha"]
+ALPHA_IDS = sorted(row["sys_id"] for row in FULL_WORLD.records(ALPHA))
 
 
-def asked(condition: Condition) -> Question:
+def question_of(condition: Condition) -> Question:
     return Question(AGENT, "alpha", Query((Group((Term((condition,)),)),)))
 
 
-def each_pair(draws: int, examples: int) -> None:
+def for_every_pair(draws: int, examples: int) -> None:
     """All pairs on one stage; `examples` rounds with `draws` conditions of each pair."""
     conditions = st.tuples(
-        *(st.lists(conditions_of(EVERYTHING, ALPHA, pair), min_size=draws, max_size=draws) for pair in PAIRS)
+        *(
+            st.lists(conditions_for_pair(FULL_WORLD, ALPHA, pair), min_size=draws, max_size=draws)
+            for pair in OPERATOR_TYPE_PAIRS
+        )
     )
-    with stored_world(EVERYTHING) as world:
+    with stored_world(FULL_WORLD) as world:
         store_groups(AGENT)
 
-        def law(drawn: Any) -> None:
-            for condition in (each for result in drawn for each in result):
-                question = asked(condition)
-                result = ask(world, AGENT, "alpha", question.text)
-                assert isinstance(result, Answer), account(world, question)
-                assert result.ids == expected(world, question), account(world, question)
+        def check_law(drawn: Any) -> None:
+            for condition in (drawn_condition for result in drawn for drawn_condition in result):
+                question = question_of(condition)
+                result = send_query(world, AGENT, "alpha", question.text)
+                assert isinstance(result, ListResponse), account(world, question)
+                assert result.ids == expected_ids(world, question), account(world, question)
                 if negation := condition.row.complement:
-                    rest = ask(world, AGENT, "alpha", asked(Condition(condition.path, negation, condition.value)).text)
-                    assert isinstance(rest, Answer), account(world, question)
-                    assert sorted(result.ids + rest.ids) == ROWS, account(world, question)
+                    complement = send_query(
+                        world, AGENT, "alpha", question_of(Condition(condition.path, negation, condition.value)).text
+                    )
+                    assert isinstance(complement, ListResponse), account(world, question)
+                    assert sorted(result.ids + complement.ids) == ALPHA_IDS, account(world, question)
 
-        chance(examples)(given(conditions)(law))()
+        fuzz_settings(examples)(given(conditions)(check_law))()
 
 
 def test_operator_and_negation_are_complementary() -> None:
-    assert len(PAIRS) > 200
-    each_pair(draws=1, examples=4)
+    assert len(OPERATOR_TYPE_PAIRS) > 200
+    for_every_pair(draws=1, examples=4)
 
 
 @pytest.mark.nightly
 def test_operator_and_negation_are_complementary_for_many_values() -> None:
-    each_pair(draws=1, examples=300)
+    for_every_pair(draws=1, examples=300)

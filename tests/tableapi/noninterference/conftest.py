@@ -11,9 +11,9 @@ from tests.tableapi.noninterference import running
 
 
 @pytest.fixture(autouse=True)
-def cast(db: Any) -> Iterator[None]:
+def known_callers(db: Any) -> Iterator[None]:
     storage.create_callers()
-    running.stop_the_clock()
+    running.fix_database_clock()
     yield
     # PostgreSQL keeps something for each of thousands of tables that came and went, until the connection ends.
     connection.close()

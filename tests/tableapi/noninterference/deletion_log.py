@@ -21,60 +21,67 @@ from tests.tableapi.oracle import Caller
 from tests.tableapi.oracle.alphabets import USER_IDS
 from tests.tableapi.oracle.column_types import NOW
 
-LOG = "sys_deletion_log"
+LOG_TABLE = "sys_deletion_log"
 CALLER = Caller(USER_IDS[0])
-NAMES = ["payload", "payload", "table", "record_id", "display_value", "deleted_by", "sys_id", "deleted_by.login"]
+FIELD_NAMES = ["payload", "payload", "table", "record_id", "display_value", "deleted_by", "sys_id", "deleted_by.login"]
 CONDITIONS = ["payloadISNOTEMPTY", "payloadISEMPTY", "payloadLIKEs", "sys_idAREsecret", "table=device", "payload=s"]
-ORDERS = ["", "^ORDERBYpayload", "^ORDERBYDESCpayload", "^ORDERBYrecord_id"]
-CONDITIONS_OF_RULE = ["", "table=device", "deleted_byISEMPTY", f"deleted_by={USER_IDS[0]}"]
+ORDER_CLAUSES = ["", "^ORDERBYpayload", "^ORDERBYDESCpayload", "^ORDERBYrecord_id"]
+RULE_CONDITIONS = ["", "table=device", "deleted_byISEMPTY", f"deleted_by={USER_IDS[0]}"]
 
 
 def violation(seed: int) -> tuple[Step, Any, Any] | None:
     """The first answer that two logs give differently whose entries differ in what was deleted, or to entries that the
     caller may not read."""
     random = Random(seed)
-    condition = random.choice(CONDITIONS_OF_RULE)
-    steps = [step_for(random) for _ in range(4)]
+    condition = random.choice(RULE_CONDITIONS)
+    steps = [make_step(random) for _ in range(4)]
     with rolled_back(), patch.object(context, "now", lambda: NOW), acting_user.acting_as(CALLER.id):
-        saving.save_rule(Rule(operation="read", table=Table.objects.get(name=LOG), condition=condition))
+        saving.save_rule(Rule(operation="read", table=Table.objects.get(name=LOG_TABLE), condition=condition))
         # Known before, so that the first of the two does not load more.
         catalogue_loader.clear_cache()
         catalogue_loader.reload_if_changed()
-        one = answers([{}, {"a": 1}], steps)
-        other = answers([{"name": "secret"}, None], steps, has_hidden=bool(condition))
+        responses = responses_with_payloads([{}, {"a": 1}], steps)
+        other_responses = responses_with_payloads([{"name": "secret"}, None], steps, has_hidden=bool(condition))
     catalogue_loader.clear_cache()
     return next(
-        ((step, left, right) for (step, *left), (_, *right) in zip(one, other, strict=True) if left != right), None
+        (
+            (step, left, right)
+            for (step, *left), (_, *right) in zip(responses, other_responses, strict=True)
+            if left != right
+        ),
+        None,
     )
 
 
-def step_for(random: Random) -> Step:
+def make_step(random: Random) -> Step:
     params = {"sysparm_limit": random.choice(["1", "5"]), "sysparm_count": "exact"}
     if random.random() < 0.6:
-        params["sysparm_fields"] = ",".join(random.sample(NAMES, 2))
+        params["sysparm_fields"] = ",".join(random.sample(FIELD_NAMES, 2))
     if random.random() < 0.6:
-        params["sysparm_query"] = random.choice(CONDITIONS) + random.choice(ORDERS)
+        params["sysparm_query"] = random.choice(CONDITIONS) + random.choice(ORDER_CLAUSES)
     sys_id = random.choice(["", "", "1800000000000000a1", "1800000000000000b1"])
     method = random.choice(["GET", "GET", "GET", "DELETE", "PATCH"]) if sys_id else "GET"
     if method != "GET":
-        return Step(method, LOG, sys_id, {}, {random.choice(NAMES[1:5]): "s"} if method == "PATCH" else None)
-    return Step("GET", LOG, sys_id, params, follows=0 if sys_id else 1)
+        return Step(
+            method, LOG_TABLE, sys_id, {}, {random.choice(FIELD_NAMES[1:5]): "s"} if method == "PATCH" else None
+        )
+    return Step("GET", LOG_TABLE, sys_id, params, max_pages=0 if sys_id else 1)
 
 
-def answers(payloads: list[Any], steps: list[Step], *, has_hidden: bool = False) -> list[Any]:
+def responses_with_payloads(payloads: list[Any], steps: list[Step], *, has_hidden: bool = False) -> list[Any]:
     with rolled_back():
         for number, payload in enumerate(payloads, 1):
-            store(f"1800000000000000a{number}", "device", USER_IDS[0], payload)
+            store_entry(f"1800000000000000a{number}", "device", USER_IDS[0], payload)
         if has_hidden:
-            store("1800000000000000b1", "other", USER_IDS[1], {"name": "secret"})
-        talk = Conversation(CALLER)
-        return [answer for step in steps for answer in talk.answers_to(step)]
+            store_entry("1800000000000000b1", "other", USER_IDS[1], {"name": "secret"})
+        conversation = Conversation(CALLER)
+        return [response for step in steps for response in conversation.results_of(step)]
 
 
-def store(sys_id: str, table: str, user_id: str, payload: Any) -> None:
+def store_entry(sys_id: str, table: str, user_id: str, payload: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            f'INSERT INTO {LOG} (sys_id, sys_created_at, sys_updated_at, sys_version, "table", record_id, '
+            f'INSERT INTO {LOG_TABLE} (sys_id, sys_created_at, sys_updated_at, sys_version, "table", record_id, '
             "display_value, payload, deleted_by) VALUES (%s, %s, %s, 0, %s, '1', 'Lamp', %s, %s)",
             [sys_id, NOW, NOW, table, json.dumps(payload), user_id],
         )

@@ -11,35 +11,35 @@ from tableapi.catalogue.definitions import Catalogue, Column
 from tableapi.ddl import physical_names
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
-from tests.tableapi.noninterference.programs import Author, Step
-from tests.tableapi.noninterference.renaming import unreadable
+from tests.tableapi.noninterference.programs import ProgramGenerator, Step
+from tests.tableapi.noninterference.renaming import unreadable_columns
 from tests.tableapi.noninterference.running import Difference, conversation
 from tests.tableapi.oracle import World
 
 
 def violation(seed: int) -> Difference | None:
     random = Random(seed)
-    pair = pairs.make(random, may_write=True)
-    hidden = [
+    pair = pairs.make_pair(random, may_write=True)
+    hidden_columns = [
         (table, name)
-        for table, name in unreadable(pair)
+        for table, name in unreadable_columns(pair)
         if is_called_after(pair.catalogue.tables[table].columns[name], table)
         and is_hidden_everywhere(pair, table, name)
     ]
-    if not hidden:
+    if not hidden_columns:
         return None
-    table, name = random.choice(hidden)
-    pair = with_unique(pair, table, name)
+    table, name = random.choice(hidden_columns)
+    pair = with_unique_name(pair, table, name)
     # Two that leave the column to its default: the second meets what the first has taken.
-    steps = [*Author(random, pair).program(), Step("POST", table, body={}), Step("POST", table, body={})]
-    with conversation(pair) as talk:
+    steps = [*ProgramGenerator(random, pair).program(), Step("POST", table, body={}), Step("POST", table, body={})]
+    with conversation(pair) as conversation_of_pair:
         make_unique(pair.catalogue, table, name)
         for step in steps:
             if name in str(step) or not all(param.isascii() for param in step.params.values()):
                 continue
-            for _, answer, _ in talk.answers_to(step):
-                if name in str(answer):
-                    return Difference(pair, step, answer, name)
+            for _, response, _ in conversation_of_pair.results_of(step):
+                if name in str(response):
+                    return Difference(pair, step, response, name)
     return None
 
 
@@ -49,21 +49,23 @@ def is_called_after(column: Column, table: str) -> bool:
 
 
 def is_hidden_everywhere(pair: Pair, table: str, name: str) -> bool:
-    hidden = unreadable(pair)
-    return all((each, name) in hidden for each in pair.catalogue.tables[table].family)
+    hidden_columns = unreadable_columns(pair)
+    return all((relative, name) in hidden_columns for relative in pair.catalogue.tables[table].family)
 
 
-def with_unique(pair: Pair, table: str, name: str) -> Pair:
+def with_unique_name(pair: Pair, table: str, name: str) -> Pair:
     """The hidden column of one table is unique, has a default, and is empty in every record."""
     column = replace(pair.catalogue.tables[table].columns[name], is_unique=True, default="a", is_display=False)
     tables = {
-        each: replace(found, columns={**found.columns, name: column}) if table in found.lineage else found
-        for each, found in pair.catalogue.tables.items()
+        table_name: replace(table_of_pair, columns={**table_of_pair.columns, name: column})
+        if table in table_of_pair.lineage
+        else table_of_pair
+        for table_name, table_of_pair in pair.catalogue.tables.items()
     }
     rows = {
-        each: {sys_id: {**row, name: None} if name in row and table in tables[each].lineage else row
-               for sys_id, row in found.items()}
-        for each, found in pair.one.rows.items()
+        table_name: {sys_id: {**row, name: None} if name in row and table in tables[table_name].lineage else row
+               for sys_id, row in rows_of_table.items()}
+        for table_name, rows_of_table in pair.one.rows.items()
     }  # fmt: skip
     catalogue = replace(pair.catalogue, tables=tables)
     return replace(pair, one=World(catalogue, rows), other=World(catalogue, rows))

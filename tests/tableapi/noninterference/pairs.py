@@ -12,10 +12,10 @@ from tableapi.catalogue.definitions import CREATE, DELETE, OPERATIONS, READ, WRI
 from tests.tableapi.oracle import Caller, Row, World, can, visible
 from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS, moment
 from tests.tableapi.oracle.column_types import NOW
-from tests.tableapi.oracle.worlds import make_catalogue, make_column, server_values
+from tests.tableapi.oracle.worlds import generated_values, make_catalogue, make_column
 
 # Fewer values than anywhere else: most records have some in common.
-VALUES: dict[str, list[Any]] = {
+COLUMN_VALUES: dict[str, list[Any]] = {
     "string": [None, "a", "ab", "b", "Ab c"],
     "text": [None, "a", "b", "red fox"],
     "wysiwyg": [None, "<p>a</p>", "<p>ab</p>"],
@@ -28,7 +28,7 @@ VALUES: dict[str, list[Any]] = {
     "json": [None, {"a": 1}, {"a": 2}],
     "secret": [None, "sa", "sb"],
 }
-TYPES = [
+COLUMN_TYPES = [
     "string",
     "string",
     "string",
@@ -47,12 +47,12 @@ TYPES = [
     "list",
 ]
 # What decides rules of databases that are written to: nobody may change it, so no write moves what may be seen.
-KIND = "kind"
-TRIES = 8
+KIND_COLUMN = "kind"
+MAX_ATTEMPTS = 8
 
 
 # What a caller sees: for each table and record, the values of the columns that they may read, and what they may change.
-Seen = dict[tuple[str, str], dict[str, Any]]
+SeenValues = dict[tuple[str, str], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -63,46 +63,50 @@ class Pair:
     one: World
     other: World
     may_write: bool
-    view: Seen
+    view: SeenValues
 
     @property
     def catalogue(self) -> Catalogue:
         return self.one.catalogue
 
     @property
-    def is_telling(self) -> bool:
+    def is_informative(self) -> bool:
         return self.one.rows != self.other.rows
 
 
-def make(random: Random, *, may_write: bool | None = None) -> Pair:
+def make_pair(random: Random, *, may_write: bool | None = None) -> Pair:
     caller = Caller(random.choice(USER_IDS), frozenset(random.choice([(), ("agent",)])), (GROUP_IDS[0],))
     caller = replace(caller, role_ids=tuple(ROLE_IDS[name] for name in caller.role_names))
     if may_write is None:
         may_write = random.random() < 0.5
-    catalogue = schema(random)
-    catalogue = replace(catalogue, rules=rules(random, catalogue, may_write), views=views(random, catalogue))
-    one = World(catalogue, {name: records(random, catalogue, table) for name, table in catalogue.tables.items()})
+    catalogue = random_schema(random)
+    catalogue = replace(
+        catalogue, rules=random_rules(random, catalogue, may_write), views=random_views(random, catalogue)
+    )
+    world = World(
+        catalogue, {name: random_records(random, catalogue, table) for name, table in catalogue.tables.items()}
+    )
     now = moment(caller.id)
-    view = seen(one, caller, now)
-    for _ in range(TRIES):
-        other = redrawn(random, one, view)
-        if seen(other, caller, now) == view:
-            return Pair(caller, one, other, may_write, view)
-    return Pair(caller, one, one, may_write, view)
+    view = seen_values(world, caller, now)
+    for _ in range(MAX_ATTEMPTS):
+        other_world = redraw_hidden(random, world, view)
+        if seen_values(other_world, caller, now) == view:
+            return Pair(caller, world, other_world, may_write, view)
+    return Pair(caller, world, world, may_write, view)
 
 
-def schema(random: Random) -> Catalogue:
+def random_schema(random: Random) -> Catalogue:
     """`alpha` refers to `beta` and to itself; `gamma` extends `alpha`."""
     parents: dict[str, str | None] = {"alpha": None, "beta": None}
     if random.random() < 0.6:
         parents["gamma"] = "alpha"
     columns: dict[str, list[Column]] = {}
     for name in parents:
-        created = [] if name == "gamma" else [make_column(name, KIND, "string"), label(name)]
+        created = [] if name == "gamma" else [make_column(name, KIND_COLUMN, "string"), table_label(name)]
         if name == "alpha":
             created.append(make_column(name, "alpha_to", "reference", "beta"))
         for number in range(random.randint(2, 3)):
-            type_ = random.choice(TYPES)
+            type_ = random.choice(COLUMN_TYPES)
             target = random.choice(["alpha", "beta"]) if type_ in ("reference", "list") else None
             column = make_column(name, f"{name}_{number}", type_, target, is_indexed=random.random() < 0.6)
             # Of a mandatory reference a deletion would tell.
@@ -111,57 +115,60 @@ def schema(random: Random) -> Catalogue:
     return make_catalogue(parents, columns, [])
 
 
-def label(table: str) -> Column:
+def table_label(table: str) -> Column:
     return replace(make_column(table, "name", "string"), is_display=True, is_indexed=True)
 
 
-def rules(random: Random, catalogue: Catalogue, may_write: bool) -> tuple[Rule, ...]:
+def random_rules(random: Random, catalogue: Catalogue, may_write: bool) -> tuple[Rule, ...]:
     """Some records and some columns are hidden, always or by what stands in the record."""
     rules: list[Rule] = []
     for name, table in catalogue.tables.items():
         if name != "gamma" or random.random() < 0.5:
-            rules.append(rule(READ, name, "", condition(random, table, may_write)))
+            rules.append(make_rule(READ, name, "", random_condition(random, table, may_write)))
             for operation in (CREATE, WRITE, DELETE):
                 if random.random() < 0.85:
-                    rules.append(rule(operation, name, "", f"{KIND}!=b" if random.random() < 0.2 else ""))
+                    rules.append(make_rule(operation, name, "", f"{KIND_COLUMN}!=b" if random.random() < 0.2 else ""))
         for column in table.columns.values():
-            if column.is_sys or column.name == KIND:
+            if column.is_sys or column.name == KIND_COLUMN:
                 continue
-            chance = random.random()
-            if chance < 0.25:
+            probability = random.random()
+            if probability < 0.25:
                 rules.append(Rule("", READ, name, column.name, frozenset({"clerk"})))
-            elif chance < 0.55:
-                rules.append(rule(READ, name, column.name, condition(random, table, may_write)))
+            elif probability < 0.55:
+                rules.append(make_rule(READ, name, column.name, random_condition(random, table, may_write)))
             if random.random() < 0.1:
                 rules.append(Rule("", WRITE, name, column.name, frozenset({"clerk"})))
     rules += [
-        Rule("", operation, name, KIND, frozenset({"clerk"})) for name in catalogue.tables for operation in (WRITE,)
+        Rule("", operation, name, KIND_COLUMN, frozenset({"clerk"}))
+        for name in catalogue.tables
+        for operation in (WRITE,)
     ]
-    return tuple(replace(each, id=f"rule{number}") for number, each in enumerate(rules))
+    return tuple(replace(rule, id=f"rule{number}") for number, rule in enumerate(rules))
 
 
-def rule(operation: str, table: str, column: str, condition: str) -> Rule:
+def make_rule(operation: str, table: str, column: str, condition: str) -> Rule:
     return Rule("", operation, table, column, frozenset(), condition)
 
 
-def condition(random: Random, table: Table, may_write: bool) -> str:
-    chance = random.random()
-    if chance < 0.25:
+def random_condition(random: Random, table: Table, may_write: bool) -> str:
+    probability = random.random()
+    if probability < 0.25:
         return ""
-    if may_write or chance < 0.6:
-        return random.choice([f"{KIND}!=b", f"{KIND}=a", f"{KIND}ISEMPTY^OR{KIND}=a"])
+    if may_write or probability < 0.6:
+        return random.choice([f"{KIND_COLUMN}!=b", f"{KIND_COLUMN}=a", f"{KIND_COLUMN}ISEMPTY^OR{KIND_COLUMN}=a"])
     name = random.choice(
         [column.name for column in table.columns.values() if column.type in ("string", "integer", "choice")]
     )
-    walked = [
+    walked_paths = [
         column.name for column in table.columns.values() if column.type == "reference" and column.reference == "beta"
     ]
-    if walked and chance < 0.8:
-        return f"{random.choice(walked)}.{random.choice([KIND, 'name'])}{random.choice(['=a', '!=b', 'ISEMPTY'])}"
+    if walked_paths and probability < 0.8:
+        path = f"{random.choice(walked_paths)}.{random.choice([KIND_COLUMN, 'name'])}"
+        return f"{path}{random.choice(['=a', '!=b', 'ISEMPTY'])}"
     return f"{name}{random.choice(['ISEMPTY', 'ISNOTEMPTY'])}"
 
 
-def views(random: Random, catalogue: Catalogue) -> dict[tuple[str, str], tuple[str, ...]]:
+def random_views(random: Random, catalogue: Catalogue) -> dict[tuple[str, str], tuple[str, ...]]:
     result = {}
     for name, table in catalogue.tables.items():
         names = [column.name for column in table.columns.values()]
@@ -170,72 +177,76 @@ def views(random: Random, catalogue: Catalogue) -> dict[tuple[str, str], tuple[s
     return result
 
 
-def records(random: Random, catalogue: Catalogue, table: Table, start: int = 0) -> dict[str, Row]:
-    place = list(catalogue.tables).index(table.name)
-    ids = [f"17000000{place:02d}{number:08d}" for number in range(start, start + random.randint(2, 4))]
-    return {sys_id: record(random, table, sys_id) for sys_id in ids}
+def random_records(random: Random, catalogue: Catalogue, table: Table, start: int = 0) -> dict[str, Row]:
+    index = list(catalogue.tables).index(table.name)
+    ids = [f"17000000{index:02d}{number:08d}" for number in range(start, start + random.randint(2, 4))]
+    return {sys_id: random_record(random, table, sys_id) for sys_id in ids}
 
 
-def record(random: Random, table: Table, sys_id: str) -> Row:
-    row = {**server_values(table, sys_id), "sys_created_by": USER_IDS[0], "sys_updated_by": None}
-    return {**row, **{name: value(random, column) for name, column in table.columns.items() if name not in row}}
+def random_record(random: Random, table: Table, sys_id: str) -> Row:
+    row = {**generated_values(table, sys_id), "sys_created_by": USER_IDS[0], "sys_updated_by": None}
+    return {**row, **{name: random_value(random, column) for name, column in table.columns.items() if name not in row}}
 
 
-def value(random: Random, column: Column) -> Any:
-    if column.name == KIND:
+def random_value(random: Random, column: Column) -> Any:
+    if column.name == KIND_COLUMN:
         return random.choice(["a", "a", "b", "b", None])
-    known = [
-        f"17000000{place:02d}{number:08d}"
-        for place in (0 if column.reference == "alpha" else 1,)
+    known_ids = [
+        f"17000000{index:02d}{number:08d}"
+        for index in (0 if column.reference == "alpha" else 1,)
         for number in range(5)
     ]
     if column.type == "reference":
-        return random.choice([None, *known])
+        return random.choice([None, *known_ids])
     if column.type == "list":
-        return random.choice([None, random.sample(known, random.randint(1, 3))])
-    return random.choice(VALUES[column.type])
+        return random.choice([None, random.sample(known_ids, random.randint(1, 3))])
+    return random.choice(COLUMN_VALUES[column.type])
 
 
-def seen(world: World, caller: Caller, now: Moment) -> Seen:
+def seen_values(world: World, caller: Caller, now: Moment) -> SeenValues:
     """The declared exceptions are left out: when and how often a record was changed."""
-    result: Seen = {}
+    result: SeenValues = {}
     for name, table in world.catalogue.tables.items():
         for row in visible(world, caller, name, now):
             if world.own_table(table, row).name != name:
                 continue
-            may = {f"may {operation}": can(world, caller, operation, name, row, now) for operation in OPERATIONS}
+            allowed_operations = {
+                f"may {operation}": can(world, caller, operation, name, row, now) for operation in OPERATIONS
+            }
             output = {
                 operation.name: row[operation.name]
                 for operation in table.columns.values()
                 if operation.is_readable and can(world, caller, READ, name, row, now, operation.name)
             }
-            result[name, row["sys_id"]] = {**may, **output}
+            result[name, row["sys_id"]] = {**allowed_operations, **output}
     for key in result:
         for name in ("sys_updated_at", "sys_updated_by", "sys_version"):
             result[key].pop(name, None)
     return result
 
 
-def redrawn(random: Random, world: World, view: Seen) -> World:
+def redraw_hidden(random: Random, world: World, view: SeenValues) -> World:
     """All that is hidden drawn again: values, and which records there are."""
     rows: dict[str, dict[str, Row]] = {}
     for name, table in world.catalogue.tables.items():
         result: dict[str, Row] = {}
         for sys_id, row in world.rows[name].items():
-            response = view.get((name, sys_id))
-            if response is not None:
-                hidden = [
-                    column for column in table.columns.values() if column.name not in response and not column.is_sys
+            visible_values = view.get((name, sys_id))
+            if visible_values is not None:
+                hidden_columns = [
+                    column
+                    for column in table.columns.values()
+                    if column.name not in visible_values and not column.is_sys
                 ]
                 result[sys_id] = {
                     **row,
-                    **{column.name: value(random, column) for column in hidden if random.random() < 0.8},
+                    **{column.name: random_value(random, column) for column in hidden_columns if random.random() < 0.8},
                 }
             elif random.random() < 0.6:
-                result[sys_id] = record(random, table, sys_id) if random.random() < 0.7 else row
-                result[sys_id][KIND] = row[KIND]
+                result[sys_id] = random_record(random, table, sys_id) if random.random() < 0.7 else row
+                result[sys_id][KIND_COLUMN] = row[KIND_COLUMN]
         if random.random() < 0.5:
-            for sys_id, row in records(random, world.catalogue, table, start=4).items():
-                result[sys_id] = {**row, KIND: "b"}
+            for sys_id, row in random_records(random, world.catalogue, table, start=4).items():
+                result[sys_id] = {**row, KIND_COLUMN: "b"}
         rows[name] = result
     return World(world.catalogue, rows)

@@ -7,22 +7,28 @@ from random import Random
 from typing import Any
 
 from tableapi.catalogue.definitions import READ, Column, Table
-from tests.tableapi.noninterference.pairs import KIND, VALUES, Pair, value
+from tests.tableapi.noninterference.pairs import COLUMN_VALUES, KIND_COLUMN, Pair, random_value
 from tests.tableapi.oracle.alphabets import text_of
 
-OPERATORS: dict[str, list[str]] = {
+TYPE_OPERATORS: dict[str, list[str]] = {
     "text": ["=", "!=", ">", "<=", "STARTSWITH", "STARTSWITH", "LIKE", "NOTLIKE", "ENDSWITH", "IN", "NOT IN"],
     "plain": ["=", "!=", "IN", "NOT IN", ">", "<="],
     "exact": ["=", "!="],
 }
 # Where nothing is stored.
-PLAIN = {"integer": "1", "decimal": "1.5", "boolean": "true", "date": "2024-05-31", "datetime": "2024-05-31 12:00:30"}
-WITHOUT_VALUE = ["ISEMPTY", "ISNOTEMPTY", "ANYTHING"]
+SAMPLE_VALUES = {
+    "integer": "1",
+    "decimal": "1.5",
+    "boolean": "true",
+    "date": "2024-05-31",
+    "datetime": "2024-05-31 12:00:30",
+}
+UNARY_OPERATORS = ["ISEMPTY", "ISNOTEMPTY", "ANYTHING"]
 STRANGE_NAMES = ["nosuch", "alpha_9", "alpha_to.nosuch", "nosuch.name"]
 # Stands for the ETag that the caller heard last of this record.
-HEARD = "heard"
+LAST_ETAG = "heard"
 # What the database makes first in each of the two, see `running.CLOCK`.
-FIRST_MADE = "180000000000000002"
+FIRST_CREATED_ID = "180000000000000002"
 
 
 @dataclass(frozen=True)
@@ -34,24 +40,24 @@ class Step:
     sys_id: str = ""
     params: dict[str, str] = field(default_factory=dict)
     body: dict[str, Any] | None = None
-    follows: int = 0
+    max_pages: int = 0
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def as_json(value: Any, column: Column) -> Any:
+def json_value(value: Any, column: Column) -> Any:
     """A stored value as a body has it."""
     if value is None or column.type in ("json", "list", "boolean", "integer", "wysiwyg", "secret"):
         return value
     return text_of(value, column) or None
 
 
-class Author:
+class ProgramGenerator:
     """Writes programs about one pair: every name and every value of both databases is known."""
 
-    def __init__(self, random: Random, pair: Pair, *, kept: frozenset[str] = frozenset({KIND})) -> None:
+    def __init__(self, random: Random, pair: Pair, *, fixed_columns: frozenset[str] = frozenset({KIND_COLUMN})) -> None:
         self.random = random
         self.pair = pair
-        self.kept = kept  # the columns that no body changes
+        self.fixed_columns = fixed_columns  # the columns that no body changes
         self.tables = list(pair.catalogue.tables.values())
         worlds = (pair.one, pair.other)
         self.ids = {
@@ -69,23 +75,23 @@ class Author:
 
     def step(self) -> Step:
         table = self.random.choice(self.tables)
-        chance = self.random.random()
-        if chance < (0.45 if self.pair.may_write else 0.8):
-            return self.listing(table)
-        if not self.pair.may_write or chance < 0.55:
+        probability = self.random.random()
+        if probability < (0.45 if self.pair.may_write else 0.8):
+            return self.list_step(table)
+        if not self.pair.may_write or probability < 0.55:
             actual = self.headers("If-None-Match")
-            return Step("GET", table.name, self.some_id(table), self.shown(table), headers=actual)
-        return self.sending(table)
+            return Step("GET", table.name, self.random_id(table), self.random_fields(table), headers=actual)
+        return self.write_step(table)
 
-    def sending(self, table: Table) -> Step:
+    def write_step(self, table: Table) -> Step:
         """A write with what its client says of it."""
-        step = replace(self.writing(table), headers=self.headers("If-Match", "Idempotency-Key"))
+        step = replace(self.write_body_step(table), headers=self.headers("If-Match", "Idempotency-Key"))
         return self.uses_display_values(table, step) if step.body and self.random.random() < 0.15 else step
 
     def headers(self, *names: str) -> dict[str, str]:
         keys = {"Idempotency-Key": ["k", "k", "l"]}
         return {
-            name: self.random.choice(keys.get(name, [HEARD, HEARD, HEARD, "*", '"1-x"']))
+            name: self.random.choice(keys.get(name, [LAST_ETAG, LAST_ETAG, LAST_ETAG, "*", '"1-x"']))
             for name in names
             if self.random.random() < 0.12
         }
@@ -96,57 +102,65 @@ class Author:
         for name in body:
             column = table.columns.get(name)
             if column is not None and column.type in ("reference", "list"):
-                called = self.random.choice(VALUES["string"])
+                called = self.random.choice(COLUMN_VALUES["string"])
                 body[name] = [called] if column.type == "list" and called else called
         return replace(step, body=body, params={**step.params, "sysparm_input_display_value": "1"})
 
-    def writing(self, table: Table) -> Step:
+    def write_body_step(self, table: Table) -> Step:
         method = self.random.choice(["POST", "POST", "PATCH", "PATCH", "PUT", "DELETE"])
-        sys_id = "" if method == "POST" else self.some_id(table)
-        visible = [each for name, each in self.pair.view if name in table.family]
-        if sys_id and visible and self.random.random() < 0.6:
-            sys_id = self.random.choice(visible)
+        sys_id = "" if method == "POST" else self.random_id(table)
+        visible_rows = [column for name, column in self.pair.view if name in table.family]
+        if sys_id and visible_rows and self.random.random() < 0.6:
+            sys_id = self.random.choice(visible_rows)
         if method == "DELETE":
             return Step(method, table.name, sys_id)
         response = self.pair.view.get((table.name, sys_id))
         if method == "PUT" and response and self.random.random() < 0.6:
-            return Step(method, table.name, sys_id, self.shown(table), self.read_before(table, response))
+            return Step(method, table.name, sys_id, self.random_fields(table), self.read_step(table, response))
         if method == "PATCH" and response and self.random.random() < 0.5:
-            return Step(method, table.name, sys_id, self.shown(table), self.guess(table, sys_id, response))
-        return Step(method, table.name, sys_id, self.shown(table), self.body(table))
+            return Step(
+                method, table.name, sys_id, self.random_fields(table), self.guessed_write(table, sys_id, response)
+            )
+        return Step(method, table.name, sys_id, self.random_fields(table), self.body(table))
 
-    def guess(self, table: Table, sys_id: str, shown: dict[str, Any]) -> dict[str, Any]:
+    def guessed_write(self, table: Table, sys_id: str, field_names: dict[str, Any]) -> dict[str, Any]:
         """The hidden value of a record, sent as if to change it: does it count as changed?"""
         # One that is hidden from this caller in every record is refused before it is compared.
-        never = {rule.column for rule in self.pair.catalogue.rules if rule.operation == READ and rule.roles}
-        hidden = [rule for name, rule in table.columns.items() if name not in {*shown, *never} and not rule.is_sys]
-        column = self.random.choice(hidden or [table.columns["name"]])
+        never_readable = {rule.column for rule in self.pair.catalogue.rules if rule.operation == READ and rule.roles}
+        hidden_columns = [
+            rule
+            for name, rule in table.columns.items()
+            if name not in {*field_names, *never_readable} and not rule.is_sys
+        ]
+        column = self.random.choice(hidden_columns or [table.columns["name"]])
         world = self.random.choice([self.pair.one, self.pair.other])
-        return {column.name: as_json(world.rows[table.name][sys_id][column.name], column)}
+        return {column.name: json_value(world.rows[table.name][sys_id][column.name], column)}
 
-    def read_before(self, table: Table, shown: dict[str, Any]) -> dict[str, Any]:
+    def read_step(self, table: Table, field_names: dict[str, Any]) -> dict[str, Any]:
         """What a client has read of the record, sent back as it was."""
-        columns = [column for name, column in table.columns.items() if name in shown and not column.is_sys]
-        return {column.name: as_json(shown[column.name], column) for column in columns}
+        columns = [column for name, column in table.columns.items() if name in field_names and not column.is_sys]
+        return {column.name: json_value(field_names[column.name], column) for column in columns}
 
-    def some_id(self, table: Table) -> str:
-        created = [FIRST_MADE] if self.pair.may_write else []
+    def random_id(self, table: Table) -> str:
+        created = [FIRST_CREATED_ID] if self.pair.may_write else []
         return self.random.choice([*self.ids[table.name], *self.ids[table.name], "170000000000000099", *created])
 
     def body(self, table: Table) -> dict[str, Any]:
-        columns = [each for each in table.columns.values() if not each.is_sys and each.name not in self.kept]
+        columns = [
+            column for column in table.columns.values() if not column.is_sys and column.name not in self.fixed_columns
+        ]
         result: dict[str, Any] = {}
-        references = [each for each in columns if each.type == "reference"]
+        references = [column for column in columns if column.type == "reference"]
         if references and self.random.random() < 0.5:
             columns = references
         for column in self.random.sample(columns, min(self.random.choice([1, 1, 2, 3]), len(columns))):
-            result[column.name] = as_json(value(self.random, column), column)
+            result[column.name] = json_value(random_value(self.random, column), column)
         if self.random.random() < 0.08:
             result[self.random.choice(["nosuch", "sys_version", "sys_created_by"])] = self.random.choice([1, "1"])
         return result
 
-    def listing(self, table: Table) -> Step:
-        params = self.shown(table)
+    def list_step(self, table: Table) -> Step:
+        params = self.random_fields(table)
         query = self.query(table)
         if query:
             params["sysparm_query"] = query
@@ -155,15 +169,15 @@ class Author:
             params["sysparm_page"] = "2"
         if self.random.random() < 0.3:
             params["sysparm_count"] = self.random.choice(["exact", "estimated"])
-        return Step("GET", table.name, "", params, follows=self.random.choice([0, 0, 1, 3]))
+        return Step("GET", table.name, "", params, max_pages=self.random.choice([0, 0, 1, 3]))
 
-    def shown(self, table: Table) -> dict[str, str]:
+    def random_fields(self, table: Table) -> dict[str, str]:
         params = {}
-        chance = self.random.random()
-        if chance < 0.35:
+        probability = self.random.random()
+        if probability < 0.35:
             names = [self.name(table) for _ in range(self.random.randint(1, 3))]
             params["sysparm_fields"] = ",".join([*names, *(["sys_id"] * (self.random.random() < 0.5))])
-        elif chance < 0.5:
+        elif probability < 0.5:
             params["sysparm_view"] = self.random.choice(["some", "some", "few", "nosuch"])
         if self.random.random() < 0.5:
             params["sysparm_display_value"] = self.random.choice(["1", "all"])
@@ -175,15 +189,17 @@ class Author:
         """A path to a column, through up to two references."""
         path = ""
         for _ in range(2):
-            walkable = [
-                each for each in table.columns.values() if each.type == "reference" and each.reference in self.ids
+            walkable_columns = [
+                column
+                for column in table.columns.values()
+                if column.type == "reference" and column.reference in self.ids
             ]
-            if not walkable or self.random.random() < 0.65:
+            if not walkable_columns or self.random.random() < 0.65:
                 break
-            reference = self.random.choice(walkable)
+            reference = self.random.choice(walkable_columns)
             path += f"{reference.name}."
             table = self.pair.catalogue.tables[reference.reference or ""]
-        columns = [each for each in table.columns.values() if not each.is_sys]
+        columns = [column for column in table.columns.values() if not column.is_sys]
         column = self.random.choice([*columns, *columns, table.columns["sys_id"]])
         return path + column.name, column
 
@@ -199,33 +215,44 @@ class Author:
         return text.removeprefix("^")
 
     def condition(self, table: Table) -> str:
-        chance = self.random.random()
-        if chance < 0.05:
+        probability = self.random.random()
+        if probability < 0.05:
             return f"{self.random.choice(STRANGE_NAMES)}=a"
-        if chance < 0.2:
+        if probability < 0.2:
             return f"sys_idARE{self.random.choice(['a', 'b', 'ab', 'red', 'fox'])}"
-        if chance < 0.23:
+        if probability < 0.23:
             return f"sys_idINSTANCEOF{self.random.choice([*self.ids, 'nosuch'])}"
         path, column = self.column(table)
         if self.random.random() < 0.15 or column.type in ("json", "secret"):
-            return path + self.random.choice(WITHOUT_VALUE)
+            return path + self.random.choice(UNARY_OPERATORS)
         if self.random.random() < 0.3:
-            alike = [each.name for each in table.columns.values() if each.type == column.type and not each.is_sys]
-            if alike:
-                return f"{path}{self.random.choice(['SAMEAS', 'NSAMEAS'])}{self.random.choice(alike)}"
+            similar_columns = [
+                candidate.name
+                for candidate in table.columns.values()
+                if candidate.type == column.type and not candidate.is_sys
+            ]
+            if similar_columns:
+                return f"{path}{self.random.choice(['SAMEAS', 'NSAMEAS'])}{self.random.choice(similar_columns)}"
         kind = "text" if column.type in ("string", "text", "wysiwyg") and column.name != "sys_id" else "plain"
         kind = "exact" if column.type in ("boolean", "reference", "list", "choice") or column.name == "sys_id" else kind
-        return path + self.random.choice(OPERATORS[kind]) + self.literal(column)
+        return path + self.random.choice(TYPE_OPERATORS[kind]) + self.literal(column)
 
     def literal(self, column: Column) -> str:
         """A value that either database may hold there, or how one begins."""
         if column.name == "sys_id":
             return self.random.choice(self.ids["alpha"] or ["1"])
-        drawn = value(self.random, column) if column.type in ("reference", "list") or column.name == KIND else None
-        text = text_of(
-            self.random.choice(VALUES[column.type]) if drawn is None and column.type in VALUES else drawn, column
+        sample = (
+            random_value(self.random, column)
+            if column.type in ("reference", "list") or column.name == KIND_COLUMN
+            else None
         )
-        text = text or PLAIN.get(column.type, "a")
+        text = text_of(
+            self.random.choice(COLUMN_VALUES[column.type])
+            if sample is None and column.type in COLUMN_VALUES
+            else sample,
+            column,
+        )
+        text = text or SAMPLE_VALUES.get(column.type, "a")
         return (
             text[: self.random.randint(1, 2)]
             if column.type in ("string", "text", "wysiwyg") and self.random.random() < 0.4

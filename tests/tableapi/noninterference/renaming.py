@@ -8,11 +8,11 @@ from tests.tableapi.laws.storage import rolled_back
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import Step
-from tests.tableapi.noninterference.running import Answer, Difference, canonical, conversation, send
-from tests.tableapi.oracle import Refused, field
+from tests.tableapi.noninterference.running import CanonicalResponse, Difference, canonical, conversation, send_step
+from tests.tableapi.oracle import QueryRefused, field_value
 from tests.tableapi.oracle.alphabets import moment
 
-NAME = "NAME"
+PLACEHOLDER_NAME = "NAME"
 QUERIES = [
     "NAME=a", "NAME!=1", "NAMESTARTSWITHa", "NAMELIKEa", "NAMEISEMPTY", "NAMEIN1,2", "NAME>not a date", "NAMEANYTHING",
     "ORDERBYNAME", "ORDERBYDESCNAME", "kind=a^ORNAME=b", "kindISEMPTY^NQNAME=b", "NAME.sys_id=a", "kindSAMEASNAME",
@@ -20,69 +20,71 @@ QUERIES = [
 ]  # fmt: skip
 
 
-def difference(seed: int) -> Difference | None:
+def difference_of_names(seed: int) -> Difference | None:
     """Where a hidden column is told from a missing one."""
     random = Random(seed)
-    pair = pairs.make(random)
-    hidden = unreadable(pair)
-    if not hidden:
+    pair = pairs.make_pair(random)
+    hidden_columns = unreadable_columns(pair)
+    if not hidden_columns:
         return None
-    table, name = random.choice(hidden)
+    table, name = random.choice(hidden_columns)
     # Of the same length, for the positions; and in the same place of the alphabet.
-    missing = name[:-1] + "z"
+    missing_name = name[:-1] + "z"
     with conversation(pair):
-        for step in steps(random, pair, table):
+        for step in steps_for_column(random, pair, table):
             results = []
-            for each in (name, missing):
+            for used_name in (name, missing_name):
                 with rolled_back():
-                    answer = canonical(send(renamed(step, each), pair.caller))
-                results.append(blank(answer, each))
+                    response = canonical(send_step(with_column_name(step, used_name), pair.caller))
+                results.append(blanked(response, used_name))
             if results[0] != results[1]:
-                return Difference(pair, renamed(step, name), *results)
+                return Difference(pair, with_column_name(step, name), *results)
     return None
 
 
-def unreadable(pair: Pair) -> list[tuple[str, str]]:
+def unreadable_columns(pair: Pair) -> list[tuple[str, str]]:
     """(table, column) of all that this caller can never read, in tables that they can."""
     results = []
     now = moment(pair.caller.id)
     for table in pair.catalogue.tables.values():
-        anything = {**dict.fromkeys(table.columns), "sys_id": "0", "sys_db_table_id": table.id}
+        full_row = {**dict.fromkeys(table.columns), "sys_id": "0", "sys_db_table_id": table.id}
         for name, column in table.columns.items():
             if not column.is_readable:
                 continue  # a secret is there for everybody who may write it
             try:
-                field(pair.one, pair.caller, table.name, anything, (name,), now)
-            except Refused:
+                field_value(pair.one, pair.caller, table.name, full_row, (name,), now)
+            except QueryRefused:
                 results.append((table.name, name))
     return results
 
 
-def steps(random: Random, pair: Pair, table: str) -> list[Step]:
-    some_id = random.choice([*pair.one.rows[table], "1"])
-    body = {NAME: random.choice(["a", 1, None, True])}
+def steps_for_column(random: Random, pair: Pair, table: str) -> list[Step]:
+    record_id = random.choice([*pair.one.rows[table], "1"])
+    body = {PLACEHOLDER_NAME: random.choice(["a", 1, None, True])}
     return [
         Step("GET", table, "", {"sysparm_query": random.choice(QUERIES)}),
         Step("GET", table, "", {"sysparm_query": random.choice(QUERIES), "sysparm_fields": "kind"}),
-        Step("GET", table, "", {"sysparm_fields": f"kind,{NAME},{NAME}.sys_id"}),
-        Step("GET", table, "", {"sysparm_fields": NAME}),
-        Step("GET", table, some_id, {"sysparm_fields": f"{NAME},sys_version"}),
+        Step("GET", table, "", {"sysparm_fields": f"kind,{PLACEHOLDER_NAME},{PLACEHOLDER_NAME}.sys_id"}),
+        Step("GET", table, "", {"sysparm_fields": PLACEHOLDER_NAME}),
+        Step("GET", table, record_id, {"sysparm_fields": f"{PLACEHOLDER_NAME},sys_version"}),
         Step("POST", table, "", {}, body),
-        Step("PATCH", table, some_id, {}, body),
-        Step("PUT", table, some_id, {}, body),
+        Step("PATCH", table, record_id, {}, body),
+        Step("PUT", table, record_id, {}, body),
     ]
 
 
-def renamed(step: Step, name: str) -> Step:
-    params = {key: value.replace(NAME, name) for key, value in step.params.items()}
-    body = None if step.body is None else {key.replace(NAME, name): value for key, value in step.body.items()}
+def with_column_name(step: Step, name: str) -> Step:
+    params = {key: value.replace(PLACEHOLDER_NAME, name) for key, value in step.params.items()}
+    body = (
+        None if step.body is None else {key.replace(PLACEHOLDER_NAME, name): value for key, value in step.body.items()}
+    )
     return Step(step.method, step.table, step.sys_id, params, body)
 
 
-def blank(answer: Answer, name: str) -> Answer:
-    status, headers, content = answer
+def blanked(response: CanonicalResponse, name: str) -> CanonicalResponse:
+    status, headers, content = response
     return (
         status,
-        tuple((key, value.replace(name, NAME)) for key, value in headers),
+        tuple((key, value.replace(name, PLACEHOLDER_NAME)) for key, value in headers),
         content.replace(name.encode(), b"NAME"),
     )

@@ -22,28 +22,28 @@ from system.records import acting_user
 from tableapi.http.responses import API_PATH
 from tableapi.read import context
 from tableapi.urls import LIST_VIEW, RECORD_VIEW
-from tests.tableapi.database_statements import statements
+from tests.tableapi.database_statements import captured_statements
 from tests.tableapi.laws.storage import (
-    in_force,
-    inserting,
-    making,
-    own_columns,
-    place,
+    active_catalogue,
+    columns_of,
+    create_statements,
+    insert_statement,
     read_back,
     rolled_back,
     store_groups,
     stored_world,
+    table_identifier,
 )
 from tests.tableapi.noninterference import pairs
-from tests.tableapi.noninterference.pairs import Pair, seen
-from tests.tableapi.noninterference.programs import HEARD, Author, Step
+from tests.tableapi.noninterference.pairs import Pair, seen_values
+from tests.tableapi.noninterference.programs import LAST_ETAG, ProgramGenerator, Step
 from tests.tableapi.oracle import Caller, World
 from tests.tableapi.oracle.alphabets import moment
 from tests.tableapi.oracle.column_types import NOW
 
 # In its own schema before PostgreSQL's: the product asks for the time without saying whose. The ids that the database
 # makes are counted from the beginning for each of the two.
-CLOCK = f"""
+FIXED_CLOCK_STATEMENT = f"""
     CREATE SCHEMA stopped;
     CREATE FUNCTION stopped.clock_timestamp() RETURNS timestamptz LANGUAGE sql STABLE
         AS $$ SELECT timestamptz '{NOW.isoformat()}' $$;
@@ -53,10 +53,10 @@ CLOCK = f"""
         AS $$ SELECT '1800000000' || lpad(nextval('stopped.ids')::text, 8, '0') $$
 """
 IGNORED_HEADERS = {"date", "x-request-id"}
-FACTORY = APIRequestFactory()
-Answer = tuple[int, tuple[tuple[str, str], ...], bytes]
+REQUEST_FACTORY = APIRequestFactory()
+CanonicalResponse = tuple[int, tuple[tuple[str, str], ...], bytes]
 # An answer, and what was asked of the database for it: a difference there is one in time.
-Heard = tuple[Step, Answer, list[str]]
+StepResult = tuple[Step, CanonicalResponse, list[str]]
 
 
 @dataclass(frozen=True)
@@ -76,17 +76,17 @@ class Difference:
         return f"{self.step}\n{self.one}\n{self.other}\n{self.pair.caller}\n{rules}"
 
 
-def stop_the_clock() -> None:
+def fix_database_clock() -> None:
     with connection.cursor() as cursor:
-        cursor.execute(CLOCK)
+        cursor.execute(FIXED_CLOCK_STATEMENT)
 
 
-def difference(seed: int) -> Difference | None:
+def first_difference(seed: int) -> Difference | None:
     """The first answer, or the state afterwards, in which the two databases of this seed differ."""
     random = Random(seed)
-    pair = pairs.make(random)
-    program = Author(random, pair).program()
-    if not pair.is_telling:
+    pair = pairs.make_pair(random)
+    program = ProgramGenerator(random, pair).program()
+    if not pair.is_informative:
         return None
     with ExitStack() as stack:
         stack.enter_context(rolled_back())
@@ -94,49 +94,49 @@ def difference(seed: int) -> Difference | None:
         stack.enter_context(acting_user.acting_as(pair.caller.id))
         make_tables(pair)
         store_groups(pair.caller)
-        answers = []
+        responses = []
         for world in (pair.one, pair.other):
-            with rolled_back(), in_force(pair.catalogue):
-                fill(world)
-                talk = Conversation(pair.caller)
-                result = [answer for step in program for answer in talk.answers_to(step)]
-                answers.append((result, seen(read_back(pair.catalogue), pair.caller, moment(pair.caller.id))))
-    (one, after_one), (other, after_other) = answers
-    for (step, *left), (_, *right) in zip(one, other, strict=False):
+            with rolled_back(), active_catalogue(pair.catalogue):
+                insert_world(world)
+                caller_conversation = Conversation(pair.caller)
+                result = [response for step in program for response in caller_conversation.results_of(step)]
+                responses.append((result, seen_values(read_back(pair.catalogue), pair.caller, moment(pair.caller.id))))
+    (results, after_one), (other_results, after_other) = responses
+    for (step, *left), (_, *right) in zip(results, other_results, strict=False):
         if left != right:
             return Difference(pair, step, left, right)
     keys = [key for key in after_one | after_other if after_one.get(key) != after_other.get(key)]
-    if keys or len(one) != len(other):
+    if keys or len(results) != len(other_results):
         return Difference(pair, None, program, [(key, after_one.get(key), after_other.get(key)) for key in keys])
     return None
 
 
 def make_tables(pair: Pair) -> None:
     tables = list(pair.catalogue.tables.values())
-    created = [statement for table in tables for statement in making(pair.catalogue, table)]
+    created = [statement for table in tables for statement in create_statements(pair.catalogue, table)]
     for table in tables:
-        for column in own_columns(table):
+        for column in columns_of(table):
             if column.type == "reference":
-                target = place(pair.catalogue.tables[column.reference or ""])
+                target = table_identifier(pair.catalogue.tables[column.reference or ""])
                 # Deferred, so that a record may refer to one that only the other database has.
                 created.append(
                     sql.SQL(
                         "ALTER TABLE {} ADD FOREIGN KEY ({}) REFERENCES {} (sys_id) ON DELETE SET NULL "
                         "DEFERRABLE INITIALLY DEFERRED"
-                    ).format(place(table), sql.Identifier(column.physical), target)
+                    ).format(table_identifier(table), sql.Identifier(column.physical), target)
                 )
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL(";").join(created))
 
 
-def fill(world: World) -> None:
+def insert_world(world: World) -> None:
     values: list[Any] = []
     statements: list[sql.Composable] = [sql.SQL("SELECT setval('stopped.ids', 1)")]
     for table in world.catalogue.tables.values():
         rows = list(world.rows[table.name].values())
         for name in reversed(table.lineage):
             if rows:
-                statements.append(inserting(world.catalogue.tables[name], table, rows, values))
+                statements.append(insert_statement(world.catalogue.tables[name], table, rows, values))
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL(";").join(statements), values)
 
@@ -146,30 +146,30 @@ class Conversation:
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
-        self.heard: dict[tuple[str, str], str] = {}
+        self.etags: dict[tuple[str, str], str] = {}
 
-    def answers_to(self, step: Step) -> list[Heard]:
-        with statements() as result:
+    def results_of(self, step: Step) -> list[StepResult]:
+        with captured_statements() as result:
             response = self.send(step)
         actual = [(step, canonical(response), result)]
-        for _ in range(step.follows):
-            following = response.headers.get("Link", "")
-            if not following:
+        for _ in range(step.max_pages):
+            next_link = response.headers.get("Link", "")
+            if not next_link:
                 break
-            sent_values = parse_qs(urlsplit(following[1 : following.index(">")]).query)
+            sent_values = parse_qs(urlsplit(next_link[1 : next_link.index(">")]).query)
             params = {name: values[0] for name, values in sent_values.items()}
-            with statements() as result:
+            with captured_statements() as result:
                 response = self.send(Step("GET", step.table, "", params))
             actual.append((step, canonical(response), result))
         return actual
 
     def send(self, step: Step) -> HttpResponse:
-        about = (step.table, step.sys_id)
-        tag = self.heard.get(about, '"0-0"')
-        headers = {name: tag if value == HEARD else value for name, value in step.headers.items()}
-        response = send(replace(step, headers=headers), self.caller)
+        address = (step.table, step.sys_id)
+        tag = self.etags.get(address, '"0-0"')
+        headers = {name: tag if value == LAST_ETAG else value for name, value in step.headers.items()}
+        response = send_step(replace(step, headers=headers), self.caller)
         if "ETag" in response.headers:
-            self.heard[about] = response.headers["ETag"]
+            self.etags[address] = response.headers["ETag"]
         return response
 
 
@@ -184,26 +184,26 @@ def conversation(pair: Pair) -> Iterator[Conversation]:
         yield Conversation(pair.caller)
 
 
-def send(step: Step, caller: Caller) -> HttpResponse:
+def send_step(step: Step, caller: Caller) -> HttpResponse:
     path = f"{API_PATH}{step.table}" + (f"/{step.sys_id}" if step.sys_id else "")
     text = "" if step.body is None else json.dumps(step.body)
     kind = "application/json" if step.body is not None else ""
-    request = FACTORY.generic(
-        step.method, path, text, content_type=kind, QUERY_STRING=encoded(step.params), headers=step.headers
+    request = REQUEST_FACTORY.generic(
+        step.method, path, text, content_type=kind, QUERY_STRING=query_string(step.params), headers=step.headers
     )
     user = User(sys_id=caller.id, login="somebody")
     user.role_names = caller.role_names
-    view, named = (RECORD_VIEW, {"sys_id": step.sys_id}) if step.sys_id else (LIST_VIEW, {})
+    view, url_parameters = (RECORD_VIEW, {"sys_id": step.sys_id}) if step.sys_id else (LIST_VIEW, {})
     with patch.object(JsonRequest, "user", user):
-        response: HttpResponse = view(request, table=step.table, **named)
+        response: HttpResponse = view(request, table=step.table, **url_parameters)
     return response
 
 
-def encoded(params: dict[str, str]) -> str:
+def query_string(params: dict[str, str]) -> str:
     return urlencode(params)
 
 
-def canonical(response: HttpResponse) -> Answer:
+def canonical(response: HttpResponse) -> CanonicalResponse:
     headers = sorted((name.lower(), value) for name, value in response.headers.items())
     return (
         response.status_code,

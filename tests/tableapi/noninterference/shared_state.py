@@ -12,45 +12,45 @@ from django.db import connection
 
 from system.records import acting_user
 from tableapi.read import context
-from tests.tableapi.laws.storage import in_force, rolled_back, store_groups
+from tests.tableapi.laws.storage import active_catalogue, rolled_back, store_groups
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
-from tests.tableapi.noninterference.programs import Author, Step
-from tests.tableapi.noninterference.running import Conversation, Difference, fill, make_tables
+from tests.tableapi.noninterference.programs import ProgramGenerator, Step
+from tests.tableapi.noninterference.running import Conversation, Difference, insert_world, make_tables
 from tests.tableapi.oracle import Caller
 from tests.tableapi.oracle.alphabets import ROLE_IDS, USER_IDS
 from tests.tableapi.oracle.column_types import NOW
 
-LEFT_BEHIND = ("tableapi_idempotent_answer", "tableapi_deferred_record", "sys_deletion_log")
+SHARED_TABLES = ("tableapi_idempotent_answer", "tableapi_deferred_record", "sys_deletion_log")
 
 
 def violation(seed: int) -> Difference | None:
     """The first answer that differs between a database with what another caller has left behind, and one without."""
     random = Random(seed)
-    pair = deferred(random, pairs.make(random, may_write=True))
-    program = Author(random, pair).program()
+    pair = deferred_step(random, pairs.make_pair(random, may_write=True))
+    program = ProgramGenerator(random, pair).program()
     # The other one may read more, and sends the same requests or similar ones, all with keys.
     keyed = [replace(step, headers={**step.headers, "Idempotency-Key": "k"}) for step in program if step.body]
-    others = [*keyed, *(step for step in Author(random, pair).program() if step.method != "GET")]
+    other_steps = [*keyed, *(step for step in ProgramGenerator(random, pair).program() if step.method != "GET")]
     program = [random.choice([step, replace(step, headers={**step.headers, "Idempotency-Key": "k"})])
                if step.body else step for step in program]  # fmt: skip
     with ExitStack() as stack:
         stack.enter_context(rolled_back())
         stack.enter_context(patch.object(context, "now", lambda: NOW))
-        stack.enter_context(in_force(pair.catalogue))
+        stack.enter_context(active_catalogue(pair.catalogue))
         make_tables(pair)
         store_groups(pair.caller)
-        fill(pair.one)
-        answers(other_caller(pair), others)
-        one = after(pair, program, forgets=False)
-        other = after(pair, program, forgets=True)
-    for (step, *left), (_, *right) in zip(one, other, strict=True):
+        insert_world(pair.one)
+        responses_of(other_caller(pair), other_steps)
+        responses = responses_after(pair, program, is_cleared=False)
+        other_responses = responses_after(pair, program, is_cleared=True)
+    for (step, *left), (_, *right) in zip(responses, other_responses, strict=True):
         if left != right:
             return Difference(pair, step, left, right)
     return None
 
 
-def deferred(random: Random, pair: Pair) -> Pair:
+def deferred_step(random: Random, pair: Pair) -> Pair:
     """Some of its tables create their records later."""
     tables = {
         name: replace(table, deferred_create=random.random() < 0.5) for name, table in pair.catalogue.tables.items()
@@ -61,19 +61,19 @@ def deferred(random: Random, pair: Pair) -> Pair:
 
 def other_caller(pair: Pair) -> Caller:
     names = frozenset({"agent", "clerk"})
-    user_id = next(each for each in USER_IDS if each != pair.caller.id)
+    user_id = next(other_id for other_id in USER_IDS if other_id != pair.caller.id)
     return Caller(user_id, names, (), tuple(ROLE_IDS[name] for name in names))
 
 
-def after(pair: Pair, program: list[Step], *, forgets: bool) -> list[Any]:
+def responses_after(pair: Pair, program: list[Step], *, is_cleared: bool) -> list[Any]:
     with rolled_back(), connection.cursor() as cursor:
         cursor.execute("SELECT setval('stopped.ids', 1000)")
-        for table in LEFT_BEHIND if forgets else ():
+        for table in SHARED_TABLES if is_cleared else ():
             cursor.execute(f"DELETE FROM {table}")
-        return answers(pair.caller, program)
+        return responses_of(pair.caller, program)
 
 
-def answers(caller: Caller, program: list[Step]) -> list[Any]:
-    talk = Conversation(caller)
+def responses_of(caller: Caller, program: list[Step]) -> list[Any]:
+    conversation = Conversation(caller)
     with acting_user.acting_as(caller.id):
-        return [answer for step in program for answer in talk.answers_to(step)]
+        return [response for step in program for response in conversation.results_of(step)]

@@ -15,11 +15,11 @@ from tests.tableapi.noninterference import (
     shared_state,
     write_checks,
 )
-from tests.tableapi.noninterference.leaks import LEAKS, switched_on
+from tests.tableapi.noninterference.leaks import LEAKS, active_leak
 
 FINDERS: dict[str, Callable[[int], object]] = {
-    "pairs": running.difference,
-    "names": renaming.difference,
+    "pairs": running.first_difference,
+    "names": renaming.difference_of_names,
     "write_checks": write_checks.violation,
     "name_leaks": name_leaks.violation,
     "privileges": privileges.violation,
@@ -27,7 +27,7 @@ FINDERS: dict[str, Callable[[int], object]] = {
     "deletion_log": deletion_log.violation,
 }
 # The faults that few requests can show: a seed that does is close behind.
-BEGIN: dict[str, int] = {
+FIRST_SEEDS: dict[str, int] = {
     "a_filter_ignores_the_guard_of_a_column": 103,
     "sorting_accepts_every_column": 22,
     "sorting_ignores_the_guard_of_a_column": 241,
@@ -44,23 +44,25 @@ BEGIN: dict[str, int] = {
     "replacing_a_record_clears_hidden_values": 109,
     "a_deletion_reveals_hidden_references": 74,
 }
-AT_MOST = 150
+MAX_SEEDS = 150
 
 
 @pytest.mark.parametrize("name", LEAKS)
 def test_leak_is_detected(name: str) -> None:
-    begin = BEGIN.get(name, 0)
-    find = FINDERS[LEAKS[name].by]
-    with switched_on(name):
-        leaking_seed = next((seed for seed in range(begin, begin + AT_MOST) if find(seed) is not None), None)
-    assert leaking_seed is not None, f"{name} was not detected by {AT_MOST} pairs from seed {begin}"
+    first_seed = FIRST_SEEDS.get(name, 0)
+    find = FINDERS[LEAKS[name].finder]
+    with active_leak(name):
+        leaking_seed = next(
+            (seed for seed in range(first_seed, first_seed + MAX_SEEDS) if find(seed) is not None), None
+        )
+    assert leaking_seed is not None, f"{name} was not detected by {MAX_SEEDS} pairs from seed {first_seed}"
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", LEAKS)
 def test_leak_is_detected_from_any_seed(name: str) -> None:
-    find = FINDERS[LEAKS[name].by]
-    with switched_on(name):
+    find = FINDERS[LEAKS[name].finder]
+    with active_leak(name):
         assert any(find(seed) for seed in range(10_000, 11_000))
 
 
@@ -73,7 +75,7 @@ def test_every_abuse_case_has_a_leak() -> None:
 @pytest.mark.parametrize("seed", range(0, 100, 10))
 def test_hidden_column_is_like_a_missing_one(seed: int) -> None:
     for case_seed in range(seed, seed + 10):
-        difference = renaming.difference(case_seed)
+        difference = renaming.difference_of_names(case_seed)
         assert difference is None, f"seed {case_seed}\n{difference}"
 
 
@@ -103,10 +105,10 @@ def test_system_tables_require_a_role_to_change() -> None:  # B27
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 
-FEW = [0, 20, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(40, 2000, 20))]
+FEW_SEEDS = [0, 20, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(40, 2000, 20))]
 
 
-@pytest.mark.parametrize("seed", FEW)
+@pytest.mark.parametrize("seed", FEW_SEEDS)
 def test_other_callers_leave_nothing_behind_that_tells(seed: int) -> None:  # B24 B54
     """Stored answers to an `Idempotency-Key` and records that are created later, of somebody who may read more."""
     for case_seed in range(seed, seed + 20):
@@ -114,7 +116,7 @@ def test_other_callers_leave_nothing_behind_that_tells(seed: int) -> None:  # B2
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 
-@pytest.mark.parametrize("seed", FEW)
+@pytest.mark.parametrize("seed", FEW_SEEDS)
 def test_deletion_log_tells_only_what_may_be_read(seed: int) -> None:  # B13 B28
     for case_seed in range(seed, seed + 20):
         violation = deletion_log.violation(case_seed)

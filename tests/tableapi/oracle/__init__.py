@@ -13,7 +13,18 @@ it only the catalogue's dataclasses and the language, `system.encoded_query`, wh
 
 from __future__ import annotations
 
-from .answers import can, field, matches, select, visible
-from .world import Caller, Refused, Row, World, plain_text
+from .answers import can, field_value, row_matches, select_ids, visible
+from .world import Caller, QueryRefused, Row, World, text_of_html
 
-__all__ = ["Caller", "Refused", "Row", "World", "can", "field", "matches", "plain_text", "select", "visible"]
+__all__ = [
+    "Caller",
+    "QueryRefused",
+    "Row",
+    "World",
+    "can",
+    "field_value",
+    "row_matches",
+    "select_ids",
+    "text_of_html",
+    "visible",
+]

@@ -10,10 +10,10 @@ from system.encoded_query import Path, QueryError, parse
 from tableapi.catalogue.definitions import READ, Column, Rule, Table
 
 from .conditions import RowTest, query_test
-from .world import Question, Refused, Row
+from .world import QueryRefused, Question, Row
 
 
-def levels(table: Table, column: str | None) -> list[tuple[str | None, str]]:
+def rule_levels(table: Table, column: str | None) -> list[tuple[str | None, str]]:
     """(table, column) of each level in turn: "table.c, parent.c, any.c, table.*, parent.*, any.*"."""
     tables: list[str | None] = list(table.lineage)
     if not table.is_system:
@@ -24,7 +24,7 @@ def levels(table: Table, column: str | None) -> list[tuple[str | None, str]]:
 
 def deciding_rules(question: Question, operation: str, table: Table, column: str | None) -> list[Rule]:
     """The rules of the first level that has one. Broken ones count here, they only never hold."""
-    for level in levels(table, column):
+    for level in rule_levels(table, column):
         result = [
             rule
             for rule in question.world.catalogue.rules
@@ -36,13 +36,13 @@ def deciding_rules(question: Question, operation: str, table: Table, column: str
 
 
 def is_allowed(
-    question: Question, operation: str, own: Table, column: str | None, condition_holds: Callable[[Rule], bool]
+    question: Question, operation: str, own_table: Table, column: str | None, condition_holds: Callable[[Rule], bool]
 ) -> bool:
     """Whether the rules for records of `own` let the caller through, given which conditions hold."""
     caller = question.caller
-    if caller.is_admin and own.is_system:
+    if caller.is_admin and own_table.is_system:
         return True
-    rules = deciding_rules(question, operation, own, column)
+    rules = deciding_rules(question, operation, own_table, column)
     if not rules:
         # "Record without any rule: denied. Column without any rule: allowed where the record is."
         return caller.is_admin or column is not None
@@ -54,59 +54,61 @@ def is_allowed(
     )
 
 
-def can(question: Question, operation: str, table: Table, row: Row, column: str | None = None) -> bool:
+def can_access(question: Question, operation: str, table: Table, row: Row, column: str | None = None) -> bool:
     """Whether the caller may do this with the record; with `column`, what the column's rules alone say."""
-    own = question.world.own_table(table, row)
+    own_table = question.world.own_table(table, row)
 
-    def condition_holds(rule: Rule) -> bool:
-        test = condition_of(question, rule, own)
+    def rule_condition_holds(rule: Rule) -> bool:
+        test = condition_of(question, rule, own_table)
         return test is not None and test(row)
 
-    return is_allowed(question, operation, own, column, condition_holds)
+    return is_allowed(question, operation, own_table, column, rule_condition_holds)
 
 
-def could_ever(question: Question, operation: str, own: Table, column: str | None = None) -> bool:
+def could_ever_access(question: Question, operation: str, own_table: Table, column: str | None = None) -> bool:
     """The same without a record: whether there might be one of this very table that passes."""
-    return is_allowed(question, operation, own, column, lambda rule: condition_of(question, rule, own) is not None)
+    return is_allowed(
+        question, operation, own_table, column, lambda rule: condition_of(question, rule, own_table) is not None
+    )
 
 
-def condition_of(question: Question, rule: Rule, own: Table) -> RowTest | None:
+def condition_of(question: Question, rule: Rule, own_table: Table) -> RowTest | None:
     """The condition of a rule as a test, or None when it cannot be query_test.
 
     Its names are those of the rule's table; a rule for any table is read anew for each table it is applied to.
     """
-    table = question.world.catalogue.tables.get(rule.table) if rule.table else own
+    table = question.world.catalogue.tables.get(rule.table) if rule.table else own_table
     if table is None:
         return None
     try:
         query = parse(rule.condition)
         # Chosen: a condition that sorts was meant to be something else.
-        return None if query.order else query_test(AllValues(question), table, query)
-    except (Refused, QueryError):
+        return None if query.order else query_test(UnrestrictedValues(question), table, query)
+    except (QueryRefused, QueryError):
         return None
 
 
 @dataclass(frozen=True)
-class AllValues:
+class UnrestrictedValues:
     """How the condition of a rule sees a record: everything, but write-only columns."""
 
     question: Question
 
     def column(self, table: Table, path: Path) -> Column:
-        name, *rest = path
+        name, *further = path
         column = table.columns.get(name)
         if column is None or not column.is_readable:
-            raise Refused
-        return self.column(target_of(self.question, column), tuple(rest)) if rest else column
+            raise QueryRefused
+        return self.column(target_table(self.question, column), tuple(further)) if further else column
 
     def value(self, table: Table, row: Row, path: Path) -> Any:
-        name, *rest = path
+        name, *further = path
         value = row[name]
-        if not rest:
+        if not further:
             return value
-        target = target_of(self.question, table.columns[name])
+        target = target_table(self.question, table.columns[name])
         result = self.question.world.find(target, value)
-        return None if result is None else self.value(target, result, tuple(rest))
+        return None if result is None else self.value(target, result, tuple(further))
 
     def knows_table(self, name: str) -> bool:
         return name in self.question.world.catalogue.tables
@@ -119,24 +121,24 @@ class ReadableValues:
     question: Question
 
     def column(self, table: Table, path: Path) -> Column:
-        name, *rest = path
+        name, *further = path
         column = table.columns.get(name)
         if column is None or not column.is_readable or not self.ever_reads(table, column.name):
-            raise Refused
-        return self.column(target_of(self.question, column), tuple(rest)) if rest else column
+            raise QueryRefused
+        return self.column(target_table(self.question, column), tuple(further)) if further else column
 
     def value(self, table: Table, row: Row, path: Path) -> Any:
-        name, *rest = path
-        if not can(self.question, READ, table, row, name):
+        name, *further = path
+        if not can_access(self.question, READ, table, row, name):
             return None
         value = row[name]
-        if not rest:
+        if not further:
             return value
-        target = target_of(self.question, table.columns[name])
+        target = target_table(self.question, table.columns[name])
         result = self.question.world.find(target, value)
-        if result is None or not can(self.question, READ, target, result):
+        if result is None or not can_access(self.question, READ, target, result):
             return None
-        return self.value(target, result, tuple(rest))
+        return self.value(target, result, tuple(further))
 
     def knows_table(self, name: str) -> bool:
         tables = self.question.world.catalogue.tables
@@ -144,16 +146,17 @@ class ReadableValues:
 
     def ever_reads(self, table: Table, column: str | None) -> bool:
         """Whether any record of the family, of some own table, might show it."""
-        family = [self.question.world.catalogue.tables[name] for name in table.family]
+        tables_of_family = [self.question.world.catalogue.tables[name] for name in table.family]
         return any(
-            could_ever(self.question, READ, own) and (column is None or could_ever(self.question, READ, own, column))
-            for own in family
+            could_ever_access(self.question, READ, owner)
+            and (column is None or could_ever_access(self.question, READ, owner, column))
+            for owner in tables_of_family
         )
 
 
-def target_of(question: Question, column: Column) -> Table:
+def target_table(question: Question, column: Column) -> Table:
     """The table behind a reference; Refused when there is none to walk to."""
     target = question.world.catalogue.tables.get(column.reference or "")
     if column.type != "reference" or target is None:
-        raise Refused
+        raise QueryRefused
     return target

@@ -18,22 +18,22 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from system.encoded_query import Moment
 from tableapi.catalogue.definitions import Column
 
-from .column_types import ME, NOW, ROWS, STORED, WORDS
-from .literals import family
-from .world import World, is_empty, shown
+from .column_types import CURRENT_USER, NOW, STORED_VALUES, TYPE_ROWS, WORD_VALUES
+from .literals import family_of
+from .world import World, is_empty, shown_value
 
 USER_IDS = ("160000000000000001", "160000000000000002")
 GROUP_IDS = ("160000000000000011", "160000000000000012")
 ROLE_IDS = {"agent": "160000000000000021", "clerk": "160000000000000022", "admin": "160000000000000023"}
-NOBODY = "160000000000000099"  # no record has this id
-KNOWN_IDS = (*USER_IDS, *GROUP_IDS, ROLE_IDS["agent"], NOBODY)
+UNKNOWN_ID = "160000000000000099"  # no record has this id
+KNOWN_IDS = (*USER_IDS, *GROUP_IDS, ROLE_IDS["agent"], UNKNOWN_ID)
 
 
 def moment(user_id: str) -> Moment:
     return Moment(NOW, user_id)
 
 
-def happens(draw: DrawFn, one_in: int) -> bool:
+def draw_rarely(draw: DrawFn, one_in: int) -> bool:
     """Once in so many. Hypothesis likes the ends of a range, so this asks for its middle."""
     return draw(st.integers(0, one_in - 1)) == one_in // 2
 
@@ -41,17 +41,17 @@ def happens(draw: DrawFn, one_in: int) -> bool:
 Palette = Mapping[str, list[Any]]
 
 
-def palette(random: Random, ids: list[str]) -> Palette:
+def value_palette(random: Random, ids: list[str]) -> Palette:
     """For one world a handful of values of each type, so that records have some in common."""
-    every = {**STORED, "words": WORDS, "reference": [*ids, *KNOWN_IDS]}
-    few = {name: [None, *random.sample(found, 3)] for name, found in every.items() if len(found) > 3}
-    lists = [random.sample(every["reference"], random.randint(0, 3)) for _ in range(3)]
-    return {**every, **few, "list": [None, *lists]}
+    all_values = {**STORED_VALUES, "words": WORD_VALUES, "reference": [*ids, *KNOWN_IDS]}
+    few_values = {name: [None, *random.sample(values, 3)] for name, values in all_values.items() if len(values) > 3}
+    lists = [random.sample(all_values["reference"], random.randint(0, 3)) for _ in range(3)]
+    return {**all_values, **few_values, "list": [None, *lists]}
 
 
 def stored_value(random: Random, column: Column, palette: Palette) -> Any:
     """A value that a record may hold in this column."""
-    if column.is_indexed and family(column) == "text":
+    if column.is_indexed and family_of(column) == "text":
         words = random.choice(palette["words"])
         return f"<p>{words}</p>" if words and column.type == "wysiwyg" else words
     return random.choice(palette[column.type])
@@ -59,8 +59,8 @@ def stored_value(random: Random, column: Column, palette: Palette) -> Any:
 
 def text_of(value: Any, column: Column) -> str:
     """A stored value as a query may write it; empty when there is nothing to write."""
-    value = shown(value, column)
-    if is_empty(value, column) or family(column) in ("json", "never"):
+    value = shown_value(value, column)
+    if is_empty(value, column) or family_of(column) in ("json", "never"):
         return ""
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S")
@@ -71,9 +71,11 @@ def text_of(value: Any, column: Column) -> str:
 
 def written_values(world: World, column: Column) -> SearchStrategy[str]:
     """Texts of one value for this column, none of them with a comma; often one that a record has."""
-    stored = {
+    text_values = {
         text_of(row[column.name], column) for rows in world.rows.values() for row in rows.values() if column.name in row
     }
-    existing = [*KNOWN_IDS, ME] if family(column) in ("id", "list") else ROWS[column.type].written
-    result = sorted(stored - {""})
-    return st.sampled_from(result) | st.sampled_from(existing) if result else st.sampled_from(existing)
+    written = (
+        [*KNOWN_IDS, CURRENT_USER] if family_of(column) in ("id", "list") else TYPE_ROWS[column.type].written_values
+    )
+    result = sorted(text_values - {""})
+    return st.sampled_from(result) | st.sampled_from(written) if result else st.sampled_from(written)

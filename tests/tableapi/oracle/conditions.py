@@ -10,15 +10,15 @@ from system.encoded_query import RECORDS, Condition, Distance, Group, Path, Quer
 from system.encoded_query.dialect import read_whole_path
 from tableapi.catalogue.definitions import Column, Table
 
-from .column_types import ROWS
-from .literals import stored
-from .operators import Use, test_of
-from .world import Question, Refused, Row
+from .column_types import TYPE_ROWS
+from .literals import comparable_value
+from .operators import OperatorUse, test_of
+from .world import QueryRefused, Question, Row
 
 RowTest = Callable[[Row], bool]
 
 
-class Values(Protocol):
+class ValueReader(Protocol):
     """How names are resolved and values seen: raw for the condition of a rule, guarded for a caller."""
 
     @property
@@ -34,20 +34,20 @@ class Values(Protocol):
         """Whether INSTANCEOF may name it."""
 
 
-def query_test(values: Values, table: Table, query: Query) -> RowTest:
+def query_test(values: ValueReader, table: Table, query: Query) -> RowTest:
     """The query as a test; Refused or QueryError when any condition is bad, whatever the records are."""
     if not query.groups:
         return lambda row: True
-    return any_of(group_test(values, table, group) for group in query.groups)
+    return any_test(group_test(values, table, group) for group in query.groups)
 
 
-def group_test(values: Values, table: Table, group: Group) -> RowTest:
-    return all_of(any_of(factor_test(values, table, factor) for factor in term.factors) for term in group.terms)
+def group_test(values: ValueReader, table: Table, group: Group) -> RowTest:
+    return all_tests(any_test(factor_test(values, table, factor) for factor in term.factors) for term in group.terms)
 
 
-def factor_test(values: Values, table: Table, factor: Condition | SubQuery) -> RowTest:
+def factor_test(values: ValueReader, table: Table, factor: Condition | SubQuery) -> RowTest:
     if isinstance(factor, SubQuery):
-        return any_of(group_test(values, table, group) for group in factor.groups)
+        return any_test(group_test(values, table, group) for group in factor.groups)
     if factor.operator == "ARE":
         return has_words(values, table, factor)
     if factor.operator == "INSTANCEOF":
@@ -55,23 +55,23 @@ def factor_test(values: Values, table: Table, factor: Condition | SubQuery) -> R
     return condition_test(values, table, factor)
 
 
-def any_of(tests: Iterable[RowTest]) -> RowTest:
+def any_test(tests: Iterable[RowTest]) -> RowTest:
     tests = list(tests)
     return lambda row: any(test(row) for test in tests)
 
 
-def all_of(tests: Iterable[RowTest]) -> RowTest:
+def all_tests(tests: Iterable[RowTest]) -> RowTest:
     tests = list(tests)
     return lambda row: all(test(row) for test in tests)
 
 
-def condition_test(values: Values, table: Table, condition: Condition) -> RowTest:
+def condition_test(values: ValueReader, table: Table, condition: Condition) -> RowTest:
     column = values.column(table, condition.path)
     other_path = named_path(condition)
     if other_path is None:
-        test = test_of(Use(values.question, condition, column))
+        test = test_of(OperatorUse(values.question, condition, column))
         return lambda row: test(values.value(table, row, condition.path), None)
-    test = test_of(Use(values.question, condition, column, values.column(table, other_path)))
+    test = test_of(OperatorUse(values.question, condition, column, values.column(table, other_path)))
     return lambda row: test(values.value(table, row, condition.path), values.value(table, row, other_path))
 
 
@@ -83,19 +83,21 @@ def named_path(condition: Condition) -> Path | None:
     return value.path if isinstance(value, Distance) else None
 
 
-def has_words(values: Values, table: Table, condition: Condition) -> RowTest:
+def has_words(values: ValueReader, table: Table, condition: Condition) -> RowTest:
     """ARE: "words, each in one of the readable text columns marked indexed; no such column: 400"."""
     values.column(table, ("sys_id",))
-    columns = [each for each in table.columns.values() if is_searchable(each) and is_seen(values, table, each)]
+    columns = [
+        column for column in table.columns.values() if is_searchable(column) and is_readable(values, table, column)
+    ]
     if not columns:
-        raise Refused
+        raise QueryRefused
     words = read(condition)
     assert isinstance(words, tuple)
 
     def test(row: Row) -> bool:
         result = set()
         for column in columns:
-            text = stored(values.value(table, row, (column.name,)), column) or ""
+            text = comparable_value(values.value(table, row, (column.name,)), column) or ""
             result.update(re.findall("[a-z0-9]+", text))
         is_there = values.value(table, row, ("sys_id",)) is not None
         return is_there and all(str(word).lower() in result for word in words)
@@ -104,26 +106,26 @@ def has_words(values: Values, table: Table, condition: Condition) -> RowTest:
 
 
 def is_searchable(column: Column) -> bool:
-    return ROWS[column.type].family == "text" and column.is_indexed and column.name != "sys_id"
+    return TYPE_ROWS[column.type].family == "text" and column.is_indexed and column.name != "sys_id"
 
 
-def is_seen(values: Values, table: Table, column: Column) -> bool:
+def is_readable(values: ValueReader, table: Table, column: Column) -> bool:
     try:
         values.column(table, (column.name,))
-    except Refused:
+    except QueryRefused:
         return False
     return True
 
 
-def is_instance(values: Values, table: Table, condition: Condition) -> RowTest:
+def is_instance(values: ValueReader, table: Table, condition: Condition) -> RowTest:
     values.column(table, ("sys_id",))
     world = values.question.world
     if not values.knows_table(condition.value):
-        raise Refused
-    family = world.catalogue.tables[condition.value].family
+        raise QueryRefused
+    table_family = world.catalogue.tables[condition.value].family
 
     def test(row: Row) -> bool:
         is_there = values.value(table, row, ("sys_id",)) is not None
-        return is_there and world.own_table(table, row).name in family
+        return is_there and world.own_table(table, row).name in table_family
 
     return test

@@ -10,13 +10,13 @@ from typing import Any
 from system.encoded_query import Condition, Distance, Period, Range, Relative, read, shift
 from tableapi.catalogue.definitions import Column
 
-from .literals import beside, exact, family, literal, stored
-from .world import Question, Refused, is_empty, shown
+from .literals import comparable_value, comparison_value, exact_value, family_of, literal
+from .world import QueryRefused, Question, is_empty, shown_value
 
 # The value of the column, and of the other column where the operator names one; else None.
-Test = Callable[[Any, Any], bool]
+ValueTest = Callable[[Any, Any], bool]
 
-NEGATIONS = {
+NEGATED_OPERATORS = {
     "!=": "=",
     "NOT IN": "IN",
     "NOTLIKE": "LIKE",
@@ -31,7 +31,7 @@ NEGATIONS = {
 
 
 @dataclass(frozen=True)
-class Use:
+class OperatorUse:
     """One operator on one column."""
 
     question: Question
@@ -52,19 +52,21 @@ class Use:
         return self.other
 
 
-def test_of(use: Use) -> Test:
+def test_of(use: OperatorUse) -> ValueTest:
     """The test that the condition puts to a record; Refused when it cannot be put to such a column at all."""
     name = use.condition.operator
     # "password, secret none" and every other combination that is not in the table is a bad query.
     if not use.condition.row.fits(use.column.compare_as, use.condition.path):
-        raise Refused
-    if name not in NEGATIONS:
-        return MEANINGS[name](use)
-    positive = MEANINGS[NEGATIONS[name]](use)
-    return lambda value, other: not positive(value, other)
+        raise QueryRefused
+    if name not in NEGATED_OPERATORS:
+        return OPERATOR_TESTS[name](use)
+    positive = OPERATOR_TESTS[NEGATED_OPERATORS[name]](use)
+    return lambda value, other_value: not positive(value, other_value)
 
 
-def on_value(use: Use, holds: Callable[[Any], bool], form: Callable[[Any, Column], Any] = stored) -> Test:
+def value_test(
+    use: OperatorUse, holds: Callable[[Any], bool], form: Callable[[Any, Column], Any] = comparable_value
+) -> ValueTest:
     """False for an empty column, else what `holds` says of the value in that form."""
 
     def test(value: Any, _: Any) -> bool:
@@ -74,158 +76,161 @@ def on_value(use: Use, holds: Callable[[Any], bool], form: Callable[[Any, Column
     return test
 
 
-def compared(compare: Callable[[Any, Any], bool]) -> Callable[[Use], Test]:
-    def build(use: Use) -> Test:
+def comparison_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValueTest]:
+    def build(use: OperatorUse) -> ValueTest:
         expected = use.literal(use.value)
-        return on_value(use, lambda found: compare(found, expected))
+        return value_test(use, lambda value: compare(value, expected))
 
     return build
 
 
-def text_part(holds: Callable[[str, str], bool]) -> Callable[[Use], Test]:
+def text_test(holds: Callable[[str, str], bool]) -> Callable[[OperatorUse], ValueTest]:
     """LIKE and its siblings ignore case, in a choice or sys_id too, and no character is special."""
 
-    def build(use: Use) -> Test:
+    def build(use: OperatorUse) -> ValueTest:
         expected = use.literal(use.value).lower()
-        return on_value(use, lambda found: holds(found.lower(), expected))
+        return value_test(use, lambda value: holds(value.lower(), expected))
 
     return build
 
 
-def one_of(use: Use) -> Test:
+def membership_test(use: OperatorUse) -> ValueTest:
     result = [use.literal(operand) for operand in use.value]
-    return on_value(use, lambda found: found in result)
+    return value_test(use, lambda value: value in result)
 
 
-def between(use: Use) -> Test:
+def between_test(use: OperatorUse) -> ValueTest:
     assert isinstance(use.value, Range)
-    low, high = use.literal(use.value.low), use.literal(use.value.high)
-    return on_value(use, lambda found: low <= found <= high)
+    lower, upper = use.literal(use.value.low), use.literal(use.value.high)
+    return value_test(use, lambda value: lower <= value <= upper)
 
 
-def same_as(use: Use) -> Test:
-    if family(use.column) == "json" or family(use.column) != family(use.other_column):
-        raise Refused
+def same_as_test(use: OperatorUse) -> ValueTest:
+    if family_of(use.column) == "json" or family_of(use.column) != family_of(use.other_column):
+        raise QueryRefused
 
     def test(value: Any, other: Any) -> bool:
         # An empty value beside another is None, so both empty are the same, and one empty is not.
-        return bool(beside(value, use.column) == beside(other, use.other_column))
+        return bool(comparison_value(value, use.column) == comparison_value(other, use.other_column))
 
     return test
 
 
-def ordered_with(compare: Callable[[Any, Any], bool]) -> Callable[[Use], Test]:
-    def build(use: Use) -> Test:
-        if family(use.column) != family(use.other_column):
-            raise Refused
+def column_order_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValueTest]:
+    def build(use: OperatorUse) -> ValueTest:
+        if family_of(use.column) != family_of(use.other_column):
+            raise QueryRefused
 
         def test(value: Any, other: Any) -> bool:
-            ours, theirs = beside(value, use.column), beside(other, use.other_column)
-            return ours is not None and theirs is not None and compare(ours, theirs)
+            comparable, other_comparable = (
+                comparison_value(value, use.column),
+                comparison_value(other, use.other_column),
+            )
+            return comparable is not None and other_comparable is not None and compare(comparable, other_comparable)
 
         return test
 
     return build
 
 
-def on(use: Use) -> Test:
+def period_test(use: OperatorUse) -> ValueTest:
     assert isinstance(use.value, Period)
-    first, last = use.value.bounds(use.question.moment)
-    return on_value(use, lambda found: first <= found <= last, exact)
+    start, end = use.value.bounds(use.question.moment)
+    return value_test(use, lambda value: start <= value <= end, exact_value)
 
 
-def date_part(part: Callable[[Any], int]) -> Callable[[Use], Test]:
-    return lambda use: on_value(use, lambda found: part(found) == use.value, exact)
+def date_part_test(part: Callable[[Any], int]) -> Callable[[OperatorUse], ValueTest]:
+    return lambda use: value_test(use, lambda value: part(value) == use.value, exact_value)
 
 
-def relative(compare: Callable[[Any, Any], bool]) -> Callable[[Use], Test]:
-    def build(use: Use) -> Test:
+def relative_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValueTest]:
+    def build(use: OperatorUse) -> ValueTest:
         assert isinstance(use.value, Relative)
         edge = use.value.instant(use.question.moment)
-        return on_value(use, lambda found: compare(found, edge), exact)
+        return value_test(use, lambda value: compare(value, edge), exact_value)
 
     return build
 
 
-def relative_same(use: Use) -> Test:
+def same_period_test(use: OperatorUse) -> ValueTest:
     assert isinstance(use.value, Relative)
-    first, last = use.value.bounds(use.question.moment)
-    return on_value(use, lambda found: first <= found <= last, exact)
+    start, end = use.value.bounds(use.question.moment)
+    return value_test(use, lambda value: start <= value <= end, exact_value)
 
 
-def distance(is_more: bool) -> Callable[[Use], Test]:
+def distance_test(is_greater: bool) -> Callable[[OperatorUse], ValueTest]:
     """MORETHAN lies beyond the shifted column, LESSTHAN between the column itself and the shifted one."""
 
-    def build(use: Use) -> Test:
+    def build(use: OperatorUse) -> ValueTest:
         request = use.value
         assert isinstance(request, Distance)
-        if family(use.other_column) != "time":
-            raise Refused
+        if family_of(use.other_column) != "time":
+            raise QueryRefused
 
         def test(value: Any, other: Any) -> bool:
-            ours, start = exact(value, use.column), exact(other, use.other_column)
-            if ours is None or start is None:
+            instant, start = exact_value(value, use.column), exact_value(other, use.other_column)
+            if instant is None or start is None:
                 return False
             end = shift(start, request.unit, -request.count if request.is_before else request.count)
             if request.is_before:
-                return bool(ours < end) if is_more else bool(end < ours <= start)
-            return bool(ours > end) if is_more else bool(start <= ours < end)
+                return bool(instant < end) if is_greater else bool(end < instant <= start)
+            return bool(instant > end) if is_greater else bool(start <= instant < end)
 
         return test
 
     return build
 
 
-def is_named(use: Use) -> Test:
-    ids = use.question.caller.named(use.value)
-    return on_value(use, lambda found: found in ids)
+def name_test(use: OperatorUse) -> ValueTest:
+    ids = use.question.caller.has_name(use.value)
+    return value_test(use, lambda value: value in ids)
 
 
-def has(use: Use) -> Test:
+def list_test(use: OperatorUse) -> ValueTest:
     ids = [use.literal(operand)[0] for operand in use.value]
-    return on_value(use, lambda found: any(each in found for each in ids))
+    return value_test(use, lambda value: any(sys_id in value for sys_id in ids))
 
 
-def has_named(use: Use) -> Test:
-    ids = use.question.caller.named(use.value)
-    return on_value(use, lambda found: any(each in found for each in ids))
+def list_name_test(use: OperatorUse) -> ValueTest:
+    ids = use.question.caller.has_name(use.value)
+    return value_test(use, lambda value: any(sys_id in value for sys_id in ids))
 
 
-MEANINGS: dict[str, Callable[[Use], Test]] = {
-    "=": compared(operator.eq),
-    ">": compared(operator.gt),
-    "<": compared(operator.lt),
-    ">=": compared(operator.ge),
-    "<=": compared(operator.le),
-    "IN": one_of,
-    "LIKE": text_part(lambda text, part: part in text),
-    "STARTSWITH": text_part(str.startswith),
-    "ENDSWITH": text_part(str.endswith),
-    "ISEMPTY": lambda use: lambda value, _: is_empty(shown(value, use.column), use.column),
-    "EMPTYSTRING": lambda use: lambda value, _: shown(value, use.column) == "",
-    "ANYTHING": lambda use: lambda value, other: True,
-    "BETWEEN": between,
-    "SAMEAS": same_as,
-    "GT_FIELD": ordered_with(operator.gt),
-    "LT_FIELD": ordered_with(operator.lt),
-    "GT_OR_EQUALS_FIELD": ordered_with(operator.ge),
-    "LT_OR_EQUALS_FIELD": ordered_with(operator.le),
-    "ON": on,
-    "YEAR_IS": date_part(lambda found: found.year),
-    "QUARTER_IS": date_part(lambda found: (found.month + 2) // 3),
-    "MONTH_IS": date_part(lambda found: found.month),
-    "WEEK_IS": date_part(lambda found: found.isocalendar().week),
-    "DAY_IS": date_part(lambda found: found.day),
-    "DAY_OF_WEEK_IS": date_part(lambda found: found.isoweekday()),
-    "HOUR_IS": date_part(lambda found: found.hour),
-    "RELATIVEGT": relative(operator.gt),
-    "RELATIVEGE": relative(operator.ge),
-    "RELATIVELT": relative(operator.lt),
-    "RELATIVELE": relative(operator.le),
-    "RELATIVEEE": relative_same,
-    "MORETHAN": distance(is_more=True),
-    "LESSTHAN": distance(is_more=False),
-    "DYNAMIC": is_named,
-    "HAS": has,
-    "CONTAINS_DYNAMIC": has_named,
+OPERATOR_TESTS: dict[str, Callable[[OperatorUse], ValueTest]] = {
+    "=": comparison_test(operator.eq),
+    ">": comparison_test(operator.gt),
+    "<": comparison_test(operator.lt),
+    ">=": comparison_test(operator.ge),
+    "<=": comparison_test(operator.le),
+    "IN": membership_test,
+    "LIKE": text_test(lambda text, part: part in text),
+    "STARTSWITH": text_test(str.startswith),
+    "ENDSWITH": text_test(str.endswith),
+    "ISEMPTY": lambda use: lambda value, _: is_empty(shown_value(value, use.column), use.column),
+    "EMPTYSTRING": lambda use: lambda value, _: shown_value(value, use.column) == "",
+    "ANYTHING": lambda use: lambda value, _: True,
+    "BETWEEN": between_test,
+    "SAMEAS": same_as_test,
+    "GT_FIELD": column_order_test(operator.gt),
+    "LT_FIELD": column_order_test(operator.lt),
+    "GT_OR_EQUALS_FIELD": column_order_test(operator.ge),
+    "LT_OR_EQUALS_FIELD": column_order_test(operator.le),
+    "ON": period_test,
+    "YEAR_IS": date_part_test(lambda instant: instant.year),
+    "QUARTER_IS": date_part_test(lambda instant: (instant.month + 2) // 3),
+    "MONTH_IS": date_part_test(lambda instant: instant.month),
+    "WEEK_IS": date_part_test(lambda instant: instant.isocalendar().week),
+    "DAY_IS": date_part_test(lambda instant: instant.day),
+    "DAY_OF_WEEK_IS": date_part_test(lambda instant: instant.isoweekday()),
+    "HOUR_IS": date_part_test(lambda instant: instant.hour),
+    "RELATIVEGT": relative_test(operator.gt),
+    "RELATIVEGE": relative_test(operator.ge),
+    "RELATIVELT": relative_test(operator.lt),
+    "RELATIVELE": relative_test(operator.le),
+    "RELATIVEEE": same_period_test,
+    "MORETHAN": distance_test(is_greater=True),
+    "LESSTHAN": distance_test(is_greater=False),
+    "DYNAMIC": name_test,
+    "HAS": list_test,
+    "CONTAINS_DYNAMIC": list_name_test,
 }

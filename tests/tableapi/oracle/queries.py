@@ -21,71 +21,73 @@ from system.encoded_query import (
 from tableapi.catalogue.column_types import COLUMN_TYPES
 from tableapi.catalogue.definitions import Column, Table
 
-from .alphabets import happens, written_values
-from .column_types import ROWS, TIMES, WORDS
-from .literals import family
+from .alphabets import draw_rarely, written_values
+from .column_types import TIME_VALUES, TYPE_ROWS, WORD_VALUES
+from .literals import family_of
 from .world import World
 
 # (operator, column type) of each pair that fits; ARE and INSTANCEOF stand on the record as a whole.
-PAIRS = [
+OPERATOR_TYPE_PAIRS = [
     (row.name, column_type)
     for row in OPERATORS.values()
-    for column_type in (sorted(ROWS) if row.only_path is None else ["string"])
+    for column_type in (sorted(TYPE_ROWS) if row.only_path is None else ["string"])
     if row.only_path or COLUMN_TYPES[column_type].compare_as in row.fits_kinds
 ]
-SORTABLE = sorted(name for name, row in ROWS.items() if row.is_sortable)
+SORTABLE_TYPES = sorted(name for name, row in TYPE_ROWS.items() if row.is_sortable)
 # Hops of the deepest path → conditions, so that no query needs more joins than are allowed.
-MAX_CONDITIONS = {0: 6, 1: 4, 2: 3, 3: 2}
+MAX_CONDITIONS_BY_DEPTH = {0: 6, 1: 4, 2: 3, 3: 2}
 
 
 @st.composite
-def paths(draw: DrawFn, world: World, table: Table, hops: int) -> tuple[Path, Column]:
+def path_strategy(draw: DrawFn, world: World, table: Table, hops: int) -> tuple[Path, Column]:
     """A path from the table through at most so many references, and the column at its end."""
     names: list[str] = []
     while True:
         columns = list(table.columns.values())
-        walkable = [each for each in columns if each.type == "reference" and each.reference in world.catalogue.tables]
-        if len(names) == hops or not walkable or happens(draw, 4):
+        walkable_columns = [
+            column for column in columns if column.type == "reference" and column.reference in world.catalogue.tables
+        ]
+        if len(names) == hops or not walkable_columns or draw_rarely(draw, 4):
             break
-        reference = draw(st.sampled_from(walkable))
+        reference = draw(st.sampled_from(walkable_columns))
         names.append(reference.name)
         table = world.catalogue.tables[reference.reference or ""]
     # What an administrator designed is of more types than what every table has.
-    is_sys = happens(draw, 5)
-    column = draw(st.sampled_from([each for each in columns if each.is_sys is is_sys]))
+    is_sys = draw_rarely(draw, 5)
+    column = draw(st.sampled_from([candidate for candidate in columns if candidate.is_sys is is_sys]))
     return (*names, column.name), column
 
 
 @st.composite
-def conditions(draw: DrawFn, world: World, table: Table, hops: int) -> Condition:
+def condition_strategy(draw: DrawFn, world: World, table: Table, hops: int) -> Condition:
     """A condition that fits the type of its column, with a value that fits it too."""
-    usable = paths(world, table, hops).filter(lambda found: found[1].is_readable)
-    path, column = draw(usable)
+    usable_paths = path_strategy(world, table, hops).filter(lambda path: path[1].is_readable)
+    path, column = draw(usable_paths)
     row = draw(st.sampled_from([operator for operator in OPERATORS.values() if operator.fits(column.compare_as, path)]))
     # Without this choice one condition in two would be of a kind that tells little.
     if row.name in ("ANYTHING", "NOTHING", "ISEMPTY", "ISNOTEMPTY") and draw(st.booleans()):
         row = OPERATORS["!="] if column.type != "json" else row
-    return Condition(path, row.name, draw(values(world, table, column, row)))
+    return Condition(path, row.name, draw(value_strategy(world, table, column, row)))
 
 
-def conditions_of(world: World, table: Table, pair: tuple[str, str]) -> SearchStrategy[Condition]:
+def conditions_for_pair(world: World, table: Table, pair: tuple[str, str]) -> SearchStrategy[Condition]:
     """Conditions of one operator on the table's own columns of one type."""
-    row, fitting = OPERATORS[pair[0]], [each for each in table.columns.values() if each.type == pair[1]]
+    row, fitting_columns = OPERATORS[pair[0]], [column for column in table.columns.values() if column.type == pair[1]]
     if row.only_path:
-        fitting = [table.columns["sys_id"]]
-    return st.sampled_from(fitting).flatmap(
+        fitting_columns = [table.columns["sys_id"]]
+    return st.sampled_from(fitting_columns).flatmap(
         lambda column: st.builds(
-            Condition, st.just((column.name,)), st.just(row.name), values(world, table, column, row)
+            Condition, st.just((column.name,)), st.just(row.name), value_strategy(world, table, column, row)
         )
     )
 
 
-def values(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
+def value_strategy(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
     """Texts for the kind of value that the operator takes."""
-    one = written_values(world, column)
-    counts = st.sampled_from(["0", "1", "2", "12", "30"])
+    single_value = written_values(world, column)
+    count_strategy = st.sampled_from(["0", "1", "2", "12", "30"])
     units = st.sampled_from(list(Unit))
-    times = st.sampled_from(TIMES)
+    times = st.sampled_from(TIME_VALUES)
     # Whole ranges would hit what is stored too seldom.
     numbers = (2023, 2024, 2025) if row.name == "YEAR_IS" else (0, 1, 2, 4, 5, 11, 12, 22, 23, 30, 31, 52)
     parts = [number for number in numbers if number in row.allowed]
@@ -94,15 +96,15 @@ def values(world: World, table: Table, column: Column, row: Operator) -> SearchS
             return st.just("")
         case ValueKind.TEXT if column.type == "list":
             # A function before a comma is no function: the whole text would have to be one.
-            return st.lists(one.filter(lambda text: ":" not in text), min_size=1, max_size=2).map(",".join)
+            return st.lists(single_value.filter(lambda text: ":" not in text), min_size=1, max_size=2).map(",".join)
         case ValueKind.TEXT:
-            return one
+            return single_value
         case ValueKind.LIST:
-            return st.lists(one, min_size=1, max_size=3).map(",".join)
+            return st.lists(single_value, min_size=1, max_size=3).map(",".join)
         case ValueKind.RANGE:
             # The first @ would end the first value.
-            end = one.filter(lambda text: "@" not in text)
-            return st.tuples(end, end).map("@".join)
+            text_without_at = single_value.filter(lambda text: "@" not in text)
+            return st.tuples(text_without_at, text_without_at).map("@".join)
         case ValueKind.PATH:
             return other_paths(world, table, column, row)
         case ValueKind.DAY:
@@ -110,56 +112,58 @@ def values(world: World, table: Table, column: Column, row: Operator) -> SearchS
         case ValueKind.DATE_PART:
             return st.sampled_from(parts).map(str)
         case ValueKind.RELATIVE:
-            return st.tuples(st.just(""), units, st.sampled_from(["ago", "ahead"]), counts).map("@".join)
+            return st.tuples(st.just(""), units, st.sampled_from(["ago", "ahead"]), count_strategy).map("@".join)
         case ValueKind.DISTANCE:
-            other = other_paths(world, table, column, row)
-            return st.tuples(other, units, st.sampled_from(["before", "after"]), counts).map("@".join)
+            other_path = other_paths(world, table, column, row)
+            return st.tuples(other_path, units, st.sampled_from(["before", "after"]), count_strategy).map("@".join)
         case ValueKind.NAMED:
             return st.sampled_from(["me", "my_groups", "my_roles"])
         case ValueKind.WORDS:
-            return st.lists(st.sampled_from([*WORDS, "nosuch"]), min_size=1, max_size=2).map(" ".join)
+            return st.lists(st.sampled_from([*WORD_VALUES, "nosuch"]), min_size=1, max_size=2).map(" ".join)
         case ValueKind.TABLE:
             return st.sampled_from(list(world.catalogue.tables))
 
 
 def other_paths(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
     """Columns that this one can be compared with, of the record itself or one hop away."""
-    result: list[tuple[Path, Column]] = [((each.name,), each) for each in table.columns.values()]
+    result: list[tuple[Path, Column]] = [((column.name,), column) for column in table.columns.values()]
     for (name,), reference in list(result):
         target = world.catalogue.tables.get(reference.reference or "")
         if reference.type == "reference" and target:
-            result += [((name, each.name), each) for each in target.columns.values()]
-    fitting = [".".join(path) for path, each in result if family(each) == family(column)]
+            result += [((name, column.name), column) for column in target.columns.values()]
+    fitting_paths = [".".join(path) for path, candidate in result if family_of(candidate) == family_of(column)]
     # The condition's column may lie further away, and nothing of its kind near by.
-    return st.sampled_from(fitting or ["nosuch"])
+    return st.sampled_from(fitting_paths or ["nosuch"])
 
 
 @st.composite
-def queries(draw: DrawFn, world: World, table: Table) -> Query:
+def query_strategy(draw: DrawFn, world: World, table: Table) -> Query:
     """Up to six conditions in any structure and up to two sort keys; one in twelve has a mistake."""
     hops = draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3]))
-    least = 0 if happens(draw, 10) else 1
-    factors = draw(st.lists(conditions(world, table, hops), min_size=least, max_size=MAX_CONDITIONS[hops]))
-    if happens(draw, 12):
-        factors.append(draw(mistakes(world, table)))
-    keys = paths(world, table, hops).filter(lambda found: found[1].type in SORTABLE)
-    order = draw(st.lists(st.builds(OrderBy, keys.map(lambda found: found[0]), st.booleans()), max_size=1 + (not hops)))
-    return Query(draw(groups(factors)), tuple(order))
+    min_size = 0 if draw_rarely(draw, 10) else 1
+    factors = draw(
+        st.lists(condition_strategy(world, table, hops), min_size=min_size, max_size=MAX_CONDITIONS_BY_DEPTH[hops])
+    )
+    if draw_rarely(draw, 12):
+        factors.append(draw(invalid_queries(world, table)))
+    keys = path_strategy(world, table, hops).filter(lambda path: path[1].type in SORTABLE_TYPES)
+    order = draw(st.lists(st.builds(OrderBy, keys.map(lambda path: path[0]), st.booleans()), max_size=1 + (not hops)))
+    return Query(draw(group_strategy(factors)), tuple(order))
 
 
 @st.composite
-def groups(draw: DrawFn, factors: list[Condition], *, may_nest: bool = True) -> tuple[Group, ...]:
+def group_strategy(draw: DrawFn, factors: list[Condition], *, may_nest: bool = True) -> tuple[Group, ...]:
     """The conditions in their order, joined in any way."""
     results: list[list[list[Condition | SubQuery]]] = []
-    rest = list(factors)
-    while rest:
-        size = draw(st.integers(2, 3)) if may_nest and len(rest) > 2 and draw(st.booleans()) else 1
-        taken, rest = rest[:size], rest[size:]
-        factor = taken[0] if size == 1 else SubQuery(draw(groups(taken, may_nest=False)))
-        joined = draw(st.sampled_from(["^", "^", "^OR", "^NQ"])) if results else "^NQ"
-        if joined == "^NQ":
+    remaining_factors = list(factors)
+    while remaining_factors:
+        size = draw(st.integers(2, 3)) if may_nest and len(remaining_factors) > 2 and draw(st.booleans()) else 1
+        taken_factors, remaining_factors = remaining_factors[:size], remaining_factors[size:]
+        factor = taken_factors[0] if size == 1 else SubQuery(draw(group_strategy(taken_factors, may_nest=False)))
+        joiner = draw(st.sampled_from(["^", "^", "^OR", "^NQ"])) if results else "^NQ"
+        if joiner == "^NQ":
             results.append([[factor]])
-        elif joined == "^":
+        elif joiner == "^":
             results[-1].append([factor])
         else:
             results[-1][-1].append(factor)
@@ -167,12 +171,12 @@ def groups(draw: DrawFn, factors: list[Condition], *, may_nest: bool = True) -> 
 
 
 @st.composite
-def mistakes(draw: DrawFn, world: World, table: Table) -> Condition:
+def invalid_queries(draw: DrawFn, world: World, table: Table) -> Condition:
     """A condition that must be refused, whoever asks."""
     column = draw(st.sampled_from(list(table.columns.values())))
-    fitting = [row.name for row in OPERATORS.values() if row.fits(column.compare_as, (column.name,))]
+    fitting_operators = [row.name for row in OPERATORS.values() if row.fits(column.compare_as, (column.name,))]
     result = [Condition(("nosuch",), "ISEMPTY"), Condition((column.name, "nosuch"), "ISEMPTY")]
-    if "LIKE" not in fitting:
+    if "LIKE" not in fitting_operators:
         result.append(Condition((column.name,), "LIKE", "a"))
-    result += [Condition((column.name,), "=", text) for text in ROWS[column.type].refused]
+    result += [Condition((column.name,), "=", text) for text in TYPE_ROWS[column.type].refused_values]
     return draw(st.sampled_from(result))

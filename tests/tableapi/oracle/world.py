@@ -15,7 +15,7 @@ from tableapi.catalogue.definitions import OWN_TABLE, Catalogue, Column, Table
 Row = dict[str, Any]
 
 
-class Refused(Exception):
+class QueryRefused(Exception):
     """The query is a bad one, a 400: the oracle does not tell why, and neither may the answer tell too much."""
 
 
@@ -51,7 +51,7 @@ class Caller:
     def is_admin(self) -> bool:
         return "admin" in self.role_names
 
-    def named(self, name: str) -> tuple[str, ...]:
+    def has_name(self, name: str) -> tuple[str, ...]:
         """The ids that `me`, `my_groups`, `my_roles` stand for."""
         return {"me": (self.id,), "my_groups": self.groups, "my_roles": self.role_ids}[name]
 
@@ -70,7 +70,7 @@ def is_empty(value: Any, column: Column) -> bool:
     return value is None or (column.type != "json" and (value == "" or value == []))
 
 
-def plain_text(html: str | None) -> str | None:
+def text_of_html(html: str | None) -> str | None:
     """What filters see of a wysiwyg value. Enough for values like `<p>a</p>`; the generators make no others.
 
     >>> plain_text("<p>a</p>"), plain_text("<p></p>"), plain_text(None)
@@ -79,6 +79,6 @@ def plain_text(html: str | None) -> str | None:
     return None if html is None else re.sub("<[^>]*>", "", html)
 
 
-def shown(value: Any, column: Column) -> Any:
+def shown_value(value: Any, column: Column) -> Any:
     """The stored value as every operator sees it."""
-    return plain_text(value) if column.type == "wysiwyg" else value
+    return text_of_html(value) if column.type == "wysiwyg" else value

@@ -14,12 +14,12 @@ from tests.config.shared import SharedServers
 from tests.config.stack import Stack, eventually
 
 # Starts one part of the product, with more in its environment.
-Begin = Callable[..., Stack]
+ComponentStarter = Callable[..., Stack]
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     status: int
     headers: dict[str, str]
     content: bytes
@@ -30,43 +30,45 @@ class Answer:
         return json.loads(self.content)["data"]
 
     @property
-    def is_retry_later(self) -> bool:
+    def is_retry_response(self) -> bool:
         """The answer that tells a program to come back."""
         code = json.loads(self.content)["errors"][0]["code"]
         return self.status == 503 and code == "unavailable" and int(self.headers["retry-after"]) > 0
 
 
 @dataclass(frozen=True)
-class Caller:
+class ApiCaller:
     """Somebody with an access key; each request has a connection of its own."""
 
     web: Stack
     key: str
 
-    def send(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] = NO_HEADERS) -> Answer:
+    def send(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] = NO_HEADERS) -> ApiResponse:
         link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=30)
         try:
-            link.request(method, f"/rest/v1/table/{path}", *self._sent(body, headers))
-            answer = link.getresponse()
-            return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+            link.request(method, f"/rest/v1/table/{path}", *self._request_parts(body, headers))
+            response = link.getresponse()
+            return ApiResponse(
+                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+            )
         finally:
             link.close()
 
-    def _sent(self, body: Any, headers: Mapping[str, str]) -> tuple[bytes | None, dict[str, str]]:
-        always = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
-        return (None if body is None else json.dumps(body).encode()), {**always, **headers}
+    def _request_parts(self, body: Any, headers: Mapping[str, str]) -> tuple[bytes | None, dict[str, str]]:
+        default_headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        return (None if body is None else json.dumps(body).encode()), {**default_headers, **headers}
 
-    def leave(
+    def send_and_disconnect(
         self, method: str, path: str, body: Any, headers: Mapping[str, str] = NO_HEADERS
     ) -> http.client.HTTPConnection:
         """Send, and do not wait; whoever closes what is returned is a client that went away."""
         link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=30)
-        link.request(method, f"/rest/v1/table/{path}", *self._sent(body, headers))
+        link.request(method, f"/rest/v1/table/{path}", *self._request_parts(body, headers))
         return link
 
-    def design(self, name: str, **about: Any) -> str:
+    def design(self, name: str, **attributes: Any) -> str:
         """A table with a column `name`."""
-        (created,) = self.send("POST", "sys_db_table", {"name": name, "label": name, **about}).records
+        (created,) = self.send("POST", "sys_db_table", {"name": name, "label": name, **attributes}).records
         column = {"table": created["sys_id"], "name": "name", "label": "Name", "type": "string"}
         assert self.send("POST", "sys_db_column", column).status == 201
         return str(created["sys_id"])
@@ -75,7 +77,7 @@ class Caller:
         return [record["name"] for record in self.send("GET", f"{table}?sysparm_fields=name").records]
 
 
-TRIGGER = """
+TRIGGER_STATEMENT = """
 CREATE OR REPLACE FUNCTION records.of_test() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does}; RETURN NEW; END $$;
 CREATE OR REPLACE TRIGGER of_test BEFORE INSERT OR UPDATE ON records.{table} FOR EACH ROW
 EXECUTE FUNCTION records.of_test()
@@ -83,20 +85,20 @@ EXECUTE FUNCTION records.of_test()
 
 
 # Waits as long as the statement may last: what the test does meanwhile needs its time on a busy machine.
-AT_THE_GATE = "PERFORM set_config('lock_timeout', '0', true); PERFORM pg_advisory_xact_lock(4711)"
+WAIT_AT_GATE = "PERFORM set_config('lock_timeout', '0', true); PERFORM pg_advisory_xact_lock(4711)"
 
 
 @contextmanager
-def gate_closed(servers: SharedServers) -> Iterator[None]:
+def closed_gate(servers: SharedServers) -> Iterator[None]:
     """What is AT_THE_GATE waits until the end of the block."""
     with closing(psycopg.connect(servers.postgres.url, autocommit=True)) as connection:
         connection.execute("SELECT pg_advisory_lock(4711)")
         yield
 
 
-def while_written(sql: psycopg.Connection, table: str, does: str) -> None:
+def write_trigger(sql: psycopg.Connection, table: str, action: str) -> None:
     """From now on this happens inside of every write to the table, in whatever process makes it."""
-    sql.execute(TRIGGER.format(table=table, does=does))
+    sql.execute(TRIGGER_STATEMENT.format(table=table, does=action))
 
 
 def wait_until_one_waits(sql: psycopg.Connection, process: str) -> int:

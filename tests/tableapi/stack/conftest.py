@@ -7,33 +7,33 @@ import pytest
 
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, environment, free_port, manage
-from tests.tableapi.stack.callers import Begin, Caller
+from tests.tableapi.stack.callers import ApiCaller, ComponentStarter
 
 # Between the commit of a write and its answer there is no other place to stop a process at.
-KILLABLE = {"DJANGO_SETTINGS_MODULE": "tests.tableapi.stack.killable"}
+KILLABLE_SETTINGS = {"DJANGO_SETTINGS_MODULE": "tests.tableapi.stack.killable"}
 
 
 @pytest.fixture(scope="package")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
     servers = SharedServers(tmp_path_factory.mktemp("shared")).start_postgres().start_valkey()
     first_host = environment(tmp_path_factory.mktemp("first-host"), free_port(), SVC_DEMO="0", **servers.environ)
-    prepared = manage("prepare", env=first_host)
-    assert prepared.returncode == 0, prepared.stderr
+    preparation = manage("prepare", env=first_host)
+    assert preparation.returncode == 0, preparation.stderr
     yield servers
     servers.end()
 
 
 @pytest.fixture(scope="package")
-def begin(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begin]:
+def start_component(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComponentStarter]:
     """Starts one part, with more in its environment."""
     hosts: list[Stack] = []
 
-    def begin_part(part: str, **more: str) -> Stack:
-        host = Stack(tmp_path_factory.mktemp(part), SVC_DEMO="0", **servers.environ, **more)
+    def start_one(part: str, **variables: str) -> Stack:
+        host = Stack(tmp_path_factory.mktemp(part), SVC_DEMO="0", **servers.environ, **variables)
         hosts.append(host)
         return host.start("--only", part)
 
-    yield begin_part
+    yield start_one
     for host in reversed(hosts):
         if host.process.poll() is None:
             host.stop()
@@ -41,13 +41,13 @@ def begin(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture(scope="package")
-def web(begin: Begin) -> Stack:
-    return begin("web", **KILLABLE).wait_until_up()
+def web(start_component: ComponentStarter) -> Stack:
+    return start_component("web", **KILLABLE_SETTINGS).wait_until_up()
 
 
 @pytest.fixture(scope="package")
-def admin(web: Stack) -> Caller:
-    return Caller(web, manage("key", "admin", "test", env=web.env).stdout.strip())
+def admin(web: Stack) -> ApiCaller:
+    return ApiCaller(web, manage("key", "admin", "test", env=web.env).stdout.strip())
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
-HEADER = "X-Test-Dies"
+DIE_HEADER = "X-Test-Dies"
 
 
 class DiesWithItsAnswer:
@@ -17,6 +17,6 @@ class DiesWithItsAnswer:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if HEADER in request.headers:
+        if DIE_HEADER in request.headers:
             os.kill(os.getpid(), signal.SIGKILL)
         return response

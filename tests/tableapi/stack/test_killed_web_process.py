@@ -11,95 +11,95 @@ import pytest
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, eventually
 from tests.tableapi.stack.callers import (
-    AT_THE_GATE,
-    Answer,
-    Caller,
-    gate_closed,
+    WAIT_AT_GATE,
+    ApiCaller,
+    ApiResponse,
+    closed_gate,
     wait_until_gone,
     wait_until_one_waits,
-    while_written,
+    write_trigger,
 )
-from tests.tableapi.stack.killing import HEADER
+from tests.tableapi.stack.killing import DIE_HEADER
 
 pytestmark = pytest.mark.stack
 
-GONE = (http.client.HTTPException, OSError)
+CONNECTION_ERRORS = (http.client.HTTPException, OSError)
 
 
 @pytest.fixture(scope="module")
-def order(admin: Caller) -> str:
+def order_table(admin: ApiCaller) -> str:
     return admin.design("sales_order", number_prefix="ORD")
 
 
 @pytest.fixture
-def orders(order: str, sql: psycopg.Connection) -> None:
+def orders(order_table: str, sql: psycopg.Connection) -> None:
     sql.execute("DROP TRIGGER IF EXISTS of_test ON records.sales_order")
     sql.execute("DELETE FROM records.sales_order")
 
 
-def again(admin: Caller, *what: Any) -> Answer:
+def send_until_answered(admin: ApiCaller, *request: Any) -> ApiResponse:
     """The same request, until a process is there to answer it."""
 
-    def sent() -> Answer | None:
+    def try_to_send() -> ApiResponse | None:
         try:
-            return admin.send(*what)
-        except GONE:
+            return admin.send(*request)
+        except CONNECTION_ERRORS:
             return None
 
-    result: Answer = eventually(sent)
+    result: ApiResponse = eventually(try_to_send)
     return result
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
 def test_retry_after_the_commit_gets_the_first_response(
-    orders: None, admin: Caller, sql: psycopg.Connection, method: str
+    orders: None, admin: ApiCaller, sql: psycopg.Connection, method: str
 ):  # B54
-    (old,) = admin.send("POST", "sales_order", {"name": "old"}).records
-    path = "sales_order" if method == "POST" else f"sales_order/{old['sys_id']}"
+    (order_before,) = admin.send("POST", "sales_order", {"name": "old"}).records
+    path = "sales_order" if method == "POST" else f"sales_order/{order_before['sys_id']}"
     key = {"Idempotency-Key": f"killed-{method}"}
-    what = (method, path, None if method == "DELETE" else {"name": "new"})
+    request = (method, path, None if method == "DELETE" else {"name": "new"})
     text = "SELECT body::text, status FROM tableapi_idempotent_answer WHERE key = %s"
 
-    with pytest.raises(GONE):
-        admin.send(*what, {**key, HEADER: "1"})
+    with pytest.raises(CONNECTION_ERRORS):
+        admin.send(*request, {**key, DIE_HEADER: "1"})
     body, status = sql.execute(text, list(key.values())).fetchone()  # type: ignore[misc]  # it was committed
-    before = admin_sees(admin)
+    orders_before = visible_orders(admin)
 
     for _ in range(2):
-        answer = again(admin, *what, key)
-        assert (answer.content.decode(), answer.status) == (body, status)
-    assert admin_sees(admin) == before
-    assert before == {"POST": [("old", 0), ("new", 0)], "PATCH": [("new", 1)], "DELETE": []}[method]
+        response = send_until_answered(admin, *request, key)
+        assert (response.content.decode(), response.status) == (body, status)
+    assert visible_orders(admin) == orders_before
+    assert orders_before == {"POST": [("old", 0), ("new", 0)], "PATCH": [("new", 1)], "DELETE": []}[method]
 
 
-def admin_sees(admin: Caller) -> list[tuple[str, int]]:
-    answer = again(admin, "GET", "sales_order?sysparm_fields=name,sys_version")
-    return [(record["name"], record["sys_version"]) for record in answer.records]
+def visible_orders(admin: ApiCaller) -> list[tuple[str, int]]:
+    response = send_until_answered(admin, "GET", "sales_order?sysparm_fields=name,sys_version")
+    return [(record["name"], record["sys_version"]) for record in response.records]
 
 
 def test_retry_before_the_commit_creates_the_record(
-    orders: None, web: Stack, admin: Caller, servers: SharedServers, sql: psycopg.Connection
+    orders: None, web: Stack, admin: ApiCaller, servers: SharedServers, sql: psycopg.Connection
 ):  # B54
-    while_written(sql, "sales_order", AT_THE_GATE)
-    with gate_closed(servers):
-        what = ("POST", "sales_order", {"name": "new"}, {"Idempotency-Key": "before"})
-        link = admin.leave(*what)
-        waiting = wait_until_one_waits(sql, "web")
-        kill_the_one_that_serves(web)
-        with pytest.raises(GONE):
+    write_trigger(sql, "sales_order", WAIT_AT_GATE)
+    with closed_gate(servers):
+        request = ("POST", "sales_order", {"name": "new"}, {"Idempotency-Key": "before"})
+        link = admin.send_and_disconnect(*request)
+        blocked_pid = wait_until_one_waits(sql, "web")
+        kill_serving_process(web)
+        with pytest.raises(CONNECTION_ERRORS):
             link.getresponse()
         link.close()
-    wait_until_gone(sql, waiting)
+    wait_until_gone(sql, blocked_pid)
 
     text = "SELECT count(*) FROM tableapi_idempotent_answer WHERE key = 'before'"
     count = f"SELECT (SELECT count(*) FROM records.sales_order), ({text})"
     assert sql.execute(count).fetchone() == (0, 0)
-    answer = again(admin, *what)
-    assert answer.status == 201
-    assert again(admin, *what).content == answer.content
+    response = send_until_answered(admin, *request)
+    assert response.status == 201
+    assert send_until_answered(admin, *request).content == response.content
     assert sql.execute(count).fetchone() == (1, 1)
 
 
-def kill_the_one_that_serves(web: Stack) -> None:
-    (serving,) = web.child("web_server").children(recursive=True)
-    os.kill(serving.pid, signal.SIGKILL)
+def kill_serving_process(web: Stack) -> None:
+    (serving_process,) = web.child("web_server").children(recursive=True)
+    os.kill(serving_process.pid, signal.SIGKILL)

@@ -13,13 +13,13 @@ import pytest
 from config.runtime import unprivileged
 from config.runtime.data_folder import DataFolder
 from config.runtime.embedded_servers import DATABASE, Postgres, postgres_tool
-from tests.config.shared import FAST, SharedServers
+from tests.config.shared import FAST_OPTIONS, SharedServers
 from tests.config.stack import eventually, manage
-from tests.tableapi.stack.callers import Begin, Caller
+from tests.tableapi.stack.callers import ApiCaller, ComponentStarter
 
 pytestmark = pytest.mark.stack
 
-REPLICA = "sysparm_query_category=replica&sysparm_fields=name"
+REPLICA_PARAMETERS = "sysparm_query_category=replica&sysparm_fields=name"
 
 
 class Standby:
@@ -36,31 +36,31 @@ class Standby:
         shutil.rmtree(self.folder.postgres, ignore_errors=True)
         result = subprocess.run(copy, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
-        self.process = subprocess.Popen([*Postgres(self.folder).command(), *FAST], stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([*Postgres(self.folder).command(), *FAST_OPTIONS], stderr=subprocess.DEVNULL)
         eventually(self.is_following)
 
     @property
     def url(self) -> str:
         return f"postgresql://{DATABASE}@/{DATABASE}?host={quote(str(self.folder.sockets), safe='')}"
 
-    def ask(self, query: str) -> object:
+    def query(self, query: str) -> object:
         with psycopg.connect(self.url, autocommit=True) as connection:
             row = connection.execute(query).fetchone()
             return row[0] if row else None
 
     def is_following(self) -> bool:
         try:
-            return self.ask("SELECT status FROM pg_stat_wal_receiver") == "streaming"
+            return self.query("SELECT status FROM pg_stat_wal_receiver") == "streaming"
         except psycopg.OperationalError:
             assert self.process.poll() is None, "the standby did not start"
             return False
 
     def pause(self) -> None:
-        self.ask("SELECT pg_wal_replay_pause()")
-        eventually(lambda: self.ask("SELECT pg_get_wal_replay_pause_state()") == "paused")
+        self.query("SELECT pg_wal_replay_pause()")
+        eventually(lambda: self.query("SELECT pg_get_wal_replay_pause_state()") == "paused")
 
-    def go_on(self) -> None:
-        self.ask("SELECT pg_wal_replay_resume()")
+    def resume(self) -> None:
+        self.query("SELECT pg_wal_replay_resume()")
 
     def end(self) -> None:
         if self.process.poll() is not None:
@@ -70,7 +70,7 @@ class Standby:
 
 
 @pytest.fixture(scope="module")
-def standby(servers: SharedServers, admin: Caller, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standby]:
+def standby(servers: SharedServers, admin: ApiCaller, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standby]:
     if not os.path.exists(postgres_tool("pg_basebackup")):
         pytest.skip("this wheel of PostgreSQL has no pg_basebackup")
     standby = Standby(servers, tmp_path_factory.mktemp("standby"))
@@ -79,24 +79,24 @@ def standby(servers: SharedServers, admin: Caller, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture(scope="module")
-def reader(begin: Begin, standby: Standby, admin: Caller) -> Caller:
+def reader(start_component: ComponentStarter, standby: Standby, admin: ApiCaller) -> ApiCaller:
     """Somebody without roles, at a host that knows the replica; a rule lets them read notes."""
-    web = begin("web", DATABASE_REPLICA_URL=standby.url).wait_until_up()
+    reader_web = start_component("web", DATABASE_REPLICA_URL=standby.url).wait_until_up()
     assert admin.send("POST", "user", {"login": "reader"}).status == 201
-    return Caller(web, manage("key", "reader", "test", env=web.env).stdout.strip())
+    return ApiCaller(reader_web, manage("key", "reader", "test", env=reader_web.env).stdout.strip())
 
 
 @pytest.fixture
-def rule(admin: Caller, standby: Standby, reader: Caller, sql: psycopg.Connection) -> Iterator[str]:
+def read_rule(admin: ApiCaller, standby: Standby, reader: ApiCaller, sql: psycopg.Connection) -> Iterator[str]:
     """The rule that opens the notes, and one note; the replica has both, then stands still."""
     table = admin.design("note")
     (created,) = admin.send("POST", "sys_acl", {"operation": "read", "table": table}).records
     assert admin.send("POST", "note", {"name": "old"}).status == 201
-    eventually(lambda: seen(reader) == ["old"] and is_caught_up(standby, sql))
+    eventually(lambda: seen_names(reader) == ["old"] and is_caught_up(standby, sql))
     standby.pause()
     yield created["sys_id"]
     if standby.process.poll() is None:
-        standby.go_on()
+        standby.resume()
     for record in admin.send("GET", "note?sysparm_fields=sys_id").records:
         admin.send("DELETE", f"note/{record['sys_id']}")
     assert admin.send("DELETE", f"sys_db_table/{table}").status == 200
@@ -105,53 +105,57 @@ def rule(admin: Caller, standby: Standby, reader: Caller, sql: psycopg.Connectio
 def is_caught_up(standby: Standby, sql: psycopg.Connection) -> bool:
     version = "SELECT version FROM tableapi_state"
     notes = "SELECT count(*) FROM records.note"
-    return all(standby.ask(query) == sql.execute(query).fetchone()[0] for query in (version, notes))  # type: ignore[index]
+    return all(standby.query(query) == sql.execute(query).fetchone()[0] for query in (version, notes))  # type: ignore[index]
 
 
-def seen(caller: Caller, parameters: str = REPLICA) -> list[str] | int:
-    answer = caller.send("GET", f"note?{parameters}")
-    return [record["name"] for record in answer.records] if answer.status == 200 else answer.status
+def seen_names(caller: ApiCaller, parameters: str = REPLICA_PARAMETERS) -> list[str] | int:
+    response = caller.send("GET", f"note?{parameters}")
+    return [record["name"] for record in response.records] if response.status == 200 else response.status
 
 
-def test_replica_answers_reads_that_ask_for_it(rule: str, admin: Caller, reader: Caller, standby: Standby):
+def test_replica_answers_reads_that_ask_for_it(read_rule: str, admin: ApiCaller, reader: ApiCaller, standby: Standby):
     assert admin.send("POST", "note", {"name": "new"}).status == 201
-    assert seen(reader, "sysparm_fields=name") == ["old", "new"]
-    assert seen(reader) == ["old"], "the replica has not heard of it"
+    assert seen_names(reader, "sysparm_fields=name") == ["old", "new"]
+    assert seen_names(reader) == ["old"], "the replica has not heard of it"
 
-    standby.go_on()
-    eventually(lambda: seen(reader) == ["old", "new"])
+    standby.resume()
+    eventually(lambda: seen_names(reader) == ["old", "new"])
 
 
-def test_revoked_access_applies_despite_replica_lag(rule: str, admin: Caller, reader: Caller, standby: Standby):
-    assert admin.send("PATCH", f"sys_acl/{rule}", {"condition": "name=new"}).status == 200
+def test_revoked_access_applies_despite_replica_lag(
+    read_rule: str, admin: ApiCaller, reader: ApiCaller, standby: Standby
+):
+    assert admin.send("PATCH", f"sys_acl/{read_rule}", {"condition": "name=new"}).status == 200
     assert admin.send("POST", "note", {"name": "new"}).status == 201
 
-    assert seen(reader) == ["new"], "by the primary's rules, so of the primary's records"
-    assert admin.send("DELETE", f"sys_acl/{rule}").status == 200
-    assert seen(reader) == 404
+    assert seen_names(reader) == ["new"], "by the primary's rules, so of the primary's records"
+    assert admin.send("DELETE", f"sys_acl/{read_rule}").status == 200
+    assert seen_names(reader) == 404
 
-    standby.go_on()
-    eventually(lambda: standby.ask("SELECT count(*) FROM sys_acl WHERE condition = 'name=new'") == 0)
-    assert seen(reader) == 404
+    standby.resume()
+    eventually(lambda: standby.query("SELECT count(*) FROM sys_acl WHERE condition = 'name=new'") == 0)
+    assert seen_names(reader) == 404
 
 
-def test_new_column_is_read_from_the_primary(rule: str, admin: Caller, reader: Caller, sql: psycopg.Connection):
+def test_new_column_is_read_from_the_primary(
+    read_rule: str, admin: ApiCaller, reader: ApiCaller, sql: psycopg.Connection
+):
     (table,) = admin.send("GET", "sys_db_table?sysparm_query=name=note&sysparm_fields=sys_id").records
     column = {"table": table["sys_id"], "name": "colour", "label": "Colour", "type": "string"}
     assert admin.send("POST", "sys_db_column", column).status == 201
 
-    answer = reader.send("GET", "note?sysparm_query_category=replica&sysparm_fields=name,colour")
-    assert answer.records == [{"name": "old", "colour": None}]
+    response = reader.send("GET", "note?sysparm_query_category=replica&sysparm_fields=name,colour")
+    assert response.records == [{"name": "old", "colour": None}]
 
 
 def test_vanished_replica_is_replaced_by_the_primary(
-    rule: str, admin: Caller, reader: Caller, standby: Standby, sql: psycopg.Connection
+    read_rule: str, admin: ApiCaller, reader: ApiCaller, standby: Standby, sql: psycopg.Connection
 ):
     """The last test: the replica does not come back."""
-    standby.go_on()
-    eventually(lambda: is_caught_up(standby, sql) and seen(reader) == ["old"])
+    standby.resume()
+    eventually(lambda: is_caught_up(standby, sql) and seen_names(reader) == ["old"])
     standby.end()
     for _ in range(3):
-        assert seen(reader) == ["old"]
+        assert seen_names(reader) == ["old"]
     assert admin.send("POST", "note", {"name": "new"}).status == 201
-    assert seen(reader) == ["old", "new"]
+    assert seen_names(reader) == ["old", "new"]

@@ -11,18 +11,25 @@ from psycopg import errors
 from config.database.connections import session_settings
 from tests.config.shared import SharedServers
 from tests.config.stack import eventually
-from tests.tableapi.stack.callers import AT_THE_GATE, Begin, Caller, gate_closed, wait_until_one_waits, while_written
+from tests.tableapi.stack.callers import (
+    WAIT_AT_GATE,
+    ApiCaller,
+    ComponentStarter,
+    closed_gate,
+    wait_until_one_waits,
+    write_trigger,
+)
 
 pytestmark = pytest.mark.stack
 
 
 @pytest.fixture(scope="module")
-def device(admin: Caller) -> str:
+def device(admin: ApiCaller) -> str:
     return admin.design("device")
 
 
 @pytest.fixture
-def lamp(device: str, admin: Caller, sql: psycopg.Connection) -> str:
+def lamp(device: str, admin: ApiCaller, sql: psycopg.Connection) -> str:
     sql.execute("DROP TRIGGER IF EXISTS of_test ON records.device")
     sql.execute("DELETE FROM records.device")
     (created,) = admin.send("POST", "device", {"name": "Lamp"}).records
@@ -30,95 +37,99 @@ def lamp(device: str, admin: Caller, sql: psycopg.Connection) -> str:
 
 
 @pytest.fixture
-def other(servers: SharedServers) -> Any:
+def other_connection(servers: SharedServers) -> Any:
     """Somebody else's connection, in a transaction."""
     with closing(psycopg.connect(servers.postgres.url)) as connection:
         yield connection
 
 
-def test_connections_of_web_processes_have_their_limits(lamp: str, admin: Caller, sql: psycopg.Connection):
+def test_connections_of_web_processes_have_their_limits(lamp: str, admin: ApiCaller, sql: psycopg.Connection):
     # B48 B49 B50
     names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
     message = " || ' ' || ".join(f"current_setting('{name}')" for name in names)
-    while_written(sql, "device", f"NEW.name = {message}")
+    write_trigger(sql, "device", f"NEW.name = {message}")
 
     (created,) = admin.send("POST", "device", {}).records
     assert created["name"] == "5s 2s 10s"
 
 
-def test_idle_transaction_ends_and_releases_its_locks(servers: SharedServers, lamp: str, other: Any):  # B50
+def test_idle_transaction_ends_and_releases_its_locks(servers: SharedServers, lamp: str, other_connection: Any):  # B50
     settings = session_settings("web") | {"idle_in_transaction_session_timeout": "200"}
     options = " ".join(f"-c {name}={value}" for name, value in settings.items())
     lock = "SELECT FROM records.device FOR UPDATE"
-    with closing(psycopg.connect(servers.postgres.url, options=options)) as gone:
-        gone.execute(lock)
+    with closing(psycopg.connect(servers.postgres.url, options=options)) as lost_connection:
+        lost_connection.execute(lock)
 
-        def is_free() -> bool:
+        def is_lock_free() -> bool:
             try:
-                other.execute(f"{lock} NOWAIT")
+                other_connection.execute(f"{lock} NOWAIT")
             except errors.LockNotAvailable:
-                other.rollback()
+                other_connection.rollback()
                 return False
             return True
 
-        assert not is_free()
-        eventually(is_free, within_s=20)
+        assert not is_lock_free()
+        eventually(is_lock_free, within_s=20)
         with pytest.raises(errors.IdleInTransactionSessionTimeout):
-            gone.execute("SELECT 1")
+            lost_connection.execute("SELECT 1")
 
 
 def test_disconnected_client_leaves_no_open_transaction(
-    servers: SharedServers, lamp: str, admin: Caller, sql: psycopg.Connection, other: Any
+    servers: SharedServers, lamp: str, admin: ApiCaller, sql: psycopg.Connection, other_connection: Any
 ):  # B50
-    while_written(sql, "device", AT_THE_GATE)
-    with gate_closed(servers):
-        link = admin.leave("PATCH", f"device/{lamp}", {"name": "Other"})
+    write_trigger(sql, "device", WAIT_AT_GATE)
+    with closed_gate(servers):
+        link = admin.send_and_disconnect("PATCH", f"device/{lamp}", {"name": "Other"})
         wait_until_one_waits(sql, "web")
         link.close()
 
-    left = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'servicebase web' AND xact_start IS NOT NULL"
-    eventually(lambda: sql.execute(left).fetchone() == (0,))
-    other.execute("SELECT FROM records.device FOR UPDATE NOWAIT")
+    open_transactions_query = (
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'servicebase web' AND xact_start IS NOT NULL"
+    )
+    eventually(lambda: sql.execute(open_transactions_query).fetchone() == (0,))
+    other_connection.execute("SELECT FROM records.device FOR UPDATE NOWAIT")
     assert admin.names("device") in (["Lamp"], ["Other"]), "all of it or nothing: nobody is there to be told"
 
 
-def test_locked_record_is_503_until_released(lamp: str, admin: Caller, other: Any):  # B49
-    other.execute("SELECT FROM records.device FOR UPDATE")
+def test_locked_record_is_503_until_released(lamp: str, admin: ApiCaller, other_connection: Any):  # B49
+    other_connection.execute("SELECT FROM records.device FOR UPDATE")
     for method in ("PATCH", "PUT", "DELETE"):
-        assert admin.send(method, f"device/{lamp}", {"name": "Other"} if method != "DELETE" else None).is_retry_later
-    other.rollback()
+        assert admin.send(method, f"device/{lamp}", {"name": "Other"} if method != "DELETE" else None).is_retry_response
+    other_connection.rollback()
 
-    (read,) = admin.send("GET", f"device/{lamp}").records
-    assert (read["name"], read["sys_version"]) == ("Lamp", 0)
+    (record,) = admin.send("GET", f"device/{lamp}").records
+    assert (record["name"], record["sys_version"]) == ("Lamp", 0)
     # As often as there are connections: whichever of them was refused is as good as before.
     for _ in range(8):
         assert admin.send("PATCH", f"device/{lamp}", {"name": "Mine"}).status == 200
 
 
-def test_locked_table_is_503_for_reads(lamp: str, admin: Caller, other: Any):  # B49
-    other.execute("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE")
-    assert admin.send("GET", "device").is_retry_later
-    other.rollback()
+def test_locked_table_is_503_for_reads(lamp: str, admin: ApiCaller, other_connection: Any):  # B49
+    other_connection.execute("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE")
+    assert admin.send("GET", "device").is_retry_response
+    other_connection.rollback()
     assert admin.names("device") == ["Lamp"]
 
 
 @pytest.fixture
-def not_limited(sql: psycopg.Connection) -> Iterator[None]:
+def unlimited_caller(sql: psycopg.Connection) -> Iterator[None]:
     """Afterwards, the administrator may run several requests at a time again."""
     yield
     sql.execute('UPDATE "user" SET slow_statements = 0')
 
 
-@pytest.mark.usefixtures("not_limited")
-def test_slow_statement_is_422_and_changes_nothing(lamp: str, admin: Caller, sql: psycopg.Connection):  # B48
+@pytest.mark.usefixtures("unlimited_caller")
+def test_slow_statement_is_422_and_changes_nothing(lamp: str, admin: ApiCaller, sql: psycopg.Connection):  # B48
     key = {"Idempotency-Key": "slow"}
-    while_written(sql, "device", "PERFORM pg_sleep(60)")
-    for answer in (
+    write_trigger(sql, "device", "PERFORM pg_sleep(60)")
+    for response in (
         admin.send("POST", "device", {"name": "Slow"}),
         admin.send("PATCH", f"device/{lamp}", {"name": "Slow"}),
         admin.send("POST", "device", {"name": "Slow"}, key),
     ):
-        assert answer.status == 422 and b"query_too_slow" in answer.content and "retry-after" not in answer.headers
+        assert (
+            response.status == 422 and b"query_too_slow" in response.content and "retry-after" not in response.headers
+        )
 
     sql.execute("DROP TRIGGER of_test ON records.device")
     assert admin.names("device") == ["Lamp"]
@@ -126,22 +137,22 @@ def test_slow_statement_is_422_and_changes_nothing(lamp: str, admin: Caller, sql
     assert sorted(admin.names("device")) == ["Lamp", "Slow"]
 
 
-@pytest.mark.usefixtures("not_limited")
+@pytest.mark.usefixtures("unlimited_caller")
 def test_slow_caller_is_limited_by_every_process_of_every_host(
-    servers: SharedServers, lamp: str, admin: Caller, sql: psycopg.Connection, begin: Begin
+    servers: SharedServers, lamp: str, admin: ApiCaller, sql: psycopg.Connection, start_component: ComponentStarter
 ):
-    other_host = Caller(begin("web", SVC_WEB_PROCESSES="2").wait_until_up(), admin.key)
-    while_written(sql, "device", "PERFORM pg_sleep(60)")
+    other_host = ApiCaller(start_component("web", SVC_WEB_PROCESSES="2").wait_until_up(), admin.key)
+    write_trigger(sql, "device", "PERFORM pg_sleep(60)")
     for _ in range(2):
         assert admin.send("POST", "device", {"name": "Slow"}).status == 422
 
-    while_written(sql, "device", AT_THE_GATE)
-    with gate_closed(servers):
-        link = admin.leave("PATCH", f"device/{lamp}", {"name": "Other"})
+    write_trigger(sql, "device", WAIT_AT_GATE)
+    with closed_gate(servers):
+        link = admin.send_and_disconnect("PATCH", f"device/{lamp}", {"name": "Other"})
         wait_until_one_waits(sql, "web")
-        answers = [caller.send("GET", "device") for caller in (admin, *[other_host] * 8)]
-    assert {answer.status for answer in answers} == {429}
-    assert all(int(answer.headers["retry-after"]) > 0 for answer in answers)
+        responses = [caller.send("GET", "device") for caller in (admin, *[other_host] * 8)]
+    assert {response.status for response in responses} == {429}
+    assert all(int(response.headers["retry-after"]) > 0 for response in responses)
     assert link.getresponse().status == 200
     link.close()
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.collections_app.ingest.stack.product import Product, running_on
+from tests.collections_app.ingest.stack.product import Product, running_product
 from tests.config.shared import SharedServers
 
 
@@ -12,5 +12,5 @@ from tests.config.shared import SharedServers
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """A PostgreSQL server that keeps acknowledged transactions when its process ends."""
     servers = SharedServers(tmp_path_factory.mktemp("shared")).start_postgres("-c", "synchronous_commit=on")
-    with running_on(servers, tmp_path_factory) as result:
+    with running_product(servers, tmp_path_factory) as result:
         yield result

@@ -11,13 +11,13 @@ import psycopg
 import pytest
 
 from tests.config.shared import SharedServers
-from tests.config.stack import Answer, Stack, environment, eventually, free_port, manage
+from tests.config.stack import Stack, StackResponse, environment, eventually, free_port, manage
 
-GONE = (http.client.HTTPException, OSError)
+CONNECTION_ERRORS = (http.client.HTTPException, OSError)
 
 UNFINISHED = "SELECT count(*) FROM document_version WHERE state NOT IN ('ready', 'empty', 'failed')"
 # All that searches can find of a document, without ids.
-CHUNKS = """
+CHUNKS_QUERY = """
 SELECT c.number, c.text, c.char_start, c.char_end, w.weights::text,
     (SELECT array_agg(v.embedding::text) FROM chunk_vector v WHERE v.chunk_id = c.id)
 FROM document d JOIN document_version s ON s.document_id = d.id AND s.is_searched
@@ -33,10 +33,10 @@ class Product:
     worker: Stack
     key: str
 
-    def call(self, method: str, path: str, body: Any = None, **parameters: str) -> Answer:
+    def call(self, method: str, path: str, body: Any = None, **parameters: str) -> StackResponse:
         return self.web.call(method, f"/{path}?{urlencode(parameters)}", body, key=self.key)
 
-    def load(self, doc_id: str, text: str, *, is_waited_for: bool = False, **options: str) -> Answer:
+    def load(self, doc_id: str, text: str, *, is_waited_for: bool = False, **options: str) -> StackResponse:
         query = {"text": text, "metadata": {}, "doc_id": doc_id, "wait": is_waited_for, **options}
         return self.call("POST", "load_text_to_collection", query, collection_name="manuals")
 
@@ -51,7 +51,7 @@ class Product:
             return connection.execute(query, values).fetchall()
 
     def chunks(self, doc_id: str) -> list[Any]:
-        return self.rows(CHUNKS, doc_id)
+        return self.rows(CHUNKS_QUERY, doc_id)
 
     def wait_until_done(self, within_s: float = 120.0) -> None:
         eventually(lambda: self.rows(UNFINISHED) == [(0,)], within_s)
@@ -64,21 +64,23 @@ class Product:
 
 
 @contextmanager
-def running_on(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+def running_product(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """Web, worker and beat on a running PostgreSQL."""
     servers.start_valkey()
     hosts: list[Stack] = []
     try:
-        first = environment(tmp_path_factory.mktemp("first"), free_port(), SVC_DEMO="0", **servers.environ)
-        prepared = manage("prepare", env=first)
-        assert prepared.returncode == 0, prepared.stderr
+        first_environment = environment(tmp_path_factory.mktemp("first"), free_port(), SVC_DEMO="0", **servers.environ)
+        preparation = manage("prepare", env=first_environment)
+        assert preparation.returncode == 0, preparation.stderr
         for part in ("web", "worker", "beat"):
             hosts.append(Stack(tmp_path_factory.mktemp(part), SVC_DEMO="0", **servers.environ).start("--only", part))
-        web, worker, beat = hosts
-        web.wait_until_up()
-        worker.wait_for("ready")
-        beat.wait_for("beat_leads")
-        yield Product(servers, web, worker, manage("key", "admin", "test", env=web.env).stdout.strip())
+        web_stack, worker_stack, beat_stack = hosts
+        web_stack.wait_until_up()
+        worker_stack.wait_for("ready")
+        beat_stack.wait_for("beat_leads")
+        yield Product(
+            servers, web_stack, worker_stack, manage("key", "admin", "test", env=web_stack.env).stdout.strip()
+        )
     finally:
         for host in reversed(hosts):
             if host.process.poll() is None:

@@ -14,7 +14,7 @@ from tests.config.stack import environment, eventually, free_port, manage
 
 pytestmark = pytest.mark.stack
 
-INCONSISTENT = """
+INCONSISTENCY_QUERY = """
 SELECT v.id, v.state FROM document_version v WHERE
     (SELECT coalesce(sum(length(data)), 0) FROM document_piece p WHERE p.version_id = v.id) <> v.size
     OR (SELECT encode(sha256(string_agg(data, ''::bytea ORDER BY number)), 'hex')
@@ -23,7 +23,7 @@ SELECT v.id, v.state FROM document_version v WHERE
         JOIN chunk_vector ON chunk_vector.chunk_id = c.id WHERE c.version_id = v.id) <> v.chunks_count)
     OR (v.state = 'ready') <> v.is_searched
 """
-COUNTED = """
+COUNTS_QUERY = """
 SELECT (SELECT sum(chunks_count) FROM document_version WHERE is_searched)
     = (SELECT sum(chunks) FROM term_count WHERE term = 0)
 """
@@ -31,28 +31,28 @@ SELECT (SELECT sum(chunks_count) FROM document_version WHERE is_searched)
 
 @pytest.mark.nightly
 def test_backup_during_loads_is_consistent(product: Product, tmp_path: Path):  # C53
-    acknowledged: list[str] = []
+    acknowledged_ids: list[str] = []
     is_over = threading.Event()
-    loading = threading.Thread(target=load_until, args=(product, is_over, "backed up", acknowledged))
+    loading = threading.Thread(target=load_until, args=(product, is_over, "backed up", acknowledged_ids))
     loading.start()
     try:
-        eventually(lambda: len(acknowledged) >= 4)
-        before = list(acknowledged)
-        done = manage("backup", str(tmp_path / "saved"), env=product.web.env)
+        eventually(lambda: len(acknowledged_ids) >= 4)
+        ids_before = list(acknowledged_ids)
+        backup = manage("backup", str(tmp_path / "saved"), env=product.web.env)
     finally:
         is_over.set()
         loading.join(60)
-    assert done.returncode == 0, done.stderr
-    restored = manage("restore", str(tmp_path / "saved"), env=environment(tmp_path / "fresh", free_port()))
-    assert restored.returncode == 0, restored.stderr
+    assert backup.returncode == 0, backup.stderr
+    restore = manage("restore", str(tmp_path / "saved"), env=environment(tmp_path / "fresh", free_port()))
+    assert restore.returncode == 0, restore.stderr
 
-    fresh = SharedServers(tmp_path / "fresh").start_postgres()
+    restored_servers = SharedServers(tmp_path / "fresh").start_postgres()
     try:
-        with psycopg.connect(fresh.postgres.url) as link:
-            result: list[Any] = link.execute(INCONSISTENT).fetchall()
-            there = {doc_id for (doc_id,) in link.execute("SELECT doc_id FROM document").fetchall()}
-            is_counted = link.execute(COUNTED).fetchone()
+        with psycopg.connect(restored_servers.postgres.url) as link:
+            result: list[Any] = link.execute(INCONSISTENCY_QUERY).fetchall()
+            restored_ids = {doc_id for (doc_id,) in link.execute("SELECT doc_id FROM document").fetchall()}
+            is_counted = link.execute(COUNTS_QUERY).fetchone()
     finally:
-        fresh.end()
+        restored_servers.end()
     assert (result, is_counted) == ([], (True,))
-    assert set(before) <= there
+    assert set(ids_before) <= restored_ids

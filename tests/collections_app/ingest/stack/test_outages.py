@@ -11,16 +11,16 @@ import pytest
 import redis
 from celery import Celery
 
-from tests.collections_app.ingest.stack.product import GONE, Product
-from tests.collections_app.ingest.world import text
+from tests.collections_app.ingest.stack.product import CONNECTION_ERRORS, Product
+from tests.collections_app.ingest.world import sample_text
 from tests.config.stack import eventually
 
 pytestmark = pytest.mark.stack
 
-QUEUE = "servicebase"
-WAITS = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'servicebase web' AND wait_event_type = 'Lock'"
+QUEUE_NAME = "servicebase"
+WAITING_QUERY = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'servicebase web' AND wait_event_type = 'Lock'"
 # Tasks that are none, and ours with what they do not take.
-FORGED: tuple[tuple[str, list[Any]], ...] = (
+FORGED_MESSAGES: tuple[tuple[str, list[Any]], ...] = (
     ("os.system", ["true"]),
     ("collections_app.tasks.work", [999_999]),
     ("collections_app.tasks.work", ["'; DROP TABLE document", {"a": None}]),
@@ -36,13 +36,13 @@ def broker(product: Product) -> redis.Redis:
 
 @pytest.fixture(scope="module")
 def expected_rows(product: Product) -> list[Any]:
-    assert product.load("expected_rows", text(40), is_waited_for=True).status == 201
+    assert product.load("expected_rows", sample_text(40), is_waited_for=True).status == 201
     return product.chunks("expected_rows")
 
 
 def test_loss_of_all_messages_delays_documents_only_briefly(product: Product, expected_rows: list[Any]):  # C36
     for number in range(10):
-        assert product.load(f"flushed {number}", text(40)).status == 202
+        assert product.load(f"flushed {number}", sample_text(40)).status == 202
         broker(product).flushall()
     product.wait_until_done()
     assert all(product.chunks(f"flushed {number}") == expected_rows for number in range(10))
@@ -50,10 +50,10 @@ def test_loss_of_all_messages_delays_documents_only_briefly(product: Product, ex
 
 def test_loads_are_accepted_without_a_broker_and_processed_later(product: Product, expected_rows: list[Any]):  # C36
     product.servers.stop("valkey", signal.SIGKILL)
-    began = time.monotonic()
-    assert product.load("no broker, now", text(40), is_waited_for=True).status == 201
-    assert product.load("no broker, later", text(40)).status == 202
-    assert time.monotonic() - began < 20
+    started_at = time.monotonic()
+    assert product.load("no broker, now", sample_text(40), is_waited_for=True).status == 201
+    assert product.load("no broker, later", sample_text(40)).status == 202
+    assert time.monotonic() - started_at < 20
     product.servers.start_valkey()
     product.wait_until_done()
     assert product.chunks("no broker, later") == product.chunks("no broker, now") == expected_rows
@@ -61,23 +61,23 @@ def test_loads_are_accepted_without_a_broker_and_processed_later(product: Produc
 
 def test_forged_messages_are_harmless(product: Product, expected_rows: list[Any]):  # C37
     url = product.servers.valkey.url.replace("unix://", "redis+socket://")
-    with Celery("forger", broker=url, set_as_current=False) as forger:
-        forger.conf.task_default_queue = QUEUE
-        for number, (task, given) in enumerate(FORGED):
-            forger.send_task(task, args=given, retry=False)
-            assert product.load(f"forged {number}", text(40)).status == 202
-        forger.send_task("collections_app.tasks.work", args=[object], serializer="pickle", retry=False)
+    with Celery("forger", broker=url, set_as_current=False) as forging_app:
+        forging_app.conf.task_default_queue = QUEUE_NAME
+        for number, (task, arguments) in enumerate(FORGED_MESSAGES):
+            forging_app.send_task(task, args=arguments, retry=False)
+            assert product.load(f"forged {number}", sample_text(40)).status == 202
+        forging_app.send_task("collections_app.tasks.work", args=[object], serializer="pickle", retry=False)
     # What is no message at all ends the worker; what supervises it starts it again.
-    broker(product).lpush(QUEUE, b"no json")
-    assert product.load("forged", text(40)).status == 202
+    broker(product).lpush(QUEUE_NAME, b"no json")
+    assert product.load("forged", sample_text(40)).status == 202
     product.wait_until_done()
-    for name in ("forged", *[f"forged {number}" for number in range(len(FORGED))]):
+    for name in ("forged", *[f"forged {number}" for number in range(len(FORGED_MESSAGES))]):
         assert product.chunks(name) == expected_rows
 
 
 def test_repeatedly_killed_workers_lose_and_duplicate_nothing(product: Product, expected_rows: list[Any]):  # C33
     for number in range(20):
-        assert product.load(f"killed {number}", text(40)).status == 202
+        assert product.load(f"killed {number}", sample_text(40)).status == 202
         if number % 5 == 4:
             with suppress(AssertionError):  # it may be starting just now
                 product.kill_workers()
@@ -87,23 +87,23 @@ def test_repeatedly_killed_workers_lose_and_duplicate_nothing(product: Product, 
 
 
 def test_web_process_killed_during_a_load_loses_nothing(product: Product, expected_rows: list[Any]):  # C35
-    answered = []
+    responses = []
 
     def load() -> None:
         try:
-            answered.append(product.load("web killed", text(40), is_waited_for=True).status)
-        except GONE:
-            answered.append(0)
+            responses.append(product.load("web killed", sample_text(40), is_waited_for=True).status)
+        except CONNECTION_ERRORS:
+            responses.append(0)
 
     with product.sql() as link, link.transaction():
         link.execute("LOCK TABLE chunk IN SHARE MODE")
-        waiting = threading.Thread(target=load)
-        waiting.start()
-        eventually(lambda: product.rows(WAITS))
+        load_thread = threading.Thread(target=load)
+        load_thread.start()
+        eventually(lambda: product.rows(WAITING_QUERY))
         for child in product.web.child("web_server").children(recursive=True):
             os.kill(child.pid, signal.SIGKILL)
-    waiting.join(60)
-    assert answered == [0]
+    load_thread.join(60)
+    assert responses == [0]
     eventually(lambda: product.rows("SELECT 1 FROM document WHERE doc_id = 'web killed'"))
     product.expire_leases()
     product.wait_until_done()
@@ -111,44 +111,44 @@ def test_web_process_killed_during_a_load_loses_nothing(product: Product, expect
     product.web.wait_until_up()
 
 
-def load_until(product: Product, is_over: threading.Event, name: str, acknowledged: list[str]) -> None:
+def load_until(product: Product, is_over: threading.Event, name: str, acknowledged_ids: list[str]) -> None:
     number = 0
     while not is_over.is_set():
         number += 1
         doc_id = f"{name} {number}"
         try:
-            answer = product.load(doc_id, text(40), is_waited_for=number % 2 == 0)
-        except GONE:
+            response = product.load(doc_id, sample_text(40), is_waited_for=number % 2 == 0)
+        except CONNECTION_ERRORS:
             continue
-        if answer.status in (201, 202):
-            acknowledged.append(doc_id)
+        if response.status in (201, 202):
+            acknowledged_ids.append(doc_id)
         else:
-            assert answer.status == 503
+            assert response.status == 503
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.nightly)])
 def test_immediate_database_stop_loses_no_acknowledged_load(
     product: Product, expected_rows: list[Any], times: int
 ):  # C38
-    acknowledged: list[str] = []
+    acknowledged_ids: list[str] = []
     is_over = threading.Event()
     loading = [
-        threading.Thread(target=load_until, args=(product, is_over, f"stopped {times} {each}", acknowledged))
-        for each in range(2)
+        threading.Thread(target=load_until, args=(product, is_over, f"stopped {times} {number}", acknowledged_ids))
+        for number in range(2)
     ]
-    for each in loading:
-        each.start()
+    for thread in loading:
+        thread.start()
     for _ in range(times):
-        before = len(acknowledged)
-        eventually(lambda: len(acknowledged) >= before + 6)  # noqa: B023
+        count_before = len(acknowledged_ids)
+        eventually(lambda: len(acknowledged_ids) >= count_before + 6)  # noqa: B023
         product.servers.stop("postgres", signal.SIGQUIT)  # "immediate"
         product.servers.start_postgres("-c", "synchronous_commit=on")
-    before = len(acknowledged)
-    eventually(lambda: len(acknowledged) >= before + 4)
+    count_before = len(acknowledged_ids)
+    eventually(lambda: len(acknowledged_ids) >= count_before + 4)
     is_over.set()
-    for each in loading:
-        each.join(60)
+    for thread in loading:
+        thread.join(60)
     product.expire_leases()
     product.wait_until_done()
-    assert all(product.chunks(doc_id) == expected_rows for doc_id in acknowledged)
+    assert all(product.chunks(doc_id) == expected_rows for doc_id in acknowledged_ids)
     assert product.rows("SELECT doc_id, count(*) FROM document GROUP BY 1 HAVING count(*) > 1") == []

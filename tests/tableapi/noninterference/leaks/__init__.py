@@ -8,6 +8,6 @@ state              what requests leave behind
 """
 
 from tests.tableapi.noninterference.leaks import columns, names, records, state, writes
-from tests.tableapi.noninterference.leaks.switch import LEAKS, switched_on
+from tests.tableapi.noninterference.leaks.switch import LEAKS, active_leak
 
-__all__ = ["LEAKS", "columns", "names", "records", "state", "switched_on", "writes"]
+__all__ = ["LEAKS", "active_leak", "columns", "names", "records", "state", "writes"]

@@ -11,38 +11,38 @@ from tableapi.access.permissions import Permissions
 from tableapi.catalogue.definitions import Table
 from tableapi.query import path_resolver, read_plan
 from tableapi.query.path_resolver import RuleScope
-from tests.tableapi.noninterference.leaks.switch import instead, leak
+from tests.tableapi.noninterference.leaks.switch import leak, replace_function
 
 
-@leak("B19", by="names")
+@leak("B19", finder="names")
 def the_message_for_a_hidden_column_differs(stack: ExitStack) -> None:
-    def leaf(right: Any, eyes: Any, table: Table, path: tuple[str, ...]) -> Any:
-        result = right(eyes, table, path)
-        if result is None and right(RuleScope(eyes.catalogue), table, path):
+    def leaf(original: Any, permissions: Any, table: Table, path: tuple[str, ...]) -> Any:
+        result = original(permissions, table, path)
+        if result is None and original(RuleScope(permissions.catalogue), table, path):
             raise BadRequest(f"You may not read {'.'.join(path)}.", code="unknown_field", field=".".join(path))
         return result
 
-    instead(stack, path_resolver, "resolve_path", leaf)
+    replace_function(stack, path_resolver, "resolve_path", leaf)
 
 
-@leak("B07", by="names")
+@leak("B07", finder="names")
 def ignored_names_are_named_when_they_exist(stack: ExitStack) -> None:
-    def read(right: Any, eyes: Any, table: Table, **named: Any) -> Any:
-        result = right(eyes, table, **named)
+    def read_record(original: Any, permissions: Any, table: Table, **named: Any) -> Any:
+        result = original(permissions, table, **named)
         return replace(result, ignored=tuple(name for name in result.ignored if name.split(".")[0] in table.columns))
 
-    instead(stack, read_plan, "plan_read", read)
+    replace_function(stack, read_plan, "plan_read", read_record)
 
 
-@leak("B29", by="names")
+@leak("B29", finder="names")
 def only_a_known_column_in_a_body_is_forbidden(stack: ExitStack) -> None:
-    instead(stack, Permissions, "is_known", lambda right, self, table, column: True)
+    replace_function(stack, Permissions, "is_known", lambda original, self, table, column: True)
 
 
-@leak("B08", by="names")
+@leak("B08", finder="names")
 def a_hidden_column_is_omitted_silently(stack: ExitStack) -> None:
-    def outputs(right: Any, eyes: Any, table: Table, fields: tuple[str, ...], view: Any) -> Any:
-        result = tuple(field for field in fields if field not in table.columns or eyes.column(table, field))
-        return right(eyes, table, result or fields, view)
+    def outputs(original: Any, permissions: Any, table: Table, fields: tuple[str, ...], view: Any) -> Any:
+        result = tuple(field for field in fields if field not in table.columns or permissions.column(table, field))
+        return original(permissions, table, result or fields, view)
 
-    instead(stack, read_plan, "_output_fields", outputs)
+    replace_function(stack, read_plan, "_output_fields", outputs)

@@ -17,121 +17,138 @@ from tableapi.query.expressions import ALWAYS, AnyOf, ResolvedPath
 from tableapi.read import cursors, pipeline
 from tableapi.sql import output_fields, select
 from tableapi.write import current_record
-from tests.tableapi.noninterference.leaks.switch import count_of, instead, leak
+from tests.tableapi.noninterference.leaks.switch import leak, replace_function, row_count
 
 
 @leak("B13")
 def a_list_has_every_record(stack: ExitStack) -> None:
-    instead(
-        stack, select, "_page_sql", lambda right, text, read, *rest: right(text, replace(read, records=ALWAYS), *rest)
+    replace_function(
+        stack,
+        select,
+        "_page_sql",
+        lambda original, text, read_record, *rest: original(text, replace(read_record, records=ALWAYS), *rest),
     )
 
 
 @leak("B21")
 def a_record_is_found_by_its_id_despite_the_rules(stack: ExitStack) -> None:
-    instead(stack, select, "record_statement", lambda right, read, style: right(replace(read, records=ALWAYS), style))
+    replace_function(
+        stack,
+        select,
+        "record_statement",
+        lambda original, read_record, style: original(replace(read_record, records=ALWAYS), style),
+    )
 
 
 @leak("B12")
 def hidden_records_are_counted(stack: ExitStack) -> None:
-    instead(stack, select, "count_statement", lambda right, read, *rest: right(replace(read, records=ALWAYS), *rest))
+    replace_function(
+        stack,
+        select,
+        "count_statement",
+        lambda original, read_record, *rest: original(replace(read_record, records=ALWAYS), *rest),
+    )
 
 
 @leak("B14")
 def an_or_leads_past_the_rule(stack: ExitStack) -> None:
-    def read(right: Any, *positional: Any, **named: Any) -> Any:
-        result = right(*positional, **named)
+    def read_record(original: Any, *positional: Any, **named: Any) -> Any:
+        result = original(*positional, **named)
         return replace(result, records=ALWAYS) if isinstance(result.where, AnyOf) else result
 
-    instead(stack, read_plan, "plan_read", read)
+    replace_function(stack, read_plan, "plan_read", read_record)
 
 
 @leak("B06")
 def a_walk_ends_at_every_record(stack: ExitStack) -> None:
-    instead(
+    replace_function(
         stack,
         select.FromClause,
         "_join",
-        lambda right, self, anchor, hop: right(self, anchor, replace(hop, records=ALWAYS)),
+        lambda original, self, anchor, hop: original(self, anchor, replace(hop, records=ALWAYS)),
     )
 
 
 @leak("B05")
 def a_walk_begins_at_every_reference(stack: ExitStack) -> None:
-    instead(
+    replace_function(
         stack,
         select.FromClause,
         "_join",
-        lambda right, self, anchor, hop: right(self, anchor, replace(hop, guard=ALWAYS)),
+        lambda original, self, anchor, hop: original(self, anchor, replace(hop, guard=ALWAYS)),
     )
 
 
 @leak("B10")
 def hidden_records_have_a_display_value(stack: ExitStack) -> None:
-    def called(right: Any, text: Any, display: ResolvedPath | None, reference: str) -> Any:
-        open_ = display and replace(display, steps=tuple(replace(hop, records=ALWAYS) for hop in display.steps))
-        return right(text, open_, reference)
+    def called(original: Any, text: Any, display: ResolvedPath | None, reference: str) -> Any:
+        unguarded_display = display and replace(
+            display, steps=tuple(replace(hop, records=ALWAYS) for hop in display.steps)
+        )
+        return original(text, unguarded_display, reference)
 
-    instead(stack, output_fields, "_referenced_name_sql", called)
+    replace_function(stack, output_fields, "_referenced_name_sql", called)
 
 
 @leak("B11")
 def a_link_is_shown_only_for_an_existing_record(stack: ExitStack) -> None:
-    def linked(right: Any, text: Any, column: Any, stored: str) -> str:
-        link = str(right(text, column, stored))
+    def linked(original: Any, text: Any, column: Any, stored: str) -> str:
+        link = str(original(text, column, stored))
         if column.is_sys:
             return link
         return f"CASE WHEN EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored}) THEN {link} END"
 
-    instead(stack, output_fields, "_linked_sql", linked)
+    replace_function(stack, output_fields, "_linked_sql", linked)
 
 
 @leak("B13")
 def children_are_read_by_the_rules_of_their_parent(stack: ExitStack) -> None:
-    instead(stack, Permissions, "_record_outcome", lambda right, self, operation, own: right(
+    replace_function(stack, Permissions, "_record_outcome", lambda original, self, operation, own: original(
         self, operation, self.catalogue.tables[own.lineage[-1]]))  # fmt: skip
 
 
 @leak("B12")
 def a_next_page_counts_hidden_records(stack: ExitStack) -> None:
-    def records(right: Any, caller: Any, table: str, request: Any) -> Any:
-        result = right(caller, table, request)
+    def records(original: Any, caller: Any, table: str, request: Any) -> Any:
+        result = original(caller, table, request)
         return replace(
-            result, next_page=result.next_page or {"sysparm_cursor": "0"} if count_of(table) > request.limit else {}
+            result, next_page=result.next_page or {"sysparm_cursor": "0"} if row_count(table) > request.limit else {}
         )
 
-    instead(stack, pipeline, "_read_list", records)
+    replace_function(stack, pipeline, "_read_list", records)
 
 
 @leak("B12")
 def the_cursor_says_how_many_records_there_are(stack: ExitStack) -> None:
-    def encode(right: Any, keys: Any, bound_to: Any) -> str:
+    def encode(original: Any, keys: Any, bound_to: Any) -> str:
         with connection.cursor() as cursor:
             cursor.execute(f'SELECT count(*) FROM records."{bound_to[0]}"')
-            return f"{right(keys, bound_to)}{cursor.fetchone()[0]}"
+            return f"{original(keys, bound_to)}{cursor.fetchone()[0]}"
 
-    instead(stack, cursors, "encode", encode)
+    replace_function(stack, cursors, "encode", encode)
 
 
 @leak("B21")
 def reading_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> None:
-    instead(stack, pipeline, "_read_record", partial(forbidden, lambda caller, table, sys_id, output: (table, sys_id)))
+    replace_function(
+        stack, pipeline, "_read_record", partial(raise_forbidden, lambda caller, table, sys_id, output: (table, sys_id))
+    )
 
 
 @leak("B21", "B23")
 def changing_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> None:
-    instead(
+    replace_function(
         stack,
         current_record,
         "lock_current_record",
-        partial(forbidden, lambda change, sys_id, *rest: (change.table.name, sys_id)),
+        partial(raise_forbidden, lambda change, sys_id, *rest: (change.table.name, sys_id)),
     )
 
 
-def forbidden(place: Callable[..., tuple[str, str]], right: Any, *positional: Any) -> Any:
+def raise_forbidden(place: Callable[..., tuple[str, str]], original: Any, *positional: Any) -> Any:
     try:
-        return right(*positional)
+        return original(*positional)
     except NotFound as error:
-        if error.code == "record_not_found" and count_of(*place(*positional)):
+        if error.code == "record_not_found" and row_count(*place(*positional)):
             raise AccessDenied from None
         raise

@@ -16,45 +16,45 @@ from tableapi.http import idempotency
 from tableapi.models import DeferredRecord
 from tableapi.query.expressions import ALWAYS
 from tableapi.write import create
-from tests.tableapi.noninterference.leaks.switch import instead, leak
+from tests.tableapi.noninterference.leaks.switch import leak, replace_function
 
 
-@leak("B24", by="shared_state")
+@leak("B24", finder="shared_state")
 def callers_share_their_idempotency_keys(stack: ExitStack) -> None:
-    instead(stack, idempotency, "_identity", without_caller)
+    replace_function(stack, idempotency, "_identity", call_without_caller)
 
 
-def without_caller(right: Any, *rest: Any) -> dict[str, Any]:
-    return {**right(*rest), "caller": ""}
+def call_without_caller(original: Any, *rest: Any) -> dict[str, Any]:
+    return {**original(*rest), "caller": ""}
 
 
-@leak("B24", by="shared_state")
+@leak("B24", finder="shared_state")
 def a_stored_answer_is_for_everybody_who_sends_the_same(stack: ExitStack) -> None:
-    def hash_without_roles(right: Any, request: Any) -> str:
+    def hash_without_roles(original: Any, request: Any) -> str:
         return hashlib.sha256(django_request(request).body).hexdigest()
 
-    instead(stack, idempotency, "_identity", without_caller)
-    instead(stack, idempotency, "_request_hash", hash_without_roles)
+    replace_function(stack, idempotency, "_identity", call_without_caller)
+    replace_function(stack, idempotency, "_request_hash", hash_without_roles)
 
 
-@leak("B24", by="shared_state")
+@leak("B24", finder="shared_state")
 def a_deferred_record_is_refused_while_others_wait(stack: ExitStack) -> None:
-    def defer(right: Any, change: Any, *rest: Any) -> Any:
+    def defer(original: Any, change: Any, *rest: Any) -> Any:
         if DeferredRecord.objects.filter(table=change.table.name).exists():
             raise Conflict("Another record of this table is being created.")
-        return right(change, *rest)
+        return original(change, *rest)
 
-    instead(stack, create, "_defer", defer)
+    replace_function(stack, create, "_defer", defer)
 
 
-@leak("B28", by="deletion_log")
+@leak("B28", finder="deletion_log")
 def the_content_of_deleted_records_is_readable(stack: ExitStack) -> None:
     stack.enter_context(patch.dict(permissions.FIXED_READERS, clear=True))
 
 
-@leak("B13", by="deletion_log")
+@leak("B13", finder="deletion_log")
 def every_entry_of_the_deletion_log_is_readable(stack: ExitStack) -> None:
-    def records(right: Any, self: Permissions, operation: str, table: Table) -> Any:
-        return ALWAYS if table.name == "sys_deletion_log" and operation == "read" else right(self, operation, table)
+    def records(original: Any, self: Permissions, operation: str, table: Table) -> Any:
+        return ALWAYS if table.name == "sys_deletion_log" and operation == "read" else original(self, operation, table)
 
-    instead(stack, Permissions, "records", records)
+    replace_function(stack, Permissions, "records", records)

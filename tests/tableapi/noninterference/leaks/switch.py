@@ -13,55 +13,55 @@ from django.db import connection
 from tableapi.query.expressions import ALWAYS, ResolvedPath
 from tableapi.query.path_resolver import RuleScope
 
-Install = Callable[[ExitStack], None]
+InstallFunction = Callable[[ExitStack], None]
 
 
 @dataclass(frozen=True)
 class Leak:
     """`by` says how it shows: see FINDERS in `test_leaks`."""
 
-    install: Install
+    install: InstallFunction
     cases: tuple[str, ...]
-    by: str
+    finder: str
 
 
 LEAKS: dict[str, Leak] = {}
 
 
-def leak(*cases: str, by: str = "pairs") -> Callable[[Install], Install]:
-    def add(found: Install) -> Install:
-        LEAKS[found.__name__] = Leak(found, cases, by)
+def leak(*cases: str, finder: str = "pairs") -> Callable[[InstallFunction], InstallFunction]:
+    def register(found: InstallFunction) -> InstallFunction:
+        LEAKS[found.__name__] = Leak(found, cases, finder)
         return found
 
-    return add
+    return register
 
 
 @contextmanager
-def switched_on(name: str) -> Iterator[None]:
+def active_leak(name: str) -> Iterator[None]:
     with ExitStack() as stack:
         LEAKS[name].install(stack)
         yield
 
 
-def instead(stack: ExitStack, where: Any, name: str, wrap: Callable[..., Any]) -> None:
+def replace_function(stack: ExitStack, where: Any, name: str, wrap: Callable[..., Any]) -> None:
     """`wrap` stands there; it gets the right function first, then what that would get."""
-    right = getattr(where, name)
+    original = getattr(where, name)
 
-    def wrong(*positional: Any, **named: Any) -> Any:
-        return wrap(right, *positional, **named)
+    def call_wrapped(*positional: Any, **named: Any) -> Any:
+        return wrap(original, *positional, **named)
 
-    stack.enter_context(patch.object(where, name, wrong))
+    stack.enter_context(patch.object(where, name, call_wrapped))
 
 
-def with_open_eyes(right: Any, eyes: Any, *rest: Any, **named: Any) -> Any:
-    return right(RuleScope(eyes.catalogue), *rest, **named)
+def with_all_permissions(original: Any, permissions: Any, *rest: Any, **named: Any) -> Any:
+    return original(RuleScope(permissions.catalogue), *rest, **named)
 
 
 def unguarded(leaf: ResolvedPath) -> ResolvedPath:
     return replace(leaf, guard=ALWAYS)
 
 
-def count_of(table: str, sys_id: str = "") -> int:
+def row_count(table: str, sys_id: str = "") -> int:
     with connection.cursor() as cursor:
         cursor.execute(f'SELECT count(*) FROM records."{table}" WHERE sys_id = %s OR %s', [sys_id, not sys_id])
         return int(cursor.fetchone()[0])

@@ -27,55 +27,55 @@ from tableapi.write import (
     response_record,
     single_statement,
 )
-from tests.tableapi.noninterference.leaks.switch import instead, leak, with_open_eyes
+from tests.tableapi.noninterference.leaks.switch import leak, replace_function, with_all_permissions
 
 
 @leak("B30")
 def a_reference_to_a_hidden_record_is_accepted(stack: ExitStack) -> None:
-    class Everything:
+    class AllRecords:
         def records(self, operation: str, table: Table) -> Any:
             return ALWAYS
 
-    instead(
+    replace_function(
         stack,
         permission_queries,
         "count_readable_statement",
-        lambda right, rights, target, **named: right(Everything(), target, **named),
+        lambda original, rights, target, **named: original(AllRecords(), target, **named),
     )
 
 
-@leak("B23", by="write_checks")
+@leak("B23", finder="write_checks")
 def a_single_statement_ignores_the_rules(stack: ExitStack) -> None:
-    instead(stack, single_statement, "_conditions", lambda right, text, decisions, record: [])
+    replace_function(stack, single_statement, "_conditions", lambda original, text, decisions, record: [])
 
 
 @leak("B29")
 def a_hidden_value_sent_as_stored_counts_as_unchanged(stack: ExitStack) -> None:
-    instead(stack, changes, "changed_value", lambda right, change, column, value, stored, **named: right(
+    replace_function(stack, changes, "changed_value", lambda original, change, column, value, stored, **named: original(
         change, column, value, replace(stored, is_readable=True), **named))  # fmt: skip
 
 
 @leak("B24")
 def replacing_a_record_clears_hidden_values(stack: ExitStack) -> None:
-    def left_out(right: Any, table: Table, sent: Any, current: Any) -> Any:
-        return right(table, sent, replace(current, columns={
+    def left_out(original: Any, table: Table, sent: Any, current: Any) -> Any:
+        return original(table, sent, replace(current, columns={
             column: replace(stored, is_readable=True) for column, stored in current.columns.items()}))  # fmt: skip
 
-    instead(stack, changes, "defaults_of_omitted", left_out)
+    replace_function(stack, changes, "defaults_of_omitted", left_out)
 
 
 @leak("B24")
 def a_write_returns_every_column(stack: ExitStack) -> None:
-    def prepare(right: Any, change: Any) -> Any:
-        with patch.object(read_plan, "_output_field", partial(with_open_eyes, read_plan._output_field)):
-            return right(change)
+    def prepare(original: Any, change: Any) -> Any:
+        with patch.object(read_plan, "_output_field", partial(with_all_permissions, read_plan._output_field)):
+            return original(change)
 
-    instead(stack, response_record, "prepare_reader", prepare)
+    replace_function(stack, response_record, "prepare_reader", prepare)
 
 
 @leak("B30")
 def a_deletion_reveals_hidden_references(stack: ExitStack) -> None:
-    def release(right: Any, catalogue: Any, table: Table, sys_id: str) -> None:
+    def release(original: Any, catalogue: Any, table: Table, sys_id: str) -> None:
         for column in catalogue.referring_columns(table):
             if column.type == "reference":
                 with connection.cursor() as cursor:
@@ -85,60 +85,62 @@ def a_deletion_reveals_hidden_references(stack: ExitStack) -> None:
                     (count,) = cursor.fetchone()
                 if count:
                     raise Conflict(f"{count} records of {column.owner} need this one.", code="referenced")
-        right(catalogue, table, sys_id)
+        original(catalogue, table, sys_id)
 
-    instead(stack, references, "release_references", release)
+    replace_function(stack, references, "release_references", release)
 
 
-@leak("B17", by="name_leaks")
+@leak("B17", finder="name_leaks")
 def a_conflict_names_a_column_that_was_not_sent(stack: ExitStack) -> None:
     @contextmanager
-    def naming(right: Any, change: Any) -> Iterator[None]:
+    def naming(original: Any, change: Any) -> Iterator[None]:
         try:
             yield
         except designed_records.Duplicate as error:
             error.field = next(iter(error.columns), None)
             raise
 
-    instead(stack, column_errors, "hiding_unknown_columns", naming)
+    replace_function(stack, column_errors, "hiding_unknown_columns", naming)
 
 
-@leak("B22", by="write_checks")
+@leak("B22", finder="write_checks")
 def a_readable_record_can_be_deleted(stack: ExitStack) -> None:
-    instead(stack, current_record, "lock_current_record", partial(allowed, DELETE))
+    replace_function(stack, current_record, "lock_current_record", partial(allowed, DELETE))
 
 
-@leak("B23", by="write_checks")
+@leak("B23", finder="write_checks")
 def a_readable_record_can_be_updated(stack: ExitStack) -> None:
-    instead(stack, current_record, "lock_current_record", partial(allowed, WRITE))
+    replace_function(stack, current_record, "lock_current_record", partial(allowed, WRITE))
 
 
-def allowed(allowed_operation: str, right: Any, change: Any, sys_id: str, operation: str, columns: Any) -> Any:
-    record = right(change, sys_id, operation, columns)
+def allowed(allowed_operation: str, original: Any, change: Any, sys_id: str, operation: str, columns: Any) -> Any:
+    record = original(change, sys_id, operation, columns)
     return replace(record, is_allowed=record.is_allowed or operation == allowed_operation)
 
 
-@leak("B23", by="write_checks")
+@leak("B23", finder="write_checks")
 def every_column_of_a_record_can_be_updated(stack: ExitStack) -> None:
-    instead(stack, Permissions, "column", lambda right, self, operation, table, column: (
-        ALWAYS if operation == WRITE else right(self, operation, table, column)))  # fmt: skip
+    replace_function(stack, Permissions, "column", lambda original, self, operation, table, column: (
+        ALWAYS if operation == WRITE else original(self, operation, table, column)))  # fmt: skip
 
 
-@leak("B25", by="write_checks")
+@leak("B25", finder="write_checks")
 def the_record_is_not_checked_after_the_write(stack: ExitStack) -> None:
-    instead(stack, current_record, "check_allowed", lambda right, *rest: None)
+    replace_function(stack, current_record, "check_allowed", lambda original, *rest: None)
 
 
-@leak("B26", by="write_checks")
+@leak("B26", finder="write_checks")
 def the_creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
     result: dict[str, Any] = {}
 
-    def columns(right: Any, change: Any) -> Any:
+    def columns(original: Any, change: Any) -> Any:
         result["who"] = change.body.get("sys_created_by")
-        return right(replace(change, body={k: v for k, v in change.body.items() if k not in SYS_COLUMNS}))
+        return original(
+            replace(change, body={name: value for name, value in change.body.items() if name not in SYS_COLUMNS})
+        )
 
-    def insert(right: Any, catalogue: Any, table: Table, *rest: Any) -> str:
-        created = str(right(catalogue, table, *rest))
+    def insert(original: Any, catalogue: Any, table: Table, *rest: Any) -> str:
+        created = str(original(catalogue, table, *rest))
         if isinstance(result["who"], str):
             root = table.lineage[-1]
             with connection.cursor() as cursor:
@@ -147,11 +149,11 @@ def the_creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
                 )
         return created
 
-    instead(stack, payload, "payload_columns", columns)
-    instead(stack, designed_records, "insert", insert)
+    replace_function(stack, payload, "payload_columns", columns)
+    replace_function(stack, designed_records, "insert", insert)
 
 
-@leak("B27", by="privileges")
+@leak("B27", finder="privileges")
 def rules_are_ignored_for_system_tables(stack: ExitStack) -> None:
-    instead(stack, Permissions, "records", lambda right, self, operation, table: (
-        ALWAYS if table.is_system else right(self, operation, table)))  # fmt: skip
+    replace_function(stack, Permissions, "records", lambda original, self, operation, table: (
+        ALWAYS if table.is_system else original(self, operation, table)))  # fmt: skip
