@@ -159,7 +159,7 @@ class TestSearching:
     def test_passages_show_their_location_and_highlights(self, as_carl: Client):
         collection = library.make_library_collection()
         library.add_document(collection)
-        response = self.ask(as_carl, collection, query="red toner")
+        response = self.search(as_carl, collection, query="red toner")
         page_text = visible_text(response)
         assert response.status_code == 200 and "<html" not in page_text
         assert "<mark>toner</mark>" in page_text and "<mark>red</mark>" in page_text
@@ -169,7 +169,7 @@ class TestSearching:
         collection = library.make_library_collection()
         library.add_document(collection)
         near_page, found_page = (
-            visible_text(self.ask(as_carl, collection, query=query)) for query in ("zzzzqqq", "red zzzzqqq")
+            visible_text(self.search(as_carl, collection, query=query)) for query in ("zzzzqqq", "red zzzzqqq")
         )
         assert "No keyword matches." in near_page and "<li>" in near_page
         assert "No keyword matches" not in found_page
@@ -191,12 +191,12 @@ class TestSearching:
         ):
             page_text = visible_text(as_carl.get(path))
             assert not re.search(r"<(script>|svg|img src=x|b>Odd|i>evil)", page_text), path
-        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in visible_text(self.ask(as_carl, collection, query="toner"))
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in visible_text(self.search(as_carl, collection, query="toner"))
 
     def test_unavailable_model_is_not_reported_as_a_user_error(self, as_carl: Client):
         collection = library.with_retired_model(library.make_library_collection())
         for response in (
-            self.ask(as_carl, collection, query="toner", mode="vector"),
+            self.search(as_carl, collection, query="toner", mode="vector"),
             as_carl.get(collection_page_path(collection), {"query": "toner", "mode": "vector"}),
         ):
             assert response.status_code == 503 and "Semantic search is unavailable" in visible_text(response)
@@ -210,7 +210,7 @@ class TestSearching:
             collection, "Toner for the new printer", metadata={"type": "new"}, filename="new.txt", format="text"
         )
         for mode in ("hybrid", "text", "vector"):
-            page_text = visible_text(self.ask(as_carl, collection, query="toner", filter="type=new", mode=mode))
+            page_text = visible_text(self.search(as_carl, collection, query="toner", filter="type=new", mode=mode))
             assert "new.txt" in page_text and "old.txt" not in page_text, mode
 
     @pytest.mark.parametrize(
@@ -224,21 +224,21 @@ class TestSearching:
         ids=["empty", "filter", "long", "nul"],
     )
     def test_invalid_search_is_reported(self, as_carl: Client, parameters: dict[str, str], message: str):  # C07 C32
-        response = self.ask(as_carl, library.make_library_collection(), **parameters)
+        response = self.search(as_carl, library.make_library_collection(), **parameters)
         assert response.status_code == 400 and message in visible_text(response)
 
     @pytest.mark.parametrize("k", ["0", "-1", "9999", "many", "2"])
     def test_number_of_passages_is_clamped(self, as_carl: Client, k: str):
         collection = library.make_library_collection()
         library.add_document(collection)
-        assert "<mark>" in visible_text(self.ask(as_carl, collection, query="toner mailbox", k=k))
+        assert "<mark>" in visible_text(self.search(as_carl, collection, query="toner mailbox", k=k))
 
     def test_more_passages_are_offered_until_none_are_left(self, as_carl: Client):
         collection = library.make_library_collection()
         for number in range(12):
             library.add_document(collection, f"Toner number {number}", filename=f"{number}.txt", format="text")
         five_passages, all_passages = (
-            visible_text(self.ask(as_carl, collection, query="toner", k=k)) for k in ("", "20")
+            visible_text(self.search(as_carl, collection, query="toner", k=k)) for k in ("", "20")
         )
         assert five_passages.count("<mark>") == 5 and "Show more" in five_passages and "k=10" in five_passages
         assert all_passages.count("<mark>") == 12 and "Show more" not in all_passages
@@ -247,7 +247,7 @@ class TestSearching:
         collection = library.make_library_collection()
         library.add_document(collection)
         library.with_retired_model(collection)
-        page_text = visible_text(self.ask(as_carl, collection, query="toner"))
+        page_text = visible_text(self.search(as_carl, collection, query="toner"))
         assert "Semantic search is unavailable" in page_text and "<mark>toner</mark>" in page_text
 
     @pytest.mark.parametrize("stored_name", ["caf\u00e9.txt", "cafe\u0301.txt"])
@@ -261,7 +261,7 @@ class TestSearching:
     def test_empty_result_mentions_documents_being_loaded(self, as_carl: Client):
         collection = library.make_library_collection()
         library.add_document(collection, is_loaded=False)
-        page_text = visible_text(self.ask(as_carl, collection, query="toner"))
+        page_text = visible_text(self.search(as_carl, collection, query="toner"))
         assert "No results. 1 document is still being processed." in page_text
 
 
@@ -278,7 +278,7 @@ class TestDocuments:
         library.add_document(collection, filename="good.md")
         library.add_document(collection, filename="waiting.md", metadata={"type": "other"}, is_loaded=False)
         failed_document = library.add_failing_document(collection)
-        actual = self.part(as_carl, collection)
+        actual = self.document_list(as_carl, collection)
         assert (
             "3 documents, 1 passage " in actual
             and "1 ready" in actual
@@ -296,13 +296,13 @@ class TestDocuments:
     def test_list_does_not_refresh_when_nothing_is_loaded(self, as_carl: Client):
         collection = library.make_library_collection()
         library.add_document(collection)
-        assert "every" not in self.part(as_carl, collection)
+        assert "every" not in self.document_list(as_carl, collection)
 
     def test_failed_replacement_explains_which_version_is_searched(self, as_carl: Client):
         collection = library.make_library_collection()
         library.add_document(collection, doc_id="handbook")
         library.add_failing_document(collection, doc_id="handbook")
-        assert "Searches use the previous version." in self.part(as_carl, collection)
+        assert "Searches use the previous version." in self.document_list(as_carl, collection)
 
     def test_unreadable_file_gets_advice_besides_a_retry(self, as_rita: Client, as_carl: Client):
         own_collection, readable_collection = (
@@ -311,28 +311,33 @@ class TestDocuments:
         )
         for collection in (own_collection, readable_collection):
             library.add_failing_document(collection)
-        assert "Fix the file, upload it again and delete this entry." in self.part(as_carl, own_collection)
-        assert "Fix the file" not in self.part(as_rita, readable_collection)
+        assert "Fix the file, upload it again and delete this entry." in self.document_list(as_carl, own_collection)
+        assert "Fix the file" not in self.document_list(as_rita, readable_collection)
 
     def test_readers_can_download_originals(self, as_rita: Client):
         collection = library.make_library_collection(readers=("itil",))
         library.add_document(collection)
-        assert 'aria-label="Download handbook.md">Download</a>' in self.part(as_rita, collection)
+        assert 'aria-label="Download handbook.md">Download</a>' in self.document_list(as_rita, collection)
 
     def test_documents_are_paged_and_filtered_by_name_and_state(self, as_carl: Client):
         collection = library.make_library_collection()
         for number in range(21):
             library.add_document(collection, f"Text {number}", filename=f"file {number:02}.md", is_loaded=False)
-        first_page, second_page = self.part(as_carl, collection), self.part(as_carl, collection, page="2")
+        first_page, second_page = (
+            self.document_list(as_carl, collection),
+            self.document_list(as_carl, collection, page="2"),
+        )
         assert "file 20.md" in first_page and "file 00.md" not in first_page and "file 00.md" in second_page
-        matches = self.part(as_carl, collection, name="e 07", state="queued")
+        matches = self.document_list(as_carl, collection, name="e 07", state="queued")
         assert (
             "file 07.md" in matches
             and "file 08.md" not in matches
             and "name=e+07&amp;state=queued&amp;page=1" in matches
         )
-        assert "No documents match this name and state." in self.part(as_carl, collection, name="a\x00b", state="ready")
-        assert "file 20.md" in self.part(as_carl, collection, state="nonsense", page="nonsense")
+        assert "No documents match this name and state." in self.document_list(
+            as_carl, collection, name="a\x00b", state="ready"
+        )
+        assert "file 20.md" in self.document_list(as_carl, collection, state="nonsense", page="nonsense")
 
     def test_page_is_reloaded_after_the_session_has_ended(self, carl: User):
         response = Client().get(
@@ -432,19 +437,19 @@ class TestMetadata:
         url = document_path(document, "metadata") + "?name=hand&page=1"
         page_text = visible_text(as_carl.get(url))
         assert "&quot;title&quot;: &quot;Drücken &lt;/textarea&gt;&quot;" in page_text
-        form = {"metadata": '{"type": "new",\r\n "number": 9007199254740993}', "tag": self.open(as_carl, document)}
+        form = {"metadata": '{"type": "new",\r\n "number": 9007199254740993}', "tag": self.edit_tag(as_carl, document)}
         response = as_carl.post(url, form, follow=True)
         assert response.redirect_chain == [(collection_page_path(document.collection, "?name=hand&page=1"), 302)]
         assert "Metadata of “handbook.md” saved." in visible_text(response) and "type: new" in visible_text(response)
         assert Document.objects.get().newest.metadata == {"type": "new", "number": 9007199254740993}  # type: ignore[union-attr]
 
-        form_without_metadata = {"metadata": " ", "tag": self.open(as_carl, document)}
+        form_without_metadata = {"metadata": " ", "tag": self.edit_tag(as_carl, document)}
         assert as_carl.post(url, form_without_metadata).status_code == 302
         assert Document.objects.get().newest.metadata == {}  # type: ignore[union-attr]
 
     def test_invalid_metadata_is_reported_beside_the_field_and_input_is_kept(self, as_carl: Client):
         document = library.add_document(library.make_library_collection(), metadata={"type": "old"})
-        form = {"metadata": '{"priority": "high", "flag": 1}', "tag": self.open(as_carl, document)}
+        form = {"metadata": '{"priority": "high", "flag": 1}', "tag": self.edit_tag(as_carl, document)}
         response = as_carl.post(document_path(document, "metadata"), form)
         page_text = visible_text(response)
         assert (
@@ -458,7 +463,7 @@ class TestMetadata:
 
     def test_concurrent_change_is_not_overwritten(self, as_carl: Client):
         document = library.add_document(library.make_library_collection(), metadata={"type": "old"})
-        tag = self.open(as_carl, document)
+        tag = self.edit_tag(as_carl, document)
         url = document_path(document, "metadata")
         assert as_carl.post(url, {"metadata": '{"type": "theirs"}', "tag": tag}).status_code == 302
         response = as_carl.post(url, {"metadata": '{"type": "mine"}', "tag": tag})

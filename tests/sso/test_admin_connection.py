@@ -178,7 +178,7 @@ class TestSaving:
         self, as_sonja: Client, other_change: dict[str, str], typed_here: str, expected: str
     ):
         setting = make_connection()
-        form = self.opened(as_sonja, setting)
+        form = self.opened_form(as_sonja, setting)
         OidcSetting.objects.filter(pk=setting.pk).update(**other_change)
         response = as_sonja.post(connection_path(setting), {**form, "scope": typed_here, "_save": "1"})
         is_reported = "Another user changed this" in response.content.decode()
@@ -186,7 +186,7 @@ class TestSaving:
 
     def test_a_change_since_the_page_was_opened_is_kept(self, as_sonja: Client):
         setting = make_connection(active=True)
-        form = self.opened(as_sonja, setting)
+        form = self.opened_form(as_sonja, setting)
         OidcSetting.objects.filter(pk=setting.pk).update(scope="openid email", enable_user_creation=True)
         as_sonja.post(connection_path(setting), {**form, "name": "Renamed", "_save": "1"})
         stored_setting = setting.refreshed()

@@ -125,7 +125,9 @@ class TestAnonymousSessions:
     def test_anonymous_sessions_last_little_longer_than_an_attempt(self, active_provider: HostileProvider):
         browser = Browser(active_provider)
         browser.start()
-        assert timedelta(seconds=sign_in_attempts.ATTEMPT_LIFETIME_S) < self.left() <= timedelta(minutes=15)
+        assert (
+            timedelta(seconds=sign_in_attempts.ATTEMPT_LIFETIME_S) < self.remaining_lifetime() <= timedelta(minutes=15)
+        )
 
     def test_another_attempt_extends_the_session(self, active_provider: HostileProvider):
         browser = Browser(active_provider)
@@ -133,22 +135,22 @@ class TestAnonymousSessions:
         Session.objects.update(expire_date=F("expire_date") - timedelta(minutes=12))
         callback_url = browser.return_url(browser.start())
 
-        assert Session.objects.count() == 1 and self.left() > timedelta(minutes=14)
+        assert Session.objects.count() == 1 and self.remaining_lifetime() > timedelta(minutes=14)
         assert browser.return_to(callback_url).status_code == 302
 
     def test_a_signed_in_session_has_the_full_lifetime(self, active_provider: HostileProvider):
         browser = Browser(active_provider)
         assert browser.sign_in().status_code == 302
-        assert self.left() > timedelta(hours=11)
+        assert self.remaining_lifetime() > timedelta(hours=11)
         browser.start()
-        assert self.left() > timedelta(hours=11), "an attempt beside it takes nothing away"
+        assert self.remaining_lifetime() > timedelta(hours=11), "an attempt beside it takes nothing away"
 
     def test_a_password_session_has_the_full_lifetime(self, active_provider: HostileProvider, bob: User):
         browser = Browser(active_provider)
         browser.start()
         assert browser.client.post("/login/", {"login": "bob", "password": PASSWORD}).status_code == 302
 
-        assert self.left() > timedelta(hours=11)
+        assert self.remaining_lifetime() > timedelta(hours=11)
 
     def test_an_outdated_cookie_does_no_harm(self, active_provider: HostileProvider):
         browser = Browser(active_provider)
@@ -192,17 +194,19 @@ class TestInventedCodes:
     def test_invented_codes_leave_a_slot_for_others(self, active_provider: HostileProvider):
         with request_slots.request_slot():
             check_refusal(
-                self.invent(active_provider, "192.0.2.1", times=request_slots.MAX_REJECTED), "code_rejected", 401
+                self.send_invented_codes(active_provider, "192.0.2.1", count=request_slots.MAX_REJECTED),
+                "code_rejected",
+                401,
             )
         for ip in ("192.0.2.1", "192.0.2.2"):
-            self.invent(active_provider, ip, times=request_slots.MAX_REJECTED)
+            self.send_invented_codes(active_provider, ip, count=request_slots.MAX_REJECTED)
         with request_slots.request_slot("192.0.2.2"):
-            assert self.invent(active_provider, "192.0.2.1").status_code == 503
+            assert self.send_invented_codes(active_provider, "192.0.2.1").status_code == 503
             assert Browser(active_provider, Client(REMOTE_ADDR="192.0.2.3")).sign_in().status_code == 302
-        check_refusal(self.invent(active_provider, "192.0.2.1"), "code_rejected", 401)
+        check_refusal(self.send_invented_codes(active_provider, "192.0.2.1"), "code_rejected", 401)
 
     def test_suspects_are_forgotten_after_a_minute(self, active_provider: HostileProvider, monkeypatch: Any):
-        self.invent(active_provider, "192.0.2.1", times=request_slots.MAX_REJECTED)
+        self.send_invented_codes(active_provider, "192.0.2.1", count=request_slots.MAX_REJECTED)
         assert "192.0.2.1" in request_slots.SUSPECT_ADDRESSES
         now = time.monotonic()
         monkeypatch.setattr(

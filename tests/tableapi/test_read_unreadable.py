@@ -330,7 +330,7 @@ class TestColumnsThatDependOnTheRecord:
 
     @pytest.mark.parametrize(("query", "order"), [("ORDERBYprice", "acfgbde"), ("ORDERBYDESCprice", "edbgfca")])
     def test_in_the_order_and_the_cursor(self, price_tables: None, bob: User, query: str, order: str):
-        assert self.seen(api(bob), query=query) == order
+        assert self.seen_prices(api(bob), query=query) == order
         text, cursor = "", ""
         while True:
             response = api(bob).get(

@@ -27,7 +27,9 @@ class TestRules:
 
     def test_rule_can_be_created_with_roles(self, as_alice: Client):
         role = Role.objects.get(name="itil")
-        assert self.send(as_alice, roles=[role.pk], condition="active=true", column_name="state").status_code == 302
+        assert (
+            self.post_rule(as_alice, roles=[role.pk], condition="active=true", column_name="state").status_code == 302
+        )
 
         rule = Rule.objects.get(table__name="task")
         assert (rule.roles, rule.admin_overrides) == ([role.pk], False)
@@ -47,11 +49,11 @@ class TestRules:
         ],
     )
     def test_invalid_rule_is_reported(self, as_alice: Client, values: dict[str, Any], sentence: str):  # B74
-        assert sentence in page_text(self.send(as_alice, **values))
+        assert sentence in page_text(self.post_rule(as_alice, **values))
         assert not Rule.objects.filter(table__name="task").exists()
 
     def test_all_errors_of_a_rule_are_reported_together(self, as_alice: Client):
-        response = self.send(as_alice, column_name="shoe", condition="nonsense=1")
+        response = self.post_rule(as_alice, column_name="shoe", condition="nonsense=1")
         text = page_text(response)
         assert "task has no column with this name." in text
         assert "There is no column nonsense at position 0: 'nonsense'." in text.replace("&#x27;", "'")
@@ -68,7 +70,7 @@ class TestRules:
         ],
     )
     def test_unknown_value_is_saved_with_a_warning(self, as_alice: Client, condition: str, sentence: str):
-        response = self.send(as_alice, condition=condition)
+        response = self.post_rule(as_alice, condition=condition)
         assert response.status_code == 302 and Rule.objects.get(table__name="task").condition == condition
         assert sentence in page_text(as_alice.get(response["Location"]))
 
@@ -78,21 +80,21 @@ class TestRules:
          "stateLIKE9", "short_description=9"],
     )  # fmt: skip
     def test_known_value_gets_no_warning(self, as_alice: Client, alice: User, condition: str):
-        response = self.send(as_alice, condition=condition.format(user=alice.pk))
+        response = self.post_rule(as_alice, condition=condition.format(user=alice.pk))
         text = page_text(as_alice.get(response["Location"]))
         assert "is not a choice of" not in text and "has no record with" not in text
 
     def test_rule_for_everybody_gets_a_warning(self, as_alice: Client):
         warning = "This rule lets every signed-in user delete the records of every designed table"
-        response = self.send(as_alice, table="", operation="delete")
+        response = self.post_rule(as_alice, table="", operation="delete")
         assert warning in page_text(as_alice.get(response["Location"]))
         for values in ({"roles": [Role.objects.get(name="itil").pk]}, {"condition": "sys_version=1"}, {"active": ""}):
-            response = self.send(as_alice, **{"table": "", "operation": "delete", **values})
+            response = self.post_rule(as_alice, **{"table": "", "operation": "delete", **values})
             assert warning not in page_text(as_alice.get(response["Location"]))
 
     def test_redundant_rule_gets_a_warning(self, as_alice: Client):
         itil, admin = (Role.objects.get(name=name).pk for name in ("itil", "admin"))
-        self.send(as_alice, roles=[itil, admin], condition="active=true")
+        self.post_rule(as_alice, roles=[itil, admin], condition="active=true")
         for values, is_redundant in (
             ({"roles": [admin, itil], "condition": "active=true"}, True),
             ({"roles": [itil], "condition": "active=true"}, False),
@@ -100,21 +102,21 @@ class TestRules:
             ({"roles": [admin, itil], "condition": "active=true", "column_name": "state"}, False),
             ({"roles": [admin, itil], "condition": "active=true", "operation": "write"}, False),
         ):
-            response = self.send(as_alice, **values)
+            response = self.post_rule(as_alice, **values)
             assert (
                 "already grants the same or more" in page_text(as_alice.get(response["Location"]))
             ) is is_redundant, values
 
     def test_rule_that_differs_in_admin_bypass_is_not_redundant(self, as_alice: Client):
         itil = Role.objects.get(name="itil").pk
-        self.send(as_alice, roles=[itil], admin_overrides="")
-        response = self.send(as_alice, roles=[itil], condition="active=true", admin_overrides="on")
+        self.post_rule(as_alice, roles=[itil], admin_overrides="")
+        response = self.post_rule(as_alice, roles=[itil], condition="active=true", admin_overrides="on")
         assert "already grants the same or more" not in page_text(as_alice.get(response["Location"]))
 
     def test_similar_rules_have_different_names(self, as_alice: Client):
         itil = Role.objects.get(name="itil")
         for values in ({"roles": [itil.pk]}, {"condition": "active=true"}, {"column_name": "state"}):
-            self.send(as_alice, **values)
+            self.post_rule(as_alice, **values)
         names = {str(rule) for rule in Rule.objects.filter(table__name="task")}
         assert names == {"read task for itil", "read task where active=true", "read task.state"}
         list_text = page_text(as_alice.get("/admin/tableapi/rule/?q=task"))
@@ -122,9 +124,9 @@ class TestRules:
 
     def test_deleting_a_role_names_its_rules(self, as_alice: Client):
         desk, itil = Role.objects.create(name="desk"), Role.objects.get(name="itil")
-        self.send(as_alice, roles=[desk.pk])
-        self.send(as_alice, roles=[desk.pk, itil.pk], column_name="state")
-        self.send(as_alice, roles=[itil.pk], column_name="number")
+        self.post_rule(as_alice, roles=[desk.pk])
+        self.post_rule(as_alice, roles=[desk.pk, itil.pk], column_name="state")
+        self.post_rule(as_alice, roles=[itil.pk], column_name="number")
 
         form = {"action": "delete_selected", "_selected_action": [desk.pk]}
         for url in (

@@ -307,9 +307,9 @@ class TestConcurrentDesign:
 
     def test_new_column_is_known_immediately(self, device: Table, bob: User):  # B55
         lamp = record("device", name="a")
-        with self.behind(lambda: field("device", "weight", "integer")):
+        with self.change_elsewhere(lambda: field("device", "weight", "integer")):
             assert data_of(api(bob).patch(f"device/{lamp}", {"weight": 5}))[0]["weight"] == 5
-        with self.behind(lambda: field("device", "height", "integer", default_value="3")):
+        with self.change_elsewhere(lambda: field("device", "height", "integer", default_value="3")):
             assert column_values(api(bob).post("device", {"name": "b"}), "height") == [3]
 
     def test_dropped_column_is_unknown_immediately(self, device: Table, bob: User):  # B55
@@ -319,13 +319,13 @@ class TestConcurrentDesign:
             "size": lambda: api(bob).patch(f"device/{lamp}", {"size": "big"}),
         }
         for name, send in requests.items():
-            with self.behind(Column.objects.get(table=device, name=name).delete):
+            with self.change_elsewhere(Column.objects.get(table=device, name=name).delete):
                 assert error_of(send()) == (400, "unknown_field", name)
         assert column_values(api(bob).put(f"device/{lamp}", {"name": "b"}), "name") == ["b"]
         assert stored_values("name") == [("b",)]
 
     def test_dropped_table_is_404(self, device: Table, bob: User):  # B55
-        with self.behind(device.delete):
+        with self.change_elsewhere(device.delete):
             assert error_of(api(bob).post("device", {"name": "a"})) == (404, "table_not_found", None)
         assert error_of(api(bob).delete("device/1")) == (404, "table_not_found", None)
 
@@ -336,7 +336,7 @@ class TestConcurrentDesign:
             Column.objects.get(table=device, name="colour").delete()
             field("device", "colour", "integer")
 
-        with self.behind(change_type):
+        with self.change_elsewhere(change_type):
             assert error_of(api(bob).patch(f"device/{lamp}", {"colour": "blue"})) == (422, "invalid_value", "colour")
         assert data_of(api(bob).patch(f"device/{lamp}", {"colour": "5"}))[0]["colour"] == 5
 

@@ -89,19 +89,23 @@ class TestReferenceToDeletedRecord:
         mandatory_column = Column.objects.get(table__name="loan", name=name)
         mandatory_column.mandatory = True
         saving.save_column(mandatory_column)
-        response = self.meet(bob, monkeypatch, path, laptop, lambda: api(bob).post("loan", {name: laptop}))
+        response = self.delete_during_write(
+            bob, monkeypatch, path, laptop, lambda: api(bob).post("loan", {name: laptop})
+        )
         assert error_of(response)[:2] == (422, "invalid_value")
         assert query_rows("SELECT sys_id FROM records.loan") == []
 
     @pytest.mark.parametrize("name", ["laptops", "devices"])
     def test_list_item_is_refused(self, laptop: str, bob: User, monkeypatch: Any, path: str, name: str):
-        response = self.meet(bob, monkeypatch, path, laptop, lambda: api(bob).post("loan", {name: [laptop]}))
+        response = self.delete_during_write(
+            bob, monkeypatch, path, laptop, lambda: api(bob).post("loan", {name: [laptop]})
+        )
         assert error_of(response) == (422, "invalid_value", name)
         assert query_rows("SELECT sys_id FROM records.loan") == []
 
     def test_added_list_item_is_refused(self, laptop: str, bob: User, monkeypatch: Any, path: str):
         loan = record("loan")
-        response = self.meet(
+        response = self.delete_during_write(
             bob, monkeypatch, path, laptop, lambda: api(bob).patch(f"loan/{loan}", {"laptops": [laptop]})
         )
         assert error_of(response) == (422, "invalid_value", "laptops")
@@ -130,7 +134,7 @@ class TestRecreatedColumn:
         open_table("note")
         result = record("note", worth=1)
         for number in range(REPETITIONS):
-            self.asked(bob, result, number)
+            self.read_values(bob, result, number)
         return result
 
     def read_values(self, bob: User, note: str, value: Any) -> list[Any]:
@@ -157,4 +161,4 @@ class TestRecreatedColumn:
         result_of(run_in_thread(recreate_column))
         assert data_of(api(bob).get(f"note/{note}"))[0]["worth"] is None
         for _ in range(REPETITIONS):
-            assert self.asked(bob, note, value) == [value] * 5
+            assert self.read_values(bob, note, value) == [value] * 5

@@ -158,12 +158,12 @@ class TestDisplayValues:
 
     def test_references_accept_display_values(self, maker: Table, bob: User):
         acme, other_maker = record("maker", name="Acme"), record("maker", name="Other")
-        (row,) = data_of(self.send(bob, {"maker": "Acme", "makers": ["Other", "Acme"]}))
+        (row,) = data_of(self.post_device(bob, {"maker": "Acme", "makers": ["Other", "Acme"]}))
         assert (row["maker"], row["makers"]) == (acme, [other_maker, acme])
         lamp = row["sys_id"]
         response = api(bob).patch(f"device/{lamp}", {"maker": "Other"}, input_display_value="true", display_value=1)
         assert data_of(response)[0]["maker"]["display_value"] == "Other"
-        assert data_of(self.send(bob, {"maker": None, "makers": None}))[0]["maker"] is None
+        assert data_of(self.post_device(bob, {"maker": None, "makers": None}))[0]["maker"] is None
         assert error_of(api(bob).post("device", {"maker": "Acme"})) == (422, "invalid_value", "maker"), (
             "not without asking"
         )
@@ -173,7 +173,7 @@ class TestDisplayValues:
             record("maker", name=name)
         for field_name, wrap in (("maker", lambda value: value), ("makers", lambda value: [value])):
             names = ("twice", "hidden", "nobody", record("maker", name="Acme"))
-            responses = [self.send(bob, {field_name: wrap(name)}) for name in names]
+            responses = [self.post_device(bob, {field_name: wrap(name)}) for name in names]
             assert {error_of(response) for response in responses} == {(422, "invalid_value", field_name)}
             assert len({response.content for response in responses}) == 1
             assert "Expected the display value of exactly one record" in responses[0].json()["errors"][0]["message"]
@@ -182,15 +182,15 @@ class TestDisplayValues:
         record("maker", name="acme3")
         (error,) = api(bob).post("device", {"maker": "acme3"}).json()["errors"]
         assert "sysparm_input_display_value=1" in error["message"]
-        assert self.send(bob, {"maker": "acme3"}).status_code == 201
+        assert self.post_device(bob, {"maker": "acme3"}).status_code == 201
 
     def test_empty_names_are_ignored(self, device: Table, bob: User):
         table("slot")  # none of its columns is shown
         open_table("slot")
         field("device", "slots", "list", target="slot")
         slot = record("slot")
-        assert data_of(self.send(bob, {"slots": []}))[0]["slots"] is None
-        (row,) = data_of(self.send(bob, {"slots": [{"value": slot}]}))
+        assert data_of(self.post_device(bob, {"slots": []}))[0]["slots"] is None
+        (row,) = data_of(self.post_device(bob, {"slots": [{"value": slot}]}))
         path = f"device/{row['sys_id']}"
         for name in ("all", "1"):
             (seen_record,) = data_of(api(bob).get(path, display_value=name, fields="slots"))
@@ -198,31 +198,31 @@ class TestDisplayValues:
                 api(bob).patch(path, seen_record, input_display_value=1, exclude_reference_link=1)
             )
             assert (record_after["slots"], record_after["sys_version"]) == ([slot], 0)
-        assert error_of(self.send(bob, {"slots": ["a name"]})) == (422, "invalid_value", "slots")
+        assert error_of(self.post_device(bob, {"slots": ["a name"]})) == (422, "invalid_value", "slots")
 
     def test_too_many_names_are_refused(self, maker: Table, bob: User):
-        response = self.send(bob, {"makers": [f"n{number}" for number in range(1_001)]})
+        response = self.post_device(bob, {"makers": [f"n{number}" for number in range(1_001)]})
         assert error_of(response) == (422, "invalid_value", "makers") and b"at most 1000" in response.content
 
     def test_hidden_name_matches_nothing(self, maker: Table, bob: User):
         record("maker", name="Acme")
         rule("read", "maker", "name", roles=["auditor"])
-        assert error_of(self.send(bob, {"maker": "Acme"})) == (422, "invalid_value", "maker")
-        assert self.send(grant(bob, "auditor"), {"maker": "Acme"}).status_code == 201
+        assert error_of(self.post_device(bob, {"maker": "Acme"})) == (422, "invalid_value", "maker")
+        assert self.post_device(grant(bob, "auditor"), {"maker": "Acme"}).status_code == 201
 
     def test_choices_accept_labels(self, device: Table, bob: User):
         field("device", "state", choices={"1": "New", "2": "In progress", "a": "Twice", "b": "twice"})
         for label, value in (("New", "1"), ("in PROGRESS", "2"), ("Twice", "a"), ("twice", "b"), (None, None)):
-            assert column_values(self.send(bob, {"state": label}), "state") == [value]
+            assert column_values(self.post_device(bob, {"state": label}), "state") == [value]
         invalid_values: tuple[Any, ...] = ("1", "TWICE", "none", True)
         for label in invalid_values:
-            assert error_of(self.send(bob, {"state": label})) == (422, "invalid_value", "state"), label
+            assert error_of(self.post_device(bob, {"state": label})) == (422, "invalid_value", "state"), label
 
     def test_booleans_accept_display_values(self, device: Table, bob: User):
         field("device", "active", "boolean")
         for label, value in (("Yes", True), ("no", False), (True, True), ("false", False), ("", None)):
-            assert column_values(self.send(bob, {"active": label}), "active") == [value]
-        assert error_of(self.send(bob, {"active": "maybe"})) == (422, "invalid_value", "active")
+            assert column_values(self.post_device(bob, {"active": label}), "active") == [value]
+        assert error_of(self.post_device(bob, {"active": "maybe"})) == (422, "invalid_value", "active")
 
     @pytest.mark.parametrize(
         ("type_name", "value", "display"),
@@ -269,17 +269,19 @@ class TestDisplayValues:
         rule("read", "slot")
         field("device", "slot", target="slot")
         record("slot", it="1")
-        assert self.send(bob, {"slot": "Same"}).status_code == 201
-        assert error_of(self.send(bob, {"slot": "1"})) == (422, "invalid_value", "slot"), "no value, a label is meant"
+        assert self.post_device(bob, {"slot": "Same"}).status_code == 201
+        assert error_of(self.post_device(bob, {"slot": "1"})) == (422, "invalid_value", "slot"), (
+            "no value, a label is meant"
+        )
         record("slot", it="2")
-        assert error_of(self.send(bob, {"slot": "Same"})) == (422, "invalid_value", "slot")
+        assert error_of(self.post_device(bob, {"slot": "Same"})) == (422, "invalid_value", "slot")
 
     def test_dates_accept_display_values(self, device: Table, bob: User):
         field("device", "day", "date")
         field("device", "at", "datetime")
-        (record,) = data_of(self.send(bob, {"day": "9 May 2024", "at": "9 May 2024 13:45:00"}))
+        (record,) = data_of(self.post_device(bob, {"day": "9 May 2024", "at": "9 May 2024 13:45:00"}))
         assert (record["day"], record["at"]) == ("2024-05-09", "2024-05-09 13:45:00")
-        assert error_of(self.send(bob, {"day": "31 Feb 2024"})) == (422, "invalid_value", "day")
+        assert error_of(self.post_device(bob, {"day": "31 Feb 2024"})) == (422, "invalid_value", "day")
         assert error_of(api(bob).post("device", {"day": "9 May 2024"})) == (422, "invalid_value", "day")
 
     def test_parameter_accepts_1_and_0(self, device: Table, bob: User):

@@ -282,7 +282,7 @@ def test_closed_idle_connection_is_replaced(embedding_server: EmbeddingServer, s
 def test_one_failed_batch_refuses_all(embedding_server: EmbeddingServer, space: Any, configured: Any):  # C30
     configured(batch=1, concurrency=1)
     embed.embedder(space).embed_documents(["x"])
-    embedding_server.serve(embedding_server.answer_well, times=1)
+    embedding_server.serve(embedding_server.respond_correctly, times=1)
     embedding_server.serve(embedding_server.serve_changed(drop_last))
 
     with pytest.raises(EmbeddingRefused):

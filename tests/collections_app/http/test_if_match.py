@@ -139,7 +139,7 @@ class TestConcurrentChanges:
             ("UPDATE document SET updated_at = now() WHERE id = %s", [document.pk]),
         ]
         body = {"metadata": {"n": 3}} if method == "PATCH" else None
-        response = self.while_changed(
+        response = self.respond_during_change(
             statements, lambda: manager.send(method, collection_path(document), body, headers=actual)
         )
 
@@ -149,7 +149,7 @@ class TestConcurrentChanges:
     def test_collection(self, manager: KeyCaller, collection: Collection):
         actual = etag_of(manager, collection_path(collection))
         statement = "UPDATE document_collection SET sys_version = sys_version + 1 WHERE sys_id = %s"
-        response = self.while_changed(
+        response = self.respond_during_change(
             [(statement, [collection.pk])], lambda: manager.delete(collection_path(collection), headers=actual)
         )
 

@@ -189,7 +189,7 @@ class RequestGenerator:
         probability = self.random.random()
         if probability < 0.75:
             return self.random.choice([*example.values, None])
-        return self.random.choice([*example.refused, *JUNK_VALUES] if probability < 0.95 else [self.word()])
+        return self.random.choice([*example.refused_values, *JUNK_VALUES] if probability < 0.95 else [self.word()])
 
     def odd_members(self) -> dict[str, Any]:
         if self.random.random() < 0.9:

@@ -52,15 +52,15 @@ class OperatorUse:
         return self.other
 
 
-def test_of(use: OperatorUse) -> ValueTest:
-    """The test that the condition puts to a record; Refused when it cannot be put to such a column at all."""
-    name = use.condition.operator
+def build_test(operator_use: OperatorUse) -> ValueTest:
+    """The test that the condition puts to a record; QueryRefused when it cannot be put to such a column at all."""
+    name = operator_use.condition.operator
     # "password, secret none" and every other combination that is not in the table is a bad query.
-    if not use.condition.row.fits(use.column.compare_as, use.condition.path):
+    if not operator_use.condition.row.fits(operator_use.column.compare_as, operator_use.condition.path):
         raise QueryRefused
     if name not in NEGATED_OPERATORS:
-        return OPERATOR_TESTS[name](use)
-    positive = OPERATOR_TESTS[NEGATED_OPERATORS[name]](use)
+        return OPERATOR_TESTS[name](operator_use)
+    positive = OPERATOR_TESTS[NEGATED_OPERATORS[name]](operator_use)
     return lambda value, other_value: not positive(value, other_value)
 
 
