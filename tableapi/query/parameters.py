@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from system.encoded_query import QueryError
 from system.errors import BadRequest
@@ -39,8 +39,7 @@ class DisplayMode(StrEnum):
     BOTH = "all"
 
 
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
+class OutputOptions(NamedTuple):
     """What an answer shows of each record."""
 
     fields: tuple[str, ...] = ()
