@@ -360,7 +360,7 @@ class TestQueries:
         deadline = time.monotonic() + 5
         while not embedding_server.at_once and time.monotonic() < deadline:
             time.sleep(0.01)
-        embedding_server.serve(embedding_server.answer_well)
+        embedding_server.serve(embedding_server.respond_correctly)
 
         assert embeds.embed_query("one") == pytest.approx(embedding_server.vector("one"))
         release.set()
