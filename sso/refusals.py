@@ -179,9 +179,9 @@ class Refusal(Enum):
         self.advice = advice
 
     @classmethod
-    def of(cls, code: str) -> "Refusal | None":
+    def from_code(cls, code: str) -> "Refusal | None":
         """
-        >>> Refusal.of("token_alg").status, Refusal.of("ok")
+        >>> Refusal.from_code("token_alg").status, Refusal.from_code("ok")
         (401, None)
         """
         return cls.__members__.get(code.upper())

@@ -15,7 +15,7 @@ from system.admin_site.site import ReadOnlyAdmin
 
 
 @admin.register(IdpCertificate)
-class CertificateAdmin(ReadOnlyAdmin):
+class IdpCertificateAdmin(ReadOnlyAdmin):
     """Read-only. After a certificate is deleted, the next update fetches the present key of that kid."""
 
     empty_list_text = "Certificates are fetched at the first sign-in through a connection and by Update certificates."
@@ -38,7 +38,7 @@ class CertificateAdmin(ReadOnlyAdmin):
 
 
 @admin.register(IdentityLink)
-class LinkAdmin(ReadOnlyAdmin):
+class IdentityLinkAdmin(ReadOnlyAdmin):
     """Deleting a link resets it: the next sign-in matches the account by User field again."""
 
     empty_list_text = (
@@ -91,5 +91,5 @@ class SignInAdmin(ReadOnlyAdmin):
 
     @admin.display(description="What to do")
     def what_to_do(self, entry: SignIn) -> str:
-        refusal = Refusal.of(entry.outcome)
+        refusal = Refusal.from_code(entry.outcome)
         return refusal.advice if refusal else ""

@@ -37,7 +37,7 @@ class ScriptChecks:
     def __init__(self) -> None:
         self._check_once = cache(_check_script)
 
-    def refusal(self, script: str) -> str:
+    def find_error(self, script: str) -> str:
         """Why this script cannot be saved, or an empty string."""
         return self._check_once(normalize_newlines(script))
 
@@ -46,7 +46,7 @@ class ScriptChecks:
         run under the lock."""
         script = changes.get("script", stored.script if stored else None)
         if isinstance(script, str) and _needs_check(stored, script, is_active=bool(changes.get("active"))):
-            self.refusal(script)
+            self.find_error(script)
 
 
 def _check_script(source: str) -> str:
@@ -63,10 +63,10 @@ def _needs_check(stored: OidcSetting | None, script: str, *, is_active: bool) ->
     return stored is None or script != stored.script or (is_active and not stored.active)
 
 
-def script_refusal(stored: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> str:
+def find_script_error(stored: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> str:
     """Why this change of the connection must not be saved with its script, or an empty string."""
     needs_check = _needs_check(stored, setting.script, is_active=setting.active)
-    return checks.refusal(setting.script) if needs_check else ""
+    return checks.find_error(setting.script) if needs_check else ""
 
 
 def is_approval_due(before: OidcSetting | None, setting: OidcSetting) -> bool:
@@ -89,8 +89,8 @@ def validate_connection(stored: OidcSetting | None, setting: OidcSetting, checks
         setting.full_clean(exclude={"sys_id"})
     except ValidationError as error:
         errors = error.update_error_dict(errors)
-    if "script" not in errors and (refusal := script_refusal(stored, setting, checks)):
-        errors["script"] = refusal
+    if "script" not in errors and (script_error := find_script_error(stored, setting, checks)):
+        errors["script"] = script_error
     if errors:
         raise ValidationError(errors)
 

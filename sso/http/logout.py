@@ -81,16 +81,16 @@ class LogoutView(OIDCLogoutView):  # type: ignore[misc]  # the library has no ty
         return finish(request) if finish else response
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        expected = request.session.pop(STATE_KEY, None)
+        expected_hash = request.session.pop(STATE_KEY, None)
         state = request.GET.get("state")
         # A provider may send no state back, but not the state of another browser.
-        if state is not None and not (isinstance(expected, str) and is_same_state(state, expected)):
+        if state is not None and not (isinstance(expected_hash, str) and matches_hash(state, expected_hash)):
             return pages.refusal_page(request, SignInRefused(Refusal.LOGOUT_STATE))
         return HttpResponseRedirect(self.redirect_url)
 
 
-def is_same_state(state: str, expected: str) -> bool:
-    return len(state) <= MAX_STATE_LENGTH and hmac.compare_digest(sha256_hex(state), expected)
+def matches_hash(state: str, expected_hash: str) -> bool:
+    return len(state) <= MAX_STATE_LENGTH and hmac.compare_digest(sha256_hex(state), expected_hash)
 
 
 @method_decorator(csrf_exempt, name="dispatch")

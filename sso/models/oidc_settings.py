@@ -88,13 +88,13 @@ class OidcSetting(ProviderRecord):
         """The decrypted client secret; raises `encryption.DecryptionFailed` when its key is missing."""
         return encryption.decrypt(self.client_secret) if self.client_secret else ""
 
-    def approve(self, *, as_seen: str) -> None:
-        """Let users with protected roles sign in through this connection; `as_seen` is the reviewed version."""
+    def approve(self, *, reviewed_version: str) -> None:
+        """Let users with protected roles sign in through this connection, as reviewed in this version."""
         if not privileges.is_trusted():
             raise AccessDenied("Only an administrator can approve a connection.")
         with transaction.atomic():
             stored = self.stored(is_locked=True)
-            if stored is None or str(stored.sys_version) != as_seen:
+            if stored is None or str(stored.sys_version) != reviewed_version:
                 raise Conflict("The connection was changed after you opened this page. Reload it and review it again.")
             if stored.needs_approval:
                 stored.store_columns(needs_approval=False)

@@ -96,8 +96,8 @@ def check_script(source: str) -> None:
         if error.step == "map":
             return
         raise ScriptRefused(f"The script check failed. {error}") from None
-    if others := sorted(set(values) - set(SCRIPT_COLUMNS)):
-        raise ScriptRefused(f"A script can set only {', '.join(SCRIPT_COLUMNS)}, not {', '.join(others)[:100]}.")
+    if other_columns := sorted(set(values) - set(SCRIPT_COLUMNS)):
+        raise ScriptRefused(f"A script can set only {', '.join(SCRIPT_COLUMNS)}, not {', '.join(other_columns)[:100]}.")
 
 
 def map_claims(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:

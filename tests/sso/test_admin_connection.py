@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from sso.admin.connection_warnings import UNSAVED, UNSAVED_IN_USE
+from sso.admin.connection_warnings import UNSAVED_VALUES, UNSAVED_VALUES_IN_USE
 from sso.models import CertificatePair, IdentityLink, IdpCertificate, OidcSetting
 from system import properties
 from tests.providers.behaviours import responds_with_error
@@ -353,17 +353,17 @@ class TestTestConnection:
         typed_secret = {"client_secret": "typed", "authorization_type": "code"}
         for setting, columns, is_unsaved in (
             (active_setting, {}, ""),
-            (active_setting, {"scope": "openid email"}, UNSAVED_IN_USE),
-            (active_setting, {"realm": "elsewhere"}, UNSAVED_IN_USE),
-            (active_setting, typed_secret, UNSAVED_IN_USE),
+            (active_setting, {"scope": "openid email"}, UNSAVED_VALUES_IN_USE),
+            (active_setting, {"realm": "elsewhere"}, UNSAVED_VALUES_IN_USE),
+            (active_setting, typed_secret, UNSAVED_VALUES_IN_USE),
             (active_setting, {"script": active_setting.script.replace("\n", "\r\n")}, ""),
             (inactive_setting, {}, ""),
-            (inactive_setting, {"name": "Other"}, UNSAVED),
-            (None, {"url_idp": provider.url_idp, "realm": provider.realm}, UNSAVED),
+            (inactive_setting, {"name": "Other"}, UNSAVED_VALUES),
+            (None, {"url_idp": provider.url_idp, "realm": provider.realm}, UNSAVED_VALUES),
         ):
             page = press_button(as_sonja, "_test", setting, **columns)
             assert page.context["report"].unsaved_warning == is_unsaved, columns
-            assert (UNSAVED.removesuffix(".") in page.content.decode()) == bool(is_unsaved)
+            assert (UNSAVED_VALUES.removesuffix(".") in page.content.decode()) == bool(is_unsaved)
 
     def test_another_issuer_is_reported(self, as_sonja: Client, provider: HostileProvider):
         provider.discovery = {"issuer": "https://<b>other</b>.example.com"}
