@@ -13,35 +13,36 @@ from sso.models.oidc_settings import default_script
 from system import encryption, properties
 
 PROTECTED_ROLE_NAMES = [name for name, (_, is_grantable) in roles.SHIPPED_ROLES.items() if not is_grantable]
-SECRET_HELP = "Set. Leave empty to keep it. It is removed if URL IdP or Realm changes, unless you enter it again."
+SECRET_HELP = "A secret is set. Leave empty to keep it. Changing URL IdP or Realm removes it unless you enter it again."
 ENTER_SECRET_AGAIN = "Enter the client secret again. It is never sent back to the browser."
 CHANGED_BY_ANOTHER_USER = "Another user changed this field after you opened the page. Reload to see the current value."
 HELP_TEXTS = {
     "name": "Shown on the sign-in button. Visitors to the start page go straight to the provider.",
     "url_idp": "Provider URL, such as https://idp.example.com. Its endpoints are discovered from this URL and Realm.",
-    "realm": "Realm, tenant or application at the provider: up to 64 letters, digits, dots, hyphens and underscores.",
-    "authorization_type": "Both types use PKCE. Authorization Code Flow also sends the client secret; PKCE needs none.",
+    "realm": "Realm, tenant or application at the provider. Up to 64 letters, digits, dots, hyphens and underscores.",
+    "authorization_type": "Both types use PKCE. Only Authorization Code Flow also sends the client secret.",
     "client_id": "The ID under which this service is registered at the provider.",
     "user_field": (
         "The field that identifies a user at the first sign-in. After that the account is linked to the identity. "
-        "Choose Login only if users cannot choose or change their name at the provider."
+        "Choose Login only if users cannot set their own login at the provider."
     ),
     "redirect_uri": "The callback URL of this service. Register exactly this URL at the provider.",
     "scope": "Must include openid. Most providers send the email address and name only with email and profile.",
     "active": (
-        "Only one connection can be active; saving this deactivates the other. If you get locked out, sign in at "
-        "/login/?local=1."
+        "Only one connection can be active. Saving an active connection deactivates the other one. If you get locked "
+        "out, sign in at /login/?local=1."
     ),
     "enable_user_creation": "Create an account at first sign-in if none exists.",
-    "ignore_case": f"Requires the property {properties.CASE_SENSITIVE.name} to be false; otherwise nobody can sign in.",
+    "ignore_case": f"Requires the property {properties.CASE_SENSITIVE.name} to be false. Otherwise nobody can sign in.",
     "enable_role_mapping": (
-        "Grant the roles in the token; create missing ones. Protected roles (by default "
-        f"{', '.join(PROTECTED_ROLE_NAMES)}) are never granted by a provider."
+        "Grant the roles in the token, and create roles that do not exist. A provider never grants protected roles (by "
+        f"default {', '.join(PROTECTED_ROLE_NAMES)})."
     ),
-    "update_data_when_login": "Refresh the fields set by the script, and roles, at every sign-in.",
-    "script": "JavaScript: a function map(claims) that returns login, email, first_name, last_name and phone.",
+    "update_data_when_login": "Update roles and the fields set by the script at every sign-in.",
+    "script": "A JavaScript function map(claims). It returns login, email, first_name, last_name and phone.",
     "response_type": (
-        "code, or a response in the fragment. With id_token no code is exchanged, and Authorization type is ignored."
+        "With code, the provider returns a code that is exchanged for tokens. With id_token, it returns tokens in the "
+        "URL fragment, and Authorization type is ignored."
     ),
     "role_claim": (
         "Path of the claim with the roles. Leave empty to use realm_access.roles, resource_access.{Client ID}.roles, "

@@ -19,8 +19,8 @@ APPROVAL_AFTER_SAVE = (
 )
 # Rule 2: "When Ignore case sensitivity is selected and the property is true, no user is authorized."
 NOBODY_CAN_SIGN_IN = (
-    f"Nobody can sign in: Ignore case sensitivity is selected while the property {properties.CASE_SENSITIVE.name} is "
-    "true. Clear the option or set the property to false."
+    f"Nobody can sign in because Ignore case sensitivity is selected and the property {properties.CASE_SENSITIVE.name} "
+    "is true. Clear the option or set the property to false."
 )
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -32,7 +32,7 @@ SECRET_NOT_KEPT = "Enter the client secret again before you save. It is never se
 SECRET_REMOVED = "The client secret was removed because URL IdP or Realm changed. Enter the secret for this provider."
 
 ACTIVE_DELETION_WARNING = (
-    "This connection is active. If you delete it, users must sign in with a password, and users without a password "
+    "This connection is active. If you delete it, users can sign in only with a password. Users without a password "
     "cannot sign in."
 )
 UNSAVED_VALUES = "The test used the values on this page, which have not been saved."
@@ -55,7 +55,7 @@ def find_warnings(setting: OidcSetting, callback_url: str) -> Iterator[str]:
         yield f"Last check of the provider: {setting.resolve_error}"
     algorithms = setting.algorithms
     if algorithms and not set(algorithms) & set(SIGNING_ALGORITHMS):
-        yield f"Nobody can sign in: the provider supports none of the algorithms {', '.join(SIGNING_ALGORITHMS)}."
+        yield f"Nobody can sign in. The provider supports none of the algorithms {', '.join(SIGNING_ALGORITHMS)}."
     yield from redirect_uri_warnings(setting, callback_url)
     yield from _url_idp_warnings(setting)
     yield from _login_warnings(setting)
@@ -87,7 +87,7 @@ def redirect_uri_warnings(setting: OidcSetting, callback_url: str) -> Iterator[s
 def _url_idp_warnings(setting: OidcSetting) -> Iterator[str]:
     url = urlsplit(setting.url_idp)
     if url.scheme == "http" and url.hostname not in LOCAL_HOSTS:
-        yield "URL IdP uses http: others on the network can read and change the provider's responses."
+        yield "URL IdP uses http. Others on the network can read and change the provider's responses."
 
 
 def _login_warnings(setting: OidcSetting) -> Iterator[str]:
@@ -99,8 +99,8 @@ def _login_warnings(setting: OidcSetting) -> Iterator[str]:
     unlinked_users = holders.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
     if names := [user.login for user in unlinked_users[: MAX_NAMES + 1]]:
         yield (
-            "Users are matched by Login, and these accounts with protected roles are not linked to this provider yet: "
-            f"{summarize_names(names, MAX_NAMES)}. Anyone who can choose one of these names at the provider can sign "
+            "Users are matched by Login. These accounts with protected roles are not linked to this provider yet: "
+            f"{summarize_names(names, MAX_NAMES)}. Anyone who can choose one of these logins at the provider can sign "
             "in as that user. Link these accounts first, or set User field to Email."
         )
 
@@ -126,7 +126,7 @@ def _duplicate_warnings(setting: OidcSetting) -> Iterator[str]:
     duplicates = others.filter(is_same_provider, client_id=setting.client_id)
     if names := [other.name for other in duplicates[: MAX_NAMES + 1]]:
         name_list = summarize_names(names, MAX_NAMES)
-        yield f"These connections use the same provider and client ID: {name_list}. Delete those that are not needed."
+        yield f"These connections use the same provider and client ID: {name_list}. Delete the ones you do not need."
 
 
 def _certificate_warnings(setting: OidcSetting) -> Iterator[str]:

@@ -56,7 +56,7 @@ class IdentityLinkAdmin(ReadOnlyAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         to_delete, model_count, perms_needed, protected = super().get_deleted_objects(objs, request)
-        note = "protected role: only administrators can reset it"
+        note = "has a protected role, so only administrators can reset it"
         kept_links = [f"{link} ({note})" for link in objs if not may_reset(link)]
         return to_delete, model_count, set() if kept_links else perms_needed, [*protected, *kept_links]
 
@@ -85,7 +85,7 @@ class SignInAdmin(ReadOnlyAdmin):
         changelist.title = "Provider sign-ins"
         return changelist
 
-    @admin.display(description="Last at", ordering="sys_updated_at")
+    @admin.display(description="Last occurrence", ordering="sys_updated_at")
     def last_at(self, entry: SignIn) -> str:
         return localize(entry.sys_updated_at)
 

@@ -190,6 +190,6 @@ def _changed_key_warnings(remaining_keys: Mapping[str, IdpCertificate], key_set:
     if changed_kids:
         kids = ", ".join(f"“{kid}”" for kid in changed_kids)
         yield (
-            f"The provider publishes another key under the kid {kids}. The stored key was not changed. If this is "
-            "correct, delete the stored one under IdP certificates, then update the certificates."
+            f"The provider publishes another key under the kid {kids}. The stored key was not changed. If the "
+            "new key is correct, delete the stored one under IdP certificates. Then update the certificates."
         )

@@ -95,7 +95,7 @@ class OidcSetting(ProviderRecord):
         with transaction.atomic():
             stored = self.stored(is_locked=True)
             if stored is None or str(stored.sys_version) != reviewed_version:
-                raise Conflict("The connection was changed after you opened this page. Reload it and review it again.")
+                raise Conflict("The connection changed after you opened the page. Reload the page and review it again.")
             if stored.needs_approval:
                 stored.store_columns(needs_approval=False)
             self.refresh_from_db()  # inside the transaction, so that a later change does not count as seen

@@ -28,18 +28,18 @@ CLIENT_REJECTED = (
     "The provider rejected the client ID or client secret ({error}). Check both in the provider's client settings."
 )
 PUBLIC_CLIENT_REJECTED = (
-    "The provider rejected the client ID ({error}). Check the client ID, and make the client public at the provider or "
-    "choose the Authorization Code Flow and enter the client secret."
+    "The provider rejected the client ID ({error}). Check the client ID, and make the client public at the provider. "
+    "If the client must stay confidential, choose Authorization Code Flow and enter the client secret."
 )
 REDIRECT_URI_REJECTED = (
-    "The provider rejected the sign-in request (HTTP 400). Register exactly this Redirect URI there, and check the "
-    "client ID."
+    "The provider rejected the sign-in request (HTTP 400). Register exactly this Redirect URI at the provider. "
+    "Check the client ID."
 )
 REQUEST_REJECTED = (
     "The provider rejected the sign-in request ({error}). Check that its client settings allow the Scope, Response "
     "type and Authorization type."
 )
-SECRET_NOT_SENT = "The stored client secret was not sent because the address changed. Enter the secret to test it."
+SECRET_NOT_SENT = "The stored client secret was not sent because the provider changed. Enter the secret to test it."
 CHECK_INCONCLUSIVE = "{subject} could not be checked with this provider. To test this, sign in."
 
 

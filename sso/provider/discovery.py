@@ -184,7 +184,7 @@ def _read_url(document: Mapping[str, Any], name: str, policy: Policy, *, is_requ
     if url is None and not is_required:
         return ""
     if not isinstance(url, str):
-        raise EndpointsNotFound(f"The provider's discovery document has no {name}.")
+        raise EndpointsNotFound(f"The provider's discovery document has no valid {name}.")
     try:
         outbound.check_url(url, policy, allow_query=True)
         return url
@@ -209,7 +209,7 @@ def _discover_by_pattern(base: str, realm: str, policy: Policy, deadline: Deadli
     except TimeoutError:
         raise EndpointsNotFound(f"The provider was not found within {deadline.seconds:g} s.", tuple(urls)) from None
     except key_sets.UnusableKeySet:
-        message = f"No discovery document found for realm “{realm}” at this URL. Check both; they are case-sensitive."
+        message = f"No discovery document found for realm “{realm}” at URL IdP. Check both. They are case-sensitive."
         raise EndpointsNotFound(message, tuple(urls)) from None
     return Endpoints(
         issuer=issuer,

@@ -101,7 +101,7 @@ class AccountProvisioning:
             return link.user
         user = self._find_matching_user()
         if user is not None and not self.has_verified_email:
-            raise SignInRefused(Refusal.EMAIL_UNVERIFIED, f"{user.login} exists, and the email is not verified.")
+            raise SignInRefused(Refusal.EMAIL_UNVERIFIED, f"The provider has not verified the email of {user.login}.")
         return user
 
     def create_user(self) -> User:
@@ -134,7 +134,7 @@ class AccountProvisioning:
         if self.setting.enable_role_mapping and (is_new or self.setting.update_data_when_login):
             roles = profile.role_names(self.claims, self.setting.role_claim, self.setting.client_id)
             role_change = provisioning.sync_provider_roles(user, roles.names)
-            notes += (f"Ignored {roles.invalid_count} invalid role name(s).",) if roles.invalid_count else ()
+            notes += (f"Ignored invalid role names: {roles.invalid_count}.",) if roles.invalid_count else ()
         check_approval(self.setting, link)
         return SignInResult(user, is_new, role_change, notes)
 
@@ -147,7 +147,7 @@ class AccountProvisioning:
         if existing_link is not None and existing_link.sub == self.sub:
             return existing_link  # created by a concurrent sign-in
         if existing_link is not None:
-            raise SignInRefused(Refusal.SUBJECT_CONFLICT, f"{user.login} is linked to another subject.")
+            raise SignInRefused(Refusal.SUBJECT_CONFLICT, f"The account {user.login} is linked to another subject.")
         link = IdentityLink(
             user=user,
             issuer=self.issuer,
@@ -179,7 +179,7 @@ class AccountProvisioning:
         email = self.profile.values["email"]
         is_taken = User.objects.annotate(lower_email=Lower("email")).filter(lower_email=Lower(Value(email))).exists()
         if is_taken and not self.has_verified_email:
-            raise SignInRefused(Refusal.EMAIL_UNVERIFIED, f"An account has the email {email}, which is not verified.")
+            raise SignInRefused(Refusal.EMAIL_UNVERIFIED, f"Another account has the unverified email {email}.")
 
     def _verified_values(self) -> dict[str, str]:
         """Without an email that the provider has not verified, because accounts are matched by it."""
@@ -257,9 +257,9 @@ def check_approval(setting: OidcSetting, link: IdentityLink) -> None:
         return
     if setting.needs_approval:
         raise SignInRefused(
-            Refusal.NOT_APPROVED, f"{link.user.login} holds {role.name}; the connection is not approved."
+            Refusal.NOT_APPROVED, f"{link.user.login} has the role {role.name}. The connection is not approved."
         )
     if link.is_unapproved:
         raise SignInRefused(
-            Refusal.NOT_APPROVED, f"{link.user.login} holds {role.name} and was linked before the approval."
+            Refusal.NOT_APPROVED, f"{link.user.login} has the role {role.name} and was linked before the approval."
         )

@@ -122,7 +122,7 @@ def parse_output(output: bytes) -> dict[str, Any]:
     try:
         result = parse_json(output)
     except OutboundFailed as error:
-        raise ScriptFailed(f"The result cannot be used. {error.message}", "answer") from None
+        raise ScriptFailed(error.message.replace("The response", "The script's result"), "answer") from None
     if not isinstance(result, dict):
         raise ScriptFailed("The script has no function map(claims) that returns an object.", "load")
     return result

@@ -94,7 +94,7 @@ def check_logout_token(token: str, expected: ExpectedToken, keys: Iterable[Key])
     check_times(claims, expected.now)
     events = claims.get("events")
     if not isinstance(events, dict) or not isinstance(events.get(LOGOUT_EVENT), dict):
-        raise SignInRefused(Refusal.TOKEN_KIND, "This is not a logout token: it lacks the back-channel logout event.")
+        raise SignInRefused(Refusal.TOKEN_KIND, "This is not a logout token. It lacks the back-channel logout event.")
     if "nonce" in claims:
         raise SignInRefused(Refusal.TOKEN_NONCE, "A logout token must not have a nonce.")
     identifiers = [claims[name] for name in ("sub", "sid") if name in claims]
@@ -149,7 +149,7 @@ def decode_segment(segment: str) -> bytes:
     b'{}'
     """
     if not SEGMENT_PATTERN.fullmatch(segment) or len(segment) % 4 == 1:
-        raise SignInRefused(Refusal.TOKEN_FORM, "A part of the token is not base64url.")
+        raise SignInRefused(Refusal.TOKEN_FORM, "A part of the token is not base64url-encoded.")
     return base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
 
 
@@ -158,7 +158,7 @@ def parse_json_object(content: bytes) -> Claims:
     try:
         document = parse_json(content)
     except OutboundFailed:
-        raise SignInRefused(Refusal.TOKEN_FORM, "A part of the token is not strict JSON.") from None
+        raise SignInRefused(Refusal.TOKEN_FORM, "A part of the token is not valid JSON.") from None
     if not isinstance(document, dict):
         raise SignInRefused(Refusal.TOKEN_FORM, "A part of the token is not a JSON object.")
     return document
@@ -190,13 +190,13 @@ def select_key(kid: str | None, algorithm: str, keys: Iterable[Key]) -> Key:
         candidates = [key for key in stored_keys if may_verify(key, algorithm)]
         # The provider may have stopped publishing all but one of several keys.
         if len(candidates) != 1:
-            raise UnknownKey(f"The token has no kid. Exactly one stored key must match; {len(candidates)} do.")
+            raise UnknownKey(f"The token has no kid. Exactly one stored key must match, but {len(candidates)} do.")
         return candidates[0]
     matching_keys = [key for key in stored_keys if key.get("kid") == kid]
     if not matching_keys:
         raise UnknownKey("No certificate with this kid is stored.")
     if len(matching_keys) > 1 or not may_verify(matching_keys[0], algorithm):
-        raise SignInRefused(Refusal.TOKEN_KEY, f"The stored key with this kid is not for {algorithm} signatures.")
+        raise SignInRefused(Refusal.TOKEN_KEY, f"The kid must identify one stored key for {algorithm} signatures.")
     return matching_keys[0]
 
 
@@ -243,9 +243,9 @@ def check_times(claims: Claims, now: float) -> None:
         if value > now + LEEWAY_S:
             raise SignInRefused(Refusal.TOKEN_CLOCK, f"{name} is {value - now:.0f} s ahead of this server's clock.")
     if expires_at < now - LEEWAY_S:
-        raise SignInRefused(Refusal.TOKEN_CLOCK, f"It expired {now - expires_at:.0f} s ago by this server's clock.")
+        raise SignInRefused(Refusal.TOKEN_CLOCK, f"exp is {now - expires_at:.0f} s behind this server's clock.")
     if now - issued_at > MAX_TOKEN_AGE_S:
-        detail = f"The token was issued {now - issued_at:.0f} s ago by this server's clock; at most {MAX_TOKEN_AGE_S} s"
+        detail = f"The token was issued {now - issued_at:.0f} s ago by this server's clock. At most {MAX_TOKEN_AGE_S} s"
         raise SignInRefused(Refusal.TOKEN_CLOCK, f"{detail} are allowed.")
 
 
