@@ -21,7 +21,7 @@ from sso.scripts import mapping_script
 from system.records.savers import RecordSaver
 
 PROVIDER_NOT_DISCOVERED = (
-    "The provider was not looked up when the connection was saved because too many requests were in progress."
+    "The provider was not looked up because too many requests were in progress when the connection was saved."
 )
 # These columns decide who may sign in. After a change by a user without the role admin, approval is required.
 SECURITY_COLUMNS = (

@@ -422,7 +422,7 @@ def test_deletion_page_lists_what_is_deleted(as_alice: Client, alice: User, bob:
     page = as_alice.get(user_page_path(alice.pk, "delete")).content.decode()
 
     assert "Log entries of the user&#x27;s changes" in page
-    assert "the history of changes made by the user" in page
+    assert "The history of the user&#x27;s changes is kept." in page
     deleted_id = alice.pk
     alice.delete()
     assert bob.history.filter(history_user_id=deleted_id).count() == 2
