@@ -61,8 +61,8 @@ class LinkFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
         is_duplicate = len(new_values) != len(set(new_values))
         if not is_duplicate and new_values and not self.instance.is_new:
             filters = {self.fk.name: self.instance, f"{column}__in": new_values, **self.duplicate_conditions}
-            existing = self.get_queryset().model._default_manager.filter(**filters)
-            is_duplicate = existing.exclude(
+            existing_rows = self.get_queryset().model._default_manager.filter(**filters)
+            is_duplicate = existing_rows.exclude(
                 pk__in=[form.instance.pk for form in removed_forms if not form.instance.is_new]
             ).exists()
         if is_duplicate:

@@ -136,7 +136,7 @@ class PasswordAttempt:
     def address_key(self) -> str:
         return hashlib.sha256(client_network(self.address).encode()).hexdigest()
 
-    def reserve(self) -> None:
+    def count_as_failed(self) -> None:
         """Counts this attempt as failed until it succeeds; raises TooManyRequests when a limit is reached.
 
         Refused attempts are not counted: a script that repeats an old password must not lock out its address.

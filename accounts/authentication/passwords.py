@@ -59,7 +59,7 @@ def verify_password(login: str, password: str, address: str) -> User:
 
 
 def check_attempt(user: User | None, password: str, cache_key: bytes, attempt: PasswordAttempt) -> User:
-    attempt.reserve()
+    attempt.count_as_failed()
     dummy_hash = str(DUMMY_HASH)  # evaluated for everybody: the first unknown user must not take longer
     has_password = user is not None and user.has_usable_password()
     is_correct = check_password(password, user.password if user is not None and has_password else dummy_hash)
@@ -120,5 +120,5 @@ def _is_mostly_name(name: str, password: str) -> bool:
     >>> _is_mostly_name("dora", "Dora123456"), _is_mostly_name("dora", "dora likes battery staples")
     (True, False)
     """
-    rest = password.lower().replace(name.lower(), "")
-    return len(rest) < min(len(password), MIN_OTHER_CHARACTERS)
+    other_characters = password.lower().replace(name.lower(), "")
+    return len(other_characters) < min(len(password), MIN_OTHER_CHARACTERS)

@@ -98,11 +98,11 @@ class User(Record, SlowCaller, AbstractBaseUser):
 
     def save(self, *args: Any, **options: Any) -> None:
         """Normalizes the login; an older one keeps its form while another user has the normalized form."""
-        normalized = composed(self.login)
-        if self.login != normalized:
-            others = User.objects.filter(login=normalized)
+        normalized_login = composed(self.login)
+        if self.login != normalized_login:
+            others = User.objects.filter(login=normalized_login)
             if self.is_new or not others.exclude(pk=self.pk).exists():
-                self.login = normalized
+                self.login = normalized_login
         super().save(*args, **options)
         self.is_password_removed = False
 

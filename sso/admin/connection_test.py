@@ -45,11 +45,12 @@ def test_connection(setting: OidcSetting, callback_url: str) -> TestReport:
     return replace(report, unsaved_warning=_unsaved_warning(setting, setting.stored()))
 
 
-def _unsaved_warning(setting: OidcSetting, stored: OidcSetting | None) -> str:
+def _unsaved_warning(setting: OidcSetting, stored_setting: OidcSetting | None) -> str:
     columns = set(OidcSetting.table_columns) - INTERNAL_COLUMNS
-    if stored is not None and all(getattr(setting, name) == getattr(stored, name) for name in columns):
+    if stored_setting is not None and all(getattr(setting, name) == getattr(stored_setting, name) for name in columns):
         return ""
-    return connection_warnings.UNSAVED_VALUES_IN_USE if stored and stored.active else connection_warnings.UNSAVED_VALUES
+    is_in_use = stored_setting is not None and stored_setting.active
+    return connection_warnings.UNSAVED_VALUES_IN_USE if is_in_use else connection_warnings.UNSAVED_VALUES
 
 
 def _run_test(setting: OidcSetting, callback_url: str, deadline: Deadline) -> TestReport:
@@ -63,8 +64,8 @@ def _run_test(setting: OidcSetting, callback_url: str, deadline: Deadline) -> Te
         return TestReport(f"The provider was not found. {error.message}", False, requests, tuple(warnings))
     facts = [(name.replace("_", " "), url or "none") for name, url in endpoints.urls.items()]
     facts.append(("algorithms", ", ".join(endpoints.algorithms) or "not advertised"))
-    stored = setting.stored()
-    stored_for_pair = stored if stored is not None and stored.pair == setting.pair else None
+    stored_setting = setting.stored()
+    stored_for_pair = stored_setting if stored_setting is not None and stored_setting.pair == setting.pair else None
     known_endpoints = stored_for_pair.endpoints if stored_for_pair is not None else None
     risky_change = endpoints.risky_change_since(known_endpoints) if known_endpoints is not None else ""
     notes: list[str] = []
@@ -75,23 +76,23 @@ def _run_test(setting: OidcSetting, callback_url: str, deadline: Deadline) -> Te
         versions = _save_endpoints(stored_for_pair, endpoints)
         if versions[0] != versions[1]:
             notes.append("The stored endpoints were updated.")
-    key_error = ""
+    keys_error = ""
     try:
         keys = key_sets.fetch_key_set(endpoints.jwks, discovery.provider_policy(), deadline)
     except key_sets.UnusableKeySet as error:
-        key_error = f"The provider was found, but its keys cannot be used. {error}"
+        keys_error = f"The provider was found, but its keys cannot be used. {error}"
     else:
         facts += _key_facts(keys)
         notes += _certificate_warnings(keys, setting)
     if connection_warnings.has_callback_path(setting, callback_url):
         notes += connection_warnings.redirect_uri_warnings(setting, callback_url)
-    may_send_secret = _may_send_secret(setting, stored, risky_change)
+    may_send_secret = _may_send_secret(setting, stored_setting, risky_change)
     client_result = client_check.check_client(setting, endpoints, deadline, may_send_secret=may_send_secret)
     problems = (*_configuration_problems(setting, callback_url, endpoints), *client_result.problems)
-    title = key_error or _report_title(problems, client_result)
+    title = keys_error or _report_title(problems, client_result)
     notes = [*problems, *notes, *client_result.unchecked_notes]
     return TestReport(
-        title, not (key_error or problems), tuple(facts), tuple(notes), may_adopt=bool(risky_change), versions=versions
+        title, not (keys_error or problems), tuple(facts), tuple(notes), may_adopt=bool(risky_change), versions=versions
     )
 
 
@@ -115,17 +116,17 @@ def _certificate_warnings(keys: key_sets.KeySet, setting: OidcSetting) -> Iterat
         yield "The stored certificates differ from the provider's current keys. Use Update certificates."
 
 
-def _save_endpoints(stored: OidcSetting, endpoints: discovery.Endpoints) -> tuple[str, str]:
+def _save_endpoints(stored_setting: OidcSetting, endpoints: discovery.Endpoints) -> tuple[str, str]:
     """Store what the daily task would store: sign-ins should not use endpoints that the test has shown to be old."""
-    tested_version = str(stored.sys_version)
-    is_stored = stored.store_endpoints(endpoints)  # sets the new version
-    return (tested_version, str(stored.sys_version)) if is_stored else ("", "")
+    tested_version = str(stored_setting.sys_version)
+    is_stored = stored_setting.store_endpoints(endpoints)  # sets the new version
+    return (tested_version, str(stored_setting.sys_version)) if is_stored else ("", "")
 
 
-def _may_send_secret(setting: OidcSetting, stored: OidcSetting | None, risky_change: str) -> bool:
+def _may_send_secret(setting: OidcSetting, stored_setting: OidcSetting | None, risky_change: str) -> bool:
     """A user who may change the record, but cannot read the secret, must not have it sent to another server."""
-    is_secret_entered = stored is None or setting.client_secret != stored.client_secret
-    is_same_server = stored is not None and stored.pair == setting.pair and not risky_change
+    is_secret_entered = stored_setting is None or setting.client_secret != stored_setting.client_secret
+    is_same_server = stored_setting is not None and stored_setting.pair == setting.pair and not risky_change
     return is_secret_entered or is_same_server or not setting.client_secret
 
 
@@ -140,8 +141,8 @@ def _configuration_problems(setting: OidcSetting, callback_url: str, endpoints: 
 
 def try_script(setting: OidcSetting, claims_text: str) -> TestReport:
     """Run the script in the form on the pasted claims or, without any, on those of the last sign-in."""
-    stored = setting.stored()
-    claims: Any = stored.last_sign_in_claims if stored is not None else None
+    stored_setting = setting.stored()
+    claims: Any = stored_setting.last_sign_in_claims if stored_setting is not None else None
     if claims_text.strip():
         try:
             claims = parse_json(claims_text.encode(errors="surrogatepass")[: MAX_CLAIMS_LENGTH + 1])
@@ -152,7 +153,7 @@ def try_script(setting: OidcSetting, claims_text: str) -> TestReport:
     if not isinstance(claims, dict):
         return TestReport("The claims must be a JSON object.", False)
     trial = copy(setting)  # the form shows the original again
-    trial.needs_approval = saving.is_approval_due(stored, setting)
+    trial.needs_approval = saving.is_approval_due(stored_setting, setting)
     warnings = (connection_warnings.APPROVAL_AFTER_SAVE,) if trial.needs_approval and not setting.needs_approval else ()
     return _preview_report(sign_in.preview_sign_in(trial, trial.script, claims), warnings)
 

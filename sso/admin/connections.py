@@ -220,28 +220,29 @@ class ConnectionAdmin(TrackedAdmin):
                 if button in request.POST:
                     context["report"] = report = test(request, form.instance)
                     self._update_seen_version(request, *report.versions)
-        stored = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
-        if stored is not None:
-            context["notes"] = list(connection_warnings.find_warnings(stored, callback_url))
-            if connection_warnings.has_callback_path(stored, callback_url):
-                context["redirect_uri_to_register"] = stored.redirect_uri
-            context["stored"] = stored
+        stored_setting = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
+        if stored_setting is not None:
+            context["notes"] = list(connection_warnings.find_warnings(stored_setting, callback_url))
+            if connection_warnings.has_callback_path(stored_setting, callback_url):
+                context["redirect_uri_to_register"] = stored_setting.redirect_uri
+            context["stored"] = stored_setting
             # A test may have updated them since they were read.
             for name in {*INTERNAL_COLUMNS, *self.BOOKKEEPING}:
-                setattr(form.instance, name, getattr(stored, name))
-            context["delete_url"] = reverse("admin:sso_oidcsetting_delete", args=[stored.pk])
-            context["may_approve"] = stored.needs_approval and request.user.is_superuser
+                setattr(form.instance, name, getattr(stored_setting, name))
+            context["delete_url"] = reverse("admin:sso_oidcsetting_delete", args=[stored_setting.pk])
+            context["may_approve"] = stored_setting.needs_approval and request.user.is_superuser
             # A page shown again after a POST approves the version that was reviewed, not the present one.
             reviewed_version = getattr(request, "seen_version", request.POST.get("seen_version", ""))
-            context["seen_version"] = reviewed_version if request.method == "POST" else stored.sys_version
-            context["certificates"] = IdpCertificate.of_pair(*stored.pair)
-            context["pair"] = CertificatePair.objects.filter(url_idp=stored.url_idp, realm=stored.realm).first()
+            context["seen_version"] = reviewed_version if request.method == "POST" else stored_setting.sys_version
+            url_idp, realm = stored_setting.pair
+            context["certificates"] = IdpCertificate.of_pair(url_idp, realm)
+            context["pair"] = CertificatePair.objects.filter(url_idp=url_idp, realm=realm).first()
         if request.POST.get("client_secret") and not form.errors:  # with errors the field has this message
             context["secret_not_kept"] = connection_warnings.SECRET_NOT_KEPT
 
     def _show_warnings(self, request: HttpRequest) -> None:
         """After Save and exit, the next page shows the warnings of the form."""
         saved_setting = getattr(request, "saved_connection", None)
-        stored = OidcSetting.objects.filter(pk=saved_setting.pk).first() if saved_setting is not None else None
-        for warning in connection_warnings.find_warnings(stored, build_callback_url(request)) if stored else ():
+        setting = OidcSetting.objects.filter(pk=saved_setting.pk).first() if saved_setting is not None else None
+        for warning in connection_warnings.find_warnings(setting, build_callback_url(request)) if setting else ():
             messages.warning(request, warning)

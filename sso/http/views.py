@@ -192,9 +192,7 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
                 # A concurrent sign-out either finds this session afterwards, or came before and is noticed here.
                 advisory_locks.lock_shared(advisory_locks.SIGN_OUTS_LOCK, attempt.issuer)
                 if ProviderSignOut.has_ended(oidc_request.oidc_claims, since_id=newest_id):
-                    raise SignInRefused(
-                        Refusal.SIGNED_OUT_MEANWHILE, "The provider ended the session during the sign-in."
-                    )
+                    raise SignInRefused(Refusal.SIGNED_OUT_MEANWHILE, "The provider ended the session during sign-in.")
                 response = self.login_success()
         except IntegrityError:
             raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection or the account was deleted.") from None

@@ -134,11 +134,11 @@ class ProviderRecord(Record):
         object gets the new version, unless another user changed the record since it was read.
         """
         with transaction.atomic():
-            stored = type(self)._base_manager.select_for_update().filter(pk=self.pk).first()
-            if stored is None or stored.pair != self.pair:
+            record = type(self)._base_manager.select_for_update().filter(pk=self.pk).first()
+            if record is None or record.pair != self.pair:
                 return False
-            known_endpoints, is_current = stored.endpoints, stored.sys_version == self.sys_version
-            stored.update_unversioned(resolved_at=timezone.now(), resolve_tried_at=timezone.now(), resolve_error="")
+            known_endpoints, is_current = record.endpoints, record.sys_version == self.sys_version
+            record.update_unversioned(resolved_at=timezone.now(), resolve_tried_at=timezone.now(), resolve_error="")
             if known_endpoints != endpoints:
                 values = {column: getattr(endpoints, name) for column, name in ENDPOINT_COLUMNS.items()}
                 lists = {name: list(values[name]) for name in ("algorithms", "token_auth_methods")}
@@ -146,9 +146,9 @@ class ProviderRecord(Record):
                 requires_approval = is_risky and not privileges.is_trusted()
                 approval_columns = {"needs_approval": True} if requires_approval else {}
                 if completes_entry and is_current:
-                    stored.update_last_entry(**values | lists | approval_columns)
+                    record.update_last_entry(**values | lists | approval_columns)
                 else:
-                    stored.store_columns(**values | lists | approval_columns)
+                    record.store_columns(**values | lists | approval_columns)
             version_columns = ["sys_version", "sys_updated_at", "sys_updated_by"] if is_current else []
             self.refresh_from_db(fields=[*INTERNAL_COLUMNS, *version_columns])
         return True

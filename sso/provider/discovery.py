@@ -50,20 +50,20 @@ class Endpoints:
         other_fields = ("algorithms", "token_auth_methods", "iss_in_response")
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in other_fields}
 
-    def describe_changes(self, before: "Endpoints | None") -> str:
-        known_urls = before.urls if before else {}
+    def describe_changes(self, previous_endpoints: "Endpoints | None") -> str:
+        known_urls = previous_endpoints.urls if previous_endpoints else {}
         changed_urls = {name: url for name, url in self.urls.items() if url != known_urls.get(name)}
         return ", ".join(
             f"{name.replace('_', ' ')} {printable_text(url) or 'none'}" for name, url in changed_urls.items()
         )
 
-    def risky_change_since(self, before: "Endpoints") -> str:
+    def risky_change_since(self, previous_endpoints: "Endpoints") -> str:
         """The change that an administrator must confirm, or an empty string if it is harmless."""
-        if self.issuer != before.issuer:
+        if self.issuer != previous_endpoints.issuer:
             return f"The provider's issuer is now {printable_text(self.issuer)}."
-        known_hosts = {urlsplit(url).netloc for url in before.urls.values()}
+        known_hosts = {urlsplit(url).netloc for url in previous_endpoints.urls.values()}
         for name, url in self.urls.items():
-            previous_url = before.urls[name]
+            previous_url = previous_endpoints.urls[name]
             host = urlsplit(url).netloc
             if url and host not in ({urlsplit(previous_url).netloc} if previous_url else known_hosts):
                 return f"The provider's {name} endpoint is now at {printable_text(host)}."

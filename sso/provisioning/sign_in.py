@@ -255,11 +255,8 @@ def check_approval(setting: OidcSetting, link: IdentityLink) -> None:
     role = privileges.protected_role_of(link.user)
     if role is None:
         return
+    detail = f"{link.user.login} has the role {role.name}."
     if setting.needs_approval:
-        raise SignInRefused(
-            Refusal.NOT_APPROVED, f"{link.user.login} has the role {role.name}. The connection is not approved."
-        )
+        raise SignInRefused(Refusal.NOT_APPROVED, f"{detail} The connection is not approved.")
     if link.is_unapproved:
-        raise SignInRefused(
-            Refusal.NOT_APPROVED, f"{link.user.login} has the role {role.name} and was linked before the approval."
-        )
+        raise SignInRefused(Refusal.NOT_APPROVED, f"{detail} The account was linked before the approval.")
