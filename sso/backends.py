@@ -19,7 +19,7 @@ from sso.connections.library_settings import ConnectionSettings
 from sso.models import OidcSetting
 from sso.provider import discovery, token_client
 from sso.provider.discovery import Endpoints
-from sso.provider.token_client import Tokens
+from sso.provider.token_client import TokenResponse
 from sso.provisioning import sign_in
 from sso.provisioning.sign_in import AccountProvisioning, SignInResult
 from sso.refusals import Refusal, SignInRefused
@@ -79,7 +79,7 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         self.store_tokens(None, response.id_token)
         return self.get_or_create_user(None, response.id_token, payload)
 
-    def get_token(self, payload: Mapping[str, str]) -> Tokens:
+    def get_token(self, payload: Mapping[str, str]) -> TokenResponse:
         """Sends the library's request through the guarded client, with the record's Redirect URI byte for byte."""
         form = {**payload, "redirect_uri": self.response.attempt.redirect_uri}
         tokens = token_client.redeem_code(self.endpoints, form, self.response.deadline)

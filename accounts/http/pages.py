@@ -91,9 +91,9 @@ class SignOutView(View):
     """`/logout/`: by POST only; ends at the sign-in page, never at `/`, which could sign in again."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        finish = sign_in_hooks.run_sign_out_hooks(request)
+        responder = sign_in_hooks.run_sign_out_hooks(request)
         logout(request)
-        return finish(request) if finish else redirect(reverse("login") + "?signed_out=1")
+        return responder(request) if responder else redirect(reverse("login") + "?signed_out=1")
 
 
 class AccountPageView(LoginRequiredMixin, View):

@@ -17,7 +17,7 @@ SECRET_HELP = "A secret is set. Leave empty to keep it. Changing URL IdP or Real
 ENTER_SECRET_AGAIN = "Enter the client secret again. It is never sent back to the browser."
 CHANGED_BY_ANOTHER_USER = "Another user changed this field after you opened the page. Reload to see the current value."
 HELP_TEXTS = {
-    "name": "Shown on the sign-in button. Visitors to the start page go straight to the provider.",
+    "name": "Shown on the sign-in button.",
     "url_idp": "Provider URL, such as https://idp.example.com. Its endpoints are discovered from this URL and Realm.",
     "realm": "Realm, tenant or application at the provider. Up to 64 letters, digits, dots, hyphens and underscores.",
     "authorization_type": "Both types use PKCE. Only Authorization Code Flow also sends the client secret.",
@@ -29,8 +29,8 @@ HELP_TEXTS = {
     "redirect_uri": "The callback URL of this service. Register exactly this URL at the provider.",
     "scope": "Must include openid. Most providers send the email address and name only with email and profile.",
     "active": (
-        "Only one connection can be active. Saving an active connection deactivates the other one. If you get locked "
-        "out, sign in at /login/?local=1."
+        "The start page redirects visitors to the provider of the active connection. Saving an active connection "
+        "deactivates the other one. If you get locked out, sign in at /login/?local=1."
     ),
     "enable_user_creation": "Create an account at first sign-in if none exists.",
     "ignore_case": f"Requires the property {properties.CASE_SENSITIVE.name} to be false. Otherwise nobody can sign in.",

@@ -158,7 +158,7 @@ def try_script(setting: OidcSetting, claims_text: str) -> TestReport:
     return _preview_report(sign_in.preview_sign_in(trial, trial.script, claims), warnings)
 
 
-def _preview_report(preview: sign_in.Preview, warnings: tuple[str, ...]) -> TestReport:
+def _preview_report(preview: sign_in.SignInPreview, warnings: tuple[str, ...]) -> TestReport:
     rows: list[tuple[str, object]] = [(f"user.{name}", value) for name, value in preview.fields.items()]
     result, refusal = preview.result, preview.refusal
     if result is not None:

@@ -50,13 +50,13 @@ def sign_out_at_provider(request: HttpRequest) -> SignOutResponder | None:
         return None
     url, client_id, return_url = endpoints.end_session, setting.client_id, post_logout_redirect_uri(setting)
 
-    def finish(request: HttpRequest) -> HttpResponse:
+    def respond(request: HttpRequest) -> HttpResponse:
         state = secrets.token_urlsafe(32)
         request.session[STATE_KEY] = sha256_hex(state)
         fields = {"client_id": client_id, "post_logout_redirect_uri": return_url, "state": state}
         return pages.provider_logout_page(request, url, {"id_token_hint": hint, **fields} if hint else fields)
 
-    return finish
+    return respond
 
 
 def post_logout_redirect_uri(setting: OidcSetting) -> str:
@@ -76,9 +76,9 @@ class LogoutView(OIDCLogoutView):  # type: ignore[misc]  # the library has no ty
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """The library ends the session. A form then signs out at the provider: a token must not be in an address."""
-        finish = sign_in_hooks.run_sign_out_hooks(request)
+        responder = sign_in_hooks.run_sign_out_hooks(request)
         response = cast(HttpResponse, super().post(request))
-        return finish(request) if finish else response
+        return responder(request) if responder else response
 
     def get(self, request: HttpRequest) -> HttpResponse:
         expected_hash = request.session.pop(STATE_KEY, None)

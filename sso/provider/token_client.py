@@ -23,12 +23,12 @@ ERROR_CODE_PATTERN = re.compile(r"[a-z_]{1,64}")
 TOKEN_PATTERN = re.compile(r"[\x21-\x7e]{1,16384}")
 
 
-class Tokens(TypedDict):
+class TokenResponse(TypedDict):
     id_token: str
     access_token: str | None
 
 
-def redeem_code(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> Tokens:
+def redeem_code(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> TokenResponse:
     """Exchange a code for tokens; `payload` is the form of a token request, client id and secret included."""
     response = request_tokens(endpoints, payload, deadline)
     if response.status != 200:
@@ -41,7 +41,7 @@ def redeem_code(endpoints: Endpoints, payload: Mapping[str, str], deadline: Dead
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The access token is not a string of printable ASCII characters.")
     if str(document.get("token_type", "Bearer")).lower() != "bearer":
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The access token is not of type Bearer.")
-    return Tokens(id_token=id_token, access_token=access_token)
+    return TokenResponse(id_token=id_token, access_token=access_token)
 
 
 def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> OutboundResponse:

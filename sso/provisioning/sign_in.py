@@ -58,7 +58,7 @@ class SignInResult:
 
 
 @dataclass(frozen=True)
-class Preview:
+class SignInPreview:
     """What a script would do with these claims. Nothing was changed."""
 
     fields: dict[str, Any] = field(default_factory=dict)
@@ -210,7 +210,7 @@ def reload_unchanged(setting: OidcSetting) -> OidcSetting:
     return current_setting
 
 
-def preview_sign_in(setting: OidcSetting, source: str, claims: Mapping[str, Any]) -> Preview:
+def preview_sign_in(setting: OidcSetting, source: str, claims: Mapping[str, Any]) -> SignInPreview:
     """The same steps with this script, rolled back; `setting.needs_approval` is what would apply."""
     fields: dict[str, Any] = {}
     try:
@@ -222,12 +222,12 @@ def preview_sign_in(setting: OidcSetting, source: str, claims: Mapping[str, Any]
             result = account_provisioning.complete(user or account_provisioning.create_user(), is_new=user is None)
             transaction.set_rollback(True)
     except SignInRefused as refusal:
-        return Preview(fields, refusal=refusal)
+        return SignInPreview(fields, refusal=refusal)
     except IntegrityError:
-        return Preview(fields, refusal=SignInRefused(Refusal.TOO_BUSY, "The account was changed at the same time."))
+        return SignInPreview(fields, refusal=SignInRefused(Refusal.TOO_BUSY, "Another request changed the account."))
     except DataError:
-        return Preview(fields, refusal=SignInRefused(Refusal.PROFILE_INVALID, "iss or sub is too long to be stored."))
-    return Preview(fields, result)
+        return SignInPreview(fields, refusal=SignInRefused(Refusal.PROFILE_INVALID, "iss or sub is too long."))
+    return SignInPreview(fields, result)
 
 
 def comparison_for(setting: OidcSetting) -> Comparison:
