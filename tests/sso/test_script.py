@@ -110,8 +110,8 @@ INVALID_SCRIPTS = {
     "[" * 16_000 + ";" + DEFAULT_SCRIPT: "Maximum call stack",
     DEFAULT_SCRIPT + "\x00": "cannot be stored",
     DEFAULT_SCRIPT + "// \ud800": "cannot be stored",
-    script_returning("{login: '\\0'}"): "cannot be used",
-    script_returning("{login: '\\ud800'}"): "cannot be used",
+    script_returning("{login: '\\0'}"): "cannot be stored",
+    script_returning("{login: '\\ud800'}"): "cannot be stored",
     script_returning("{login: 'x'.repeat(1e6)}"): "too large",
 }
 
