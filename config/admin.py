@@ -12,7 +12,7 @@ from system.admin_site import dashboard
 for unwanted in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule):
     admin.site.unregister(unwanted)
 
-dashboard.group("System", 90, dashboard.Link("Periodic tasks", "schedule", "django_celery_beat.PeriodicTask"))
+dashboard.register_links("System", 90, dashboard.Link("Periodic tasks", "schedule", "django_celery_beat.PeriodicTask"))
 
 
 @admin.register(PeriodicTask)

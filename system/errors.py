@@ -52,12 +52,12 @@ class ServiceError(Exception):
         self.position = position
         self.retry_after_s = retry_after_s
         # Further errors of the same request.
-        self.others: tuple[ServiceError, ...] = ()
+        self.other_errors: tuple[ServiceError, ...] = ()
         super().__init__(self.message)
 
     def as_items(self) -> list[dict[str, object]]:
         """The list `errors` of a response."""
-        return [error.as_item() for error in (self, *self.others)]
+        return [error.as_item() for error in (self, *self.other_errors)]
 
     def as_item(self) -> dict[str, object]:
         """The entry of `errors` in a response."""
@@ -80,10 +80,10 @@ def combine_errors(errors: Sequence[ErrorT]) -> ErrorT:
     ['a', 'c']
     """
     first = errors[0]
-    others: list[ServiceError] = [*first.others]
+    other_errors: list[ServiceError] = [*first.other_errors]
     for error in errors[1:]:
-        others += [error, *error.others]
-    first.others = tuple([error for error in others if error.status == first.status][: MAX_ERRORS - 1])
+        other_errors += [error, *error.other_errors]
+    first.other_errors = tuple([error for error in other_errors if error.status == first.status][: MAX_ERRORS - 1])
     return first
 
 

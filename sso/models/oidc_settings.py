@@ -14,7 +14,7 @@ from sso.models.provider_state import INTERNAL_COLUMNS, ProviderRecord
 from sso.scripts import mapping_script
 from system import encryption, properties
 from system.errors import AccessDenied, Conflict
-from system.records.history import tracked
+from system.records.history import history_field
 
 NO_CONTROL_CHARACTERS = RegexValidator(r"\A[^\x00-\x1f\x7f]*\Z", "Line breaks and control characters are not allowed.")
 ASCII_ONLY = RegexValidator(r"\A[\x20-\x7e]*\Z", "Only ASCII characters are allowed.")
@@ -66,7 +66,7 @@ class OidcSetting(ProviderRecord):
     response_type = models.CharField(max_length=20, choices=ResponseType.choices, default=ResponseType.CODE)
     role_claim = models.CharField(max_length=255, blank=True, default="", validators=[NO_CONTROL_CHARACTERS])
 
-    history = tracked(without=("client_secret", "last_claims", "resolved_at", "resolve_tried_at", "resolve_error"))
+    history = history_field(omit=("client_secret", "last_claims", "resolved_at", "resolve_tried_at", "resolve_error"))
 
     class Meta(ProviderRecord.Meta):
         db_table = "oidc_setting"
@@ -93,7 +93,7 @@ class OidcSetting(ProviderRecord):
         if not privileges.is_trusted():
             raise AccessDenied("Only an administrator can approve a connection.")
         with transaction.atomic():
-            stored = self.stored(is_locked=True)
+            stored = self.stored_value(is_locked=True)
             if stored is None or str(stored.sys_version) != as_seen:
                 raise Conflict("The connection was changed after you opened this page. Reload it and review it again.")
             if stored.needs_approval:
@@ -116,7 +116,7 @@ class OidcSetting(ProviderRecord):
 
     def clean(self) -> None:
         super().clean()
-        before = self.stored()
+        before = self.stored_value()
         errors: dict[str, str] = {}
         # A stored value may have become invalid by the operator's settings. Deactivating must still be possible.
         is_activated = before is None or (self.active and not before.active)
@@ -163,7 +163,7 @@ class OidcSetting(ProviderRecord):
     def lock_and_merge(self, update_fields: Collection[str] | None) -> Self | None:
         """Lock the stored record and take over all columns from it that are not being changed; return it."""
         self.lock_for_change()
-        before = self.stored(is_locked=True)
+        before = self.stored_value(is_locked=True)
         if before is not None:
             for field in self._meta.concrete_fields:
                 is_kept = field.name in INTERNAL_COLUMNS or (
@@ -209,5 +209,5 @@ class OidcSetting(ProviderRecord):
 
 
 def set_welcome_page(url: str) -> None:
-    if properties.stored(properties.WELCOME_PAGE) != url:
+    if properties.fetch(properties.WELCOME_PAGE) != url:
         properties.put(properties.WELCOME_PAGE, url)

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from system.models import Heartbeat
 from system.plain_sql import fetch_rows
 
-OLDEST_VECTOR = (0, 8, 4)
+MIN_VECTOR_VERSION = (0, 8, 4)
 CACHE_TTL_S = 1.0
 UNKNOWN_HEARTBEATS = {"worker": "unknown", "beat": "unknown"}
 # Heartbeats are written every ten seconds; three missing ones are a fault.
@@ -31,7 +31,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain")
 
 
-def version(text: str) -> tuple[int, ...]:
+def parse_version(text: str) -> tuple[int, ...]:
     """
     >>> version("0.8.5")
     (0, 8, 5)
@@ -41,10 +41,10 @@ def version(text: str) -> tuple[int, ...]:
 
 def vector_version() -> tuple[int, ...]:
     rows = fetch_rows("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
-    return version(rows[0][0]) if rows else ()
+    return parse_version(rows[0][0]) if rows else ()
 
 
-def pending_migrations() -> int:
+def pending_migration_count() -> int:
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
@@ -70,8 +70,8 @@ class Readiness:
         """What every request needs; otherwise the probe returns 503."""
         try:
             if not self.is_migrated:  # stays true, because the code of a running process does not change
-                self.is_migrated = pending_migrations() == 0
-            has_vector = vector_version() >= OLDEST_VECTOR
+                self.is_migrated = pending_migration_count() == 0
+            has_vector = vector_version() >= MIN_VECTOR_VERSION
         except Exception:
             self.is_migrated = False
             return {"database": "away", "migrations": "unknown", "vector": "unknown"}

@@ -13,7 +13,7 @@ class Deadline:
     def after(cls, seconds: float) -> "Deadline":
         return cls(seconds=seconds, at=monotonic() + seconds)
 
-    def sooner(self, seconds: float) -> "Deadline":
+    def for_step(self, seconds: float) -> "Deadline":
         """A deadline for one step, never later than this one."""
         return min(self, Deadline.after(seconds), key=lambda deadline: deadline.at)
 

@@ -169,7 +169,7 @@ def test_damaged_server_data_stops_the_start_with_advice(file: str, message: str
         damaged_file.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", prepare.OLDEST_PACKAGES)
+@pytest.mark.parametrize("name", prepare.MIN_PACKAGE_VERSIONS)
 def test_outdated_package_is_refused(name: str, monkeypatch: pytest.MonkeyPatch):  # X27
     prepare.refuse_old_packages()
     installed_version = importlib.metadata.version
