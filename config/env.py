@@ -20,11 +20,10 @@ class ConfigurationError(Exception):
     """A variable is missing or invalid; the message says what to do."""
 
 
-def variable(name: str, read: Callable[[str], Any], default: Any, about: str, *, secret: bool = False) -> Any:
+def variable(name: str, parse: Callable[[str], Any], default: Any, description: str, *, is_secret: bool = False) -> Any:
     """A row of the table below. A secret can also be read from the file that NAME_FILE names."""
-    return field(
-        default=default, repr=not secret, metadata={"name": name, "read": read, "about": about, "secret": secret}
-    )
+    metadata = {"name": name, "parse": parse, "description": description, "is_secret": is_secret}
+    return field(default=default, repr=not is_secret, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Environment:
         str,
         None,
         "Password of that administrator, used only to create the account. Default: a random one, which is printed.",
-        secret=True,
+        is_secret=True,
     )
     demo: bool | None = variable(
         "SVC_DEMO", parsers.boolean, None, "1 adds demo users and data. Default: 1, in production 0."
@@ -83,7 +82,7 @@ class Environment:
         (),
         "Fernet keys that encrypt stored secrets, newest first, separated by commas. In development one is generated "
         "and kept in the data folder.",
-        secret=True,
+        is_secret=True,
     )
     allow_http_idp: bool | None = variable(
         "SVC_ALLOW_HTTP_IDP",
@@ -107,7 +106,7 @@ class Environment:
         str,
         None,
         "Signs sessions and links. In development one is generated and kept in the data folder.",
-        secret=True,
+        is_secret=True,
     )
     debug: bool = variable("DEBUG", parsers.boolean, False, "1 shows Django's own error pages. Refused in production.")
     allowed_hosts: tuple[str, ...] = variable(
@@ -122,7 +121,7 @@ class Environment:
         parsers.postgres_url,
         None,
         "URL of a PostgreSQL server, version 17 or newer with pgvector, to use instead of the embedded one.",
-        secret=True,
+        is_secret=True,
     )
     postgres_sizes: tuple[str, ...] = variable(
         "SVC_POSTGRES_SIZES",
@@ -136,14 +135,14 @@ class Environment:
         parsers.postgres_url,
         None,
         "URL of a read replica, used for reads that request it.",
-        secret=True,
+        is_secret=True,
     )
     redis_url: str | None = variable(
         "REDIS_URL",
         parsers.redis_url,
         None,
         "URL of a Valkey or Redis server to use instead of the embedded one.",
-        secret=True,
+        is_secret=True,
     )
     file_limit_mb: int = variable("SVC_FILE_LIMIT_MB", parsers.integer(1, 1024), 32, "Maximum size of a file, in MB.")
     text_limit_mb: int = variable(
@@ -184,7 +183,7 @@ class Environment:
         str,
         None,
         "API key of an embedding provider with an OpenAI-compatible API.",
-        secret=True,
+        is_secret=True,
     )
     openai_base_url: str | None = variable(
         "OPENAI_BASE_URL", parsers.provider_url, None, "Base URL of that provider, such as http://127.0.0.1:11434/v1."
@@ -247,10 +246,10 @@ class Environment:
         return f"{'https' if self.tls_cert else 'http'}://{host}:{self.port}"
 
 
-def read_value(environ: Mapping[str, str], name: str, *, secret: bool) -> str | None:
+def read_value(environ: Mapping[str, str], name: str, *, is_secret: bool) -> str | None:
     """The text of a variable, or of the file that NAME_FILE names; empty means not set."""
     value = environ.get(name, "").strip()
-    path = environ.get(f"{name}_FILE", "").strip() if secret else ""
+    path = environ.get(f"{name}_FILE", "").strip() if is_secret else ""
     if value and path:
         raise ConfigurationError(f"Set either {name} or {name}_FILE, not both.")
     if path:
@@ -272,14 +271,14 @@ def read(environ: Mapping[str, str]) -> Environment:
     """
     values: dict[str, Any] = {}
     for row in fields(Environment):
-        name, secret = row.metadata["name"], row.metadata["secret"]
-        value = read_value(environ, name, secret=secret)
+        name, is_secret = row.metadata["name"], row.metadata["is_secret"]
+        value = read_value(environ, name, is_secret=is_secret)
         if value is None:
             continue
         try:
-            values[row.name] = row.metadata["read"](value)
+            values[row.name] = row.metadata["parse"](value)
         except ValueError as error:
-            actual = "" if secret else f", but it is {value!r}"
+            actual = "" if is_secret else f", but it is {value!r}"
             raise ConfigurationError(f"{name} {error}{actual}.") from None
     environment = Environment(**values)
     if (environment.tls_cert is None) != (environment.tls_key is None):
@@ -296,7 +295,7 @@ def read(environ: Mapping[str, str]) -> Environment:
 
 def secret_names() -> list[str]:
     """Names of the variables with secrets, and of those with the names of secret files."""
-    names = [row.metadata["name"] for row in fields(Environment) if row.metadata["secret"]]
+    names = [row.metadata["name"] for row in fields(Environment) if row.metadata["is_secret"]]
     return [*names, *(f"{name}_FILE" for name in names)]
 
 
@@ -309,8 +308,8 @@ def read_dotenv(path: Path) -> dict[str, str]:
         line = line.strip()
         if not line or line.startswith("#"):
             continue
-        name, equals, value = line.partition("=")
-        if not equals or not name.strip().isidentifier():
+        name, separator, value = line.partition("=")
+        if not separator or not name.strip().isidentifier():
             raise ConfigurationError(f"Line {number} of {path.name} is not of the form NAME=value.")
         value = value.strip()
         if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":

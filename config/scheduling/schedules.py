@@ -25,19 +25,19 @@ UNITS = (
 )
 
 
-def in_words(seconds: int) -> tuple[int, str]:
+def interval_of(seconds: int) -> tuple[int, str]:
     """The largest unit, so that the admin shows "every day" instead of "every 86400 seconds".
 
-    >>> in_words(86400), in_words(600), in_words(90)
+    >>> interval_of(86400), interval_of(600), interval_of(90)
     ((1, 'days'), (10, 'minutes'), (90, 'seconds'))
     """
     return next((seconds // length, str(unit)) for length, unit in UNITS if seconds % length == 0)
 
 
-def make_rows() -> None:
+def update_schedules() -> None:
     """Create missing schedules and delete those that were removed from the product; a paused one stays paused."""
     for name, task, seconds in SCHEDULES:
-        every, period = in_words(seconds)
+        every, period = interval_of(seconds)
         interval, _ = IntervalSchedule.objects.get_or_create(every=every, period=period)
         PeriodicTask.objects.update_or_create(
             name=name,

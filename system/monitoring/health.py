@@ -115,7 +115,7 @@ REQUIRED_STATES = ("database", "migrations", "vector")
 def readyz(request: HttpRequest) -> HttpResponse:
     """Whether a load balancer may send requests to this process."""
     report = READINESS.report()
-    is_draining = settings.DATA_FOLDER.draining.exists()
+    is_draining = settings.DATA_FOLDER.draining_file.exists()
     is_ready = all(report[name] == "ok" for name in REQUIRED_STATES) and not is_draining
     state = "draining" if is_draining else "ready" if is_ready else "not ready"
     return JsonResponse({"status": state, **report}, status=200 if is_ready else 503)

@@ -237,7 +237,7 @@ def test_ctrl_c_stops_everything_within_ten_seconds(stack: Stack):
     assert time.monotonic() - started_at < 10
     assert stack.leftover_processes() == []
     assert "web did not stop in time" not in stack.output
-    assert not DataFolder(stack.data).address.exists()
+    assert not DataFolder(stack.data).url_file.exists()
 
 
 def test_sigterm_lets_an_accepted_request_end(stack: Stack):  # X05

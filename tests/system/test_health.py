@@ -85,11 +85,11 @@ def test_readyz_checks_at_most_once_a_second(client: Client, db, django_assert_n
 
 
 def test_not_ready_while_draining(client: Client, db, settings):
-    settings.DATA_FOLDER.draining.touch()
+    settings.DATA_FOLDER.draining_file.touch()
     try:
         response = client.get("/readyz")
     finally:
-        settings.DATA_FOLDER.draining.unlink()
+        settings.DATA_FOLDER.draining_file.unlink()
 
     assert (response.status_code, response.json()["status"]) == (503, "draining")
 

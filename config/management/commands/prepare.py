@@ -56,11 +56,11 @@ class Command(BaseCommand):
                 if if_changed and preparation.is_current():
                     create_administrator()  # somebody may have removed the last one
                 else:
-                    self.bring_up_to_date()
+                    self.update_database()
             finally:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [ADVISORY_LOCK_ID])
 
-    def bring_up_to_date(self) -> None:
+    def update_database(self) -> None:
         preparation.delete_stamp()
         if pending_migration_count():
             self.stdout.write("updating the database")
@@ -70,7 +70,7 @@ class Command(BaseCommand):
         create_administrator()
         system_tables.update_system_tables()
         shipped_tables.create_shipped_tables()
-        schedules.make_rows()
+        schedules.update_schedules()
         is_complete = True
         if settings.ENVIRONMENT.wants_demo:
             demo.create_demo_users(lambda: stored_password(DEMO_PASSWORD))

@@ -16,8 +16,8 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path)
 
     def handle(self, *_: Any, file: Path, **__: Any) -> None:
-        former = backup.restore_backup(file)
+        old_name = backup.restore_backup(file)
         call_command("prepare")
         self.stdout.write(
-            f"{file} was restored. The former database is kept as {former}. Drop it when you no longer need it."
+            f"{file} was restored. The former database is kept as {old_name}. Drop it when you no longer need it."
         )
