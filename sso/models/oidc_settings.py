@@ -93,7 +93,7 @@ class OidcSetting(ProviderRecord):
         if not privileges.is_trusted():
             raise AccessDenied("Only an administrator can approve a connection.")
         with transaction.atomic():
-            stored = self.stored_value(is_locked=True)
+            stored = self.stored(is_locked=True)
             if stored is None or str(stored.sys_version) != as_seen:
                 raise Conflict("The connection was changed after you opened this page. Reload it and review it again.")
             if stored.needs_approval:
@@ -116,7 +116,7 @@ class OidcSetting(ProviderRecord):
 
     def clean(self) -> None:
         super().clean()
-        before = self.stored_value()
+        before = self.stored()
         errors: dict[str, str] = {}
         # A stored value may have become invalid by the operator's settings. Deactivating must still be possible.
         is_activated = before is None or (self.active and not before.active)
@@ -163,7 +163,7 @@ class OidcSetting(ProviderRecord):
     def lock_and_merge(self, update_fields: Collection[str] | None) -> Self | None:
         """Lock the stored record and take over all columns from it that are not being changed; return it."""
         self.lock_for_change()
-        before = self.stored_value(is_locked=True)
+        before = self.stored(is_locked=True)
         if before is not None:
             for field in self._meta.concrete_fields:
                 is_kept = field.name in INTERNAL_COLUMNS or (

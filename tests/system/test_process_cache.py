@@ -13,7 +13,7 @@ TextCache = WeightedCache[str, str]
 
 @pytest.fixture
 def text_cache(monkeypatch: pytest.MonkeyPatch) -> TextCache:
-    monkeypatch.setattr(process_cache, "_clears", dict(process_cache._clears))
+    monkeypatch.setattr(process_cache, "_clear_functions", dict(process_cache._clear_functions))
     return WeightedCache("a test", max_weight=10, weigh=lambda key, item: len(key) + len(item))
 
 

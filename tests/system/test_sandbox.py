@@ -122,7 +122,7 @@ def test_program_that_does_not_start_in_time_is_killed(run_program: Any):
 def test_child_watches_its_memory_without_a_kernel_limit():
     """As on macOS."""
     program = (
-        f"import runpy; child = runpy.run_path({str(process.CHILD)!r}, run_name='child')\n"
+        f"import runpy; child = runpy.run_path({str(process.CHILD_SCRIPT)!r}, run_name='child')\n"
         "import threading\n"
         "threading.Thread(target=child['exit_above_memory'], args=(100 * 2**20,), daemon=True).start()\n"
         "blocks = []\n"
