@@ -284,7 +284,7 @@ def read(environ: Mapping[str, str]) -> Environment:
     if (environment.tls_cert is None) != (environment.tls_key is None):
         raise ConfigurationError("Set SVC_TLS_CERT and SVC_TLS_KEY together.")
     if "@" in urlsplit(environment.openai_base_url or "").netloc:  # a parser would repeat the value
-        raise ConfigurationError("OPENAI_BASE_URL must not contain a login or password; set the key in OPENAI_API_KEY.")
+        raise ConfigurationError("OPENAI_BASE_URL must not contain a login or password. Set the key in OPENAI_API_KEY.")
     if environment.embedding_provider == "openai":
         if environment.embedding_model is None:
             raise ConfigurationError("SVC_EMBEDDING_PROVIDER=openai requires SVC_EMBEDDING_MODEL.")

@@ -230,8 +230,8 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Servicebase",
     "DESCRIPTION": (
         "Records, single sign-on and document collections of one service.\n\n"
-        "**To try an operation, press *Authorize* first** and enter an access key (create one on your account page) or "
-        "login and password. Your browser session is accepted by `/api/me` and `/api/collections` only."
+        "**To try an operation, press *Authorize* first.** Enter an access key from your account page, or your login "
+        "and password. Only `/api/me` and `/api/collections` accept your browser session."
     ),
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",

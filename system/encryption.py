@@ -23,7 +23,7 @@ def decrypt(ciphertext: str) -> str:
     try:
         return _fernet(tuple(settings.SECRET_ENCRYPTION_KEYS)).decrypt(ciphertext.encode()).decode()
     except InvalidToken:
-        raise DecryptionFailed("A stored secret cannot be read with the keys of SVC_SECRET_KEYS.") from None
+        raise DecryptionFailed("A stored secret cannot be decrypted with the keys in SVC_SECRET_KEYS.") from None
 
 
 def uses_newest_key(ciphertext: str) -> bool:
@@ -39,4 +39,4 @@ def rotate(ciphertext: str) -> str:
     try:
         return _fernet(tuple(settings.SECRET_ENCRYPTION_KEYS)).rotate(ciphertext.encode()).decode()
     except InvalidToken:
-        raise DecryptionFailed("A stored secret cannot be read with the keys of SVC_SECRET_KEYS.") from None
+        raise DecryptionFailed("A stored secret cannot be decrypted with the keys in SVC_SECRET_KEYS.") from None

@@ -118,7 +118,7 @@ class TimedOut(ServiceError):
 class Conflict(ServiceError):
     status = 409
     code = "conflict"
-    message = "This conflicts with stored data."
+    message = "The request conflicts with stored data."
 
 
 class LengthRequired(ServiceError):
@@ -130,7 +130,7 @@ class LengthRequired(ServiceError):
 class PreconditionFailed(ServiceError):
     status = 412
     code = "stale"
-    message = "The record has changed since it was read. Read it again."
+    message = "The record has changed since you read it. Read it again."
 
 
 class TooLarge(ServiceError):
@@ -148,21 +148,21 @@ class QueryTooLong(ServiceError):
 class UnsupportedMediaType(ServiceError):
     status = 415
     code = "unsupported_media_type"
-    message = "Send application/json."
+    message = "The Content-Type header must be application/json."
 
 
 class InvalidInput(ServiceError):
     status = 422
     code = "invalid_value"
-    message = "A value is not valid."
+    message = "A value is invalid."
 
 
 class QueryTooSlow(ServiceError):
     status = 422
     code = "query_too_slow"
     message = (
-        "The query took too long. Narrow the filter, filter and sort by indexed columns, and use cursors instead of "
-        "page numbers."
+        "The query took too long. Narrow the filter. Filter and sort by indexed columns. Use cursors instead of page "
+        "numbers."
     )
 
 

@@ -130,7 +130,7 @@ def error_component(error: type[ServiceError]) -> Object:
     if error in (errors.TooManyRequests, errors.Unavailable):
         response["headers"] = {
             "Retry-After": {
-                "description": "The number of seconds to wait before a retry.",
+                "description": "The number of seconds to wait before you retry.",
                 "schema": {"type": "integer", "minimum": 1},
             }
         }

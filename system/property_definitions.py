@@ -56,7 +56,7 @@ def check_own_url(value: str) -> None:
 
 def check_welcome_page(value: str) -> None:
     if any(character.isspace() or not character.isprintable() for character in value):
-        raise ValueError("A URL cannot contain spaces; use %20.")
+        raise ValueError("A URL cannot contain spaces. Write %20 instead.")
     check_own_url(value)
 
 
@@ -99,13 +99,13 @@ CASE_SENSITIVE = PropertyDefinition(
     "svc.login.username.sensitivity.enabled",
     "boolean",
     "true",
-    "Whether logins are case-sensitive at sign-in: by password, by API and by single sign-on.",
+    "Whether logins are case-sensitive when users sign in by password, by API or by single sign-on.",
 )
 WYSIWYG_COLUMNS = PropertyDefinition(
     "wysiwyg.columns.rest_api_json_mode",
     "list",
     "",
-    "IDs of converted text columns that the Table API returns as HTML, separated by commas.",
+    "Comma-separated IDs of converted text columns that the Table API returns as HTML.",
 )
 # The row of each is created after the next migration.
 DEFINITIONS = {definition.name: definition for definition in (WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS)}

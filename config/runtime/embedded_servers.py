@@ -30,7 +30,7 @@ def package_folder(package: str) -> Path:
     """The folder of an installed package, found without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
-        raise ConfigurationError(f"The package {package} is not installed. Start again with ./run")
+        raise ConfigurationError(f"The package {package} is not installed. Start again with ./run.")
     return Path(spec.origin).parent
 
 
@@ -60,7 +60,7 @@ class Postgres:
     @property
     def start_failure(self) -> str:
         return (
-            f"PostgreSQL did not start with the data in {self.folder.postgres}; see its messages above. "
+            f"PostgreSQL did not start with the data in {self.folder.postgres}. Its messages are above. "
             "If the data is damaged, move the folder away and restore a backup."
         )
 
@@ -91,7 +91,7 @@ class Postgres:
         major = version_file.read_text(encoding="ascii", errors="replace").strip()
         if major != POSTGRES_MAJOR:
             raise ConfigurationError(
-                f"The data in {self.folder.postgres} was created by PostgreSQL {major}; this is {POSTGRES_MAJOR}. "
+                f"The data in {self.folder.postgres} was created by PostgreSQL {major}, not {POSTGRES_MAJOR}. "
                 "Set SVC_DATA_DIR to a new folder and restore a backup from the older version."
             )
 
@@ -161,7 +161,7 @@ class Valkey:
     @property
     def start_failure(self) -> str:
         return (
-            f"Valkey did not start with the data in {self.folder.valkey}. Move that folder elsewhere and start again. "
+            f"Valkey did not start with the data in {self.folder.valkey}. Move the folder away and start again. "
             "No work is lost, because pending background jobs are stored in the database."
         )
 

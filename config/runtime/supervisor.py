@@ -200,7 +200,7 @@ class Supervisor:
         self.kill_group(event.process.pid)
         if time.monotonic() - child.started_at > BACKOFF_RESET_AFTER_S:
             child.backoff_s = 1.0
-        self.log(f"{child.name} ended ({describe_exit(event.code)}); it restarts in {child.backoff_s:.0f} s")
+        self.log(f"{child.name} ended ({describe_exit(event.code)}) and restarts in {child.backoff_s:.0f} s")
         child.restart_at = time.monotonic() + child.backoff_s
         child.backoff_s = min(MAX_BACKOFF_S, child.backoff_s * 2)
 

@@ -140,8 +140,8 @@ def refuse_wrong_certificate(environment: Environment) -> None:
     except OSError as error:
         reason = (getattr(error, "reason", None) or error.strerror or "unknown").lower().replace("_", " ")
         raise ConfigurationError(
-            f"SVC_TLS_CERT and SVC_TLS_KEY cannot be used together ({reason}). Both must be PEM files, "
-            "the key without a password."
+            f"SVC_TLS_CERT and SVC_TLS_KEY cannot be used together ({reason}). Both must be PEM files. "
+            "The key must not have a password."
         ) from None
 
 
@@ -154,7 +154,7 @@ def refuse_port_in_use(environment: Environment) -> None:
         except OSError as error:
             raise ConfigurationError(
                 f"The web server cannot listen on {environment.host}:{environment.port} ({error.strerror}). "
-                "Stop the program that uses it, or set another SVC_PORT."
+                "Stop the program that uses this port, or set another SVC_PORT."
             ) from None
 
 
@@ -229,7 +229,7 @@ def stop(supervisor: Supervisor, folder: DataFolder, reason: str) -> None:
     if is_draining and has_web:
         with suppress(OSError):  # the disk may be full, and the parts must stop all the same
             folder.draining_file.touch()
-    supervisor.log("stopping" + (" after running requests" if is_draining else ""))
+    supervisor.log("stopping" + (" after the current requests" if is_draining else ""))
     timeouts = {
         "web": DRAIN_S + 1 if is_draining else 2.5,
         "worker": 20.0 if is_draining else 2.5,

@@ -106,7 +106,7 @@ class Parent:
         if pid == self.trial_pid:
             self.trial_pid = 0
             if code != 0:
-                logger.error("The new code does not load, so the web processes keep the former code.")
+                logger.error("The new code failed to load. The web processes continue to run the previous code.")
             elif not self.is_stopping:
                 self._become_new_code()
         process = self.processes.pop(pid, None)
@@ -114,7 +114,7 @@ class Parent:
             return
         self.retry_at = max(self.retry_at, process.started_at + MIN_LIFETIME_S)
         if process.kill_at == inf:
-            logger.error("Web process %d ended (%s) and is replaced.", pid, describe_exit(code))
+            logger.error("Web process %d ended (%s). A new one replaces it.", pid, describe_exit(code))
             if code > 0 and not any(other.is_serving for other in self._running_processes()):
                 sys.exit(1)  # none can start; the supervisor tries again, with growing delays
 

@@ -4,17 +4,17 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 # Displayed name, task, seconds.
 SCHEDULES = (
-    ("Heartbeat of the worker", "system.tasks.beat_of_worker", 10),
+    ("Record the heartbeat of the worker", "system.tasks.beat_of_worker", 10),
     ("Build indexes of designed tables", "tableapi.tasks.build_indexes", 60),
-    ("Create records of tables that create later", "tableapi.tasks.create_deferred", 10),
-    ("Forget answers to repeated requests", "tableapi.tasks.forget_answers", 3600),
+    ("Create deferred records", "tableapi.tasks.create_deferred", 10),
+    ("Delete expired responses to idempotent requests", "tableapi.tasks.forget_answers", 3600),
     ("Refresh the identity provider's endpoints and certificates", "sso.tasks.refresh_daily", 86400),
-    ("Forget old entries of the sign-in log", "sso.tasks.forget_old_sign_ins", 3600),
-    ("Forget sessions with the identity provider that are over", "sso.tasks.forget_ended_sessions", 3600),
-    ("Find documents that wait, and what is to be purged", "collections_app.tasks.sweep", 5),
-    ("Fill the new embedding spaces of collections", "collections_app.tasks.fill_new_spaces", 10),
+    ("Delete old entries of the sign-in log", "sso.tasks.forget_old_sign_ins", 3600),
+    ("Delete ended sessions with identity providers", "sso.tasks.forget_ended_sessions", 3600),
+    ("Find queued documents and deleted data to purge", "collections_app.tasks.sweep", 5),
+    ("Re-embed collections whose embedding model has changed", "collections_app.tasks.fill_new_spaces", 10),
     ("Build vector indexes of large collections", "collections_app.tasks.tend_vector_indexes", 60),
-    ("Forget expired sessions, keys and counters", "accounts.tasks.forget_expired", 600),
+    ("Delete expired sessions, access keys and counters", "accounts.tasks.forget_expired", 600),
 )
 
 UNITS = (

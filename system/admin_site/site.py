@@ -147,7 +147,7 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
     ) -> Any:
         # Even without its button, the page would save posted data and skip all other checks.
         if request.method not in ("GET", "HEAD"):
-            raise AccessDenied("Former versions cannot be restored.")
+            raise AccessDenied("Earlier versions cannot be restored.")
         if not version_id.isascii() or not version_id.isdigit():
             raise NotFound
         return super().history_form_view(request, object_id, version_id, extra_context)

@@ -73,7 +73,7 @@ def _call(method: str, url: CheckedUrl, policy: Policy, headers: Mapping[str, st
             raise OutboundFailed("tls", describe_tls_error(error, url.host)) from error
         except OSError as error:
             raise OutboundFailed(
-                "protocol", f"{url.host} closed the connection before the end of its response."
+                "protocol", f"{url.host} closed the connection before its response was complete."
             ) from error
 
 
@@ -94,13 +94,13 @@ def _exchange(request: httpcore2.Request, channel: Channel, policy: Policy) -> O
 
 def _check_head(status: int, headers: Mapping[str, str], policy: Policy) -> None:
     if 300 <= status < 400:
-        message = f"The provider redirects ({status}). Redirects are not followed. Enter the final URL."
+        message = f"The provider responded with a redirect ({status}). Redirects are not followed. Enter the final URL."
         error = OutboundFailed("redirected", message)
         error.redirect_target = headers.get("location", "")
         raise error
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         # Nothing is decompressed, so a decompression bomb is harmless.
-        raise OutboundFailed("encoded", "The provider sent a compressed response, which is not supported.")
+        raise OutboundFailed("encoded", "The provider sent a compressed response. Compression is not supported.")
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length) > policy.max_body_bytes:
         raise _too_large_error(policy)
@@ -122,7 +122,7 @@ def _build_request(method: str, url: CheckedUrl, headers: Mapping[str, str], bod
     for name, value in all_headers.items():
         # A token from outside must not be able to add a header. The message does not contain the value.
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise OutboundRefused("header", "A request header contains a character that cannot be sent.")
+            raise OutboundRefused("header", "A request header contains a character that is not allowed.")
     return httpcore2.Request(
         method,
         httpcore2.URL(scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode()),

@@ -73,7 +73,7 @@ def _checked_addresses(url: CheckedUrl, policy: Policy, deadline: Deadline) -> S
     addresses = look_up(url.host, policy.resolve, deadline) if url.address is None else (url.address,)
     for address in addresses:
         if kind := forbidden_kind(address, policy):
-            message = f"{url.host} resolves to {address}, a {kind} address, which is not allowed."
+            message = f"{url.host} resolves to {address}. Calls to {kind} addresses are not allowed."
             raise OutboundRefused("address", message)
     return addresses
 

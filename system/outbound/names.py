@@ -31,23 +31,23 @@ def look_up(host: str, resolve: Resolver, deadline: Deadline) -> tuple[Address, 
     A thread pool is ruled out: the interpreter joins its threads at exit and would hang on the stuck ones.
     """
     if not _lookup_slots.acquire(timeout=deadline.left()):
-        raise OutboundFailed("dns", f"The name {host} was not resolved: too many earlier lookups are still running.")
+        raise OutboundFailed("dns", f"{host} could not be resolved, because too many DNS lookups are running.")
     result_queue: SimpleQueue[_LookupResult] = SimpleQueue()
     try:
         Thread(target=_resolve_into, args=(result_queue, resolve, host), name="outbound-lookup", daemon=True).start()
     except RuntimeError as error:
         _lookup_slots.release()
-        raise OutboundFailed("dns", f"The name {host} was not resolved: no thread could be started.") from error
+        raise OutboundFailed("dns", f"{host} could not be resolved, because no thread could be started.") from error
     try:
         result = result_queue.get(timeout=deadline.left())
     except (Empty, TimeoutError):
-        raise OutboundFailed("timeout", f"The name {host} was not resolved within {deadline.seconds:g} s.") from None
+        raise OutboundFailed("timeout", f"{host} could not be resolved within {deadline.seconds:g} s.") from None
     if isinstance(result, OSError):
-        raise OutboundFailed("dns", f"The name {host} could not be resolved ({result.strerror}).") from result
+        raise OutboundFailed("dns", f"{host} could not be resolved ({result.strerror}).") from result
     if isinstance(result, Exception):
         raise result
     if not result:
-        raise OutboundFailed("dns", f"The name {host} has no address.")
+        raise OutboundFailed("dns", f"{host} has no IP address.")
     return result
 
 

@@ -8,7 +8,7 @@ import httpcore2
 
 from .errors import OutboundFailed
 
-_CA_BUNDLE_HINT = "The operator can add its authority with SVC_CA_BUNDLE."
+_CA_BUNDLE_HINT = "The operator can add the certificate authority with SVC_CA_BUNDLE."
 
 # OpenSSL's verification codes, which have no names in Python.
 _CERTIFICATE_FAULTS = {
@@ -35,7 +35,7 @@ def ssl_context(ca_bundle: Path | None) -> ssl.SSLContext:
         # A changed bundle is used from the next call on, without a restart.
         return _ssl_context(ca_bundle, ca_bundle.stat().st_mtime_ns if ca_bundle else 0)
     except OSError as error:
-        raise OutboundFailed("ca_bundle", "The file named by SVC_CA_BUNDLE cannot be read as certificates.") from error
+        raise OutboundFailed("ca_bundle", "The certificates in the file of SVC_CA_BUNDLE cannot be read.") from error
 
 
 @lru_cache(maxsize=4)

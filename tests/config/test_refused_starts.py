@@ -27,12 +27,12 @@ UNSAFE_SETTINGS = [  # what is set otherwise, and what the refusal says
     ({"SVC_ALLOW_HTTP_IDP": "1"}, "SVC_ALLOW_HTTP_IDP is for development"),
     ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS must list host names in production"),
     ({"ALLOWED_HOSTS": "service.example.com,*"}, "ALLOWED_HOSTS must list host names in production"),
-    ({"SVC_HOST": "0.0.0.0", "SVC_BASE_URL": ""}, "SVC_BASE_URL (or ALLOWED_HOSTS) must be set in production"),
+    ({"SVC_HOST": "0.0.0.0", "SVC_BASE_URL": ""}, "SVC_BASE_URL or ALLOWED_HOSTS must be set in production"),
     ({"SECRET_KEY": ""}, "SECRET_KEY must be set to at least 32 random characters"),
     ({"SECRET_KEY": "short"}, "SECRET_KEY must be set to at least 32 random characters"),
     ({"SECRET_KEY": "ab" * 32}, "SECRET_KEY must be set to at least 32 random characters"),
     ({"SECRET_KEY": "django-insecure-7d$k2m!x9q4w8e6r5t3y1u0i"}, "SECRET_KEY must be set to at least 32"),
-    ({"SVC_SECRET_KEYS": ""}, "SVC_SECRET_KEYS must be set in production; generate one with: "),
+    ({"SVC_SECRET_KEYS": ""}, "SVC_SECRET_KEYS must be set in production. Generate a key with: "),
     ({"SVC_ADMIN_PASSWORD": "admin"}, "SVC_ADMIN_PASSWORD must have at least 10 characters"),
     ({"DATABASE_URL": ""}, "Set DATABASE_URL and REDIS_URL in production, or set SVC_ALLOW_EMBEDDED=1"),
     ({"REDIS_URL": ""}, "Set DATABASE_URL and REDIS_URL in production, or set SVC_ALLOW_EMBEDDED=1"),
@@ -116,7 +116,7 @@ def test_read_only_folder_is_refused(tmp_path: Path):
         ({"notes.txt": "mine"}, "is damaged: it contains files but no PostgreSQL cluster. Move it away and restore"),
         (
             {"PG_VERSION": "17\n"},
-            "was created by PostgreSQL 17; this is 18. Set SVC_DATA_DIR to a new folder and restore a backup",
+            "was created by PostgreSQL 17, not 18. Set SVC_DATA_DIR to a new folder and restore a backup",
         ),
     ],
 )

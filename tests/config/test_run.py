@@ -51,7 +51,7 @@ def test_old_python_is_reported(run_script: ModuleType, monkeypatch, capsys):
     with pytest.raises(SystemExit) as exc_info:
         run_script.switch_to_a_new_enough_python()
     assert exc_info.value.code == 1
-    assert "Python 3.11 or newer is required; this is 3.10." in capsys.readouterr().err
+    assert "Python 3.11 or newer is required. This is 3.10." in capsys.readouterr().err
 
 
 def test_old_python_restarts_in_a_newer_one(run_script: ModuleType, monkeypatch):

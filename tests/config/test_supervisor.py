@@ -110,7 +110,7 @@ def test_crashing_child_restarts_with_growing_delays(supervisor: WatchedSupervis
     supervisor.begin()
     supervisor.start(child)
 
-    eventually(lambda: "short ended (exit code 3); it restarts in 2 s" in printed_text(supervisor))
+    eventually(lambda: "short ended (exit code 3) and restarts in 2 s" in printed_text(supervisor))
     assert printed_text(supervisor).index("in 1 s") < printed_text(supervisor).index("in 2 s")
     supervisor.events.put(signal.SIGINT)
     eventually(lambda: supervisor.results == ["interrupt"])

@@ -43,7 +43,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--if-changed", action="store_true", help="skip this if neither the code nor the database has changed"
+            "--if-changed", action="store_true", help="do nothing if neither the code nor the database has changed"
         )
 
     def handle(self, *_: Any, if_changed: bool = False, **__: Any) -> None:
@@ -127,7 +127,7 @@ def stored_password(name: str) -> str:
 def refuse_old_packages() -> None:
     for name, min_version in MIN_PACKAGE_VERSIONS.items():
         if parse_version(importlib.metadata.version(name)) < min_version:
-            raise ConfigurationError(f"{name} must be {format_version(min_version)} or newer. Start again with ./run")
+            raise ConfigurationError(f"{name} must be {format_version(min_version)} or newer. Start again with ./run.")
 
 
 def refuse_unsuitable_database() -> None:
@@ -142,7 +142,7 @@ def refuse_unsuitable_database() -> None:
         ) from None
     if major_version < MIN_POSTGRES_VERSION:
         raise ConfigurationError(
-            f"The database is PostgreSQL {major_version}; version {MIN_POSTGRES_VERSION} or newer is required."
+            f"The database server runs PostgreSQL {major_version}. Version {MIN_POSTGRES_VERSION} or newer is required."
         )
     if encoding != "UTF8":
         raise ConfigurationError(
