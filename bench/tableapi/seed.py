@@ -118,8 +118,6 @@ RESTRICT_RULE = """
     UPDATE sys_acl SET condition = %s WHERE operation = 'read' AND condition = '' AND cardinality(roles) > 0
         AND table_id = (SELECT sys_id FROM sys_db_table WHERE name = 'task') AND column_name = ''
 """
-
-
 Connection = psycopg.Connection[Any]
 
 

@@ -73,7 +73,6 @@ def checksum_line(archive: Path, length: int) -> bytes:
         while length > 0 and (chunk := file.read(min(length, 1 << 20))):
             digest.update(chunk)
             length -= len(chunk)
-
     return CHECKSUM_PREFIX + digest.hexdigest().encode()
 
 

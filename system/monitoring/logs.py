@@ -14,8 +14,6 @@ SECRET_NAMES = re.compile(r"password|secret|token|authorization|cookie|api_?key|
 # Bearer tokens and Basic credentials in free text, and access keys.
 SECRET_TEXT_PATTERN = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}|\bsb_[\w-]{20,}")
 CONTROL_CHARACTER_PATTERN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-
-
 # Texts without them, which most are, need no cleaning; the line of a request may begin with its method.
 PLAIN_TEXT_PATTERN = re.compile(r"(?:(?:GET|POST|PUT|PATCH|DELETE) )?[A-Za-z0-9.:/-]*+")
 

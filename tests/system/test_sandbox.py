@@ -88,7 +88,7 @@ def test_child_inherits_no_secret_and_has_its_own_process_group(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    ("source", "ending"),
+    ("source", "status"),
     [
         ("", sandbox.RunStatus.FAILED),
         ("import sys; sys.exit(3)", sandbox.RunStatus.FAILED),
