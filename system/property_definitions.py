@@ -16,7 +16,7 @@ PROPERTY_OVERHEAD_BYTES = 400
 
 def parse_boolean(value: str) -> bool:
     """
-    >>> as_boolean("true"), as_boolean("0")
+    >>> parse_boolean("true"), parse_boolean("0")
     (True, False)
     """
     if value.lower() not in ("true", "false", "1", "0"):

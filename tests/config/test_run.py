@@ -49,7 +49,7 @@ def test_old_python_is_reported(run_script: ModuleType, monkeypatch, capsys):
     monkeypatch.setattr(run_script.shutil, "which", lambda name: None)
 
     with pytest.raises(SystemExit) as exc_info:
-        run_script.switch_to_a_new_enough_python()
+        run_script.switch_to_supported_python()
     assert exc_info.value.code == 1
     assert "Python 3.11 or newer is required. This is 3.10." in capsys.readouterr().err
 
@@ -66,7 +66,7 @@ def test_old_python_restarts_in_a_newer_one(run_script: ModuleType, monkeypatch)
     monkeypatch.setattr(run_script.os, "execv", take_over)
 
     with pytest.raises(ProcessReplaced, match=sys.executable):
-        run_script.switch_to_a_new_enough_python()
+        run_script.switch_to_supported_python()
 
 
 def test_script_can_be_read_by_python_3_6():
