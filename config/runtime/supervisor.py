@@ -246,7 +246,7 @@ class Supervisor:
 
 def describe_exit(code: int) -> str:
     """
-    >>> describe(-9), describe(3)
+    >>> describe_exit(-9), describe_exit(3)
     ('killed by SIGKILL', 'exit code 3')
     """
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

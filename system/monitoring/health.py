@@ -33,7 +33,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 def parse_version(text: str) -> tuple[int, ...]:
     """
-    >>> version("0.8.5")
+    >>> parse_version("0.8.5")
     (0, 8, 5)
     """
     return tuple(int(part) for part in text.split(".") if part.isdigit())

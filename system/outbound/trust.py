@@ -53,7 +53,7 @@ def describe_tls_error(error: ssl.SSLError, host: str) -> str:
 
     >>> expired = ssl.SSLCertVerificationError()
     >>> expired.verify_code = 10
-    >>> describe(expired, "idp.example.com")
+    >>> describe_tls_error(expired, "idp.example.com")
     'The certificate of idp.example.com has expired.'
     """
     if isinstance(error, ssl.SSLCertVerificationError):
