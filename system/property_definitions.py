@@ -70,11 +70,11 @@ class PropertyDefinition:
     description: str
     check: Callable[[str], None] = field(default=lambda value: None)
 
-    def read(self, stored: str) -> Any:
+    def read(self, stored_text: str) -> Any:
         """The typed value; the default if the stored text is empty or invalid."""
         parse = PARSERS[self.type]
         try:
-            return parse(stored) if stored else parse(self.default)
+            return parse(stored_text) if stored_text else parse(self.default)
         except ValueError:
             return parse(self.default)
 

@@ -134,7 +134,7 @@ def run_in_sandbox(request: bytes, deadline: Deadline) -> bytes:
     engine = importlib.util.find_spec("_quickjs")
     assert engine is not None and engine.origin is not None
     try:
-        available_s = min(MAX_START_S + MAX_RUN_S, deadline.left())
+        available_s = min(MAX_START_S + MAX_RUN_S, deadline.remaining_s())
     except TimeoutError:
         raise ScriptNotRun(f"The sign-in took {deadline.seconds:g} s, so no time was left for the script.") from None
     try:

@@ -86,14 +86,14 @@ class HistoryEntries:
             for number, (_, entries) in enumerate(self.sources)
         ]
         page = list(keys[0].union(*keys[1:], all=True).order_by("-history_date", "-source_number", "-history_id")[span])
-        by_key: dict[tuple[int, int], Any] = {}
+        entries_by_key: dict[tuple[int, int], Any] = {}
         for number, (part, entries) in enumerate(self.sources):
             ids = [history_id for _, source_number, history_id in page if source_number == number]
             source_entries = list(entries.filter(history_id__in=ids))
             if part is not None:
                 part.describe(source_entries)
-            by_key |= {(number, entry.history_id): entry for entry in source_entries}
-        return [by_key[number, history_id] for _, number, history_id in page]
+            entries_by_key |= {(number, entry.history_id): entry for entry in source_entries}
+        return [entries_by_key[number, history_id] for _, number, history_id in page]
 
 
 class ChangesWithNames(HistoricalRecordContextHelper):  # type: ignore[misc]  # has no types

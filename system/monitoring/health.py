@@ -61,8 +61,8 @@ class Readiness:
     def report(self) -> dict[str, Any]:
         with self.lock:
             if time.monotonic() - self.updated_at > CACHE_TTL_S or not self.states:
-                required = self._required_states()
-                self.states = {**required, **self._optional_states(required["database"] == "ok")}
+                required_states = self._required_states()
+                self.states = {**required_states, **self._optional_states(required_states["database"] == "ok")}
                 self.updated_at = time.monotonic()
             return self.states
 
@@ -99,8 +99,8 @@ def broker_state() -> str:
 def heartbeat_states() -> dict[str, str]:
     try:
         # By the database's clock, because host clocks may differ; one in the future is from before it was set back.
-        recent = Heartbeat.objects.filter(at__range=(Now() - SILENT_AFTER, Now() + SILENT_AFTER))
-        names = set(recent.values_list("name", flat=True))
+        recent_heartbeats = Heartbeat.objects.filter(at__range=(Now() - SILENT_AFTER, Now() + SILENT_AFTER))
+        names = set(recent_heartbeats.values_list("name", flat=True))
     except Exception:
         return UNKNOWN_HEARTBEATS
     return {name: "ok" if name in names else "silent" for name in UNKNOWN_HEARTBEATS}

@@ -132,8 +132,8 @@ def _build_request(method: str, url: CheckedUrl, headers: Mapping[str, str], bod
 
 
 def _join_headers(headers: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    joined: dict[str, str] = {}
+    joined_headers: dict[str, str] = {}
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        joined[name] = f"{joined[name]}, {value}" if name in joined else value
-    return joined
+        joined_headers[name] = f"{joined_headers[name]}, {value}" if name in joined_headers else value
+    return joined_headers

@@ -36,7 +36,7 @@ class Channel(httpcore2.NetworkStream):
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         if self._bytes_left <= 0:
             raise OutboundFailed("too_large", "The response is too large.")
-        self._sock.settimeout(self._deadline.left())
+        self._sock.settimeout(self._deadline.remaining_s())
         data = self._sock.recv(min(max_bytes, self._bytes_left))
         self._bytes_left -= len(data)
         return data
@@ -44,7 +44,7 @@ class Channel(httpcore2.NetworkStream):
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         unsent = memoryview(buffer)
         while unsent:
-            self._sock.settimeout(self._deadline.left())
+            self._sock.settimeout(self._deadline.remaining_s())
             unsent = unsent[self._sock.send(unsent) :]
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ def _connect(addresses: Sequence[Address], url: CheckedUrl, deadline: Deadline) 
     last_error = OSError()
     tried_addresses = addresses[:MAX_ADDRESSES]
     for position, address in enumerate(tried_addresses):
-        timeout_s = deadline.left() / (len(tried_addresses) - position)
+        timeout_s = deadline.remaining_s() / (len(tried_addresses) - position)
         try:
             return _connect_to(address, url.port, timeout_s)
         except OSError as error:
@@ -108,7 +108,7 @@ def _connect_to(address: Address, port: int, timeout_s: float) -> socket.socket:
 def _start_tls(sock: socket.socket, host: str, policy: Policy, deadline: Deadline) -> ssl.SSLSocket:
     """The certificate is verified for the name in the URL, not for the IP address."""
     # The timeout is for the whole handshake, across its reads and writes.
-    sock.settimeout(deadline.left())
+    sock.settimeout(deadline.remaining_s())
     try:
         return ssl_context(policy.ca_bundle).wrap_socket(sock, server_hostname=host)
     except ssl.SSLError as error:

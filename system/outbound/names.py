@@ -30,7 +30,7 @@ def look_up(host: str, resolve: Resolver, deadline: Deadline) -> tuple[Address, 
     thread keeps its permit until the resolver returns, so a dead name server occupies at most `MAX_LOOKUPS` threads.
     A thread pool is ruled out: the interpreter joins its threads at exit and would hang on the stuck ones.
     """
-    if not _lookup_slots.acquire(timeout=deadline.left()):
+    if not _lookup_slots.acquire(timeout=deadline.remaining_s()):
         raise OutboundFailed("dns", f"{host} could not be resolved, because too many DNS lookups are running.")
     result_queue: SimpleQueue[_LookupResult] = SimpleQueue()
     try:
@@ -39,7 +39,7 @@ def look_up(host: str, resolve: Resolver, deadline: Deadline) -> tuple[Address, 
         _lookup_slots.release()
         raise OutboundFailed("dns", f"{host} could not be resolved, because no thread could be started.") from error
     try:
-        result = result_queue.get(timeout=deadline.left())
+        result = result_queue.get(timeout=deadline.remaining_s())
     except (Empty, TimeoutError):
         raise OutboundFailed("timeout", f"{host} could not be resolved within {deadline.seconds:g} s.") from None
     if isinstance(result, OSError):
