@@ -24,7 +24,7 @@ SAFE_SETTINGS = {
 
 UNSAFE_SETTINGS = [  # what is set otherwise, and what the refusal says
     ({"DEBUG": "1"}, "DEBUG must be 0 in production"),
-    ({"SVC_ALLOW_HTTP_IDP": "1"}, "SVC_ALLOW_HTTP_IDP is for development"),
+    ({"SVC_ALLOW_HTTP_IDP": "1"}, "SVC_ALLOW_HTTP_IDP is only for development"),
     ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS must list host names in production"),
     ({"ALLOWED_HOSTS": "service.example.com,*"}, "ALLOWED_HOSTS must list host names in production"),
     ({"SVC_HOST": "0.0.0.0", "SVC_BASE_URL": ""}, "SVC_BASE_URL or ALLOWED_HOSTS must be set in production"),
@@ -156,7 +156,7 @@ def used_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("postgres/postgresql.conf", "PostgreSQL did not start with the data in"),
         ("postgres/global/pg_control", "PostgreSQL did not start with the data in"),
-        ("valkey/appendonlydir/appendonly.aof.1.incr.aof", "Move that folder elsewhere and start again"),
+        ("valkey/appendonlydir/appendonly.aof.1.incr.aof", "Move the folder away and start again"),
     ],
 )
 def test_damaged_server_data_stops_the_start_with_advice(file: str, message: str, used_data_folder: Path):
