@@ -102,7 +102,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def empty_process_caches() -> None:
     """Each test starts like a fresh process."""
-    acting_user.become(None)
+    acting_user.set_current(None)
     process_cache.clear_all()
 
 

@@ -109,8 +109,8 @@ def search_function(collection: Collection, filter_: Filter, mode: str) -> Calla
 
 def report(collection: Collection, questions: Sequence[str]) -> None:
     print(f"{'filter':<8}{'mode':<9}{'wall ms':>9}{'database CPU ms':>17}{'recall, words':>15}{'recall, vectors':>17}")
-    for name, share_limit in FILTER_PERCENTAGES.items():
-        filter_ = parse_filter("" if share_limit == 100 else f"share<{share_limit}")
+    for name, max_share in FILTER_PERCENTAGES.items():
+        filter_ = parse_filter("" if max_share == 100 else f"share<{max_share}")
         keyword_recalls, vector_recalls = measure_recalls(collection, filter_, questions[:30])
         for mode in ("text", "vector", "hybrid"):
             result = measure_cost(search_function(collection, filter_, mode), questions)

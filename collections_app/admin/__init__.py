@@ -20,7 +20,7 @@ from system.http import start_page
 # Processing takes seconds. A document that waits longer than this waits because of a fault.
 MAX_QUEUE_AGE = timedelta(minutes=15)
 
-dashboard.group(
+dashboard.register_links(
     "Document collections",
     30,
     dashboard.Link("Collections", "folder_open", "collections_app.Collection"),
@@ -33,7 +33,7 @@ def collections_entry(request: HttpRequest) -> start_page.StartPageEntry | None:
     return start_page.StartPageEntry("Collections", "Search documents and add your own.", reverse("collections"))
 
 
-@dashboard.tile(order=30)
+@dashboard.register_tile(order=30)
 def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     user = request.user
     if not user.is_authenticated or not user.has_module_perms("collections_app"):

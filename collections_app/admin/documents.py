@@ -18,7 +18,7 @@ from collections_app.models import Document, Version
 from collections_app.models.documents import VersionState
 from system.admin_site.name_lists import MAX_NAMES_SHOWN
 from system.admin_site.site import ReadOnlyAdmin
-from system.records.history import name_of
+from system.records.history import login_of
 
 SYSTEM_AUTHOR = "the system"
 
@@ -133,6 +133,6 @@ class DocumentAdmin(ReadOnlyAdmin):
     pages = newest_version_column("Pages", lambda version: version.pages, None)
     sha256 = newest_version_column("SHA-256", lambda version: breakable_html(version.sha256))
     loaded_by = newest_version_column(
-        "Added by", lambda version: name_of(version.created_by) or SYSTEM_AUTHOR, SYSTEM_AUTHOR
+        "Added by", lambda version: login_of(version.created_by) or SYSTEM_AUTHOR, SYSTEM_AUTHOR
     )
     generation = newest_version_column("Generation", lambda version: version.generation, 1)

@@ -10,7 +10,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 
-from system.records.history import tracked
+from system.records.history import history_field
 from system.records.record import Record
 
 MAX_NAME_LENGTH = 200
@@ -169,7 +169,7 @@ class Collection(Record):
     has_old_vectors = models.BooleanField(default=False, editable=False)
     # When set, the collection is hidden, and the worker purges its documents.
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
-    history = tracked(without=("reembed_error", "reembed_attempt", "reembed_at", "reembed_after", "has_old_vectors"))
+    history = history_field(omit=("reembed_error", "reembed_attempt", "reembed_at", "reembed_after", "has_old_vectors"))
 
     class Meta(Record.Meta):
         db_table = "document_collection"

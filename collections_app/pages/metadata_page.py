@@ -45,7 +45,7 @@ class MetadataPage(CollectionPage):
             form_values["stored"] = metadata_json(find_document(collection, document))
             return self._show(collection, opened, {**form_values, "errors": [STALE_MESSAGE]}, error.status)
         except BadRequest as error:
-            errors = [problem.message for problem in (error, *error.others)]
+            errors = [problem.message for problem in (error, *error.other_errors)]
             return self._show(collection, opened, {**form_values, "errors": errors}, error.status)
         messages.success(request, f"Metadata of “{opened.page_title()}” saved.")
         return redirect(self._list_url(collection))

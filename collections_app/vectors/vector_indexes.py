@@ -120,7 +120,7 @@ def needs_index(chunks: int, dimensions: int) -> bool:
 
 
 _validity: WeightedCache[str, tuple[bool, float]] = WeightedCache(
-    "vector indexes", limit=CACHE_BYTES, weigh=lambda name, _: CACHED_INDEX_BYTES
+    "vector indexes", max_weight=CACHE_BYTES, weigh=lambda name, _: CACHED_INDEX_BYTES
 )
 
 

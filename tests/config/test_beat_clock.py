@@ -22,7 +22,7 @@ INTERVALS = {name: interval_s for name, _, interval_s in schedules.SCHEDULES}
 @pytest.fixture
 def schedule_rows(transactional_db: Any) -> Any:
     """The schedules, each of which has just run."""
-    schedules.make_rows()
+    schedules.update_schedules()
     PeriodicTask.objects.update(last_run_at=timezone.now())
     return PeriodicTask.objects.filter(name__in=INTERVALS)
 

@@ -38,8 +38,8 @@ class RunningStack:
         return run_soak(
             self.servers,
             self.stack,
-            callers=CALLER_COUNT,
-            seconds=MAX_DURATION_S,
+            caller_count=CALLER_COUNT,
+            duration_s=MAX_DURATION_S,
             fault_interval_s=every_s,
             max_faults=number,
             injector_class=make_kills,
@@ -55,7 +55,7 @@ def running_stack(tmp_path: Path) -> Iterator[RunningStack]:
 def assert_intact(running: RunningStack, result: SoakResult, number: int) -> None:
     assert result.tally.errors == []
     assert len(result.fault_lines) == number
-    assert all(workload.acknowledged_writes and workload.deferred_names for workload in result.workloads)
+    assert all(workload.acknowledged_write_count and workload.deferred_names for workload in result.workloads)
     assert running.kills is not None
     eventually(lambda: running.kills and running.kills.orphans() == [])
     assert running.stack.get("/readyz") == 200

@@ -399,7 +399,7 @@ def test_statement_cache_is_bounded_by_weight(note: Any, bob: User, monkeypatch:
     """500 of 500 fields each, all different, would hold hundreds of megabytes."""
     names = [field("note", f"c{number}").name for number in range(12)]
     statement_cache = catalogue_loader.reload_if_changed().caches.statements
-    monkeypatch.setattr(statement_cache, "limit", 200_000)
+    monkeypatch.setattr(statement_cache, "max_weight", 200_000)
 
     def weight_of_fields(*fields: str) -> int:
         weight_before = statement_cache.weight
@@ -411,25 +411,25 @@ def test_statement_cache_is_bounded_by_weight(note: Any, bob: User, monkeypatch:
     assert narrow_weight > 0 and wide_weight - narrow_weight > 11 * read_plan.BYTES_PER_FIELD
     for number in range(40):
         weight_of_fields(*names[number % 12 :], f"none{number}", *names[: number % 12])
-        assert 0 < statement_cache.weight <= statement_cache.limit
+        assert 0 < statement_cache.weight <= statement_cache.max_weight
 
 
 def test_query_cache_is_bounded_by_weight(monkeypatch: pytest.MonkeyPatch):
     """As many of 200 conditions as the number of entries allowed were 80 MB."""
     query_cache = parsed_query._query_cache
-    monkeypatch.setattr(query_cache, "limit", 1_000_000)
+    monkeypatch.setattr(query_cache, "max_weight", 1_000_000)
     for number in range(20):
         text = "^".join(f"a{index}={number}" for index in range(200))
         assert len(parsed_query.parse_query_text(text).conditions) == 200
         assert parsed_query.parse_query_text(text) is parsed_query.parse_query_text(text)
-        assert 200 * parsed_query.BYTES_PER_CONDITION < query_cache.weight <= query_cache.limit
+        assert 200 * parsed_query.BYTES_PER_CONDITION < query_cache.weight <= query_cache.max_weight
 
 
 def test_caller_view_cache_is_bounded(note: Any, monkeypatch: pytest.MonkeyPatch):
     catalogue = catalogue_loader.reload_if_changed()
     bytes_per_view = caller_view.BYTES_PER_COLUMN * catalogue.column_count
     views = catalogue.caches.caller_views
-    monkeypatch.setattr(views, "limit", 3 * bytes_per_view)
+    monkeypatch.setattr(views, "max_weight", 3 * bytes_per_view)
     for number in range(5):
         caller_view.view_for(catalogue, frozenset({f"role {number}"}))
         assert bytes_per_view <= views.weight <= 3 * bytes_per_view

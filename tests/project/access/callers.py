@@ -39,7 +39,7 @@ class MatrixCaller:
         with transaction.atomic():
             response = self.client.generic(method, path, body, content_type=kind, headers=self.headers)
             transaction.set_rollback(True)
-        acting_user.become(None)
+        acting_user.set_current(None)
         return response
 
 

@@ -50,7 +50,7 @@ def make_world() -> dict[str, str]:
     Group.objects.create(name="Service desk")
     Company.objects.create(name="Example")
     Company.objects.create(name="Gone").delete()
-    schedules.make_rows()
+    schedules.update_schedules()
     DeferredRecord.objects.create(table="task", record_id="later")
     collection = Collection.objects.create(name="manuals", space=embed.default_space(), reader_roles=[itil])
     result = storage.store_document(

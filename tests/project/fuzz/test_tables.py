@@ -41,7 +41,7 @@ class Conversation:
         response = client.generic(
             request.method, request.url, request.body, content_type=headers.pop("Content-Type", ""), headers=headers
         )
-        acting_user.become(None)
+        acting_user.set_current(None)
         if "ETag" in response.headers:
             self.etags[request.path] = response.headers["ETag"]
         return response

@@ -24,7 +24,7 @@ def create_callers() -> None:
     """The users, groups and roles of the oracle, once for a test."""
     # Tables are created and dropped under the same names with other columns, for which old plans would be invalid.
     connection.ensure_connection()
-    connection.statements.prepared_after = None  # type: ignore[attr-defined]  # of our backend
+    connection.statements.prepare_after_uses = None  # type: ignore[attr-defined]  # of our backend
     User.objects.bulk_create(User(sys_id=sys_id, login=f"user{number}") for number, sys_id in enumerate(USER_IDS))
     Group.objects.bulk_create(Group(sys_id=sys_id, name=f"group{number}") for number, sys_id in enumerate(GROUP_IDS))
     for name, sys_id in ROLE_IDS.items():
