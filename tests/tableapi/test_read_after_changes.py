@@ -76,7 +76,7 @@ def test_dropped_column_is_unknown(change_elsewhere: Any):  # B55
 def recreate_column(table: str, name: str, kind: str) -> Callable[[], None]:
     def drop_and_create() -> None:
         drop_column(table, name)
-        field(table, name, kind, **({"to": "user"} if kind == "list" else {}))
+        field(table, name, kind, **({"target": "user"} if kind == "list" else {}))
 
     return drop_and_create
 

@@ -52,7 +52,7 @@ def test_concatenated_cursor_pages_equal_the_list(kind: str, alice: User, bob: U
     """Up and down, with ties and empty values, by one key, by two, and through a reference."""
     table("thing")
     attributes: dict[str, Any] = {"choices": {"a": "A", "b": "B", "B": "C"}} if kind == "choice" else {}
-    field("thing", "it", kind, **attributes, **({"to": "user"} if kind == "reference" else {}))
+    field("thing", "it", kind, **attributes, **({"target": "user"} if kind == "reference" else {}))
     field("thing", "rank", "integer", is_indexed=True)
     field("thing", "parent", target="thing")
     open_table("thing")

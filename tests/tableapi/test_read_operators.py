@@ -292,7 +292,7 @@ def test_operators_by_type(type_name: str, alice: User, bob: User):
     attributes: dict[str, Any] = (
         {"choices": {choice: choice for choice in values if choice}} if type_name == "choice" else {}
     )
-    attributes |= {"to": "user"} if type_name in ("reference", "list") else {}
+    attributes |= {"target": "user"} if type_name in ("reference", "list") else {}
     table("thing")
     table("holder")
     for name, kind, options in (
@@ -363,7 +363,7 @@ SAMPLE_OPERANDS = {
 def test_operator_unsupported_by_the_type_is_refused(bob: User):
     table("thing")
     for kind in TYPE_ROWS:
-        field("thing", f"a_{kind}", kind, **({"to": "user"} if kind in ("reference", "list") else {}))
+        field("thing", f"a_{kind}", kind, **({"target": "user"} if kind in ("reference", "list") else {}))
     open_table("thing")
     catalogue = catalogue_loader.reload_if_changed()
     values = path_resolver.RuleScope(catalogue)

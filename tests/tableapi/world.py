@@ -20,9 +20,10 @@ Calls, each with real credentials and no cookies (`api` keeps nothing between tw
 Definitions, saved by the models so that the database changes too. Tables may be given by name:
 
     table("device"), table("laptop", parent="device")                     as designs.make_table
-    field("device", "price", "decimal", is_indexed=True)                  as designs.make_column;
-    field("device", "state", "choice", choices={"1": "New"}); field("device", "maker", to="company") is a reference,
-    field("device", "owners", "list", to="user") a list of them
+    field("device", "price", "decimal", is_indexed=True)                  as designs.make_column
+    field("device", "state", choices={"1": "New"})                        a choice column
+    field("device", "maker", target="company")                            a reference
+    field("device", "owners", "list", target="user")                      a list of references
     role("auditor", contains=["reader"]); grant(bob, "auditor")           a missing role is created
     group("Helpers", bob)
     rule("read", "device"), rule("read", None), rule("read", "device", "price", roles=["auditor"]),

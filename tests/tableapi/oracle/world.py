@@ -73,7 +73,7 @@ def is_empty(value: Any, column: Column) -> bool:
 def text_of_html(html: str | None) -> str | None:
     """What filters see of a wysiwyg value. Enough for values like `<p>a</p>`; the generators make no others.
 
-    >>> plain_text("<p>a</p>"), plain_text("<p></p>"), plain_text(None)
+    >>> text_of_html("<p>a</p>"), text_of_html("<p></p>"), text_of_html(None)
     ('a', '', None)
     """
     return None if html is None else re.sub("<[^>]*>", "", html)
