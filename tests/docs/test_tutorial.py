@@ -25,7 +25,7 @@ def test_commands_return_the_printed_responses(db: Any):
     for text, printed in steps:
         for command, printed_value in zip(curl.split_commands(text), [*curl.json_values(printed)], strict=True):
             response = curl.run_command(command)
-            is_same = PlaceholderExampleRunner().is_same(printed_value, json.loads(response.content))
+            is_same = PlaceholderExampleRunner().is_same_value(printed_value, json.loads(response.content))
             assert is_same, response.content.decode()
 
 

@@ -9,7 +9,7 @@ from accounts.models import User
 from tableapi import tasks
 from tableapi.models import DeferredRecord, IdempotentAnswer
 from tableapi.write import designed_records
-from tests.support.clocks import database_clock_goes_back, host_clock_off_by, time_passes
+from tests.support.clocks import let_time_pass, set_database_clock_back, shifted_host_clock
 from tests.tableapi.designs import query_rows
 from tests.tableapi.world import api, data_of, field, open_table, table
 
@@ -30,7 +30,7 @@ def row_count(name: str = "plan") -> int:
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 def test_deferred_record_is_created_at_once_whatever_the_host_says_that_accepted_it(bob: User, hours: int):
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         assert api(bob).post("plan", {"name": "a"}).status_code == 201
     tasks.create_deferred()
     assert row_count() == 1
@@ -39,13 +39,13 @@ def test_deferred_record_is_created_at_once_whatever_the_host_says_that_accepted
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 def test_deferred_record_is_retried_after_its_pause_whatever_the_worker_says(bob: User, hours: int, monkeypatch: Any):
     assert api(bob).post("plan", {"name": "a"}).status_code == 201
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         with monkeypatch.context() as patch:
             patch.setattr(designed_records, "insert", fail_to_insert)
             tasks.create_deferred()
         tasks.create_deferred()
         assert row_count() == 0
-        time_passes(DeferredRecord.objects.all(), "next_at", seconds=11)
+        let_time_pass(DeferredRecord.objects.all(), "next_at", seconds=11)
         tasks.create_deferred()
     assert row_count() == 1
 
@@ -56,7 +56,7 @@ def fail_to_insert(*_: Any) -> None:
 
 def test_deferred_record_does_not_wait_after_the_clock_was_set_back(bob: User):
     assert api(bob).post("plan", {"name": "a"}).status_code == 201
-    database_clock_goes_back(DeferredRecord.objects.all(), "next_at")
+    set_database_clock_back(DeferredRecord.objects.all(), "next_at")
     tasks.create_deferred()
     assert row_count() == 1
 
@@ -65,11 +65,11 @@ def test_deferred_record_does_not_wait_after_the_clock_was_set_back(bob: User):
 def test_answer_is_kept_for_a_day_whatever_the_hosts_say(bob: User, hours: int):
     key = {"Idempotency-Key": "one"}
     first_response = api(bob).post("device", {"name": "a"}, headers=key)
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         tasks.forget_answers()
         assert api(bob).post("device", {"name": "a"}, headers=key).content == first_response.content
     assert row_count("device") == 1
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         data_of(api(bob).post("device", {"name": "b"}, headers={"Idempotency-Key": "two"}))
     tasks.forget_answers()
     assert IdempotentAnswer.objects.count() == 2

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from tests.support.users import signed_in
+from tests.support.users import signed_in_client
 from tests.tableapi.database_statements import captured_statements
 from tests.tableapi.designs import query_rows
 from tests.tableapi.test_write_concurrency import held_lock, result_of, run_in_thread, short_timeout, waits_for_lock
@@ -122,7 +122,7 @@ class TestResponse:
         assert slow_statement_count(bob) == 0
 
     def test_records_page_says_why(self, many_manuals: None, alice: User):
-        browser = signed_in(alice)
+        browser = signed_in_client(alice)
         (sys_id,) = query_rows("SELECT sys_id FROM sys_db_table WHERE name = 'device'")[0]
         page = f"/admin/tableapi/table/{sys_id}/records/"
         with short_timeout("statement_timeout"):
@@ -137,7 +137,7 @@ class TestResponse:
 class TestLimit:
     def test_slow_caller_runs_one_request_at_a_time(self, lamp: str, alice: User, key_caller: Api, bob: User):
         make_slow(bob)
-        page = signed_in(bob)
+        page = signed_in_client(bob)
         with running_request(bob, lamp):
             for response in (api(bob).get("device"), key_caller.get("device"), api(bob).post("device", {"name": "c"})):
                 assert error_of(response) == TOO_MANY_ERROR and int(response["Retry-After"]) > 0
@@ -152,7 +152,7 @@ class TestLimit:
     def test_account_pages_and_sign_out_are_always_served(self, lamp: str, bob: User):
         """Where the user revokes the key that sends the slow queries."""
         make_slow(bob)
-        page = signed_in(bob)
+        page = signed_in_client(bob)
         with running_request(bob, lamp):
             assert page.get("/account/").status_code == 200
             assert page.post("/logout/").status_code == 302

@@ -29,7 +29,7 @@ QUERY_WORDS = [
     "<p>a</p>", "2024-02-30", "2024-05-31 12:00:30", "me", "x" * 300, "javascript:gs.getUserID()", "@day@ago@1", "1@2",
     "a,b,,c", *EXAMPLE_IDS, *SYNTAX_PIECES,
 ]  # fmt: skip
-# What each parameter takes, besides any word.
+# Likely values of each parameter.
 PARAMETERS: dict[str, list[str]] = {
     "sysparm_limit": ["1", "2", "100", "10000", "10001"],
     "sysparm_page": ["1", "2", "100000"],
@@ -103,7 +103,7 @@ class Request:
 
 @dataclass(frozen=True)
 class RequestGenerator:
-    """Writes requests about records whose ids are known."""
+    """Generates requests about records whose ids are known."""
 
     random: Random
     ids: list[str]
@@ -182,7 +182,7 @@ class RequestGenerator:
         if self.random.random() < 0.12:
             return self.random.choice(BODY_EXAMPLES)
         names = self.random.sample([*EXAMPLES], self.random.randint(0, 5))
-        return json.dumps({name: self.value(name) for name in names} | self.odd_members()).encode()
+        return json.dumps({name: self.value(name) for name in names} | self.unexpected_members()).encode()
 
     def value(self, name: str) -> Any:
         example = EXAMPLES[name]
@@ -191,7 +191,7 @@ class RequestGenerator:
             return self.random.choice([*example.values, None])
         return self.random.choice([*example.refused_values, *JUNK_VALUES] if probability < 0.95 else [self.word()])
 
-    def odd_members(self) -> dict[str, Any]:
+    def unexpected_members(self) -> dict[str, Any]:
         if self.random.random() < 0.9:
             return {}
         return {self.random.choice([self.word(), "sys_id", "sys_version", "nothing"]): self.random.choice(JUNK_VALUES)}

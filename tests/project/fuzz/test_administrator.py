@@ -12,7 +12,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.generation import GenerationMode
 
 from tests.config.stack import Stack, manage
-from tests.support.nightly import run_seed, share_of
+from tests.support.nightly import choose_seed, scaled_count
 
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
@@ -50,12 +50,12 @@ class AdministratorClient:
         )
         return [record["sys_id"] for record in response.body["data"]]
 
-    def send_many(self, operation: Any, number: int, chosen_seed: int) -> None:
+    def send_many(self, operation: Any, count: int, seed: int) -> None:
         ids = self.existing_ids(operation.path)
 
-        @hypothesis.seed(chosen_seed)
+        @hypothesis.seed(seed)
         @settings(
-            max_examples=number,
+            max_examples=count,
             deadline=None,
             database=None,
             phases=[Phase.generate],
@@ -64,14 +64,15 @@ class AdministratorClient:
         @given(
             case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
             | operation.as_strategy(generation_mode=GenerationMode.NEGATIVE),
-            number=hypothesis.strategies.integers(0, 199),
+            id_index=hypothesis.strategies.integers(0, 199),
         )
-        def send_case(case: Any, number: int) -> None:
-            if number < len(ids) and case.meta.generation.mode is GenerationMode.POSITIVE:
-                case.path_parameters = {**case.path_parameters, "sys_id": ids[number]}
-            has_empty = "" in (case.query or {}).values()
+        def send_case(case: Any, id_index: int) -> None:
+            if id_index < len(ids) and case.meta.generation.mode is GenerationMode.POSITIVE:
+                case.path_parameters = {**case.path_parameters, "sys_id": ids[id_index]}
+            has_empty_value = "" in (case.query or {}).values()
             case.call_and_validate(
-                headers=self.headers, excluded_checks=[*EXCLUDED_CHECKS, *([INVALID_DATA_CHECK] if has_empty else [])]
+                headers=self.headers,
+                excluded_checks=[*EXCLUDED_CHECKS, *([INVALID_DATA_CHECK] if has_empty_value else [])],
             )
 
         send_case()
@@ -91,13 +92,13 @@ def administrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Administ
 
 def test_responses_conform_to_the_document_of_the_administrator(administrator: AdministratorClient):
     schema = schemathesis.openapi.from_url(administrator.stack.url + "/api/schema", headers=administrator.headers)
-    operations_described: Any = schema.get_all_operations()
-    operations = [operation.ok() for operation in operations_described]
+    described_operations: Any = schema.get_all_operations()
+    operations = [operation.ok() for operation in described_operations]
     assert len(operations) > 100
-    chosen_seed = run_seed()
+    seed = choose_seed()
 
     for operation in operations:
-        administrator.send_many(operation, -(-share_of(REQUEST_COUNT) // len(operations)), chosen_seed)
+        administrator.send_many(operation, -(-scaled_count(REQUEST_COUNT) // len(operations)), seed)
 
     assert administrator.stack.call("GET", "/api/me", key=administrator.key).status == 200
     assert "Traceback" not in administrator.stack.output

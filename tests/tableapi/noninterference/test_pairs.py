@@ -15,7 +15,7 @@ from random import Random
 
 import pytest
 
-from tests.support.nightly import share_of
+from tests.support.nightly import scaled_count
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.running import first_difference
 
@@ -31,7 +31,7 @@ def test_hidden_data_changes_no_response() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("first_seed", range(PAIR_COUNT, PAIR_COUNT + share_of(NIGHTLY_PAIR_COUNT), PAIRS_PER_TEST))
+@pytest.mark.parametrize("first_seed", range(PAIR_COUNT, PAIR_COUNT + scaled_count(NIGHTLY_PAIR_COUNT), PAIRS_PER_TEST))
 def test_hidden_data_changes_no_response_of_many(first_seed: int) -> None:
     for seed in range(first_seed, first_seed + PAIRS_PER_TEST):
         result = first_difference(seed)
