@@ -20,7 +20,7 @@ from tests.tableapi.test_write_concurrency import (
     run_in_thread,
     waits_for_lock,
 )
-from tests.tableapi.world import Api, api, data_of, field, open_table, record, table
+from tests.tableapi.world import ApiClient, api, data_of, field, open_table, record, table
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,7 +45,7 @@ def device(transactional_db: Any) -> Table:
 
 
 @pytest.fixture
-def designer(alice: User) -> Api:
+def designer(alice: User) -> ApiClient:
     return api(alice, credential="key")
 
 
@@ -75,26 +75,26 @@ def statuses_of(jobs: Sequence[Callable[[], Any]]) -> list[int]:
     return [result_of(job).status_code for job in threads]
 
 
-def test_same_column_added_several_times_exists_once(device: Table, designer: Api):
+def test_same_column_added_several_times_exists_once(device: Table, designer: ApiClient):
     job = partial(designer.post, "sys_db_column", column_path(device, "colour"))
     assert sorted(statuses_of([job] * 4)) == [201, 422, 422, 422]
     check_database()
 
 
-def test_same_table_created_several_times_exists_once(designer: Api, transactional_db: Any):
+def test_same_table_created_several_times_exists_once(designer: ApiClient, transactional_db: Any):
     job = partial(designer.post, "sys_db_table", {"name": "ticket", "label": "Ticket", "number_prefix": "TCK"})
     assert sorted(statuses_of([job] * 4)) == [201, 409, 409, 409]
     check_database()
 
 
-def test_column_deleted_several_times_is_deleted_once(device: Table, designer: Api):
+def test_column_deleted_several_times_is_deleted_once(device: Table, designer: ApiClient):
     colour = field("device", "colour")
     job = partial(designer.delete, f"sys_db_column/{colour.pk}")
     assert sorted(statuses_of([job] * 3)) == [200, 404, 404]
     check_database()
 
 
-def test_column_changed_and_deleted_at_once(device: Table, designer: Api):
+def test_column_changed_and_deleted_at_once(device: Table, designer: ApiClient):
     for number in range(3):
         colour = field("device", f"colour{number}", "text")
         path = f"sys_db_column/{colour.pk}"
@@ -106,7 +106,7 @@ def test_column_changed_and_deleted_at_once(device: Table, designer: Api):
     check_database()
 
 
-def test_table_deleted_while_a_column_is_added(device: Table, designer: Api):
+def test_table_deleted_while_a_column_is_added(device: Table, designer: ApiClient):
     for number in range(3):
         plan = table(f"plan{number}")
         deletion, *additions = statuses_of([
@@ -119,7 +119,7 @@ def test_table_deleted_while_a_column_is_added(device: Table, designer: Api):
     check_database()
 
 
-def test_table_deleted_while_another_extends_or_refers_to_it(device: Table, designer: Api):
+def test_table_deleted_while_another_extends_or_refers_to_it(device: Table, designer: ApiClient):
     for number in range(3):
         plan = table(f"plan{number}")
         deletion, extension, reference = statuses_of([
@@ -132,7 +132,7 @@ def test_table_deleted_while_another_extends_or_refers_to_it(device: Table, desi
     check_database()
 
 
-def test_two_columns_become_the_display_column_at_once(device: Table, designer: Api):
+def test_two_columns_become_the_display_column_at_once(device: Table, designer: ApiClient):
     """Each of them takes it from the other."""
     columns = [field("device", name) for name in ("a", "b", "c")]
     jobs = [partial(designer.patch, f"sys_db_column/{column.pk}", {"is_display": True}) for column in columns]
@@ -141,7 +141,7 @@ def test_two_columns_become_the_display_column_at_once(device: Table, designer: 
     check_database()
 
 
-def test_changes_wait_for_each_other_before_they_lock_a_record(device: Table, designer: Api, monkeypatch: Any):
+def test_changes_wait_for_each_other_before_they_lock_a_record(device: Table, designer: ApiClient, monkeypatch: Any):
     """Otherwise the second would hold the record that the first needs, and both would wait."""
     first_column, second_column = field("device", "a", is_display=True), field("device", "b")
     is_reached, release = paused_call(monkeypatch, saving, "validate")
@@ -157,7 +157,7 @@ def test_changes_wait_for_each_other_before_they_lock_a_record(device: Table, de
 class RandomDesigns:
     """Random changes of a small world, as several people would make them."""
 
-    def __init__(self, seed: int, designer: Api, device: Table, lamp: str) -> None:
+    def __init__(self, seed: int, designer: ApiClient, device: Table, lamp: str) -> None:
         self.random, self.designer, self.device, self.lamp = random.Random(seed), designer, device, lamp
 
     def jobs(self, count: int) -> list[Callable[[], Any]]:
@@ -222,7 +222,7 @@ class RandomDesigns:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_designs_at_once(device: Table, designer: Api, seed: int):
+def test_random_designs_at_once(device: Table, designer: ApiClient, seed: int):
     designs = RandomDesigns(seed, designer, device, record("device", name="lamp"))
     for _ in range(3):
         threads = [run_in_thread(job) for job in designs.jobs(6)]

@@ -217,7 +217,9 @@ class TestColumns:
         column = make_column(device, "it", type_name, **target_of(type_name))
 
         plain_columns = {f"P{column.pk}": "text"} if type_name == "wysiwyg" else {}
-        assert column_types_of("device") == SYSTEM_COLUMN_TYPES | {"it": EXAMPLES[type_name].database} | plain_columns
+        assert (
+            column_types_of("device") == SYSTEM_COLUMN_TYPES | {"it": EXAMPLES[type_name].database_type} | plain_columns
+        )
         column.delete()
         assert column_types_of("device") == SYSTEM_COLUMN_TYPES
 
@@ -424,7 +426,7 @@ class TestColumns:
         column = make_column(device, "it", old_type)
 
         assert "Create a column of the new type" in refusal_of(lambda: change_record(column, type=new_type))
-        assert column_types_of("device")["it"] == EXAMPLES[old_type].database
+        assert column_types_of("device")["it"] == EXAMPLES[old_type].database_type
 
     def test_stored_column_is_dropped_not_the_unsaved_one(self, device: Table):
         make_column(device, "colour")

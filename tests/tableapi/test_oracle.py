@@ -10,21 +10,31 @@ from hypothesis import HealthCheck, given, settings
 from system.encoded_query import OPERATORS, Group, OnEmpty, Query, Term, parse
 from tableapi.catalogue.definitions import OWN_TABLE, READ, WRITE, Rule
 from tests.support.query_printer import to_text
-from tests.tableapi.oracle import Caller, QueryRefused, Row, World, can, field_value, row_matches, select_ids, visible
+from tests.tableapi.oracle import (
+    Caller,
+    QueryRefused,
+    Row,
+    World,
+    field_value,
+    is_permitted,
+    row_matches,
+    select_ids,
+    visible_rows,
+)
 from tests.tableapi.oracle.alphabets import moment
 from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.examples import COMPARISON_EXAMPLES, OPERATOR_EXAMPLES, OTHER_VALUES
 from tests.tableapi.oracle.operators import NEGATED_OPERATORS, OPERATOR_TESTS
-from tests.tableapi.oracle.queries import OPERATOR_TYPE_PAIRS, conditions_for_pair
+from tests.tableapi.oracle.queries import OPERATOR_TYPE_PAIRS, condition_for_pair_strategy
 from tests.tableapi.oracle.world import is_empty, shown_value
 from tests.tableapi.oracle.worlds import (
     SYSTEM_TABLE,
-    QuestionCase,
+    RequestCase,
     case_strategy,
     full_world,
     make_catalogue,
     make_column,
-    open_caller,
+    unprivileged_caller_strategy,
 )
 
 CALLER = Caller("160000000000000001", frozenset(), ("g1", "g2"), ("r1",))
@@ -196,7 +206,9 @@ def test_first_level_with_a_rule_decides(
 ) -> None:
     world = guarded_world(rules)
     for caller, expected in ((CALLER, seen_by_everybody), (ADMIN, seen_by_admin)):
-        result = [row for table in ("task", SYSTEM_TABLE) for row in visible(world, caller, table, moment(caller.id))]
+        result = [
+            row for table in ("task", SYSTEM_TABLE) for row in visible_rows(world, caller, table, moment(caller.id))
+        ]
         assert "".join(sorted(row["sys_id"] for row in result)) == expected
 
 
@@ -218,7 +230,7 @@ COLUMN_RULE_EXAMPLES: list[tuple[list[Rule], str]] = [
 def test_column_visibility_by_rule_levels(rules: list[Rule], expected: str) -> None:
     world = guarded_world([OPEN_RULE, *rules])
     visible_columns = ""
-    for row in sorted(visible(world, CALLER, "task", moment(CALLER.id)), key=lambda row: str(row["sys_id"])):
+    for row in sorted(visible_rows(world, CALLER, "task", moment(CALLER.id)), key=lambda row: str(row["sys_id"])):
         try:
             visible_columns += field_value(world, CALLER, "task", row, ("x",), moment(CALLER.id)) or "-"
         except QueryRefused:
@@ -251,10 +263,10 @@ def test_write_rules_are_separate() -> None:
         ]
     )
     first_row, second_row = world.rows["task"].values()
-    assert can(world, CALLER, WRITE, "task", first_row, moment(CALLER.id))
-    assert not can(world, CALLER, WRITE, "task", {**first_row, "x": "b"}, moment(CALLER.id))
-    assert not can(world, CALLER, WRITE, "task", second_row, moment(CALLER.id))
-    assert [can(world, CALLER, WRITE, "task", first_row, moment(CALLER.id), name) for name in ("x", "to")] == [
+    assert is_permitted(world, CALLER, WRITE, "task", first_row, moment(CALLER.id))
+    assert not is_permitted(world, CALLER, WRITE, "task", {**first_row, "x": "b"}, moment(CALLER.id))
+    assert not is_permitted(world, CALLER, WRITE, "task", second_row, moment(CALLER.id))
+    assert [is_permitted(world, CALLER, WRITE, "task", first_row, moment(CALLER.id), name) for name in ("x", "to")] == [
         False,
         True,
     ]
@@ -278,7 +290,7 @@ def test_negation_is_complementary_and_empty_values_match_as_specified(
     pair: tuple[str, str],
 ) -> None:
     @settings(FUZZ_SETTINGS, max_examples=10)
-    @given(conditions_for_pair(FULL_WORLD, ALPHA, pair), open_caller())
+    @given(condition_for_pair_strategy(FULL_WORLD, ALPHA, pair), unprivileged_caller_strategy())
     def check_law(condition: Any, caller: Caller) -> None:
         query = Query((Group((Term((condition,)),)),))
         result = set(selected_ids(FULL_WORLD, to_text(query), caller, "alpha"))
@@ -303,9 +315,9 @@ def test_negation_is_complementary_and_empty_values_match_as_specified(
 
 @FUZZ_SETTINGS
 @given(case_strategy())
-def test_result_is_the_visible_matching_records(case: QuestionCase) -> None:
+def test_result_is_the_visible_matching_records(case: RequestCase) -> None:
     world, caller, table, moment = case.world, case.caller, case.table, case.moment
-    actual = {row["sys_id"]: row for row in visible(world, caller, table, moment)}
+    actual = {row["sys_id"]: row for row in visible_rows(world, caller, table, moment)}
     query = parse(case.text)
     try:
         result = select_ids(world, caller, table, case.text, moment)
@@ -315,9 +327,9 @@ def test_result_is_the_visible_matching_records(case: QuestionCase) -> None:
     assert sorted(result) == sorted(matching)
     assert result == sorted(result) or query.order
     # What is hidden cannot be told from what is not there: a world without it gives the same answer.
-    visible_rows = {name: {key: row for key, row in rows.items() if key in actual} for name, rows in world.rows.items()}
+    seen_rows = {name: {key: row for key, row in rows.items() if key in actual} for name, rows in world.rows.items()}
     if not any("." in rule.condition for rule in world.catalogue.rules) and "." not in case.text:
-        assert select_ids(World(world.catalogue, visible_rows), caller, table, case.text, moment) == result
+        assert select_ids(World(world.catalogue, seen_rows), caller, table, case.text, moment) == result
 
 
 def test_now_is_the_time_of_the_request() -> None:

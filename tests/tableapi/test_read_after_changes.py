@@ -12,7 +12,7 @@ from accounts.models import User
 from tableapi.database import catalogue_loader
 from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, Table, View
-from tests.tableapi.world import Api, api, column_values, data_of, error_of, field, record, rule, table, view
+from tests.tableapi.world import ApiClient, api, column_values, data_of, error_of, field, record, rule, table, view
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,7 +31,7 @@ def change_elsewhere(lamp: str, bob: User) -> Callable[..., Any]:
     """Do a change as another process would: this one has answered before, and keeps what it knew."""
     caller = api(bob)
 
-    def change_and_keep_catalogue(change: Callable[[], Any], *paths: str) -> Api:
+    def change_and_keep_catalogue(change: Callable[[], Any], *paths: str) -> ApiClient:
         for path in ("device", f"device/{lamp}", *paths):
             caller.get(path)
         catalogue_before = catalogue_loader.cached_catalogue()

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from tests.tableapi.world import Api, api, data_of, error_of, field, grant, record, rule, table
+from tests.tableapi.world import ApiClient, api, data_of, error_of, field, grant, record, rule, table
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +42,7 @@ def test_basic_and_key_credentials_are_equivalent(lamp: str, bob: User, credenti
 
 
 def test_anonymous_request_is_401(lamp: str, bob: User):
-    wrong_caller = Api({"Authorization": "Basic Ym9iOndyb25n"})
+    wrong_caller = ApiClient({"Authorization": "Basic Ym9iOndyb25n"})
     responses = [caller.get(path) for caller in (api(None), wrong_caller)
                for path in (f"device/{lamp}", "device", "nothing", "device/1", "device?sysparm_limit=x")]  # fmt: skip
 

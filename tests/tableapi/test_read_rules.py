@@ -10,7 +10,7 @@ from tableapi.models import Rule, State
 from tests.support.users import make_user
 from tests.tableapi.designs import query_rows
 from tests.tableapi.world import (
-    Api,
+    ApiClient,
     api,
     column_values,
     data_of,
@@ -45,9 +45,9 @@ def laptop_tables(db: Any) -> None:
     record("laptop", name="Slim", memory=8)
 
 
-def readable_names(caller: User | Api, path: str = "device", **options: Any) -> Any:
+def readable_names(caller: User | ApiClient, path: str = "device", **options: Any) -> Any:
     """What the caller sees of the names; None where there is no such table."""
-    response = (caller if isinstance(caller, Api) else api(caller)).get(path, **options)
+    response = (caller if isinstance(caller, ApiClient) else api(caller)).get(path, **options)
     if response.status_code == 404:
         return None
     return sorted(record.get("name") or "-" for record in data_of(response))

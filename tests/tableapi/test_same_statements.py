@@ -9,18 +9,18 @@ import pytest
 
 from accounts.models import User
 from tests.tableapi.database_statements import captured_statements
-from tests.tableapi.world import Api, api, error_of, field, record, rule, table
+from tests.tableapi.world import ApiClient, api, error_of, field, record, rule, table
 
 pytestmark = pytest.mark.django_db
 
 MISSING_ID = "179999999900000000"
 
 
-def conditional_request(caller: Api, path: str, *, method: str, headers: dict[str, str]) -> Any:
+def conditional_request(caller: ApiClient, path: str, *, method: str, headers: dict[str, str]) -> Any:
     return caller.send(method, path, {"name": "x"} if method in ("PATCH", "PUT") else None, headers)
 
 
-REQUESTS: dict[str, Callable[[Api, str], Any]] = {
+REQUESTS: dict[str, Callable[[ApiClient, str], Any]] = {
     "GET": lambda caller, path: caller.get(path),
     "GET of some fields": lambda caller, path: caller.get(path, fields="name,owner.login", display_value="all"),
     "PATCH": lambda caller, path: caller.patch(path, {"name": "x"}),
@@ -51,7 +51,7 @@ def hidden_lamp(bob: User) -> str:
 
 @pytest.mark.parametrize("send_request", REQUESTS.values(), ids=REQUESTS.keys())
 def test_hidden_and_missing_records_run_the_same_statements(
-    hidden_lamp: str, bob: User, send_request: Callable[[Api, str], Any]
+    hidden_lamp: str, bob: User, send_request: Callable[[ApiClient, str], Any]
 ):  # B21
     caller = api(bob, credential="key")
     send_request(caller, "device/1")  # what a process does once
@@ -89,7 +89,7 @@ class TestHiddenVersion:
 
     @pytest.mark.parametrize("send_request", REQUESTS.values(), ids=REQUESTS.keys())
     def test_changed_record_is_like_an_unchanged_one(
-        self, visible_lamps: list[str], bob: User, send_request: Callable[[Api, str], Any]
+        self, visible_lamps: list[str], bob: User, send_request: Callable[[ApiClient, str], Any]
     ):
         caller = api(bob, credential="key")
         send_request(caller, "device/1")  # what a process does once

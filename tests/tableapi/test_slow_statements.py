@@ -12,7 +12,7 @@ from tests.support.users import signed_in_client
 from tests.tableapi.database_statements import captured_statements
 from tests.tableapi.designs import query_rows
 from tests.tableapi.test_write_concurrency import held_lock, result_of, run_in_thread, short_timeout, waits_for_lock
-from tests.tableapi.world import Api, api, data_of, error_of, field, open_table, record, table
+from tests.tableapi.world import ApiClient, api, data_of, error_of, field, open_table, record, table
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,11 +40,11 @@ def many_manuals(lamp: str) -> None:
 
 
 @pytest.fixture
-def key_caller(bob: User) -> Api:
+def key_caller(bob: User) -> ApiClient:
     return api(bob, credential="key")
 
 
-def slow_search(caller: Api, **options: Any) -> Any:
+def slow_search(caller: ApiClient, **options: Any) -> Any:
     return caller.get("device", query="manualLIKEnowhere", **options)
 
 
@@ -135,7 +135,7 @@ class TestResponse:
 
 
 class TestLimit:
-    def test_slow_caller_runs_one_request_at_a_time(self, lamp: str, alice: User, key_caller: Api, bob: User):
+    def test_slow_caller_runs_one_request_at_a_time(self, lamp: str, alice: User, key_caller: ApiClient, bob: User):
         make_slow(bob)
         page = signed_in_client(bob)
         with running_request(bob, lamp):
@@ -183,7 +183,9 @@ class TestLimit:
         with running_request(bob, lamp):
             assert error_of(api(bob).get("device")) == TOO_MANY_ERROR
 
-    def test_process_that_saw_the_timeouts_of_a_key_limits_it_at_once(self, lamp: str, bob: User, key_caller: Api):
+    def test_process_that_saw_the_timeouts_of_a_key_limits_it_at_once(
+        self, lamp: str, bob: User, key_caller: ApiClient
+    ):
         with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
             assert [error_of(key_caller.get("device")) for _ in range(2)] == [TOO_SLOW_ERROR] * 2
         with running_request(bob, lamp), captured_statements() as executed:
@@ -216,7 +218,7 @@ class TestLimit:
             query_rows("DROP FUNCTION full_disk CASCADE")
         assert slow_statement_count(bob) == 0 and api(bob).get("device").status_code == 200
 
-    def test_callers_who_are_not_slow_run_no_statement_more(self, lamp: str, bob: User, key_caller: Api):
+    def test_callers_who_are_not_slow_run_no_statement_more(self, lamp: str, bob: User, key_caller: ApiClient):
         def statements_of_read() -> list[str]:
             with captured_statements() as executed:
                 assert len(data_of(key_caller.get("device"))) == 1

@@ -163,7 +163,7 @@ class RequestGenerator:
         name = self.column()
         operator = self.random.choice(["=", "!=", *OPERATORS, *ALIASES, *REFUSED])
         if self.random.random() < 0.6 and name in EXAMPLES:
-            return f"{name}{operator}{EXAMPLES[name].written}"
+            return f"{name}{operator}{EXAMPLES[name].text_in_query}"
         value = self.random.choice([self.word, self.column])()
         return f"{name}{operator}{value}"
 

@@ -23,7 +23,7 @@ from tableapi.database import statement_runner
 from tableapi.read import context, list_page, pipeline
 from tests.support.query_printer import to_text
 from tests.tableapi.laws.storage import store_groups
-from tests.tableapi.oracle import Caller, QueryRefused, World, select_ids, visible
+from tests.tableapi.oracle import Caller, QueryRefused, World, select_ids
 from tests.tableapi.oracle.alphabets import moment
 from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.queries import query_strategy
@@ -166,10 +166,6 @@ def expected_ids(world: World, question: Question) -> list[str] | str:
 def is_closed(world: World, caller: Caller, table: str) -> bool:
     """Whether no record of the table can ever be read: a list is empty whatever is asked of it."""
     return not view_for(world.catalogue, caller.role_names).can_read(world.catalogue.tables[table])
-
-
-def visible_rows(world: World, caller: Caller, table: str) -> list[str]:
-    return sorted(row["sys_id"] for row in visible(world, caller, table, moment(caller.id)))
 
 
 def questions_in_turn(world: World, interview: QuestionSeries) -> Iterator[tuple[Question, Table]]:

@@ -23,7 +23,7 @@ from tests.tableapi.laws.questions import (
     send_query,
 )
 from tests.tableapi.laws.storage import stored_world
-from tests.tableapi.oracle import QueryRefused, World, field_value, visible
+from tests.tableapi.oracle import QueryRefused, World, field_value, visible_rows
 from tests.tableapi.oracle.alphabets import moment
 from tests.tableapi.oracle.queries import path_strategy
 from tests.tableapi.oracle.world import is_empty
@@ -45,7 +45,7 @@ def field_lists(draw: DrawFn) -> QuestionSeries:
     for _ in range(5):
         table = draw(st.sampled_from(list(world.catalogue.tables)))
         drawn_paths: list[tuple[Path, Column | None]] = draw(
-            st.lists(path_strategy(world, world.catalogue.tables[table], hops=2), min_size=1, max_size=5)
+            st.lists(path_strategy(world, world.catalogue.tables[table], max_hops=2), min_size=1, max_size=5)
         )
         field_question = FieldQuestion(caller, table, Query())
         object.__setattr__(
@@ -83,7 +83,7 @@ def check_fields(interview: QuestionSeries) -> None:
 def expected_values(world: World, question: FieldQuestion) -> Any:
     """Each visible record by its id, and the names that are left out; or that nothing is left."""
     now = moment(question.caller.id)
-    rows = visible(world, question.caller, question.table, now)
+    rows = visible_rows(world, question.caller, question.table, now)
     records: dict[str, dict[str, Any]] = {row["sys_id"]: {} for row in rows}
     readable_paths, ignored_names = False, []
     for path, column in dict(question.paths).items():

@@ -13,7 +13,7 @@ from tests.tableapi.laws.questions import ListResponse, Question, account, expec
 from tests.tableapi.laws.storage import store_groups, stored_world
 from tests.tableapi.oracle import Caller
 from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS
-from tests.tableapi.oracle.queries import OPERATOR_TYPE_PAIRS, conditions_for_pair
+from tests.tableapi.oracle.queries import OPERATOR_TYPE_PAIRS, condition_for_pair_strategy
 from tests.tableapi.oracle.worlds import full_world
 
 AGENT = Caller(USER_IDS[0], frozenset({"agent"}), (GROUP_IDS[0],), (ROLE_IDS["agent"],))
@@ -30,7 +30,7 @@ def for_every_pair(draws: int, examples: int) -> None:
     """All pairs on one stage; `examples` rounds with `draws` conditions of each pair."""
     conditions = st.tuples(
         *(
-            st.lists(conditions_for_pair(FULL_WORLD, ALPHA, pair), min_size=draws, max_size=draws)
+            st.lists(condition_for_pair_strategy(FULL_WORLD, ALPHA, pair), min_size=draws, max_size=draws)
             for pair in OPERATOR_TYPE_PAIRS
         )
     )

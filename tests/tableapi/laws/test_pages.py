@@ -34,7 +34,7 @@ def sorted_lists(draw: DrawFn) -> QuestionSeries:
     generated = []
     for _ in range(4):
         table = draw(st.sampled_from(list(world.catalogue.tables)))
-        keys = path_strategy(world, world.catalogue.tables[table], hops=1).filter(
+        keys = path_strategy(world, world.catalogue.tables[table], max_hops=1).filter(
             lambda path: path[1].type in SORTABLE_TYPES
         )
         order = draw(st.lists(st.builds(OrderBy, keys.map(lambda path: path[0]), st.booleans()), max_size=3))

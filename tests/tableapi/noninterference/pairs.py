@@ -9,7 +9,7 @@ from typing import Any
 
 from system.encoded_query import Moment
 from tableapi.catalogue.definitions import CREATE, DELETE, OPERATIONS, READ, WRITE, Catalogue, Column, Rule, Table
-from tests.tableapi.oracle import Caller, Row, World, can, visible
+from tests.tableapi.oracle import Caller, Row, World, is_permitted, visible_rows
 from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS, moment
 from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.worlds import generated_values, make_catalogue, make_column
@@ -207,16 +207,16 @@ def seen_values(world: World, caller: Caller, now: Moment) -> SeenValues:
     """The declared exceptions are left out: when and how often a record was changed."""
     result: SeenValues = {}
     for name, table in world.catalogue.tables.items():
-        for row in visible(world, caller, name, now):
+        for row in visible_rows(world, caller, name, now):
             if world.own_table(table, row).name != name:
                 continue
             allowed_operations = {
-                f"may {operation}": can(world, caller, operation, name, row, now) for operation in OPERATIONS
+                f"may {operation}": is_permitted(world, caller, operation, name, row, now) for operation in OPERATIONS
             }
             output = {
                 operation.name: row[operation.name]
                 for operation in table.columns.values()
-                if operation.is_readable and can(world, caller, READ, name, row, now, operation.name)
+                if operation.is_readable and is_permitted(world, caller, READ, name, row, now, operation.name)
             }
             result[name, row["sys_id"]] = {**allowed_operations, **output}
     for key in result:

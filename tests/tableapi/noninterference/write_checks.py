@@ -14,7 +14,7 @@ from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import KIND_COLUMN, Pair
 from tests.tableapi.noninterference.programs import ProgramGenerator, Step
 from tests.tableapi.noninterference.running import CanonicalResponse, Difference, conversation
-from tests.tableapi.oracle import Row, World, can
+from tests.tableapi.oracle import Row, World, is_permitted
 from tests.tableapi.oracle.alphabets import USER_IDS, moment
 
 # What the server writes with every change, and what it alone writes once.
@@ -113,10 +113,10 @@ class CallerPermissions:
         self.world = world
 
     def record(self, operation: str, table: str, row: Row) -> bool:
-        return can(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id))
+        return is_permitted(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id))
 
     def column(self, operation: str, table: str, row: Row, name: str) -> bool:
-        return can(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id), name)
+        return is_permitted(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id), name)
 
 
 def wrong_refusals(pair: Pair, step: Step, status: int, before: World) -> Iterator[str]:

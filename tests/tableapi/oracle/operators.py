@@ -10,8 +10,8 @@ from typing import Any
 from system.encoded_query import Condition, Distance, Period, Range, Relative, read, shift
 from tableapi.catalogue.definitions import Column
 
-from .literals import comparable_value, comparison_value, exact_value, family_of, literal
-from .world import QueryRefused, Question, is_empty, shown_value
+from .literals import column_comparison_value, comparable_value, exact_value, family_of, literal
+from .world import EvaluationContext, QueryRefused, is_empty, shown_value
 
 # The value of the column, and of the other column where the operator names one; else None.
 ValueTest = Callable[[Any, Any], bool]
@@ -34,7 +34,7 @@ NEGATED_OPERATORS = {
 class OperatorUse:
     """One operator on one column."""
 
-    question: Question
+    context: EvaluationContext
     condition: Condition
     column: Column
     other: Column | None = None
@@ -44,7 +44,7 @@ class OperatorUse:
         return read(self.condition)
 
     def literal(self, operand: Any) -> Any:
-        return literal(operand, self.column, self.question.moment)
+        return literal(operand, self.column, self.context.moment)
 
     @property
     def other_column(self) -> Column:
@@ -52,26 +52,26 @@ class OperatorUse:
         return self.other
 
 
-def test_of(use: OperatorUse) -> ValueTest:
-    """The test that the condition puts to a record; Refused when it cannot be put to such a column at all."""
+def build_test(use: OperatorUse) -> ValueTest:
+    """The test of a condition; raises `QueryRefused` if the operator does not fit the column."""
     name = use.condition.operator
     # "password, secret none" and every other combination that is not in the table is a bad query.
     if not use.condition.row.fits(use.column.compare_as, use.condition.path):
         raise QueryRefused
     if name not in NEGATED_OPERATORS:
         return OPERATOR_TESTS[name](use)
-    positive = OPERATOR_TESTS[NEGATED_OPERATORS[name]](use)
-    return lambda value, other_value: not positive(value, other_value)
+    positive_test = OPERATOR_TESTS[NEGATED_OPERATORS[name]](use)
+    return lambda value, other_value: not positive_test(value, other_value)
 
 
 def value_test(
-    use: OperatorUse, holds: Callable[[Any], bool], form: Callable[[Any, Column], Any] = comparable_value
+    use: OperatorUse, holds: Callable[[Any], bool], convert: Callable[[Any, Column], Any] = comparable_value
 ) -> ValueTest:
-    """False for an empty column, else what `holds` says of the value in that form."""
+    """False for an empty value, otherwise the result of `holds` for the converted value."""
 
     def test(value: Any, _: Any) -> bool:
-        result = form(value, use.column)
-        return result is not None and holds(result)
+        converted = convert(value, use.column)
+        return converted is not None and holds(converted)
 
     return test
 
@@ -95,8 +95,8 @@ def text_test(holds: Callable[[str, str], bool]) -> Callable[[OperatorUse], Valu
 
 
 def membership_test(use: OperatorUse) -> ValueTest:
-    result = [use.literal(operand) for operand in use.value]
-    return value_test(use, lambda value: value in result)
+    members = [use.literal(operand) for operand in use.value]
+    return value_test(use, lambda value: value in members)
 
 
 def between_test(use: OperatorUse) -> ValueTest:
@@ -110,8 +110,8 @@ def same_as_test(use: OperatorUse) -> ValueTest:
         raise QueryRefused
 
     def test(value: Any, other: Any) -> bool:
-        # An empty value beside another is None, so both empty are the same, and one empty is not.
-        return bool(comparison_value(value, use.column) == comparison_value(other, use.other_column))
+        # Empty values are None, so two empty values are the same.
+        return bool(column_comparison_value(value, use.column) == column_comparison_value(other, use.other_column))
 
     return test
 
@@ -123,8 +123,8 @@ def column_order_test(compare: Callable[[Any, Any], bool]) -> Callable[[Operator
 
         def test(value: Any, other: Any) -> bool:
             comparable, other_comparable = (
-                comparison_value(value, use.column),
-                comparison_value(other, use.other_column),
+                column_comparison_value(value, use.column),
+                column_comparison_value(other, use.other_column),
             )
             return comparable is not None and other_comparable is not None and compare(comparable, other_comparable)
 
@@ -135,7 +135,7 @@ def column_order_test(compare: Callable[[Any, Any], bool]) -> Callable[[Operator
 
 def period_test(use: OperatorUse) -> ValueTest:
     assert isinstance(use.value, Period)
-    start, end = use.value.bounds(use.question.moment)
+    start, end = use.value.bounds(use.context.moment)
     return value_test(use, lambda value: start <= value <= end, exact_value)
 
 
@@ -146,15 +146,15 @@ def date_part_test(part: Callable[[Any], int]) -> Callable[[OperatorUse], ValueT
 def relative_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValueTest]:
     def build(use: OperatorUse) -> ValueTest:
         assert isinstance(use.value, Relative)
-        edge = use.value.instant(use.question.moment)
-        return value_test(use, lambda value: compare(value, edge), exact_value)
+        boundary = use.value.instant(use.context.moment)
+        return value_test(use, lambda value: compare(value, boundary), exact_value)
 
     return build
 
 
 def same_period_test(use: OperatorUse) -> ValueTest:
     assert isinstance(use.value, Relative)
-    start, end = use.value.bounds(use.question.moment)
+    start, end = use.value.bounds(use.context.moment)
     return value_test(use, lambda value: start <= value <= end, exact_value)
 
 
@@ -162,8 +162,8 @@ def distance_test(is_greater: bool) -> Callable[[OperatorUse], ValueTest]:
     """MORETHAN lies beyond the shifted column, LESSTHAN between the column itself and the shifted one."""
 
     def build(use: OperatorUse) -> ValueTest:
-        request = use.value
-        assert isinstance(request, Distance)
+        distance = use.value
+        assert isinstance(distance, Distance)
         if family_of(use.other_column) != "time":
             raise QueryRefused
 
@@ -171,8 +171,8 @@ def distance_test(is_greater: bool) -> Callable[[OperatorUse], ValueTest]:
             instant, start = exact_value(value, use.column), exact_value(other, use.other_column)
             if instant is None or start is None:
                 return False
-            end = shift(start, request.unit, -request.count if request.is_before else request.count)
-            if request.is_before:
+            end = shift(start, distance.unit, -distance.count if distance.is_before else distance.count)
+            if distance.is_before:
                 return bool(instant < end) if is_greater else bool(end < instant <= start)
             return bool(instant > end) if is_greater else bool(start <= instant < end)
 
@@ -182,7 +182,7 @@ def distance_test(is_greater: bool) -> Callable[[OperatorUse], ValueTest]:
 
 
 def name_test(use: OperatorUse) -> ValueTest:
-    ids = use.question.caller.has_name(use.value)
+    ids = use.context.caller.ids_of_name(use.value)
     return value_test(use, lambda value: value in ids)
 
 
@@ -192,7 +192,7 @@ def list_test(use: OperatorUse) -> ValueTest:
 
 
 def list_name_test(use: OperatorUse) -> ValueTest:
-    ids = use.question.caller.has_name(use.value)
+    ids = use.context.caller.ids_of_name(use.value)
     return value_test(use, lambda value: any(sys_id in value for sys_id in ids))
 
 
