@@ -1,4 +1,4 @@
-"""Deferred records and stored answers when the clock of a host is wrong, or the database's was set back."""
+"""Deferred records and stored answers with a wrong host clock, or after the database clock was set back."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def clock_tables(db: Any) -> None:
+def create_tables(db: Any) -> None:
     for name, is_deferred in (("plan", True), ("device", False)):
         table(name, deferred_create=is_deferred)
         field(name, "name")
@@ -29,7 +29,7 @@ def row_count(name: str = "plan") -> int:
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
-def test_deferred_record_is_created_at_once_whatever_the_host_says_that_accepted_it(bob: User, hours: int):
+def test_deferred_record_is_created_at_once_despite_a_wrong_host_clock(bob: User, hours: int):
     with shifted_host_clock(hours):
         assert api(bob).post("plan", {"name": "a"}).status_code == 201
     tasks.create_deferred()
@@ -37,7 +37,7 @@ def test_deferred_record_is_created_at_once_whatever_the_host_says_that_accepted
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
-def test_deferred_record_is_retried_after_its_pause_whatever_the_worker_says(bob: User, hours: int, monkeypatch: Any):
+def test_deferred_record_is_retried_on_time_despite_a_wrong_worker_clock(bob: User, hours: int, monkeypatch: Any):
     assert api(bob).post("plan", {"name": "a"}).status_code == 201
     with shifted_host_clock(hours):
         with monkeypatch.context() as patch:
@@ -62,7 +62,7 @@ def test_deferred_record_does_not_wait_after_the_clock_was_set_back(bob: User):
 
 
 @pytest.mark.parametrize("hours", [-25, 25], ids=["behind", "ahead"])
-def test_answer_is_kept_for_a_day_whatever_the_hosts_say(bob: User, hours: int):
+def test_answer_is_kept_for_a_day_despite_wrong_host_clocks(bob: User, hours: int):
     key = {"Idempotency-Key": "one"}
     first_response = api(bob).post("device", {"name": "a"}, headers=key)
     with shifted_host_clock(hours):

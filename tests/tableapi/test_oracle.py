@@ -62,12 +62,12 @@ def selected_ids(world: World, text: str, caller: Caller = CALLER, table: str = 
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "text", "expected"), OPERATOR_EXAMPLES, ids=lambda parameter: str(parameter)[:40]
+    ("type_name", "value", "query", "expected"), OPERATOR_EXAMPLES, ids=lambda parameter: str(parameter)[:40]
 )
-def test_operator_semantics(kind: str, value: Any, text: str, expected: bool) -> None:
-    columns = [make_column("task", name, kind, "task") for name in ("c", "d")]
-    world = world_of({"task": columns}, [{"c": value, "d": OTHER_VALUES.get(kind)}])
-    assert selected_ids(world, text) == (["0"] if expected else [])
+def test_operator_semantics(type_name: str, value: Any, query: str, expected: bool) -> None:
+    columns = [make_column("task", name, type_name, "task") for name in ("c", "d")]
+    world = world_of({"task": columns}, [{"c": value, "d": OTHER_VALUES.get(type_name)}])
+    assert selected_ids(world, query) == (["0"] if expected else [])
 
 
 @pytest.mark.parametrize(("type_name", "other_type", "value", "other_value", "expected"), COMPARISON_EXAMPLES)
@@ -118,7 +118,7 @@ INVALID_QUERIES += ["sys_idARE fox", "sys_idINSTANCEOFnosuch", "sys_created_by.l
 @pytest.mark.parametrize("text", INVALID_QUERIES)
 def test_invalid_query_is_refused_without_records(text: str) -> None:
     types = {"n": "integer", "s": "secret", "b": "boolean", "t": "datetime", "l": "list", "j": "json", "x": "string"}
-    columns = [make_column("task", name, kind, "task") for name, kind in types.items()]
+    columns = [make_column("task", name, type_name, "task") for name, type_name in types.items()]
     for count in (0, 1):
         with pytest.raises(QueryRefused):
             selected_ids(world_of({"task": columns}, [{"n": 1}] * count), text)
@@ -162,21 +162,21 @@ NO_ADMIN_BYPASS: Any = {"admin_overrides": False}
 # rules; who sees which of: 0 a task with x=a, 1 a task, 2 an incident with x=a, 3 a person with x=a
 LEVEL_EXAMPLES: list[tuple[str, list[Rule], str, str]] = [
     ("no rule: nobody but an administrator", [], "", "0123"),
-    ("any table means designed tables", [OPEN_RULE], "012", "0123"),
+    ("any table means any designed table", [OPEN_RULE], "012", "0123"),
     ("the table goes before any table", [OPEN_RULE, make_rule("task", "", "", *OTHER_ROLES)], "", "0123"),
     ("a child goes before its parent", [make_rule("task"), make_rule("incident", "", "", *OTHER_ROLES)], "01", "0123"),
     ("a parent stands in for its child", [make_rule("task", "", "x=A")], "02", "0123"),
     ("a child's own rule opens only it", [make_rule("incident")], "2", "0123"),
     ("one rule of the level is enough", [make_rule("task", "", "", *OTHER_ROLES), make_rule("task")], "012", "0123"),
     ("a broken rule decides and never holds", [OPEN_RULE, make_rule("task", is_broken=True)], "", "0123"),
-    ("so does one not query_test", [OPEN_RULE, make_rule("task", "", "nosuch=1^ORx=a")], "", "0123"),
+    ("so does an invalid rule", [OPEN_RULE, make_rule("task", "", "nosuch=1^ORx=a")], "", "0123"),
     ("a rule of another operation says nothing", [make_rule("task", operation=WRITE)], "", "0123"),
-    ("a name is read in each table anew", [make_rule(None, "", "y=a")], "2", "0123"),
+    ("a name is resolved in each table", [make_rule(None, "", "y=a")], "2", "0123"),
     ("a parent's rule knows no child's names", [make_rule("task", "", "y=a")], "", "0123"),
-    ("an administrator may be held off", [make_rule("task", "", "x=a", **NO_ADMIN_BYPASS)], "02", "023"),
-    ("unless one rule lets him", [make_rule("task", "", "x=a", **NO_ADMIN_BYPASS), make_rule("task", "", "x=b")],
+    ("rules can apply to administrators", [make_rule("task", "", "x=a", **NO_ADMIN_BYPASS)], "02", "023"),
+    ("unless one rule allows it", [make_rule("task", "", "x=a", **NO_ADMIN_BYPASS), make_rule("task", "", "x=b")],
      "02", "0123"),
-    ("and never from system tables", [make_rule(SYSTEM_TABLE, "", "x=b", **NO_ADMIN_BYPASS)], "", "0123"),
+    ("but never in system tables", [make_rule(SYSTEM_TABLE, "", "x=b", **NO_ADMIN_BYPASS)], "", "0123"),
     ("the role admin counts as any role", [make_rule("task", "", "", "admin", **NO_ADMIN_BYPASS)], "", "0123"),
 ]  # fmt: skip
 
@@ -317,17 +317,21 @@ def test_negation_is_complementary_and_empty_values_match_as_specified(
 @given(case_strategy())
 def test_result_is_the_visible_matching_records(case: RequestCase) -> None:
     world, caller, table, moment = case.world, case.caller, case.table, case.moment
-    actual = {row["sys_id"]: row for row in visible_rows(world, caller, table, moment)}
+    visible_records = {row["sys_id"]: row for row in visible_rows(world, caller, table, moment)}
     query = parse(case.text)
     try:
         result = select_ids(world, caller, table, case.text, moment)
     except QueryRefused:
         return
-    matching = [key for key, row in actual.items() if row_matches(world, caller, query, table, row, moment)]
-    assert sorted(result) == sorted(matching)
+    matching_ids = [
+        key for key, row in visible_records.items() if row_matches(world, caller, query, table, row, moment)
+    ]
+    assert sorted(result) == sorted(matching_ids)
     assert result == sorted(result) or query.order
-    # What is hidden cannot be told from what is not there: a world without it gives the same answer.
-    seen_rows = {name: {key: row for key, row in rows.items() if key in actual} for name, rows in world.rows.items()}
+    # A world without the hidden records gives the same result.
+    seen_rows = {
+        name: {key: row for key, row in rows.items() if key in visible_records} for name, rows in world.rows.items()
+    }
     if not any("." in rule.condition for rule in world.catalogue.rules) and "." not in case.text:
         assert select_ids(World(world.catalogue, seen_rows), caller, table, case.text, moment) == result
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def lamp(db: Any) -> str:
-    """A lamp of a maker of a country; the price is only for buyers."""
+    """A lamp with a maker and its country; only buyers may read the price."""
     table("country")
     field("country", "name")
     table("maker")
@@ -26,12 +26,12 @@ def lamp(db: Any) -> str:
     for name in ("country", "maker", "device"):
         open_table(name)
     rule("read", "device", "price", roles=["buyer"])
-    home = record("country", name="Finland")
-    return record("device", name="Lamp", price=5, maker=record("maker", name="Lux", country=home))
+    country = record("country", name="Finland")
+    return record("device", name="Lamp", price=5, maker=record("maker", name="Lux", country=country))
 
 
 def read_one(caller: User, lamp: str, **options: Any) -> Any:
-    """The same for the record alone and in its list."""
+    """The response for the record, which equals that of a list with only this record."""
     record_response, list_response = (api(caller).get(path, **options) for path in (f"device/{lamp}", "device"))
     assert record_response.get("X-Ignored-Fields") == list_response.get("X-Ignored-Fields")
     assert record_response.status_code == list_response.status_code
@@ -53,8 +53,8 @@ class TestFields:
         (record,) = data_of(read_one(bob, lamp, fields="maker.country", exclude_reference_link=1, display_value=1))
         assert record == {"maker.country": "Finland"}
         (record,) = data_of(read_one(bob, lamp, fields="maker.country"))
-        output = record["maker.country"]
-        assert output["link"] == f"http://testserver/rest/v1/table/country/{output['value']}"
+        reference = record["maker.country"]
+        assert reference["link"] == f"http://testserver/rest/v1/table/country/{reference['value']}"
 
     def test_empty_reference_gives_null_paths(self, lamp: str, bob: User):
         other_device = record("device", name="Stone")
@@ -64,7 +64,7 @@ class TestFields:
         ]
 
     def test_dangling_reference_shows_its_id_and_null_paths(self, lamp: str, bob: User):
-        # The columns of the server keep an id when the user goes.
+        # System columns keep the id of a deleted user.
         from tests.tableapi.designs import query_rows
 
         query_rows("UPDATE records.device SET sys_created_by = '179999999900000001'")

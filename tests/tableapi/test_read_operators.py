@@ -295,12 +295,12 @@ def test_operators_by_type(type_name: str, alice: User, bob: User):
     attributes |= {"target": "user"} if type_name in ("reference", "list") else {}
     table("thing")
     table("holder")
-    for name, kind, options in (
+    for name, column_type, options in (
         ("name", "string", {}),
         ("it", type_name, attributes),
         ("other", type_name, attributes),
     ):
-        field("thing", name, kind, **options)
+        field("thing", name, column_type, **options)
     field("holder", "name")
     field("holder", "at", target="thing")
     open_table("thing")
@@ -327,7 +327,7 @@ def test_operators_by_type(type_name: str, alice: User, bob: User):
 
 
 def with_walked_path(query: str) -> str:
-    """The same question to the record that `at` refers to."""
+    """The same query for the record that `at` refers to."""
     (condition,) = parse(query).conditions()
     value = query[condition.value_position :]
     if condition.row.kind in (ValueKind.PATH, ValueKind.DISTANCE):
@@ -362,28 +362,30 @@ SAMPLE_OPERANDS = {
 
 def test_operator_unsupported_by_the_type_is_refused(bob: User):
     table("thing")
-    for kind in TYPE_ROWS:
-        field("thing", f"a_{kind}", kind, **({"target": "user"} if kind in ("reference", "list") else {}))
+    for type_name in TYPE_ROWS:
+        field(
+            "thing", f"a_{type_name}", type_name, **({"target": "user"} if type_name in ("reference", "list") else {})
+        )
     open_table("thing")
     catalogue = catalogue_loader.reload_if_changed()
-    values = path_resolver.RuleScope(catalogue)
-    refused_operators = {}
-    for kind, type_row in TYPE_ROWS.items():
+    rule_scope = path_resolver.RuleScope(catalogue)
+    refused_queries = {}
+    for type_name, type_row in TYPE_ROWS.items():
         fitting_operators = OPERATORS_OF_FAMILY[type_row.family]
         for name, row in OPERATORS.items():
             if row.only_path:
                 continue
-            query = f"a_{kind}{name}{SAMPLE_OPERANDS[row.kind.value].replace('it', f'a_{kind}')}"
+            query = f"a_{type_name}{name}{SAMPLE_OPERANDS[row.kind.value].replace('it', f'a_{type_name}')}"
             try:
-                path_resolver.resolve_query(values, catalogue.tables["thing"], parse(query))
+                path_resolver.resolve_query(rule_scope, catalogue.tables["thing"], parse(query))
                 is_accepted = True
             except QueryError:
-                is_accepted, refused_operators[kind] = False, query
-            except Exception:  # an unknown column: what nobody may read
+                is_accepted, refused_queries[type_name] = False, query
+            except Exception:  # a column that nobody may read is unknown
                 is_accepted = False
             assert is_accepted is (name in fitting_operators), query
-    assert refused_operators.keys() == TYPE_ROWS.keys() - {"password", "secret"}
-    for query in refused_operators.values():
+    assert refused_queries.keys() == TYPE_ROWS.keys() - {"password", "secret"}
+    for query in refused_queries.values():
         assert error_of(api(bob).get("thing", query=query)) == (400, "invalid_query", "sysparm_query"), query
 
 
@@ -417,8 +419,8 @@ def test_caller_functions(alice: User, bob: User):
 
 def test_columns_of_different_types_cannot_be_compared(bob: User):
     table("thing")
-    for name, kind in (("n", "integer"), ("m", "decimal"), ("s", "string"), ("d", "date"), ("t", "datetime")):
-        field("thing", name, kind)
+    for name, type_name in (("n", "integer"), ("m", "decimal"), ("s", "string"), ("d", "date"), ("t", "datetime")):
+        field("thing", name, type_name)
     open_table("thing")
     record("thing", n=1, m=1, s="1", d=date(2024, 5, 19), t="2024-05-19 00:00:00.9+00")
     for query in ("dSAMEASt", "tSAMEASd", "dGT_OR_EQUALS_FIELDt", "tLESSTHANd@day@after@1"):

@@ -46,7 +46,7 @@ def laptop_tables(db: Any) -> None:
 
 
 def readable_names(caller: User | ApiClient, path: str = "device", **options: Any) -> Any:
-    """What the caller sees of the names; None where there is no such table."""
+    """The names that the caller can read; None for a 404."""
     response = (caller if isinstance(caller, ApiClient) else api(caller)).get(path, **options)
     if response.status_code == 404:
         return None
@@ -218,9 +218,9 @@ class TestRoles:
         assert readable_names(api(dora, scope=["auditor", "other", "admin"])) == ["-", "-"]
         assert readable_names(api(alice, scope=["auditor"])) == ["-", "-"], "less than admin"
         # What the user loses, the key loses.
-        scoped = api(dora, scope=["auditor"])
+        scoped_caller = api(dora, scope=["auditor"])
         dora.grants.filter(role__name="auditor").delete()
-        assert readable_names(scoped) is None
+        assert readable_names(scoped_caller) is None
 
 
 class TestConditions:
@@ -290,35 +290,35 @@ class TestConditions:
 
 
 def store_condition(rule: Rule, **values: Any) -> None:
-    """As a restored backup or a later change may leave a rule: no form would take it."""
+    """Store a condition that no form would accept, as a restored backup can contain one."""
     Rule.objects.filter(pk=rule.pk).update(**values)
     State.increment_version()
 
 
 class TestBrokenRules:
-    """A rule that cannot be understood never holds, and still stands on its level."""
+    """A rule with an invalid condition never holds, but still decides its level."""
 
-    BROKEN = (
+    BROKEN_CONDITIONS = (
         "nothing=1", "name.x=1", "owner.nothing=1", "nameFOO", "(", "^", "ORDERBYname", " ", "nameHASx",
         "owner.password=1", "owner.passwordISNOTEMPTY", "name=javascript:alert(1)", "sys_created_at>yesterday",
         "sys_idINSTANCEOFnothing",
     )  # fmt: skip
 
-    def test_of_records(self, laptop_tables: None, alice: User, bob: User):  # B74
+    def test_broken_record_rule_never_holds(self, laptop_tables: None, alice: User, bob: User):  # B74
         rule("read", None)
         broken_rule = rule("read", "device")
         assert readable_names(bob) == ["Lamp", "Slim"]
-        for condition in self.BROKEN:
+        for condition in self.BROKEN_CONDITIONS:
             store_condition(broken_rule, condition=condition)
             assert not readable_names(bob), condition
             assert readable_names(alice) == ["Lamp", "Slim"], condition
         store_condition(broken_rule, condition="owner.password=1", admin_overrides=False)
         assert not readable_names(alice)
 
-    def test_of_columns(self, laptop_tables: None, bob: User):  # B74
+    def test_broken_column_rule_never_holds(self, laptop_tables: None, bob: User):  # B74
         rule("read", "device")
         broken_rule = rule("read", "device", "name")
-        for condition in self.BROKEN:
+        for condition in self.BROKEN_CONDITIONS:
             store_condition(broken_rule, condition=condition)
             assert readable_names(bob) == ["-", "-"], condition
 

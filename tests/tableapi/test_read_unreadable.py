@@ -1,4 +1,4 @@
-"""What a caller may not read is in no response, and no query can reveal it."""
+"""No response contains unreadable data, and no query can reveal it."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.tableapi.world import api, column_values, data_of, error_of, field, g
 
 pytestmark = pytest.mark.django_db
 
-# Every operator, as somebody would try it; NAME is the column.
+# Queries with every operator; NAME is the column.
 PROBE_QUERIES = (
     "NAMESTARTSWITHa",
     "NAME=a",
@@ -95,8 +95,8 @@ def shop_records(db: Any) -> dict[str, str]:
     return values
 
 
-def same_as_unknown(caller: Any, path: str, query: str, name: str, unknown_name: str) -> tuple[int, str, str | None]:
-    """The answer for this name; to the byte that for one that no column has (of the same length, for the positions)."""
+def error_like_unknown(caller: Any, path: str, query: str, name: str, unknown_name: str) -> tuple[int, str, str | None]:
+    """The error for a column name, which must equal that for an unknown name of the same length."""
     assert len(name) == len(unknown_name)
     hidden_response = caller.get(path, query=query.replace("NAME", name))
     missing_response = caller.get(path, query=query.replace("NAME", unknown_name))
@@ -112,11 +112,11 @@ def same_as_unknown(caller: Any, path: str, query: str, name: str, unknown_name:
 def test_unreadable_column_is_like_an_unknown_one(shop_records: Any, bob: User, name: str, unknown: str):
     caller = api(bob, credential="key")  # B01 B02 B15 B18 B19
     for query in PROBE_QUERIES:
-        status, code, _ = same_as_unknown(caller, "device", query, name, unknown)
+        status, code, _ = error_like_unknown(caller, "device", query, name, unknown)
         assert (status, code) == (400, "unknown_field"), query
 
 
-def test_permitted_caller_can_query_it(shop_records: Any, bob: User):
+def test_permitted_caller_can_query_the_column(shop_records: Any, bob: User):
     grant(bob, "keeper")
     assert column_values(api(bob).get("device", query="secret_aSTARTSWITHa", fields="name"), "name") == ["Lamp"]
     assert column_values(api(bob).get("device", query="ORDERBYDESCsecret_a", fields="name"), "name") == ["Moon", "Lamp"]
@@ -137,14 +137,14 @@ def test_permitted_caller_can_query_it(shop_records: Any, bob: User):
         ("maker.vault.name", "maker.nonon.name"),
         ("secret_r.name", "nothing_.name"),  # B05: through a column that is not there, to a name that is
         ("secret_r.sys_id", "nothing_.sys_id"),
-        ("makers.name", "nothin.name"),  # a list is no way
+        ("makers.name", "nothin.name"),  # paths cannot go through lists
         ("name.sys_id", "nono.sys_id"),
     ],
 )
 def test_path_through_a_hidden_column_is_unknown(shop_records: Any, bob: User, name: str, unknown: str):
     caller = api(bob, credential="key")
     for query in ("NAME=a", "NAME!=a", "NAMEISEMPTY", "NAMEANYTHING", "ORDERBYNAME", "nameSAMEASNAME", "NAMEIN1,2"):
-        status, code, _ = same_as_unknown(caller, "device", query, name, unknown)
+        status, code, _ = error_like_unknown(caller, "device", query, name, unknown)
         assert (status, code) == (400, "unknown_field"), query
     response = caller.get("device", fields=f"name,{name}")
     assert response["X-Ignored-Fields"] == name and list(data_of(response)[0]) == ["name"]
@@ -245,14 +245,14 @@ class TestLists:
         return created[::3]
 
     def test_pages_counts_and_links_cover_only_visible_records(self, visible_numbers: list[str], bob: User):  # B12 B13
-        seen_values = []
+        pages = []
         for page in range(1, 6):
             response = api(bob).get("number", limit=3, page=page, count="exact")
-            seen_values.append(column_values(response, "sys_id"))
+            pages.append(column_values(response, "sys_id"))
             assert response["X-Total-Count"] == "10"
             assert ("Link" in response) is (page < 4)
-        assert [len(page) for page in seen_values] == [3, 3, 3, 1, 0]
-        assert [number for page in seen_values for number in page] == visible_numbers
+        assert [len(page) for page in pages] == [3, 3, 3, 1, 0]
+        assert [number for page in pages for number in page] == visible_numbers
         assert api(bob).get("number", count="estimated")["X-Total-Count"] == "10"
         assert "Link" not in api(bob).get("number", limit=10)
 
@@ -275,7 +275,7 @@ class TestLists:
 
 
 class TestColumnsThatDependOnTheRecord:
-    """The price is shown of what is open; elsewhere it is null, whatever is asked."""
+    """Only the prices of open items can be read; all others are null."""
 
     @pytest.fixture
     def price_tables(self, db: Any) -> None:
@@ -293,10 +293,10 @@ class TestColumnsThatDependOnTheRecord:
         record("item", name="g", is_open=True, price=30, twin="1", sys_id="7")
         assert created
 
-    def seen_prices(self, caller: Any, **options: Any) -> str:
+    def listed_names(self, caller: Any, **options: Any) -> str:
         return "".join(column_values(caller.get("item", fields="name", **options), "name"))
 
-    def test_in_the_response(self, price_tables: None, bob: User, alice: User):
+    def test_hidden_value_is_null_in_the_response(self, price_tables: None, bob: User, alice: User):
         assert column_values(api(bob).get("item", fields="price"), "price") == [10, None, 20, None, None, 20, 30]
         assert column_values(api(alice).get("item", fields="price"), "price") == [10, 99, 20, None, 1, 20, 30]
         assert data_of(api(bob).get("item/1", fields="price,name")) == [{"price": None, "name": "b"}]
@@ -323,14 +323,16 @@ class TestColumnsThatDependOnTheRecord:
             ("priceGT_OR_EQUALS_FIELDsys_version", "acfg"),
         ],
     )
-    def test_in_filters_and_counts(self, price_tables: None, bob: User, query: str, expected: str):
+    def test_hidden_value_is_null_in_filters_and_counts(self, price_tables: None, bob: User, query: str, expected: str):
         response = api(bob).get("item", query=query, fields="name", count="exact")
         assert "".join(column_values(response, "name")) == expected
         assert response["X-Total-Count"] == str(len(expected))
 
     @pytest.mark.parametrize(("query", "order"), [("ORDERBYprice", "acfgbde"), ("ORDERBYDESCprice", "edbgfca")])
-    def test_in_the_order_and_the_cursor(self, price_tables: None, bob: User, query: str, order: str):
-        assert self.seen_prices(api(bob), query=query) == order
+    def test_hidden_value_is_null_in_the_order_and_the_cursor(
+        self, price_tables: None, bob: User, query: str, order: str
+    ):
+        assert self.listed_names(api(bob), query=query) == order
         text, cursor = "", ""
         while True:
             response = api(bob).get(
@@ -345,7 +347,7 @@ class TestColumnsThatDependOnTheRecord:
     def test_hidden_values_change_no_response(self, price_tables: None, bob: User):
         from tests.tableapi.designs import query_rows
 
-        request: list[dict[str, Any]] = [
+        requests: list[dict[str, Any]] = [
             {"query": "ORDERBYprice", "limit": 3},
             {"query": "price>5"},
             {"display_value": "all"},
@@ -353,10 +355,10 @@ class TestColumnsThatDependOnTheRecord:
         ]
         responses_before = [
             (response.content, response.get("Link"))
-            for response in (api(bob).get("item", **request) for request in request)
+            for response in (api(bob).get("item", **request) for request in requests)
         ]
         query_rows("UPDATE records.item SET price = 15 WHERE NOT is_open")
         assert [
             (response.content, response.get("Link"))
-            for response in (api(bob).get("item", **request) for request in request)
+            for response in (api(bob).get("item", **request) for request in requests)
         ] == responses_before

@@ -30,7 +30,7 @@ RETURNED_VALUES = {
     "seen_at": "2024-05-19 13:45:06",
     "bought_on": "2024-02-29",
 }
-# Where people read something else than what is stored.
+# Display values that differ from the stored values.
 DISPLAY_VALUES = {"active": "No", "seen_at": "19 May 2024 13:45:06", "bought_on": "29 Feb 2024", "state": "In progress"}
 ALL_COLUMNS = (*STORED_VALUES, "maker", "owners")
 
@@ -40,7 +40,7 @@ def gadget(db: Any) -> None:
     table("maker")
     field("maker", "name", is_display=True)
     table("gadget")
-    for name, kind in {
+    for name, type_name in {
         "name": "string",
         "notes": "text",
         "page": "wysiwyg",
@@ -51,7 +51,7 @@ def gadget(db: Any) -> None:
         "bought_on": "date",
         "more": "json",
     }.items():
-        field("gadget", name, kind)
+        field("gadget", name, type_name)
     field("gadget", "state", choices={"1": "New", "2": "In progress", "q'%": "It's 100%"})
     field("gadget", "maker", target="maker")
     field("gadget", "owners", "list", target="maker")
@@ -60,7 +60,7 @@ def gadget(db: Any) -> None:
 
 
 def read_one(caller: User, sys_id: str, **options: Any) -> Any:
-    """The same alone and in a list."""
+    """The values of a record, which are the same in a list."""
     (record_values,) = data_of(api(caller).get(f"gadget/{sys_id}", fields=",".join(ALL_COLUMNS), **options))
     (list_values,) = data_of(
         api(caller).get("gadget", query=f"sys_id={sys_id}", fields=",".join(ALL_COLUMNS), **options)
@@ -148,12 +148,12 @@ def test_empty_values_are_null(gadget: None, bob: User):
 
 
 @pytest.mark.parametrize("display", ["0", "1", "all"])
-def test_json_is_answered_as_stored(gadget: None, bob: User, display: str):
+def test_json_is_returned_as_stored(gadget: None, bob: User, display: str):
     for value in (0, False, "", [], {}, "text", [None], 1.5, {"value": 1}):
         created = record("gadget", more=value)
         (row,) = data_of(api(bob).get(f"gadget/{created}", fields="more", display_value=display))
-        output = row["more"]["value"] if display == "all" else row["more"]
-        assert output == value and type(output) is type(value)
+        returned_value = row["more"]["value"] if display == "all" else row["more"]
+        assert returned_value == value and type(returned_value) is type(value)
 
 
 def test_display_of_booleans_and_deleted_choices(gadget: None, bob: User):
@@ -162,8 +162,8 @@ def test_display_of_booleans_and_deleted_choices(gadget: None, bob: User):
         read_one(bob, created)["seen_at"] == "9999-12-31 23:59:59"
         and read_one(bob, created)["bought_on"] == "0001-01-01"
     )
-    output = read_one(bob, created, display_value=1)
-    assert (output["active"], output["state"], output["seen_at"]) == ("Yes", "gone", "31 Dec 9999 23:59:59")
+    values = read_one(bob, created, display_value=1)
+    assert (values["active"], values["state"], values["seen_at"]) == ("Yes", "gone", "31 Dec 9999 23:59:59")
     created = record("gadget", state="q'%")
     assert read_one(bob, created)["state"] == "q'%"
     assert read_one(bob, created, display_value=1)["state"] == "It's 100%"

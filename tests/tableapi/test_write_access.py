@@ -100,11 +100,11 @@ class TestCreating:
         assert "ETag" not in response
         assert error_of(api(bob).post("device", {"name": "a"}, fields="name")) == (400, "no_fields", "sysparm_fields")
         sys_id = response["Location"].rsplit("/", 1)[1]
-        for form in (
+        for response in (
             api(bob).get(f"device/{sys_id}"), api(bob).patch(f"device/{sys_id}", {"name": "b"}),
             api(bob).delete(f"device/{sys_id}"),
         ):  # fmt: skip
-            assert error_of(form) == (404, "record_not_found", None)
+            assert error_of(response) == (404, "record_not_found", None)
         assert error_of(api(bob).post("device", {"nothing": 1})) == (400, "unknown_field", "nothing")
 
     def test_unreadable_new_record_is_not_returned(self, device: Table, bob: User):  # B24
@@ -217,7 +217,7 @@ class TestChanging:
         assert api(bob).patch(f"device/{old_device}", {"state": "new"}).status_code == 200
 
     def test_denial_names_only_sent_columns(self, device: Table, lamp: str, bob: User):
-        """PUT empties a column that is left out; the one that the rule then forbids was never sent."""
+        """PUT clears omitted columns. The column that the rule then forbids was not sent."""
         field("device", "code")
         rule("write", "device")
         rule("write", "device", "code", condition="name=Lamp")
@@ -237,8 +237,8 @@ class TestChanging:
             assert responses[1].content == responses[0].content.replace(b"secret_price", b"nothing_here")
 
 
-class TestNoOracle:
-    """A column that is hidden in this record answers alike whatever is stored in it."""
+class TestHiddenValues:
+    """Responses do not depend on the value of a column that is hidden in this record."""
 
     @pytest.fixture
     def lamp(self, device: Table) -> str:
@@ -288,7 +288,7 @@ class TestNoOracle:
         assert data_of(api(bob).patch(f"device/{lamp}", {"tree": {"b": 2}}))[0]["tree"] is None
 
     def test_rule_on_a_hidden_column_reveals_at_most_one_bit(self, device: Table, bob: User):
-        """Who may write while a hidden column says so sees that much by trying; the message has nothing more."""
+        """An attempt reveals whether the rule holds, but the message reveals nothing more."""
         created = record("device", name="Lamp", state="locked")
         rule("read", "device")
         rule("read", "device", "state", roles=["auditor"])

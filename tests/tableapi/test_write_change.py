@@ -164,13 +164,13 @@ class TestPut:
         path = f"ticket/{record['sys_id']}"
         assert record["display_name"] == record["number"]
 
-        for body, called in (
+        for body, expected_name in (
             ({"name": "b"}, record["number"]),
             ({"name": "b", "display_name": "Own"}, "Own"),
             ({"name": "c"}, record["number"]),
             ({"display_name": None}, None),
         ):
-            assert data_of(api(bob).put(path, body))[0]["display_name"] == called, body
+            assert data_of(api(bob).put(path, body))[0]["display_name"] == expected_name, body
         assert data_of(api(bob).patch(path, {"name": "d"}))[0]["display_name"] is None
         rule("read", "ticket", "number", roles=["auditor"])
         assert api(bob).patch(path, {"display_name": "Own"}).status_code == 200
@@ -206,12 +206,12 @@ class TestPut:
 class TestRoundTrip:
     @pytest.fixture
     def full_device(self, device: Table, alice: User, bob: User) -> str:
-        """A record with a value in every type, and with every kind of nothing."""
-        for name, kind in {
+        """A record with a value of every type, and with every kind of empty value."""
+        for name, type_name in {
             "html": "wysiwyg", "exact": "decimal", "yes": "boolean", "at": "datetime", "on_day": "date", "tree": "json",
             "none": "string", "no_html": "wysiwyg", "no_tree": "json", "empty": "string", "empty_tree": "json",
         }.items():  # fmt: skip
-            field("device", name, kind)
+            field("device", name, type_name)
         field("device", "owner", target="user")
         field("device", "users", "list", target="user")
         for name in ("nobody", "nobody_left"):
@@ -232,7 +232,7 @@ class TestRoundTrip:
         )  # fmt: skip
 
     @pytest.mark.parametrize("exclude_links", [0, 1])
-    def test_changes_nothing(self, full_device: str, bob: User, exclude_links: int):
+    def test_record_sent_back_is_unchanged(self, full_device: str, bob: User, exclude_links: int):
         (read_record,) = data_of(api(bob).get(f"device/{full_device}", exclude_reference_link=exclude_links))
         for send in (api(bob).put, api(bob).patch):
             assert data_of(send(f"device/{full_device}", read_record, exclude_reference_link=exclude_links)) == [
@@ -240,26 +240,28 @@ class TestRoundTrip:
             ]
         assert stored_row(full_device, "sys_version", "at", "exact::text", "fixed_none")[0] == 0
 
-    @pytest.mark.parametrize("switch", [0, 1])
+    @pytest.mark.parametrize("input_display_value", [0, 1])
     @pytest.mark.parametrize("exclude_links", [0, 1])
     def test_values_with_display_values_change_nothing(
-        self, full_device: str, bob: User, exclude_links: int, switch: int
+        self, full_device: str, bob: User, exclude_links: int, input_display_value: int
     ):
         query: dict[str, Any] = {"display_value": "all", "exclude_reference_link": exclude_links}
         (read_record,) = data_of(api(bob).get(f"device/{full_device}", **query))
         assert read_record["state"] == {"value": "2", "display_value": "Old"}
         body = {name: value for name, value in read_record.items() if "tree" not in name}
-        assert data_of(api(bob).patch(f"device/{full_device}", body, **query, input_display_value=switch)) == [
-            read_record
-        ]
+        assert data_of(
+            api(bob).patch(f"device/{full_device}", body, **query, input_display_value=input_display_value)
+        ) == [read_record]
         trees = data_of(api(bob).get(f"device/{full_device}", fields="tree,no_tree,empty_tree"))[0]
-        assert data_of(api(bob).put(f"device/{full_device}", body | trees, **query, input_display_value=switch)) == [
-            read_record
-        ]
+        assert data_of(
+            api(bob).put(f"device/{full_device}", body | trees, **query, input_display_value=input_display_value)
+        ) == [read_record]
         assert stored_row(full_device, "sys_version") == 0
 
-    @pytest.mark.parametrize("switch", [0, 1])
-    def test_value_takes_precedence_over_display_value(self, full_device: str, bob: User, alice: User, switch: int):
+    @pytest.mark.parametrize("input_display_value", [0, 1])
+    def test_value_takes_precedence_over_display_value(
+        self, full_device: str, bob: User, alice: User, input_display_value: int
+    ):
         body: dict[str, Any] = {
             "state": {"value": "1", "display_value": "Old"},
             "yes": {"value": True, "display_value": "No"},
@@ -269,7 +271,9 @@ class TestRoundTrip:
             "tree": {"value": 1, "display_value": "1"},
         }
         (record_after,) = data_of(
-            api(bob).patch(f"device/{full_device}", body, input_display_value=switch, exclude_reference_link=1)
+            api(bob).patch(
+                f"device/{full_device}", body, input_display_value=input_display_value, exclude_reference_link=1
+            )
         )
         assert [record_after[name] for name in body] == [
             "1", True, "2031-01-02", alice.pk, None, {"a": [1.5, None], "b": {"c": True}} | body["tree"]
@@ -279,7 +283,9 @@ class TestRoundTrip:
             {"value": "1"},
             {"value": "1", "display_value": 1, "x": 1},
         ):
-            response = api(bob).patch(f"device/{full_device}", {"state": invalid_value}, input_display_value=switch)
+            response = api(bob).patch(
+                f"device/{full_device}", {"state": invalid_value}, input_display_value=input_display_value
+            )
             assert error_of(response) == (422, "invalid_value", "state")
         other_body = {"sys_id": {"value": "1", "display_value": full_device}}
         assert error_of(api(bob).patch(f"device/{full_device}", other_body)) == (400, "read_only", "sys_id")
@@ -304,18 +310,18 @@ class TestRoundTrip:
         data_of(api(bob).patch(f"device/{full_device}", {"empty_tree": None}))
         assert stored_row(full_device, "empty_tree", "sys_version") == (None, 1)
 
-    @pytest.mark.parametrize("display", ["false", "true"])
-    def test_stored_invalid_value_can_be_sent_back(self, full_device: str, bob: User, display: str):
+    @pytest.mark.parametrize("display_value", ["false", "true"])
+    def test_stored_invalid_value_can_be_sent_back(self, full_device: str, bob: User, display_value: str):
         Choice.objects.get(column__table__name="device", column__name="state", value="2").delete()
         column = Column.objects.get(table__name="device", name="name")
         query_rows("UPDATE records.device SET name = %s", "x" * 40)
         Column.objects.filter(pk=column.pk).update(max_length=10)
         State.increment_version()
-        query = {"display_value": display, "fields": "name,state,rank"}
+        query = {"display_value": display_value, "fields": "name,state,rank"}
         (read_record,) = data_of(api(bob).get(f"device/{full_device}", **query))
 
         def send_body(body: dict[str, Any]) -> Any:
-            return api(bob).patch(f"device/{full_device}", body, input_display_value=display, **query)
+            return api(bob).patch(f"device/{full_device}", body, input_display_value=display_value, **query)
 
         assert data_of(send_body(read_record)) == [read_record] and stored_row(full_device, "sys_version") == 0
         assert data_of(send_body(read_record | {"rank": 3}))[0]["state"] == read_record["state"]

@@ -83,11 +83,11 @@ class TestRecord:
         assert [record[name] for name in names] == [None] * 4
 
     def test_every_type_is_returned_as_stored(self, device: Table, bob: User, alice: User):
-        for name, kind in {
+        for name, type_name in {
             "text_": "text", "html": "wysiwyg", "whole": "integer", "exact": "decimal", "yes": "boolean",
             "at": "datetime", "on_day": "date", "tree": "json",
         }.items():  # fmt: skip
-            field("device", name, kind)
+            field("device", name, type_name)
         field("device", "owner", target="user")
         field("device", "users", "list", target="user")
         field("device", "state", choices={"1": "New"})
@@ -200,7 +200,7 @@ class TestRefusals:
         assert column_values(api(alice).post("device", {}), "score") == [3]
 
     @pytest.mark.parametrize(
-        ("kind", "values"),
+        ("type_name", "values"),
         {
             "string": [True, [], {}, "x" * 11],
             "integer": ["1.5", 1.5, "twelve", True, 2**63, "9" * 40, [], "0x10"],
@@ -211,8 +211,10 @@ class TestRefusals:
             "date": ["infinity", "0000-01-01", "10000-01-01", "2030-02-30", "today", 20300101],
         }.items(),
     )  # fmt: skip
-    def test_values_of_another_type_are_refused(self, device: Table, bob: User, kind: str, values: list[Any]):  # B71
-        field("device", "given", kind, **({"max_length": 10} if kind == "string" else {}))
+    def test_values_of_another_type_are_refused(
+        self, device: Table, bob: User, type_name: str, values: list[Any]
+    ):  # B71
+        field("device", "given", type_name, **({"max_length": 10} if type_name == "string" else {}))
         for value in values:
             assert error_of(api(bob).post("device", {"given": value})) == (422, "invalid_value", "given"), value
         assert row_count() == 0
@@ -288,15 +290,15 @@ class TestBodies:
         assert row_count() == 1
 
     @pytest.mark.parametrize(
-        "kind",
+        "media_type",
         ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "",
          "application/json; charset=utf-16", "application/xml"],
     )  # fmt: skip
-    def test_other_media_type_is_415(self, device: Table, bob: User, kind: str):  # B67
+    def test_other_media_type_is_415(self, device: Table, bob: User, media_type: str):  # B67
         body = json.dumps({"name": "Lamp"})
         for response in (
-            api(bob).post("device", body, headers={"Content-Type": kind}),
-            api(bob).patch(f"device/{record('device')}", body, headers={"Content-Type": kind}),
+            api(bob).post("device", body, headers={"Content-Type": media_type}),
+            api(bob).patch(f"device/{record('device')}", body, headers={"Content-Type": media_type}),
         ):
             assert error_of(response)[:2] == (415, "unsupported_media_type")
         assert column_values(api(bob).get("device"), "name") == [None]
@@ -306,8 +308,8 @@ class TestBodies:
         assert error_of(response)[0] == 415
 
     def test_charset_utf_8_is_accepted(self, device: Table, bob: User):
-        kind = {"Content-Type": "application/json; charset=UTF-8"}
-        assert column_values(api(bob).post("device", {"name": "é"}, headers=kind), "name") == ["é"]
+        headers = {"Content-Type": "application/json; charset=UTF-8"}
+        assert column_values(api(bob).post("device", {"name": "é"}, headers=headers), "name") == ["é"]
 
     def test_more_than_ten_mebibytes_is_413(self, device: Table, bob: User):
         body = json.dumps({"name": "x" * (10 * 1024 * 1024)})

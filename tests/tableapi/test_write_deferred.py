@@ -70,11 +70,11 @@ class TestAccepting:
         assert column_values(api(bob).get("plan", fields="owner.login"), "owner.login") == ["bob"]
 
     def test_every_type_is_created(self, plan: Table, bob: User):
-        for name, kind in {
+        for name, type_name in {
             "html": "wysiwyg", "whole": "integer", "exact": "decimal", "yes": "boolean", "at": "datetime",
             "on_day": "date", "tree": "json", "pin": "password", "token": "secret", "text_": "text",
         }.items():  # fmt: skip
-            field("plan", name, kind)
+            field("plan", name, type_name)
         field("plan", "state", choices={"1": "New"})
         field("plan", "users", "list", target="user")
         body = {
@@ -101,14 +101,14 @@ class TestAccepting:
     def test_errors_are_reported_immediately(self, plan: Table, bob: User):
         field("plan", "code", mandatory=True, default_value="x")
         record("plan", name="taken")
-        for body, refusal in (
+        for body, expected_error in (
             ({"name": "Taken"}, (409, "duplicate", "name")),
             ({"code": None}, (422, "mandatory", "code")),
             ({"owner": "1"}, (422, "invalid_value", "owner")),
             ({"nothing": 1}, (400, "unknown_field", "nothing")),
             ({"sys_version": 1}, (400, "read_only", "sys_version")),
         ):
-            assert error_of(api(bob).post("plan", body)) == refusal
+            assert error_of(api(bob).post("plan", body)) == expected_error
         rule("create", "plan", "name", condition="name!=bad")
         assert error_of(api(bob).post("plan", {"name": "bad"}))[0] == 403
         assert not DeferredRecord.objects.exists() and row_count() == 1
@@ -220,7 +220,7 @@ class TestWithWorkers:
         assert row_count() == 1
 
     def test_two_workers_create_each_record_once(self, plan: Table, bob: User, monkeypatch: Any):
-        """The second begins while the first is in the middle of the first record."""
+        """The second worker starts while the first one creates its first record."""
         for name in ("a", "b", "c"):
             data_of(api(bob).post("plan", {"name": name}))
         insert, is_inside, is_done = designed_records.insert, threading.Event(), threading.Event()

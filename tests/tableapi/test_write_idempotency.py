@@ -181,7 +181,7 @@ def test_concurrent_repetition_is_a_conflict(device: Table, bob: User, monkeypat
 
 
 def test_stored_response_is_valid_only_for_the_same_roles(device: Table, bob: User):  # B65
-    """A key for fewer roles must not be told what another one was."""
+    """A key with fewer roles must not get the response to another key."""
     field("device", "price")
     rule("read", "device", "price", roles=["auditor"])
     grant(bob, "auditor", "other")

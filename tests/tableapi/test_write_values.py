@@ -19,7 +19,7 @@ UNKNOWN_ID = "123456789012345678"
 
 @pytest.fixture
 def device(db: Any) -> Table:
-    """A table with a name that anybody may do anything with."""
+    """A table with a name that everybody may read and write."""
     created = table("device")
     field("device", "name")
     open_table("device")
@@ -33,7 +33,7 @@ def stored_values(name: str) -> list[Any]:
 class TestReferences:
     @pytest.fixture
     def maker(self, device: Table) -> Table:
-        """Referred to by a device; who is no auditor reads only the open ones."""
+        """Devices refer to makers. Only auditors can read makers that are not open."""
         created = table("maker")
         field("maker", "name", is_display=True)
         rule("read", "maker", condition="nameSTARTSWITHopen")
@@ -45,9 +45,9 @@ class TestReferences:
     def test_missing_and_unreadable_references_are_refused_alike(self, maker: Table, bob: User):  # B30
         open_maker, hidden_maker = record("maker", name="open"), record("maker", name="closed")
         lamp = record("device", name="Lamp")
-        for name, wrap in (("maker", str), ("makers", lambda value: [open_maker, value])):
+        for name, as_value in (("maker", str), ("makers", lambda value: [open_maker, value])):
             responses = [
-                send(path, {name: wrap(sys_id)})
+                send(path, {name: as_value(sys_id)})
                 for sys_id in (hidden_maker, UNKNOWN_ID)
                 for send, path in (
                     (api(bob).post, "device"),
@@ -58,8 +58,8 @@ class TestReferences:
             assert {error_of(response) for response in responses} == {(422, "invalid_value", name)}
             assert len({response.content for response in responses}) == 1
             assert "that you can read" in responses[0].json()["errors"][0]["message"]
-            assert api(bob).patch(f"device/{lamp}", {name: wrap(open_maker)}).status_code == 200
-            assert api(grant(bob, "auditor")).patch(f"device/{lamp}", {name: wrap(hidden_maker)}).status_code == 200
+            assert api(bob).patch(f"device/{lamp}", {name: as_value(open_maker)}).status_code == 200
+            assert api(grant(bob, "auditor")).patch(f"device/{lamp}", {name: as_value(hidden_maker)}).status_code == 200
             bob.grants.all().delete()
         assert len(stored_values("name")) == 1
 
@@ -171,9 +171,9 @@ class TestDisplayValues:
     def test_ambiguous_unreadable_and_missing_names_are_refused_alike(self, maker: Table, bob: User):  # B30
         for name in ("twice", "twice", "hidden"):
             record("maker", name=name)
-        for field_name, wrap in (("maker", lambda value: value), ("makers", lambda value: [value])):
+        for field_name, as_value in (("maker", lambda value: value), ("makers", lambda value: [value])):
             names = ("twice", "hidden", "nobody", record("maker", name="Acme"))
-            responses = [self.post_device(bob, {field_name: wrap(name)}) for name in names]
+            responses = [self.post_device(bob, {field_name: as_value(name)}) for name in names]
             assert {error_of(response) for response in responses} == {(422, "invalid_value", field_name)}
             assert len({response.content for response in responses}) == 1
             assert "Expected the display value of exactly one record" in responses[0].json()["errors"][0]["message"]
@@ -305,12 +305,12 @@ class TestDisplayedReferences:
         return record("lamp", name="Lamp", maker=record("maker", name="hidden"), other=record("maker"))
 
     def test_reference_without_a_name_is_kept(self, lamp: str, bob: User):
-        path, result = f"lamp/{lamp}", {"display_value": 1, "fields": "name,maker,other"}
-        (record_before,) = data_of(api(bob).get(path, **result))
+        path, options = f"lamp/{lamp}", {"display_value": 1, "fields": "name,maker,other"}
+        (record_before,) = data_of(api(bob).get(path, **options))
         values_before = query_rows("SELECT maker, other FROM records.lamp")
         assert record_before["maker"]["display_value"] is None and record_before["other"]["display_value"] is None
 
-        (record_after,) = data_of(api(bob).patch(path, record_before, input_display_value=1, **result))
+        (record_after,) = data_of(api(bob).patch(path, record_before, input_display_value=1, **options))
         assert record_after == record_before and query_rows("SELECT maker, other FROM records.lamp") == values_before
 
     @pytest.mark.parametrize("value", [{}, {"link": "x"}])
@@ -395,8 +395,8 @@ class TestSecrets:
             (read_record,) = data_of(api(user).get(f"device/{lamp}"))
             assert not {"pin", "token"} & read_record.keys()
             for name in ("pin", "token"):
-                for shape in ({"fields": name}, {"query": f"{name}ISNOTEMPTY"}, {"query": f"ORDERBY{name}"}):
-                    assert error_of(api(user).get("device", **shape))[0] == 400
+                for params in ({"fields": name}, {"query": f"{name}ISNOTEMPTY"}, {"query": f"ORDERBY{name}"}):
+                    assert error_of(api(user).get("device", **params))[0] == 400
 
     def test_secrets_are_cleared_only_by_null(self, lamp: str, bob: User):
         (token_before,) = stored_values("token")
@@ -411,7 +411,7 @@ class TestSecrets:
         assert (stored_values("pin"), stored_values("token")) == ([None], [None])
 
     def test_guessing_a_secret_reveals_nothing(self, lamp: str, bob: User):
-        """Whether the value is the same must not show."""
+        """A response must not reveal whether the value is the same."""
         rows = [data_of(api(bob).patch(f"device/{lamp}", {"pin": value}))[0] for value in ("guess", "guess", "pin-123")]
         assert [row["sys_version"] for row in rows] == [1, 2, 3]
 

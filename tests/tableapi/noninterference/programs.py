@@ -194,18 +194,18 @@ class ProgramGenerator:
         path = ""
         for _ in range(2):
             walkable_columns = [
-                path_and_column
-                for path_and_column in table.columns.values()
-                if path_and_column.type == "reference" and path_and_column.reference in self.ids
+                column
+                for column in table.columns.values()
+                if column.type == "reference" and column.reference in self.ids
             ]
             if not walkable_columns or self.random.random() < 0.65:
                 break
             reference = self.random.choice(walkable_columns)
             path += f"{reference.name}."
             table = self.pair.catalogue.tables[reference.reference or ""]
-        columns = [path_and_column for path_and_column in table.columns.values() if not path_and_column.is_sys]
-        path_and_column = self.random.choice([*columns, *columns, table.columns["sys_id"]])
-        return path + path_and_column.name, path_and_column
+        columns = [column for column in table.columns.values() if not column.is_sys]
+        column = self.random.choice([*columns, *columns, table.columns["sys_id"]])
+        return path + column.name, column
 
     def field_path(self, table: Table) -> str:
         return self.random.choice(STRANGE_NAMES) if self.random.random() < 0.1 else self.path_and_column(table)[0]
