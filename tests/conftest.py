@@ -89,9 +89,9 @@ def pytest_runtest_setup(item: Any) -> None:
 def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
     """Report skipped tests in the last lines, where nobody overlooks them."""
     yield
-    skipped = terminalreporter.stats.get("skipped", ())
+    skipped_reports = terminalreporter.stats.get("skipped", ())
     reasons = Counter(
-        report.longrepr[2].partition(SKIP_PREFIX)[2] for report in skipped if isinstance(report.longrepr, tuple)
+        report.longrepr[2].partition(SKIP_PREFIX)[2] for report in skipped_reports if isinstance(report.longrepr, tuple)
     )
     for reason, count in reasons.items():
         if reason:

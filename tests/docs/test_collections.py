@@ -57,8 +57,8 @@ def demo_users(db: Any) -> None:
     demo.create_demo_users(lambda: PASSWORD)
 
 
-def check_curl_commands(text: str, printed: str) -> None:
-    for command, printed_value in zip(curl.split_commands(text), [*curl.json_values(printed)], strict=True):
+def check_curl_commands(text: str, printed_json: str) -> None:
+    for command, printed_value in zip(curl.split_commands(text), [*curl.json_values(printed_json)], strict=True):
         response = curl.run_command(command)
         is_same = PlaceholderExampleRunner().is_same_value(printed_value, json.loads(response.content))
         assert is_same, response.content.decode()

@@ -69,8 +69,8 @@ class ExampleRunner:
     def replace_ids(self, text: str) -> str:
         return ID.sub(lambda match: self.ids[match[0]], text)
 
-    def check_response(self, printed: str, response: Any) -> None:
-        head, _, body = printed.strip().partition("\n\n")
+    def check_response(self, printed_response: str, response: Any) -> None:
+        head, _, body = printed_response.strip().partition("\n\n")
         line, *lines = head.splitlines()
         assert int(line[:3]) == response.status_code, response.content
         for name, value in (line.split(": ", 1) for line in lines):
@@ -80,21 +80,23 @@ class ExampleRunner:
             content = json.loads(response.content)
             assert self.is_same_value(document, content), json.dumps(content, ensure_ascii=False)
 
-    def is_same_value(self, printed: Any, value: Any) -> bool:
-        if isinstance(printed, dict) and isinstance(value, dict):
-            return list(printed) == list(value) and all(self.is_same_value(printed[key], value[key]) for key in printed)
-        if isinstance(printed, list) and isinstance(value, list):
-            return len(printed) == len(value) and all(map(self.is_same_value, printed, value))
-        if isinstance(printed, str) and isinstance(value, str):
-            return self.is_same_text(printed, value)
-        return type(printed) is type(value) and bool(printed == value)
+    def is_same_value(self, printed_value: Any, value: Any) -> bool:
+        if isinstance(printed_value, dict) and isinstance(value, dict):
+            return list(printed_value) == list(value) and all(
+                self.is_same_value(printed_value[key], value[key]) for key in printed_value
+            )
+        if isinstance(printed_value, list) and isinstance(value, list):
+            return len(printed_value) == len(value) and all(map(self.is_same_value, printed_value, value))
+        if isinstance(printed_value, str) and isinstance(value, str):
+            return self.is_same_text(printed_value, value)
+        return type(printed_value) is type(value) and bool(printed_value == value)
 
-    def is_same_text(self, printed: str, value: str) -> bool:
+    def is_same_text(self, printed_text: str, value: str) -> bool:
         """Whether the texts are equal except for ids, times and `…`."""
-        for printed_id, actual_id in zip(ID.findall(printed), ID.findall(value), strict=False):
+        for printed_id, actual_id in zip(ID.findall(printed_text), ID.findall(value), strict=False):
             if self.ids.setdefault(printed_id, actual_id) != actual_id:
                 return False
-        pattern = re.escape(TIME.sub("TIME", ID.sub("ID", printed))).replace("…", ".*")
+        pattern = re.escape(TIME.sub("TIME", ID.sub("ID", printed_text))).replace("…", ".*")
         return re.fullmatch(pattern, TIME.sub("TIME", ID.sub("ID", value)), re.S) is not None
 
 
@@ -136,9 +138,9 @@ def test_curl_commands_return_the_printed_responses(demo_records: None, page: st
     requests = re.findall(r"```\w*\n(curl .*?)```\n+(?:[^\n]*\n+)?```json\n(.*?)```", page, re.S)
     assert len(requests) >= 1
 
-    for command, printed in requests:
+    for command, printed_json in requests:
         response = curl.run_command(command)
-        assert ExampleRunner().is_same_value(json.loads(printed), json.loads(response.content)), response.content
+        assert ExampleRunner().is_same_value(json.loads(printed_json), json.loads(response.content)), response.content
 
 
 def test_every_example_query_works(demo_records: None):

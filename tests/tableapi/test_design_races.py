@@ -36,12 +36,12 @@ REFUSALS = {400, 404, 409, 422}
 
 @pytest.fixture
 def device(transactional_db: Any) -> Table:
-    created = table("device")
+    new_table = table("device")
     field("device", "name")
     open_table("device")
     for number in range(3):
         record("device", name=str(number))
-    return created
+    return new_table
 
 
 @pytest.fixture
@@ -223,9 +223,9 @@ class RandomDesigns:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_designs_at_once(device: Table, designer: ApiClient, seed: int):
-    designs = RandomDesigns(seed, designer, device, record("device", name="lamp"))
+    random_designs = RandomDesigns(seed, designer, device, record("device", name="lamp"))
     for _ in range(3):
-        threads = [run_in_thread(job) for job in designs.jobs(6)]
+        threads = [run_in_thread(job) for job in random_designs.jobs(6)]
         responses = [response for job in threads if (response := result_of(job)) is not None]
         assert {response.status_code for response in responses} <= {200, 201, *REFUSALS}
         check_database()

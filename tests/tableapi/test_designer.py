@@ -564,13 +564,13 @@ class TestConcurrency:
     def test_busy_table_is_retried_then_refused(self, monkeypatch: Any):
         device = make_table("device")
         monkeypatch.setattr(schema_editor, "LOCK_TIMEOUT_MS", 50)
-        pauses: list[float] = []
-        monkeypatch.setattr(time, "sleep", pauses.append)
+        pauses_s: list[float] = []
+        monkeypatch.setattr(time, "sleep", pauses_s.append)
         with connect_separately() as reader:
             reader.execute("SELECT FROM records.device")  # its transaction keeps a lock
             with pytest.raises(Unavailable):
                 make_column(device, "colour")
-            assert pauses == sorted(pauses) and len(pauses) == schema_editor.MAX_ATTEMPTS - 1
+            assert pauses_s == sorted(pauses_s) and len(pauses_s) == schema_editor.MAX_ATTEMPTS - 1
             assert not Column.objects.filter(name="colour").exists() and "colour" not in column_types_of("device")
 
             monkeypatch.setattr(time, "sleep", lambda _: reader.rollback())
@@ -594,9 +594,9 @@ class TestConcurrency:
 
         def read_meanwhile(_: float) -> None:
             with connect_separately() as reader:
-                started = time.monotonic()
+                started_at_s = time.monotonic()
                 reader.execute("SELECT FROM records.device")
-                waits_s.append(time.monotonic() - started)
+                waits_s.append(time.monotonic() - started_at_s)
 
         monkeypatch.setattr(time, "sleep", read_meanwhile)
         with connect_separately() as writer:

@@ -41,10 +41,10 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def note(db: Any) -> Any:
-    created = table("note")
+    new_table = table("note")
     field("note", "name", is_display=True, is_indexed=True)
     open_table("note")
-    return created
+    return new_table
 
 
 @pytest.fixture
@@ -363,7 +363,7 @@ def test_record_with_600_columns_can_be_read_and_replaced(bob: User):
     (full_record,) = data_of(api(bob).get(f"wide/{lamp}"))
     assert data_of(api(bob).get("wide")) == [full_record]
     columns = {name: value for name, value in full_record.items() if name.startswith("c")}
-    assert columns == {f"c{n}": {1: "x", 599: "y"}.get(n) for n in range(600)}
+    assert columns == {f"c{number}": {1: "x", 599: "y"}.get(number) for number in range(600)}
     (record_after,) = data_of(api(bob).put(f"wide/{lamp}", {"c1": "a"}, fields="c1,c599"))
     assert record_after == {"c1": "a", "c599": None}
     for operation in ("read", "write"):  # each asked of each column

@@ -50,10 +50,10 @@ def record_schema(schema: dict[str, Any], table: str) -> dict[str, Any]:
     return result
 
 
-def body_schema(schema: dict[str, Any], table: str, kind: str) -> dict[str, Any]:
+def body_schema(schema: dict[str, Any], table: str, body_kind: str) -> dict[str, Any]:
     """The schema of a body, with the properties that it inherits."""
     schemas = schema["components"]["schemas"]
-    result: dict[str, Any] = schemas[f"table.{table}.{kind}"]
+    result: dict[str, Any] = schemas[f"table.{table}.{body_kind}"]
     for part in result.get("allOf", ()):
         result = schemas[part["$ref"].rpartition("/")[2]] | result
     return result

@@ -203,11 +203,11 @@ def test_changed_views_and_choices_apply(change_in_other_process: Any, lamp: str
     assert error_of(caller.get("device", view="short")) == (400, "invalid_parameter", "sysparm_view")
 
     state = field("device", "state", choices={"1": "New"})
-    created = record("device", state="1")
+    record_id = record("device", state="1")
     caller = change_in_other_process(
-        lambda: Choice.objects.get(column=state).delete(), f"device/{created}?sysparm_display_value=1"
+        lambda: Choice.objects.get(column=state).delete(), f"device/{record_id}?sysparm_display_value=1"
     )
-    assert data_of(caller.get(f"device/{created}", fields="state", display_value=1)) == [{"state": "1"}]
+    assert data_of(caller.get(f"device/{record_id}", fields="state", display_value=1)) == [{"state": "1"}]
 
 
 def test_rolled_back_change_does_not_apply(change_in_other_process: Any, lamp: str):

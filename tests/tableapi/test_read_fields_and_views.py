@@ -188,8 +188,8 @@ class TestViews:
     )
     def test_invalid_path_is_refused_on_saving(self, lamp: str, alice: User, path: str):
         field("device", "pin", "password")
-        created = view("device", "short", "name")
-        response = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": path, "position": 2})
+        new_view = view("device", "short", "name")
+        response = api(alice).post("sys_ui_view_column", {"view": new_view.pk, "path": path, "position": 2})
         if path == "maker":
             assert response.status_code == 201, "the reference itself is a field"
             return
@@ -197,12 +197,12 @@ class TestViews:
         assert path == "" or f"{path} is not a valid path from device." in response.json()["errors"][0]["message"]
 
     def test_view_with_too_many_joins_is_refused_on_saving(self, lamp: str, alice: User):
-        created = view("device", "wide", "name")
+        new_view = view("device", "wide", "name")
         for number in range(12):
             field("device", f"maker{number}", target="maker")
-            path = {"view": created.pk, "path": f"maker{number}.name", "position": number}
+            path = {"view": new_view.pk, "path": f"maker{number}.name", "position": number}
             assert api(alice).post("sys_ui_view_column", path).status_code == 201
-        response = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": "maker.name", "position": 20})
+        response = api(alice).post("sys_ui_view_column", {"view": new_view.pk, "path": "maker.name", "position": 20})
         assert error_of(response)[0] == 422 and "more than 12 references" in response.json()["errors"][0]["message"]
         assert len(data_of(read_one(alice, lamp, view="wide"))[0]) == 13
 
@@ -215,9 +215,9 @@ class TestViews:
         assert error_of(api(alice).patch(path, {"path": "also_gone"}))[2] == "path"
 
     def test_view_cannot_change_its_table(self, lamp: str, alice: User):
-        created = view("device", "short", "name")
+        new_view = view("device", "short", "name")
         other_table = table("other")
-        assert error_of(api(alice).patch(f"sys_ui_view/{created.pk}", {"table": other_table.pk}))[0] == 422
+        assert error_of(api(alice).patch(f"sys_ui_view/{new_view.pk}", {"table": other_table.pk}))[0] == 422
 
     def test_view_without_readable_columns_is_empty(self, lamp: str, bob: User):  # B09
         view("device", "prices", "price")

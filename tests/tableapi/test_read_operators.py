@@ -306,8 +306,8 @@ def test_operators_by_type(type_name: str, alice: User, bob: User):
     open_table("thing")
     open_table("holder")
     for name, value, other_value in zip(NAMES, values, other_values, strict=True):
-        created = record("thing", name=name, it=with_ids(value, ids), other=with_ids(other_value, ids))
-        record("holder", name=name, at=created)
+        record_id = record("thing", name=name, it=with_ids(value, ids), other=with_ids(other_value, ids))
+        record("holder", name=name, at=record_id)
     record("holder", name="f")
     caller = api(bob, credential="key")
 
@@ -450,7 +450,7 @@ def test_ids_are_compared_exactly(bob: User):
         assert matching_names(api(bob), "thing", query) == names, query
 
 
-class TestWords:
+class TestWordSearch:
     @pytest.fixture
     def notes(self, db: Any) -> None:
         table("note")

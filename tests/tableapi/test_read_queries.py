@@ -44,14 +44,16 @@ class TestQueries:
             "a&b+c#",
             "\u202e💡",
         ):
-            created = record("note", name=value)
+            record_id = record("note", name=value)
             quoted_value = "{" + value.replace("}", "}}") + "}"
             for query in (
                 f"name={quoted_value}",
                 f"nameLIKE{quoted_value}",
                 f"nameSTARTSWITH{quoted_value}^ORDERBYname",
             ):
-                assert column_values(api(bob).get("note", query=query, fields="sys_id"), "sys_id")[0] == created, query
+                assert column_values(api(bob).get("note", query=query, fields="sys_id"), "sys_id")[0] == record_id, (
+                    query
+                )
 
     @pytest.mark.parametrize(
         ("query", "code", "position"),

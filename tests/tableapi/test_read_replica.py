@@ -96,12 +96,12 @@ def test_group_membership_is_read_from_the_primary(
 
 
 def test_unavailable_replica_is_skipped(lagging_replica_reads: list[str], bob: User, monkeypatch: Any):
-    fetch = statement_runner.fetch
+    original_fetch = statement_runner.fetch
 
     def fail_to_connect(statement: Any, inputs: Any, alias: str = "default") -> Any:
         if alias == statement_runner.REPLICA:
             raise OperationalError("no connection")
-        return fetch(statement, inputs, alias)
+        return original_fetch(statement, inputs, alias)
 
     monkeypatch.setattr(statement_runner, "fetch", fail_to_connect)
     assert column_values(read_from_replica(bob, fields="name"), "name") == ["a"]

@@ -334,10 +334,10 @@ class TestBrokenRules:
         assert error_of(api(bob).get("device", fields="name"))[:2] == (400, "no_fields")
 
     def test_rule_with_deleted_roles_applies_to_nobody(self, laptop_tables: None, bob: User):  # B74
-        created = rule("read", "device", roles=["auditor"])
+        new_rule = rule("read", "device", roles=["auditor"])
         rule("read", "laptop", roles=["other"])
         Role.objects.get(name="auditor").delete()
-        assert Rule.objects.get(pk=created.pk).roles != []
+        assert Rule.objects.get(pk=new_rule.pk).roles != []
         assert readable_names(bob) is None
 
     def test_rule_keeps_its_remaining_roles(self, laptop_tables: None, bob: User, dora: User):

@@ -65,7 +65,7 @@ class TestUsers:
         assert records == [{"owner": "alice"}]
 
 
-class TestNames:
+class TestReadableNames:
     def test_names_of_groups_companies_and_services(self, bob: User, alice: User):
         Group.objects.create(name="Helpers")
         Company.objects.create(name="Acme")
@@ -132,8 +132,8 @@ class TestDeletionLog:
         field("device", "name", is_display=True)
         field("device", "token", "secret")
         open_table("device")
-        created = data_of(api(alice).post("device", {"name": "Lamp", "token": "plaintext-token"}))[0]["sys_id"]
-        data_of(api(alice).delete(f"device/{created}"))
+        record_id = data_of(api(alice).post("device", {"name": "Lamp", "token": "plaintext-token"}))[0]["sys_id"]
+        data_of(api(alice).delete(f"device/{record_id}"))
         for reader in (bob,):
             grant(reader, "auditor")
         rule("read", "sys_deletion_log", roles=["auditor"])

@@ -108,11 +108,11 @@ def error_like_unknown(caller: Any, path: str, query: str, name: str, unknown_na
     return error_of(hidden_response)
 
 
-@pytest.mark.parametrize(("name", "unknown"), [("secret_a", "nothing_"), ("secret_r", "nothing_")])
-def test_unreadable_column_is_like_an_unknown_one(shop_records: Any, bob: User, name: str, unknown: str):
+@pytest.mark.parametrize(("name", "unknown_name"), [("secret_a", "nothing_"), ("secret_r", "nothing_")])
+def test_unreadable_column_is_like_an_unknown_one(shop_records: Any, bob: User, name: str, unknown_name: str):
     caller = api(bob, credential="key")  # B01 B02 B15 B18 B19
     for query in PROBE_QUERIES:
-        status, code, _ = error_like_unknown(caller, "device", query, name, unknown)
+        status, code, _ = error_like_unknown(caller, "device", query, name, unknown_name)
         assert (status, code) == (400, "unknown_field"), query
 
 
@@ -129,7 +129,7 @@ def test_permitted_caller_can_query_the_column(shop_records: Any, bob: User):
 
 
 @pytest.mark.parametrize(
-    ("name", "unknown"),
+    ("name", "unknown_name"),
     [
         ("maker.rating", "maker.nothin"),  # B04: an unreadable end
         ("vault.name", "maker.nono"),  # B05: through a table that is not there
@@ -141,10 +141,10 @@ def test_permitted_caller_can_query_the_column(shop_records: Any, bob: User):
         ("name.sys_id", "nono.sys_id"),
     ],
 )
-def test_path_through_a_hidden_column_is_unknown(shop_records: Any, bob: User, name: str, unknown: str):
+def test_path_through_a_hidden_column_is_unknown(shop_records: Any, bob: User, name: str, unknown_name: str):
     caller = api(bob, credential="key")
     for query in ("NAME=a", "NAME!=a", "NAMEISEMPTY", "NAMEANYTHING", "ORDERBYNAME", "nameSAMEASNAME", "NAMEIN1,2"):
-        status, code, _ = error_like_unknown(caller, "device", query, name, unknown)
+        status, code, _ = error_like_unknown(caller, "device", query, name, unknown_name)
         assert (status, code) == (400, "unknown_field"), query
     response = caller.get("device", fields=f"name,{name}")
     assert response["X-Ignored-Fields"] == name and list(data_of(response)[0]) == ["name"]
@@ -162,7 +162,7 @@ def test_errors_repeat_the_input_with_its_position(shop_records: Any, bob: User)
         assert error == {"message": message, "code": "unknown_field", "field": name, "position": position}, query
 
 
-class TestRecordsOfOthers:
+class TestHiddenRecords:
     def test_path_to_a_hidden_record_is_null(self, shop_records: dict[str, str], bob: User):  # B06
         response = api(bob).get("device", fields="name,maker.name,maker.sys_id,maker.is_open,maker")
         lamp, moon = data_of(response)
@@ -219,13 +219,13 @@ class TestRecordsOfOthers:
     def test_conditional_reference_gives_no_display_value(self, shop_records: dict[str, str], bob: User):  # B10
         rule("read", "device", "vault", condition="name=Lamp")
         rule("read", "device", "makers", condition="name=Moon")
-        for display in (0, 1, "all"):
+        for display_value in (0, 1, "all"):
             for without_links in (0, 1):
                 lamp, moon = data_of(
-                    api(bob).get("device", display_value=display, exclude_reference_link=without_links)
+                    api(bob).get("device", display_value=display_value, exclude_reference_link=without_links)
                 )
                 assert moon["vault"] in (None, dict.fromkeys(("value", "display_value", "link")[: 3 - without_links]))
-                assert (shop_records["gold"] in str(lamp["vault"])) is not (display == 1 and without_links == 1)
+                assert (shop_records["gold"] in str(lamp["vault"])) is not (display_value == 1 and without_links == 1)
 
     def test_column_that_is_hidden_hides_its_reference(self, shop_records: Any, bob: User, alice: User):  # B10
         for options in ({}, {"display_value": "all"}, {"display_value": 1}):
@@ -241,8 +241,8 @@ class TestLists:
         field("number", "value", "integer", is_indexed=True)
         field("number", "is_open", "boolean")
         rule("read", "number", condition="is_open=true")
-        created = [record("number", value=value, is_open=value % 3 == 0) for value in range(30)]
-        return created[::3]
+        ids = [record("number", value=value, is_open=value % 3 == 0) for value in range(30)]
+        return ids[::3]
 
     def test_pages_counts_and_links_cover_only_visible_records(self, visible_numbers: list[str], bob: User):  # B12 B13
         pages = []
@@ -289,9 +289,9 @@ class TestColumnsThatDependOnTheRecord:
         for number, (name, price, is_open) in enumerate(
             [("a", 10, True), ("b", 99, False), ("c", 20, True), ("d", None, True), ("e", 1, False), ("f", 20, True)]
         ):
-            created = record("item", name=name, price=price, is_open=is_open, sys_id=f"{number}")
+            record_id = record("item", name=name, price=price, is_open=is_open, sys_id=f"{number}")
         record("item", name="g", is_open=True, price=30, twin="1", sys_id="7")
-        assert created
+        assert record_id
 
     def listed_names(self, caller: Any, **options: Any) -> str:
         return "".join(column_values(caller.get("item", fields="name", **options), "name"))

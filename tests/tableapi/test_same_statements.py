@@ -72,9 +72,9 @@ def test_hidden_and_missing_references_run_the_same_statements(hidden_lamp: str,
     caller = api(bob, credential="key")
     results = []
     for target in ("1", hidden_lamp, MISSING_ID):
-        with captured_statements() as result:
+        with captured_statements() as statements:
             assert error_of(caller.patch(f"device/{lamp}", {"twin": target})) == (422, "invalid_value", "twin")
-        results.append(result)
+        results.append(statements)
     assert results[1] == results[2]
 
 
@@ -95,7 +95,7 @@ class TestHiddenVersion:
         send_request(caller, "device/1")  # what a process does once
         results = []
         for lamp in visible_lamps:
-            with captured_statements() as result:
+            with captured_statements() as statements:
                 response = send_request(caller, f"device/{lamp}")
             comparable_content = response.content.replace(lamp.encode(), b"id")
             results.append(
@@ -103,7 +103,7 @@ class TestHiddenVersion:
                     response.status_code,
                     re.sub(rb"\d\d:\d\d:\d\d", b"time", comparable_content),
                     response.get("ETag"),
-                    result,
+                    statements,
                 )
             )
         assert results[0] == results[1]

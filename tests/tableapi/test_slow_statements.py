@@ -48,10 +48,10 @@ def slow_search(caller: ApiClient, **options: Any) -> Any:
     return caller.get("device", query="manualLIKEnowhere", **options)
 
 
-def make_slow(user: User, times: int = 2) -> None:
+def make_slow(user: User, count: int = 2) -> None:
     """Run statements that wait for a lock until they hit their time limit."""
     with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
-        for _ in range(times):
+        for _ in range(count):
             assert error_of(api(user).get("device")) == TOO_SLOW_ERROR
 
 
@@ -188,9 +188,11 @@ class TestLimit:
     ):
         with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
             assert [error_of(key_caller.get("device")) for _ in range(2)] == [TOO_SLOW_ERROR] * 2
-        with running_request(bob, lamp), captured_statements() as executed:
+        with running_request(bob, lamp), captured_statements() as executed_statements:
             assert error_of(key_caller.get("device")) == TOO_MANY_ERROR
-        assert not any("accounts_access_key" in statement for statement in executed), "the key was remembered"
+        assert not any("accounts_access_key" in statement for statement in executed_statements), (
+            "the key was remembered"
+        )
 
     def test_lost_connection_lets_the_next_request_run(self, lamp: str, bob: User):
         make_slow(bob)
@@ -220,9 +222,9 @@ class TestLimit:
 
     def test_other_callers_run_no_additional_statement(self, lamp: str, bob: User, key_caller: ApiClient):
         def statements_of_read() -> list[str]:
-            with captured_statements() as executed:
+            with captured_statements() as executed_statements:
                 assert len(data_of(key_caller.get("device"))) == 1
-            return executed
+            return executed_statements
 
         statements_of_read()
         assert len(statements_of_read()) == 1 and "advisory" not in str(statements_of_read())

@@ -294,9 +294,9 @@ DISPLAY_EXAMPLES: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("type", "display", "expected"), DISPLAY_EXAMPLES)
-def test_display_values_are_parsed(type: str, display: Any, expected: Any):
-    assert display_values.parse_display_value(make_column(type), display) == expected
+@pytest.mark.parametrize(("type", "display_value", "expected"), DISPLAY_EXAMPLES)
+def test_display_values_are_parsed(type: str, display_value: Any, expected: Any):
+    assert display_values.parse_display_value(make_column(type), display_value) == expected
 
 
 @pytest.mark.parametrize("label", ["2", "TWICE", "Nothing", True, [], {}, 1.0])

@@ -18,12 +18,12 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def device(db: Any) -> Table:
     """A table whose records everybody may read and change."""
-    created = table("device")
+    new_table = table("device")
     field("device", "name")
     field("device", "rank", "integer", default_value="7")
     field("device", "notes", "text")
     open_table("device")
-    return created
+    return new_table
 
 
 @pytest.fixture
@@ -94,13 +94,13 @@ class TestPatch:
     def test_child_record_changes_in_both_tables(self, device: Table, bob: User):
         table("laptop", parent="device")
         field("laptop", "ram", "integer")
-        created = record("laptop", name="X1", ram=8)
+        record_id = record("laptop", name="X1", ram=8)
         for path in ("laptop", "device"):
-            (record_after,) = data_of(api(bob).patch(f"{path}/{created}", {"name": path}))
+            (record_after,) = data_of(api(bob).patch(f"{path}/{record_id}", {"name": path}))
             assert record_after["name"] == path
-        (record_after,) = data_of(api(bob).patch(f"laptop/{created}", {"ram": 16}))
+        (record_after,) = data_of(api(bob).patch(f"laptop/{record_id}", {"ram": 16}))
         assert (record_after["ram"], record_after["sys_version"]) == (16, 3)
-        assert error_of(api(bob).patch(f"device/{created}", {"ram": 4})) == (400, "unknown_field", "ram")
+        assert error_of(api(bob).patch(f"device/{record_id}", {"ram": 4})) == (400, "unknown_field", "ram")
 
     def test_mandatory_value_cannot_be_cleared(self, lamp: str, bob: User):
         field("device", "code", mandatory=True)
@@ -461,8 +461,8 @@ class TestIfMatch:
     def test_if_match_of_a_missing_record_is_404(self, device: Table, bob: User):
         hidden_device = record("device", name="x")
         rule("read", "device", condition="name=visible")
-        for rule_ in device.rules.filter(operation="read", condition=""):
-            rule_.delete()
+        for read_rule in device.rules.filter(operation="read", condition=""):
+            read_rule.delete()
         for tag in ('"0-x"', '"9-x"', "*"):
             response = api(bob).patch(f"device/{hidden_device}", {"name": "a"}, headers={"If-Match": tag})
             assert error_of(response) == (404, "record_not_found", None)

@@ -25,11 +25,11 @@ THREAD_TIMEOUT_S = 20
 
 @pytest.fixture
 def device(transactional_db: Any) -> Table:
-    created = table("device")
+    new_table = table("device")
     for name in ("name", "colour", "size"):
         field("device", name)
     open_table("device")
-    return created
+    return new_table
 
 
 def stored_values(*names: str) -> Any:
@@ -249,7 +249,7 @@ class TestConcurrentDeletion:
         assert query_rows("SELECT sys_id FROM records.desk") == []
 
 
-class TestWaiting:
+class TestLockTimeouts:
     def test_locked_record_is_503(self, device: Table, bob: User):  # B49
         lamp = record("device", name="a")
         with held_lock("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp), short_timeout("lock_timeout"):
@@ -368,8 +368,8 @@ class TestConcurrentDesign:
 
         jobs = [run_in_thread(write_repeatedly) for _ in range(2)]
         for number in range(6):
-            created = field("device", "extra", "text" if number % 2 else "string")
-            created.delete()
+            new_column = field("device", "extra", "text" if number % 2 else "string")
+            new_column.delete()
         is_over.set()
         seen_statuses = {status for job in jobs for status in result_of(job)}
         assert seen_statuses <= {200, 201, 400, 503} and 200 in seen_statuses

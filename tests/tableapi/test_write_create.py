@@ -20,11 +20,11 @@ BASE_URL = "http://testserver/rest/v1/table/"
 @pytest.fixture
 def device(db: Any) -> Table:
     """A table whose records everybody may make and read."""
-    created = table("device")
+    new_table = table("device")
     field("device", "name")
     field("device", "price", "decimal")
     open_table("device")
-    return created
+    return new_table
 
 
 def row_count(name: str = "device") -> int:
@@ -118,15 +118,15 @@ class TestRecord:
 class TestNumbers:
     @pytest.fixture
     def ticket(self, db: Any) -> Table:
-        created = table("ticket", number_prefix="TCK")
+        new_table = table("ticket", number_prefix="TCK")
         field("ticket", "display_name")
         open_table("ticket")
-        return created
+        return new_table
 
     def test_numbers_count_and_become_the_display_name(self, ticket: Table, bob: User):
-        created = [data_of(api(bob).post("ticket", {}))[0] for _ in range(2)]
-        assert [record["number"] for record in created] == ["TCK0000001", "TCK0000002"]
-        assert [record["display_name"] for record in created] == ["TCK0000001", "TCK0000002"]
+        tickets = [data_of(api(bob).post("ticket", {}))[0] for _ in range(2)]
+        assert [record["number"] for record in tickets] == ["TCK0000001", "TCK0000002"]
+        assert [record["display_name"] for record in tickets] == ["TCK0000001", "TCK0000002"]
         assert column_values(api(bob).post("ticket", {"display_name": "Own"}), "display_name") == ["Own"]
 
     def test_child_table_uses_its_own_or_inherited_prefix(self, ticket: Table, bob: User):
@@ -320,10 +320,10 @@ class TestBodies:
     def test_other_methods_are_refused(self, device: Table, bob: User):  # B66
         for method in ("PUT", "PATCH", "DELETE"):
             assert error_of(api(bob).send(method, "device", "{}"))[0] == 405
-        created = record("device", name="Lamp")
-        assert error_of(api(bob).post(f"device/{created}", {}))[0] == 405
+        record_id = record("device", name="Lamp")
+        assert error_of(api(bob).post(f"device/{record_id}", {}))[0] == 405
         for method in ("TRACE", "OPTIONS", "PROPFIND"):
             assert error_of(api(bob).send(method, "device"))[0] == 405
         headers = {"X-HTTP-Method-Override": "DELETE", "X-Method-Override": "DELETE"}
-        assert column_values(api(bob).get(f"device/{created}?_method=DELETE", headers=headers), "name") == ["Lamp"]
+        assert column_values(api(bob).get(f"device/{record_id}?_method=DELETE", headers=headers), "name") == ["Lamp"]
         assert column_values(api(bob).get("device"), "name") == ["Lamp"]

@@ -21,11 +21,11 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def plan(db: Any) -> Table:
-    created = table("plan", deferred_create=True, number_prefix="PLN")
+    new_table = table("plan", deferred_create=True, number_prefix="PLN")
     field("plan", "name", is_unique=True)
     field("plan", "owner", target="user")
     open_table("plan")
-    return created
+    return new_table
 
 
 def row_count(name: str = "plan") -> int:
@@ -37,7 +37,7 @@ def create_deferred_records() -> None:
     tasks.create_deferred()
 
 
-class TestAccepting:
+class TestDeferredRequest:
     def test_response_has_the_values_and_the_future_id(self, plan: Table, bob: User):
         response = api(bob).post("plan", {"name": "a", "owner": bob.pk})
         assert response.status_code == 201
@@ -132,7 +132,7 @@ class TestAccepting:
         assert responses[0].content == responses[1].content and DeferredRecord.objects.count() == 1
 
 
-class TestCreating:
+class TestDeferredCreation:
     def test_later_conflict_is_recorded_for_administrators(self, plan: Table, alice: User, bob: User, as_alice: Client):
         data_of(api(bob).post("plan", {"name": "same"}))
         data_of(api(bob).post("plan", {"name": "Same"}))

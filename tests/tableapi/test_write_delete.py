@@ -17,10 +17,10 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def device(db: Any) -> Table:
     """A table whose records everybody may delete."""
-    created = table("device")
+    new_table = table("device")
     field("device", "name", is_display=True)
     open_table("device")
-    return created
+    return new_table
 
 
 def stored_rows(name: str, *columns: str) -> list[Any]:
@@ -87,14 +87,14 @@ def test_record_without_a_name_is_logged_by_its_id(device: Table, bob: User):
     assert DeletionLogEntry.objects.get().display_value == lamp
 
 
-class TestRecordsOfChildren:
+class TestChildRecords:
     @pytest.mark.parametrize("path", ["device", "laptop", "tablet"])
     def test_rows_of_all_tables_are_deleted(self, device: Table, bob: User, path: str):
         table("laptop", parent="device")
         field("laptop", "ram", "integer")
         table("tablet", parent="laptop")
-        created, kept_tablet = record("tablet", name="T", ram=4), record("tablet", name="S", ram=8)
-        assert api(bob).delete(f"{path}/{created}").status_code == 200
+        record_id, kept_tablet = record("tablet", name="T", ram=4), record("tablet", name="S", ram=8)
+        assert api(bob).delete(f"{path}/{record_id}").status_code == 200
         assert stored_rows("device") == stored_rows("laptop") == stored_rows("tablet") == [(kept_tablet,)]
         entry = DeletionLogEntry.objects.get()
         assert (entry.table, entry.payload["ram"], entry.display_value) == ("tablet", 4, "T")
@@ -168,13 +168,13 @@ class TestReferringRecords:
 
     def test_reference_to_the_parent_table_counts(self, device: Table, bob: User):
         table("laptop", parent="device")
-        created = record("laptop", name="X1")
+        record_id = record("laptop", name="X1")
         field(table("desk"), "lamps", "list", target="device")
         field("desk", "needed", target="laptop", mandatory=True)
-        desk = record("desk", lamps=[created], needed=created)
-        assert error_of(api(bob).delete(f"device/{created}")) == (409, "referenced", None)
+        desk = record("desk", lamps=[record_id], needed=record_id)
+        assert error_of(api(bob).delete(f"device/{record_id}")) == (409, "referenced", None)
         query_rows("UPDATE records.desk SET needed = NULL")
-        assert api(bob).delete(f"device/{created}").status_code == 200
+        assert api(bob).delete(f"device/{record_id}").status_code == 200
         assert stored_rows("desk", "sys_id", "lamps") == [(desk, [])]
 
     def test_self_reference_does_not_prevent_deletion(self, device: Table, bob: User):

@@ -114,12 +114,12 @@ class TestConvertedText:
 def test_rules_of_a_column_are_deleted_with_it(db: Any, bob: User):
     table("device")
     table("laptop", parent="device")
-    created = field("device", "price")
+    new_column = field("device", "price")
     field("device", "name")
     for name in ("device", "laptop"):
         rule("read", name, "price", roles=["keeper"])
         rule("read", name, "name")
-    created.delete()
+    new_column.delete()
     remaining_rules = Rule.objects.filter(table__name__in=["device", "laptop"])
     assert list(remaining_rules.values_list("column_name", flat=True)) == ["name", "name"]
     field("device", "price")

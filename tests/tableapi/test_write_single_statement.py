@@ -21,15 +21,15 @@ VARYING_COLUMNS = ("sys_id", "number", "sys_created_at", "sys_updated_at", "disp
 
 @pytest.fixture
 def maker(db: Any) -> Table:
-    created = table("maker")
+    new_table = table("maker")
     field("maker", "name")
     open_table("maker")
-    return created
+    return new_table
 
 
 @pytest.fixture
 def closed_device(maker: Table) -> Table:
-    created = table("device", number_prefix="DEV")
+    new_table = table("device", number_prefix="DEV")
     for name in ("name", "colour"):
         field("device", name)
     field("device", "rank", "integer", default_value="7")
@@ -37,7 +37,7 @@ def closed_device(maker: Table) -> Table:
     field("device", "code", is_unique=True)
     field("device", "maker", target="maker")
     field("device", "other", target="device")
-    return created
+    return new_table
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def comparable_response(response: Any) -> tuple[int, Any, set[str]]:
 
 
 def statements_on_records(send: Any) -> list[str]:
-    with captured_statements() as executed:
+    with captured_statements() as executed_statements:
         assert send().status_code < 300
-    return [sql for sql in executed if "records." in sql or "tableapi_state" in sql]
+    return [sql for sql in executed_statements if "records." in sql or "tableapi_state" in sql]
 
 
 STORED_QUERY = "SELECT name, colour, rank, bought_at, sys_version, sys_created_by FROM records.device ORDER BY sys_id"
@@ -133,9 +133,9 @@ def test_reference_to_a_hidden_record_is_refused_like_a_missing_one(device: Tabl
         api(bob).send(method, path, {"owner": hidden_owner})  # fills the caches
         responses, sent_statements = [], []
         for sys_id in (hidden_owner, "0" * 18):
-            with captured_statements() as executed:
+            with captured_statements() as executed_statements:
                 responses.append(api(bob).send(method, path, {"owner": sys_id}))
-            sent_statements.append(executed)
+            sent_statements.append(executed_statements)
         assert error_of(responses[0]) == (422, "invalid_value", "owner")
         assert responses[0].content == responses[1].content
         assert sent_statements[0] == sent_statements[1] and any("WITH written" in sql for sql in sent_statements[0])
@@ -171,9 +171,9 @@ STORED_DEVICES: list[dict[str, Any]] = [{"colour": "red", "rank": 1}, {"colour":
 
 def write_device(bob: User, sys_id: str | None, body: dict[str, Any]) -> tuple[Any, int]:
     """The answer, and the number of statements on records."""
-    with captured_statements() as executed:
+    with captured_statements() as executed_statements:
         response = api(bob).patch(f"device/{sys_id}", body) if sys_id else api(bob).post("device", body)
-    return response, len([sql for sql in executed if "records." in sql])
+    return response, len([sql for sql in executed_statements if "records." in sql])
 
 
 def make_rules(operation: str, column: str, condition: str) -> None:

@@ -182,14 +182,14 @@ class TestRoles:
         )
 
     def test_role_round_trips_with_put(self, alice: User):
-        created = role("editor", contains=["reader"])
-        (read_record,) = data_of(api(alice).get(record_path(created)))
-        assert data_of(api(alice).put(record_path(created), read_record)) == [read_record]
-        (record_after,) = data_of(api(alice).put(record_path(created), {"name": "editor"}))
-        assert record_after["contains"] is None and created.refreshed().contains == []
-        (record_after,) = data_of(api(alice).patch(record_path(created), {"contains": [role("reader").pk]}))
+        new_role = role("editor", contains=["reader"])
+        (read_record,) = data_of(api(alice).get(record_path(new_role)))
+        assert data_of(api(alice).put(record_path(new_role), read_record)) == [read_record]
+        (record_after,) = data_of(api(alice).put(record_path(new_role), {"name": "editor"}))
+        assert record_after["contains"] is None and new_role.refreshed().contains == []
+        (record_after,) = data_of(api(alice).patch(record_path(new_role), {"contains": [role("reader").pk]}))
         assert [contained_role["value"] for contained_role in record_after["contains"]] == [role("reader").pk]
-        assert created.refreshed().contains == [role("reader").pk]
+        assert new_role.refreshed().contains == [role("reader").pk]
 
     def test_cycles_and_shipped_roles_are_refused(self, alice: User):
         outer, inner = role("outer", contains=["inner"]), role("inner")
@@ -526,16 +526,18 @@ class TestReferencedDeletion:
         device = table("device")
         field(device, "owner", target="user")
         field(device, "users", "list", target="user")
-        created = record("device", owner=bob.pk, users=[bob.pk, alice.pk])
+        record_id = record("device", owner=bob.pk, users=[bob.pk, alice.pk])
         assert api(alice).delete(record_path(bob)).status_code == 200
-        assert query_rows("SELECT owner, users FROM records.device WHERE sys_id = %s", created) == [(None, [alice.pk])]
+        assert query_rows("SELECT owner, users FROM records.device WHERE sys_id = %s", record_id) == [
+            (None, [alice.pk])
+        ]
 
     @pytest.mark.parametrize("type_name", ["reference", "list"])
     def test_mandatory_reference_prevents_deletion(self, type_name: str, alice: User, bob: User, as_alice: Client):
         """By the API and in the admin alike."""
         device = table("device")
         field(device, "owner", type_name, target="user", mandatory=True)
-        created = record("device", owner=[bob.pk] if type_name == "list" else bob.pk)
+        record_id = record("device", owner=[bob.pk] if type_name == "list" else bob.pk)
         response = api(alice).delete(record_path(bob))
         assert (
             error_of(response) == (409, "referenced", None)
@@ -548,7 +550,7 @@ class TestReferencedDeletion:
         page = as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}, headers={"Accept": "text/html"})
         assert page.status_code in (302, 409)
         assert User.objects.filter(pk=bob.pk).exists() and not DeletionLogEntry.objects.exists()
-        query_rows("DELETE FROM records.device WHERE sys_id = %s", created)
+        query_rows("DELETE FROM records.device WHERE sys_id = %s", record_id)
         assert as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}).status_code == 302
         assert not User.objects.filter(pk=bob.pk).exists()
 

@@ -20,10 +20,10 @@ UNKNOWN_ID = "123456789012345678"
 @pytest.fixture
 def device(db: Any) -> Table:
     """A table with a name that everybody may read and write."""
-    created = table("device")
+    new_table = table("device")
     field("device", "name")
     open_table("device")
-    return created
+    return new_table
 
 
 def stored_values(name: str) -> list[Any]:
@@ -34,13 +34,13 @@ class TestReferences:
     @pytest.fixture
     def maker(self, device: Table) -> Table:
         """Devices refer to makers. Only auditors can read makers that are not open."""
-        created = table("maker")
+        new_table = table("maker")
         field("maker", "name", is_display=True)
         rule("read", "maker", condition="nameSTARTSWITHopen")
         rule("read", "maker", roles=["auditor"])
         field("device", "maker", target="maker")
         field("device", "makers", "list", target="maker")
-        return created
+        return new_table
 
     def test_missing_and_unreadable_references_are_refused_alike(self, maker: Table, bob: User):  # B30
         open_maker, hidden_maker = record("maker", name="open"), record("maker", name="closed")
@@ -83,8 +83,8 @@ class TestReferences:
 
     def test_reference_to_a_child_record(self, maker: Table, bob: User):
         table("factory", parent="maker")
-        created = record("factory", name="open")
-        assert data_of(api(bob).post("device", {"maker": created}))[0]["maker"]["value"] == created
+        record_id = record("factory", name="open")
+        assert data_of(api(bob).post("device", {"maker": record_id}))[0]["maker"]["value"] == record_id
 
     def test_reference_to_itself_and_to_system_records(self, device: Table, bob: User):
         field("device", "part_of", target="device")
@@ -146,12 +146,12 @@ class TestReferences:
 class TestDisplayValues:
     @pytest.fixture
     def maker(self, device: Table) -> Table:
-        created = table("maker")
+        new_table = table("maker")
         field("maker", "name", is_display=True)
         rule("read", "maker", condition="name!=hidden")
         field("device", "maker", target="maker")
         field("device", "makers", "list", target="maker")
-        return created
+        return new_table
 
     def post_device(self, user: User, body: Any) -> Any:
         return api(user).post("device", body, input_display_value=1, exclude_reference_link=1)
@@ -225,7 +225,7 @@ class TestDisplayValues:
         assert error_of(self.post_device(bob, {"active": "maybe"})) == (422, "invalid_value", "active")
 
     @pytest.mark.parametrize(
-        ("type_name", "value", "display"),
+        ("type_name", "value", "display_value"),
         [
             ("choice", "1", "First one"),
             ("choice", "gone", "gone"),
@@ -238,7 +238,7 @@ class TestDisplayValues:
         ],
     )
     def test_display_values_of_every_type_can_be_sent(
-        self, device: Table, bob: User, type_name: str, value: Any, display: str
+        self, device: Table, bob: User, type_name: str, value: Any, display_value: str
     ):
         table("slot")
         field(
@@ -255,11 +255,11 @@ class TestDisplayValues:
         (row,) = data_of(
             api(bob).post("device", {"slot": slot, "slots": [slot]}, display_value=1, fields="sys_id,slot,slots")
         )
-        assert row["slot"]["display_value"] == row["slots"][0]["display_value"] == display
+        assert row["slot"]["display_value"] == row["slots"][0]["display_value"] == display_value
 
         path, values = f"device/{row['sys_id']}", {name: row[name] for name in ("slot", "slots")}
         assert api(bob).patch(path, {"slot": None, "slots": None}).status_code == 200
-        for body in (values, {"slot": display, "slots": [display]}):
+        for body in (values, {"slot": display_value, "slots": [display_value]}):
             (record_after,) = data_of(api(bob).patch(path, body, input_display_value=1, exclude_reference_link=1))
             assert (record_after["slot"], record_after["slots"]) == (slot, [slot])
 

@@ -7,7 +7,7 @@ from tests.project.access import callers, world
 ALL_METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 # Django's administration handles all other methods like one of these.
 ADMIN_METHODS = ("GET", "POST")
-Cells = dict[tuple[str, str], tuple[str, ...]]
+StatusMatrix = dict[tuple[str, str], tuple[str, ...]]
 
 
 def cell_of(response: object) -> str:
@@ -44,7 +44,7 @@ def build_matrix_text() -> str:
     return "\n".join([header, *(row for route in all_routes for row in rows_of_route(route, all_callers, ids))]) + "\n"
 
 
-def read_matrix(text: str) -> tuple[list[str], Cells]:
+def read_matrix(text: str) -> tuple[list[str], StatusMatrix]:
     """The names of the callers, and their statuses by route and method."""
     header, *lines = [line.split() for line in text.splitlines()]
     result = {(route, method): tuple(cells) for route, methods, *cells in lines for method in methods.split(",")}

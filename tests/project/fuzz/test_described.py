@@ -45,7 +45,7 @@ class CallerFuzzer:
         """Send requests of each operation in the document of this caller; returns how often each status occurred."""
         status_counts: dict[int, int] = {}
         operations: Any = self.schema.get_all_operations()
-        for operation in (described.ok() for described in operations):
+        for operation in (operation_result.ok() for operation_result in operations):
             count_statuses(operation, example_count, self.send, status_counts)
         return status_counts
 

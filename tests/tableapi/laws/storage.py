@@ -102,7 +102,8 @@ def create_statements(catalogue: Catalogue, table: Table) -> Iterator[sql.Compos
     column_definitions += [(column.plain, sql.SQL("text")) for column in columns_of(table) if column.type == "wysiwyg"]
     if column_definitions:
         add_clauses = sql.SQL(", ").join(
-            sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(name), kind) for name, kind in column_definitions
+            sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(name), definition)
+            for name, definition in column_definitions
         )
         yield sql.SQL("ALTER TABLE {} {}").format(table_identifier(table), add_clauses)
 

@@ -87,12 +87,12 @@ def make_pair(random: Random, *, may_write: bool | None = None) -> Pair:
         catalogue, {name: random_records(random, catalogue, table) for name, table in catalogue.tables.items()}
     )
     now = moment(caller.id)
-    seen = visible_values(world, caller, now)
+    caller_values = visible_values(world, caller, now)
     for _ in range(MAX_ATTEMPTS):
-        other_world = redraw_hidden_data(random, world, seen)
-        if visible_values(other_world, caller, now) == seen:
-            return Pair(caller, world, other_world, may_write, seen)
-    return Pair(caller, world, world, may_write, seen)
+        other_world = redraw_hidden_data(random, world, caller_values)
+        if visible_values(other_world, caller, now) == caller_values:
+            return Pair(caller, world, other_world, may_write, caller_values)
+    return Pair(caller, world, world, may_write, caller_values)
 
 
 def random_schema(random: Random) -> Catalogue:
@@ -225,16 +225,16 @@ def visible_values(world: World, caller: Caller, now: Moment) -> VisibleValues:
     return result
 
 
-def redraw_hidden_data(random: Random, world: World, seen: VisibleValues) -> World:
+def redraw_hidden_data(random: Random, world: World, caller_values: VisibleValues) -> World:
     """A world with other hidden values and other hidden records."""
     rows: dict[str, dict[str, Row]] = {}
     for name, table in world.catalogue.tables.items():
         result: dict[str, Row] = {}
         for sys_id, row in world.rows[name].items():
-            seen_row = seen.get((name, sys_id))
-            if seen_row is not None:
+            caller_row = caller_values.get((name, sys_id))
+            if caller_row is not None:
                 hidden_columns = [
-                    column for column in table.columns.values() if column.name not in seen_row and not column.is_sys
+                    column for column in table.columns.values() if column.name not in caller_row and not column.is_sys
                 ]
                 result[sys_id] = {
                     **row,

@@ -146,8 +146,8 @@ class ProgramGenerator:
         return {column.name: json_value(visible_values[column.name], column) for column in columns}
 
     def random_id(self, table: Table) -> str:
-        created = [FIRST_CREATED_ID] if self.pair.may_write else []
-        return self.random.choice([*self.ids[table.name], *self.ids[table.name], "170000000000000099", *created])
+        created_ids = [FIRST_CREATED_ID] if self.pair.may_write else []
+        return self.random.choice([*self.ids[table.name], *self.ids[table.name], "170000000000000099", *created_ids])
 
     def body(self, table: Table) -> dict[str, Any]:
         columns = [

@@ -16,8 +16,8 @@ NOON = instant_of("2024-05-31 12:00:30")
 FALSY_VALUES: list[Any] = [{}, [], "", 0, False]
 OPERATOR_EXAMPLES: list[tuple[str, Any, str, bool]] = [
     *(
-        (kind, "aB", text, True)
-        for kind in ("string", "text")
+        (type_name, "aB", text, True)
+        for type_name in ("string", "text")
         for text in ("c=Ab", "cINx,AB", "cLIKEB", "c>AA", "c<=ab")
     ),
     *(("string", None, f"c{text}", False) for text in ("=a", ">a", "<a", "INa", "LIKEa", "BETWEENa@b", "EMPTYSTRING")),

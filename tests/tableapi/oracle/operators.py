@@ -70,8 +70,8 @@ def value_test(
     """False for an empty value, otherwise the result of `holds` for the converted value."""
 
     def test(value: Any, _: Any) -> bool:
-        converted = convert(value, use.column)
-        return converted is not None and holds(converted)
+        comparison_value = convert(value, use.column)
+        return comparison_value is not None and holds(comparison_value)
 
     return test
 
@@ -122,11 +122,11 @@ def column_order_test(compare: Callable[[Any, Any], bool]) -> Callable[[Operator
             raise QueryRefused
 
         def test(value: Any, other: Any) -> bool:
-            comparable, other_comparable = (
+            own_value, other_value = (
                 column_comparison_value(value, use.column),
                 column_comparison_value(other, use.other_column),
             )
-            return comparable is not None and other_comparable is not None and compare(comparable, other_comparable)
+            return own_value is not None and other_value is not None and compare(own_value, other_value)
 
         return test
 

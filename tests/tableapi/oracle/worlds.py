@@ -87,7 +87,7 @@ def make_catalogue(parents: dict[str, str | None], columns: dict[str, list[Colum
             lineage=lineages[name],
         )
     for name in tables:
-        table_family = tuple(relative for relative in tables if name in lineages[relative])
+        table_family = tuple(family_table for family_table in tables if name in lineages[family_table])
         tables[name] = replace(tables[name], family=table_family)
     return Catalogue(1, tables, tuple(rules))
 

@@ -68,10 +68,10 @@ class ApiCaller:
 
     def create_table(self, name: str, **attributes: Any) -> str:
         """Create a table with a column `name`; returns its id."""
-        (created,) = self.send("POST", "sys_db_table", {"name": name, "label": name, **attributes}).records
-        column = {"table": created["sys_id"], "name": "name", "label": "Name", "type": "string"}
+        (created_record,) = self.send("POST", "sys_db_table", {"name": name, "label": name, **attributes}).records
+        column = {"table": created_record["sys_id"], "name": "name", "label": "Name", "type": "string"}
         assert self.send("POST", "sys_db_column", column).status == 201
-        return str(created["sys_id"])
+        return str(created_record["sys_id"])
 
     def names(self, table: str) -> list[str]:
         return [record["name"] for record in self.send("GET", f"{table}?sysparm_fields=name").records]

@@ -36,13 +36,13 @@ def kill_worker(host: Stack) -> None:
 
 
 def test_deferred_record_exists_after_the_worker_ran(worker: Stack, admin: ApiCaller, sql: psycopg.Connection):
-    (created,) = admin.send("POST", "plan", {"name": "first"}).records
-    path = f"plan/{created['sys_id']}"
+    (created_record,) = admin.send("POST", "plan", {"name": "first"}).records
+    path = f"plan/{created_record['sys_id']}"
 
     eventually(lambda: admin.send("GET", path).status == 200)
     (record,) = admin.send("GET", path).records
     assert {name: record[name] for name in ("name", "number", "sys_created_by")} == {
-        name: created[name] for name in ("name", "number", "sys_created_by")
+        name: created_record[name] for name in ("name", "number", "sys_created_by")
     }
     assert sql.execute("SELECT count(*) FROM tableapi_deferred_record").fetchone() == (0,)
 
@@ -54,15 +54,15 @@ def test_killed_worker_creates_the_record_once(
     worker_condition = "current_setting('application_name') = 'servicebase worker'"
     create_write_trigger(sql, "plan", f"IF {worker_condition} THEN {WAIT_AT_GATE}; END IF")
     with closed_gate(servers):
-        (created,) = admin.send("POST", "plan", {"name": "second"}).records
+        (created_record,) = admin.send("POST", "plan", {"name": "second"}).records
         blocked_pid = wait_for_blocked_connection(sql, "worker")
         kill_worker(worker)
     wait_for_closed_connection(sql, blocked_pid)
 
-    path = f"plan/{created['sys_id']}"
+    path = f"plan/{created_record['sys_id']}"
     eventually(lambda: admin.send("GET", path).status == 200)
     (record,) = admin.send("GET", path).records
-    assert (record["name"], record["number"], record["sys_version"]) == ("second", created["number"], 0)
+    assert (record["name"], record["number"], record["sys_version"]) == ("second", created_record["number"], 0)
     count_query = "SELECT count(*) FROM records.plan WHERE name = 'second'"
     counts_query = f"SELECT ({count_query}), (SELECT count(*) FROM tableapi_deferred_record)"
     eventually(lambda: sql.execute(counts_query).fetchone() == (1, 0))

@@ -90,11 +90,11 @@ def reader(start_component: ComponentStarter, standby: Standby, admin: ApiCaller
 def read_rule(admin: ApiCaller, standby: Standby, reader: ApiCaller, sql: psycopg.Connection) -> Iterator[str]:
     """A rule for reading notes, and one note. The replica has both and is then paused."""
     table = admin.create_table("note")
-    (created,) = admin.send("POST", "sys_acl", {"operation": "read", "table": table}).records
+    (created_record,) = admin.send("POST", "sys_acl", {"operation": "read", "table": table}).records
     assert admin.send("POST", "note", {"name": "old"}).status == 201
     eventually(lambda: seen_names(reader) == ["old"] and is_caught_up(standby, sql))
     standby.pause()
-    yield created["sys_id"]
+    yield created_record["sys_id"]
     if standby.process.poll() is None:
         standby.resume()
     for record in admin.send("GET", "note?sysparm_fields=sys_id").records:

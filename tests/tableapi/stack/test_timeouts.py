@@ -32,8 +32,8 @@ def device(admin: ApiCaller) -> str:
 def lamp(device: str, admin: ApiCaller, sql: psycopg.Connection) -> str:
     sql.execute("DROP TRIGGER IF EXISTS of_test ON records.device")
     sql.execute("DELETE FROM records.device")
-    (created,) = admin.send("POST", "device", {"name": "Lamp"}).records
-    return str(created["sys_id"])
+    (created_record,) = admin.send("POST", "device", {"name": "Lamp"}).records
+    return str(created_record["sys_id"])
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def test_connections_of_web_processes_have_their_limits(lamp: str, admin: ApiCal
     settings_sql = " || ' ' || ".join(f"current_setting('{name}')" for name in names)
     create_write_trigger(sql, "device", f"NEW.name = {settings_sql}")
 
-    (created,) = admin.send("POST", "device", {}).records
-    assert created["name"] == "5s 2s 10s"
+    (created_record,) = admin.send("POST", "device", {}).records
+    assert created_record["name"] == "5s 2s 10s"
 
 
 def test_idle_transaction_ends_and_releases_its_locks(servers: SharedServers, lamp: str, other_connection: Any):  # B50

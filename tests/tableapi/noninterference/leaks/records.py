@@ -92,19 +92,19 @@ def hidden_records_have_a_display_value(stack: ExitStack) -> None:
 
 @leak("B11")
 def link_is_shown_only_for_an_existing_record(stack: ExitStack) -> None:
-    def link_existing_record(original: Any, text: Any, column: Any, stored: str) -> str:
-        link = str(original(text, column, stored))
+    def link_existing_record(original: Any, text: Any, column: Any, stored_sql: str) -> str:
+        link = str(original(text, column, stored_sql))
         if column.is_sys:
             return link
-        return f"CASE WHEN EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored}) THEN {link} END"
+        return f"CASE WHEN EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored_sql}) THEN {link} END"
 
     replace_function(stack, output_fields, "_linked_sql", link_existing_record)
 
 
 @leak("B13")
 def children_are_read_by_the_rules_of_their_parent(stack: ExitStack) -> None:
-    replace_function(stack, Permissions, "_record_outcome", lambda original, self, operation, own: original(
-        self, operation, self.catalogue.tables[own.lineage[-1]]))  # fmt: skip
+    replace_function(stack, Permissions, "_record_outcome", lambda original, self, operation, own_table: original(
+        self, operation, self.catalogue.tables[own_table.lineage[-1]]))  # fmt: skip
 
 
 @leak("B12")

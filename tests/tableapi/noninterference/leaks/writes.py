@@ -40,7 +40,7 @@ def reference_to_a_hidden_record_is_accepted(stack: ExitStack) -> None:
         stack,
         permission_queries,
         "count_readable_statement",
-        lambda original, rights, target, **named: original(AllRecords(), target, **named),
+        lambda original, permissions, target, **named: original(AllRecords(), target, **named),
     )
 
 
@@ -51,15 +51,21 @@ def single_statement_ignores_the_rules(stack: ExitStack) -> None:
 
 @leak("B29")
 def hidden_value_sent_as_stored_counts_as_unchanged(stack: ExitStack) -> None:
-    replace_function(stack, changes, "changed_value", lambda original, change, column, value, stored, **named: original(
-        change, column, value, replace(stored, is_readable=True), **named))  # fmt: skip
+    replace_function(
+        stack,
+        changes,
+        "changed_value",
+        lambda original, change, column, value, stored_value, **named: original(
+            change, column, value, replace(stored_value, is_readable=True), **named
+        ),
+    )
 
 
 @leak("B24")
 def replacing_a_record_clears_hidden_values(stack: ExitStack) -> None:
-    def clear_hidden_values(original: Any, table: Table, sent: Any, current: Any) -> Any:
-        return original(table, sent, replace(current, columns={
-            column: replace(stored, is_readable=True) for column, stored in current.columns.items()}))  # fmt: skip
+    def clear_hidden_values(original: Any, table: Table, sent_values: Any, current: Any) -> Any:
+        columns = {column: replace(value, is_readable=True) for column, value in current.columns.items()}
+        return original(table, sent_values, replace(current, columns=columns))
 
     replace_function(stack, changes, "defaults_of_omitted", clear_hidden_values)
 
@@ -133,23 +139,24 @@ def record_is_not_checked_after_the_write(stack: ExitStack) -> None:
 
 @leak("B26", finder="write_checks")
 def creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
-    sent: dict[str, Any] = {}
+    sent_values: dict[str, Any] = {}
 
     def remember_creator(original: Any, change: Any) -> Any:
-        sent["creator"] = change.body.get("sys_created_by")
+        sent_values["creator"] = change.body.get("sys_created_by")
         return original(
             replace(change, body={name: value for name, value in change.body.items() if name not in SYS_COLUMNS})
         )
 
     def insert_with_sent_creator(original: Any, catalogue: Any, table: Table, *rest: Any) -> str:
-        created = str(original(catalogue, table, *rest))
-        if isinstance(sent["creator"], str):
+        sys_id = str(original(catalogue, table, *rest))
+        if isinstance(sent_values["creator"], str):
             root = table.lineage[-1]
             with connection.cursor() as cursor:
                 cursor.execute(
-                    f'UPDATE records."{root}" SET sys_created_by = %s WHERE sys_id = %s', [sent["creator"], created]
+                    f'UPDATE records."{root}" SET sys_created_by = %s WHERE sys_id = %s',
+                    [sent_values["creator"], sys_id],
                 )
-        return created
+        return sys_id
 
     replace_function(stack, payload, "payload_columns", remember_creator)
     replace_function(stack, designed_records, "insert", insert_with_sent_creator)
