@@ -126,7 +126,7 @@ def test_every_row_of_the_page_is_checked():
 
 
 def is_numeric_expression(node: ast.expr) -> bool:
-    """3, 4 * 1024, timedelta(…), BoundedSemaphore(2), {"web": 5_000}."""
+    """Whether an expression is a number: 3, 4 * 1024, timedelta(…), BoundedSemaphore(2), {"web": 5_000}."""
     match node:
         case ast.Constant(value=value):
             return isinstance(value, int | float) and not isinstance(value, bool)

@@ -29,7 +29,7 @@ def shifted_host_clock(hours: float) -> Iterator[None]:
 
 
 def set_database_clock_back(rows: Any, *columns: str, hours: float = 1) -> None:
-    """Times that these rows stored earlier now lie in the future."""
+    """Move the times in these rows into the future, as if the clock had been set back since they were stored."""
     rows.update(**{name: F(name) + timedelta(hours=hours) for name in columns})
 
 

@@ -11,7 +11,7 @@ from tests.tableapi import world
 
 @pytest.fixture
 def notes(db: Any) -> list[str]:
-    """Twenty-five records with name and rank that anybody may change; a third has no rank."""
+    """Twenty-five records with a name and a rank that everybody may change; a third have no rank."""
     world.table("note")
     world.field("note", "name")
     world.field("note", "rank", "integer")

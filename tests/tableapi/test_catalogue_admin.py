@@ -1,4 +1,4 @@
-"""Tables, columns and views in the administration: refusals are messages, never a 500."""
+"""Tables, columns and views in the administration: errors are shown as messages, never as a 500."""
 
 import html
 import re

@@ -24,7 +24,6 @@ from tests.tableapi.world import ApiClient, api, data_of, field, open_table, rec
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# The seeds of random designs.
 SEEDS = [1, 2, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(3, 40))]
 CHILD_SYSTEM_COLUMNS = {"sys_id"}
 ROOT_SYSTEM_COLUMNS = {

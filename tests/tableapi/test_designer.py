@@ -161,7 +161,7 @@ class TestTables:
         assert (number.name, number.read_only, number.is_unique, number.is_display) == ("number", True, True, True)
         assert query_rows(f"SELECT nextval('records.\"N{ticket.pk}\"')") == [(1,)]
         assert "record numbers" in refusal_of(number.delete)
-        # A child is numbered in its parent's column.
+        # A child table uses the number column of its parent.
         make_table("complaint", parent=ticket, number_prefix="CMP")
         assert not Column.objects.filter(table__name="complaint").exists()
         Table.objects.get(name="complaint").delete()
@@ -257,7 +257,9 @@ class TestColumns:
 
     def test_reference_can_be_dropped_in_the_transaction_of_its_target(self, device: Table):
         column = make_column(device, "owner", "reference", **target_of("reference"))
-        make_user("dora", company=Company.objects.create(name="One"))  # its company is checked at the end
+        make_user(
+            "dora", company=Company.objects.create(name="One")
+        )  # the foreign key to the company is checked at commit
         column.delete()
 
         assert column_types_of("device") == SYSTEM_COLUMN_TYPES
@@ -299,7 +301,7 @@ class TestColumns:
 
         for table in (device, laptop, tablet):
             refusal_of(partial(make_column, table, "colour"))
-        make_column(phone, "colour")  # a sibling's is another one
+        make_column(phone, "colour")  # a sibling table may use the name
 
     @pytest.mark.parametrize(
         ("type_name", "options"),
@@ -328,7 +330,7 @@ class TestColumns:
             ("json", {"default_value": "[" * 100_000}),
             ("password", {"default_value": "x"}),
             ("string", {"max_length": 3, "default_value": "four"}),
-            # One grammar for what callers send and for defaults.
+            # Defaults have the same grammar as values in requests.
             ("integer", {"default_value": "1_000"}),
             ("integer", {"default_value": " 1"}),
             ("decimal", {"default_value": "1_0.5"}),

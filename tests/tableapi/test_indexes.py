@@ -106,7 +106,7 @@ def test_only_one_worker_builds_indexes(colour_column: Column):
 
 def test_failed_index_does_not_block_others(colour_column: Column):
     shape = make_column(colour_column.table, "shape", is_indexed=True)
-    query_rows("ALTER TABLE records.device DROP COLUMN colour")  # as if it were dropped just now
+    query_rows("ALTER TABLE records.device DROP COLUMN colour")  # as if it had just been dropped
 
     assert {f"I{shape.pk}", f"W{shape.pk}"} <= set(index_builder.build_indexes())
 

@@ -366,7 +366,7 @@ def test_record_with_600_columns_can_be_read_and_replaced(bob: User):
     assert columns == {f"c{number}": {1: "x", 599: "y"}.get(number) for number in range(600)}
     (record_after,) = data_of(api(bob).put(f"wide/{lamp}", {"c1": "a"}, fields="c1,c599"))
     assert record_after == {"c1": "a", "c599": None}
-    for operation in ("read", "write"):  # each asked of each column
+    for operation in ("read", "write"):  # these rules apply to each column
         rule(operation, wide_table, "*", condition="c1=a")
     (record_after,) = data_of(api(bob).put(f"wide/{lamp}", {"c1": "a", "c2": "b"}, fields="c1,c2,c599"))
     assert record_after == {"c1": "a", "c2": "b", "c599": None}

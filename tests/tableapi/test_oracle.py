@@ -1,4 +1,4 @@
-"""Tests of the oracle: examples by hand, and laws that it must keep itself."""
+"""Tests of the oracle: written examples, and laws that it must satisfy itself."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_first_level_with_a_rule_decides(
         assert "".join(sorted(row["sys_id"] for row in result)) == expected
 
 
-# rules beside an open table; what everybody sees of x in records 0, 1 and 2: a letter, - for hidden, ! for unknown
+# rules for an open table; what everybody sees of x in records 0, 1 and 2: a letter, - for hidden, ! for unknown
 COLUMN_RULE_EXAMPLES: list[tuple[list[Rule], str]] = [
     ([], "a-a"),
     ([make_rule("task", "x", "sys_id=0")], "a--"),

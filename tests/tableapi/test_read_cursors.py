@@ -25,7 +25,7 @@ from tests.tableapi.world import (
 pytestmark = pytest.mark.django_db
 
 
-# Values in their order, each twice or more; None where there is none.
+# Values in ascending order, with ties and empty values.
 SORTED_VALUES: dict[str, list[Any]] = {
     "string": ["", None, "a", "A", "b", "B", "ä", "Ä", "z%"],
     "text": ["", None, "a", "A", "b", "it's"],

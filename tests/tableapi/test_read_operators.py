@@ -286,7 +286,7 @@ def matching_names(caller: Any, name: str, query: str) -> str:
 
 @pytest.mark.parametrize("type_name", OPERATOR_EXAMPLES)
 def test_operators_by_type(type_name: str, alice: User, bob: User):
-    """Of an operator and its negation each record matches exactly one."""
+    """Each record matches either an operator or its negation."""
     (values, other_values), examples = OPERATOR_EXAMPLES[type_name]
     ids = {"alice": alice.pk, "bob": bob.pk}
     attributes: dict[str, Any] = (
@@ -315,7 +315,7 @@ def test_operators_by_type(type_name: str, alice: User, bob: User):
         query = with_ids(query, ids)
         assert matching_names(caller, "thing", query) == names, query
         (condition,) = parse(query).conditions()
-        # Through a reference that is empty, every column is.
+        # Every column behind an empty reference is empty.
         expected_names = names + "f" * (condition.row.on_empty in (OnEmpty.YES, OnEmpty.IF_BOTH_EMPTY))
         assert matching_names(caller, "holder", with_walked_path(query)) == expected_names, query
         if condition.row.complement:

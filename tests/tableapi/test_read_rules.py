@@ -116,7 +116,7 @@ class TestLevelsOfColumns:
     def test_first_level_with_a_rule_decides(self, laptop_tables: None, bob: User):
         rule("read", "device")
         assert readable_names(bob, "laptop") == ["Slim"], "a column without rule is allowed where the record is"
-        # From the last level to the first: each one overrules those made before.
+        # From the last level to the first: each one overrides the rules before.
         for number, (owner, name) in enumerate(reversed(self.LEVELS)):
             is_closed = number % 2 == 0
             rule("read", owner, name, roles=["other"] if is_closed else [])
@@ -217,7 +217,7 @@ class TestRoles:
         role("other")
         assert readable_names(api(dora, scope=["auditor", "other", "admin"])) == ["-", "-"]
         assert readable_names(api(alice, scope=["auditor"])) == ["-", "-"], "less than admin"
-        # What the user loses, the key loses.
+        # A key loses the roles that its user loses.
         scoped_caller = api(dora, scope=["auditor"])
         dora.grants.filter(role__name="auditor").delete()
         assert readable_names(scoped_caller) is None
@@ -244,7 +244,7 @@ class TestConditions:
             ("teamDYNAMICmy_groups", ["Team"]),
             ("watchersCONTAINS_DYNAMICme", ["Hers"]),
             ("owner.login=bob", ["Whole"]),
-            ("owner.email=alice@example.com", ["Hers"]),  # a rule sees what its caller does not
+            ("owner.email=alice@example.com", ["Hers"]),  # a rule can use columns that its caller cannot read
             ("part_of.owner.login=bob", ["Hers"]),
             ("part_of.nameISEMPTY", ["Nobody's", "Team", "Whole"]),
             ("owner=javascript:gs.getUserID()", ["Whole"]),

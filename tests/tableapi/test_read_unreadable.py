@@ -131,11 +131,11 @@ def test_permitted_caller_can_query_the_column(shop_records: Any, bob: User):
 @pytest.mark.parametrize(
     ("name", "unknown_name"),
     [
-        ("maker.rating", "maker.nothin"),  # B04: an unreadable end
-        ("vault.name", "maker.nono"),  # B05: through a table that is not there
+        ("maker.rating", "maker.nothin"),  # B04: an unreadable last column
+        ("vault.name", "maker.nono"),  # B05: through a hidden table
         ("vault.sys_id", "maker.nonono"),
         ("maker.vault.name", "maker.nonon.name"),
-        ("secret_r.name", "nothing_.name"),  # B05: through a column that is not there, to a name that is
+        ("secret_r.name", "nothing_.name"),  # B05: through a hidden column to an existing name
         ("secret_r.sys_id", "nothing_.sys_id"),
         ("makers.name", "nothin.name"),  # paths cannot go through lists
         ("name.sys_id", "nono.sys_id"),

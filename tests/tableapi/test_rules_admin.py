@@ -148,7 +148,7 @@ class TestRules:
             (device, {"condition": "sys_version=1^ORmodel=x"}),
             (device, {"column_name": "model"}),
             (ticket, {"condition": "device.modelISEMPTY"}),
-            (ticket, {"condition": "modelsISEMPTY"}),  # only its name is like it
+            (ticket, {"condition": "modelsISEMPTY"}),  # only has a similar name
             (None, {"condition": "modelISNOTEMPTY"}),
             (None, {"column_name": "model"}),
             (device, {"condition": "sys_idAREfox"}),

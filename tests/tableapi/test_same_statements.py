@@ -54,7 +54,7 @@ def test_hidden_and_missing_records_run_the_same_statements(
     hidden_lamp: str, bob: User, send_request: Callable[[ApiClient, str], Any]
 ):  # B21
     caller = api(bob, credential="key")
-    send_request(caller, "device/1")  # what a process does once
+    send_request(caller, "device/1")  # loads the caches of the process
     with captured_statements() as hidden_statements:
         hidden_response = send_request(caller, f"device/{hidden_lamp}")
     with captured_statements() as missing_statements:
@@ -79,7 +79,7 @@ def test_hidden_and_missing_references_run_the_same_statements(hidden_lamp: str,
 
 
 class TestHiddenVersion:
-    """Without `sys_version`, nothing tells how often a record was changed."""
+    """Without `sys_version`, nothing reveals how often a record was changed."""
 
     @pytest.fixture
     def visible_lamps(self, hidden_lamp: str) -> list[str]:
@@ -92,7 +92,7 @@ class TestHiddenVersion:
         self, visible_lamps: list[str], bob: User, send_request: Callable[[ApiClient, str], Any]
     ):
         caller = api(bob, credential="key")
-        send_request(caller, "device/1")  # what a process does once
+        send_request(caller, "device/1")  # loads the caches of the process
         results = []
         for lamp in visible_lamps:
             with captured_statements() as statements:
@@ -111,7 +111,7 @@ class TestHiddenVersion:
 
 
 def test_comparison_detects_a_difference(hidden_lamp: str, bob: User):
-    """It would be worth nothing if it found everything alike."""
+    """The comparison would be useless if it never found a difference."""
     caller = api(bob, credential="key")
     caller.get("device/1")
     with captured_statements() as statements_of_one:

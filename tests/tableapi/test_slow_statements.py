@@ -211,7 +211,7 @@ class TestLimit:
         assert query_rows("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
 
     def test_timeout_is_reported_even_if_it_cannot_be_counted(self, lamp: str, bob: User):
-        """As on a full disk."""
+        """For example on a full disk."""
         query_rows("CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE disk_full; END$$")
         query_rows('CREATE TRIGGER full_disk BEFORE UPDATE ON "user" EXECUTE FUNCTION full_disk()')
         try:

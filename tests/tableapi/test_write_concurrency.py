@@ -116,7 +116,7 @@ def paused_call(monkeypatch: Any, module: Any, name: str) -> tuple[threading.Eve
 
 class TestTwoWriters:
     def test_concurrent_patches_lose_no_column(self, device: Table, bob: User, monkeypatch: Any):  # B51
-        """Two that read the record at the same time and change different columns of it."""
+        """Two requests that read the record at the same time and change different columns."""
         lamp = record("device", name="a", colour="red", size="big")
         is_reached, release = paused_call(monkeypatch, designed_records, "update")
         # With If-Match in a transaction, without it in one statement.
@@ -174,7 +174,7 @@ class TestTwoWriters:
         }
 
     def test_one_of_two_equal_logins_wins(self, alice: User, monkeypatch: Any):
-        """Both have found that the login is free before either saves it."""
+        """Both requests find the login unused before one saves it."""
         barrier = threading.Barrier(2, timeout=THREAD_TIMEOUT_S)
         save = User.save
 
@@ -233,7 +233,7 @@ class TestConcurrentDeletion:
         assert query_rows("SELECT count(*) FROM sys_deletion_log WHERE record_id = %s", lamp) == [(1,)]
 
     def test_concurrent_mandatory_reference_is_refused(self, device: Table, bob: User, monkeypatch: Any):
-        """After the deletion has looked for references, before it is done: none may come in between."""
+        """A reference is written after the deletion has checked for references and before it commits."""
         table("desk")
         field("desk", "lamp", target="device", mandatory=True)
         open_table("desk")

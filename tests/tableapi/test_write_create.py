@@ -19,7 +19,7 @@ BASE_URL = "http://testserver/rest/v1/table/"
 
 @pytest.fixture
 def device(db: Any) -> Table:
-    """A table whose records everybody may make and read."""
+    """A table whose records everybody may create and read."""
     new_table = table("device")
     field("device", "name")
     field("device", "price", "decimal")
@@ -250,7 +250,7 @@ class TestImports:
         assert row_count() == 0
 
     def test_id_in_the_generated_range_is_refused(self, device: Table, alice: User):
-        # Records were refused for a minute, when somebody had taken the ids of that minute.
+        # Imported ids of the current minute once caused conflicts with generated ids.
         for seconds_ahead in (0, 30, 10**9):
             sys_id = f"{int(time.time()) + seconds_ahead:010}00000001"
             assert error_of(api(alice).post("device", {"sys_id": sys_id})) == (422, "invalid_value", "sys_id"), (

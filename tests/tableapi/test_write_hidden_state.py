@@ -54,7 +54,7 @@ class TestUnreadableColumn:
 class TestSecretColumn:
     @pytest.fixture
     def notes(self, db: Any, alice: User) -> list[str]:
-        """One with a token, one without; only administrators may write it."""
+        """A note with a token and one without. Only administrators may write tokens."""
         table("note")
         field("note", "name")
         field("note", "token", "secret")

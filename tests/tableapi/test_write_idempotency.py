@@ -146,7 +146,7 @@ def test_reads_ignore_the_key(device: Table, bob: User):
 
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_repetition_is_a_conflict(device: Table, bob: User, monkeypatch: Any):
-    """Two connections: the first holds its key until the second was answered."""
+    """The first request holds its key until the second one has its response."""
     import threading
 
     from django.db import connection

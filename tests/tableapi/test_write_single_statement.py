@@ -161,7 +161,7 @@ RULE_EXAMPLES = [
     ("write", "colour"),
     ("create", "colour"),
 ]
-# Of the record itself, before and after the write.
+# Conditions on the record itself, checked before and after the write.
 CONDITION_EXAMPLES = ["colour=red", "colour!=red", "rank<5", "nameISEMPTY", "sys_updated_byDYNAMICme",
               "sys_created_byDYNAMICme", "codeISNOTEMPTY^ORcolour=red", "nameSAMEAScolour"]  # fmt: skip
 BODY_EXAMPLES: list[dict[str, Any]] = [{"colour": "red"}, {"colour": "blue", "rank": 9}, {"rank": 3}, {"name": "red"},

@@ -185,7 +185,7 @@ class TestDisplayValues:
         assert self.post_device(bob, {"maker": "acme3"}).status_code == 201
 
     def test_empty_names_are_ignored(self, device: Table, bob: User):
-        table("slot")  # none of its columns is shown
+        table("slot")  # without a display column
         open_table("slot")
         field("device", "slots", "list", target="slot")
         slot = record("slot")
@@ -293,7 +293,7 @@ class TestDisplayValues:
 class TestDisplayedReferences:
     @pytest.fixture
     def lamp(self, db: Any) -> str:
-        """Made by a maker that Bob may not read, and by one without a name."""
+        """A lamp that refers to a maker that Bob may not read, and to one without a name."""
         table("maker")
         field("maker", "name")
         rule("read", "maker", condition="name!=hidden^ORnameISEMPTY")

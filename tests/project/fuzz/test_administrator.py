@@ -17,18 +17,18 @@ from tests.support.nightly import choose_seed, scaled_count
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
 REQUEST_COUNT = 5_000
-# Tables with records that may be changed and deleted. Of the others, ids are made up: without its account, its key, the
-# rules and the tables the administrator could not go on.
+# Tables whose records may be changed and deleted. For other tables the ids are generated, as the administrator needs
+# the account, the key, the rules and the tables.
 CHANGEABLE_TABLES = ("company", "service", "sys_group", "task", "sys_schedule", "sys_indication")
 load_all_checks()
 EXCLUDED_CHECKS = [
     CHECKS.get_one(name)
     for name in (
-        "ignored_auth",  # counted as guesses of a password: 429 after ten; tests/project/access asks everybody
+        "ignored_auth",  # counts as failed sign-ins, so it gets 429; see tests/project/access
         "positive_data_acceptance",  # a schema cannot say which ids exist, or which queries fit a column
     )
 ]
-# A parameter without a value counts as not given, which a schema cannot say either.
+# An empty parameter counts as omitted, which a schema cannot express.
 INVALID_DATA_CHECK = CHECKS.get_one("negative_data_rejection")
 
 

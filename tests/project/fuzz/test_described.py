@@ -85,5 +85,5 @@ def test_no_request_causes_a_server_error(caller_fuzzer: CallerFuzzer):
 
 @pytest.mark.nightly
 def test_no_request_of_many_causes_a_server_error(caller_fuzzer: CallerFuzzer):
-    """Of all callers together, more than 50,000."""
+    """More than 50,000 requests of all callers together."""
     caller_fuzzer.send_all(scaled_count(MANY_EXAMPLES))

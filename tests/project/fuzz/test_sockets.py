@@ -135,7 +135,7 @@ def send_many(product: RunningProduct, count: int) -> Counter[int]:
 
     def send_plan(seed: int) -> list[int]:
         result = statuses_in(send_and_receive(product.stack.port, random_plan(Random(seed), product.key)))
-        # 503: more bodies came slowly than are waited for at a time.
+        # 503: too many slow bodies at a time.
         assert not [status for status in result if status >= 500 and status != 503], seed
         return result
 

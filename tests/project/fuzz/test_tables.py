@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 FEW_REQUESTS, MANY_REQUESTS, REQUESTS_PER_TEST = 600, 120_000, 5_000
 # After so many requests, writes are rolled back, and keys and tags are forgotten.
 CONVERSATION_LENGTH = 25
-# A fuzz that only ever meets the first error would prove little.
+# Requests that only cause the first error would prove little.
 EXPECTED_STATUSES = {200, 201, 304, 400, 401, 403, 404, 405, 409, 412}
 USUAL_STATUSES = {200, 201, 304, 400, 401, 404}
 

@@ -36,11 +36,11 @@ def find_violation(seed: int) -> Difference | None:
         for step in steps:
             ((_, response, _),) = caller_conversation.send_and_follow(step)
             world_after = read_back(pair.catalogue)
-            all_faults = [*faults(pair, step, response, world_before, world_after)]
+            all_faults = [*find_faults(pair, step, response, world_before, world_after)]
             # A repeated request gets the first response.
             key = (step.method, step.table, step.sys_id, step.headers.get("Idempotency-Key", ""))
             if not key[-1] or key not in sent_keys:
-                all_faults += wrong_refusals(pair, step, response[0], world_before)
+                all_faults += find_wrong_refusals(pair, step, response[0], world_before)
             sent_keys.add(key)
             if all_faults:
                 return Difference(pair, step, response, all_faults)
@@ -72,7 +72,7 @@ def with_movable_rows(random: Random, pair: Pair) -> Pair:
     return replace(pair, one=World(catalogue, pair.one.rows), other=World(catalogue, pair.other.rows))
 
 
-def faults(
+def find_faults(
     pair: Pair, step: Step, response: CanonicalResponse, world_before: World, world_after: World
 ) -> Iterator[str]:
     status = response[0]
@@ -122,7 +122,7 @@ class CallerPermissions:
         return is_permitted(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id), name)
 
 
-def wrong_refusals(pair: Pair, step: Step, status: int, world_before: World) -> Iterator[str]:
+def find_wrong_refusals(pair: Pair, step: Step, status: int, world_before: World) -> Iterator[str]:
     """A readable record that may not be changed is a 403, an unreadable one a 404."""
     if step.method == "POST":
         return

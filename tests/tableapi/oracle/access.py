@@ -86,7 +86,7 @@ def condition_of(context: EvaluationContext, rule: Rule, own_table: Table) -> Ro
         return None
     try:
         query = parse(rule.condition)
-        # Chosen: a condition that sorts was meant to be something else.
+        # A condition with a sort key is invalid.
         return None if query.order else query_test(UnrestrictedValues(context), table, query)
     except (QueryRefused, QueryError):
         return None

@@ -1,7 +1,7 @@
-"""The few values that generated records and queries are made of, so that they meet: "a tiny alphabet, so that
+"""The few values of generated records and queries, so that queries match records: "a tiny alphabet, so that
 collisions happen".
 
-Kept out on purpose, since they are questions about the database and not about us: letters whose lower case is longer
+Deliberately without values that would test the database and not the product: letters whose lower case is longer
 or depends on the neighbours (İ, Σ), markup within wysiwyg texts, and words of ARE that are more than [a-z]+.
 """
 

@@ -55,7 +55,7 @@ class OperatorUse:
 def build_test(use: OperatorUse) -> ValueTest:
     """The test of a condition; raises `QueryRefused` if the operator does not fit the column."""
     name = use.condition.operator
-    # "password, secret none" and every other combination that is not in the table is a bad query.
+    # "password, secret none" and every other combination that is not in the table is an invalid query.
     if not use.condition.row.fits(use.column.compare_as, use.condition.path):
         raise QueryRefused
     if name not in NEGATED_OPERATORS:

@@ -26,7 +26,7 @@ from .column_types import TIME_VALUES, TYPE_ROWS, WORD_VALUES
 from .literals import family_of
 from .world import World
 
-# (operator, column type) of each pair that fits; ARE and INSTANCEOF stand on the record as a whole.
+# (operator, column type) of each pair that fits; ARE and INSTANCEOF apply to the whole record.
 OPERATOR_TYPE_PAIRS = [
     (row.name, column_type)
     for row in OPERATORS.values()
@@ -52,7 +52,7 @@ def path_strategy(draw: DrawFn, world: World, table: Table, max_hops: int) -> tu
         reference = draw(st.sampled_from(walkable_columns))
         names.append(reference.name)
         table = world.catalogue.tables[reference.reference or ""]
-    # What an administrator designed is of more types than what every table has.
+    # Mostly designed columns, as system columns have few types.
     is_sys = draw_rarely(draw, 5)
     column = draw(st.sampled_from([candidate for candidate in columns if candidate.is_sys is is_sys]))
     return (*names, column.name), column
@@ -64,7 +64,7 @@ def condition_strategy(draw: DrawFn, world: World, table: Table, hops: int) -> C
     readable_paths = path_strategy(world, table, hops).filter(lambda path: path[1].is_readable)
     path, column = draw(readable_paths)
     row = draw(st.sampled_from([operator for operator in OPERATORS.values() if operator.fits(column.compare_as, path)]))
-    # Without this choice one condition in two would be of a kind that tells little.
+    # Otherwise half of all conditions would use operators that check little.
     if row.name in ("ANYTHING", "NOTHING", "ISEMPTY", "ISNOTEMPTY") and draw(st.booleans()):
         row = OPERATORS["!="] if column.type != "json" else row
     return Condition(path, row.name, draw(value_strategy(world, table, column, row)))
@@ -88,14 +88,14 @@ def value_strategy(world: World, table: Table, column: Column, row: Operator) ->
     count_strategy = st.sampled_from(["0", "1", "2", "12", "30"])
     units = st.sampled_from(list(Unit))
     times = st.sampled_from(TIME_VALUES)
-    # Whole ranges would hit what is stored too seldom.
+    # Numbers from whole ranges would match stored values too rarely.
     numbers = (2023, 2024, 2025) if row.name == "YEAR_IS" else (0, 1, 2, 4, 5, 11, 12, 22, 23, 30, 31, 52)
     parts = [number for number in numbers if number in row.allowed]
     match row.kind:
         case ValueKind.NONE:
             return st.just("")
         case ValueKind.TEXT if column.type == "list":
-            # A function before a comma is no function: the whole text would have to be one.
+            # A function is only valid as the whole text, not as an item of a list.
             return st.lists(text_strategy.filter(lambda text: ":" not in text), min_size=1, max_size=2).map(",".join)
         case ValueKind.TEXT:
             return text_strategy
@@ -132,7 +132,7 @@ def other_path_strategy(world: World, table: Table, column: Column, row: Operato
         if reference.type == "reference" and target:
             paths += [((name, column.name), column) for column in target.columns.values()]
     fitting_paths = [".".join(path) for path, candidate in paths if family_of(candidate) == family_of(column)]
-    # The condition's column may lie further away, and nothing of its kind near by.
+    # No column of this family may be within reach.
     return st.sampled_from(fitting_paths or ["nosuch"])
 
 

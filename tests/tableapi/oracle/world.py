@@ -71,7 +71,7 @@ def is_empty(value: Any, column: Column) -> bool:
 
 
 def text_of_html(html: str | None) -> str | None:
-    """What filters see of a wysiwyg value. Enough for values like `<p>a</p>`; the generators make no others.
+    """What filters see of a wysiwyg value. Enough for values like `<p>a</p>`; the generators create no others.
 
     >>> text_of_html("<p>a</p>"), text_of_html("<p></p>"), text_of_html(None)
     ('a', '', None)

@@ -40,7 +40,7 @@ from .world import Caller, Row, World
 DESIGNED_TABLES = ("alpha", "beta", "gamma", "delta")
 SYSTEM_TABLE = "person"
 COLUMN_TYPES = sorted(TYPE_ROWS)
-# References are what most leaks go through, so there are more of them.
+# More references than other columns, as most leaks involve them.
 LIKELY_TYPES = [*COLUMN_TYPES, "reference", "reference", "string"]
 
 

@@ -151,7 +151,7 @@ def test_new_column_is_read_from_the_primary(
 def test_vanished_replica_is_replaced_by_the_primary(
     read_rule: str, admin: ApiCaller, reader: ApiCaller, standby: Standby, sql: psycopg.Connection
 ):
-    """The last test: the replica does not come back."""
+    """This must be the last test, as the replica is not restarted."""
     standby.resume()
     eventually(lambda: is_caught_up(standby, sql) and seen_names(reader) == ["old"])
     standby.end()
