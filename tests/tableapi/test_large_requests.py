@@ -305,8 +305,8 @@ def test_deferred_record_keeps_the_returned_name(bob: User):
     created_records = [data_of(api(bob).post("plan", {}))[0] for _ in range(2)]
     tasks.create_deferred()
     for created_record in created_records:
-        (record_read,) = data_of(api(bob).get(f"plan/{created_record['sys_id']}"))
-        assert (record_read["number"], record_read["display_name"]) == (
+        (stored_record,) = data_of(api(bob).get(f"plan/{created_record['sys_id']}"))
+        assert (stored_record["number"], stored_record["display_name"]) == (
             created_record["number"],
             created_record["display_name"],
         )

@@ -53,7 +53,7 @@ def readable_names(caller: User | ApiClient, path: str = "device", **options: An
     return sorted(record.get("name") or "-" for record in data_of(response))
 
 
-class TestLevelsOfRecords:
+class TestRecordRuleLevels:
     def test_no_rule_means_administrators_only(self, laptop_tables: None, alice: User, bob: User):  # B75
         assert readable_names(bob) is None and readable_names(bob, "laptop") is None
         assert readable_names(alice) == ["Lamp", "Slim"] and readable_names(alice, "laptop") == ["Slim"]
@@ -110,7 +110,7 @@ class TestLevelsOfRecords:
         assert readable_names(bob) == ["Lamp", "Slim"]
 
 
-class TestLevelsOfColumns:
+class TestColumnRuleLevels:
     LEVELS = (("laptop", "name"), ("device", "name"), (None, "name"), ("laptop", "*"), ("device", "*"), (None, "*"))
 
     def test_first_level_with_a_rule_decides(self, laptop_tables: None, bob: User):

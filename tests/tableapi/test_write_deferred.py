@@ -55,9 +55,9 @@ class TestDeferredRequest:
             assert error_of(early_response) == (404, "record_not_found", None)
 
         tasks.create_deferred()
-        (read_record,) = data_of(api(bob).get(path))
+        (stored_record,) = data_of(api(bob).get(path))
         columns = ("sys_id", "name", "owner", "number", "sys_created_by", "sys_version", "sys_db_table_id")
-        assert {name: read_record[name] for name in columns} == {name: record[name] for name in columns}
+        assert {name: stored_record[name] for name in columns} == {name: record[name] for name in columns}
         assert not DeferredRecord.objects.exists()
 
     def test_dot_walked_fields_are_null(self, plan: Table, bob: User):
@@ -84,8 +84,8 @@ class TestDeferredRequest:
         (record,) = data_of(api(bob).post("plan", {**body, "pin": "p", "token": "t"}, exclude_reference_link=1))
         assert {name: record[name] for name in body} == body
         tasks.create_deferred()
-        (read_record,) = data_of(api(bob).get(f"plan/{record['sys_id']}", exclude_reference_link=1))
-        assert {name: read_record[name] for name in body} == body
+        (stored_record,) = data_of(api(bob).get(f"plan/{record['sys_id']}", exclude_reference_link=1))
+        assert {name: stored_record[name] for name in body} == body
         assert len(data_of(api(bob).get("plan", query="htmlLIKEhi you"))) == 1
         assert None not in query_rows("SELECT pin, token FROM records.plan")[0]
 
@@ -95,8 +95,8 @@ class TestDeferredRequest:
         (record,) = data_of(api(bob).post("plan", {"other": None}))
         assert (record["rank"], record["other"]) == (7, None)
         tasks.create_deferred()
-        (read_record,) = data_of(api(bob).get(f"plan/{record['sys_id']}"))
-        assert (read_record["rank"], read_record["other"]) == (7, None)
+        (stored_record,) = data_of(api(bob).get(f"plan/{record['sys_id']}"))
+        assert (stored_record["rank"], stored_record["other"]) == (7, None)
 
     def test_errors_are_reported_immediately(self, plan: Table, bob: User):
         field("plan", "code", mandatory=True, default_value="x")

@@ -52,8 +52,8 @@ class TestConcurrentChanges:
         assert waits_for_lock(second_patch), "it waits for the first"
         release.set()
         assert result_of(first_patch).status_code == result_of(second_patch).status_code == 200
-        (read_record,) = data_of(api(bob).get(f"laptop/{laptop}"))
-        assert (read_record["notes"], read_record["sys_version"]) == ({"a": 1, "b": 2}, 2)
+        (stored_record,) = data_of(api(bob).get(f"laptop/{laptop}"))
+        assert (stored_record["notes"], stored_record["sys_version"]) == ({"a": 1, "b": 2}, 2)
 
     def test_many_json_merges_survive(self, laptop: str, bob: User):
         jobs = [
@@ -63,9 +63,9 @@ class TestConcurrentChanges:
             for number in range(4)
         ]
         assert [result_of(job).status_code for job in jobs] == [200] * 4
-        (read_record,) = data_of(api(bob).get(f"laptop/{laptop}"))
-        assert read_record["notes"] == {str(number): number for number in range(4)}
-        assert read_record["sys_version"] == 4
+        (stored_record,) = data_of(api(bob).get(f"laptop/{laptop}"))
+        assert stored_record["notes"] == {str(number): number for number in range(4)}
+        assert stored_record["sys_version"] == 4
 
 
 @pytest.mark.parametrize("path", ["laptop", "device"])

@@ -61,8 +61,8 @@ class TestUserRecords:
 
     def test_user_round_trips(self, alice: User, bob: User):
         for send in (api(alice).put, api(alice).patch):
-            (read_record,) = data_of(api(alice).get(f"user/{bob.pk}"))
-            assert data_of(send(f"user/{bob.pk}", read_record)) == [read_record]
+            (stored_record,) = data_of(api(alice).get(f"user/{bob.pk}"))
+            assert data_of(send(f"user/{bob.pk}", stored_record)) == [stored_record]
         assert bob.refreshed().has_usable_password(), "a password that is not sent stays"
 
     def test_put_clears_omitted_columns(self, alice: User, bob: User):
@@ -183,8 +183,8 @@ class TestRoles:
 
     def test_role_round_trips_with_put(self, alice: User):
         new_role = role("editor", contains=["reader"])
-        (read_record,) = data_of(api(alice).get(record_path(new_role)))
-        assert data_of(api(alice).put(record_path(new_role), read_record)) == [read_record]
+        (stored_record,) = data_of(api(alice).get(record_path(new_role)))
+        assert data_of(api(alice).put(record_path(new_role), stored_record)) == [stored_record]
         (record_after,) = data_of(api(alice).put(record_path(new_role), {"name": "editor"}))
         assert record_after["contains"] is None and new_role.refreshed().contains == []
         (record_after,) = data_of(api(alice).patch(record_path(new_role), {"contains": [role("reader").pk]}))
@@ -214,8 +214,8 @@ class TestProperties:
         assert properties.get(properties.CASE_SENSITIVE) is False
         assert error_of(api(alice).patch(record_path(row), {"value": "perhaps"})) == (422, "invalid_value", "value")
         assert error_of(api(alice).patch(record_path(row), {"name": "x"})) == (400, "read_only", "name")
-        (read_record,) = data_of(api(alice).get(record_path(row)))
-        assert data_of(api(alice).put(record_path(row), read_record)) == [read_record]
+        (stored_record,) = data_of(api(alice).get(record_path(row)))
+        assert data_of(api(alice).put(record_path(row), stored_record)) == [stored_record]
 
     def test_unknown_properties_cannot_be_created(self, alice: User):
         assert error_of(api(alice).post("sys_property", {"name": "own"})) == (400, "read_only", "name")
@@ -272,8 +272,8 @@ class TestDesign:
         read_rule = rule("read", device)
         assert api(bob).get("device").status_code == 200
         for rule_record in (read_rule, general_rule):
-            (read_record,) = data_of(api(alice).get(record_path(rule_record)))
-            assert data_of(api(alice).put(record_path(rule_record), read_record)) == [read_record]
+            (stored_record,) = data_of(api(alice).get(record_path(rule_record)))
+            assert data_of(api(alice).put(record_path(rule_record), stored_record)) == [stored_record]
             (record_after,) = data_of(api(alice).patch(record_path(rule_record), {"active": False}))
             assert (record_after["active"], record_after["sys_version"]) == (False, 1)
         assert api(bob).get("device").status_code == 404
@@ -338,8 +338,8 @@ class TestDesign:
                      f"sys_db_column/{Column.objects.get(table__name='user', name='email').pk}"):  # fmt: skip
             assert error_of(api(alice).delete(path)) == (409, "conflict", None)
         for design_record in (device, name, Table.objects.get(name="user")):
-            (read_record,) = data_of(api(alice).get(record_path(design_record)))
-            assert data_of(api(alice).put(record_path(design_record), read_record)) == [read_record]
+            (stored_record,) = data_of(api(alice).get(record_path(design_record)))
+            assert data_of(api(alice).put(record_path(design_record), stored_record)) == [stored_record]
 
     def test_error_names_a_column_that_was_not_sent(self, alice: User):
         base = {"table": table("device").pk, "name": "it", "label": "x"}
@@ -407,9 +407,9 @@ class TestDesign:
 
     def test_put_of_a_column_keeps_its_name_type_and_table(self, alice: User):
         name = field(table("device"), "name", "text")
-        (read_record,) = data_of(api(alice).get(record_path(name)))
+        (stored_record,) = data_of(api(alice).get(record_path(name)))
         (record_after,) = data_of(
-            api(alice).put(record_path(name), read_record | {"label": "Title", "mandatory": True})
+            api(alice).put(record_path(name), stored_record | {"label": "Title", "mandatory": True})
         )
         assert (record_after["label"], record_after["mandatory"], record_after["type"]) == ("Title", True, "text")
         assert (422, "mandatory", "name") in errors_of(api(alice).put(record_path(name), {"label": "x"}))

@@ -66,10 +66,10 @@ class TestReferences:
     def test_stored_reference_can_stay(self, maker: Table, bob: User):
         hidden_maker = record("maker", name="closed")
         lamp = record("device", name="Lamp", maker=hidden_maker, makers=[hidden_maker])
-        (read_record,) = data_of(api(bob).get(f"device/{lamp}"))
-        assert read_record["maker"]["value"] == hidden_maker
-        (record_after,) = data_of(api(bob).put(f"device/{lamp}", read_record | {"name": "x"}))
-        assert (record_after["maker"], record_after["name"]) == (read_record["maker"], "x")
+        (stored_record,) = data_of(api(bob).get(f"device/{lamp}"))
+        assert stored_record["maker"]["value"] == hidden_maker
+        (record_after,) = data_of(api(bob).put(f"device/{lamp}", stored_record | {"name": "x"}))
+        assert (record_after["maker"], record_after["name"]) == (stored_record["maker"], "x")
         assert api(bob).patch(f"device/{lamp}", {"maker": None, "makers": []}).status_code == 200
 
     def test_reference_to_a_table_unknown_to_the_caller(self, device: Table, bob: User):  # B30
@@ -193,9 +193,9 @@ class TestDisplayValues:
         (row,) = data_of(self.post_device(bob, {"slots": [{"value": slot}]}))
         path = f"device/{row['sys_id']}"
         for name in ("all", "1"):
-            (seen_record,) = data_of(api(bob).get(path, display_value=name, fields="slots"))
+            (shown_record,) = data_of(api(bob).get(path, display_value=name, fields="slots"))
             (record_after,) = data_of(
-                api(bob).patch(path, seen_record, input_display_value=1, exclude_reference_link=1)
+                api(bob).patch(path, shown_record, input_display_value=1, exclude_reference_link=1)
             )
             assert (record_after["slots"], record_after["sys_version"]) == ([slot], 0)
         assert error_of(self.post_device(bob, {"slots": ["a name"]})) == (422, "invalid_value", "slots")
@@ -392,8 +392,8 @@ class TestSecrets:
 
     def test_secrets_are_never_shown(self, lamp: str, alice: User, bob: User):  # B28
         for user in (alice, bob):
-            (read_record,) = data_of(api(user).get(f"device/{lamp}"))
-            assert not {"pin", "token"} & read_record.keys()
+            (stored_record,) = data_of(api(user).get(f"device/{lamp}"))
+            assert not {"pin", "token"} & stored_record.keys()
             for name in ("pin", "token"):
                 for params in ({"fields": name}, {"query": f"{name}ISNOTEMPTY"}, {"query": f"ORDERBY{name}"}):
                     assert error_of(api(user).get("device", **params))[0] == 400

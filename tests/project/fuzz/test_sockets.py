@@ -84,7 +84,7 @@ def random_plan(random: Random, key: str) -> SendPlan:
 
 
 def random_message(random: Random, key: str) -> bytes:
-    request = RequestGenerator(random, ["1"]).request()
+    request = RequestGenerator(random, ["1"]).random_request()
     headers = {"Host": "localhost", "Authorization": f"Bearer {key}", **request.headers}
     body = request.body
     if body and random.random() < 0.3:

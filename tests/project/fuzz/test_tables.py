@@ -96,7 +96,7 @@ def send_many(clients: list[Client], first_seed: int, count: int) -> Counter[int
         with transaction.atomic():
             for _ in range(CONVERSATION_LENGTH):
                 if request is None or random.random() > 0.1:  # else repeat the request
-                    request = generator.request()
+                    request = generator.random_request()
                 response = conversation.send(random, request)
                 assert not (error := find_violation(request, response)), (seed, error, request, response.content)
                 statuses[response.status_code] += 1

@@ -30,7 +30,11 @@ def find_violation(seed: int) -> Difference | None:
     table, name = random.choice(hidden_columns)
     pair = with_unique_name(pair, table, name)
     # Two records with the default value of the column: the second one is a duplicate.
-    steps = [*ProgramGenerator(random, pair).program(), Step("POST", table, body={}), Step("POST", table, body={})]
+    steps = [
+        *ProgramGenerator(random, pair).random_program(),
+        Step("POST", table, body={}),
+        Step("POST", table, body={}),
+    ]
     with open_conversation(pair) as conversation_of_pair:
         make_unique(pair.catalogue, table, name)
         for step in steps:

@@ -65,30 +65,32 @@ class ProgramGenerator:
             for table in self.tables
         }
 
-    def program(self) -> list[Step]:
+    def random_program(self) -> list[Step]:
         steps: list[Step] = []
         for _ in range(self.random.randint(1, 6)):
-            steps.append(self.step())
+            steps.append(self.random_step())
             if "Idempotency-Key" in steps[-1].headers and self.random.random() < 0.5:
                 steps.append(steps[-1])
         return steps
 
-    def step(self) -> Step:
+    def random_step(self) -> Step:
         table = self.random.choice(self.tables)
         probability = self.random.random()
         if probability < (0.45 if self.pair.may_write else 0.8):
-            return self.list_step(table)
+            return self.random_list_step(table)
         if not self.pair.may_write or probability < 0.55:
-            headers = self.headers("If-None-Match")
+            headers = self.random_headers("If-None-Match")
             return Step("GET", table.name, self.random_id(table), self.random_fields(table), headers=headers)
-        return self.write_step(table)
+        return self.random_write_step(table)
 
-    def write_step(self, table: Table) -> Step:
+    def random_write_step(self, table: Table) -> Step:
         """A write request with conditional headers."""
-        step = replace(self.write_step_without_headers(table), headers=self.headers("If-Match", "Idempotency-Key"))
+        step = replace(
+            self.random_write_step_without_headers(table), headers=self.random_headers("If-Match", "Idempotency-Key")
+        )
         return self.replace_ids_by_names(table, step) if step.body and self.random.random() < 0.15 else step
 
-    def headers(self, *names: str) -> dict[str, str]:
+    def random_headers(self, *names: str) -> dict[str, str]:
         keys = {"Idempotency-Key": ["k", "k", "l"]}
         return {
             name: self.random.choice(keys.get(name, [LAST_ETAG, LAST_ETAG, LAST_ETAG, "*", '"1-x"']))
@@ -106,7 +108,7 @@ class ProgramGenerator:
                 body[name] = [name_value] if column.type == "list" and name_value else name_value
         return replace(step, body=body, params={**step.params, "sysparm_input_display_value": "1"})
 
-    def write_step_without_headers(self, table: Table) -> Step:
+    def random_write_step_without_headers(self, table: Table) -> Step:
         method = self.random.choice(["POST", "POST", "PATCH", "PATCH", "PUT", "DELETE"])
         sys_id = "" if method == "POST" else self.random_id(table)
         visible_ids = [sys_id for name, sys_id in self.pair.visible_values if name in table.family]
@@ -123,7 +125,7 @@ class ProgramGenerator:
             return Step(
                 method, table.name, sys_id, self.random_fields(table), self.guessing_body(table, sys_id, visible_values)
             )
-        return Step(method, table.name, sys_id, self.random_fields(table), self.body(table))
+        return Step(method, table.name, sys_id, self.random_fields(table), self.random_body(table))
 
     def guessing_body(self, table: Table, sys_id: str, visible_values: dict[str, Any]) -> dict[str, Any]:
         """A body that guesses a hidden value, to find out whether it counts as a change."""
@@ -149,7 +151,7 @@ class ProgramGenerator:
         created_ids = [FIRST_CREATED_ID] if self.pair.may_write else []
         return self.random.choice([*self.ids[table.name], *self.ids[table.name], "170000000000000099", *created_ids])
 
-    def body(self, table: Table) -> dict[str, Any]:
+    def random_body(self, table: Table) -> dict[str, Any]:
         columns = [
             column for column in table.columns.values() if not column.is_sys and column.name not in self.fixed_columns
         ]
@@ -163,9 +165,9 @@ class ProgramGenerator:
             result[self.random.choice(["nosuch", "sys_version", "sys_created_by"])] = self.random.choice([1, "1"])
         return result
 
-    def list_step(self, table: Table) -> Step:
+    def random_list_step(self, table: Table) -> Step:
         params = self.random_fields(table)
-        query = self.query(table)
+        query = self.random_query(table)
         if query:
             params["sysparm_query"] = query
         params["sysparm_limit"] = self.random.choice(["1", "2", "3", "20", "20"])
@@ -179,7 +181,7 @@ class ProgramGenerator:
         params = {}
         probability = self.random.random()
         if probability < 0.35:
-            names = [self.field_path(table) for _ in range(self.random.randint(1, 3))]
+            names = [self.random_field_path(table) for _ in range(self.random.randint(1, 3))]
             params["sysparm_fields"] = ",".join([*names, *(["sys_id"] * (self.random.random() < 0.5))])
         elif probability < 0.5:
             params["sysparm_view"] = self.random.choice(["some", "some", "few", "nosuch"])
@@ -189,7 +191,7 @@ class ProgramGenerator:
             params["sysparm_exclude_reference_link"] = "1"
         return params
 
-    def path_and_column(self, table: Table) -> tuple[str, Column]:
+    def random_path_and_column(self, table: Table) -> tuple[str, Column]:
         """A path to a column, through up to two references."""
         path = ""
         for _ in range(2):
@@ -207,18 +209,20 @@ class ProgramGenerator:
         column = self.random.choice([*columns, *columns, table.columns["sys_id"]])
         return path + column.name, column
 
-    def field_path(self, table: Table) -> str:
-        return self.random.choice(STRANGE_NAMES) if self.random.random() < 0.1 else self.path_and_column(table)[0]
+    def random_field_path(self, table: Table) -> str:
+        return (
+            self.random.choice(STRANGE_NAMES) if self.random.random() < 0.1 else self.random_path_and_column(table)[0]
+        )
 
-    def query(self, table: Table) -> str:
+    def random_query(self, table: Table) -> str:
         text = ""
         for _ in range(self.random.choice([0, 1, 1, 2, 3])):
-            text += (self.random.choice(["^", "^OR", "^NQ"]) if text else "") + self.condition(table)
+            text += (self.random.choice(["^", "^OR", "^NQ"]) if text else "") + self.random_condition(table)
         for _ in range(self.random.choice([0, 0, 1, 2])):
-            text += f"^ORDERBY{self.random.choice(['', 'DESC'])}{self.field_path(table)}"
+            text += f"^ORDERBY{self.random.choice(['', 'DESC'])}{self.random_field_path(table)}"
         return text.removeprefix("^")
 
-    def condition(self, table: Table) -> str:
+    def random_condition(self, table: Table) -> str:
         probability = self.random.random()
         if probability < 0.05:
             return f"{self.random.choice(STRANGE_NAMES)}=a"
@@ -226,7 +230,7 @@ class ProgramGenerator:
             return f"sys_idARE{self.random.choice(['a', 'b', 'ab', 'red', 'fox'])}"
         if probability < 0.23:
             return f"sys_idINSTANCEOF{self.random.choice([*self.ids, 'nosuch'])}"
-        path, column = self.path_and_column(table)
+        path, column = self.random_path_and_column(table)
         if self.random.random() < 0.15 or column.type in ("json", "secret"):
             return path + self.random.choice(UNARY_OPERATORS)
         if self.random.random() < 0.3:
@@ -243,9 +247,9 @@ class ProgramGenerator:
             if column.type in ("boolean", "reference", "list", "choice") or column.name == "sys_id"
             else operator_kind
         )
-        return path + self.random.choice(TYPE_OPERATORS[operator_kind]) + self.literal(column)
+        return path + self.random.choice(TYPE_OPERATORS[operator_kind]) + self.random_literal(column)
 
-    def literal(self, column: Column) -> str:
+    def random_literal(self, column: Column) -> str:
         """A value that one of the databases may contain there, or its first characters."""
         if column.name == "sys_id":
             return self.random.choice(self.ids["alpha"] or ["1"])

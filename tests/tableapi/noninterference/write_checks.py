@@ -28,7 +28,8 @@ def find_violation(seed: int) -> Difference | None:
     pair = with_movable_rows(random, pairs.make_pair(random, may_write=True))
     generator = ProgramGenerator(random, pair, fixed_columns=frozenset())
     steps = [
-        with_more_columns(random, generator.write_step(random.choice(generator.tables))) for _ in range(WRITE_COUNT)
+        with_more_columns(random, generator.random_write_step(random.choice(generator.tables)))
+        for _ in range(WRITE_COUNT)
     ]
     with open_conversation(pair) as caller_conversation:
         world_before = read_back(pair.catalogue)
@@ -87,7 +88,9 @@ def find_faults(
         yield f"refused but done: {deleted_ids} {created_ids} {changed_ids}"
     permissions_pair = CallerPermissions(pair, world_before), CallerPermissions(pair, world_after)
     for sys_id in deleted_ids:
-        is_allowed = all(permissions_pair[0].record(operation, *rows_before[sys_id]) for operation in (READ, DELETE))
+        is_allowed = all(
+            permissions_pair[0].allows_record(operation, *rows_before[sys_id]) for operation in (READ, DELETE)
+        )
         if step.method != "DELETE" or sys_id != step.sys_id or not is_allowed:
             yield f"{sys_id} was deleted"
     for sys_id in created_ids:
@@ -115,10 +118,10 @@ class CallerPermissions:
         self.pair = pair
         self.world = world
 
-    def record(self, operation: str, table: str, row: Row) -> bool:
+    def allows_record(self, operation: str, table: str, row: Row) -> bool:
         return is_permitted(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id))
 
-    def column(self, operation: str, table: str, row: Row, name: str) -> bool:
+    def allows_column(self, operation: str, table: str, row: Row, name: str) -> bool:
         return is_permitted(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id), name)
 
 
@@ -128,9 +131,9 @@ def find_wrong_refusals(pair: Pair, step: Step, status: int, world_before: World
         return
     result = world_before.find(pair.catalogue.tables[step.table], step.sys_id)
     permissions = CallerPermissions(pair, world_before)
-    if result is None or not permissions.record(READ, step.table, result):
+    if result is None or not permissions.allows_record(READ, step.table, result):
         expected = {400, 404, 409}  # 400: the body is read first; 409: a key that was used for another request
-    elif not permissions.record(DELETE if step.method == "DELETE" else WRITE, step.table, result):
+    elif not permissions.allows_record(DELETE if step.method == "DELETE" else WRITE, step.table, result):
         expected = {400, 403, 409, 412}
     else:
         return
@@ -141,9 +144,11 @@ def find_wrong_refusals(pair: Pair, step: Step, status: int, world_before: World
 def faults_of_created(pair: Pair, step: Step, permissions: CallerPermissions, table: str, row: Row) -> Iterator[str]:
     if step.method != "POST" or step.table != table:
         yield f"{row['sys_id']} was created by {step.method} {step.table}"
-    if not permissions.record(CREATE, table, row):
+    if not permissions.allows_record(CREATE, table, row):
         yield f"{row['sys_id']} was created"
-    yield from (f"{name} was set" for name in step.body or {} if not permissions.column(CREATE, table, row, name))
+    yield from (
+        f"{name} was set" for name in step.body or {} if not permissions.allows_column(CREATE, table, row, name)
+    )
     if row["sys_created_by"] != pair.caller.id:
         yield f"it was created by {row['sys_created_by']}"
 
@@ -152,8 +157,8 @@ def faults_of_changed(
     pair: Pair, permissions: tuple[CallerPermissions, CallerPermissions], old: TableRow, new: TableRow
 ) -> Iterator[str]:
     (table, old_row), (_, new_row) = old, new
-    if not permissions[0].record(READ, table, old_row) or not all(
-        permissions_of_row.record(WRITE, table, row)
+    if not permissions[0].allows_record(READ, table, old_row) or not all(
+        permissions_of_row.allows_record(WRITE, table, row)
         for permissions_of_row, row in zip(permissions, (old_row, new_row), strict=True)
     ):
         yield f"{old_row['sys_id']} was changed"
@@ -161,7 +166,7 @@ def faults_of_changed(
         if old_row[name] != new_row[name] and (
             pair.catalogue.tables[table].columns[name].is_sys
             or not all(
-                permissions_of_row.column(WRITE, table, row, name)
+                permissions_of_row.allows_column(WRITE, table, row, name)
                 for permissions_of_row, row in zip(permissions, (old_row, new_row), strict=True)
             )
         ):
