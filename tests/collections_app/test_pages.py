@@ -14,7 +14,7 @@ from collections_app.pages import document_actions
 from system.admin_site.name_lists import MAX_NAMES_SHOWN
 from system.errors import Conflict
 from tests.collections_app import library
-from tests.support.users import make_user, signed_in
+from tests.support.users import make_user, signed_in_client
 
 pytestmark = pytest.mark.django_db
 
@@ -143,7 +143,7 @@ class TestPermissions:
 
     def test_writers_load_and_delete_documents_and_managers_the_collection(self, as_carl: Client):
         collection = library.make_library_collection(writers=("itil",))
-        writer = visible_text(signed_in(make_user("wim", "itil")).get(collection_page_path(collection)))
+        writer = visible_text(signed_in_client(make_user("wim", "itil")).get(collection_page_path(collection)))
         assert "Add documents" in writer and "Delete collection" not in writer
         assert as_carl.get(collection_page_path(collection)).status_code == 404
         own_page = visible_text(as_carl.get(collection_page_path(library.make_library_collection("Own"))))
@@ -409,7 +409,7 @@ class TestDeleting:
         document = library.add_document(library.make_library_collection())
         words = [document.collection_id, document.pk] if name.startswith("document-") else [document.collection_id]
         path = reverse(name, args=[] if name == "collections" else words)
-        response = signed_in(carl, enforce_csrf_checks=True).post(path, {"confirmed": "yes", "name": "Forged"})
+        response = signed_in_client(carl, enforce_csrf_checks=True).post(path, {"confirmed": "yes", "name": "Forged"})
         assert response.status_code == 403
         assert (
             Document.objects.filter(deleted_at=None).count() == Collection.objects.filter(deleted_at=None).count() == 1
