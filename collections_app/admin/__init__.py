@@ -51,6 +51,6 @@ def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     caption = f"document{pluralize(ready)} {states}, in {len(ids)} collection{pluralize(len(ids))}."
     warnings = [f"{totals.failed} failed."] if totals.failed else []
     if is_late:
-        warnings.append(f"The oldest queued document has waited for {timesince(oldest)}.")
+        warnings.append(f"The oldest queued document has been waiting for {timesince(oldest)}.")
     url = dashboard.Link("", "", "collections_app.Document").url + ("?state=failed" if totals.failed else "")
     return dashboard.Tile("Documents", str(ready), caption, url, "folder_open", warnings=" ".join(warnings))

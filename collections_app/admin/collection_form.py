@@ -18,7 +18,7 @@ TEXT_CONFIGURATIONS = (
     "indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish tamil "
     "turkish yiddish"
 )
-LANGUAGE_HELP = "Keyword search language of new and reprocessed documents. Leave empty to detect it for each document."
+LANGUAGE_HELP = "Language for keyword search in new and reprocessed documents. Leave empty to detect it per document."
 NAME_TAKEN = "A collection with this name already exists."
 
 
@@ -44,8 +44,8 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
         labels = {"alpha": "Keyword weight"}
         help_texts = {
             "text_configuration": LANGUAGE_HELP,
-            "chunk_size": "Maximum characters per passage in new and reprocessed documents.",
-            "chunk_overlap": "Characters repeated from the previous passage; at most half of the chunk size.",
+            "chunk_size": "Maximum number of characters per passage, for new and reprocessed documents.",
+            "chunk_overlap": "Number of characters repeated from the previous passage. At most half of the chunk size.",
         }
 
     def __init__(self, *positional: Any, **named: Any) -> None:

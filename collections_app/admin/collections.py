@@ -40,7 +40,7 @@ def collections_with_role(role: Role) -> Iterator[str]:
         collections = Collection.objects.filter(deleted_at__isnull=True, **has_role)
         yield from shorten_names(
             [
-                f"Not deleted: the collection “{name}”, which will lose this role from its {role_kind}"
+                f"Not deleted: the collection “{name}”, whose {role_kind} will no longer include this role"
                 for name in collections
             ]
         )
@@ -109,7 +109,7 @@ class CollectionAdmin(TrackedAdmin):
         if collection.next_space is None:
             return "not running"
         filled, chunks = reembed.reembedding_progress(collection)
-        return f"{filled} of {chunks} vectors of {collection.next_space} are stored."
+        return f"{filled} of {chunks} vectors for {collection.next_space} are stored."
 
     def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
         collection = context.get("original")

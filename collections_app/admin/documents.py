@@ -92,15 +92,15 @@ class DocumentAdmin(ReadOnlyAdmin):
     def display_title(self, document: Document) -> str:
         return document.page_title()
 
-    @admin.display(description="Doc id", ordering="doc_id")
+    @admin.display(description="Document ID", ordering="doc_id")
     def doc_id_text(self, document: Document) -> str:
         return breakable_html(document.doc_id)
 
-    @admin.display(description="Changes")
+    @admin.display(description="Actions")
     def page(self, document: Document) -> str:
         url = reverse("collection", args=[document.collection_id])
         name = urlencode({"name": document.page_title()})
-        return format_html('<a class="sb-link" href="{}?{}#documents-title">Change in the collection</a>', url, name)
+        return format_html('<a class="sb-link" href="{}?{}#documents-title">Edit in the collection</a>', url, name)
 
     @admin.display(description="Original")
     def original(self, document: Document) -> str:
@@ -117,7 +117,7 @@ class DocumentAdmin(ReadOnlyAdmin):
         stored = document.newest.metadata if document.newest else {}
         return format_html('<pre class="sb-json">{}</pre>', json.dumps(stored, indent=2, ensure_ascii=False))
 
-    @admin.display(description="Loaded", ordering="newest__created_at")
+    @admin.display(description="Added", ordering="newest__created_at")
     def loaded_at(self, document: Document) -> str:
         at = document.newest.created_at if document.newest else document.created_at
         return f"{at:%Y-%m-%d %H:%M}"

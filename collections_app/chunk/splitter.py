@@ -47,7 +47,7 @@ def split_into_passages(
     [('One two.', 0, 1), ('Three.', 10, 2)]
     """
     if size < 2 or not 0 <= overlap < size:
-        raise ValueError("The size must be at least 2, and the overlap smaller than the size.")
+        raise ValueError("The size must be at least 2. The overlap must be smaller than the size.")
     offsets = [heading.offset for heading in headings]
     return [
         Passage(

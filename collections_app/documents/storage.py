@@ -188,7 +188,7 @@ def _find_or_create_version(
         return _replace_content(document, upload), False
     if not is_same or on_duplicate == "error":
         # Without a doc_id the caller does not know which document it is.
-        detail = "" if doc_id else f": its doc_id is {document.doc_id}"
+        detail = "" if doc_id else f" with the doc_id {document.doc_id}"
         raise Conflict(DUPLICATE_MESSAGE.format(detail), code="duplicate", field="doc_id" if doc_id else None)
     return _use_existing(document)
 

@@ -149,7 +149,7 @@ def read_dimensions(model: str, provider: ProviderConnection, probe: str) -> int
     if dimensions > MAX_DIMENSIONS:
         raise EmbeddingRefused(
             TOO_MANY_DIMENSIONS,
-            f"The model returns {dimensions} dimensions, more than the {MAX_DIMENSIONS} that can be stored. "
+            f"The model returns {dimensions} dimensions, but at most {MAX_DIMENSIONS} can be stored. "
             "Set a smaller SVC_EMBEDDING_DIMENSIONS, or choose another model.",
         )
     return dimensions

@@ -34,7 +34,7 @@ PROBE = "The printer on the third floor is out of toner. Принтер не п�
 # A lower cosine means another model. Hardware and batches change a vector by less than a thousandth.
 MIN_SAME_MODEL_COSINE = 0.99
 PROBE_REFUSED_MESSAGE = (
-    "The embedding provider refused a short test text. Check the model, and whether it supports "
+    "The embedding provider refused a short test text. Check that the model is correct and supports "
     "SVC_EMBEDDING_DIMENSIONS."
 )
 # How long a process trusts that a model and its number of dimensions are unchanged.
@@ -203,7 +203,7 @@ class Embedder:
             raise EmbeddingRefused(
                 MODEL_CHANGED,
                 f"The embedding provider now returns different vectors for {self._space.model}, so the model has "
-                "changed. Restore the previous model, or run: manage.py collections model-changed",
+                "changed. Restore the previous model or run `manage.py collections model-changed`.",
             )
         _state.unchanged_until[self._space.pk] = time.monotonic() + MODEL_TRUST_S
 

@@ -38,10 +38,10 @@ MAX_NAME_LENGTH = 200
 ENTRY_HEADER = re.compile(rb"PK\x03\x04.{22}(?P<length>.{2}).{2}", re.DOTALL)
 
 OTHER_KIND_LABELS = {
-    "ole": "an older Office file or one that is protected by a password",
-    "binary": "neither text nor one of the accepted formats",
+    "ole": "an older or password-protected Office file",
+    "binary": "binary data in a format that is not accepted",
     "zip": "an archive that could not be examined completely",
-    "archive": "an archive, and not one of the accepted formats",
+    "archive": "an archive in a format that is not accepted",
     "eml": "an email",
 }
 
@@ -162,7 +162,7 @@ class LimitedReader(BytesIO):
 
 def too_many_entries() -> UnsupportedMediaType:
     return UnsupportedMediaType(
-        f"The file is an archive of more than {MAX_ENTRIES:,} entries, or their names are too long."
+        f"The file is an archive with more than {MAX_ENTRIES:,} entries or with entry names that are too long."
     )
 
 

@@ -79,7 +79,7 @@ def _check_queue_length(user: User) -> None:
     limit = settings.COLLECTIONS["waiting_limit"]
     if leases.is_queue_full(user.pk, limit):
         raise TooManyRequests(
-            f"You have reached the limit of {limit} queued documents. Try again when some of them are processed.",
+            f"You have reached the limit of {limit} queued documents. Try again after some have been processed.",
             code="too_many_waiting",
             retry_after_s=QUEUE_RETRY_AFTER_S,
         )

@@ -23,7 +23,7 @@ from system.errors import Conflict
 logger = structlog.get_logger(__name__)
 
 REPROCESS_HINT = "To reprocess it with current settings, send POST …/reload."
-DATABASE_UNAVAILABLE = "The database is temporarily unavailable; processing will be retried."
+DATABASE_UNAVAILABLE = "The database is temporarily unavailable. Processing will be retried."
 # Chosen: below the half minute that proxies usually wait for a response.
 REQUEST_BUDGET_S = 20.0
 # Temporary, and no fault of the document: connection lost, out of space or memory, server shutting down, lock not
@@ -48,7 +48,7 @@ def process_version(version_id: int, lease_token: UUID, *, deadline: float, is_a
                 worker_signals.request_purge()
                 return DELETING_STATE
             if version.attempt > leases.MAX_ATTEMPTS:
-                leases.fail_version(version, "attempts", "Processing was interrupted at every attempt.")
+                leases.fail_version(version, "attempts", "Every attempt to process the document was interrupted.")
                 return VersionState.FAILED
             if time.monotonic() > deadline or worker_signals.is_shutting_down():
                 leases.release_lease(version)
@@ -84,7 +84,7 @@ def process_in_request(stored: StoreResult, *, within_s: float = REQUEST_BUDGET_
 def retry_document(document: Document) -> None:
     if document.newest_id is None or not leases.requeue(document.newest_id):
         state = _read_state(document.newest_id) if document.newest_id else DELETING_STATE
-        message = f"Only failed documents can be retried; this one is {state}."
+        message = f"Only failed documents can be retried. This document is {state}."
         raise Conflict(
             message if state in (*UNFINISHED_STATES, DELETING_STATE) else f"{message} {REPROCESS_HINT}",
             code="not_failed",

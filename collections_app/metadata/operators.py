@@ -64,7 +64,7 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
         condition = self.condition
         if field.kind is not FieldKind.ANY and not condition.row.fits(COMPARISON_KINDS[field.kind], condition.path):
             raise QueryError(
-                f"{condition.operator} cannot be used with {field.name}, a field of {field.kind}", condition.position
+                f"{condition.operator} cannot be used with {field.name}, whose type is {field.kind}", condition.position
             )
 
     def bind(self, reader: ValueReader, sql_type: str) -> str:

@@ -19,7 +19,7 @@ EMPTY_QUERY_MESSAGE = "Enter a search query."
 
 class NewCollectionForm(forms.Form):
     name = forms.CharField(
-        max_length=MAX_NAME_LENGTH, help_text="You can set read and write access later, under Settings."
+        max_length=MAX_NAME_LENGTH, help_text="You can choose the readers and writers later, under Settings."
     )
 
     def create(self, user: User) -> Collection:

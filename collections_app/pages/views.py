@@ -206,7 +206,7 @@ class DeleteCollection(CollectionPage):
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "manage")
         if "confirmed" not in request.POST:
-            question = f"Delete the collection “{collection.name}” with all its documents? This cannot be undone."
+            question = f"Delete the collection “{collection.name}” and all its documents? This cannot be undone."
             return confirmation_page(request, question, collection)
         deletion.delete_collection(collection)
         messages.success(request, f"Collection “{collection.name}” deleted.")

@@ -28,13 +28,13 @@ CHANGE_ERRORS = (*DELETE_ERRORS, Conflict)
 ETAG_HEADER = response_header(
     "ETag",
     {"type": "string"},
-    "The version of the returned resource. Send it in `If-Match` to change or delete this version.",
+    "The ETag of the returned resource. Send it in `If-Match` to change or delete only this version.",
 )
 IF_MATCH_HEADER = OpenApiParameter(
     "If-Match",
     {"type": "string"},
     OpenApiParameter.HEADER,
-    description="The ETag of the version that you read. If the resource has changed since, the response is 412.",
+    description="The ETag of the version that you read. If the resource has changed since then, the response is 412.",
 )
 
 

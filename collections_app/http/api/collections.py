@@ -126,7 +126,7 @@ def update_collection(sys_id: str, change: Callable[[Collection], None]) -> Coll
 
 
 class ReembedCollection(base.ManagementView):
-    """Replaces the vectors by those of the default model. Searches use the old vectors until all new ones exist."""
+    """Replaces the vectors with those of the default model. Searches use the old ones until all new ones are ready."""
 
     @describe(
         "collections_reembed", "Re-embed a collection", {202: ManagedSerializer}, NotFound, AccessDenied,

@@ -139,7 +139,7 @@ class DocumentDetail(base.ManagementView):
 
 
 class DocumentContent(base.ManagementView):
-    """Returns the original bytes."""
+    """Returns the original file."""
 
     @describe(
         "documents_content", "Download a document", {(200, "application/octet-stream"): OpenApiTypes.BINARY}, NotFound

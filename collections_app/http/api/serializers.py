@@ -82,7 +82,7 @@ class CollectionSettingsSerializer(StrictSerializer):
         required=False,
         allow_blank=True,
         max_length=63,
-        help_text="The PostgreSQL text search configuration for new documents. If empty, it is detected.",
+        help_text="The PostgreSQL text search configuration for new documents. If empty, it is detected per document.",
     )
     reader_roles = RolesField(required=False)
     writer_roles = RolesField(required=False)
@@ -129,12 +129,12 @@ def _overlap_error(values: dict[str, Any], existing: Collection) -> dict[str, st
 
 
 class ManagedSerializer(CollectionSettingsSerializer, CollectionSerializer):
-    """A collection with its settings, its counts and what the caller is allowed to do with it."""
+    """A collection with its settings, its counts and the caller's rights."""
 
     sys_id = serializers.CharField()
     next_embedding_model = serializers.CharField(
         allow_null=True,
-        help_text="The model that the collection changes to. Searches use it once all its vectors exist.",
+        help_text="The model of a re-embedding in progress. Searches use it when all vectors are stored.",
     )
     rights = serializers.ListField(child=serializers.ChoiceField(choices=("read", "write", "manage")))
 
@@ -151,9 +151,9 @@ class MetadataField(serializers.Field[dict[str, Any], Any, dict[str, Any], Any])
 
 
 class ChangeSerializer(StrictSerializer):
-    """A change of a document."""
+    """A change to a document."""
 
-    metadata = MetadataField(help_text="The new metadata; replaces the existing metadata.")
+    metadata = MetadataField(help_text="The new metadata. It replaces the existing metadata.")
 
 
 class ProgressSerializer(serializers.Serializer[Any]):
@@ -169,7 +169,7 @@ class DocumentSerializer(serializers.Serializer[Any]):
     collection_name = serializers.CharField()
     document_status = serializers.ChoiceField(choices=VersionState.choices)
     is_searched = serializers.BooleanField(
-        help_text="Whether searches find this document, in its newest or an earlier version."
+        help_text="Whether searches find the newest or an earlier version of this document."
     )
     error = serializers.CharField(allow_null=True)
     error_code = serializers.CharField(allow_null=True)

@@ -107,7 +107,7 @@ class TestDefault:
     def test_too_many_dimensions_are_a_misconfiguration(self, configured: Any, embedding_server: EmbeddingServer):
         embedding_server.dimensions = 3901
 
-        with pytest.raises(EmbeddingMisconfigured, match="3901 dimensions, more than the 3900"):
+        with pytest.raises(EmbeddingMisconfigured, match="3901 dimensions, but at most 3900 can be stored"):
             embed.default_space()
 
     def test_maximum_dimensions_can_be_stored(self, configured: Any, embedding_server: EmbeddingServer):

@@ -194,7 +194,7 @@ CROWDED_ARCHIVES = {
 
 @pytest.mark.parametrize("name", CROWDED_ARCHIVES)
 def test_archive_with_many_entries_is_refused(name: str):
-    assert "an archive of more than 2,000 entries" in refusal_message(CROWDED_ARCHIVES[name], "a.docx")
+    assert "an archive with more than 2,000 entries" in refusal_message(CROWDED_ARCHIVES[name], "a.docx")
 
 
 def test_part_of_an_archive_is_read_once():

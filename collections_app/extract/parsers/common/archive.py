@@ -31,7 +31,7 @@ def check_entries(archive: zipfile.ZipFile, size: int, limits: dict[str, Any]) -
     entries = archive.infolist()
     if len(entries) > limits["archive_entries"]:
         raise ParserRefused(
-            "limit_archive", f"The file is an archive of more than {limits['archive_entries']} entries."
+            "limit_archive", f"The file is an archive with more than {limits['archive_entries']} entries."
         )
     total = 0
     for entry in entries:
