@@ -113,10 +113,10 @@ class CollectionAdmin(TrackedAdmin):
 
     def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
         collection = context.get("original")
-        may_embed = collection is not None and not (
+        may_reembed = collection is not None and not (
             embed.is_default(collection.space) and collection.next_space is None
         )
-        return super().render_change_form(request, context | {"may_embed": may_embed}, *positional, **named)
+        return super().render_change_form(request, context | {"may_reembed": may_reembed}, *positional, **named)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(super().has_change_permission(request, obj)) and self._may_manage(request, obj)
@@ -125,16 +125,16 @@ class CollectionAdmin(TrackedAdmin):
         return bool(super().has_delete_permission(request, obj)) and self._may_manage(request, obj)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        self._refuse_unreadable(request, object_id)
+        self._require_readable(request, object_id)
         return super().history_view(request, object_id, extra_context)
 
     def history_form_view(
         self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None
     ) -> Any:
-        self._refuse_unreadable(request, object_id)
+        self._require_readable(request, object_id)
         return super().history_form_view(request, object_id, version_id, extra_context)
 
-    def _refuse_unreadable(self, request: HttpRequest, object_id: str) -> None:
+    def _require_readable(self, request: HttpRequest, object_id: str) -> None:
         """Django's history pages do not use `get_queryset`, because they also show deleted records."""
         if self.get_object(request, object_id) is None:
             raise NotFound

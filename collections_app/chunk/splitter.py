@@ -140,7 +140,7 @@ def splitter_class() -> Any:
     # Takes 0.4 s and 28 MB, which only processes that load documents need.
     from langchain_text_splitters import RecursiveCharacterTextSplitter  # noqa: PLC0415
 
-    class PlacingSplitter(RecursiveCharacterTextSplitter):
+    class OffsetTrackingSplitter(RecursiveCharacterTextSplitter):
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
             self.spans: list[tuple[int, int]] = []
@@ -152,7 +152,7 @@ def splitter_class() -> Any:
             self.position = merge_parts(lengths, self.position, self._chunk_size, self._chunk_overlap, self.spans)
             return []
 
-    return PlacingSplitter
+    return OffsetTrackingSplitter
 
 
 def merge_parts(lengths: Sequence[int], position: int, size: int, overlap: int, spans: list[tuple[int, int]]) -> int:

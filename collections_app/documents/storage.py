@@ -67,7 +67,7 @@ def store_document(
     upload = _split_into_pieces(data, columns)
     doc_id = _validate_doc_id(doc_id)
     with transaction.atomic():
-        _lock_load(collection.pk, upload.sha256, doc_id)
+        _lock_content_and_doc_id(collection.pk, upload.sha256, doc_id)
         _lock_collection(collection)
         version, is_duplicate = _find_or_create_version(collection, upload, doc_id, on_duplicate)
         token = leases.take_lease(version.pk) if takes_lease and not is_duplicate else None
@@ -158,7 +158,7 @@ def _validate_doc_id(doc_id: str | None) -> str | None:
         raise BadRequest(str(error), code="invalid_parameter", field="doc_id") from None
 
 
-def _lock_load(collection_id: str, sha256: str, doc_id: str | None) -> None:
+def _lock_content_and_doc_id(collection_id: str, sha256: str, doc_id: str | None) -> None:
     """Serializes loads of the same bytes or the same document; sorted keys prevent deadlocks."""
     names = [f"bytes {collection_id} {sha256}"] + ([f"document {collection_id} {doc_id}"] if doc_id else [])
     for key in sorted(map(deletion.advisory_lock_key, names)):
@@ -190,7 +190,7 @@ def _find_or_create_version(
         # Without a doc_id the caller does not know which document it is.
         detail = "" if doc_id else f" with the doc_id {document.doc_id}"
         raise Conflict(DUPLICATE_MESSAGE.format(detail), code="duplicate", field="doc_id" if doc_id else None)
-    return _use_existing(document)
+    return _use_existing_document(document)
 
 
 def _create_document(collection: Collection, upload: ContentUpload, doc_id: str | None) -> Version:
@@ -229,10 +229,10 @@ def _add_version(document: Document, upload: ContentUpload, *, generation: int) 
     return version
 
 
-def _use_existing(document: Document) -> tuple[Version, bool]:
+def _use_existing_document(document: Document) -> tuple[Version, bool]:
     """Chosen: a failed document that is sent again is processed again, since the cause may have been fixed."""
     version = document.newest
     assert version is not None  # a document gets its first version when it is created
-    if version.state == VersionState.FAILED and leases.requeue(version.pk):
+    if version.state == VersionState.FAILED and leases.requeue_failed(version.pk):
         return version, False
     return version, True  # not failed, or another request was faster

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-OFFICE_TYPE = "application/vnd.openxmlformats-officedocument."
+OFFICE_PREFIX = "application/vnd.openxmlformats-officedocument."
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,13 @@ FORMATS = {
     "pdf": FileFormat(
         ("pdf_by_pdfium", "pdf_by_pypdf"), "PDF", ("pdf",), ("application/pdf", "application/x-pdf"), ("pdf",)
     ),
-    "docx": FileFormat(("docx",), "DOCX", ("docx",), (OFFICE_TYPE + "wordprocessingml.document",), ("docx", "zip")),
-    "pptx": FileFormat(("pptx",), "PPTX", ("pptx",), (OFFICE_TYPE + "presentationml.presentation",), ("pptx", "zip")),
-    "xlsx": FileFormat(("xlsx",), "XLSX", ("xlsx",), (OFFICE_TYPE + "spreadsheetml.sheet",), ("xlsx", "zip")),
+    "docx": FileFormat(
+        ("docx",), "DOCX", ("docx",), (OFFICE_PREFIX + "wordprocessingml.document",), ("docx", "zip")
+    ),
+    "pptx": FileFormat(
+        ("pptx",), "PPTX", ("pptx",), (OFFICE_PREFIX + "presentationml.presentation",), ("pptx", "zip")
+    ),
+    "xlsx": FileFormat(("xlsx",), "XLSX", ("xlsx",), (OFFICE_PREFIX + "spreadsheetml.sheet",), ("xlsx", "zip")),
     "odt": FileFormat(("odt",), "ODT", ("odt",), ("application/vnd.oasis.opendocument.text",), ("odt",)),
     "html": FileFormat(
         ("html",), "HTML", ("html", "htm", "xhtml"), ("text/html", "application/xhtml+xml"), ("html", "text")

@@ -117,7 +117,7 @@ class RelevantDocuments(CollectionEndpoint):
     def get(self, request: Request) -> Response:
         values = self.read_parameters(request)
         search_request = build_search_request(values)
-        names = values.require("collection_names", parameters.read_names)
+        names = values.require("collection_names", parameters.read_collection_names)
         return responses.passages_response(
             search(access.open_collections(access.caller(request), names), search_request)
         )
@@ -132,7 +132,7 @@ def build_search_request(values: RequestParameters) -> SearchRequest:
         k=values.get("k", parameters.number_reader(1, parameters.MAX_K)) or parameters.DEFAULT_K,
         filter=parameters.read_filter(values, "metadata"),
         mode=values.get("mode", parameters.choice_reader(parameters.SEARCH_MODES)) or "hybrid",
-        alpha=values.get("alpha", parameters.read_share),
+        alpha=values.get("alpha", parameters.read_weight),
     )
 
 

@@ -163,9 +163,9 @@ def number_reader(minimum: int, maximum: int) -> Callable[[str, Any], int]:
     return read
 
 
-def read_share(name: str, value: Any) -> float:
+def read_weight(name: str, value: Any) -> float:
     """
-    >>> read_share("alpha", TextValue(("0.5",))), read_share("alpha", 1)
+    >>> read_weight("alpha", TextValue(("0.5",))), read_weight("alpha", 1)
     (0.5, 1.0)
     """
     if isinstance(value, TextValue):
@@ -198,10 +198,10 @@ def choice_reader(allowed: Collection[str]) -> Callable[[str, Any], str]:
     return read
 
 
-def read_names(name: str, value: Any) -> list[str]:
+def read_collection_names(name: str, value: Any) -> list[str]:
     """Names of collections: an array or one name; in a query string also repeated. Duplicates are dropped.
 
-    >>> read_names("names", TextValue(("b", "a", "b"))), read_names("names", TextValue(('["a", "c"]',)))
+    >>> read_collection_names("names", TextValue(("b", "a"))), read_collection_names("n", TextValue(('["a", "c"]',)))
     (['b', 'a'], ['a', 'c'])
     """
     if isinstance(value, TextValue):
@@ -260,7 +260,7 @@ def long_text_reader(limit: int) -> Callable[[str, Any], str]:
         if len(content.encode()) > limit:
             raise TooLarge(f"{name} must not exceed {limit:,} bytes.", field=name)
         # Refused here, or the document would be stored but never be readable.
-        if not is_text(content, may_be_unknown=True):
+        if not is_text(content, allows_unassigned=True):
             raise parameter_error(name, f"{name} must be text, but it contains too many control characters.")
         return content
 

@@ -37,7 +37,7 @@ class ExtractionFailed(InvalidInput):
         return super().as_item() | self.details
 
 
-class Superseded(Conflict):
+class VersionSuperseded(Conflict):
     """The request was valid, but nothing of it is stored any more."""
 
     code = deletion.SUPERSEDED_CODE
@@ -49,7 +49,7 @@ def load_response(request: Request, result: LoadResult) -> Response:
     newer content or a deletion has replaced it."""
     version = result.version
     if version.error_code == deletion.SUPERSEDED_CODE:
-        raise Superseded
+        raise VersionSuperseded
     if version.state == VersionState.FAILED and not result.is_duplicate:
         raise ExtractionFailed(version, result.document.doc_id)
     is_done = version.state in (VersionState.READY, VersionState.EMPTY)

@@ -84,7 +84,7 @@ def _read_upload(request: HttpRequest, handler: "OneFileHandler") -> Upload:
         fields, _ = MultiPartParser(request.META, body, [handler], "utf-8").parse()
     except MultiPartParserError:
         raise InvalidForm from None
-    if handler.is_interrupted or not body.is_closed():
+    if handler.is_interrupted or not body.has_closing_boundary():
         raise InvalidForm("The body ends before the form is complete.")
     if handler.file is None:
         raise parameter_error(
@@ -127,7 +127,7 @@ class CompleteBody:
         self.tail = (self.tail + data)[-TAIL_BYTES:]
         return data
 
-    def is_closed(self) -> bool:
+    def has_closing_boundary(self) -> bool:
         """Whether the form has its closing boundary; a Content-Length that is too small cuts it off."""
         return f"--{self.boundary}--".encode("latin-1", "replace") in self.tail
 

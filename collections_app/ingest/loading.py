@@ -18,7 +18,7 @@ from system.errors import NotFound, TooManyRequests
 # The worker processes hundreds of documents in this time.
 QUEUE_RETRY_AFTER_S = 10
 # Of the four threads of a process; the others always serve other requests.
-CONCURRENT_LOADS = threading.BoundedSemaphore(2)
+LOAD_SLOTS = threading.BoundedSemaphore(2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def _check_queue_length(user: User) -> None:
 
 def _store_and_process(user: User, collection: Collection, request: LoadRequest) -> LoadResult:
     is_short = request.size <= settings.COLLECTIONS["wait_limit"]
-    has_slot = request.wants_to_wait and is_short and CONCURRENT_LOADS.acquire(blocking=False)
+    has_slot = request.wants_to_wait and is_short and LOAD_SLOTS.acquire(blocking=False)
     try:
         stored = storage.store_document(
             collection=collection,
@@ -103,7 +103,7 @@ def _store_and_process(user: User, collection: Collection, request: LoadRequest)
         version = worker.process_in_request(stored)
     finally:
         if has_slot:
-            CONCURRENT_LOADS.release()
+            LOAD_SLOTS.release()
     return LoadResult(
         collection=collection, document=stored.document, version=version, is_duplicate=stored.is_duplicate
     )

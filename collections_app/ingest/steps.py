@@ -32,8 +32,8 @@ from system.plain_sql import bound_cursor, fetch_rows, run_statement
 logger = structlog.get_logger(__name__)
 
 # A batch of vectors arrives well before the lease expires.
-MAX_CALL_S = 40.0
-MIN_CALL_S = 2.0
+MAX_EMBEDDING_S = 40.0
+MIN_EMBEDDING_S = 2.0
 # Chosen: up to this length, splitting and indexing a text fit into a request with its statement timeout of 5 s.
 LONG_TEXT_CHARACTERS = 2_000_000
 MIN_LONG_TEXT_S = 60.0
@@ -88,7 +88,7 @@ def split_text(version: Version, remaining_s: float) -> None:
         publish_version(version, VersionState.EMPTY, remaining_s)
         return
     # The language of the collection or, if it has none, the one detected for each document.
-    configuration = version.collection.text_configuration or language_detection.guess_language(extracted.text)
+    configuration = version.collection.text_configuration or language_detection.detect_language(extracted.text)
     with leases.lock_version(version):
         _store_passages(version, passages)
         term_statistics.store_words(version.pk, version.collection_id, configuration)
@@ -97,7 +97,7 @@ def split_text(version: Version, remaining_s: float) -> None:
 
 def embed_batch(version: Version, remaining_s: float) -> None:
     collection = version.collection
-    within_s = min(max(remaining_s, MIN_CALL_S), MAX_CALL_S)
+    within_s = min(max(remaining_s, MIN_EMBEDDING_S), MAX_EMBEDDING_S)
     batch = chunk_vectors.embed_next_batch(version, collection.space, within_s) or _next_space_batch(version, within_s)
     if batch is None:
         if not publish_version(version, VersionState.READY, remaining_s):
@@ -164,7 +164,7 @@ def publish_version(version: Version, state: VersionState, remaining_s: float = 
         document = Document.objects.select_for_update(no_key=True).filter(pk=version.document_id).first()
         if space_id is None or document is None or is_superseded(version, document):
             return False
-        if state == VersionState.READY and chunk_vectors.find_missing([version.pk], space_id, limit=1):
+        if state == VersionState.READY and chunk_vectors.find_unembedded_chunks([version.pk], space_id, limit=1):
             return False
         with leases.lock_version(version):
             previous = Version.objects.filter(document=document, is_searched=True).first()

@@ -82,7 +82,7 @@ def process_in_request(stored: StoreResult, *, within_s: float = REQUEST_BUDGET_
 
 
 def retry_document(document: Document) -> None:
-    if document.newest_id is None or not leases.requeue(document.newest_id):
+    if document.newest_id is None or not leases.requeue_failed(document.newest_id):
         state = _read_state(document.newest_id) if document.newest_id else DELETING_STATE
         message = f"Only failed documents can be retried. This document is {state}."
         raise Conflict(
@@ -105,7 +105,7 @@ def _run_step(version: Version, remaining_s: float) -> bool:
         record_failure = leases.fail_attempt if error.is_temporary else leases.fail_version
         record_failure(version, error.code, error.message)
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
-        if error.is_of_the_texts:
+        if error.is_caused_by_texts:
             leases.fail_attempt(version, error.code, error.message)
         else:
             pause_s = error.retry_after_s or leases.FIRST_PAUSE_S

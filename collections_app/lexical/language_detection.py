@@ -46,10 +46,10 @@ _STOPWORDS = {
 _SINGLE_LANGUAGE_SCRIPTS = {"greek": "greek", "armenian": "armenian", "tamil": "tamil"}
 
 
-def guess_language(text: str) -> str:
+def detect_language(text: str) -> str:
     """The name of the best text search configuration for the text.
 
-    >>> guess_language("The printer on the third floor is broken."), guess_language("プリンターは三階にあります。")
+    >>> detect_language("The printer on the third floor is broken."), detect_language("プリンターは三階にあります。")
     ('english', 'simple')
     """
     text = text[:SAMPLE_LENGTH]

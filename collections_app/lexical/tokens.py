@@ -50,7 +50,7 @@ _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _SINGLE_CHARACTER = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af]")
 _INVISIBLE_RUN = re.compile(f"[{_INVISIBLE}]+")
 # A dot between digits is kept: 3.14 is one number and 1.2.3 one version.
-_OTHER_DOT = re.compile(r"(?<![0-9])\.|\.(?![0-9])")
+_SEPARATING_DOT = re.compile(r"(?<![0-9])\.|\.(?![0-9])")
 _OVERLONG_WORD = re.compile(rf"(\S{{{MAX_WORD_LENGTH}}})\S+")
 # A character with all that can combine with it: marks, later parts of a Korean syllable, half-width voicing.
 _CHARACTER_CLUSTER = re.compile(f".[{_COMBINING_MARKS}\u1160-\u11ff\uff9e\uff9f]*", re.DOTALL)
@@ -132,20 +132,20 @@ def _normalize_text(text: str) -> str:
     text = text[:MAX_TEXT_LENGTH]
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", text)
-    return _only_words(_lower(_INVISIBLE_RUN.sub("", text)))
+    return _replace_separators(_lowercase(_INVISIBLE_RUN.sub("", text)))
 
 
 def _pair_characters(text: str) -> str:
     return _OVERLONG_WORD.sub(r"\1", _UNSPACED_RUN.sub(lambda run: f" {_bigrams(run.group())} ", text))
 
 
-def _only_words(text: str) -> str:
-    return _OTHER_DOT.sub(" ", text.translate(_SPACE_TABLE))
+def _replace_separators(text: str) -> str:
+    return _SEPARATING_DOT.sub(" ", text.translate(_SPACE_TABLE))
 
 
-def _lower(text: str) -> str:
+def _lowercase(text: str) -> str:
     """
-    >>> _lower("İZMİR")
+    >>> _lowercase("İZMİR")
     'izmir'
     """
     # The only letter whose lower case is longer than itself.
@@ -171,7 +171,7 @@ def prepare_words_with_spans(text: str, single_characters: Set[str] = frozenset(
     ((0, 0, 1, 2, 3), (6, 7, 7))
     """
     normalized, spans = _normalize_with_spans(text[:MAX_TEXT_LENGTH])
-    normalized = _only_words(_lower(normalized))
+    normalized = _replace_separators(_lowercase(normalized))
     end = 0
     pieces: list[tuple[str, Sequence[Span]]] = []
     for run in _UNSPACED_RUN.finditer(normalized):

@@ -57,9 +57,9 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
         self.moment = moment
         self.reader = OperandReader(self.field, condition, moment)
         for field in filter(None, (self.field, self.other_field)):
-            self._refuse_unless_fits(field)
+            self._check_operator_fits(field)
 
-    def _refuse_unless_fits(self, field: FilterField) -> None:
+    def _check_operator_fits(self, field: FilterField) -> None:
         """Untyped fields support every operator."""
         condition = self.condition
         if field.kind is not FieldKind.ANY and not condition.row.fits(COMPARISON_KINDS[field.kind], condition.path):
@@ -94,25 +94,25 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
 
     def _one_of(self, operands: tuple[Operand, ...]) -> str:
         if self.field.kind is FieldKind.ANY:
-            return self._one_of_any([self.reader.resolved(operand) for operand in operands])
+            return self._one_of_untyped([self.reader.resolved(operand) for operand in operands])
         values = [self.reader.typed(operand) for operand in operands]
         if self.field.kind is FieldKind.TEXT:
-            return self.any_value(self._is_text(values))
+            return self.any_value(self._text_test(values))
         if self.field.kind is FieldKind.INSTANT:
-            return self.any_value(self._is_instant(values))
+            return self.any_value(self._instant_test(values))
         sql_type = "numeric" if self.field.kind is FieldKind.INTEGER else "boolean"
         return self.any_value(f"{self.subject.key} = ANY ({self.parameters.add(values, f'{sql_type}[]')})")
 
-    def _is_text(self, texts: list[str]) -> str:
+    def _text_test(self, texts: list[str]) -> str:
         return f"{self.subject.key} = ANY ({FOLD_ARRAY_SQL.format(self.parameters.add(texts, 'text[]'))})"
 
-    def _is_instant(self, instants: list[datetime]) -> str:
+    def _instant_test(self, instants: list[datetime]) -> str:
         return f"{self.subject.second} = ANY ({self.parameters.add(instants, 'timestamptz[]')})"
 
-    def _one_of_any(self, values: list[str | datetime]) -> str:
+    def _one_of_untyped(self, values: list[str | datetime]) -> str:
         """Text of any type: 3 is also a number, true also a boolean, and an instant matches its second."""
         texts = [value for value in values if isinstance(value, str)]
-        tests = [self._is_text(texts)]
+        tests = [self._text_test(texts)]
         numbers = [value for value in map(parse_number, texts) if value is not None]
         if numbers:
             # Text is compared as text: 3 does not equal the code 003.
@@ -123,24 +123,24 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
             tests.append(f"{self.subject.boolean} = ANY ({self.parameters.add(booleans, 'boolean[]')})")
         instants = [self.reader.instant(value) for value in values if isinstance(value, datetime)]
         if instants:
-            tests.append(self._is_instant(instants))
+            tests.append(self._instant_test(instants))
         return self.any_value(join_conditions(" OR ", tests))
 
     def ordered(self, operator: str) -> str:
         value: Any = read(self.condition)
         resolved = self.reader.resolved(value)
-        return self.any_value(self._ordered(operator, resolved, _common_kind(self.field, resolved)))
+        return self.any_value(self._ordered_test(operator, resolved, _common_kind(self.field, resolved)))
 
     def between(self) -> str:
         value_range: Any = read(self.condition)
         assert isinstance(value_range, Range)
         low, high = self.reader.resolved(value_range.low), self.reader.resolved(value_range.high)
         kind = _common_kind(self.field, low, high)
-        return self.any_value(f"({self._ordered('>=', low, kind)} AND {self._ordered('<=', high, kind)})")
+        return self.any_value(f"({self._ordered_test('>=', low, kind)} AND {self._ordered_test('<=', high, kind)})")
 
-    def _ordered(self, operator: str, value: str | datetime, kind: FieldKind) -> str:
+    def _ordered_test(self, operator: str, value: str | datetime, kind: FieldKind) -> str:
         if kind is FieldKind.INSTANT:
-            return self._ordered_instants(operator, self.reader.instant(value))
+            return self._ordered_instant_test(operator, self.reader.instant(value))
         if isinstance(value, datetime):
             raise self.reader.refused("a time cannot be compared with this field")
         if kind is FieldKind.INTEGER:
@@ -148,7 +148,7 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
             return f"{self.subject.number} {operator} {self.parameters.add(operand, 'numeric')}"
         return f"{self.subject.key} {operator} {FOLD_SQL.format(self.parameters.add(value, 'text'))}"
 
-    def _ordered_instants(self, operator: str, value: datetime) -> str:
+    def _ordered_instant_test(self, operator: str, value: datetime) -> str:
         """A time means its whole second."""
         sql = self.subject.instant
         is_after_second = operator in (">", "<=")

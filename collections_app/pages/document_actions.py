@@ -54,7 +54,7 @@ class ReprocessAction(DocumentActionView):
         loading.reprocess(self.user(), document.collection, document)
 
 
-class ChangeDocument(DocumentActionView):
+class SingleDocumentAction(DocumentActionView):
     """One document; `question` asks for confirmation first."""
 
     message = ""
@@ -70,20 +70,20 @@ class ChangeDocument(DocumentActionView):
         return self.done(collection, self.message.format(title=title), [])
 
 
-class DeleteDocument(DeleteAction, ChangeDocument):
+class DeleteDocument(DeleteAction, SingleDocumentAction):
     message = "“{title}” was deleted."
     question = f"Delete “{{title}}”? {CANNOT_BE_UNDONE}"
 
 
-class RetryDocument(RetryAction, ChangeDocument):
+class RetryDocument(RetryAction, SingleDocumentAction):
     message = "“{title}” is being processed again."
 
 
-class ReprocessDocument(ReprocessAction, ChangeDocument):
+class ReprocessDocument(ReprocessAction, SingleDocumentAction):
     message = "“{title}” is being reprocessed with the current settings."
 
 
-class ChangeDocuments(DocumentActionView):
+class BulkAction(DocumentActionView):
     """All documents that match the name and state of the list."""
 
     verb = ""
@@ -125,19 +125,19 @@ def _count_text(count: int) -> str:
     return f"{count} document{pluralize(count)}"
 
 
-class DeleteDocuments(DeleteAction, ChangeDocuments):
+class DeleteDocuments(DeleteAction, BulkAction):
     verb = "Delete"
     message = "deleted."
     hint = CANNOT_BE_UNDONE
 
 
-class RetryDocuments(RetryAction, ChangeDocuments):
+class RetryDocuments(RetryAction, BulkAction):
     verb = "Retry"
     message = "queued again."
     state = VersionState.FAILED
 
 
-class ReprocessDocuments(ReprocessAction, ChangeDocuments):
+class ReprocessDocuments(ReprocessAction, BulkAction):
     verb = "Reprocess"
     message = "queued with the current settings."
     hint = "Searches use the current versions until the new ones are ready."

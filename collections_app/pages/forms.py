@@ -13,7 +13,7 @@ from collections_app.search.pipeline import SearchRequest, SearchResult, search
 from system.errors import AccessDenied, Conflict, ServiceError
 
 MODE_LABELS = (("hybrid", "keywords and meaning"), ("text", "keywords"), ("vector", "meaning"))
-FIRST_RESULT_COUNT = 5
+DEFAULT_RESULT_COUNT = 5
 EMPTY_QUERY_MESSAGE = "Enter a search query."
 
 
@@ -41,7 +41,7 @@ class SearchInput:
         mode = parameters.get("mode", "")
         self.mode = mode if mode in dict(MODE_LABELS) else MODE_LABELS[0][0]
         k = parameters.get("k", "")
-        self.k = min(max(int(k), 1), MAX_K) if k.isascii() and k.isdigit() and len(k) < 5 else FIRST_RESULT_COUNT
+        self.k = min(max(int(k), 1), MAX_K) if k.isascii() and k.isdigit() and len(k) < 5 else DEFAULT_RESULT_COUNT
         self.problem = "" if self.query or not self.is_submitted else EMPTY_QUERY_MESSAGE
         self.status = 400 if self.problem else 200
 

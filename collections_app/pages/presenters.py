@@ -15,7 +15,7 @@ from collections_app.search.pipeline import Hit
 from system.errors import NotFound
 
 MAX_METADATA_LENGTH = 200
-FIRST_CONTEXT_COUNT = 1
+DEFAULT_CONTEXT_COUNT = 1
 MAX_CONTEXT_COUNT = 32
 PREVIOUS_VERSION_NOTE = "Searches use the previous version."
 # Errors of the file itself, for which a retry is not offered because it would fail again.
@@ -127,14 +127,14 @@ def passage_context(document: Document, generation: int, number: int, count: int
     }
 
 
-def with_search_state(documents: QuerySet[Document]) -> QuerySet[Document]:
+def annotate_search_state(documents: QuerySet[Document]) -> QuerySet[Document]:
     """The documents with everything that `document_context` needs, in one statement."""
     searched = Version.objects.filter(document=OuterRef("pk"), is_searched=True)
     return documents.select_related("newest").annotate(is_searched=Exists(searched))
 
 
 def document_context(document: Document) -> dict[str, Any]:
-    """A document from `with_search_state`, with the state of its newest version."""
+    """A document from `annotate_search_state`, with the state of its newest version."""
     version = document.newest
     is_file_error = version is not None and version.error_code in FILE_ERROR_CODES
     state = version.state if version else VersionState.QUEUED.value

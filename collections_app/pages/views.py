@@ -174,7 +174,7 @@ class DocumentFilter(NameFilter):
             documents = documents.filter(has_name)
         if self.state:
             documents = documents.filter(newest__state=self.state)
-        return presenters.with_search_state(documents)
+        return presenters.annotate_search_state(documents)
 
 
 class PassagePage(CollectionPage):
@@ -185,7 +185,7 @@ class PassagePage(CollectionPage):
         collection = access.open_collection_by_id(self.user(), sys_id, "read")
         around = request.GET.get("around", "")
         is_valid = around in map(str, range(1, presenters.MAX_CONTEXT_COUNT + 1))
-        count = int(around) if is_valid else presenters.FIRST_CONTEXT_COUNT
+        count = int(around) if is_valid else presenters.DEFAULT_CONTEXT_COUNT
         context = presenters.passage_context(open_document(collection, document), generation, number, count)
         has_more = not context["is_whole"] and count < presenters.MAX_CONTEXT_COUNT
         more_url = f"{request.path}?around={min(count * 2, presenters.MAX_CONTEXT_COUNT)}"

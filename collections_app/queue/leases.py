@@ -40,7 +40,7 @@ CURRENT_TIME = Func(function="clock_timestamp", output_field=DateTimeField())
 STATEMENT_TIME = Func(function="statement_timestamp", output_field=DateTimeField())
 LEASE_RENEWAL = {"lease_until": CURRENT_TIME + LEASE_DURATION}
 NO_LEASE: dict[str, Any] = {"lease_until": None, "lease_token": None}
-ONE_ATTEMPT_LESS = {"attempt": Greatest(F("attempt") - 1, 0)}
+ATTEMPT_NOT_COUNTED = {"attempt": Greatest(F("attempt") - 1, 0)}
 
 # Round-robin over the owners, oldest first, so that many files of one owner do not delay the single file of another.
 # The order is that of the index, so that a long queue is not sorted for each take.
@@ -151,13 +151,13 @@ def fail_version(version: Version, code: str, message: str) -> None:
 
 def release_lease(version: Version) -> None:
     """Frees the version immediately and does not count the attempt, when its holder must stop."""
-    _update_leased(version, **NO_LEASE, **ONE_ATTEMPT_LESS)
+    _update_leased(version, **NO_LEASE, **ATTEMPT_NOT_COUNTED)
 
 
 def postpone_version(version: Version, pause_s: float, code: str, message: str) -> None:
     """Frees the version after a pause and does not count the attempt, since the document is not the cause."""
     reason = {"error_code": code, "error": message[:MAX_ERROR_LENGTH]}
-    _update_leased(version, next_at=_pause_end(pause_s), **reason, **NO_LEASE, **ONE_ATTEMPT_LESS)
+    _update_leased(version, next_at=_pause_end(pause_s), **reason, **NO_LEASE, **ATTEMPT_NOT_COUNTED)
 
 
 def postpone_waiting_versions(space_id: int, pause_s: float, code: str, message: str) -> None:
@@ -183,7 +183,7 @@ def fail_attempt(version: Version, code: str, message: str) -> None:
     return None
 
 
-def requeue(version_id: int) -> bool:
+def requeue_failed(version_id: int) -> bool:
     first_step = {"state": VersionState.QUEUED, "attempt": 0, "next_at": CURRENT_TIME, "error_code": "", "error": ""}
     return bool(Version.objects.filter(pk=version_id, state=VersionState.FAILED).update(**first_step, **NO_LEASE))
 

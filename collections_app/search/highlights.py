@@ -31,7 +31,7 @@ def find_highlights(passages: Sequence[HighlightRequest]) -> list[list[list[int]
     """For each passage the offsets `[start, end]` of its matching words, in order and without overlaps. If the passages
     are long, only the first ones are marked."""
     offsets: list[list[list[int]]] = [[] for _ in passages]
-    numbers = _within_limit(passages)
+    numbers = _numbers_within_limit(passages)
     if not numbers:
         return offsets
     selected = [passages[number] for number in numbers]
@@ -42,7 +42,7 @@ def find_highlights(passages: Sequence[HighlightRequest]) -> list[list[list[int]
     parameters = [
         [passage.configuration for passage in selected],
         [text.text for text in texts],
-        [any_of_tsquery(passage.lexemes) for passage in selected],
+        [any_lexeme_tsquery(passage.lexemes) for passage in selected],
     ]
     for number, text, (marked,) in zip(
         numbers, texts, fetch_rows(HEADLINE_SQL, [HEADLINE_OPTIONS, *parameters]), strict=True
@@ -51,7 +51,7 @@ def find_highlights(passages: Sequence[HighlightRequest]) -> list[list[list[int]
     return offsets
 
 
-def _within_limit(passages: Sequence[HighlightRequest]) -> list[int]:
+def _numbers_within_limit(passages: Sequence[HighlightRequest]) -> list[int]:
     remaining, numbers = MAX_HIGHLIGHTED_CHARACTERS, []
     for number, passage in enumerate(passages):
         if passage.lexemes and passage.text:
@@ -62,10 +62,10 @@ def _within_limit(passages: Sequence[HighlightRequest]) -> list[int]:
     return numbers
 
 
-def any_of_tsquery(lexemes: Iterable[str]) -> str:
+def any_lexeme_tsquery(lexemes: Iterable[str]) -> str:
     """A tsquery that matches any of the lexemes.
 
-    >>> any_of_tsquery(["fox", "o'clock"])
+    >>> any_lexeme_tsquery(["fox", "o'clock"])
     "'fox' | 'o''clock'"
     """
     quoted = [lexeme.replace("\\", "\\\\").replace("'", "''") for lexeme in lexemes]

@@ -19,7 +19,7 @@ MAX_OFFSET = 1_000_000
 # A page ends before the document that would exceed this size, but contains at least one.
 MAX_CHARACTERS = 4_000_000
 # Writing a longer document needs ten times its length in memory, so each process handles one at a time.
-LONG_RESPONSES = threading.BoundedSemaphore(1)
+LONG_RESPONSE_SLOT = threading.BoundedSemaphore(1)
 
 # One statement, so that a document that is replaced concurrently appears once.
 LISTING_SQL = """
@@ -62,12 +62,12 @@ def matching_documents(collection: Collection, filter: Filter, *, limit: int, of
     if not any(characters is not None and characters > MAX_CHARACTERS for *_, characters in rows):
         yield _content_page(collection, rows, offset)
         return
-    if not LONG_RESPONSES.acquire(blocking=False):
+    if not LONG_RESPONSE_SLOT.acquire(blocking=False):
         raise Unavailable("Another long document is being returned. Try again shortly.")
     try:
         yield _content_page(collection, fetch_rows(LISTING_SQL.format(**parts, may_be_long=True), parameters), offset)
     finally:
-        LONG_RESPONSES.release()
+        LONG_RESPONSE_SLOT.release()
 
 
 def _content_page(collection: Collection, rows: list[tuple[Any, ...]], offset: int) -> ContentPage:

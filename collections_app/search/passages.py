@@ -101,10 +101,10 @@ def _complete_hit(scored: ScoredChunk, row: Hit, offsets: list[list[int]]) -> Hi
         row,
         metadata=json.loads(row.metadata),
         score=round(scored.score, SCORE_DIGITS),
-        scores={"vector": _rounded(scored.candidate.vector), "text": _rounded(scored.candidate.text)},
+        scores={"vector": _round_score(scored.candidate.vector), "text": _round_score(scored.candidate.text)},
         highlights=offsets,
     )
 
 
-def _rounded(score: float | None) -> float | None:
+def _round_score(score: float | None) -> float | None:
     return None if score is None else round(score, SCORE_DIGITS)

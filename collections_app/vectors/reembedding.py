@@ -89,10 +89,10 @@ def continue_reembedding(collection: Collection, deadline: float) -> None:
         if not has_lock:
             return
         try:
-            if space := _read_target(collection.pk):
+            if space := _read_target_space(collection.pk):
                 _continue_move(collection.pk, space, deadline)
             else:
-                _remove_old(collection.pk, deadline)
+                _remove_old_vectors(collection.pk, deadline)
         except (EmbeddingUnavailable, EmbeddingRefused) as error:
             _postpone(collection.pk, error.code, error.message, error.retry_after_s or 0)
         except Exception as error:
@@ -132,8 +132,10 @@ def _fill(collection_id: str, space: EmbeddingSpace, version_ids: list[int], dea
     embedder = Embedder(space)
     after = chunk_vectors.START_POSITION
     for ids in _batches(version_ids):
-        while rows := chunk_vectors.find_missing(ids, space.pk, limit=chunk_vectors.CHUNK_BATCH_SIZE, after=after):
-            if _read_target(collection_id) != space:
+        while rows := chunk_vectors.find_unembedded_chunks(
+            ids, space.pk, limit=chunk_vectors.CHUNK_BATCH_SIZE, after=after
+        ):
+            if _read_target_space(collection_id) != space:
                 return False
             vectors = embedder.embed_documents([row.indexed_text for row in rows])
             batch = chunk_vectors.VectorBatch(space=space, rows=rows, vectors=vectors)
@@ -152,7 +154,9 @@ def _switch_space(collection_id: str, space: EmbeddingSpace, complete: set[int])
         collection = _lock_collection(collection_id)
         if collection is None or collection.next_space_id != space.pk:
             return
-        if chunk_vectors.find_missing(sorted(_searched_version_ids(collection_id) - complete), space.pk, limit=1):
+        if chunk_vectors.find_unembedded_chunks(
+            sorted(_searched_version_ids(collection_id) - complete), space.pk, limit=1
+        ):
             return
         collection.space_id, collection.next_space_id, collection.has_old_vectors = space.pk, None, True
         collection.reembed_error, collection.reembed_attempt, collection.reembed_after = "", 0, 0
@@ -175,17 +179,17 @@ def _is_index_ready(collection_id: str, space: EmbeddingSpace) -> bool:
     return False
 
 
-def _remove_old(collection_id: str, deadline: float) -> None:
+def _remove_old_vectors(collection_id: str, deadline: float) -> None:
     # Read again, because another process may have switched searches since `due_collections`.
     while collection := due_collections().filter(pk=collection_id, has_old_vectors=True).first():
-        used = _used_spaces(collection)
+        used = _used_space_ids(collection)
         for space_id in EmbeddingSpace.objects.exclude(pk__in=used).values_list("pk", flat=True):
             while run_statement(REMOVE_VECTORS_SQL, [collection_id, space_id, REMOVAL_BATCH_SIZE]):
                 if time.monotonic() > deadline:
                     return
         with transaction.atomic():
             locked = _lock_collection(collection_id)
-            if locked is not None and _used_spaces(locked) == used:
+            if locked is not None and _used_space_ids(locked) == used:
                 Collection.objects.filter(pk=collection_id).update(has_old_vectors=False, reembed_error="")
 
 
@@ -206,12 +210,12 @@ def _time_in(seconds: float) -> Any:
     return Now() + timedelta(seconds=seconds)
 
 
-def _read_target(collection_id: str) -> EmbeddingSpace | None:
+def _read_target_space(collection_id: str) -> EmbeddingSpace | None:
     collection = Collection.objects.select_related("next_space").filter(pk=collection_id, deleted_at=None).first()
     return collection.next_space if collection else None
 
 
-def _used_spaces(collection: Collection) -> set[int]:
+def _used_space_ids(collection: Collection) -> set[int]:
     return {space_id for space_id in (collection.space_id, collection.next_space_id) if space_id is not None}
 
 

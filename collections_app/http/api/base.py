@@ -60,7 +60,7 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
-class StrictFilters(DjangoFilterBackend):  # type: ignore[misc]  # has no types
+class StrictFilterBackend(DjangoFilterBackend):  # type: ignore[misc]  # has no types
     """Refuses unknown filters: a misspelled one would otherwise return too many entries."""
 
     def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
@@ -87,12 +87,12 @@ class OffsetPagination(LimitOffsetPagination):
     max_limit = 500
 
     def get_limit(self, request: Request) -> int:
-        return self._number(request, "limit", 1, self.max_limit) or self.default_limit
+        return self._read_number(request, "limit", 1, self.max_limit) or self.default_limit
 
     def get_offset(self, request: Request) -> int:
-        return self._number(request, "offset", 0, MAX_OFFSET)
+        return self._read_number(request, "offset", 0, MAX_OFFSET)
 
-    def _number(self, request: Request, name: str, minimum: int, maximum: int) -> int:
+    def _read_number(self, request: Request, name: str, minimum: int, maximum: int) -> int:
         value = parameters.TextValue(tuple(request.query_params.getlist(name)))
         return parameters.number_reader(minimum, maximum)(name, value) if value.texts else 0
 

@@ -47,7 +47,7 @@ class CollectionFilters(django_filters.FilterSet):  # type: ignore[misc]  # has 
 class CollectionList(base.ManagementView, GenericAPIView[Collection]):
     serializer_class = ManagedSerializer
     pagination_class = base.OffsetPagination
-    filter_backends = (base.StrictFilters,)
+    filter_backends = (base.StrictFilterBackend,)
     filterset_class = CollectionFilters
 
     queryset = Collection.objects.none()  # for the OpenAPI document; `get_queryset` depends on the caller
@@ -62,7 +62,7 @@ class CollectionList(base.ManagementView, GenericAPIView[Collection]):
     def get(self, request: Request) -> Response:
         """The collections that you can read."""
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        return self.get_paginated_response(managed_bodies(self.caller(), page))
+        return self.get_paginated_response(managed_collection_bodies(self.caller(), page))
 
     @describe(
         "collections_make", "Create a collection", {201: ManagedSerializer}, NotFound, AccessDenied, Conflict,
@@ -150,10 +150,10 @@ class SearchCollection(base.ManagementView):
 
 def settings_response(caller: User, collection: Collection, status: int = 200) -> Response:
     headers = {"ETag": base.compute_etag(collection.sys_version)}
-    return Response(managed_bodies(caller, [collection])[0], status=status, headers=headers)
+    return Response(managed_collection_bodies(caller, [collection])[0], status=status, headers=headers)
 
 
-def managed_bodies(caller: User, collections: Sequence[Collection]) -> list[dict[str, Any]]:
+def managed_collection_bodies(caller: User, collections: Sequence[Collection]) -> list[dict[str, Any]]:
     """The collections with their settings, counts and the caller's rights."""
     roles = role_names(collections)
     counts_by_id = counts.count_by_collection([collection.pk for collection in collections])

@@ -64,7 +64,7 @@ class DocumentFilters(django_filters.FilterSet):  # type: ignore[misc]  # has no
 class DocumentList(base.ManagementView, GenericAPIView[Document]):
     serializer_class = DocumentSerializer
     pagination_class = base.OffsetPagination
-    filter_backends = (base.StrictFilters,)
+    filter_backends = (base.StrictFilterBackend,)
     filterset_class = DocumentFilters
     # While the purge runs, a document may exist without its versions.
     existing = Document.objects.filter(deleted_at__isnull=True, newest__generation__gte=1)

@@ -23,12 +23,12 @@ MAX_ROLES = 100
 
 
 @extend_schema_field({"type": "number", "minimum": 0, "maximum": 1})
-class ShareField(serializers.Field[float, Any, float, Any]):
+class WeightField(serializers.Field[float, Any, float, Any]):
     """A JSON number from 0 to 1; DRF's FloatField would accept "nan"."""
 
     def to_internal_value(self, data: Any) -> float:
         try:
-            return parameters.read_share(self.field_name or "", data)
+            return parameters.read_weight(self.field_name or "", data)
         except BadRequest as error:
             raise serializers.ValidationError(error.message) from None
 
@@ -76,7 +76,7 @@ class CollectionSettingsSerializer(StrictSerializer):
         max_value=4000,
         help_text="At most half of chunk_size. Default: 200, or a fifth of chunk_size if chunk_size is below 400.",
     )
-    alpha = ShareField(required=False)
+    alpha = WeightField(required=False)
     language = serializers.CharField(
         source="text_configuration",
         required=False,

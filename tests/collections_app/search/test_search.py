@@ -244,7 +244,7 @@ def test_search_that_started_before_a_change_of_model_finds_its_vectors(
     ]
     for model in [*models, vector_rows.local_model("letters-b")]:
         monkeypatch.setitem(local_model.LOCAL_MODELS, model.name, model)
-    monkeypatch.setattr(local_model, "_loaded", {})
+    monkeypatch.setattr(local_model, "_encoders", {})
     old_space, new_space = vector_rows.make_space("letters-a"), vector_rows.make_space("letters-b")
     collection, unchanged_collection = (
         make_collection("moves", space=old_space),
