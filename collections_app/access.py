@@ -81,10 +81,10 @@ def open_collections(user: User, names: Sequence[str]) -> list[Collection]:
     stored_names = {name: lookup_name(name) for name in names}
     readable = readable_collections(user).filter(name__in=list(stored_names.values()))
     collections = {collection.name: collection for collection in readable}
-    missing_names = [name for name, stored in stored_names.items() if stored not in collections]
+    missing_names = [name for name, stored_name in stored_names.items() if stored_name not in collections]
     if missing_names:
         raise combine_errors([_not_found_error(name, "collection_names") for name in missing_names])
-    return [collections[stored] for stored in dict.fromkeys(stored_names.values())]
+    return [collections[stored_name] for stored_name in dict.fromkeys(stored_names.values())]
 
 
 def open_or_create_collection(user: User, name: str) -> Collection:
@@ -138,9 +138,9 @@ def check_new_name(name: str) -> None:
         raise BadRequest(str(error), code="invalid_parameter", field="collection_name") from None
 
 
-def _require_right(user: User, collection: Collection | None, right: Right, not_found: ServiceError) -> Collection:
+def _require_right(user: User, collection: Collection | None, right: Right, missing_error: ServiceError) -> Collection:
     if collection is None:
-        raise not_found
+        raise missing_error
     if right not in rights(user, collection):
         raise AccessDenied(REFUSAL_MESSAGES[right])
     return collection

@@ -100,7 +100,7 @@ class CollectionAdmin(TrackedAdmin):
         if collection.is_new:
             return "none yet"
         totals = counts.count_by_collection([collection.pk])[collection.pk]
-        states = ", ".join(f"{count} {state}" for state, count in totals.states)
+        states = ", ".join(f"{count} {state}" for state, count in totals.state_counts)
         passages = f"{totals.chunks} passage{pluralize(totals.chunks)}"
         return f"{totals.documents} ({states}), {passages}" if states else "none yet"
 

@@ -2,7 +2,7 @@
 
     ServiceError
     ├── EmbeddingUnavailable   503  unreachable, slow, rate-limited or misconfigured: the request can be repeated
-    └── EmbeddingRefused       422  nothing is stored: texts refused (`is_caused_by_texts`), or response invalid
+    └── EmbeddingRefused       422  nothing is stored: texts refused (`is_about_texts`), or response invalid
 
 The messages are our own, because those of a provider can contain its key or a text.
 """
@@ -13,7 +13,7 @@ from system.errors import InvalidInput, Unavailable
 class EmbeddingUnavailable(Unavailable):
     """`retry_after_s` is the wait that the provider requested, or None."""
 
-    is_caused_by_texts = False
+    is_about_texts = False
     code = "embedding_unavailable"
     message = "The embedding provider is unavailable."
 
@@ -33,6 +33,6 @@ class EmbeddingRefused(InvalidInput):
         super().__init__(message, code=code)
 
     @property
-    def is_caused_by_texts(self) -> bool:
+    def is_about_texts(self) -> bool:
         """Whether the texts are at fault. Otherwise the provider is, and the texts may be accepted later."""
         return self.code == self.TEXTS_REFUSED_CODE

@@ -93,7 +93,7 @@ class OpenAIProvider:
         batches = split_batches([vector_checks.sendable_text(text) for text in texts], limits.batch_size)
         cancellation = threading.Event()
         futures = [
-            pool.document_executor.submit(self._embed_with_retries, pool, batch, deadline, cancellation) for batch in batches
+            pool.document_executor.submit(self._with_retries, pool, batch, deadline, cancellation) for batch in batches
         ]
         try:
             return [vector for future in futures for vector in _wait_for(pool, future, deadline)]
@@ -116,7 +116,7 @@ class OpenAIProvider:
         )
         return pool.embed(request, deadline)
 
-    def _embed_with_retries(
+    def _with_retries(
         self, pool: ProviderPool, texts: Sequence[str], deadline: float, cancellation: threading.Event
     ) -> Vectors:
         retry_deadline = min(deadline, time.monotonic() + pool.limits.retry_s)

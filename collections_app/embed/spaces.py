@@ -20,8 +20,8 @@ from .local_model import LocalProvider
 from .openai_compatible import (
     TOO_MANY_DIMENSIONS,
     OpenAIProvider,
-    ProviderPool,
     ProviderLimits,
+    ProviderPool,
     read_dimensions,
 )
 from .request import ProviderEndpoint
@@ -158,7 +158,7 @@ class Embedder:
         try:
             vectors = self._embed(texts, within_s)
         except (EmbeddingUnavailable, EmbeddingRefused) as error:
-            if not error.is_caused_by_texts:
+            if not error.is_about_texts:
                 self._breaker.record_load_failure(error)
             raise
         self._breaker.record_load_success()
@@ -191,7 +191,7 @@ class Embedder:
         try:
             (vector,) = provider.embed_documents([PROBE_TEXT], within_s=within_s)
         except EmbeddingRefused as error:
-            if error.is_caused_by_texts:
+            if error.is_about_texts:
                 raise EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE) from None
             raise
         # Of several concurrent first calls, one stores its vector.
@@ -267,7 +267,5 @@ def _as_provider_error(error: EmbeddingUnavailable | EmbeddingRefused) -> Embedd
     if error.code == TOO_MANY_DIMENSIONS:
         return EmbeddingMisconfigured(error.message)  # it says what to change
     return (
-        EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE)
-        if error.is_caused_by_texts
-        else EmbeddingUnavailable(error.message)
+        EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE) if error.is_about_texts else EmbeddingUnavailable(error.message)
     )

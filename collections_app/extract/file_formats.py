@@ -21,12 +21,8 @@ FORMATS = {
     "pdf": FileFormat(
         ("pdf_by_pdfium", "pdf_by_pypdf"), "PDF", ("pdf",), ("application/pdf", "application/x-pdf"), ("pdf",)
     ),
-    "docx": FileFormat(
-        ("docx",), "DOCX", ("docx",), (OFFICE_PREFIX + "wordprocessingml.document",), ("docx", "zip")
-    ),
-    "pptx": FileFormat(
-        ("pptx",), "PPTX", ("pptx",), (OFFICE_PREFIX + "presentationml.presentation",), ("pptx", "zip")
-    ),
+    "docx": FileFormat(("docx",), "DOCX", ("docx",), (OFFICE_PREFIX + "wordprocessingml.document",), ("docx", "zip")),
+    "pptx": FileFormat(("pptx",), "PPTX", ("pptx",), (OFFICE_PREFIX + "presentationml.presentation",), ("pptx", "zip")),
     "xlsx": FileFormat(("xlsx",), "XLSX", ("xlsx",), (OFFICE_PREFIX + "spreadsheetml.sheet",), ("xlsx", "zip")),
     "odt": FileFormat(("odt",), "ODT", ("odt",), ("application/vnd.oasis.opendocument.text",), ("odt",)),
     "html": FileFormat(

@@ -70,8 +70,8 @@ def check_may_load(user: User, name: str) -> None:
 def reprocess(user: User, collection: Collection, document: Document) -> LoadResult:
     """Loads the stored bytes as the next version; searches see the current one until that is ready."""
     _check_queue_length(user)
-    stored = storage.store_next_generation(document, user_id=user.pk)
-    return LoadResult(collection=collection, document=stored.document, version=stored.version, is_duplicate=False)
+    result = storage.store_next_generation(document, user_id=user.pk)
+    return LoadResult(collection=collection, document=result.document, version=result.version, is_duplicate=False)
 
 
 def _check_queue_length(user: User) -> None:
@@ -89,7 +89,7 @@ def _store_and_process(user: User, collection: Collection, request: LoadRequest)
     is_short = request.size <= settings.COLLECTIONS["wait_limit"]
     has_slot = request.wants_to_wait and is_short and LOAD_SLOTS.acquire(blocking=False)
     try:
-        stored = storage.store_document(
+        result = storage.store_document(
             collection=collection,
             data=request.data,
             filename=request.filename,
@@ -100,10 +100,10 @@ def _store_and_process(user: User, collection: Collection, request: LoadRequest)
             user_id=user.pk,
             takes_lease=has_slot,
         )
-        version = worker.process_in_request(stored)
+        version = worker.process_in_request(result)
     finally:
         if has_slot:
             LOAD_SLOTS.release()
     return LoadResult(
-        collection=collection, document=stored.document, version=version, is_duplicate=stored.is_duplicate
+        collection=collection, document=result.document, version=version, is_duplicate=result.is_duplicate
     )

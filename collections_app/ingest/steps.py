@@ -58,9 +58,9 @@ def extract_text(version: Version, remaining_s: float) -> None:
         "warnings": list(result.warnings),
     }
     headings = [[heading.offset, list(heading.path)] for heading in result.headings]
-    stored = {"text": result.text, "page_starts": result.page_starts, "headings": headings}
+    text_columns = {"text": result.text, "page_starts": result.page_starts, "headings": headings}
     with leases.lock_version(version):
-        ExtractedText.objects.update_or_create(version=version, defaults=stored)
+        ExtractedText.objects.update_or_create(version=version, defaults=text_columns)
         leases.record_progress(version, state=VersionState.SPLITTING, **columns)
 
 
@@ -146,7 +146,7 @@ def _next_space_batch(version: Version, within_s: float) -> chunk_vectors.Vector
 def _store_passages(version: Version, passages: Sequence[splitter.Passage]) -> None:
     # Chunks of an earlier attempt that failed.
     run_statement("DELETE FROM chunk WHERE version_id = %s", [version.pk])
-    with bound_cursor() as bound, bound.copy(COPY_CHUNKS) as copy:
+    with bound_cursor() as cursor, cursor.copy(COPY_CHUNKS) as copy:
         for passage in passages:
             position = (passage.page, passage.page_end, passage.char_start, passage.char_end)
             headings = list(passage.heading_path)
@@ -164,24 +164,24 @@ def publish_version(version: Version, state: VersionState, remaining_s: float = 
         document = Document.objects.select_for_update(no_key=True).filter(pk=version.document_id).first()
         if space_id is None or document is None or is_superseded(version, document):
             return False
-        if state == VersionState.READY and chunk_vectors.find_unembedded_chunks([version.pk], space_id, limit=1):
+        if state == VersionState.READY and chunk_vectors.chunks_to_embed([version.pk], space_id, limit=1):
             return False
         with leases.lock_version(version):
-            previous = Version.objects.filter(document=document, is_searched=True).first()
+            previous_version = Version.objects.filter(document=document, is_searched=True).first()
             # Subtracting its term counts takes as long as adding them did.
-            check_time_budget(previous.characters if previous else 0, remaining_s)
+            check_time_budget(previous_version.characters if previous_version else 0, remaining_s)
             deletion.lock_term_counts(version.collection_id)
-            if previous is not None:
-                deletion.hide_from_searches(previous)
+            if previous_version is not None:
+                deletion.hide_from_searches(previous_version)
             if state == VersionState.READY:
-                term_statistics.change_counts(version.pk, version.collection_id, 1)
+                term_statistics.change_term_counts(version.pk, version.collection_id, 1)
             warnings = [*version.warnings, NO_TEXT_WARNING] if state == VersionState.EMPTY else version.warnings
             leases.finish_version(
                 version, state, is_searched=True, ready_at=Now(), error_code="", error="", warnings=warnings
             )
             Document.objects.filter(pk=document.pk).update(updated_at=Now())
-    if previous is not None:
-        deletion.purge_or_schedule(previous)
+    if previous_version is not None:
+        deletion.purge_or_schedule(previous_version)
     return True
 
 

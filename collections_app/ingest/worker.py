@@ -60,29 +60,29 @@ def process_version(version_id: int, lease_token: UUID, *, deadline: float, is_a
     return _read_state(version_id)
 
 
-def process_in_request(stored: StoreResult, *, within_s: float = REQUEST_BUDGET_S) -> Version:
+def process_in_request(result: StoreResult, *, within_s: float = REQUEST_BUDGET_S) -> Version:
     """Processes a stored document as far as the request has time; the worker does the rest."""
-    if stored.lease_token is None:
-        return stored.version
+    if result.lease_token is None:
+        return result.version
     try:
         state = process_version(
-            stored.version.pk, stored.lease_token, deadline=time.monotonic() + within_s, is_awaited=True
+            result.version.pk, result.lease_token, deadline=time.monotonic() + within_s, is_awaited=True
         )
         if state in UNFINISHED_STATES:
             worker_signals.request_processing()
-        return Version.objects.select_related("document").get(pk=stored.version.pk)
+        return Version.objects.select_related("document").get(pk=result.version.pk)
     except Version.DoesNotExist:
-        version = stored.version  # its row is already deleted
+        version = result.version  # its row is already deleted
         version.state, version.error_code = VersionState.FAILED, deletion.SUPERSEDED_CODE
         return version
     except (DatabaseError, InterfaceError) as error:
         # The document is stored and its lease expires, so the caller need not send it again.
-        logger.warning("load_goes_on_later", version=stored.version.pk, kind=type(error.__cause__ or error).__name__)
-        return stored.version
+        logger.warning("load_goes_on_later", version=result.version.pk, kind=type(error.__cause__ or error).__name__)
+        return result.version
 
 
 def retry_document(document: Document) -> None:
-    if document.newest_id is None or not leases.requeue_failed(document.newest_id):
+    if document.newest_id is None or not leases.requeue_failed_version(document.newest_id):
         state = _read_state(document.newest_id) if document.newest_id else DELETING_STATE
         message = f"Only failed documents can be retried. This document is {state}."
         raise Conflict(
@@ -105,7 +105,7 @@ def _run_step(version: Version, remaining_s: float) -> bool:
         record_failure = leases.fail_attempt if error.is_temporary else leases.fail_version
         record_failure(version, error.code, error.message)
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
-        if error.is_caused_by_texts:
+        if error.is_about_texts:
             leases.fail_attempt(version, error.code, error.message)
         else:
             pause_s = error.retry_after_s or leases.FIRST_PAUSE_S

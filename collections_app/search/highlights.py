@@ -34,18 +34,18 @@ def find_highlights(passages: Sequence[HighlightRequest]) -> list[list[list[int]
     numbers = _numbers_within_limit(passages)
     if not numbers:
         return offsets
-    selected = [passages[number] for number in numbers]
-    texts = [
+    selected_passages = [passages[number] for number in numbers]
+    prepared_texts = [
         prepare_words_with_spans(passage.text, frozenset(filter(is_single_character, passage.lexemes)))
-        for passage in selected
+        for passage in selected_passages
     ]
     parameters = [
-        [passage.configuration for passage in selected],
-        [text.text for text in texts],
-        [any_lexeme_tsquery(passage.lexemes) for passage in selected],
+        [passage.configuration for passage in selected_passages],
+        [text.text for text in prepared_texts],
+        [any_lexeme_tsquery(passage.lexemes) for passage in selected_passages],
     ]
     for number, text, (marked,) in zip(
-        numbers, texts, fetch_rows(HEADLINE_SQL, [HEADLINE_OPTIONS, *parameters]), strict=True
+        numbers, prepared_texts, fetch_rows(HEADLINE_SQL, [HEADLINE_OPTIONS, *parameters]), strict=True
     ):
         offsets[number] = _merge_overlaps(marked_offsets(marked, text))
     return offsets
@@ -72,16 +72,16 @@ def any_lexeme_tsquery(lexemes: Iterable[str]) -> str:
     return " | ".join([f"'{lexeme}'" for lexeme in quoted])
 
 
-def marked_offsets(marked: str, text: PreparedText) -> list[tuple[int, int]]:
+def marked_offsets(marked_text: str, text: PreparedText) -> list[tuple[int, int]]:
     """The offsets of the marked words in the original text.
 
     >>> marked_offsets(f"the {START_MARK}fox{STOP_MARK}", PreparedText("the fox", range(7), range(1, 8)))
     [(4, 7)]
     """
-    if marked.replace(START_MARK, "").replace(STOP_MARK, "") != text.text:
+    if marked_text.replace(START_MARK, "").replace(STOP_MARK, "") != text.text:
         return []
     offsets, position, start = [], 0, 0
-    for character in marked:
+    for character in marked_text:
         if character == START_MARK:
             start = position
         elif character == STOP_MARK:

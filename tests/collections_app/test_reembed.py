@@ -340,7 +340,7 @@ class TestConcurrentChanges:
         reembedding.start_reembedding(collection, new_space)
 
         assert reembed(collection).space == new_space
-        assert not chunk_vectors.find_unembedded_chunks([pending_version.pk], new_space.pk, limit=1)
+        assert not chunk_vectors.chunks_to_embed([pending_version.pk], new_space.pk, limit=1)
 
     def test_deleted_collection_is_left_alone(
         self, collection: Collection, during_embedding: Any, old_space: Any, fake_model: Any

@@ -59,7 +59,7 @@ def fill_collection(collection: Collection) -> None:
 def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
     """Of the nearest ten by scan, the part that the index finds; it finds as many as were asked for."""
     matches = total = 0
-    available_count = CHUNKS if scope.versions is None else CHUNKS_PER_VERSION * len(scope.versions)
+    available_count = CHUNKS if scope.version_ids is None else CHUNKS_PER_VERSION * len(scope.version_ids)
     for _ in range(20):
         request = vector_retrieval.vector_literal(random_vector())
         with read_snapshot():

@@ -184,7 +184,7 @@ def test_pairs_weigh_as_if_characters_were_not_indexed(db: Any) -> None:
     (hit,) = run_search(collection, "水管", mode="text").hits
     assert [hit.page_content[start:stop] for start, stop in hit.highlights] == ["水管"]
     words = term_statistics.find_query_terms("水管", [collection])[collection.pk]
-    assert [(word.lexeme, word.chunks) for word in words.words] == [("水管", 1)]
+    assert [(word.lexeme, word.chunk_count) for word in words.words] == [("水管", 1)]
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_one_unavailable_space_makes_the_search_use_words(collection_with_retire
 
 def test_search_request_defaults() -> None:
     search_request = SearchRequest(query="x", k=5, filter=Filter())
-    assert (search_request.mode, search_request.alpha, search_request.count) == ("hybrid", None, 100)
+    assert (search_request.mode, search_request.alpha, search_request.candidate_count) == ("hybrid", None, 100)
 
 
 # C54

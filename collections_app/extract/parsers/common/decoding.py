@@ -111,9 +111,7 @@ def is_text(text: str, *, allows_unassigned: bool = False) -> bool:
         return False
     if allows_unassigned:
         return True
-    unassigned = sum(
-        count for character, count in counts if unicodedata.category(character) in ("Cn", "Co", "Cs")
-    )
+    unassigned = sum(count for character, count in counts if unicodedata.category(character) in ("Cn", "Co", "Cs"))
     return unassigned <= MAX_UNASSIGNED_SHARE * len(sample)
 
 
@@ -128,9 +126,7 @@ def guess_and_decode(data: bytes, is_truncated: bool) -> str:
     else:
         raise NotText
     best = matches[0]
-    equal_matches = [
-        match for match in matches if (match.chaos, match.coherence) == (best.chaos, best.coherence)
-    ]
+    equal_matches = [match for match in matches if (match.chaos, match.coherence) == (best.chaos, best.coherence)]
     names = {name for match in equal_matches for name in (match.encoding, *match.could_be_from_charset)}
     for encoding in sorted(names.intersection(COMMON_ENCODINGS), key=COMMON_ENCODINGS.index):
         text = try_decode(data, encoding, is_truncated)

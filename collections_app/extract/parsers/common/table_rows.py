@@ -46,11 +46,7 @@ def is_header(cells: Sequence[str]) -> bool:
     (True, False, False, False)
     """
     values = [cell for cell in cells if cell]
-    return (
-        len(values) > 1
-        and len(set(values)) == len(values)
-        and not any(is_number(cell) for cell in values)
-    )
+    return len(values) > 1 and len(set(values)) == len(values) and not any(is_number(cell) for cell in values)
 
 
 def is_number(cell: str) -> bool:

@@ -50,9 +50,7 @@ def relationship_target(file: zipfile.ZipFile, source: str, kind: str) -> str:
     folder, name = posixpath.split(source)
     relationships = parse_part(file, posixpath.join(folder, "_rels", f"{name}.rels"))
     for relationship in () if relationships is None else relationships:
-        if isinstance(relationship.tag, str) and relationship.get("Type", "").endswith(
-            f"/relationships/{kind}"
-        ):
+        if isinstance(relationship.tag, str) and relationship.get("Type", "").endswith(f"/relationships/{kind}"):
             return posixpath.normpath(posixpath.join("/", folder, relationship.get("Target", ""))).lstrip("/")
     return ""
 
