@@ -48,11 +48,11 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
             "chunk_overlap": "Number of characters repeated from the previous passage. At most half of the chunk size.",
         }
 
-    def __init__(self, *positional: Any, **named: Any) -> None:
-        super().__init__(*positional, **named)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         if "text_configuration" in self.fields:
-            names = dict.fromkeys((*TEXT_CONFIGURATIONS.split(), self.instance.text_configuration))
-            choices = [("", "Detect automatically"), *((name, name) for name in names if name)]
+            configurations = dict.fromkeys((*TEXT_CONFIGURATIONS.split(), self.instance.text_configuration))
+            choices = [("", "Detect automatically"), *((name, name) for name in configurations if name)]
             self.fields["text_configuration"].widget = UnfoldAdminSelectWidget(choices=choices)
 
     def clean_name(self) -> str:

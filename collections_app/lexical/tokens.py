@@ -158,11 +158,11 @@ def _bigrams(run: str) -> str:
     >>> _bigrams("東京都"), _bigrams("都")
     ('東京 京都', '都')
     """
-    return " ".join([run[at : at + 2] for at in range(max(1, len(run) - 1))])
+    return " ".join([run[index : index + 2] for index in range(max(1, len(run) - 1))])
 
 
 def prepare_words_with_spans(text: str, single_characters: Set[str] = frozenset()) -> PreparedText:
-    """As `prepare_words`, with offsets for highlights; the characters in `alone` are added as separate words.
+    """As `prepare_words`, with offsets for highlights; `single_characters` are added as separate words.
 
     >>> text = prepare_words_with_spans("ﬁle, 東京都")
     >>> text.text.split()
@@ -205,7 +205,7 @@ def _normalize_with_spans(text: str) -> tuple[str, list[Span]]:
 
 def _segment_parts(segment: str, start: int) -> list[tuple[str, Span]]:
     if segment.isascii():
-        return [(character, (at, at + 1)) for at, character in enumerate(segment, start)]
+        return [(character, (index, index + 1)) for index, character in enumerate(segment, start)]
     normalized = unicodedata.normalize("NFKC", segment)
     parts = [
         (unicodedata.normalize("NFKC", match.group()), (start + match.start(), start + match.end()))
@@ -219,8 +219,8 @@ def _segment_parts(segment: str, start: int) -> list[tuple[str, Span]]:
 def _bigrams_with_spans(run: str, spans: Sequence[Span]) -> tuple[str, list[Span]]:
     first, last = spans[0], spans[-1]
     result = [first]
-    for at in range(max(1, len(run) - 1)):
-        result += [*spans[at : at + 2], last]
+    for index in range(max(1, len(run) - 1)):
+        result += [*spans[index : index + 2], last]
     return f" {_bigrams(run)} ", result
 
 

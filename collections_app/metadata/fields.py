@@ -54,7 +54,7 @@ class SqlParameters:
 
     >>> parameters = SqlParameters()
     >>> first, second = parameters.add(1, "integer"), parameters.add("x", "text")
-    >>> parameters.positional(f"a = {second} AND b = {first}")
+    >>> parameters.to_positional(f"a = {second} AND b = {first}")
     ('a = %s::text AND b = %s::integer', ['x', 1])
     """
 
@@ -65,18 +65,18 @@ class SqlParameters:
         self._values.append(value)
         return f"%({len(self._values) - 1})s::{sql_type}"
 
-    def positional(self, sql: str) -> tuple[str, list[Any]]:
+    def to_positional(self, sql: str) -> tuple[str, list[Any]]:
         """The text with %s, and its values in that order."""
         values = [self._values[int(number)] for number in PLACEHOLDER.findall(sql)]
         return PLACEHOLDER.sub("%s", sql), values
 
 
-def join_conditions(word: str, parts: list[str]) -> str:
+def join_conditions(separator: str, parts: list[str]) -> str:
     """
     >>> join_conditions(" AND ", ["a", "b"])
     '(a AND b)'
     """
-    return parts[0] if len(parts) == 1 else f"({word.join(parts)})"
+    return parts[0] if len(parts) == 1 else f"({separator.join(parts)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,18 +85,18 @@ def metadata_line(stored: Mapping[str, Any]) -> str:
     return line if len(line) <= MAX_METADATA_LENGTH else line[: MAX_METADATA_LENGTH - 1] + "…"
 
 
-def hit_context(result: Hit) -> dict[str, Any]:
+def hit_context(hit: Hit) -> dict[str, Any]:
     return {
-        "document_id": result.document_id,
-        "generation": result.generation,
-        "number": result.chunk_index,
-        "passage_id": f"{result.document_id}-{result.chunk_index}",
-        "title": result.filename or result.doc_id,
-        "pages": page_range(result.page, result.page_end),
-        "headings": " > ".join(result.heading_path),
-        "metadata": metadata_line(result.metadata),
-        "score": f"{result.score:.2f}",
-        "parts": tuple(split_at_highlights(result.page_content, result.highlights)),
+        "document_id": hit.document_id,
+        "generation": hit.generation,
+        "number": hit.chunk_index,
+        "passage_id": f"{hit.document_id}-{hit.chunk_index}",
+        "title": hit.filename or hit.doc_id,
+        "pages": page_range(hit.page, hit.page_end),
+        "headings": " > ".join(hit.heading_path),
+        "metadata": metadata_line(hit.metadata),
+        "score": f"{hit.score:.2f}",
+        "parts": tuple(split_at_highlights(hit.page_content, hit.highlights)),
     }
 
 
@@ -108,11 +108,11 @@ def passage_context(document: Document, generation: int, number: int, count: int
     version = Version.objects.filter(document=document, is_searched=True).first()
     if version is None or version.generation != generation:
         raise NotFound("This document has changed. Search again to see its current content.")
-    nearby = list(version.chunks.filter(number__gte=number - count, number__lte=number + count).order_by("number"))
-    passage = next((chunk for chunk in nearby if chunk.number == number), None)
+    chunks = list(version.chunks.filter(number__gte=number - count, number__lte=number + count).order_by("number"))
+    passage = next((chunk for chunk in chunks if chunk.number == number), None)
     if passage is None:
         raise NotFound("The document does not contain this passage.")
-    first, last = nearby[0], nearby[-1]
+    first, last = chunks[0], chunks[-1]
     before = Substr("text", first.char_start + 1, passage.char_start - first.char_start)
     after = Substr("text", passage.char_end + 1, last.char_end - passage.char_end)
     texts = ExtractedText.objects.filter(version=version).values_list(before, after).first()

@@ -105,7 +105,7 @@ def continue_reembedding(collection: Collection, deadline: float) -> None:
 def _fill_and_switch(collection_id: str, space: EmbeddingSpace, deadline: float) -> None:
     if not _fill_new_versions(collection_id, space, deadline):
         return
-    complete_ids = _searched_version_ids(collection_id)
+    complete_ids = _searched_ids(collection_id)
     if _fill_versions(collection_id, space, sorted(complete_ids), deadline) and _is_index_ready(collection_id, space):
         _switch_space(collection_id, space, complete_ids)
 
@@ -152,9 +152,7 @@ def _switch_space(collection_id: str, space: EmbeddingSpace, complete_ids: set[i
         collection = _lock_collection(collection_id)
         if collection is None or collection.next_space_id != space.pk:
             return
-        if chunk_vectors.chunks_to_embed(
-            sorted(_searched_version_ids(collection_id) - complete_ids), space.pk, limit=1
-        ):
+        if chunk_vectors.chunks_to_embed(sorted(_searched_ids(collection_id) - complete_ids), space.pk, limit=1):
             return
         collection.space_id, collection.next_space_id, collection.has_old_vectors = space.pk, None, True
         collection.reembed_error, collection.reembed_attempt, collection.reembed_after = "", 0, 0
@@ -226,7 +224,7 @@ def _version_ids(collection_id: str, condition: Q) -> list[int]:
     return list(Version.objects.filter(condition, collection=collection_id).order_by("pk").values_list("pk", flat=True))
 
 
-def _searched_version_ids(collection_id: str) -> set[int]:
+def _searched_ids(collection_id: str) -> set[int]:
     return set(_version_ids(collection_id, Q(is_searched=True)))
 
 

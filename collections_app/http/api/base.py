@@ -48,7 +48,7 @@ class ManagementView(JsonView):
     def caller(self) -> User:
         return access.caller(self.request)
 
-    def open(self, sys_id: str, right: access.Right) -> Collection:
+    def open_collection(self, sys_id: str, right: access.Right) -> Collection:
         return access.open_collection_by_id(self.caller(), sys_id, right)
 
 
@@ -65,7 +65,7 @@ class StrictFilterBackend(DjangoFilterBackend):  # type: ignore[misc]  # has no 
 
     def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
         filters = self.get_filterset(request, queryset, view)
-        parameters.refuse_unknown(request.query_params, (*filters.filters, *OffsetPagination.names))
+        parameters.refuse_unknown(request.query_params, (*filters.filters, *OffsetPagination.parameter_names))
         if not filters.is_valid():
             fields = filters.form.fields
             raise combine_errors([_filter_error(name, fields[name], errors) for name, errors in filters.errors.items()])
@@ -82,7 +82,7 @@ def _filter_error(name: str, field: Any, errors: Sequence[str]) -> ServiceError:
 class OffsetPagination(LimitOffsetPagination):
     """The response is an array; headers have the total count and the next offset."""
 
-    names = ("limit", "offset")
+    parameter_names = ("limit", "offset")
     default_limit = 50
     max_limit = 500
 
@@ -110,8 +110,8 @@ class OffsetPagination(LimitOffsetPagination):
             "limit": {"minimum": 1, "maximum": self.max_limit, "default": self.default_limit},
             "offset": {"minimum": 0, "maximum": MAX_OFFSET, "default": 0},
         }
-        described = super().get_schema_operation_parameters(view)
-        return [parameter | {"schema": parameter["schema"] | bounds[parameter["name"]]} for parameter in described]
+        base_params = super().get_schema_operation_parameters(view)
+        return [parameter | {"schema": parameter["schema"] | bounds[parameter["name"]]} for parameter in base_params]
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         return schema
@@ -126,8 +126,8 @@ def compute_etag(version: object) -> str:
     return f'"{hashlib.sha256(json.dumps(version, sort_keys=True).encode()).hexdigest()[:16]}"'
 
 
-def refuse_stale_etag(request: Request, current: str) -> None:
+def refuse_stale_etag(request: Request, current_etag: str) -> None:
     """Without If-Match the last writer wins; with it nobody overwrites a change that they have not seen."""
     tags = etags.required_tags(request)
-    if tags is not None and {current, etags.ANY_TAG}.isdisjoint(tags):
+    if tags is not None and {current_etag, etags.ANY_TAG}.isdisjoint(tags):
         raise PreconditionFailed("The resource has changed since you read it. Read it again before you change it.")

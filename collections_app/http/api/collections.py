@@ -39,9 +39,9 @@ class CollectionFilters(django_filters.FilterSet):  # type: ignore[misc]  # has 
     )
 
     def filter_by_name(self, collections: Any, name: str, value: str) -> Any:
-        part = unicodedata.normalize("NFC", value)
+        name_part = unicodedata.normalize("NFC", value)
         # Names have collation C, which ignores case for ASCII letters only; other letters match as written.
-        return collections.filter(Q(name__icontains=part) | Q(name__contains=part))
+        return collections.filter(Q(name__icontains=name_part) | Q(name__contains=name_part))
 
 
 class CollectionList(base.ManagementView, GenericAPIView[Collection]):
@@ -83,14 +83,14 @@ class CollectionDetail(base.ManagementView):
         "collections_read", "Read a collection", {200: ManagedSerializer}, NotFound, parameters=[base.ETAG_HEADER]
     )
     def get(self, request: Request, sys_id: str) -> Response:
-        return settings_response(self.caller(), self.open(sys_id, "read"))
+        return settings_response(self.caller(), self.open_collection(sys_id, "read"))
 
     @describe(
         "collections_change", "Update a collection", {200: ManagedSerializer}, *base.CHANGE_ERRORS,
         parameters=[base.ETAG_HEADER, base.IF_MATCH_HEADER], request=CollectionSettingsSerializer(partial=True),
     )  # fmt: skip
     def patch(self, request: Request, sys_id: str) -> Response:
-        self.open(sys_id, "manage")
+        self.open_collection(sys_id, "manage")
         return settings_response(self.caller(), update_collection(sys_id, lambda stored: self._change(request, stored)))
 
     def _change(self, request: Request, stored: Collection) -> None:
@@ -104,11 +104,11 @@ class CollectionDetail(base.ManagementView):
         *base.DELETE_ERRORS, parameters=[base.IF_MATCH_HEADER],
     )  # fmt: skip
     def delete(self, request: Request, sys_id: str) -> Response:
-        collection = self.open(sys_id, "manage")
-        deleted = deletion.delete_collection(
+        collection = self.open_collection(sys_id, "manage")
+        deleted_counts = deletion.delete_collection(
             collection, lambda stored: base.refuse_stale_etag(request, base.compute_etag(stored.sys_version))
         )
-        return Response(responses.deleted_collection_body(collection, *deleted))
+        return Response(responses.deleted_collection_body(collection, *deleted_counts))
 
 
 def update_collection(sys_id: str, change: Callable[[Collection], None]) -> Collection:
@@ -133,9 +133,9 @@ class ReembedCollection(base.ManagementView):
         parameters=[base.ETAG_HEADER], request=None,
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
-        collection = self.open(sys_id, "manage")
+        collection = self.open_collection(sys_id, "manage")
         reembedding.start_reembedding(collection, embed.default_space())
-        return settings_response(self.caller(), self.open(sys_id, "read"), status=202)
+        return settings_response(self.caller(), self.open_collection(sys_id, "read"), status=202)
 
 
 class SearchCollection(base.ManagementView):
@@ -145,7 +145,7 @@ class SearchCollection(base.ManagementView):
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
         search_request = build_search_request(parameters.parse_request(request, CollectionSearch.names()))
-        return responses.passages_response(search([self.open(sys_id, "read")], search_request))
+        return responses.passages_response(search([self.open_collection(sys_id, "read")], search_request))
 
 
 def settings_response(caller: User, collection: Collection, status: int = 200) -> Response:

@@ -45,8 +45,8 @@ class RolesField(serializers.Field[list[str], Any, list[str], Any]):
             self.fail("wrong")
         roles = Role.objects.filter(Q(sys_id__in=data) | Q(name__in=data)).values_list("sys_id", "name")
         ids = {key: sys_id for sys_id, name in roles for key in (sys_id, name)}
-        if missing := [role for role in data if role not in ids]:
-            self.fail("missing", role=missing[0][:100])
+        if missing_roles := [role for role in data if role not in ids]:
+            self.fail("missing", role=missing_roles[0][:100])
         return list(dict.fromkeys(ids[role] for role in data))
 
     def to_representation(self, value: Iterable[str]) -> list[str]:
@@ -101,12 +101,12 @@ class CollectionSettingsSerializer(StrictSerializer):
         return value
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        existing = self.instance if isinstance(self.instance, Collection) else Collection()
-        size = attrs.get("chunk_size", existing.chunk_size)
-        if existing.is_new:
+        collection = self.instance if isinstance(self.instance, Collection) else Collection()
+        size = attrs.get("chunk_size", collection.chunk_size)
+        if collection.is_new:
             attrs = {"chunk_overlap": default_overlap(size), **attrs}
-        if is_overlap_too_large(size, attrs.get("chunk_overlap", existing.chunk_overlap)):
-            raise serializers.ValidationError(_overlap_error(attrs, existing))
+        if is_overlap_too_large(size, attrs.get("chunk_overlap", collection.chunk_overlap)):
+            raise serializers.ValidationError(_overlap_error(attrs, collection))
         return attrs
 
     def create(self, validated_data: dict[str, Any]) -> Collection:
@@ -118,13 +118,12 @@ class CollectionSettingsSerializer(StrictSerializer):
         return instance
 
 
-def _overlap_error(values: dict[str, Any], existing: Collection) -> dict[str, str]:
+def _overlap_error(values: dict[str, Any], collection: Collection) -> dict[str, str]:
     """The error on the field that was sent, with the stored value of the other one."""
-    for one, other in (("chunk_size", "chunk_overlap"), ("chunk_overlap", "chunk_size")):
+    for field, other in (("chunk_size", "chunk_overlap"), ("chunk_overlap", "chunk_size")):
         if other not in values:
-            return {
-                one: f"{OVERLAP_TOO_LARGE} The current {other} is {getattr(existing, other)}. Send both to change them."
-            }
+            current = f"The current {other} is {getattr(collection, other)}."
+            return {field: f"{OVERLAP_TOO_LARGE} {current} Send both to change them."}
     return {"chunk_overlap": OVERLAP_TOO_LARGE}
 
 
