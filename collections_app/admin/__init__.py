@@ -39,7 +39,7 @@ def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not user.is_authenticated or not user.has_module_perms("collections_app"):
         return None
     ids = list(access.readable_collections(user).values_list("pk", flat=True))
-    totals = counts.total_counts(list(counts.count_by_collection(ids).values()))
+    totals = counts.sum_counts(list(counts.count_by_collection(ids).values()))
     unfinished_versions = Version.objects.filter(
         collection__in=ids, document__deleted_at__isnull=True, state__in=UNFINISHED_STATES
     )

@@ -50,9 +50,9 @@ def count_by_collection(collection_ids: Iterable[str]) -> dict[str, DocumentCoun
     return {sys_id: DocumentCounts(by_state=states[sys_id], chunks=chunks.get(sys_id) or 0) for sys_id in ids}
 
 
-def total_counts(counts: Sequence[DocumentCounts]) -> DocumentCounts:
+def sum_counts(counts: Sequence[DocumentCounts]) -> DocumentCounts:
     """
-    >>> total_counts([DocumentCounts(by_state={"ready": 2}, chunks=5), DocumentCounts(by_state={"failed": 1})])
+    >>> sum_counts([DocumentCounts(by_state={"ready": 2}, chunks=5), DocumentCounts(by_state={"failed": 1})])
     DocumentCounts(by_state={'ready': 2, 'failed': 1}, chunks=5)
     """
     by_state: Counter[str] = Counter()

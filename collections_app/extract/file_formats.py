@@ -13,7 +13,7 @@ class FileFormat:
     parsers: tuple[str, ...]
     label: str
     extensions: tuple[str, ...]
-    types: tuple[str, ...]
+    media_types: tuple[str, ...]
     content_kinds: tuple[str, ...]
 
 
@@ -45,7 +45,7 @@ FORMATS = {
     "text": FileFormat(("plain",), "plain text", ("txt", "text", "log"), (), ("text", "eml")),
 }
 EXTENSIONS = {extension: name for name, format in FORMATS.items() for extension in format.extensions}
-MEDIA_TYPES = {content_type: name for name, format in FORMATS.items() for content_type in format.types}
+MEDIA_TYPES = {content_type: name for name, format in FORMATS.items() for content_type in format.media_types}
 
 # Generic types, and those that only say that the file is an archive.
 GENERIC_TYPES = {

@@ -33,7 +33,7 @@ SEARCH_MODE_HEADER = response_header(
 PAGE_HEADERS = [
     response_header("X-Total-Count", {"type": "integer", "minimum": 0}, "The total number of entries."),
     response_header(
-        "X-Next-Offset", {"type": "integer", "minimum": 1}, "The offset of the next page; omitted on the last page."
+        "X-Next-Offset", {"type": "integer", "minimum": 1}, "The offset of the next page. Omitted on the last page."
     ),
 ]
 

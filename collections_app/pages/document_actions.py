@@ -62,11 +62,11 @@ class SingleDocumentAction(DocumentActionView):
 
     def post(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "write")
-        opened = open_document(collection, document)
-        title = opened.page_title()
+        opened_document = open_document(collection, document)
+        title = opened_document.page_title()
         if self.question and "confirmed" not in request.POST:
             return confirmation_page(request, self.question.format(title=title), collection)
-        self.change(opened)
+        self.change(opened_document)
         return self.respond(collection, self.message.format(title=title), [])
 
 

@@ -109,11 +109,11 @@ class CollectionDetailPage(CollectionPage):
         part = self.requested_part()
         if part == "documents":
             return self.show_documents(collection)
-        context = self._search(collection)
+        context = self._search_context(collection)
         status = context["form"].status
         if part == "results":
             return render(request, "collections/results.html", context, status=status)
-        context |= self._documents(collection) | {
+        context |= self._documents_context(collection) | {
             "may_manage": "manage" in access.rights(self.user(), collection),
             "settings_url": reverse("admin:collections_app_collection_change", args=[collection.pk]),
             "states": [state.value for state in counts.STATE_ORDER],
@@ -127,9 +127,10 @@ class CollectionDetailPage(CollectionPage):
         return render(request, "collections/collection.html", context, status=status)
 
     def show_documents(self, collection: Collection, problems: Sequence[str] = ()) -> HttpResponse:
-        return render(self.request, "collections/documents.html", self._documents(collection) | {"problems": problems})
+        context = self._documents_context(collection) | {"problems": problems}
+        return render(self.request, "collections/documents.html", context)
 
-    def _search(self, collection: Collection) -> dict[str, Any]:
+    def _search_context(self, collection: Collection) -> dict[str, Any]:
         form = SearchInput(self.request.GET)
         result = form.search(collection) if form.is_submitted else None
         return {
@@ -143,7 +144,7 @@ class CollectionDetailPage(CollectionPage):
             "counts": counts.count_by_collection([collection.pk])[collection.pk],
         }
 
-    def _documents(self, collection: Collection) -> dict[str, Any]:
+    def _documents_context(self, collection: Collection) -> dict[str, Any]:
         list_filter = DocumentFilter(self.request.GET)
         page = self.requested_page(list_filter.filter_documents(collection))
         return {

@@ -20,7 +20,7 @@ INDEX_THRESHOLD = 10_000_000
 # An index is dropped only far below the threshold, so that it is not rebuilt again and again around it.
 KEEP_INDEX_SHARE = 0.5
 
-M, EF_CONSTRUCTION = 16, 128
+HNSW_M, HNSW_EF_CONSTRUCTION = 16, 128
 # Up to this many chunks → candidates that a search visits. Recall of the ten nearest: .94 to .97.
 EF_SEARCH = ((100_000, 200), (250_000, 400))
 MAX_EF_SEARCH = 800
@@ -175,8 +175,8 @@ def _create_index_sql(space: IndexedSpace) -> sql.Composed:
     ).format(
         name=sql.Identifier(space.name),
         dimensions=sql.Literal(space.dimensions),
-        m=sql.Literal(M),
-        ef=sql.Literal(EF_CONSTRUCTION),
+        m=sql.Literal(HNSW_M),
+        ef=sql.Literal(HNSW_EF_CONSTRUCTION),
         collection=sql.Literal(space.collection_id),
         space=sql.Literal(space.space_id),
     )

@@ -122,7 +122,7 @@ class DocumentDetail(base.ManagementView):
         return status_response(collection, replace_metadata(stored, change.validated_data["metadata"], check))
 
     @describe(
-        "documents_delete", "Delete a document by its id", {200: DeletedDocumentSerializer}, *base.DELETE_ERRORS,
+        "documents_delete", "Delete a document by its ID", {200: DeletedDocumentSerializer}, *base.DELETE_ERRORS,
         parameters=[base.IF_MATCH_HEADER],
     )  # fmt: skip
     def delete(self, request: Request, sys_id: str, document: str) -> Response:
