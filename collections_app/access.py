@@ -54,8 +54,8 @@ def rights(user: User, collection: Collection) -> frozenset[str]:
     """The rights of the user in a collection, which may have been loaded by other code."""
     annotations = vars(collection)
     if annotations.get("rights_user_id") != user.pk:
-        annotated = readable_collections(user).filter(pk=collection.pk).first()
-        return rights(user, annotated) if annotated else frozenset()
+        annotated_collection = readable_collections(user).filter(pk=collection.pk).first()
+        return rights(user, annotated_collection) if annotated_collection else frozenset()
     if not annotations["is_writer"]:
         return frozenset({"read"})
     return frozenset({"read", "write", "manage"} if may_create_collections(user) else {"read", "write"})

@@ -46,8 +46,8 @@ class CollectionFilter(admin.SimpleListFilter):
         if len(choices) <= MAX_NAMES_SHOWN:
             return choices
         self.title = f"collection (first {MAX_NAMES_SHOWN})"
-        selected = readable.filter(pk=request.GET.get(self.parameter_name, ""))
-        return list(dict.fromkeys([*choices[:MAX_NAMES_SHOWN], *selected]))
+        selected_collection = readable.filter(pk=request.GET.get(self.parameter_name, ""))
+        return list(dict.fromkeys([*choices[:MAX_NAMES_SHOWN], *selected_collection]))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> QuerySet[Document]:
         return queryset.filter(collection=self.value()) if self.value() else queryset

@@ -125,8 +125,8 @@ def strip_span(text: str, start: int, end: int) -> tuple[int, int]:
     >>> strip_span("a  b c", 1, 5)
     (3, 4)
     """
-    inner = text[start:end]
-    return start + len(inner) - len(inner.lstrip()), start + len(inner.rstrip())
+    content = text[start:end]
+    return start + len(content) - len(content.lstrip()), start + len(content.rstrip())
 
 
 @cache

@@ -64,14 +64,14 @@ def extract_text(version: Version, remaining_s: float) -> None:
         leases.record_progress(version, state=VersionState.SPLITTING, **columns)
 
 
-def _split_into_passages(version: Version, extracted: ExtractedText) -> list[splitter.Passage]:
+def _split_into_passages(version: Version, extracted_text: ExtractedText) -> list[splitter.Passage]:
     try:
         return splitter.split_into_passages(
-            extracted.text,
+            extracted_text.text,
             size=version.collection.chunk_size,
             overlap=version.collection.chunk_overlap,
-            page_starts=extracted.page_starts,
-            headings=[extract.Heading(offset=offset, path=tuple(path)) for offset, path in extracted.headings],
+            page_starts=extracted_text.page_starts,
+            headings=[extract.Heading(offset=offset, path=tuple(path)) for offset, path in extracted_text.headings],
         )
     except splitter.TooManyPassages as error:
         raise extract.UnreadableFile("limit_chunks", str(error)) from None
@@ -79,8 +79,8 @@ def _split_into_passages(version: Version, extracted: ExtractedText) -> list[spl
 
 def split_text(version: Version, remaining_s: float) -> None:
     check_time_budget(version.characters, remaining_s)
-    extracted = ExtractedText.objects.get(version=version)
-    passages = _split_into_passages(version, extracted)
+    extracted_text = ExtractedText.objects.get(version=version)
+    passages = _split_into_passages(version, extracted_text)
     if not passages:
         with leases.lock_version(version):
             _store_passages(version, passages)
@@ -88,7 +88,7 @@ def split_text(version: Version, remaining_s: float) -> None:
         publish_version(version, VersionState.EMPTY, remaining_s)
         return
     # The language of the collection or, if it has none, the one detected for each document.
-    configuration = version.collection.text_configuration or language_detection.detect_language(extracted.text)
+    configuration = version.collection.text_configuration or language_detection.detect_language(extracted_text.text)
     with leases.lock_version(version):
         _store_passages(version, passages)
         term_statistics.store_words(version.pk, version.collection_id, configuration)

@@ -104,20 +104,20 @@ def prepare_index_words(text: str) -> str:
     >>> prepare_index_words("東京都 a").split()
     ['東京', '京都', 'a', '東', '京', '都']
     """
-    normalized = _normalize_text(text)
-    words = _pair_characters(normalized)
+    normalized_text = _normalize_text(text)
+    words = _pair_characters(normalized_text)
     characters = [
         character
-        for run in _UNSPACED_RUN.findall(normalized)
+        for run in _UNSPACED_RUN.findall(normalized_text)
         if len(run) > 1
         for character in _SINGLE_CHARACTER.findall(run)
     ]
     if not characters:
         return words
     # Altogether never more distinct words than the longest text has without them.
-    room = max(0, MAX_TEXT_LENGTH - len(set(words.split())))
-    added = frozenset(list(dict.fromkeys(characters))[:room])
-    return " ".join([words, *[character for character in characters if character in added]])
+    max_added = max(0, MAX_TEXT_LENGTH - len(set(words.split())))
+    added_characters = frozenset(list(dict.fromkeys(characters))[:max_added])
+    return " ".join([words, *[character for character in characters if character in added_characters]])
 
 
 def is_single_character(word: str) -> bool:
@@ -170,18 +170,18 @@ def prepare_words_with_spans(text: str, single_characters: Set[str] = frozenset(
     >>> text.starts[:5], text.starts[-3:]
     ((0, 0, 1, 2, 3), (6, 7, 7))
     """
-    normalized, spans = _normalize_with_spans(text[:MAX_TEXT_LENGTH])
-    normalized = _replace_separators(_lowercase(normalized))
+    normalized_text, spans = _normalize_with_spans(text[:MAX_TEXT_LENGTH])
+    normalized_text = _replace_separators(_lowercase(normalized_text))
     end = 0
     pieces: list[tuple[str, Sequence[Span]]] = []
-    for run in _UNSPACED_RUN.finditer(normalized):
-        pieces.append((normalized[end : run.start()], spans[end : run.start()]))
+    for run in _UNSPACED_RUN.finditer(normalized_text):
+        pieces.append((normalized_text[end : run.start()], spans[end : run.start()]))
         pieces.append(_bigrams_with_spans(run.group(), spans[run.start() : run.end()]))
         end = run.end()
-    pieces.append((normalized[end:], spans[end:]))
+    pieces.append((normalized_text[end:], spans[end:]))
     pieces += [
         (f" {character}", (span, span))
-        for character, span in zip(normalized, spans, strict=True)
+        for character, span in zip(normalized_text, spans, strict=True)
         if character in single_characters
     ]
     return _cut_overlong_words(

@@ -89,7 +89,7 @@ class ValueExpressions:
     number: str
     boolean: str
     instant: str
-    same: str
+    equality_key: str
 
     @property
     def second(self) -> str:
@@ -142,8 +142,8 @@ def _typed_expressions(field: FilterField) -> ValueExpressions:
     key = {FieldKind.TEXT: folded, FieldKind.INTEGER: number, FieldKind.BOOLEAN: boolean, FieldKind.INSTANT: instant}[
         kind
     ]
-    same = f"trim_scale({number})::text" if kind is FieldKind.INTEGER else folded
-    return ValueExpressions(kind, text, key, number, boolean, f"({instant})", same)
+    equality_key = f"trim_scale({number})::text" if kind is FieldKind.INTEGER else folded
+    return ValueExpressions(kind, text, key, number, boolean, f"({instant})", equality_key)
 
 
 def _untyped_expressions(value: str) -> ValueExpressions:
@@ -156,8 +156,8 @@ def _untyped_expressions(value: str) -> ValueExpressions:
     key = f"CASE jsonb_typeof({value}) WHEN 'string' THEN nullif({FOLD_SQL.format(plain)}, '') END"
     boolean = f"CASE jsonb_typeof({value}) WHEN 'boolean' THEN {plain}::boolean END"
     instant = f"CASE jsonb_typeof({value}) WHEN 'string' THEN {INSTANT_SQL.format(plain)} END"
-    same = (
+    equality_key = (
         f"CASE jsonb_typeof({value}) WHEN 'number' THEN trim_scale({plain}::numeric)::text "
         f"WHEN 'string' THEN nullif({FOLD_SQL.format(plain)}, '') WHEN 'boolean' THEN {plain} END"
     )
-    return ValueExpressions(FieldKind.ANY, text, key, number, boolean, f"({instant})", same)
+    return ValueExpressions(FieldKind.ANY, text, key, number, boolean, f"({instant})", equality_key)

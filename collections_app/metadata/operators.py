@@ -128,8 +128,8 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
 
     def ordered(self, operator: str) -> str:
         value: Any = read(self.condition)
-        resolved = self.reader.resolve_operand(value)
-        return self.any_value(self._ordered_test(operator, resolved, _common_kind(self.field, resolved)))
+        operand = self.reader.resolve_operand(value)
+        return self.any_value(self._ordered_test(operator, operand, _common_kind(self.field, operand)))
 
     def between(self) -> str:
         value_range: Any = read(self.condition)
@@ -164,7 +164,7 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
         assert self.other_field is not None
         subject, other = self.subject, self.other
         is_instant = FieldKind.INSTANT in (subject.kind, other.kind)
-        test = f"{subject.second} = {other.second}" if is_instant else f"{subject.same} = {other.same}"
+        test = f"{subject.second} = {other.second}" if is_instant else f"{subject.equality_key} = {other.equality_key}"
         empty_tests = [f"({field.not_empty(self.parameters)}) IS NOT TRUE" for field in (self.field, self.other_field)]
         return join_conditions(" OR ", [" AND ".join(empty_tests), self.any_value(test)])
 

@@ -66,9 +66,9 @@ def refuse_unstorable_metadata(metadata: Mapping[str, Any]) -> None:
     except InvalidJson as error:
         raise InvalidMetadata(error.message, field="metadata") from None
     for field, value in metadata.items():
-        for _, nested in nested_values(value):
+        for _, item in nested_values(value):
             # NaN and infinity, and numbers that a float cannot represent exactly.
-            if isinstance(nested, Decimal) or (isinstance(nested, float) and nested - nested != 0.0):
+            if isinstance(item, Decimal) or (isinstance(item, float) and item - item != 0.0):
                 raise InvalidMetadata(
                     f"{field} contains a number that cannot be stored exactly. Send it as text.",
                     field=field or "metadata",
@@ -88,11 +88,11 @@ def nested_values(value: Any, level: int = 0) -> Iterator[tuple[int, Any]]:
 
 
 def _type_errors(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
-    for field, (is_valid, expected) in TYPED_FIELDS.items():
+    for field, (is_valid, expected_type) in TYPED_FIELDS.items():
         # Chosen: null means no value, like an omitted field.
         value = metadata.get(field)
         if value is not None and not is_valid(value):
-            yield InvalidMetadata(f"{field} must be {expected}.", field=field)
+            yield InvalidMetadata(f"{field} must be {expected_type}.", field=field)
 
 
 def _name_errors(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:

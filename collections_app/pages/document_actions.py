@@ -104,10 +104,10 @@ class BulkAction(DocumentActionView):
             question = f"{self.verb} {_count_text(len(selected_documents))}? {self.hint}"
             return confirmation_page(request, question, collection, self.verb)
         problems = self._change_all(selected_documents)
-        changed = len(selected_documents) - len(problems)
+        changed_count = len(selected_documents) - len(problems)
         if len(documents) > MAX_DOCUMENTS:
             problems.append(f"Only the first {MAX_DOCUMENTS} documents were changed. Repeat the action for the rest.")
-        message = f"{_count_text(changed)} {self.message}" if changed else ""
+        message = f"{_count_text(changed_count)} {self.message}" if changed_count else ""
         return self.respond(collection, message, shorten_names(problems))
 
     def _change_all(self, documents: list[Document]) -> list[str]:

@@ -69,7 +69,7 @@ def size_text(size: int) -> str:
     return filesizeformat(size).replace(".0", "")
 
 
-def metadata_line(stored: Mapping[str, Any]) -> str:
+def metadata_line(metadata: Mapping[str, Any]) -> str:
     """The metadata in one line of limited length.
 
     >>> metadata_line({"type": "manual", "tags": ["a", "b"], "priority": 2})
@@ -79,7 +79,7 @@ def metadata_line(stored: Mapping[str, Any]) -> str:
     """
     values = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in stored.items()
+        for name, value in metadata.items()
     }
     line = " · ".join(f"{name}: {value}" for name, value in values.items())
     return line if len(line) <= MAX_METADATA_LENGTH else line[: MAX_METADATA_LENGTH - 1] + "…"
@@ -113,9 +113,9 @@ def passage_context(document: Document, generation: int, number: int, count: int
     if passage is None:
         raise NotFound("The document does not contain this passage.")
     first, last = chunks[0], chunks[-1]
-    before = Substr("text", first.char_start + 1, passage.char_start - first.char_start)
-    after = Substr("text", passage.char_end + 1, last.char_end - passage.char_end)
-    texts = ExtractedText.objects.filter(version=version).values_list(before, after).first()
+    text_before = Substr("text", first.char_start + 1, passage.char_start - first.char_start)
+    text_after = Substr("text", passage.char_end + 1, last.char_end - passage.char_end)
+    texts = ExtractedText.objects.filter(version=version).values_list(text_before, text_after).first()
     return {
         "title": version.filename or document.doc_id,
         "pages": page_range(first.page, last.page_end),
@@ -129,8 +129,8 @@ def passage_context(document: Document, generation: int, number: int, count: int
 
 def annotate_search_state(documents: QuerySet[Document]) -> QuerySet[Document]:
     """The documents with everything that `document_context` needs, in one statement."""
-    searched = Version.objects.filter(document=OuterRef("pk"), is_searched=True)
-    return documents.select_related("newest").annotate(is_searched=Exists(searched))
+    searched_versions = Version.objects.filter(document=OuterRef("pk"), is_searched=True)
+    return documents.select_related("newest").annotate(is_searched=Exists(searched_versions))
 
 
 def document_context(document: Document) -> dict[str, Any]:

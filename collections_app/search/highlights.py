@@ -44,19 +44,19 @@ def find_highlights(passages: Sequence[HighlightRequest]) -> list[list[list[int]
         [text.text for text in prepared_texts],
         [any_lexeme_tsquery(passage.lexemes) for passage in selected_passages],
     ]
-    for number, text, (marked,) in zip(
+    for number, text, (marked_text,) in zip(
         numbers, prepared_texts, fetch_rows(HEADLINE_SQL, [HEADLINE_OPTIONS, *parameters]), strict=True
     ):
-        offsets[number] = _merge_overlaps(marked_offsets(marked, text))
+        offsets[number] = _merge_overlaps(marked_offsets(marked_text, text))
     return offsets
 
 
 def _numbers_within_limit(passages: Sequence[HighlightRequest]) -> list[int]:
-    remaining, numbers = MAX_HIGHLIGHTED_CHARACTERS, []
+    remaining_characters, numbers = MAX_HIGHLIGHTED_CHARACTERS, []
     for number, passage in enumerate(passages):
         if passage.lexemes and passage.text:
-            remaining -= len(passage.text)
-            if remaining < 0:
+            remaining_characters -= len(passage.text)
+            if remaining_characters < 0:
                 break
             numbers.append(number)
     return numbers
@@ -68,8 +68,8 @@ def any_lexeme_tsquery(lexemes: Iterable[str]) -> str:
     >>> any_lexeme_tsquery(["fox", "o'clock"])
     "'fox' | 'o''clock'"
     """
-    quoted = [lexeme.replace("\\", "\\\\").replace("'", "''") for lexeme in lexemes]
-    return " | ".join([f"'{lexeme}'" for lexeme in quoted])
+    quoted_lexemes = [lexeme.replace("\\", "\\\\").replace("'", "''") for lexeme in lexemes]
+    return " | ".join([f"'{lexeme}'" for lexeme in quoted_lexemes])
 
 
 def marked_offsets(marked_text: str, text: PreparedText) -> list[tuple[int, int]]:
@@ -96,10 +96,10 @@ def _merge_overlaps(offsets: Iterable[tuple[int, int]]) -> list[list[int]]:
     >>> _merge_overlaps([(4, 6), (0, 2), (5, 7)])
     [[0, 2], [4, 7]]
     """
-    merged: list[list[int]] = []
+    merged_offsets: list[list[int]] = []
     for start, end in sorted(offsets):
-        if merged and start <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], end)
+        if merged_offsets and start <= merged_offsets[-1][1]:
+            merged_offsets[-1][1] = max(merged_offsets[-1][1], end)
         else:
-            merged.append([start, end])
-    return merged
+            merged_offsets.append([start, end])
+    return merged_offsets

@@ -65,12 +65,12 @@ def plan_retrieval(words: Sequence[QueryWord], chunk_count: int, budget: int) ->
     >>> plan_retrieval([rare, often], 1_000, 100)
     RetrievalPlan(any_terms=(3,), term_pairs=(), max_chunks=3)
     """
-    remaining, max_chunks, any_terms = budget, 0, []
+    remaining_budget, max_chunks, any_terms = budget, 0, []
     frequent_words = []
     for word in sorted(words, key=lambda word: (word.chunk_count, word.term)):
-        if chunk_count <= budget or word.chunk_count <= remaining:
+        if chunk_count <= budget or word.chunk_count <= remaining_budget:
             any_terms.append(word.term)
-            remaining -= word.chunk_count
+            remaining_budget -= word.chunk_count
             max_chunks += word.chunk_count
         else:
             frequent_words.append(word)
@@ -78,9 +78,9 @@ def plan_retrieval(words: Sequence[QueryWord], chunk_count: int, budget: int) ->
     for rarer, other in combinations(frequent_words[:MAX_FREQUENT_WORDS], 2):
         # As if the words occurred independently.
         expected_count = rarer.chunk_count * other.chunk_count / max(1, chunk_count)
-        if expected_count <= remaining or not (any_terms or pairs):
+        if expected_count <= remaining_budget or not (any_terms or pairs):
             pairs.append((rarer.term, other.term))
-            remaining -= int(expected_count)
+            remaining_budget -= int(expected_count)
             max_chunks += rarer.chunk_count
     if frequent_words and not (any_terms or pairs):
         pairs.append((frequent_words[0].term,))

@@ -66,9 +66,9 @@ class Hit:
 
 def read_passages(chunks: Sequence[ScoredChunk], k: int, words: Mapping[str, QueryTerms]) -> list[Hit]:
     """The best k chunks as hits; equal ones in the order of their documents and positions."""
-    best = _take_best(chunks, k)
-    rows = _fetch_hits([chunk.candidate.chunk_id for chunk in best])
-    best_rows = [(chunk, rows[chunk.candidate.chunk_id]) for chunk in best]
+    best_chunks = _take_best(chunks, k)
+    rows = _fetch_hits([chunk.candidate.chunk_id for chunk in best_chunks])
+    best_rows = [(chunk, rows[chunk.candidate.chunk_id]) for chunk in best_chunks]
     highlights = find_highlights([_highlight_request(row, words[row.collection_id]) for _, row in best_rows])
     return [_complete_hit(chunk, row, offsets) for (chunk, row), offsets in zip(best_rows, highlights, strict=True)]
 

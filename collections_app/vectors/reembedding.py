@@ -79,8 +79,8 @@ def due_collections() -> QuerySet[Collection]:
     has_work = Q(next_space__isnull=False) | Q(has_old_vectors=True)
     # By the database's clock, because host clocks may differ. A longer wait is from before it was set back.
     wait_range = (Now(), Now() + timedelta(seconds=MAX_BACKOFF_S))
-    due = Collection.objects.filter(has_work, deleted_at=None).exclude(reembed_at__range=wait_range)
-    return due.order_by(F("reembed_at").asc(nulls_first=True))
+    collections = Collection.objects.filter(has_work, deleted_at=None).exclude(reembed_at__range=wait_range)
+    return collections.order_by(F("reembed_at").asc(nulls_first=True))
 
 
 def continue_reembedding(collection: Collection, deadline: float) -> None:
@@ -235,7 +235,7 @@ def _count_chunks(collection_id: str) -> int:
 
 
 def _batches(version_ids: list[int]) -> list[list[int]]:
-    return [version_ids[at : at + VERSION_BATCH_SIZE] for at in range(0, len(version_ids), VERSION_BATCH_SIZE)]
+    return [version_ids[start : start + VERSION_BATCH_SIZE] for start in range(0, len(version_ids), VERSION_BATCH_SIZE)]
 
 
 @contextmanager

@@ -94,19 +94,19 @@ def maintain_indexes() -> list[str]:
         # One process, because several need shared memory that containers lack.
         cursor.execute("SET max_parallel_maintenance_workers = 0")
         cursor.execute(EXISTING_INDEXES_SQL, [INDEX_NAME_PREFIX])
-        existing: dict[str, bool] = dict(cursor.fetchall())
+        existing_indexes: dict[str, bool] = dict(cursor.fetchall())
         spaces = _indexed_spaces(cursor)
         needed_names = {space.name for space in spaces if space.size > INDEX_THRESHOLD * KEEP_INDEX_SHARE}
         dropped_names = [
             name
-            for name in existing
+            for name in existing_indexes
             if name not in needed_names and index_builds.execute(cursor, name, _drop_index_sql(name))
         ]
         built_names = [
             space.name
             for space in spaces
             if space.size > INDEX_THRESHOLD
-            and not existing.get(space.name)
+            and not existing_indexes.get(space.name)
             and _is_filled(cursor, space)
             and _build_index(cursor, space)
         ]

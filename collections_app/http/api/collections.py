@@ -93,11 +93,11 @@ class CollectionDetail(base.ManagementView):
         self.open_collection(sys_id, "manage")
         return settings_response(self.caller(), update_collection(sys_id, lambda stored: self._change(request, stored)))
 
-    def _change(self, request: Request, stored: Collection) -> None:
-        base.refuse_stale_etag(request, base.compute_etag(stored.sys_version))
-        settings = CollectionSettingsSerializer(stored, data=parameters.json_body(request), partial=True)
+    def _change(self, request: Request, collection: Collection) -> None:
+        base.refuse_stale_etag(request, base.compute_etag(collection.sys_version))
+        settings = CollectionSettingsSerializer(collection, data=parameters.json_body(request), partial=True)
         settings.is_valid(raise_exception=True)
-        settings.update(stored, settings.validated_data)
+        settings.update(collection, settings.validated_data)
 
     @describe(
         "collections_delete", "Delete a collection and its documents", {200: DeletedCollectionSerializer},
@@ -115,12 +115,12 @@ def update_collection(sys_id: str, change: Callable[[Collection], None]) -> Coll
     """Changes the stored collection under its lock, so that concurrent changes of other settings are kept."""
     try:
         with transaction.atomic():
-            stored = Collection.objects.select_for_update().filter(pk=sys_id, deleted_at__isnull=True).first()
-            if stored is None:
+            collection = Collection.objects.select_for_update().filter(pk=sys_id, deleted_at__isnull=True).first()
+            if collection is None:
                 raise NotFound("The collection does not exist.")
-            change(stored)
-            stored.save()
-            return stored
+            change(collection)
+            collection.save()
+            return collection
     except IntegrityError:
         raise Conflict("This name is already taken.", code="name_taken", field="collection_name") from None
 

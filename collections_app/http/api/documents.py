@@ -114,12 +114,12 @@ class DocumentDetail(base.ManagementView):
         collection = self.open_collection(sys_id, "write")
         change = ChangeSerializer(data=parameters.json_body(request))
         change.is_valid(raise_exception=True)
-        stored = find_document(collection, document)
+        stored_document = find_document(collection, document)
 
         def check(version: Version) -> None:
             base.refuse_stale_etag(request, content_etag(version))
 
-        return status_response(collection, replace_metadata(stored, change.validated_data["metadata"], check))
+        return status_response(collection, replace_metadata(stored_document, change.validated_data["metadata"], check))
 
     @describe(
         "documents_delete", "Delete a document by its ID", {200: DeletedDocumentSerializer}, *base.DELETE_ERRORS,

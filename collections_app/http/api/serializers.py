@@ -122,8 +122,8 @@ def _overlap_error(values: dict[str, Any], collection: Collection) -> dict[str, 
     """The error on the field that was sent, with the stored value of the other one."""
     for field, other in (("chunk_size", "chunk_overlap"), ("chunk_overlap", "chunk_size")):
         if other not in values:
-            current = f"The current {other} is {getattr(collection, other)}."
-            return {field: f"{OVERLAP_TOO_LARGE} {current} Send both to change them."}
+            current_text = f"The current {other} is {getattr(collection, other)}."
+            return {field: f"{OVERLAP_TOO_LARGE} {current_text} Send both to change them."}
     return {"chunk_overlap": OVERLAP_TOO_LARGE}
 
 

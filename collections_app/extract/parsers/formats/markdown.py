@@ -64,8 +64,8 @@ def strip_closing_marks(title: str) -> str:
     ('C# ', 'C#')
     """
     title = title.rstrip()
-    bare = title.rstrip("#")
-    return bare if bare != title and bare.endswith((" ", "\t")) else title
+    bare_title = title.rstrip("#")
+    return bare_title if bare_title != title and bare_title.endswith((" ", "\t")) else title
 
 
 def plain_title(title: str) -> str:
