@@ -119,7 +119,7 @@ class TestCollections:
 
     def test_page_explains_an_empty_language(self, as_carl: Client):
         page = visible_text(as_carl.get(page_path(library.make_library_collection("Manuals"))))
-        assert "Leave empty for writers only." in page and "Leave empty to detect it for each document" in page
+        assert "Leave empty for writers only." in page and "Leave empty to detect it per document" in page
 
     def test_deleting_a_collection_deletes_its_documents(self, as_carl: Client, carl: User):
         collection = library.make_library_collection()
