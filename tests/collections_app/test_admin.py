@@ -283,7 +283,7 @@ class TestReembedding:
     def test_reembedding_is_offered_if_the_model_differs(self, as_carl: Client):
         collection = library.make_library_collection()
         page_text = visible_text(as_carl.get(page_path(collection)))
-        assert "/reembed/" not in page_text and "Search this collection, add documents" in page_text
+        assert "/reembed/" not in page_text and "Search this collection or add documents" in page_text
         retired_space = EmbeddingSpace.objects.create(provider="retired", model="old", dimensions=8)
         for columns in ({"next_space": retired_space}, {"space": retired_space, "next_space": None}):
             Collection.objects.filter(pk=collection.pk).update(**columns)
@@ -318,7 +318,7 @@ class TestReembedding:
         for space, filled_count in ((target, 0), (collection.space, 1)):
             Collection.objects.filter(pk=collection.pk).update(next_space=space, reembed_error="It is away.")
             page = visible_text(as_carl.get(page_path(collection)))
-            assert f"{filled_count} of 1 vectors of {space} are stored." in page and "It is away." in page
+            assert f"{filled_count} of 1 vectors for {space} are stored." in page and "It is away." in page
 
 
 class TestDashboardTile:

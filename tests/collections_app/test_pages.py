@@ -598,7 +598,9 @@ class TestAllDocuments:
 
 
 def test_file_size_limit_is_shown_as_a_round_number(as_carl: Client):
-    assert "Up to 32\xa0MB per file" in visible_text(as_carl.get(collection_page_path(library.make_library_collection())))
+    assert "Up to 32\xa0MB per file" in visible_text(
+        as_carl.get(collection_page_path(library.make_library_collection()))
+    )
 
 
 def test_page_has_no_inline_script_or_style(as_carl: Client):
