@@ -1,6 +1,6 @@
 """Compiles one field of an answer to an SQL expression for the database's JSON functions. Pure."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tableapi.catalogue.definitions import Column
 from tableapi.query.expressions import ResolvedPath
@@ -11,8 +11,7 @@ from . import predicates
 from .statement_builder import StatementBuilder, TableAlias, literal
 
 
-@dataclass(frozen=True, slots=True)
-class OutputStyle:
+class OutputStyle(NamedTuple):
     """How values are returned: stored values, display values or both; with links or without."""
 
     display: DisplayMode = DisplayMode.VALUE
