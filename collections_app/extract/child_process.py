@@ -21,7 +21,7 @@ OVERHEAD_BYTES = 16 * MEGABYTE
 def run_parser(parser: str, data: bytes, limits: ExtractionLimits, *, deadline: float) -> bytes:
     """Returns what the parser wrote; raises UnreadableFile if it wrote nothing usable."""
     sandbox_limits = sandbox.RunLimits(
-        memory_bytes=limits.memory,
+        memory_bytes=limits.memory_bytes,
         cpu_s=limits.cpu_s,
         run_s=limits.wall_s,
         output_bytes=limits.max_characters * BYTES_PER_CHARACTER + OVERHEAD_BYTES,

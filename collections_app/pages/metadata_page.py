@@ -15,7 +15,7 @@ from collections_app.models import Collection, Document, Version
 from collections_app.pages.views import CollectionPage
 from system.errors import BadRequest, PreconditionFailed
 
-STALE_MESSAGE = "Not saved: the metadata has changed since you opened this page. The current values are shown below."
+STALE_MESSAGE = "The metadata was not saved because it was changed in the meantime. The current values are shown below."
 
 
 class MetadataPage(CollectionPage):

@@ -119,7 +119,9 @@ def test_endpoint_table_has_every_parameter():
 
     assert set(rows) == set(ENDPOINTS)
     for name, view in ENDPOINTS.items():
-        parameter_names = set(view.known) or ({"file", *load_parameter_names()} if name.startswith("load") else set())
+        parameter_names = set(view.parameter_names) or (
+            {"file", *load_parameter_names()} if name.startswith("load") else set()
+        )
         assert set(re.findall(r"`(\w+)`", rows[name])) == parameter_names, name
 
 
