@@ -39,10 +39,10 @@ def update_schedules() -> None:
     for name, task, seconds in SCHEDULES:
         every, period = interval_of(seconds)
         interval, _ = IntervalSchedule.objects.get_or_create(every=every, period=period)
-        PeriodicTask.objects.update_or_create(
-            name=name,
-            defaults={"task": task, "interval": interval, "expire_seconds": max(seconds, 30)},
-        )
-    PeriodicTask.objects.exclude(name__in=[name for name, _, _ in SCHEDULES]).exclude(
-        task="celery.backend_cleanup"
-    ).filter(task__regex=r"^(system|accounts|sso|tableapi|collections_app)\.").delete()
+        # By the task, because the displayed name may change.
+        row = PeriodicTask.objects.filter(task=task).first() or PeriodicTask(task=task)
+        row.name, row.interval, row.expire_seconds = name, interval, max(seconds, 30)
+        row.save()
+    PeriodicTask.objects.exclude(task__in=[task for _, task, _ in SCHEDULES]).filter(
+        task__regex=r"^(system|accounts|sso|tableapi|collections_app)\."
+    ).delete()

@@ -72,6 +72,7 @@ def test_every_schedule_names_an_existing_task():
 
     schedules.update_schedules()
     PeriodicTask.objects.update(enabled=False)
+    PeriodicTask.objects.filter(task="sso.tasks.refresh_daily").update(name="Its name in an earlier version")
     schedules.update_schedules()
     rows = PeriodicTask.objects.filter(name__in=[name for name, _, _ in schedules.SCHEDULES])
     assert len(rows) == len(schedules.SCHEDULES)
