@@ -98,7 +98,7 @@ class _TidyHtml:
         self.text_length = len(html)
         self.text = MARKUP_PATTERN.sub(self._tidy, html)
         if self.stray_count * self.text_length > MAX_COPIED_CHARACTERS:
-            raise HtmlTooComplex("The HTML contains too many < or & characters outside of tags.")
+            raise HtmlTooComplex("The HTML contains too many < or & characters outside tags.")
         if not self.tag_count:
             # "accept text": a text without tags keeps its lines.
             self.text = re.sub(r"\r\n?|\n", lambda _: self._count_markup("<br>"), self.text)
@@ -106,7 +106,7 @@ class _TidyHtml:
     def _count_markup(self, text: str) -> str:
         self.markup_count += 1
         if self.markup_count * self.max_weight > MAX_WORK:
-            raise HtmlTooComplex("The HTML has too many tags, or too many that are not closed.")
+            raise HtmlTooComplex("The HTML has too many tags or too many unclosed tags.")
         return text
 
     def _tidy(self, match: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
 """Writes a parsed query as canonical text; parsing the text gives the same query."""
 
 from system.encoded_query import RECORDS, Condition, Dialect, Group, OrderBy, Path, Query, SubQuery, Term
-from system.encoded_query.operators import spelling_at
+from system.encoded_query.operators import match_operator
 
 
 def to_text(query: Query, dialect: Dialect = RECORDS) -> str:
@@ -37,14 +37,14 @@ class _Printer:
         return self.path(factor.path, operator) + operator + value
 
     def order(self, key: OrderBy) -> str:
-        return ("ORDERBYDESC" if key.descending else "ORDERBY") + self.path(key.path, "")
+        return ("ORDERBYDESC" if key.is_descending else "ORDERBY") + self.path(key.path, "")
 
     def path(self, path: Path, behind: str) -> str:
         following = ["."] * (len(path) - 1) + [behind]
         return ".".join(self.name(name, next_text) for name, next_text in zip(path, following, strict=True))
 
     def name(self, name: str, behind: str) -> str:
-        match = self.dialect.name.match(name + behind)
+        match = self.dialect.name_pattern.match(name + behind)
         if match and match.group() == name:
             return name
         if not self.dialect.allows_quoted_names or not name:
@@ -71,5 +71,5 @@ def _must_quote(operator: str, value: str, is_inside: bool) -> bool:
         "^" in value
         or value.startswith("{")
         or (is_inside and ")" in value)
-        or spelling_at(operator + value) != operator
+        or match_operator(operator + value) != operator
     )

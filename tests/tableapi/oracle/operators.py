@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from system.encoded_query import Condition, Distance, Period, Range, Relative, read, shift
+from system.encoded_query import Condition, Distance, Period, Range, RelativeTime, read, shift
 from tableapi.catalogue.definitions import Column
 
 from .literals import comparable_value, comparison_value, exact_value, family_of, literal
@@ -145,7 +145,7 @@ def date_part_test(part: Callable[[Any], int]) -> Callable[[OperatorUse], ValueT
 
 def relative_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValueTest]:
     def build(use: OperatorUse) -> ValueTest:
-        assert isinstance(use.value, Relative)
+        assert isinstance(use.value, RelativeTime)
         edge = use.value.instant(use.question.moment)
         return value_test(use, lambda value: compare(value, edge), exact_value)
 
@@ -153,7 +153,7 @@ def relative_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse]
 
 
 def same_period_test(use: OperatorUse) -> ValueTest:
-    assert isinstance(use.value, Relative)
+    assert isinstance(use.value, RelativeTime)
     start, end = use.value.bounds(use.question.moment)
     return value_test(use, lambda value: start <= value <= end, exact_value)
 

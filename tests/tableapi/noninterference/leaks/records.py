@@ -98,7 +98,7 @@ def a_link_is_shown_only_for_an_existing_record(stack: ExitStack) -> None:
             return link
         return f"CASE WHEN EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored}) THEN {link} END"
 
-    replace_function(stack, output_fields, "_linked_sql", linked)
+    replace_function(stack, output_fields, "_link_object_sql", linked)
 
 
 @leak("B13")

@@ -61,7 +61,7 @@ def replacing_a_record_clears_hidden_values(stack: ExitStack) -> None:
         return original(table, sent, replace(current, columns={
             column: replace(stored, is_readable=True) for column, stored in current.columns.items()}))  # fmt: skip
 
-    replace_function(stack, changes, "defaults_of_omitted", left_out)
+    replace_function(stack, changes, "defaults_for_omitted", left_out)
 
 
 @leak("B24")
@@ -149,7 +149,7 @@ def the_creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
                 )
         return created
 
-    replace_function(stack, payload, "payload_columns", columns)
+    replace_function(stack, payload, "read_columns", columns)
     replace_function(stack, designed_records, "insert", insert)
 
 
