@@ -50,13 +50,13 @@ def read_quoted(text: str, start: int) -> tuple[str, int]:
     ('{x}', 6)
     """
     pieces = []
-    begin = start + 1
-    while (end := text.find("}", begin)) >= 0:
+    piece_start = start + 1
+    while (end := text.find("}", piece_start)) >= 0:
         if not text.startswith("}", end + 1):
-            pieces.append(text[begin:end])
+            pieces.append(text[piece_start:end])
             return "".join(pieces), end + 1
-        pieces.append(text[begin : end + 1])
-        begin = end + 2
+        pieces.append(text[piece_start : end + 1])
+        piece_start = end + 2
     raise QueryError("unclosed { (write }} for a } inside the braces)", start, "{")
 
 

@@ -104,7 +104,7 @@ def _ordered(operator: str) -> Comparison:
     return lambda compiler: compiler.ordered(operator)
 
 
-def _compared(operator: str) -> Comparison:
+def _compare(operator: str) -> Comparison:
     return lambda compiler: compiler.any_value(compiler.subject.compared(operator, compiler.other))
 
 
@@ -116,17 +116,17 @@ def _text(template: str) -> Comparison:
     return comparison
 
 
-def _period_bound(number: int) -> ValueReader:
+def _period_bound(index: int) -> ValueReader:
     def reader(condition: Condition, moment: Moment) -> datetime:
         value: Any = read(condition)
         assert isinstance(value, Period | RelativeTime)
-        return value.bounds(moment)[number]
+        return value.bounds(moment)[index]
 
     return reader
 
 
 def _within_period(compiler: ConditionCompiler[Any]) -> str:
-    start, end = (compiler.bind(_period_bound(number), "timestamptz") for number in (0, 1))
+    start, end = (compiler.bind(_period_bound(index), "timestamptz") for index in (0, 1))
     return compiler.any_value(f"{compiler.subject.instant} BETWEEN {start} AND {end}")
 
 
@@ -161,11 +161,11 @@ def _distance(is_more: bool) -> Comparison:
         months = {"quarter": f"{3 * distance.count} months"}
         interval = f"interval '{months.get(distance.unit, f'{distance.count} {distance.unit}s')}'"
         farther, nearer, sign = ("<", ">", "-") if distance.is_before else (">", "<", "+")
-        one, two = compiler.subject.instant, compiler.other.instant
-        limit = f"{two} {sign} {interval}"
+        own_instant, other_instant = compiler.subject.instant, compiler.other.instant
+        limit = f"{other_instant} {sign} {interval}"
         if is_more:
-            return compiler.any_value(f"{one} {farther} {limit}")
-        return compiler.any_value(f"({one} {nearer} {limit} AND {one} {farther}= {two})")
+            return compiler.any_value(f"{own_instant} {farther} {limit}")
+        return compiler.any_value(f"({own_instant} {nearer} {limit} AND {own_instant} {farther}= {other_instant})")
 
     return comparison
 
@@ -185,10 +185,10 @@ COMPARISONS: Mapping[str, Comparison] = {
     "ANYTHING": lambda _: "TRUE",
     "BETWEEN": lambda compiler: compiler.between(),
     "SAMEAS": lambda compiler: compiler.same_as(),
-    "GT_FIELD": _compared(">"),
-    "LT_FIELD": _compared("<"),
-    "GT_OR_EQUALS_FIELD": _compared(">="),
-    "LT_OR_EQUALS_FIELD": _compared("<="),
+    "GT_FIELD": _compare(">"),
+    "LT_FIELD": _compare("<"),
+    "GT_OR_EQUALS_FIELD": _compare(">="),
+    "LT_OR_EQUALS_FIELD": _compare("<="),
     "ON": _within_period,
     "YEAR_IS": _date_part("year"),
     "QUARTER_IS": _date_part("quarter"),

@@ -61,9 +61,9 @@ class Permissions:
         """The records of this table, and of tables that extend it, on which the operation is allowed."""
         key = (operation, table.name)
         if key not in self._records:
-            fixed = FIXED_WRITERS.get(table.name) if operation != READ else None
-            if fixed is not None:
-                self._records[key] = ALWAYS if fixed & self.role_names else NEVER
+            fixed_roles = FIXED_WRITERS.get(table.name) if operation != READ else None
+            if fixed_roles is not None:
+                self._records[key] = ALWAYS if fixed_roles & self.role_names else NEVER
             else:
                 self._records[key] = self._decide(table, lambda member: self._record_outcome(operation, member))
         return self._records[key]
@@ -72,8 +72,8 @@ class Permissions:
         """The records among those on which the operation is allowed on this column."""
         key = (operation, table.name, column.name)
         if key not in self._columns:
-            fixed = FIXED_READERS.get((table.name, column.name))
-            if fixed is not None and not fixed & self.role_names:
+            fixed_roles = FIXED_READERS.get((table.name, column.name))
+            if fixed_roles is not None and not fixed_roles & self.role_names:
                 self._columns[key] = NEVER
             else:
                 self._columns[key] = self._decide(
@@ -86,8 +86,8 @@ class Permissions:
         them the rules of columns alone decide."""
         if self.records(READ, table) != NEVER:
             return self.column(READ, table, column) != NEVER
-        fixed = FIXED_READERS.get((table.name, column.name))
-        if fixed is not None and not fixed & self.role_names:
+        fixed_roles = FIXED_READERS.get((table.name, column.name))
+        if fixed_roles is not None and not fixed_roles & self.role_names:
             return False
         family = (self.catalogue.tables[name] for name in table.family)
         return any(self._is_open(member, self._column_outcome(READ, member, column.name)) for member in family)

@@ -89,9 +89,9 @@ class TableAdmin(DesignAdmin):
         links = self._links("rule", table, count)
         return links if _is_read_by_rules(table) else format_html("{} · {}", links, NO_READ_RULE)
 
-    def _links(self, kind: str, table: Table, count: int, *, can_add: bool = True) -> str:
-        list_url = f"{reverse(f'admin:tableapi_{kind}_changelist')}?{urlencode({TABLE_FILTER: table.pk})}"
-        add_url = f"{reverse(f'admin:tableapi_{kind}_add')}?{urlencode({'table': table.pk})}"
+    def _links(self, model_name: str, table: Table, count: int, *, can_add: bool = True) -> str:
+        list_url = f"{reverse(f'admin:tableapi_{model_name}_changelist')}?{urlencode({TABLE_FILTER: table.pk})}"
+        add_url = f"{reverse(f'admin:tableapi_{model_name}_add')}?{urlencode({'table': table.pk})}"
         all_link = format_html('<a class="sb-link" href="{}">Show all {}</a>', list_url, count) if count else "None"
         return format_html('{} · <a class="sb-link" href="{}">Add</a>', all_link, add_url) if can_add else all_link
 
@@ -132,6 +132,6 @@ class TableAdmin(DesignAdmin):
 
 def _is_read_by_rules(table: Table) -> bool:
     """Whether an active read rule applies to the records. Rules for any table apply to designed tables only."""
-    of_lineage = Q(table__in=table.lineage)
-    applies = of_lineage if table.is_system else of_lineage | Q(table=None)
+    in_lineage = Q(table__in=table.lineage)
+    applies = in_lineage if table.is_system else in_lineage | Q(table=None)
     return Rule.objects.filter(applies, operation=Rule.Operation.READ, column_name="", active=True).exists()

@@ -253,9 +253,9 @@ _ROWS = (
 COLUMN_TYPES: Mapping[str, ColumnType] = MappingProxyType({row.name: row for row in _ROWS})
 
 
-def names_where(holds: Callable[[ColumnType], bool]) -> list[str]:
+def names_where(predicate: Callable[[ColumnType], bool]) -> list[str]:
     """The names of the types for which this holds, for a query or a form."""
-    return [row.name for row in _ROWS if holds(row)]
+    return [row.name for row in _ROWS if predicate(row)]
 
 
 def choices() -> Iterator[tuple[str, str]]:

@@ -132,8 +132,8 @@ class Table:
     @property
     def display_column(self) -> Column | None:
         """The column whose value names a record of this table."""
-        marked = next((column for column in self.columns.values() if column.is_display), None)
-        return marked or self.columns.get("name") or self.columns.get(NUMBER_COLUMN)
+        display_column = next((column for column in self.columns.values() if column.is_display), None)
+        return display_column or self.columns.get("name") or self.columns.get(NUMBER_COLUMN)
 
     def is_record_number(self, column: Column) -> bool:
         """Whether the column holds the record numbers."""

@@ -70,10 +70,10 @@ def _check_length(column: ColumnLimits, value: str) -> str:
 
 def read_formatted_text(column: ColumnLimits, value: Any) -> str:
     try:
-        markup = html.sanitized_html(_as_text(value))
+        markup = html.sanitize_html(_as_text(value))
     except html.HtmlTooComplex as error:
         raise InvalidValue(str(error)) from None
-    _check_length(column, html.plain_text(markup))
+    _check_length(column, html.extract_plain_text(markup))
     return markup
 
 

@@ -178,12 +178,12 @@ def _is_valid(rule: Rule) -> bool:
 
 
 def _views() -> dict[tuple[str, str], tuple[str, ...]]:
-    paths_of: dict[tuple[str, str], list[str]] = defaultdict(list)
+    paths_by_view: dict[tuple[str, str], list[str]] = defaultdict(list)
     rows = models.ViewColumn.objects.order_by("position", "sys_id").values_list(
         "view__table__name", "view__name", "path"
     )
     for table, view in models.View.objects.values_list("table__name", "name"):
-        paths_of[table, view] = []
+        paths_by_view[table, view] = []
     for table, view, path in rows:
-        paths_of[table, view].append(path)
-    return {key: tuple(paths) for key, paths in paths_of.items()}
+        paths_by_view[table, view].append(path)
+    return {key: tuple(paths) for key, paths in paths_by_view.items()}

@@ -38,21 +38,21 @@ WITH_LOCK_TIMEOUT = sql.SQL("""
 """)
 
 _is_locked: ContextVar[bool] = ContextVar("locked", default=False)
-_is_product: ContextVar[bool] = ContextVar("is_product", default=False)
+_is_product_change: ContextVar[bool] = ContextVar("is_product_change", default=False)
 
 
 @contextmanager
 def as_product() -> Iterator[None]:
     """Allow changes of system tables and reserved names, which only the product itself makes."""
-    token = _is_product.set(True)
+    token = _is_product_change.set(True)
     try:
         yield
     finally:
-        _is_product.reset(token)
+        _is_product_change.reset(token)
 
 
-def is_product() -> bool:
-    return _is_product.get()
+def is_product_change() -> bool:
+    return _is_product_change.get()
 
 
 def lock_designs() -> None:

@@ -30,7 +30,7 @@ MAX_LENGTH_NEEDS_TEXT = "Only text can have a maximum length. It must be at leas
 
 def check_table(table: Table) -> None:
     previous = table.stored_record()
-    if schema_editor.is_product():
+    if schema_editor.is_product_change():
         return
     if table.is_system or (previous is not None and previous.is_system):
         options = ("number_prefix", "deferred_create")
@@ -45,7 +45,7 @@ def check_table(table: Table) -> None:
 
 
 def check_table_deletion(table: Table) -> None:
-    if table.is_system and not schema_editor.is_product():
+    if table.is_system and not schema_editor.is_product_change():
         raise ValidationError("System tables cannot be deleted.")
     if table.children.exists():
         raise ValidationError(f"{table.name} is the parent of other tables. Delete those tables first.")
@@ -61,7 +61,7 @@ def check_column(column: Column) -> None:
     if table is None or column.type not in COLUMN_TYPES:
         return  # reported by the field validation
     previous = column.stored_record()
-    if table.is_system and not schema_editor.is_product():
+    if table.is_system and not schema_editor.is_product_change():
         _check_only_label_changed(column, previous)
         return
     if previous is None:
@@ -84,7 +84,7 @@ def _check_only_label_changed(column: Column, previous: Column | None) -> None:
 
 def _check_name(column: Column, table: Table) -> None:
     name = column.name
-    is_reserved = name.startswith(RESERVED_PREFIXES) and not schema_editor.is_product()
+    is_reserved = name.startswith(RESERVED_PREFIXES) and not schema_editor.is_product_change()
     if is_reserved or name in SYS_COLUMNS or name == OWN_TABLE_COLUMN:
         raise ValidationError({"name": "Names that start with sys_ or svc_ are reserved."})
     if name in POSTGRESQL_SYSTEM_COLUMNS:
@@ -171,7 +171,7 @@ def _check_default(column: Column) -> None:
 
 
 def check_column_deletion(column: Column) -> None:
-    if column.table.is_system and not schema_editor.is_product():
+    if column.table.is_system and not schema_editor.is_product_change():
         raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
     relatives = [column.table, *column.table.descendants]
     if column.name == NUMBER_COLUMN and any(table.number_prefix for table in relatives):
@@ -184,7 +184,7 @@ def check_choice(choice: Choice) -> None:
         is_system = column.table.is_system
     except ObjectDoesNotExist:
         return  # reported by the field validation
-    if schema_editor.is_product():
+    if schema_editor.is_product_change():
         return
     if is_system:
         raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
@@ -200,7 +200,7 @@ def check_choice(choice: Choice) -> None:
 
 
 def check_choice_deletion(choice: Choice, *, with_column: bool) -> None:
-    if schema_editor.is_product():
+    if schema_editor.is_product_change():
         return
     if choice.column.table.is_system:
         raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)

@@ -41,8 +41,8 @@ def table_paths(table: TableDescription, methods: set[str]) -> Object:
     on_list = {"get": _describe_list, "post": _describe_create}
     on_record = {"get": _describe_read, "put": _describe_replace, "patch": _describe_update, "delete": _describe_delete}
     operations = {
-        path: {method: describe(table) for method, describe in described.items() if method in methods}
-        for path, described in ((f"{API_PATH}{table.name}", on_list), (f"{API_PATH}{table.name}/{{sys_id}}", on_record))
+        path: {method: describe(table) for method, describe in builders.items() if method in methods}
+        for path, builders in ((f"{API_PATH}{table.name}", on_list), (f"{API_PATH}{table.name}/{{sys_id}}", on_record))
     }
     return {path: by_method for path, by_method in operations.items() if by_method}
 

@@ -86,16 +86,16 @@ def resolve_path(scope: ReadScope, table: Table, path: tuple[str, ...]) -> Resol
         return None
     steps: list[PathStep] = []
     for name in path[:-1]:
-        visible = scope.column(table, name)
-        if visible is None or not visible[0].column_type.is_reference:
+        visible_column = scope.column(table, name)
+        if visible_column is None or not visible_column[0].column_type.is_reference:
             return None
-        target = scope.catalogue.tables.get(visible[0].reference or "")
+        target = scope.catalogue.tables.get(visible_column[0].reference or "")
         if target is None or (records := scope.records(target)) == NEVER:
             return None
-        steps.append(PathStep(*visible, target, records))
+        steps.append(PathStep(*visible_column, target, records))
         table = target
-    visible = scope.column(table, path[-1])
-    return ResolvedPath(tuple(steps), *visible) if visible else None
+    visible_column = scope.column(table, path[-1])
+    return ResolvedPath(tuple(steps), *visible_column) if visible_column else None
 
 
 def resolve_query(scope: ReadScope, table: Table, query: Query, *, with_slots: bool = False) -> Expression | None:
@@ -186,7 +186,7 @@ def _family_table_ids(scope: ReadScope, condition: Condition) -> tuple[str, ...]
 def _searched_paths(scope: ReadScope, table: Table, condition: Condition) -> tuple[ResolvedPath, ...]:
     indexed_columns = [column for column in table.columns.values() if column.column_type.is_text and column.is_indexed]
     paths = [resolve_path(scope, table, (column.name,)) for column in indexed_columns]
-    visible = tuple(path for path in paths if path is not None)
-    if not visible:
+    visible_paths = tuple(path for path in paths if path is not None)
+    if not visible_paths:
         raise QueryError("the table has no column that supports word search", condition.position)
-    return visible
+    return visible_paths

@@ -125,8 +125,8 @@ def display_path(scope: ReadScope, column: Column) -> ResolvedPath | None:
     display_column = target.display_column if target else None
     if target is None or display_column is None or (records := scope.records(target)) == NEVER:
         return None
-    visible = scope.column(target, display_column.name)
-    return ResolvedPath((PathStep(column, ALWAYS, target, records),), *visible) if visible else None
+    visible_column = scope.column(target, display_column.name)
+    return ResolvedPath((PathStep(column, ALWAYS, target, records),), *visible_column) if visible_column else None
 
 
 def _refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) -> None:

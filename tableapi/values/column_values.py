@@ -44,7 +44,7 @@ def stored_value(column: Column, value: Any) -> Any:
 
 def plain_text(value: str | None) -> str | None:
     """The plain text that is stored with the HTML of a formatted text."""
-    return None if value is None else html.plain_text(value)
+    return None if value is None else html.extract_plain_text(value)
 
 
 def is_same(column: Column, stored: Any, new: Any) -> bool:

@@ -93,7 +93,7 @@ def check_allowed(change: WriteRequest, operation: str, sys_id: str, columns: tu
         if operation == CREATE and not context.view.can_read(table):
             raise create_denied_error(context, table)
         # "Denied: 403 naming only columns that the client sent", not those that PUT empties.
-        denied = [column.name for column, holds in zip(columns, columns_allowed, strict=True) if not holds]
+        denied = [column.name for column, is_writable in zip(columns, columns_allowed, strict=True) if not is_writable]
         raise write_denied_error([name for name in denied if name in change.body])
 
 

@@ -42,8 +42,8 @@ def locking_statement(permissions: Permissions, table: Table, operation: str, co
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
     version_column = table.columns["sys_version"]
-    is_visible = permissions.column(READ, table, version_column)
-    version = predicates.guarded_value(builder, is_visible, alias, alias.column(version_column))
+    version_guard = permissions.column(READ, table, version_column)
+    version = predicates.guarded_value(builder, version_guard, alias, alias.column(version_column))
     outputs = [alias.sys_id(), version, _condition_sql(builder, permissions.records(operation, table), alias)]
     outputs += [_stored_sql(alias, column) for column in columns]
     conditions: list[str] = []

@@ -158,10 +158,10 @@ def _insert(
     }
     decisions = [permissions.records(READ, table), permissions.records(CREATE, table)]
     decisions += [permissions.column(CREATE, table, column) for column in sent]
-    allowed = _conditions(builder, decisions, WrittenRecord(table, empty | row))
-    if allowed is None:
+    rule_conditions = _conditions(builder, decisions, WrittenRecord(table, empty | row))
+    if rule_conditions is None:
         return None
-    source = f"SELECT {number} FROM public.tableapi_state c WHERE {' AND '.join([*conditions, *allowed])}"
+    source = f"SELECT {number} FROM public.tableapi_state c WHERE {' AND '.join([*conditions, *rule_conditions])}"
     names = ", ".join(map(quote, columns))
     return f"INSERT INTO {table_identifier(table)} ({names}) SELECT {', '.join(values)} FROM ({source}) s RETURNING *"
 

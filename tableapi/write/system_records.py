@@ -51,8 +51,8 @@ def model_of(name: str) -> type[Record]:
 def can_be_created_by_clients(table: Table) -> bool:
     """Whether clients can send all required columns. Otherwise only the server creates records of this table."""
     fields = model_of(table.name)._meta.concrete_fields
-    sent = [field for field in fields if not field.name.startswith("sys_")]
-    return all(field.editable or field.has_default() or field.null or field.blank for field in sent)
+    client_fields = [field for field in fields if not field.name.startswith("sys_")]
+    return all(field.editable or field.has_default() or field.null or field.blank for field in client_fields)
 
 
 def lock_for_change(table: Table) -> None:
