@@ -185,13 +185,13 @@ _ROWS: tuple[Operator, ...] = (
     _date_part("MONTH_IS", "in that month of its year", range(1, 13)),
     _date_part("WEEK_IS", "in that ISO week of its year", range(1, 54)),
     _date_part("DAY_IS", "on that day of its month", range(1, 32)),
-    _date_part("DAY_OF_WEEK_IS", "on that day of its week, 1 is Monday", range(1, 8)),
+    _date_part("DAY_OF_WEEK_IS", "on that day of its week (1 is Monday)", range(1, 8)),
     _date_part("HOUR_IS", "in that hour of its day", range(24)),
     _operator("RELATIVEGT", ValueKind.RELATIVE, "after a time relative to now", _DATES),
     _operator("RELATIVEGE", ValueKind.RELATIVE, "at or after a time relative to now", _DATES),
     _operator("RELATIVELT", ValueKind.RELATIVE, "before a time relative to now", _DATES),
     _operator("RELATIVELE", ValueKind.RELATIVE, "at or before a time relative to now", _DATES),
-    _operator("RELATIVEEE", ValueKind.RELATIVE, "in the minute, hour, day … that is this far from now", _DATES),
+    _operator("RELATIVEEE", ValueKind.RELATIVE, "in the unit of time that contains a time relative to now", _DATES),
     _operator("MORETHAN", ValueKind.DISTANCE, "more than a distance from another date column", _DATES),
     _operator("LESSTHAN", ValueKind.DISTANCE, "less than a distance from another date column", _DATES),
     *_pair(
@@ -211,7 +211,7 @@ _ROWS: tuple[Operator, ...] = (
         _LIST,
     ),
     _on_record("ARE", ValueKind.WORDS, "each of the words is in one of the searchable columns"),
-    _on_record("INSTANCEOF", ValueKind.TABLE, "the record is of this table or of one that extends it"),
+    _on_record("INSTANCEOF", ValueKind.TABLE, "the record belongs to this table or to one that extends it"),
 )
 
 OPERATORS: Mapping[str, Operator] = {row.name: row for row in _ROWS}

@@ -138,13 +138,13 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
         }
         options["help_texts"] = {
             "name": "Lowercase letters, digits and underscores. Cannot be changed later.",
-            "type": "Cannot be changed later. Exceptions: String and Text can become each other or Formatted text.",
+            "type": "Can later be changed only between String and Text, or from these to Formatted text.",
             "reference_table": "The table that the values refer to. Cannot be changed later.",
             "read_only": "Callers cannot write this column.",
             "is_unique": "No two records can have the same value. Case is ignored.",
             "is_indexed": "Speeds up filtering and sorting. Makes text searchable by word.",
-            "is_display": "References show this value of a record. Only one column of a table can have this option.",
-            "default_value": "The value of new records if the request does not contain one.",
+            "is_display": "References to a record show this value. Only one column of a table can have this option.",
+            "default_value": "The value of new records if the request does not set one.",
             "max_length": "In characters, for text only. Leave empty for no limit.",
             "converted_from_text": "Callers still receive plain text, as before the conversion to formatted text.",
         }

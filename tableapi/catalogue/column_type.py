@@ -20,7 +20,7 @@ class Storage(Enum):
     PLAIN = "the value"
     JSON = "the value as jsonb"
     HTML = "sanitised HTML, with its plain text in a second column"
-    HASHED = "a hash that nothing turns back"
+    HASHED = "a one-way hash"
     ENCRYPTED = "the encrypted text"
 
 

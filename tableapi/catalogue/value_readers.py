@@ -197,7 +197,7 @@ def read_reference(column: ColumnLimits, value: Any) -> str | None:
     """An id, or a reference as responses show it: `{value, link}`."""
     if isinstance(value, dict):
         if "value" not in value or not value.keys() <= {"value", "link", "display_value"}:
-            raise InvalidValue("Expected an id, or an object that contains value.")
+            raise InvalidValue('Expected an id, or an object such as {"value": "<id>"}.')
         value = value["value"]
         if value is None or value == "":
             return None

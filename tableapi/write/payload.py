@@ -78,7 +78,7 @@ def _imported_id(change: WriteRequest, sent: dict[Column, Any]) -> str | None:
         return None
     sys_id = sent.pop(column)
     if not isinstance(sys_id, str) or not RECORD_ID.fullmatch(sys_id):
-        raise InvalidInput("An id must have 1 to 32 lowercase letters and digits.", field="sys_id")
+        raise InvalidInput("An id must consist of 1 to 32 lowercase letters and digits.", field="sys_id")
     generated = GENERATED_ID.fullmatch(sys_id)
     if generated is not None and int(generated[1]) > time.time() - CLOCK_SKEW_S:
         # A record created at that time would find its id in use.

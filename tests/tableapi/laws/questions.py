@@ -133,7 +133,7 @@ def record_seen_ids() -> Iterator[list[list[str]]]:
 
 
 def send_query(world: World, caller: Caller, table: str, text: str = "", **parameters: Any) -> ListResponse | str:
-    """A list as the product answers it, on stage; REFUSED_OPERATORS for its 400."""
+    """A list as the product answers it, on stage; REFUSED_RESULT for its 400."""
     reader = context.Caller(caller.id, caller.role_names, LINK_PREFIX, NOW)
     query = QueryDict(mutable=True)
     query.update({"sysparm_query": text, **{f"sysparm_{name}": str(value) for name, value in parameters.items()}})
