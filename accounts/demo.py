@@ -7,21 +7,21 @@ from django.db import transaction
 from accounts import roles
 from accounts.models import Company, Group, Role, User, UserGroup, UserRole
 
-PREFIX = "demo."
+DEMO_PREFIX = "demo."
 
 
 @transaction.atomic
 def create_demo_users(create_password: Callable[[], str]) -> None:
     """Once: while no login begins with `demo.`."""
-    if User.objects.filter(login__startswith=PREFIX).exists():
+    if User.objects.filter(login__startswith=DEMO_PREFIX).exists():
         return
     password = create_password()
     company, _ = Company.objects.get_or_create(name="Example Company")
     agent = User.objects.create_user(
-        f"{PREFIX}agent", password, first_name="Ada", last_name="Agent", email="agent@example.com", company=company
+        f"{DEMO_PREFIX}agent", password, first_name="Ada", last_name="Agent", email="agent@example.com", company=company
     )
     User.objects.create_user(
-        f"{PREFIX}user", password, first_name="Uma", last_name="User", email="user@example.com", company=company
+        f"{DEMO_PREFIX}user", password, first_name="Uma", last_name="User", email="user@example.com", company=company
     )
     UserRole.objects.create(user=agent, role=Role.objects.get(name=roles.ITIL))
     desk, _ = Group.objects.get_or_create(name="Service Desk")

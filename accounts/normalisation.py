@@ -33,5 +33,5 @@ def is_canonical_alias(character: str) -> bool:
     >>> is_canonical_alias("\u212a"), is_canonical_alias("\xe9")
     (True, False)
     """
-    composed_alone = unicodedata.normalize("NFC", character)
-    return len(composed_alone) == 1 and composed_alone != character
+    composed_character = unicodedata.normalize("NFC", character)
+    return len(composed_character) == 1 and composed_character != character

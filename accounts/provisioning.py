@@ -43,8 +43,8 @@ def is_login_taken(login: str, exclude_id: str = "") -> bool:
     others, login = User.objects.exclude(pk=exclude_id), composed(login)
     if others.filter(login=login).exists():
         return True
-    is_case_sensitive = bool(properties.get(properties.CASE_SENSITIVE))
-    return not is_case_sensitive and others.annotate(folded=Lower("login")).filter(folded=login.lower()).exists()
+    ignores_case = not properties.get(properties.CASE_SENSITIVE)
+    return ignores_case and others.annotate(lower_login=Lower("login")).filter(lower_login=login.lower()).exists()
 
 
 def check_login_is_free(login: str, exclude_id: str = "") -> None:
@@ -113,8 +113,8 @@ def sync_provider_roles(user: User, names: Collection[str]) -> RoleChange:
         try:
             with ensure_admin_remains():
                 # Locked, so that the second of two concurrent sign-ins sees what is left.
-                revoked = provider_grants(user).filter(role__name__in=change.removed)
-                for grant in revoked.select_for_update(of=("self",)).order_by("pk"):
+                revoked_grants = provider_grants(user).filter(role__name__in=change.removed)
+                for grant in revoked_grants.select_for_update(of=("self",)).order_by("pk"):
                     grant.delete()
         except NoAdminLeft:
             change = replace(change, removed=())
@@ -125,13 +125,13 @@ def sync_provider_roles(user: User, names: Collection[str]) -> RoleChange:
 def plan_role_change(user: User, names: Collection[str]) -> RoleChange:
     existing_roles = {role.name: role for role in Role.objects.filter(name__in=names)}
     protected_names = frozenset(Role.objects.filter(grantable_by_sign_in=False).values_list("name", flat=True))
-    refused = tuple(name for name in names if is_protected_role(name, existing_roles.get(name), protected_names))
-    allowed = [name for name in names if name not in refused]
+    refused_names = tuple(name for name in names if is_protected_role(name, existing_roles.get(name), protected_names))
+    allowed_names = [name for name in names if name not in refused_names]
     granted_names = set(provider_grants(user).values_list("role__name", flat=True))
     return RoleChange(
-        added=tuple(name for name in allowed if name not in granted_names),
-        removed=tuple(sorted(granted_names.difference(allowed))),
-        refused=refused,
+        added=tuple(name for name in allowed_names if name not in granted_names),
+        removed=tuple(sorted(granted_names.difference(allowed_names))),
+        refused=refused_names,
     )
 
 

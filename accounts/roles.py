@@ -27,23 +27,23 @@ AREA_ROLES = {"sso": SSO_ADMIN, "collections_app": COLLECTION_ADMIN}
 
 # UNION drops duplicates, so that a cycle of roles ends as well.
 CLOSURE_SQL = """
-    WITH RECURSIVE held AS (
+    WITH RECURSIVE contained_role AS (
         SELECT unnest(%s::varchar[]) COLLATE "C" AS sys_id
         UNION
-        SELECT unnest(role.contains) FROM sys_role role JOIN held ON role.sys_id = held.sys_id
+        SELECT unnest(role.contains) FROM sys_role role JOIN contained_role ON role.sys_id = contained_role.sys_id
     )
-    SELECT role.name FROM sys_role role JOIN held ON role.sys_id = held.sys_id
+    SELECT role.name FROM sys_role role JOIN contained_role ON role.sys_id = contained_role.sys_id
 """
 
 
 # The other direction: from a role to all roles that contain it.
 CONTAINING_ROLES_SQL = """
-    WITH RECURSIVE holding AS (
+    WITH RECURSIVE containing_role AS (
         SELECT %s::varchar COLLATE "C" AS sys_id
         UNION
-        SELECT role.sys_id FROM sys_role role JOIN holding ON holding.sys_id = ANY (role.contains)
+        SELECT role.sys_id FROM sys_role role JOIN containing_role ON containing_role.sys_id = ANY (role.contains)
     )
-    SELECT sys_id FROM holding
+    SELECT sys_id FROM containing_role
 """
 
 
@@ -64,7 +64,7 @@ def _fetch_values(sql: str, parameter: str | list[str]) -> frozenset[str]:
 def create_shipped_roles(**_: Any) -> None:
     """Creates the shipped roles that are missing; keeps what an administrator changed."""
     role: Any = apps.get_model("accounts", "Role")
-    existing = set(role.objects.values_list("name", flat=True))
+    existing_names = set(role.objects.values_list("name", flat=True))
     for name, (description, grantable) in SHIPPED_ROLES.items():
-        if name not in existing:
+        if name not in existing_names:
             role(name=name, description=description, grantable_by_sign_in=grantable).save()

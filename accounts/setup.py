@@ -14,5 +14,5 @@ def create_administrator(login: str, create_password: Callable[[], str]) -> None
     if UserRole.objects.filter(role__in=roles.containing_ids(admin.pk)).exists():
         return
     with transaction.atomic():
-        user = User.objects.with_exact_login(login) or User.objects.create_user(login, create_password())
+        user = User.objects.find_by_exact_login(login) or User.objects.create_user(login, create_password())
         UserRole.objects.create(user=user, role=admin)

@@ -15,7 +15,7 @@ def forget_expired() -> None:
     AccessKey.objects.filter(kind=AccessKey.KIND_LOGIN, expires_at__lt=Now()).delete()
     # A locked counter is skipped: waiting for it could deadlock with its request.
     with transaction.atomic():
-        expired = FailedAttempts.objects.select_for_update(skip_locked=True).filter(
+        expired_counters = FailedAttempts.objects.select_for_update(skip_locked=True).filter(
             started_at__lt=Now() - FAILURE_WINDOW
         )
-        FailedAttempts.objects.filter(pk__in=expired).delete()
+        FailedAttempts.objects.filter(pk__in=expired_counters).delete()

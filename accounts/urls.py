@@ -14,5 +14,5 @@ urlpatterns = [
     path("account/password/", pages.ChangePasswordView.as_view(), name="account-password"),
     path("account/keys/", pages.CreateKeyView.as_view(), name="account-keys"),
     path("account/keys/<slug:sys_id>/revoke/", pages.RevokeKeyView.as_view(), name="account-key-revoke"),
-    path("account/sessions/<slug:session>/end/", pages.EndSessionView.as_view(), name="account-session-end"),
+    path("account/sessions/<slug:session_key>/end/", pages.EndSessionView.as_view(), name="account-session-end"),
 ]

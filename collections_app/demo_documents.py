@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts import roles
-from accounts.demo import PREFIX
+from accounts.demo import DEMO_PREFIX
 from accounts.models import Role, User
 from collections_app import embed
 from collections_app.documents import storage
@@ -24,7 +24,7 @@ def load_demo_documents() -> bool:
     Does nothing without the documentation, for example in a container image.
     """
     paths = list(documentation_pages(settings.BASE_DIR))
-    has_users = User.objects.filter(login__startswith=PREFIX).exists()
+    has_users = User.objects.filter(login__startswith=DEMO_PREFIX).exists()
     if not paths or not has_users or Collection.history.filter(name=COLLECTION_NAME).exists():
         return True
     try:

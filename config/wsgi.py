@@ -15,12 +15,13 @@ from django.core.handlers import base
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.core.management import call_command as call_command
 from django.core.signals import request_finished
-from django.http import HttpResponseBase
+from django.http import HttpResponseBase, QueryDict
 from django.urls import get_resolver
 from django.utils.http import parse_header_parameters
 
 from config.env import secret_names
 from system.http.gateway import Gateway
+from system.process_cache import WeightedCache
 
 # No view accepts this type, so the response is 415.
 UNSUPPORTED_TYPE = "application/octet-stream"
@@ -39,13 +40,23 @@ request_finished.disconnect(cache.close_caches)
 request_finished.disconnect(base.reset_urlconf)
 
 
+# Host names that Django has checked, with the names that were allowed then.
+CHECKED_HOSTS: WeightedCache[tuple[str, ...], str] = WeightedCache(
+    "host names", limit=100_000, weigh=lambda key, host: sum(map(len, key)) + len(host)
+)
+NO_PARAMETERS: Any = QueryDict()
+
+
 class Request(WSGIRequest):
-    @cached_property
-    def _checked_host(self) -> str:
-        return super().get_host()
+    """What most requests of programs have in common is made once."""
 
     def get_host(self) -> str:
-        return self._checked_host
+        key = (self._get_raw_host(), *settings.ALLOWED_HOSTS)  # type: ignore[attr-defined]
+        return CHECKED_HOSTS.get_or_make(key, super().get_host)
+
+    @cached_property
+    def GET(self) -> Any:  # type: ignore[override]  # noqa: N802
+        return super().GET if self.environ.get("QUERY_STRING") else NO_PARAMETERS
 
 
 class Application(WSGIHandler):

@@ -19,7 +19,7 @@ from sso.connections.library_settings import ConnectionSettings
 from sso.models import OidcSetting
 from sso.provider import discovery, token_client
 from sso.provider.discovery import Endpoints
-from sso.provider.token_client import Tokens
+from sso.provider.token_client import TokenResponse
 from sso.provisioning import sign_in
 from sso.provisioning.sign_in import AccountProvisioning, SignInResult
 from sso.refusals import Refusal, SignInRefused
@@ -79,7 +79,7 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         self.store_tokens(None, response.id_token)
         return self.get_or_create_user(None, response.id_token, payload)
 
-    def get_token(self, payload: Mapping[str, str]) -> Tokens:
+    def get_token(self, payload: Mapping[str, str]) -> TokenResponse:
         """Sends the library's request through the guarded client, with the record's Redirect URI byte for byte."""
         form = {**payload, "redirect_uri": self.response.attempt.redirect_uri}
         tokens = token_client.redeem_code(self.endpoints, form, self.response.deadline)
@@ -107,8 +107,8 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
     def get_userinfo(self, access_token: str | None, id_token: str, payload: Claims) -> Claims:
         """ "Another `sub` refuses the sign-in; on a conflict the ID token's claim wins." Asked for once."""
         if self.claims is None:
-            is_code = self.response.attempt.kind == CODE_FLOW
-            self.claims = self._with_userinfo(access_token, payload) if is_code else payload
+            is_code_flow = self.response.attempt.kind == CODE_FLOW
+            self.claims = self._with_userinfo(access_token, payload) if is_code_flow else payload
             self.request.oidc_claims = self.claims
         return self.claims
 
@@ -123,14 +123,14 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
     def get_or_create_user(self, access_token: str | None, id_token: str, payload: Claims) -> User:
         """The library's steps in one transaction. The network call and the script come before it."""
         claims = self.get_userinfo(access_token, id_token, payload)
-        prepared = AccountProvisioning.prepare(self.response.setting, claims, self.response.deadline)
+        initial_provisioning = AccountProvisioning.prepare(self.response.setting, claims, self.response.deadline)
         library_steps = super().get_or_create_user
 
         def provision(provisioning: AccountProvisioning) -> User:
             self.provisioning = provisioning
             return cast(User, library_steps(access_token, id_token, payload))
 
-        return sign_in.run_in_transaction(prepared, provision)
+        return sign_in.run_in_transaction(initial_provisioning, provision)
 
     def verify_claims(self, claims: Claims) -> bool:
         """Whether they name a user is decided by the profile that the script makes of them."""

@@ -24,22 +24,22 @@ class Refusal(Enum):
     # The response.
     RESPONSE_MALFORMED = (
         400, f"The identity provider's response is not valid. {SIGN_IN_AGAIN}",
-        "Sign in again. If it happens repeatedly, check the provider's response mode: query for code, fragment for "
-        "id_token (with form_post the status is 403).",
+        "Sign in again. If it happens repeatedly, check the response mode at the provider. It must be query for code "
+        "and fragment for id_token. form_post is not supported and returns status 403.",
     )  # fmt: skip
     TOKEN_IN_QUERY = (
         400, f"The identity provider sent its response in an unsupported form. {TELL_ADMIN}",
-        "At the provider, set the response type of the connection and the response mode fragment.",
+        "At the provider, set the response mode to fragment and allow the Response type of the connection.",
     )  # fmt: skip
     STATE_UNKNOWN = (
         400, f"This sign-in has expired or was started in another browser. {SIGN_IN_AGAIN}",
-        "Sign in again, at the host name of the Redirect URI. If one user sees this often without a reason, somebody "
-        "may be sending them prepared links.",
+        "Sign in again at the host of the Redirect URI. If one user sees this often for no apparent reason, somebody "
+        "may be sending them crafted links.",
     )  # fmt: skip
     STATE_EXPIRED = 400, f"This sign-in took longer than ten minutes. {SIGN_IN_AGAIN}", "Sign in again."
     ISSUER_UNKNOWN = (
         400, "The link that you followed names an unknown identity provider.",
-        "Correct the link: its parameter iss must exactly match the issuer of the connection.",
+        "Correct the link. Its parameter iss must exactly match the issuer of the connection.",
     )  # fmt: skip
     TOKEN_REPLAYED = 400, "This token has already been used.", "No action is needed."
     LOGOUT_STATE = (
@@ -96,7 +96,7 @@ class Refusal(Enum):
     )  # fmt: skip
     TOKEN_SUBJECT = 401, NOT_VERIFIED, PROVIDER_ERROR
     TOKEN_ACCESS_HASH = (
-        401, NOT_VERIFIED, "Report this to the provider: its at_hash is wrong, or the access token was replaced.",
+        401, NOT_VERIFIED, "Report this to the provider. Its at_hash is wrong, or the access token was replaced.",
     )  # fmt: skip
     TOKEN_KIND = 401, NOT_VERIFIED, "Do not proceed until you have found out where the token came from."
 
@@ -119,21 +119,21 @@ class Refusal(Enum):
     )  # fmt: skip
     USER_AMBIGUOUS = (
         401, "More than one account matches your identity. Ask your administrator for help.",
-        "Give each account its own email (the form of a user warns), rename an account, or make logins case-sensitive.",
+        "Give each account a unique email, rename an account, or make logins case-sensitive.",
     )  # fmt: skip
     LOGIN_RESERVED = (
         401, "An account with your login cannot be created automatically. Ask your administrator to create one.",
-        "Create the account yourself and match it by email (User field), or change the script.",
+        "Create the account yourself and set User field to Email, or change the script.",
     )  # fmt: skip
     LOGIN_TAKEN = (
         403, "Your login belongs to another account. Ask your administrator for help.",
-        "Find out whether it is the same person. Then correct the account's User field, or the script.",
+        "Find out whether both are the same person. Then correct the login or email of the account, or the script.",
     )  # fmt: skip
     EMAIL_UNVERIFIED = (
         403, "The identity provider has not verified your email address.", "Verify the address at the provider.",
     )  # fmt: skip
     SUBJECT_CONFLICT = (
-        403, "Your account is linked to another identity. Ask your administrator to reset it.",
+        403, "Your account is linked to another identity. Ask your administrator to reset the link.",
         "If it is the same person (deleted and created again at the provider), delete the link under Identity links. "
         "Otherwise this refusal is correct.",
     )  # fmt: skip
@@ -179,9 +179,9 @@ class Refusal(Enum):
         self.advice = advice
 
     @classmethod
-    def of(cls, code: str) -> "Refusal | None":
+    def from_code(cls, code: str) -> "Refusal | None":
         """
-        >>> Refusal.of("token_alg").status, Refusal.of("ok")
+        >>> Refusal.from_code("token_alg").status, Refusal.from_code("ok")
         (401, None)
         """
         return cls.__members__.get(code.upper())

@@ -58,9 +58,9 @@ class Attempt:
 def store_attempt(request: HttpRequest, state: str, attempt: Attempt) -> None:
     """Store a new attempt, without the oldest beyond ten."""
     with lock_session(request) as data:
-        attempts = {name: stored for name, stored in read_attempts(data).items() if not stored.is_expired}
-        newest = sorted(attempts, key=lambda name: attempts[name].time)[-(MAX_ATTEMPTS - 1) :]
-        data[ATTEMPTS_KEY] = {name: asdict(attempts[name]) for name in newest} | {state: asdict(attempt)}
+        attempts = {name: entry for name, entry in read_attempts(data).items() if not entry.is_expired}
+        newest_states = sorted(attempts, key=lambda name: attempts[name].time)[-(MAX_ATTEMPTS - 1) :]
+        data[ATTEMPTS_KEY] = {name: asdict(attempts[name]) for name in newest_states} | {state: asdict(attempt)}
 
 
 def find_attempt(data: Any, state: str) -> Attempt:
@@ -92,9 +92,9 @@ def may_start_automatically(request: HttpRequest) -> bool:
     now = time.time()
     with lock_session(request) as data:
         starts = data.get(AUTOMATIC_STARTS_KEY, [])
-        times = [start for start in starts if -LEEWAY_S <= now - start < AUTOMATIC_START_WINDOW_S]
-        is_allowed = len(times) < MAX_AUTOMATIC_STARTS
-        data[AUTOMATIC_STARTS_KEY] = [*times, now] if is_allowed else times
+        recent_starts = [start for start in starts if -LEEWAY_S <= now - start < AUTOMATIC_START_WINDOW_S]
+        is_allowed = len(recent_starts) < MAX_AUTOMATIC_STARTS
+        data[AUTOMATIC_STARTS_KEY] = [*recent_starts, now] if is_allowed else recent_starts
     return is_allowed
 
 
@@ -146,12 +146,12 @@ def lock_session(request: HttpRequest, *, may_create: bool = True) -> Iterator[d
             raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no session, or it has ended.")
         data = store.decode(row.session_data)
         yield data
-        end = row.expire_date if row.user_id else anonymous_expiry()
-        Session.objects.filter(pk=row.pk).update(session_data=store.encode(data), expire_date=end)
+        expires_at = row.expire_date if row.user_id else anonymous_expiry()
+        Session.objects.filter(pk=row.pk).update(session_data=store.encode(data), expire_date=expires_at)
     # Reload on next use: what this request had read must not overwrite what was just saved.
-    reloaded = type(store)(store.session_key)
-    reloaded.modified = store.modified
-    request.session = reloaded
+    reloaded_session = type(store)(store.session_key)
+    reloaded_session.modified = store.modified
+    request.session = reloaded_session
 
 
 def find_session(store: Any) -> Any:

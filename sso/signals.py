@@ -15,11 +15,11 @@ def lock_for_change(sender: Any, instance: Any, **_: Any) -> None:
 
 
 def clean_up_connection(sender: Any, instance: Any, **_: Any) -> None:
-    before = instance.before_deletion
-    if before is not None:
-        if before.active:  # chosen: deleting the active record has the effect of clearing Active
+    deleted_setting = instance.before_deletion
+    if deleted_setting is not None:
+        if deleted_setting.active:  # chosen: deleting the active record has the effect of clearing Active
             set_welcome_page("")
-        before.remove_unused_keys()
+        deleted_setting.remove_unused_keys()
 
 
 def connect_receivers() -> None:

@@ -31,8 +31,8 @@ def refresh_daily() -> None:
 @shared_task
 def forget_old_sign_ins() -> None:
     """Delete entries of the sign-in log after 90 days."""
-    old = SignIn.objects.filter(sys_created_at__lt=timezone.now() - SIGN_IN_LOG_RETENTION).order_by("sys_id")
-    while ids := list(old.values_list("pk", flat=True)[:DELETE_BATCH_SIZE]):
+    old_sign_ins = SignIn.objects.filter(sys_created_at__lt=timezone.now() - SIGN_IN_LOG_RETENTION).order_by("sys_id")
+    while ids := list(old_sign_ins.values_list("pk", flat=True)[:DELETE_BATCH_SIZE]):
         SignIn.objects.filter(pk__in=ids).delete()
 
 

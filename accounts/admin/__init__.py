@@ -24,11 +24,11 @@ dashboard.group(
 def people_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:
         return None
-    active, inactive = User.objects.filter(active=True).count(), User.objects.filter(active=False).count()
-    about = "active users" + (f", {inactive} inactive" if inactive else "")
-    if locked := login_attempts.count_locked_logins():
-        about += f". {locked} login{' is' if locked == 1 else 's are'} temporarily locked"
-    return dashboard.Tile("People", str(active), about, dashboard.Link("", "", "accounts.User").url, "person")
+    active_count, inactive_count = User.objects.filter(active=True).count(), User.objects.filter(active=False).count()
+    text = "active users" + (f", {inactive_count} inactive" if inactive_count else "")
+    if locked_count := login_attempts.count_locked_logins():
+        text += f". {locked_count} login{' is' if locked_count == 1 else 's are'} temporarily locked"
+    return dashboard.Tile("People", str(active_count), text, dashboard.Link("", "", "accounts.User").url, "person")
 
 
 @start_page.register_entry
@@ -43,8 +43,8 @@ def administration_entry(request: HttpRequest) -> start_page.StartPageEntry | No
 @start_page.register_entry
 def account_entry(request: HttpRequest) -> start_page.StartPageEntry | None:
     has_password = isinstance(request.user, User) and request.user.has_usable_password()
-    about = f"Profile, {'password, ' if has_password else ''}access keys and sessions."
-    return start_page.StartPageEntry("Your account", about, reverse("account"))
+    description = f"Profile, {'password, ' if has_password else ''}access keys and sessions."
+    return start_page.StartPageEntry("Your account", description, reverse("account"))
 
 
 @start_page.register_entry

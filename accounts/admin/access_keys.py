@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.admin.roles import RoleChoices
+from accounts.admin.roles import RoleMultipleChoiceField
 from accounts.authentication.access_keys import DEFAULT_LIFETIME
 from accounts.http import new_key_handover
 from accounts.models import AccessKey, Role
@@ -20,7 +20,7 @@ from system.admin_site.site import RecordAdmin
 
 
 class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
-    scope = RoleChoices(
+    scope = RoleMultipleChoiceField(
         queryset=Role.objects.all(),
         required=False,
         label="Limit to roles",

@@ -18,7 +18,7 @@ from system.registry import Registry
 USAGE_FINDERS: Registry[Callable[[Role], Iterable[str]]] = Registry()
 
 
-class RoleChoices(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
+class RoleMultipleChoiceField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
     """A searchable choice of roles, stored as an array of ids."""
 
     widget = UnfoldAdminSelect2MultipleWidget(attrs={"data-width": "100%", "data-placeholder": "Type to find a role"})
@@ -34,7 +34,7 @@ ADMIN_ROLE_HELP = "Administrators have every role, regardless of this list."
 
 
 class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
-    contains = RoleChoices(
+    contains = RoleMultipleChoiceField(
         queryset=Role.objects.all(), required=False, help_text="Users with this role also have these roles."
     )
 
@@ -69,15 +69,15 @@ class RoleAdmin(LastAdminGuard):
         super().save_model(request, obj, form, change)
         for name in Role.objects.exclude(pk=obj.pk).values_list("name", flat=True):
             if similarity_key(name) == similarity_key(obj.name):
-                messages.warning(request, f"The name is similar to that of the role “{name}”.")
+                messages.warning(request, f"Another role has a similar name: “{name}”.")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_shipped = obj is not None and obj.name in SHIPPED_ROLES
         return not is_shipped and bool(super().has_delete_permission(request, obj))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        to_delete, model_count, perms_needed, protected = super().get_deleted_objects(objs, request)
-        shipped = [f"{role.name} (part of the product)" for role in objs if role.name in SHIPPED_ROLES]
+        to_delete, counts, perms_needed, protected = super().get_deleted_objects(objs, request)
+        shipped_roles = [f"{role.name} (part of the product)" for role in objs if role.name in SHIPPED_ROLES]
         usages = [sentence for role in objs for finder in USAGE_FINDERS for sentence in finder(role)]
         # Listed as protected, not as a missing permission.
-        return [*to_delete, *usages], model_count, set() if shipped else perms_needed, [*protected, *shipped]
+        return [*to_delete, *usages], counts, set() if shipped_roles else perms_needed, [*protected, *shipped_roles]

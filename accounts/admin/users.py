@@ -29,22 +29,22 @@ admin.site.unregister(DjangoGroup)  # replaced by our own groups
 # How many other accounts a warning names.
 MAX_NAMES = 3
 SHARED_EMAIL_WARNING = (
-    "Other accounts have the same email. People whom an identity provider matches by email cannot sign in to any of "
-    "them (user_ambiguous)."
+    "Other accounts have the same email: {logins}. If a connection matches users by email, nobody can sign in through "
+    "it to any of these accounts (user_ambiguous)."
 )
 # Django deletes a user's log entries with the user; only records without a history show them.
 LOG_ENTRIES_LABEL = "log entries of the user's changes to companies, access keys and periodic tasks"
-REMAINING_HISTORY = "Not deleted: the history of changes made by the user, which will show the user's ID, not the login"
+REMAINING_HISTORY_NOTE = "The history of the user's changes is kept. It shows the user's ID instead of the login."
 # Warnings for the page that deletes users, registered by each app.
 DELETION_WARNINGS: Registry[Callable[[Iterable[User]], Iterable[str]]] = Registry()
-WITHOUT_PASSWORD = "Without a password, the user can sign in only through an identity provider."
+NO_PASSWORD_HELP = "Without a password, the user can sign in only through an identity provider."
 
 
 def _remove_log_entries(to_delete: list[Any]) -> list[Any]:
     """There are many of them, and they say nothing about the user."""
     prefix = f"{capfirst(LogEntry._meta.verbose_name)}: "
-    nested = [_remove_log_entries(item) if isinstance(item, list) else item for item in to_delete]
-    return [item for item in nested if item and not (isinstance(item, str) and item.startswith(prefix))]
+    remaining_items = [_remove_log_entries(item) if isinstance(item, list) else item for item in to_delete]
+    return [item for item in remaining_items if item and not (isinstance(item, str) and item.startswith(prefix))]
 
 
 class LinkFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
@@ -60,9 +60,9 @@ class LinkFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
         new_values = [value for value in values if value]
         is_duplicate = len(new_values) != len(set(new_values))
         if not is_duplicate and new_values and not self.instance.is_new:
-            same = {self.fk.name: self.instance, f"{column}__in": new_values, **self.duplicate_conditions}
-            existing = self.get_queryset().model._default_manager.filter(**same)
-            is_duplicate = existing.exclude(
+            filters = {self.fk.name: self.instance, f"{column}__in": new_values, **self.duplicate_conditions}
+            existing_rows = self.get_queryset().model._default_manager.filter(**filters)
+            is_duplicate = existing_rows.exclude(
                 pk__in=[form.instance.pk for form in removed_forms if not form.instance.is_new]
             ).exists()
         if is_duplicate:
@@ -93,8 +93,8 @@ class GrantInline(LinkInline):
     @admin.display(description="granted by")
     def granted_by(self, grant: UserRole) -> str:
         """Shows the id of a deleted user."""
-        by = grant.sys_created_by
-        return str(User.objects.filter(pk=by).first() or by) if by else "the system"
+        creator_id = grant.sys_created_by
+        return str(User.objects.filter(pk=creator_id).first() or creator_id) if creator_id else "the system"
 
 
 class MembershipInline(LinkInline):
@@ -110,7 +110,7 @@ class NewUserForm(UserCreationForm):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["usable_password"].help_text = WITHOUT_PASSWORD
+        self.fields["usable_password"].help_text = NO_PASSWORD_HELP
 
 
 class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]
@@ -165,7 +165,7 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
         to_delete, model_count, perms_needed, protected = super().get_deleted_objects(objs, request)
         if entries := model_count.pop(str(LogEntry._meta.verbose_name_plural), 0):
             model_count[LOG_ENTRIES_LABEL] = entries
-        consequences = [REMAINING_HISTORY] if objs else []
+        consequences = [REMAINING_HISTORY_NOTE] if objs else []
         if "post" not in request.POST:  # the confirmation page, not the deletion itself
             for sentence in (sentence for warning in DELETION_WARNINGS for sentence in warning(objs)):
                 messages.warning(request, sentence)
@@ -179,7 +179,7 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
     def _warn_of_shared_email(self, request: HttpRequest, user: User) -> None:
         others = User.objects.with_email(user.email).exclude(pk=user.pk).order_by("login")
         if logins := [other.login for other in others[: MAX_NAMES + 1]]:
-            messages.warning(request, f"{SHARED_EMAIL_WARNING} Also: {summarize_names(logins, MAX_NAMES)}.")
+            messages.warning(request, SHARED_EMAIL_WARNING.format(logins=summarize_names(logins, MAX_NAMES)))
 
     @admin.display(description="Password")
     def password_state(self, obj: User) -> str:
@@ -190,7 +190,7 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
     @action(description="Save and end sessions")  # type: ignore[untyped-decorator]
     def save_and_end_sessions(self, request: HttpRequest, obj: User) -> None:
         obj.end_sessions()
-        messages.success(request, f"Ended all sessions of {obj.login} and deleted the keys of their API sign-ins.")
+        messages.success(request, f"Ended all sessions of {obj.login} and deleted the keys from API sign-ins.")
 
 
 @admin.register(Group)

@@ -40,8 +40,8 @@ def create_login_key(user: User) -> str:
         login_keys = AccessKey.objects.filter(user=user, kind=AccessKey.KIND_LOGIN)
         # Keys from before the clock was set back count as the oldest, though their ids are the largest.
         is_older = Case(When(expires_at__gt=Now() + LOGIN_KEY_LIFETIME, then=1), default=0)
-        newest = login_keys.order_by(is_older, "-sys_id").values_list("sys_id", flat=True)[: MAX_LOGIN_KEYS - 1]
-        login_keys.exclude(sys_id__in=list(newest)).delete()
+        newest_ids = login_keys.order_by(is_older, "-sys_id").values_list("sys_id", flat=True)[: MAX_LOGIN_KEYS - 1]
+        login_keys.exclude(sys_id__in=list(newest_ids)).delete()
         key = AccessKey(user=user, name="sign-in by API", kind=AccessKey.KIND_LOGIN)
         key.expires_at = Now() + LOGIN_KEY_LIFETIME
         secret = key.generate_secret()

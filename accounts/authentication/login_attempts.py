@@ -33,13 +33,13 @@ TOO_MANY_ATTEMPTS = "Too many failed attempts."
 PAIR_PREFIX = "pair:"
 
 COUNT_SQL = """
-    INSERT INTO accounts_failed_attempts AS seen (key, started_at, count) VALUES (%(key)s, clock_timestamp(), 1)
+    INSERT INTO accounts_failed_attempts AS counter (key, started_at, count) VALUES (%(key)s, clock_timestamp(), 1)
     ON CONFLICT (key) DO UPDATE SET
         -- A start in the future is from before the clock was set back.
-        count = CASE WHEN seen.started_at BETWEEN clock_timestamp() - %(window)s::interval AND clock_timestamp()
-                     THEN seen.count + 1 ELSE 1 END,
-        started_at = CASE WHEN seen.started_at BETWEEN clock_timestamp() - %(window)s::interval AND clock_timestamp()
-                          THEN seen.started_at ELSE clock_timestamp() END
+        count = CASE WHEN counter.started_at BETWEEN clock_timestamp() - %(window)s::interval AND clock_timestamp()
+                     THEN counter.count + 1 ELSE 1 END,
+        started_at = CASE WHEN counter.started_at BETWEEN clock_timestamp() - %(window)s::interval AND clock_timestamp()
+                          THEN counter.started_at ELSE clock_timestamp() END
     RETURNING count, ceil(extract(epoch FROM started_at + %(window)s::interval - clock_timestamp()))::int
 """
 
@@ -56,12 +56,12 @@ def client_network(address: str) -> str:
     '192.0.2.7'
     """
     try:
-        parsed = ipaddress.ip_address(address)
+        parsed_address = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return str(parsed)
-    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 64), strict=False))
+    if isinstance(parsed_address, ipaddress.IPv4Address):
+        return str(parsed_address)
+    return str(parsed_address.ipv4_mapped or ipaddress.IPv6Network((int(parsed_address), 64), strict=False))
 
 
 def count_locked_logins() -> int:
@@ -136,7 +136,7 @@ class PasswordAttempt:
     def address_key(self) -> str:
         return hashlib.sha256(client_network(self.address).encode()).hexdigest()
 
-    def reserve(self) -> None:
+    def count_as_failed(self) -> None:
         """Counts this attempt as failed until it succeeds; raises TooManyRequests when a limit is reached.
 
         Refused attempts are not counted: a script that repeats an old password must not lock out its address.

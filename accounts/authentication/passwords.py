@@ -44,7 +44,7 @@ def verify_password(login: str, password: str, address: str) -> User:
     """Returns the active user with this login and password; refuses every other case in the same way."""
     if not login or not password or max(len(login), len(password)) > MAX_INPUT_LENGTH or "\x00" in login + password:
         raise Unauthenticated
-    user = User.objects.with_login(login)
+    user = User.objects.find_by_login(login)
     cache_key = hmac.new(_PROCESS_SECRET, f"{login}\x00{password}".encode(errors="surrogatepass"), sha256).digest()
     if user is not None and is_cached(cache_key, user):
         return user
@@ -59,10 +59,10 @@ def verify_password(login: str, password: str, address: str) -> User:
 
 
 def check_attempt(user: User | None, password: str, cache_key: bytes, attempt: PasswordAttempt) -> User:
-    attempt.reserve()
-    nobody = str(DUMMY_HASH)  # evaluated for everybody: the first unknown user must not take longer
+    attempt.count_as_failed()
+    dummy_hash = str(DUMMY_HASH)  # evaluated for everybody: the first unknown user must not take longer
     has_password = user is not None and user.has_usable_password()
-    is_correct = check_password(password, user.password if user is not None and has_password else nobody)
+    is_correct = check_password(password, user.password if user is not None and has_password else dummy_hash)
     if user is None or not has_password or not is_correct or not user.is_active:
         raise Unauthenticated
     attempt.record_success()
@@ -98,7 +98,7 @@ class UserSimilarityValidator(UserAttributeSimilarityValidator):
     def validate(self, password: str, user: Any = None) -> None:
         super().validate(password, user)
         for name in self.user_attributes:
-            if user is not None and any(_adds_too_little(part, password) for part in _name_parts(getattr(user, name))):
+            if user is not None and any(_is_mostly_name(part, password) for part in _name_parts(getattr(user, name))):
                 label = str(user._meta.get_field(name).verbose_name)
                 raise ValidationError(
                     self.get_error_message(), code="password_too_similar", params={"verbose_name": label}
@@ -115,10 +115,10 @@ def _name_parts(value: str) -> list[str]:
     return [part for part in dict.fromkeys((value, *re.split(r"\W+", value))) if len(part) >= MIN_NAME_LENGTH]
 
 
-def _adds_too_little(name: str, password: str) -> bool:
+def _is_mostly_name(name: str, password: str) -> bool:
     """
-    >>> _adds_too_little("dora", "Dora123456"), _adds_too_little("dora", "dora likes battery staples")
+    >>> _is_mostly_name("dora", "Dora123456"), _is_mostly_name("dora", "dora likes battery staples")
     (True, False)
     """
-    rest = password.lower().replace(name.lower(), "")
-    return len(rest) < min(len(password), MIN_OTHER_CHARACTERS)
+    other_characters = password.lower().replace(name.lower(), "")
+    return len(other_characters) < min(len(password), MIN_OTHER_CHARACTERS)

@@ -26,12 +26,12 @@ def read_credentials(request: Request, scheme: str) -> str | None:
     header: str = request.META.get("HTTP_AUTHORIZATION", "")
     if len(header) > MAX_HEADER_LENGTH:
         raise AuthenticationFailed
-    word, _, rest = header.partition(" ")
-    if word.lower() != scheme:
+    scheme_name, _, credentials = header.partition(" ")
+    if scheme_name.lower() != scheme:
         return None
-    if not rest.isascii():
+    if not credentials.isascii():
         raise AuthenticationFailed
-    return rest.strip()
+    return credentials.strip()
 
 
 class BasicAuthentication(BaseAuthentication):

@@ -15,7 +15,7 @@ from system.errors import BadRequest
 from system.records import acting_user
 
 
-class Credentials(serializers.Serializer[Any]):
+class CredentialsSerializer(serializers.Serializer[Any]):
     username = serializers.CharField(max_length=passwords.MAX_INPUT_LENGTH, trim_whitespace=False)
     password = serializers.CharField(max_length=passwords.MAX_INPUT_LENGTH, trim_whitespace=False)
 
@@ -29,7 +29,7 @@ class LoginView(APIView):
     @extend_schema(
         tags=["Credentials"],
         summary="Create an access key by signing in",
-        request=Credentials,
+        request=CredentialsSerializer,
         responses={
             200: inline_serializer(
                 "Key",
@@ -44,7 +44,7 @@ class LoginView(APIView):
     def post(self, request: Request) -> Response:
         if not isinstance(request.data, dict):
             raise BadRequest("Send a JSON object with username and password.", code="invalid_json")
-        credentials = Credentials(data=request.data)
+        credentials = CredentialsSerializer(data=request.data)
         credentials.is_valid(raise_exception=True)
         login, password = credentials.validated_data["username"], credentials.validated_data["password"]
         user = passwords.verify_password(login, password, request.META.get("REMOTE_ADDR", ""))
@@ -53,7 +53,7 @@ class LoginView(APIView):
 
 
 class ProfileView(APIView):
-    """The caller's login, email and roles."""
+    """Returns the caller's login, email and roles."""
 
     authentication_classes = (BearerAuthentication, BasicAuthentication, BrowserSessionAuthentication)
 

@@ -73,9 +73,9 @@ class OwnPasswordForm(PasswordChangeForm):
 
     def clean_old_password(self) -> str:
         """Counts like a sign-in attempt, so that a stolen session cannot be used to guess the password."""
-        old: str = self.cleaned_data["old_password"]
+        old_password: str = self.cleaned_data["old_password"]
         try:
-            passwords.verify_password(self.user.get_username(), old, self.address)
+            passwords.verify_password(self.user.get_username(), old_password, self.address)
         except Unauthenticated:
             raise ValidationError("The current password is incorrect.", code="password_incorrect") from None
-        return old
+        return old_password

@@ -4,20 +4,20 @@ from typing import Any
 
 from system import encryption
 
-SESSION_ENTRY = "new_key"
+NEW_KEY_ENTRY = "new_key"
 
 
 def store_new_key(session: Any, page: str, name: str, secret: str) -> None:
     """Keeps the key for the next page; encrypted, because sessions are rows of the database."""
-    session[SESSION_ENTRY] = [page, name, encryption.encrypt(secret)]
+    session[NEW_KEY_ENTRY] = [page, name, encryption.encrypt(secret)]
 
 
 def take_new_key(session: Any, page: str) -> tuple[str, str] | None:
     """Returns name and secret, once."""
-    if session.get(SESSION_ENTRY, [None])[0] != page:
+    if session.get(NEW_KEY_ENTRY, [None])[0] != page:
         return None
-    _, name, stored = session.pop(SESSION_ENTRY)
+    _, name, encrypted_secret = session.pop(NEW_KEY_ENTRY)
     try:
-        return name, encryption.decrypt(stored)
+        return name, encryption.decrypt(encrypted_secret)
     except encryption.DecryptionFailed:  # the encryption key was removed in between
         return None

@@ -33,10 +33,10 @@ class StartView(View):
     def get(self, request: HttpRequest) -> HttpResponse:
         if request.user.is_authenticated:
             return render(request, "pages/start.html", {"entries": start_page.entries(request)})
-        welcome = str(properties.get(properties.WELCOME_PAGE))
+        welcome_url = str(properties.get(properties.WELCOME_PAGE))
         # A welcome page that leads back here would redirect for ever; browsers remove dots from a path.
-        leaves_start_page = posixpath.normpath(unquote(urlsplit(welcome).path)).strip("./") != ""
-        return HttpResponseRedirect(welcome if leaves_start_page else reverse("login"))
+        leaves_start_page = posixpath.normpath(unquote(urlsplit(welcome_url).path)).strip("./") != ""
+        return HttpResponseRedirect(welcome_url if leaves_start_page else reverse("login"))
 
 
 def safe_redirect_path(request: HttpRequest, next_url: str) -> str:
@@ -91,9 +91,9 @@ class SignOutView(View):
     """`/logout/`: by POST only; ends at the sign-in page, never at `/`, which could sign in again."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        finish = sign_in_hooks.run_sign_out_hooks(request)
+        responder = sign_in_hooks.run_sign_out_hooks(request)
         logout(request)
-        return finish(request) if finish else redirect(reverse("login") + "?signed_out=1")
+        return responder(request) if responder else redirect(reverse("login") + "?signed_out=1")
 
 
 class AccountPageView(LoginRequiredMixin, View):
@@ -106,12 +106,12 @@ class AccountPageView(LoginRequiredMixin, View):
     def render_page(self, status: int = 200, **forms: Any) -> HttpResponse:
         user = self.user()
         context = {
-            "profile": ProfileForm(instance=user),
-            "password": OwnPasswordForm(user) if user.has_usable_password() else None,
+            "profile_form": ProfileForm(instance=user),
+            "password_form": OwnPasswordForm(user) if user.has_usable_password() else None,
             "key_form": KeyForm(user),
             "keys": AccessKey.objects.filter(user=user),
             "sessions": Session.objects.filter(user=user).order_by("-started_at"),
-            "own_session": stored_session_key(self.request.session),
+            "own_session_key": stored_session_key(self.request.session),
             "roles": sorted(user.role_names),
             **forms,
         }
@@ -144,7 +144,7 @@ class AccountView(AccountPageView):
     def post(self, request: HttpRequest) -> HttpResponse:
         form = ProfileForm(request.POST, instance=User.objects.get(pk=self.user().pk))
         if not form.is_valid():
-            return self.render_errors("The profile was not saved.", profile=form)
+            return self.render_errors("The profile was not saved.", profile_form=form)
         user = form.save(commit=False)
         # Save changed fields only, so that a concurrent change by an administrator is kept.
         user.save(update_fields=form.changed_data)
@@ -160,7 +160,7 @@ class ChangePasswordView(AccountFormView):
         if not user.has_usable_password():
             raise NotFound("This account has no password.")
         if not form.is_valid():
-            return self.render_errors("The password was not changed. See the errors below.", password=form)
+            return self.render_errors("The password was not changed. See the errors below.", password_form=form)
         with transaction.atomic():
             form.save(commit=False)
             user.save(update_fields=["password"])
@@ -186,21 +186,21 @@ class RevokeKeyView(AccountFormView):
     """Asks for confirmation, then revokes the key."""
 
     def get(self, request: HttpRequest, sys_id: str = "", **_: Any) -> HttpResponse:
-        key = self._key(sys_id)
+        key = self._find_key(sys_id)
         return render(request, "pages/revoke_key.html", {"key": key}) if key else super().get(request)
 
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
-        key = self._key(sys_id)
+        key = self._find_key(sys_id)
         if key is None:
             raise NotFound("The key does not exist.")
         key.delete()
         return self.redirect_with_message(f"The key “{key.name}” was revoked.")
 
-    def _key(self, sys_id: str) -> AccessKey | None:
+    def _find_key(self, sys_id: str) -> AccessKey | None:
         return AccessKey.objects.filter(user=self.user(), sys_id=sys_id).first()
 
 
 class EndSessionView(AccountFormView):
-    def post(self, request: HttpRequest, session: str) -> HttpResponse:
-        Session.objects.filter(user=self.user(), session_key=session).delete()
+    def post(self, request: HttpRequest, session_key: str) -> HttpResponse:
+        Session.objects.filter(user=self.user(), session_key=session_key).delete()
         return self.redirect_with_message("Session ended.")

@@ -32,4 +32,4 @@ def sign_in_options(request: HttpRequest) -> list[SignInOption]:
 
 
 def run_sign_out_hooks(request: HttpRequest) -> SignOutResponder | None:
-    return next((finish for hook in SIGN_OUT_HOOKS if (finish := hook(request)) is not None), None)
+    return next((responder for hook in SIGN_OUT_HOOKS if (responder := hook(request)) is not None), None)

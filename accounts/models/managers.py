@@ -23,7 +23,7 @@ class UserManager(BaseUserManager["User"]):
         user.save()
         return user
 
-    def with_exact_login(self, login: str) -> User | None:
+    def find_by_exact_login(self, login: str) -> User | None:
         """The user with exactly this login, as sent or normalized."""
         spellings = dict.fromkeys((login, composed(login)))
         return next(filter(None, (self.filter(login=spelling).first() for spelling in spellings)), None)
@@ -34,7 +34,7 @@ class UserManager(BaseUserManager["User"]):
             return self.none()
         if properties.get(properties.CASE_SENSITIVE):
             return self.filter(email=email)
-        return self.annotate(folded=Lower("email")).filter(folded=email.lower())
+        return self.annotate(lower_email=Lower("email")).filter(lower_email=email.lower())
 
     def similar_to(self, user: User) -> models.QuerySet[User]:
         """Other users who may be mistaken for this one: with a similar login or the same name."""
@@ -42,17 +42,17 @@ class UserManager(BaseUserManager["User"]):
             bare_login=_similarity_key_sql("login"), bare_name=_similarity_key_sql(Concat("first_name", "last_name"))
         )
         name = similarity_key(user.first_name + user.last_name)
-        is_named = models.Q(bare_name=name) if name else models.Q()
-        return others.filter(models.Q(bare_login=similarity_key(user.login)) | is_named).order_by("login")
+        has_same_name = models.Q(bare_name=name) if name else models.Q()
+        return others.filter(models.Q(bare_login=similarity_key(user.login)) | has_same_name).order_by("login")
 
-    def with_login(self, login: str) -> User | None:
+    def find_by_login(self, login: str) -> User | None:
         """The user with this login; if case does not count, also one in another case when there is exactly one."""
-        exact = self.with_exact_login(login)
-        if exact or properties.get(properties.CASE_SENSITIVE):
-            return exact
+        exact_match = self.find_by_exact_login(login)
+        if exact_match or properties.get(properties.CASE_SENSITIVE):
+            return exact_match
         login = composed(login)
         # lower(), never upper(): a dotless i in upper case is I, which would merge two users.
-        candidates = self.annotate(folded=Lower("login")).filter(folded=login.lower())
+        candidates = self.annotate(lower_login=Lower("login")).filter(lower_login=login.lower())
         # The Kelvin sign in lower case is k, but it is another character.
         users = [user for user in candidates if user.login.isascii() == login.isascii()]
         return users[0] if len(users) == 1 else None

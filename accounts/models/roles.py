@@ -36,8 +36,8 @@ class Role(Record):
 
     def clean(self) -> None:
         self._check_name()
-        existing = set(Role.objects.filter(sys_id__in=self.contains).values_list("sys_id", flat=True))
-        self.contains = [sys_id for sys_id in dict.fromkeys(self.contains) if sys_id in existing]
+        existing_ids = set(Role.objects.filter(sys_id__in=self.contains).values_list("sys_id", flat=True))
+        self.contains = [sys_id for sys_id in dict.fromkeys(self.contains) if sys_id in existing_ids]
         if not self.is_new and not roles.containing_ids(self.pk).isdisjoint(self.contains):
             raise ValidationError({"contains": "A role cannot contain itself, directly or through other roles."})
 
@@ -53,10 +53,10 @@ class Role(Record):
     def _check_name(self) -> None:
         if re.search(r"[\x00-\x1f]", self.name) or self.name != self.name.strip():
             raise ValidationError(
-                {"name": "A role name must not contain control characters or start or end with a space."}
+                {"name": "A role name must not contain control characters, and must not start or end with a space."}
             )
-        stored = self._stored_name()
-        if stored in roles.SHIPPED_ROLES and self.name != stored:
+        stored_name = self._stored_name()
+        if stored_name in roles.SHIPPED_ROLES and self.name != stored_name:
             raise ValidationError({"name": "This role is part of the product and cannot be renamed."})
 
     def _stored_name(self) -> str | None:

@@ -41,7 +41,7 @@ OPERATING_SYSTEMS = (
 PROGRAM_PATTERN = re.compile(r"[A-Za-z][\w .-]{0,40}")
 
 
-def hash_key(session_key: str) -> str:
+def hash_session_key(session_key: str) -> str:
     """The stored form of a session key. A copy of the database opens no session."""
     return hashlib.sha256(session_key.encode()).hexdigest()[:40]
 
@@ -82,13 +82,13 @@ class SessionStore(DatabaseStore):
 
     def _get_session_from_db(self) -> Any:
         try:
-            return Session.objects.get(session_key=hash_key(self.session_key or ""), expire_date__gt=timezone.now())
+            return Session.objects.get(session_key=stored_session_key(self), expire_date__gt=timezone.now())
         except Session.DoesNotExist:
             self._session_key = None
             return None
 
     def exists(self, session_key: str) -> bool:
-        return bool(Session.objects.filter(session_key=hash_key(session_key)).exists())
+        return bool(Session.objects.filter(session_key=hash_session_key(session_key)).exists())
 
     def create_model_instance(self, data: dict[str, Any]) -> Any:
         columns = {
@@ -99,14 +99,14 @@ class SessionStore(DatabaseStore):
             "browser": data.get(BROWSER_KEY, ""),
             "provider_session": data.get(PROVIDER_SESSION_KEY, ""),
         }
-        key = hash_key(self._get_or_create_session_key())  # type: ignore[attr-defined]  # Django's own
+        key = hash_session_key(self._get_or_create_session_key())  # type: ignore[attr-defined]  # Django's own
         started_at = Session.objects.filter(session_key=key).values_list("started_at", flat=True).first()
         return Session(session_key=key, started_at=started_at or timezone.now(), **columns)
 
     def delete(self, session_key: str | None = None) -> None:
         key = session_key or self.session_key
         if key is not None:
-            Session.objects.filter(session_key=hash_key(key)).delete()
+            Session.objects.filter(session_key=hash_session_key(key)).delete()
 
 
 def anonymous_expiry() -> datetime:
@@ -116,7 +116,7 @@ def anonymous_expiry() -> datetime:
 
 def stored_session_key(store: Any) -> str:
     """The key under which the database stores this session."""
-    return hash_key(store.session_key or "")
+    return hash_session_key(store.session_key or "")
 
 
 def describe_user_agent(user_agent: str) -> str:
@@ -129,8 +129,8 @@ def describe_user_agent(user_agent: str) -> str:
     >>> describe_user_agent("curl/8.5.0")
     'curl'
     """
-    browser = next((name for mark, name in BROWSERS if mark in user_agent), "")
-    system = next((name for mark, name in OPERATING_SYSTEMS if mark in user_agent), "")
+    browser = next((name for substring, name in BROWSERS if substring in user_agent), "")
+    system = next((name for substring, name in OPERATING_SYSTEMS if substring in user_agent), "")
     if browser:
         return f"{browser} on {system}" if system else browser
     program = PROGRAM_PATTERN.match(user_agent)

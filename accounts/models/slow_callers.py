@@ -54,8 +54,8 @@ class SlowCaller(models.Model):
         # A lock of the session, because a request can have several transactions; it ends with a lost connection.
         if not self._call_lock_function("pg_try_advisory_lock"):
             raise TooManyRequests(
-                "Your recent queries exceeded the time limit, so only one of your requests can run at a time for a "
-                "minute. Another request is still running. Try again when it has finished."
+                "Your recent queries exceeded the time limit. For a minute, only one of your requests can run at a "
+                "time. Another request is still running. Try again when it has finished."
             )
         try:
             yield

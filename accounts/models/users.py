@@ -39,7 +39,7 @@ class Company(Record):
 def check_login(login: str) -> None:
     """Requires one line of visible text; a colon would end the login in Basic credentials."""
     if not login or login != login.strip() or ":" in login:
-        raise ValidationError("A login must not contain a colon or start or end with a space.")
+        raise ValidationError("A login must not contain a colon. It must not start or end with a space.")
     if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in login):
         raise ValidationError("A login must not contain control or invisible characters.")
 
@@ -64,7 +64,7 @@ class User(Record, SlowCaller, AbstractBaseUser):
         default=True, help_text="Turn off to block sign-in and revoke keys and sessions immediately."
     )
     history = tracked(without=("password", "last_login", "slow_statements", "slow_at"))
-    has_lost_password = False  # by an unsaved change
+    is_password_removed = False  # by an unsaved change
 
     objects: ClassVar[UserManager] = UserManager()
 
@@ -98,26 +98,26 @@ class User(Record, SlowCaller, AbstractBaseUser):
 
     def save(self, *args: Any, **options: Any) -> None:
         """Normalizes the login; an older one keeps its form while another user has the normalized form."""
-        normalized = composed(self.login)
-        if self.login != normalized:
-            others = User.objects.filter(login=normalized)
+        normalized_login = composed(self.login)
+        if self.login != normalized_login:
+            others = User.objects.filter(login=normalized_login)
             if self.is_new or not others.exclude(pk=self.pk).exists():
-                self.login = normalized
+                self.login = normalized_login
         super().save(*args, **options)
-        self.has_lost_password = False
+        self.is_password_removed = False
 
     @property
     def untracked_change(self) -> str:  # type: ignore[override]
-        if self.has_lost_password:
+        if self.is_password_removed:
             return "The password was removed."
         return "The password was changed." if self._password is not None else ""  # type: ignore[attr-defined]  # of Django
 
     def set_password(self, raw_password: str | None) -> None:
-        self.has_lost_password = raw_password is None and self.has_usable_password()
+        self.is_password_removed = raw_password is None and self.has_usable_password()
         super().set_password(raw_password)
 
     def set_unusable_password(self) -> None:
-        self.has_lost_password = self.has_usable_password()
+        self.is_password_removed = self.has_usable_password()
         super().set_unusable_password()
 
     @property
@@ -144,8 +144,8 @@ class User(Record, SlowCaller, AbstractBaseUser):
 
     def limit_to_roles(self, scope: Collection[str]) -> None:
         """Limits the user to these roles (ids): a scoped key grants only what both the key and its user have."""
-        in_scope = roles.closure(scope)
-        self.role_names = in_scope if roles.ADMIN in self.role_names else in_scope & self.role_names
+        scope_names = roles.closure(scope)
+        self.role_names = scope_names if roles.ADMIN in self.role_names else scope_names & self.role_names
 
     def has_role(self, name: str) -> bool:
         return name in self.role_names or roles.ADMIN in self.role_names

@@ -6,7 +6,7 @@ from django import forms
 from rest_framework import serializers
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from accounts.admin.roles import RoleChoices
+from accounts.admin.roles import RoleMultipleChoiceField
 from accounts.models import Role
 from collections_app.http.api.serializers import CollectionSettingsSerializer
 from collections_app.models import Collection
@@ -23,13 +23,13 @@ NAME_TAKEN = "A collection with this name already exists."
 
 
 class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
-    reader_roles = RoleChoices(
+    reader_roles = RoleMultipleChoiceField(
         label="Readers",
         queryset=Role.objects.all(),
         required=False,
         help_text="Roles that can search this collection, in addition to writers. Leave empty for writers only.",
     )
-    writer_roles = RoleChoices(
+    writer_roles = RoleMultipleChoiceField(
         label="Writers",
         queryset=Role.objects.all(),
         required=False,

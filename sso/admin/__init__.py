@@ -28,20 +28,20 @@ def connection_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.has_module_perms("sso"):
         return None
     setting = OidcSetting.get_active()
-    failed = SignIn.objects.filter(sys_created_at__gt=timezone.now() - timedelta(days=1)).exclude(outcome=SignIn.OK)
-    count = failed.aggregate(count=Sum("times"))["count"] or 0
-    failures = f"{count} failed provider sign-in{'' if count == 1 else 's'} in the last 24 hours."
+    failures = SignIn.objects.filter(sys_created_at__gt=timezone.now() - timedelta(days=1)).exclude(outcome=SignIn.OK)
+    count = failures.aggregate(count=Sum("times"))["count"] or 0
+    failure_summary = f"{count} failed provider sign-in{'' if count == 1 else 's'} in the last 24 hours."
     if setting is None:
         url = dashboard.Link("", "", "sso.OidcSetting").url
-        return dashboard.Tile("Single sign-on", "Off", f"No connection is active. {failures}", url, "login")
+        return dashboard.Tile("Single sign-on", "Off", f"No connection is active. {failure_summary}", url, "login")
     pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm).first()
     fetched_at = pair.fetched_at if pair else None
-    age = f"Certificates updated {timesince(fetched_at)} ago." if fetched_at else "No certificates yet."
+    certificate_status = f"Certificates updated {timesince(fetched_at)} ago." if fetched_at else "No certificates yet."
     warnings = [
         "Approval required." if setting.needs_approval else "",
         "Check the provider." if setting.resolve_error or (pair and (pair.failure or pair.warning)) else "",
     ]
-    text = " ".join(sentence for sentence in (*warnings, age, failures) if sentence)
-    is_old = fetched_at is not None and timezone.now() - fetched_at > connection_warnings.MAX_CERTIFICATE_AGE
+    text = " ".join(sentence for sentence in (*warnings, certificate_status, failure_summary) if sentence)
+    is_outdated = fetched_at is not None and timezone.now() - fetched_at > connection_warnings.MAX_CERTIFICATE_AGE
     url = reverse("admin:sso_oidcsetting_change", args=[setting.pk])
-    return dashboard.Tile("Single sign-on", setting.name, text, url, "login", is_old or any(warnings))
+    return dashboard.Tile("Single sign-on", setting.name, text, url, "login", is_outdated or any(warnings))

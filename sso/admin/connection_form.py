@@ -12,36 +12,37 @@ from sso.models import OidcSetting
 from sso.models.oidc_settings import default_script
 from system import encryption, properties
 
-PROTECTED_ROLES = [name for name, (_, is_grantable) in roles.SHIPPED_ROLES.items() if not is_grantable]
-SECRET_HELP = "Set. Leave empty to keep it. It is removed if URL IdP or Realm changes, unless you enter it again."
+PROTECTED_ROLE_NAMES = [name for name, (_, is_grantable) in roles.SHIPPED_ROLES.items() if not is_grantable]
+SECRET_HELP = "A secret is set. Leave empty to keep it. Changing URL IdP or Realm removes it unless you enter it again."
 ENTER_SECRET_AGAIN = "Enter the client secret again. It is never sent back to the browser."
 CHANGED_BY_ANOTHER_USER = "Another user changed this field after you opened the page. Reload to see the current value."
 HELP_TEXTS = {
-    "name": "Shown on the sign-in button. Visitors to the start page go straight to the provider.",
+    "name": "Shown on the sign-in button.",
     "url_idp": "Provider URL, such as https://idp.example.com. Its endpoints are discovered from this URL and Realm.",
-    "realm": "Realm, tenant or application at the provider: up to 64 letters, digits, dots, hyphens and underscores.",
-    "authorization_type": "Both types use PKCE. Authorization Code Flow also sends the client secret; PKCE needs none.",
+    "realm": "Realm, tenant or application at the provider. Up to 64 letters, digits, dots, hyphens and underscores.",
+    "authorization_type": "Both types use PKCE. Only Authorization Code Flow also sends the client secret.",
     "client_id": "The ID under which this service is registered at the provider.",
     "user_field": (
         "The field that identifies a user at the first sign-in. After that the account is linked to the identity. "
-        "Choose Login only if users cannot choose or change their name at the provider."
+        "Choose Login only if users cannot set their own login at the provider."
     ),
     "redirect_uri": "The callback URL of this service. Register exactly this URL at the provider.",
     "scope": "Must include openid. Most providers send the email address and name only with email and profile.",
     "active": (
-        "Only one connection can be active; saving this deactivates the other. If you get locked out, sign in at "
-        "/login/?local=1."
+        "The start page redirects visitors to the provider of the active connection. Saving an active connection "
+        "deactivates the other one. If you get locked out, sign in at /login/?local=1."
     ),
     "enable_user_creation": "Create an account at first sign-in if none exists.",
-    "ignore_case": f"Requires the property {properties.CASE_SENSITIVE.name} to be false; otherwise nobody can sign in.",
+    "ignore_case": f"Requires the property {properties.CASE_SENSITIVE.name} to be false. Otherwise nobody can sign in.",
     "enable_role_mapping": (
-        "Grant the roles in the token; create missing ones. Protected roles (by default "
-        f"{', '.join(PROTECTED_ROLES)}) are never granted by a provider."
+        "Grant the roles in the token, and create roles that do not exist. A provider never grants protected roles (by "
+        f"default {', '.join(PROTECTED_ROLE_NAMES)})."
     ),
-    "update_data_when_login": "Refresh the fields set by the script, and roles, at every sign-in.",
-    "script": "JavaScript: a function map(claims) that returns login, email, first_name, last_name and phone.",
+    "update_data_when_login": "Update roles and the fields set by the script at every sign-in.",
+    "script": "A JavaScript function map(claims). It returns login, email, first_name, last_name and phone.",
     "response_type": (
-        "code, or a response in the fragment. With id_token no code is exchanged, and Authorization type is ignored."
+        "With code, the provider returns a code that is exchanged for tokens. With id_token, it returns tokens in the "
+        "URL fragment, and Authorization type is ignored."
     ),
     "role_claim": (
         "Path of the claim with the roles. Leave empty to use realm_access.roles, resource_access.{Client ID}.roles, "
@@ -92,9 +93,9 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.script_checks = ScriptChecks()
-        is_set = bool(self.instance.client_secret)
-        self.fields["client_secret"].help_text = SECRET_HELP if is_set else "Not set."
-        if not is_set:
+        has_secret = bool(self.instance.client_secret)
+        self.fields["client_secret"].help_text = SECRET_HELP if has_secret else "Not set."
+        if not has_secret:
             del self.fields["forget_secret"]
         # Values are compared with those that the page showed: a change by another user since then is not this user's.
         if not self.is_bound or any(name.startswith("initial-") for name in self.data):
@@ -106,12 +107,12 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
         return encryption.encrypt(secret) if secret else self.instance.client_secret
 
     def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        cleaned_data: dict[str, Any] = super().clean() or self.cleaned_data
         for name in filter(self._is_changed_by_others, self.changed_data):
             self.add_error(name, CHANGED_BY_ANOTHER_USER)
-        if cleaned.get("forget_secret"):
-            cleaned["client_secret"] = ""
-        return cleaned
+        if cleaned_data.get("forget_secret"):
+            cleaned_data["client_secret"] = ""
+        return cleaned_data
 
     def _is_changed_by_others(self, name: str) -> bool:
         """Whether it was changed since the page was opened, to another value than is entered here."""
@@ -125,14 +126,14 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
         setting: OidcSetting = self.instance
-        refusal = saving.script_refusal(setting.stored(), setting, self.script_checks)
-        if refusal and "script" not in self.errors:
-            self.add_error("script", refusal)
+        script_error = saving.find_script_error(setting.stored(), setting, self.script_checks)
+        if script_error and "script" not in self.errors:
+            self.add_error("script", script_error)
 
     def full_clean(self) -> None:
         super().full_clean()
-        is_entered = self.is_bound and bool(self.data.get("client_secret"))
-        if is_entered and self.errors and "client_secret" not in self.errors:
+        is_secret_entered = self.is_bound and bool(self.data.get("client_secret"))
+        if is_secret_entered and self.errors and "client_secret" not in self.errors:
             self.add_error("client_secret", ENTER_SECRET_AGAIN)
 
     def is_valid(self) -> bool:

@@ -35,38 +35,39 @@ class TestReport:
     unsaved_warning: str = ""
 
 
-def test_connection(setting: OidcSetting, callback: str) -> TestReport:
-    """Run discovery and fetch the keys for the values in the form; `callback` is the address of our callback view."""
+def test_connection(setting: OidcSetting, callback_url: str) -> TestReport:
+    """Run discovery and fetch the keys for the values in the form; `callback_url` is that of our callback view."""
     try:
         with request_slots.request_slot():
-            report = _report(setting, callback, Deadline.after(discovery.MAX_DISCOVERY_S))
+            report = _run_test(setting, callback_url, Deadline.after(discovery.MAX_DISCOVERY_S))
     except request_slots.NoSlotFree:
         return TestReport(f"Nothing was tested. {request_slots.NO_SLOT_FREE}", False)
     return replace(report, unsaved_warning=_unsaved_warning(setting, setting.stored()))
 
 
-def _unsaved_warning(setting: OidcSetting, stored: OidcSetting | None) -> str:
+def _unsaved_warning(setting: OidcSetting, stored_setting: OidcSetting | None) -> str:
     columns = set(OidcSetting.table_columns) - INTERNAL_COLUMNS
-    if stored is not None and all(getattr(setting, name) == getattr(stored, name) for name in columns):
+    if stored_setting is not None and all(getattr(setting, name) == getattr(stored_setting, name) for name in columns):
         return ""
-    return connection_warnings.UNSAVED_IN_USE if stored is not None and stored.active else connection_warnings.UNSAVED
+    is_in_use = stored_setting is not None and stored_setting.active
+    return connection_warnings.UNSAVED_VALUES_IN_USE if is_in_use else connection_warnings.UNSAVED_VALUES
 
 
-def _report(setting: OidcSetting, callback: str, deadline: Deadline) -> TestReport:
+def _run_test(setting: OidcSetting, callback_url: str, deadline: Deadline) -> TestReport:
     try:
         endpoints = discovery.discover(*setting.pair, discovery.provider_policy(), deadline)
     except discovery.EndpointsNotFound as error:
         requests = tuple((f"Request {number}", url) for number, url in enumerate(error.requested_urls, 1))
-        warnings = [*connection_warnings.redirect_uri_warnings(setting, callback)]
+        warnings = [*connection_warnings.redirect_uri_warnings(setting, callback_url)]
         if connection_warnings.blocks_all_sign_ins(setting):
             warnings.append(connection_warnings.NOBODY_CAN_SIGN_IN)
         return TestReport(f"The provider was not found. {error.message}", False, requests, tuple(warnings))
     facts = [(name.replace("_", " "), url or "none") for name, url in endpoints.urls.items()]
     facts.append(("algorithms", ", ".join(endpoints.algorithms) or "not advertised"))
-    stored = setting.stored()
-    stored_for_pair = stored if stored is not None and stored.pair == setting.pair else None
-    known = stored_for_pair.endpoints if stored_for_pair is not None else None
-    risky_change = endpoints.risky_change_since(known) if known is not None else ""
+    stored_setting = setting.stored()
+    stored_for_pair = stored_setting if stored_setting is not None and stored_setting.pair == setting.pair else None
+    known_endpoints = stored_for_pair.endpoints if stored_for_pair is not None else None
+    risky_change = endpoints.risky_change_since(known_endpoints) if known_endpoints is not None else ""
     notes: list[str] = []
     versions = ("", "")
     if risky_change:
@@ -75,28 +76,28 @@ def _report(setting: OidcSetting, callback: str, deadline: Deadline) -> TestRepo
         versions = _save_endpoints(stored_for_pair, endpoints)
         if versions[0] != versions[1]:
             notes.append("The stored endpoints were updated.")
-    unusable = ""
+    keys_error = ""
     try:
         keys = key_sets.fetch_key_set(endpoints.jwks, discovery.provider_policy(), deadline)
     except key_sets.UnusableKeySet as error:
-        unusable = f"The provider was found, but its keys cannot be used. {error}"
+        keys_error = f"The provider was found, but its keys cannot be used. {error}"
     else:
         facts += _key_facts(keys)
         notes += _certificate_warnings(keys, setting)
-    if connection_warnings.has_callback_path(setting, callback):
-        notes += connection_warnings.redirect_uri_warnings(setting, callback)
-    may_send_secret = _may_send_secret(setting, stored, risky_change)
-    client = client_check.check_client(setting, endpoints, deadline, may_send_secret=may_send_secret)
-    problems = (*_configuration_problems(setting, callback, endpoints), *client.problems)
-    title = unusable or _title(problems, client)
-    notes = [*problems, *notes, *client.unchecked]
+    if connection_warnings.has_callback_path(setting, callback_url):
+        notes += connection_warnings.redirect_uri_warnings(setting, callback_url)
+    may_send_secret = _may_send_secret(setting, stored_setting, risky_change)
+    client_result = client_check.check_client(setting, endpoints, deadline, may_send_secret=may_send_secret)
+    problems = (*_configuration_problems(setting, callback_url, endpoints), *client_result.problems)
+    title = keys_error or _report_title(problems, client_result)
+    notes = [*problems, *notes, *client_result.unchecked_notes]
     return TestReport(
-        title, not (unusable or problems), tuple(facts), tuple(notes), may_adopt=bool(risky_change), versions=versions
+        title, not (keys_error or problems), tuple(facts), tuple(notes), may_adopt=bool(risky_change), versions=versions
     )
 
 
-def _title(problems: tuple[str, ...], client: client_check.ClientCheckResult) -> str:
-    if client.problems:
+def _report_title(problems: tuple[str, ...], client_result: client_check.ClientCheckResult) -> str:
+    if client_result.problems:
         return "The provider was found, but it does not accept this service."
     if problems:
         return "The provider was found, but nobody could sign in."
@@ -115,23 +116,23 @@ def _certificate_warnings(keys: key_sets.KeySet, setting: OidcSetting) -> Iterat
         yield "The stored certificates differ from the provider's current keys. Use Update certificates."
 
 
-def _save_endpoints(stored: OidcSetting, endpoints: discovery.Endpoints) -> tuple[str, str]:
+def _save_endpoints(stored_setting: OidcSetting, endpoints: discovery.Endpoints) -> tuple[str, str]:
     """Store what the daily task would store: sign-ins should not use endpoints that the test has shown to be old."""
-    tested_version = str(stored.sys_version)
-    is_stored = stored.store_endpoints(endpoints)  # sets the new version
-    return (tested_version, str(stored.sys_version)) if is_stored else ("", "")
+    tested_version = str(stored_setting.sys_version)
+    is_stored = stored_setting.store_endpoints(endpoints)  # sets the new version
+    return (tested_version, str(stored_setting.sys_version)) if is_stored else ("", "")
 
 
-def _may_send_secret(setting: OidcSetting, stored: OidcSetting | None, risky_change: str) -> bool:
+def _may_send_secret(setting: OidcSetting, stored_setting: OidcSetting | None, risky_change: str) -> bool:
     """A user who may change the record, but cannot read the secret, must not have it sent to another server."""
-    is_typed = stored is None or setting.client_secret != stored.client_secret
-    is_same_server = stored is not None and stored.pair == setting.pair and not risky_change
-    return is_typed or is_same_server or not setting.client_secret
+    is_secret_entered = stored_setting is None or setting.client_secret != stored_setting.client_secret
+    is_same_server = stored_setting is not None and stored_setting.pair == setting.pair and not risky_change
+    return is_secret_entered or is_same_server or not setting.client_secret
 
 
-def _configuration_problems(setting: OidcSetting, callback: str, endpoints: discovery.Endpoints) -> Iterator[str]:
-    if not connection_warnings.has_callback_path(setting, callback):
-        yield from connection_warnings.redirect_uri_warnings(setting, callback)
+def _configuration_problems(setting: OidcSetting, callback_url: str, endpoints: discovery.Endpoints) -> Iterator[str]:
+    if not connection_warnings.has_callback_path(setting, callback_url):
+        yield from connection_warnings.redirect_uri_warnings(setting, callback_url)
     if endpoints.algorithms and not set(endpoints.algorithms) & set(discovery.SIGNING_ALGORITHMS):
         yield f"The provider supports none of the algorithms {', '.join(discovery.SIGNING_ALGORITHMS)}."
     if connection_warnings.blocks_all_sign_ins(setting):
@@ -140,8 +141,8 @@ def _configuration_problems(setting: OidcSetting, callback: str, endpoints: disc
 
 def try_script(setting: OidcSetting, claims_text: str) -> TestReport:
     """Run the script in the form on the pasted claims or, without any, on those of the last sign-in."""
-    stored = setting.stored()
-    claims: Any = stored.last_sign_in_claims if stored is not None else None
+    stored_setting = setting.stored()
+    claims: Any = stored_setting.last_sign_in_claims if stored_setting is not None else None
     if claims_text.strip():
         try:
             claims = parse_json(claims_text.encode(errors="surrogatepass")[: MAX_CLAIMS_LENGTH + 1])
@@ -152,12 +153,12 @@ def try_script(setting: OidcSetting, claims_text: str) -> TestReport:
     if not isinstance(claims, dict):
         return TestReport("The claims must be a JSON object.", False)
     trial = copy(setting)  # the form shows the original again
-    trial.needs_approval = saving.is_approval_due(stored, setting)
+    trial.needs_approval = saving.is_approval_due(stored_setting, setting)
     warnings = (connection_warnings.APPROVAL_AFTER_SAVE,) if trial.needs_approval and not setting.needs_approval else ()
     return _preview_report(sign_in.preview_sign_in(trial, trial.script, claims), warnings)
 
 
-def _preview_report(preview: sign_in.Preview, warnings: tuple[str, ...]) -> TestReport:
+def _preview_report(preview: sign_in.SignInPreview, warnings: tuple[str, ...]) -> TestReport:
     rows: list[tuple[str, object]] = [(f"user.{name}", value) for name, value in preview.fields.items()]
     result, refusal = preview.result, preview.refusal
     if result is not None:

@@ -19,8 +19,8 @@ APPROVAL_AFTER_SAVE = (
 )
 # Rule 2: "When Ignore case sensitivity is selected and the property is true, no user is authorized."
 NOBODY_CAN_SIGN_IN = (
-    f"Nobody can sign in: Ignore case sensitivity is selected while the property {properties.CASE_SENSITIVE.name} is "
-    "true. Clear the option or set the property to false."
+    f"Nobody can sign in because Ignore case sensitivity is selected and the property {properties.CASE_SENSITIVE.name} "
+    "is true. Clear the option or set the property to false."
 )
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -28,20 +28,20 @@ LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 MAX_NAMES = 5
 # Certificates are refreshed daily.
 MAX_CERTIFICATE_AGE = timedelta(days=2)
-ENTER_SECRET_AGAIN = "Enter the client secret again before you save. It is never sent back to the browser."
+SECRET_NOT_KEPT = "Enter the client secret again before you save. It is never sent back to the browser."
 SECRET_REMOVED = "The client secret was removed because URL IdP or Realm changed. Enter the secret for this provider."
 
-ACTIVE_DELETION = (
-    "This connection is active. If you delete it, users must sign in with a password, and users without a password "
+ACTIVE_DELETION_WARNING = (
+    "This connection is active. If you delete it, users can sign in only with a password. Users without a password "
     "cannot sign in."
 )
-UNSAVED = "The test used the values on this page, which have not been saved."
-UNSAVED_IN_USE = f"{UNSAVED} Sign-ins still use the saved settings."
+UNSAVED_VALUES = "The test used the values on this page, which have not been saved."
+UNSAVED_VALUES_IN_USE = f"{UNSAVED_VALUES} Sign-ins still use the saved settings."
 TEST_RECOMMENDED = "Saved. Use Test connection to check that the provider accepts these settings."
 
 
-def find_warnings(setting: OidcSetting, callback: str) -> Iterator[str]:
-    """`callback` is the address of our callback view, at the host that the administrator's browser uses."""
+def find_warnings(setting: OidcSetting, callback_url: str) -> Iterator[str]:
+    """`callback_url` is the address of our callback view, at the host that the administrator's browser uses."""
     if setting.needs_approval:
         yield (
             "This connection was changed by a user without the role admin. Until an administrator approves it, users "
@@ -55,8 +55,8 @@ def find_warnings(setting: OidcSetting, callback: str) -> Iterator[str]:
         yield f"Last check of the provider: {setting.resolve_error}"
     algorithms = setting.algorithms
     if algorithms and not set(algorithms) & set(SIGNING_ALGORITHMS):
-        yield f"Nobody can sign in: the provider supports none of the algorithms {', '.join(SIGNING_ALGORITHMS)}."
-    yield from redirect_uri_warnings(setting, callback)
+        yield f"Nobody can sign in. The provider supports none of the algorithms {', '.join(SIGNING_ALGORITHMS)}."
+    yield from redirect_uri_warnings(setting, callback_url)
     yield from _url_idp_warnings(setting)
     yield from _login_warnings(setting)
     yield from _secret_warnings(setting)
@@ -68,26 +68,26 @@ def blocks_all_sign_ins(setting: OidcSetting) -> bool:
     return setting.ignore_case and bool(properties.CASE_SENSITIVE.read(properties.stored(properties.CASE_SENSITIVE)))
 
 
-def has_callback_path(setting: OidcSetting, callback: str) -> bool:
+def has_callback_path(setting: OidcSetting, callback_url: str) -> bool:
     """Whether the Redirect URI is the path of our callback view, at any host."""
-    return urlsplit(setting.redirect_uri).path == urlsplit(callback).path
+    return urlsplit(setting.redirect_uri).path == urlsplit(callback_url).path
 
 
-def redirect_uri_warnings(setting: OidcSetting, callback: str) -> Iterator[str]:
-    redirect_uri, expected = urlsplit(setting.redirect_uri), urlsplit(callback)
-    if not has_callback_path(setting, callback):
-        yield f"The path of the Redirect URI must be {expected.path}."
-    elif redirect_uri[:2] != expected[:2]:
+def redirect_uri_warnings(setting: OidcSetting, callback_url: str) -> Iterator[str]:
+    redirect_uri, expected_uri = urlsplit(setting.redirect_uri), urlsplit(callback_url)
+    if not has_callback_path(setting, callback_url):
+        yield f"The path of the Redirect URI must be {expected_uri.path}."
+    elif redirect_uri[:2] != expected_uri[:2]:
         yield (
-            f"You are using this service at {expected.scheme}://{expected.netloc}, but the Redirect URI is at "
+            f"You are using this service at {expected_uri.scheme}://{expected_uri.netloc}, but the Redirect URI is at "
             f"{redirect_uri.scheme}://{redirect_uri.netloc}. Use the same scheme, host and port for both."
         )
 
 
 def _url_idp_warnings(setting: OidcSetting) -> Iterator[str]:
-    idp = urlsplit(setting.url_idp)
-    if idp.scheme == "http" and idp.hostname not in LOCAL_HOSTS:
-        yield "URL IdP uses http: others on the network can read and change the provider's responses."
+    url = urlsplit(setting.url_idp)
+    if url.scheme == "http" and url.hostname not in LOCAL_HOSTS:
+        yield "URL IdP uses http. Others on the network can read and change the provider's responses."
 
 
 def _login_warnings(setting: OidcSetting) -> Iterator[str]:
@@ -99,15 +99,15 @@ def _login_warnings(setting: OidcSetting) -> Iterator[str]:
     unlinked_users = holders.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
     if names := [user.login for user in unlinked_users[: MAX_NAMES + 1]]:
         yield (
-            "Users are matched by Login, and these accounts with protected roles are not linked to this provider yet: "
-            f"{summarize_names(names, MAX_NAMES)}. Anyone who can choose one of these names at the provider can sign "
+            "Users are matched by Login. These accounts with protected roles are not linked to this provider yet: "
+            f"{summarize_names(names, MAX_NAMES)}. Anyone who can choose one of these logins at the provider can sign "
             "in as that user. Link these accounts first, or set User field to Email."
         )
 
 
 def _secret_warnings(setting: OidcSetting) -> Iterator[str]:
-    is_exchanged = setting.response_type == setting.ResponseType.CODE
-    if is_exchanged and setting.authorization_type == setting.AuthorizationType.CODE and not setting.client_secret:
+    is_code_flow = setting.response_type == setting.ResponseType.CODE
+    if is_code_flow and setting.authorization_type == setting.AuthorizationType.CODE and not setting.client_secret:
         yield "Most providers require a client secret for the Authorization Code Flow. Enter one, or choose PKCE."
     try:
         _ = setting.secret
@@ -125,8 +125,8 @@ def _duplicate_warnings(setting: OidcSetting) -> Iterator[str]:
         is_same_provider |= Q(issuer=setting.issuer)
     duplicates = others.filter(is_same_provider, client_id=setting.client_id)
     if names := [other.name for other in duplicates[: MAX_NAMES + 1]]:
-        listed = summarize_names(names, MAX_NAMES)
-        yield f"These connections use the same provider and client ID: {listed}. Delete those that are not needed."
+        name_list = summarize_names(names, MAX_NAMES)
+        yield f"These connections use the same provider and client ID: {name_list}. Delete the ones you do not need."
 
 
 def _certificate_warnings(setting: OidcSetting) -> Iterator[str]:

@@ -48,27 +48,27 @@ def update_certificates(request: HttpRequest, setting: OidcSetting) -> None:
 
 def approve(request: HttpRequest, setting: OidcSetting) -> None:
     try:
-        setting.approve(as_seen=request.POST.get("seen_version", ""))
+        setting.approve(reviewed_version=request.POST.get("seen_version", ""))
     except Conflict as error:
         messages.error(request, error.message)
     else:
         messages.success(request, f"“{setting.name}” was approved.")
 
 
-def adopt(request: HttpRequest, setting: OidcSetting) -> None:
+def adopt_endpoints(request: HttpRequest, setting: OidcSetting) -> None:
     """ "A changed issuer or host never applies by itself": here an administrator confirms it."""
-    before = setting.endpoints
+    previous_endpoints = setting.endpoints
     with request_slots.request_slot():
         problem = discovery.rediscover(setting, accepts_risky_change=True)
     if problem or setting.endpoints is None:
         messages.error(request, f"Nothing was changed. {problem}")
         return
-    changes = setting.endpoints.describe_changes(before)
+    changes = setting.endpoints.describe_changes(previous_endpoints)
     detail = f" Changed: {changes}." if changes else ""
     messages.success(request, f"The discovered endpoints were adopted.{detail}")
 
 
-def callback_url(request: HttpRequest) -> str:
+def build_callback_url(request: HttpRequest) -> str:
     """The address of the callback view, at the host that this browser uses."""
     return error_responses.own_url(request, reverse("sso:callback"))
 
@@ -77,11 +77,11 @@ def callback_url(request: HttpRequest) -> str:
 ACTIONS: dict[str, Callable[[HttpRequest, OidcSetting], None]] = {
     "_update_certificates": update_certificates,
     "_approve": approve,
-    "_adopt": adopt,
+    "_adopt": adopt_endpoints,
 }
 # Buttons that use the values in the form and change no setting.
 TESTS: dict[str, Callable[[HttpRequest, OidcSetting], connection_test.TestReport]] = {
-    "_test": lambda request, setting: connection_test.test_connection(setting, callback_url(request)),
+    "_test": lambda request, setting: connection_test.test_connection(setting, build_callback_url(request)),
     "_try": lambda request, setting: connection_test.try_script(setting, request.POST.get("try_claims", "")),
 }
 
@@ -144,14 +144,14 @@ class ConnectionAdmin(TrackedAdmin):
         fieldsets = super().get_fieldsets(request, obj)
         if obj is None:
             return fieldsets
-        (title, options), *others, record = fieldsets
+        (title, options), *others, record_fieldset = fieldsets
         fields = list(options["fields"])
         if obj.client_secret:
             fields.insert(fields.index("client_secret") + 1, "forget_secret")
-        return [(title, {**options, "fields": tuple(fields)}), *others, self.DISCOVERED_FIELDSET, record]
+        return [(title, {**options, "fields": tuple(fields)}), *others, self.DISCOVERED_FIELDSET, record_fieldset]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        return {"redirect_uri": callback_url(request), **super().get_changeform_initial_data(request)}
+        return {"redirect_uri": build_callback_url(request), **super().get_changeform_initial_data(request)}
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         form = super().get_form(request, obj, change, **options)
@@ -161,7 +161,7 @@ class ConnectionAdmin(TrackedAdmin):
     def delete_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         setting = self.get_object(request, object_id) if request.method == "GET" else None
         if setting is not None and setting.active and self.has_delete_permission(request, setting):
-            messages.warning(request, connection_warnings.ACTIVE_DELETION)
+            messages.warning(request, connection_warnings.ACTIVE_DELETION_WARNING)
         return super().delete_view(request, object_id, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: OidcSetting, form: Any, change: bool) -> None:
@@ -201,10 +201,10 @@ class ConnectionAdmin(TrackedAdmin):
                     messages.error(request, f"Nothing was changed. {request_slots.NO_SLOT_FREE}")
                 self._update_seen_version(request, version, str(setting.sys_version))
 
-    def _update_seen_version(self, request: HttpRequest, before: str, after: str) -> None:
+    def _update_seen_version(self, request: HttpRequest, old_version: str, new_version: str) -> None:
         """The page that follows shows what a button did to the version that the administrator saw."""
-        if request.POST.get("seen_version") == before:
-            request.seen_version = after  # type: ignore[attr-defined]
+        if request.POST.get("seen_version") == old_version:
+            request.seen_version = new_version  # type: ignore[attr-defined]
 
     def _add_context(self, request: HttpRequest, response: TemplateResponse) -> None:
         """The boxes around the form."""
@@ -213,35 +213,36 @@ class ConnectionAdmin(TrackedAdmin):
             return  # a page that confirms a deletion
         form = context["adminform"].form
         setting = context.get("original")
-        callback = context["redirect_uri_to_register"] = callback_url(request)
+        callback_url = context["redirect_uri_to_register"] = build_callback_url(request)
         context["try_claims"] = request.POST.get("try_claims", "")
         if request.method == "POST" and not form.errors:
             for button, test in TESTS.items():
                 if button in request.POST:
                     context["report"] = report = test(request, form.instance)
                     self._update_seen_version(request, *report.versions)
-        stored = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
-        if stored is not None:
-            context["notes"] = list(connection_warnings.find_warnings(stored, callback))
-            if connection_warnings.has_callback_path(stored, callback):
-                context["redirect_uri_to_register"] = stored.redirect_uri
-            context["stored"] = stored
+        stored_setting = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
+        if stored_setting is not None:
+            context["notes"] = list(connection_warnings.find_warnings(stored_setting, callback_url))
+            if connection_warnings.has_callback_path(stored_setting, callback_url):
+                context["redirect_uri_to_register"] = stored_setting.redirect_uri
+            context["stored"] = stored_setting
             # A test may have updated them since they were read.
             for name in {*INTERNAL_COLUMNS, *self.BOOKKEEPING}:
-                setattr(form.instance, name, getattr(stored, name))
-            context["delete_url"] = reverse("admin:sso_oidcsetting_delete", args=[stored.pk])
-            context["may_approve"] = stored.needs_approval and request.user.is_superuser
+                setattr(form.instance, name, getattr(stored_setting, name))
+            context["delete_url"] = reverse("admin:sso_oidcsetting_delete", args=[stored_setting.pk])
+            context["may_approve"] = stored_setting.needs_approval and request.user.is_superuser
             # A page shown again after a POST approves the version that was reviewed, not the present one.
-            reviewed = getattr(request, "seen_version", request.POST.get("seen_version", ""))
-            context["seen_version"] = reviewed if request.method == "POST" else stored.sys_version
-            context["certificates"] = IdpCertificate.of_pair(*stored.pair)
-            context["pair"] = CertificatePair.objects.filter(url_idp=stored.url_idp, realm=stored.realm).first()
+            reviewed_version = getattr(request, "seen_version", request.POST.get("seen_version", ""))
+            context["seen_version"] = reviewed_version if request.method == "POST" else stored_setting.sys_version
+            url_idp, realm = stored_setting.pair
+            context["certificates"] = IdpCertificate.of_pair(url_idp, realm)
+            context["pair"] = CertificatePair.objects.filter(url_idp=url_idp, realm=realm).first()
         if request.POST.get("client_secret") and not form.errors:  # with errors the field has this message
-            context["secret_not_kept"] = connection_warnings.ENTER_SECRET_AGAIN
+            context["secret_not_kept"] = connection_warnings.SECRET_NOT_KEPT
 
     def _show_warnings(self, request: HttpRequest) -> None:
         """After Save and exit, the next page shows the warnings of the form."""
-        saved = getattr(request, "saved_connection", None)
-        stored = OidcSetting.objects.filter(pk=saved.pk).first() if saved is not None else None
-        for warning in connection_warnings.find_warnings(stored, callback_url(request)) if stored is not None else ():
+        saved_setting = getattr(request, "saved_connection", None)
+        setting = OidcSetting.objects.filter(pk=saved_setting.pk).first() if saved_setting is not None else None
+        for warning in connection_warnings.find_warnings(setting, build_callback_url(request)) if setting else ():
             messages.warning(request, warning)

@@ -20,8 +20,8 @@ def warn_about_recreation(users: Iterable[User]) -> Iterable[str]:
     if logins:
         yield (
             f"The connection “{setting.name}” creates missing accounts (Enable user creation). The next sign-in of "
-            f"{summarize_names(logins, user_pages.MAX_NAMES)} would create a new one. To block a user, clear Active "
-            "instead of deleting the user."
+            f"{summarize_names(logins, user_pages.MAX_NAMES)} would create a new account. To block a user, clear "
+            "Active instead of deleting the user."
         )
 
 
@@ -30,6 +30,6 @@ def warn_about_welcome_page(saved_property: Property) -> Iterable[str]:
     setting = OidcSetting.get_active() if saved_property.name == properties.WELCOME_PAGE.name else None
     if setting is not None and saved_property.value != setting.redirect_uri:
         yield (
-            f"The active connection “{setting.name}” had set this to its Redirect URI, {setting.redirect_uri}. "
-            "Visitors of / no longer go to the provider. The next save of the connection sets it again."
+            f"The active connection “{setting.name}” set this property to its Redirect URI, {setting.redirect_uri}. "
+            "Visitors to / no longer go to the provider. Saving the connection sets the property again."
         )

@@ -15,7 +15,7 @@ from system.admin_site.site import ReadOnlyAdmin
 
 
 @admin.register(IdpCertificate)
-class CertificateAdmin(ReadOnlyAdmin):
+class IdpCertificateAdmin(ReadOnlyAdmin):
     """Read-only. After a certificate is deleted, the next update fetches the present key of that kid."""
 
     empty_list_text = "Certificates are fetched at the first sign-in through a connection and by Update certificates."
@@ -38,7 +38,7 @@ class CertificateAdmin(ReadOnlyAdmin):
 
 
 @admin.register(IdentityLink)
-class LinkAdmin(ReadOnlyAdmin):
+class IdentityLinkAdmin(ReadOnlyAdmin):
     """Deleting a link resets it: the next sign-in matches the account by User field again."""
 
     empty_list_text = (
@@ -56,7 +56,7 @@ class LinkAdmin(ReadOnlyAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         to_delete, model_count, perms_needed, protected = super().get_deleted_objects(objs, request)
-        note = "protected role: only administrators can reset it"
+        note = "has a protected role, so only administrators can reset it"
         kept_links = [f"{link} ({note})" for link in objs if not may_reset(link)]
         return to_delete, model_count, set() if kept_links else perms_needed, [*protected, *kept_links]
 
@@ -85,11 +85,11 @@ class SignInAdmin(ReadOnlyAdmin):
         changelist.title = "Provider sign-ins"
         return changelist
 
-    @admin.display(description="Last at", ordering="sys_updated_at")
+    @admin.display(description="Last occurrence", ordering="sys_updated_at")
     def last_at(self, entry: SignIn) -> str:
         return localize(entry.sys_updated_at)
 
     @admin.display(description="What to do")
     def what_to_do(self, entry: SignIn) -> str:
-        refusal = Refusal.of(entry.outcome)
+        refusal = Refusal.from_code(entry.outcome)
         return refusal.advice if refusal else ""

@@ -77,15 +77,15 @@ def signing_keys(setting: OidcSetting) -> list[dict[str, Any]]:
 def refresh_certificates(setting: OidcSetting, *, reason: str, deadline: Deadline | None = None) -> UpdateOutcome:
     """Fetch the provider's keys and update the stored ones; raises `CertificateUpdateFailed`."""
     log = logger.bind(url_idp=setting.url_idp, realm=setting.realm, reason=reason)
-    number = _draw_number(*setting.pair)
+    request_number = _draw_request_number(*setting.pair)
     try:
-        published = key_sets.fetch_key_set(setting.jwks_uri, provider_policy(), deadline)
+        key_set = key_sets.fetch_key_set(setting.jwks_uri, provider_policy(), deadline)
     except UnusableKeySet as error:
         pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm)
         pair.update(failure=str(error), answered_at=Now())
         log.warning("certificate_update_failed", what=str(error))
         raise CertificateUpdateFailed(str(error)) from None
-    outcome = _apply_key_set(*setting.pair, published, number)
+    outcome = _apply_key_set(*setting.pair, key_set, request_number)
     log.info("certificates_updated", added=outcome.added, removed=outcome.removed)
     return outcome
 
@@ -125,9 +125,9 @@ def unknown_key_reason(setting: OidcSetting) -> str:
 def _claim_request(pair: CertificatePair) -> bool:
     """Whether this caller makes the request; the database decides, for all processes."""
     # By its clock; one in the future is from before that was set back.
-    recently = (Now() - UNKNOWN_KID_INTERVAL, Now() + UNKNOWN_KID_INTERVAL)
-    due = CertificatePair.objects.filter(pk=pair.pk).exclude(asked_for_unknown_at__range=recently)
-    return bool(due.update(asked_for_unknown_at=Now()))
+    recent_range = (Now() - UNKNOWN_KID_INTERVAL, Now() + UNKNOWN_KID_INTERVAL)
+    due_pairs = CertificatePair.objects.filter(pk=pair.pk).exclude(asked_for_unknown_at__range=recent_range)
+    return bool(due_pairs.update(asked_for_unknown_at=Now()))
 
 
 def _wait_for_other_request(pair: CertificatePair, deadline: Deadline) -> bool:
@@ -142,7 +142,7 @@ def _wait_for_other_request(pair: CertificatePair, deadline: Deadline) -> bool:
     return has_waited
 
 
-def _draw_number(url_idp: str, realm: str) -> int:
+def _draw_request_number(url_idp: str, realm: str) -> int:
     """A number that shows which of two answers is newer."""
     with transaction.atomic():
         pair = CertificatePair.get_locked(url_idp, realm)
@@ -151,45 +151,45 @@ def _draw_number(url_idp: str, realm: str) -> int:
     return pair.last_drawn
 
 
-def _apply_key_set(url_idp: str, realm: str, published: KeySet, number: int) -> UpdateOutcome:
+def _apply_key_set(url_idp: str, realm: str, key_set: KeySet, request_number: int) -> UpdateOutcome:
     with transaction.atomic():
         pair = CertificatePair.get_locked(url_idp, realm)
-        stored = {row.kid: row for row in IdpCertificate.of_pair(url_idp, realm)}
+        stored_keys = {row.kid: row for row in IdpCertificate.of_pair(url_idp, realm)}
         if not OidcSetting.objects.filter(url_idp=url_idp, realm=realm).exists():
             return UpdateOutcome()  # the pair's last connection was deleted during the request, and its keys with it
-        if number < pair.last_applied:
+        if request_number < pair.last_applied:
             # A later request was answered sooner, so this answer is outdated.
             CertificatePair.objects.filter(pk=pair.pk).update(answered_at=Now())
-            return UpdateOutcome(unchanged=len(stored), ignored_keys=published.ignored_keys)
-        outcome = _update_keys(url_idp, realm, stored, published)
-        pair.last_applied, pair.fetched_at, pair.answered_at = number, Now(), Now()
+            return UpdateOutcome(unchanged=len(stored_keys), ignored_keys=key_set.ignored_keys)
+        outcome = _update_keys(url_idp, realm, stored_keys, key_set)
+        pair.last_applied, pair.fetched_at, pair.answered_at = request_number, Now(), Now()
         pair.failure, pair.warning = "", " ".join(outcome.warnings)
         pair.save()
     return outcome
 
 
-def _update_keys(url_idp: str, realm: str, stored: Mapping[str, IdpCertificate], published: KeySet) -> UpdateOutcome:
-    new_kids = [kid for kid in published.keys if kid not in stored]
-    absent_kids = [kid for kid in stored if kid not in published.keys and kid not in published.kids]
+def _update_keys(url_idp: str, realm: str, stored_keys: Mapping[str, IdpCertificate], key_set: KeySet) -> UpdateOutcome:
+    new_kids = [kid for kid in key_set.keys if kid not in stored_keys]
+    absent_kids = [kid for kid in stored_keys if kid not in key_set.keys and kid not in key_set.kids]
     for kid in new_kids:
-        IdpCertificate(kid=kid, url_idp=url_idp, realm=realm, json=published.keys[kid]).save()
+        IdpCertificate(kid=kid, url_idp=url_idp, realm=realm, json=key_set.keys[kid]).save()
     for kid in absent_kids:
-        stored[kid].delete()
-    remaining = {kid: row for kid, row in stored.items() if kid not in absent_kids}
-    warnings = tuple(_changed_key_warnings(remaining, published))
-    return UpdateOutcome(len(new_kids), len(remaining), len(absent_kids), published.ignored_keys, warnings)
+        stored_keys[kid].delete()
+    remaining_keys = {kid: row for kid, row in stored_keys.items() if kid not in absent_kids}
+    warnings = tuple(_changed_key_warnings(remaining_keys, key_set))
+    return UpdateOutcome(len(new_kids), len(remaining_keys), len(absent_kids), key_set.ignored_keys, warnings)
 
 
-def _changed_key_warnings(remaining: Mapping[str, IdpCertificate], published: KeySet) -> Iterator[str]:
+def _changed_key_warnings(remaining_keys: Mapping[str, IdpCertificate], key_set: KeySet) -> Iterator[str]:
     """ "A key changed under its old kid stays as stored and is shown as a warning." """
     changed_kids = [
         kid
-        for kid, row in remaining.items()
-        if kid not in published.keys or thumbprint(published.keys[kid]) != thumbprint(row.json)
+        for kid, row in remaining_keys.items()
+        if kid not in key_set.keys or thumbprint(key_set.keys[kid]) != thumbprint(row.json)
     ]
     if changed_kids:
         kids = ", ".join(f"“{kid}”" for kid in changed_kids)
         yield (
-            f"The provider publishes another key under the kid {kids}. The stored key was not changed. If this is "
-            "correct, delete the stored one under IdP certificates, then update the certificates."
+            f"The provider publishes another key under the kid {kids}. The stored key was not changed. If the "
+            "new key is correct, delete the stored one under IdP certificates. Then update the certificates."
         )

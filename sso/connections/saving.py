@@ -21,7 +21,7 @@ from sso.scripts import mapping_script
 from system.records.savers import RecordSaver
 
 PROVIDER_NOT_DISCOVERED = (
-    "The provider was not looked up when the connection was saved: too many requests were in progress."
+    "The provider was not looked up because too many requests were in progress when the connection was saved."
 )
 # These columns decide who may sign in. After a change by a user without the role admin, approval is required.
 SECURITY_COLUMNS = (
@@ -37,16 +37,16 @@ class ScriptChecks:
     def __init__(self) -> None:
         self._check_once = cache(_check_script)
 
-    def refusal(self, script: str) -> str:
+    def find_error(self, script: str) -> str:
         """Why this script cannot be saved, or an empty string."""
         return self._check_once(normalize_newlines(script))
 
-    def run_before_lock(self, stored: OidcSetting | None, changes: Mapping[str, Any]) -> None:
+    def run_before_lock(self, stored_setting: OidcSetting | None, changes: Mapping[str, Any]) -> None:
         """Run the script that saving these changes will check. A script that somebody else stores in the meantime is
         run under the lock."""
-        script = changes.get("script", stored.script if stored else None)
-        if isinstance(script, str) and _needs_check(stored, script, is_active=bool(changes.get("active"))):
-            self.refusal(script)
+        script = changes.get("script", stored_setting.script if stored_setting else None)
+        if isinstance(script, str) and _needs_check(stored_setting, script, is_active=bool(changes.get("active"))):
+            self.find_error(script)
 
 
 def _check_script(source: str) -> str:
@@ -59,38 +59,38 @@ def _check_script(source: str) -> str:
     return ""
 
 
-def _needs_check(stored: OidcSetting | None, script: str, *, is_active: bool) -> bool:
-    return stored is None or script != stored.script or (is_active and not stored.active)
+def _needs_check(stored_setting: OidcSetting | None, script: str, *, is_active: bool) -> bool:
+    return stored_setting is None or script != stored_setting.script or (is_active and not stored_setting.active)
 
 
-def script_refusal(stored: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> str:
+def find_script_error(stored_setting: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> str:
     """Why this change of the connection must not be saved with its script, or an empty string."""
-    needs_check = _needs_check(stored, setting.script, is_active=setting.active)
-    return checks.refusal(setting.script) if needs_check else ""
+    needs_check = _needs_check(stored_setting, setting.script, is_active=setting.active)
+    return checks.find_error(setting.script) if needs_check else ""
 
 
-def is_approval_due(before: OidcSetting | None, setting: OidcSetting) -> bool:
+def is_approval_due(previous_setting: OidcSetting | None, setting: OidcSetting) -> bool:
     """Whether the connection needs an approval after the acting user has saved it like this.
 
     Earlier changes still need one: a user who saves one column has not reviewed the others.
     """
     is_security_relevant = (
-        before is None
-        or (setting.active and not before.active)
-        or any(getattr(before, name) != getattr(setting, name) for name in SECURITY_COLUMNS)
+        previous_setting is None
+        or (setting.active and not previous_setting.active)
+        or any(getattr(previous_setting, name) != getattr(setting, name) for name in SECURITY_COLUMNS)
     )
     return setting.needs_approval or (is_security_relevant and not privileges.is_trusted())
 
 
-def validate_connection(stored: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> None:
+def validate_connection(stored_setting: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> None:
     """Raise one `ValidationError` with the errors of all columns and of the script."""
     errors: dict[str, Any] = {}
     try:
         setting.full_clean(exclude={"sys_id"})
     except ValidationError as error:
         errors = error.update_error_dict(errors)
-    if "script" not in errors and (refusal := script_refusal(stored, setting, checks)):
-        errors["script"] = refusal
+    if "script" not in errors and (script_error := find_script_error(stored_setting, setting, checks)):
+        errors["script"] = script_error
     if errors:
         raise ValidationError(errors)
 
@@ -104,10 +104,10 @@ def save_connection(
     changes = {name: getattr(setting, name) for name in columns if update_fields is None or name in update_fields}
     checks.run_before_lock(setting.stored(), changes)
     with transaction.atomic():
-        before = setting.lock_and_merge(update_fields)
-        validate_connection(before, setting, checks)
+        previous_setting = setting.lock_and_merge(update_fields)
+        validate_connection(previous_setting, setting, checks)
         setting.save()
-        if not setting.needs_approval and is_approval_due(before, setting):
+        if not setting.needs_approval and is_approval_due(previous_setting, setting):
             setting.update_last_entry(needs_approval=True)
         if not setting.issuer:
             find = partial(find_provider, setting, completes_entry=setting.has_entry)
@@ -126,9 +126,9 @@ class ConnectionSaver(RecordSaver):
     prepared_columns = frozenset({"script", "active"})
 
     def prepare(self, sys_id: str, changes: Mapping[str, Any]) -> ScriptChecks:
-        checks, stored = ScriptChecks(), OidcSetting.objects.filter(pk=sys_id).first()
-        if stored is not None:
-            checks.run_before_lock(stored, changes)
+        checks, stored_setting = ScriptChecks(), OidcSetting.objects.filter(pk=sys_id).first()
+        if stored_setting is not None:
+            checks.run_before_lock(stored_setting, changes)
         return checks
 
     def clean(self, record: OidcSetting, prepared: ScriptChecks | None = None) -> None:

@@ -50,13 +50,13 @@ def sign_out_at_provider(request: HttpRequest) -> SignOutResponder | None:
         return None
     url, client_id, return_url = endpoints.end_session, setting.client_id, post_logout_redirect_uri(setting)
 
-    def finish(request: HttpRequest) -> HttpResponse:
+    def respond(request: HttpRequest) -> HttpResponse:
         state = secrets.token_urlsafe(32)
         request.session[STATE_KEY] = sha256_hex(state)
         fields = {"client_id": client_id, "post_logout_redirect_uri": return_url, "state": state}
         return pages.provider_logout_page(request, url, {"id_token_hint": hint, **fields} if hint else fields)
 
-    return finish
+    return respond
 
 
 def post_logout_redirect_uri(setting: OidcSetting) -> str:
@@ -76,21 +76,21 @@ class LogoutView(OIDCLogoutView):  # type: ignore[misc]  # the library has no ty
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """The library ends the session. A form then signs out at the provider: a token must not be in an address."""
-        finish = sign_in_hooks.run_sign_out_hooks(request)
+        responder = sign_in_hooks.run_sign_out_hooks(request)
         response = cast(HttpResponse, super().post(request))
-        return finish(request) if finish else response
+        return responder(request) if responder else response
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        expected = request.session.pop(STATE_KEY, None)
+        expected_hash = request.session.pop(STATE_KEY, None)
         state = request.GET.get("state")
         # A provider may send no state back, but not the state of another browser.
-        if state is not None and not (isinstance(expected, str) and is_same_state(state, expected)):
+        if state is not None and not (isinstance(expected_hash, str) and matches_hash(state, expected_hash)):
             return pages.refusal_page(request, SignInRefused(Refusal.LOGOUT_STATE))
         return HttpResponseRedirect(self.redirect_url)
 
 
-def is_same_state(state: str, expected: str) -> bool:
-    return len(state) <= MAX_STATE_LENGTH and hmac.compare_digest(sha256_hex(state), expected)
+def matches_hash(state: str, expected_hash: str) -> bool:
+    return len(state) <= MAX_STATE_LENGTH and hmac.compare_digest(sha256_hex(state), expected_hash)
 
 
 @method_decorator(csrf_exempt, name="dispatch")

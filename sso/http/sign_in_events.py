@@ -35,7 +35,7 @@ class SignInEvent:
     user: User | None = None
 
     @classmethod
-    def of(cls, request: HttpRequest) -> Self:
+    def from_request(cls, request: HttpRequest) -> Self:
         return cls(request.META.get("REMOTE_ADDR", ""))
 
     def set_login(self, claims: Mapping[str, Any]) -> None:
@@ -50,18 +50,18 @@ class SignInEvent:
         log("sign_in" if is_ok else "sign_in_refused", outcome=outcome, connection=name, detail=detail)
         try:
             with transaction.atomic():
-                self._write(self._entry(name, outcome, detail, user=self.user, setting=self.setting))
+                self._write(self._build_entry(name, outcome, detail, user=self.user, setting=self.setting))
         except IntegrityError:  # the connection or the account was deleted during the sign-in
             with transaction.atomic():
-                self._write(self._entry(name, outcome, detail))
+                self._write(self._build_entry(name, outcome, detail))
 
     def _write(self, entry: SignIn) -> None:
         """Anybody can cause refusals: equal ones share an entry, and those that answer no attempt are limited."""
-        is_folded = entry.outcome != SignIn.OK and entry.fold()
-        if not is_folded and (not self.is_stray or may_write_stray_entry()):
+        is_merged = entry.outcome != SignIn.OK and entry.merge_into_existing()
+        if not is_merged and (not self.is_stray or may_write_stray_entry()):
             entry.save()
 
-    def _entry(self, name: str, outcome: str, detail: str, **references: Any) -> SignIn:
+    def _build_entry(self, name: str, outcome: str, detail: str, **references: Any) -> SignIn:
         return SignIn(
             **references,
             setting_name=name[:200],

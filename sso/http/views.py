@@ -61,7 +61,7 @@ class StartSignInView(ConnectionSettings, OIDCAuthenticationRequestView):  # typ
         return HttpResponseRedirect(f"{reverse('sso:start')}?{urlencode(parameters)}", status=303)
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        event = SignInEvent.of(request)
+        event = SignInEvent.from_request(request)
         try:
             setting = event.setting = OidcSetting.get_active()
             if setting is None:
@@ -93,10 +93,10 @@ class StartSignInView(ConnectionSettings, OIDCAuthenticationRequestView):  # typ
             request.session = session
         # Not the library's whole address, which is wrong for an endpoint that has a query of its own.
         parameters = dict(parse_qsl(response.url.rpartition("?")[2]))
-        generated = scratch_session["oidc_states"][parameters["state"]]
+        library_state = scratch_session["oidc_states"][parameters["state"]]
         attempt = Attempt(
-            nonce_hash=sha256_hex(generated["nonce"]),
-            verifier=generated["code_verifier"] or "",
+            nonce_hash=sha256_hex(library_state["nonce"]),
+            verifier=library_state["code_verifier"] or "",
             setting=setting.pk,
             issuer=endpoints.issuer,
             redirect_uri=setting.redirect_uri,
@@ -145,7 +145,7 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
         return self.handle_response(request, request.POST, kind=FRAGMENT_FLOW)
 
     def handle_response(self, request: HttpRequest, parameters: QueryDict, kind: str | None) -> HttpResponse:
-        self.event = SignInEvent.of(request)
+        self.event = SignInEvent.from_request(request)
         try:
             if kind is None:
                 raise SignInRefused(Refusal.TOKEN_IN_QUERY, "A token was sent in the URL, where it can end up in logs.")
@@ -159,10 +159,11 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
             return refuse_sign_in(request, self.event, refusal)
 
     @staticmethod
-    def forged(request: HttpRequest) -> HttpResponse:
+    def refuse_forged_form(request: HttpRequest) -> HttpResponse:
         """A POST without our CSRF token: from a provider that answers by form_post, or from another site."""
+        event = SignInEvent.from_request(request)
         detail = "The response was posted by another site. The provider must not use response_mode form_post."
-        response = refuse_sign_in(request, SignInEvent.of(request), SignInRefused(Refusal.RESPONSE_MALFORMED, detail))
+        response = refuse_sign_in(request, event, SignInRefused(Refusal.RESPONSE_MALFORMED, detail))
         response.status_code = 403
         return response
 
@@ -174,7 +175,7 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
             deadline = Deadline.after(request_slots.MAX_REQUEST_S)
             attempt = sign_in_attempts.take_attempt(request, parameters["state"])
             setting = sign_in_attempts.check_response(attempt, kind, parameters, self.event.setting)
-            newest_sign_out = ProviderSignOut.newest_id(attempt.issuer)
+            newest_id = ProviderSignOut.newest_id(attempt.issuer)
             self.response = AuthorizationResponse(
                 attempt, setting, deadline, parameters.get("id_token", ""), parameters.get("access_token")
             )
@@ -185,20 +186,18 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
         if not isinstance(user, User):  # the library gives up without a code
             raise SignInRefused(Refusal.RESPONSE_MALFORMED, "The response has no code.")
         self.user = user
-        verified = cast(OidcRequest, request)
+        oidc_request = cast(OidcRequest, request)
         try:
             with transaction.atomic():
                 # A concurrent sign-out either finds this session afterwards, or came before and is noticed here.
                 advisory_locks.lock_shared(advisory_locks.SIGN_OUTS_LOCK, attempt.issuer)
-                if ProviderSignOut.has_ended(verified.oidc_claims, since=newest_sign_out):
-                    raise SignInRefused(
-                        Refusal.SIGNED_OUT_MEANWHILE, "The provider ended the session during the sign-in."
-                    )
+                if ProviderSignOut.has_ended(oidc_request.oidc_claims, since_id=newest_id):
+                    raise SignInRefused(Refusal.SIGNED_OUT_MEANWHILE, "The provider ended the session during sign-in.")
                 response = self.login_success()
         except IntegrityError:
             raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection or the account was deleted.") from None
         self.event.user = user
-        self.event.record(SignIn.OK, verified.oidc_result.summary())
+        self.event.record(SignIn.OK, oidc_request.oidc_result.summary())
         return response
 
     def login_success(self) -> HttpResponse:
@@ -207,8 +206,8 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
             self.request.session.cycle_key()
             self.request.user = AnonymousUser()  # otherwise the library would not call `login` for the same user
         response: HttpResponse = super().login_success()
-        verified = cast(OidcRequest, self.request)
-        session = ProviderSession.begin(self.user, self.response.setting, verified.oidc_claims, verified.oidc_id_token)
+        request = cast(OidcRequest, self.request)
+        session = ProviderSession.begin(self.user, self.response.setting, request.oidc_claims, request.oidc_id_token)
         self.request.session[PROVIDER_SESSION_KEY] = session.pk
         self.request.session.save()  # in this transaction, so that a sign-out finds it
         return response

@@ -8,7 +8,7 @@ from system import encryption, outbound, properties
 
 MAX_SECRET_LENGTH = 1000
 SCOPE_PATTERN = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*")
-ABSOLUTE_URL = re.compile(r"https?://[\x21\x22\x24-\x7e]+")
+ABSOLUTE_URL_PATTERN = re.compile(r"https?://[\x21\x22\x24-\x7e]+")
 
 
 def check_url_idp(value: str) -> str:
@@ -20,17 +20,17 @@ def check_url_idp(value: str) -> str:
     return url if url.endswith(WELL_KNOWN_PATH) else url.rstrip("/")
 
 
-USUAL_REDIRECT_URI = "The Redirect URI is usually the URL of this service followed by /sso/callback/."
+REDIRECT_URI_HINT = "The Redirect URI is usually the URL of this service followed by /sso/callback/."
 
 
 def check_redirect_uri(value: str) -> str:
     """Kept byte for byte, as the provider compares it."""
-    if not ABSOLUTE_URL.fullmatch(value):
-        raise ValueError(f"Enter an absolute URL without a fragment (#). {USUAL_REDIRECT_URI}")
+    if not ABSOLUTE_URL_PATTERN.fullmatch(value):
+        raise ValueError(f"Enter an absolute URL without a fragment (#). {REDIRECT_URI_HINT}")
     try:
         properties.check_own_url(value)
     except ValueError:
-        raise ValueError(f"The URL does not belong to this service. {USUAL_REDIRECT_URI}") from None
+        raise ValueError(f"The URL does not belong to this service. {REDIRECT_URI_HINT}") from None
     return value
 
 

@@ -88,16 +88,16 @@ class OidcSetting(ProviderRecord):
         """The decrypted client secret; raises `encryption.DecryptionFailed` when its key is missing."""
         return encryption.decrypt(self.client_secret) if self.client_secret else ""
 
-    def approve(self, *, as_seen: str) -> None:
-        """Let users with protected roles sign in through this connection; `as_seen` is the reviewed version."""
+    def approve(self, *, reviewed_version: str) -> None:
+        """Let users with protected roles sign in through this connection, as reviewed in this version."""
         if not privileges.is_trusted():
             raise AccessDenied("Only an administrator can approve a connection.")
         with transaction.atomic():
-            stored = self.stored(is_locked=True)
-            if stored is None or str(stored.sys_version) != as_seen:
-                raise Conflict("The connection was changed after you opened this page. Reload it and review it again.")
-            if stored.needs_approval:
-                stored.store_columns(needs_approval=False)
+            stored_setting = self.stored(is_locked=True)
+            if stored_setting is None or str(stored_setting.sys_version) != reviewed_version:
+                raise Conflict("The connection changed after you opened the page. Reload the page and review it again.")
+            if stored_setting.needs_approval:
+                stored_setting.store_columns(needs_approval=False)
             self.refresh_from_db()  # inside the transaction, so that a later change does not count as seen
 
     # Saving and deleting.
@@ -116,14 +116,15 @@ class OidcSetting(ProviderRecord):
 
     def clean(self) -> None:
         super().clean()
-        before = self.stored()
+        previous_setting = self.stored()
         errors: dict[str, str] = {}
         # A stored value may have become invalid by the operator's settings. Deactivating must still be possible.
-        is_activated = before is None or (self.active and not before.active)
+        is_activated = previous_setting is None or (self.active and not previous_setting.active)
         for name, check in connection_validators.COLUMN_CHECKS.items():
             if not getattr(self, name):  # the field itself decides whether it may be empty
                 continue
-            if is_activated or getattr(before, name) != getattr(self, name) or (self.active and name == "redirect_uri"):
+            is_changed = is_activated or getattr(previous_setting, name) != getattr(self, name)
+            if is_changed or (self.active and name == "redirect_uri"):
                 try:
                     setattr(self, name, check(getattr(self, name)))
                 except ValueError as error:
@@ -137,41 +138,41 @@ class OidcSetting(ProviderRecord):
         Administrators save through `sso.connections.saving`, which also checks the script and marks for approval.
         """
         with transaction.atomic():
-            before = self.lock_and_merge(options.pop("update_fields", None))
+            previous_setting = self.lock_and_merge(options.pop("update_fields", None))
             self.full_clean(exclude={"sys_id"})
-            if before is not None and before.pair != self.pair:
-                self._forget_provider(before)
+            if previous_setting is not None and previous_setting.pair != self.pair:
+                self._forget_provider(previous_setting)
             self._deactivate_others()
-            self.untracked_change = self._secret_change(before)
+            self.untracked_change = self._secret_change(previous_setting)
             try:
                 super().save(*args, **options)
             finally:
                 self.untracked_change = ""
-            self._update_welcome_page(before)
-            if before is not None and before.pair != self.pair:
-                before.remove_unused_keys()
+            self._update_welcome_page(previous_setting)
+            if previous_setting is not None and previous_setting.pair != self.pair:
+                previous_setting.remove_unused_keys()
 
     def stored(self, *, is_locked: bool = False) -> Self | None:
         if self.is_new:
             return None
         rows = type(self).objects.filter(pk=self.pk)
-        stored = (rows.select_for_update() if is_locked else rows).first()
-        if stored is None and is_locked:
+        stored_setting = (rows.select_for_update() if is_locked else rows).first()
+        if stored_setting is None and is_locked:
             raise ValidationError("This connection was deleted in the meantime.")
-        return stored
+        return stored_setting
 
     def lock_and_merge(self, update_fields: Collection[str] | None) -> Self | None:
         """Lock the stored record and take over all columns from it that are not being changed; return it."""
         self.lock_for_change()
-        before = self.stored(is_locked=True)
-        if before is not None:
+        previous_setting = self.stored(is_locked=True)
+        if previous_setting is not None:
             for field in self._meta.concrete_fields:
                 is_kept = field.name in INTERNAL_COLUMNS or (
                     update_fields is not None and field.name not in update_fields
                 )
                 if is_kept and field.name != "sys_id":
-                    setattr(self, field.attname, getattr(before, field.attname))
-        return before
+                    setattr(self, field.attname, getattr(previous_setting, field.attname))
+        return previous_setting
 
     def _deactivate_others(self) -> None:
         """ "Previously active record is deactivated; only one record may be active." The welcome page is kept."""
@@ -179,13 +180,13 @@ class OidcSetting(ProviderRecord):
             for other in type(self).objects.filter(active=True).exclude(pk=self.pk):
                 other.store_columns(active=False)
 
-    def _update_welcome_page(self, before: Self | None) -> None:
+    def _update_welcome_page(self, previous_setting: Self | None) -> None:
         """ "When an active record is saved and its Redirect URI differs from `svc.welcome_page.url`, the property takes
         the Redirect URI value." "Save with Active cleared: the property becomes empty by default."
         """
         if self.active:
             set_welcome_page(self.redirect_uri)
-        elif before is not None and before.active:
+        elif previous_setting is not None and previous_setting.active:
             set_welcome_page("")
 
     def remove_unused_keys(self) -> None:
@@ -193,18 +194,18 @@ class OidcSetting(ProviderRecord):
         if not type(self).objects.filter(url_idp=self.url_idp, realm=self.realm).exists():
             delete_keys(*self.pair)
 
-    def _secret_change(self, before: Self | None) -> str:
+    def _secret_change(self, previous_setting: Self | None) -> str:
         """A sentence for the history, which does not keep this column."""
-        if before is None or before.client_secret == self.client_secret:
+        if previous_setting is None or previous_setting.client_secret == self.client_secret:
             return ""
         return f"The client secret was {'entered' if self.client_secret else 'removed'}."
 
-    def _forget_provider(self, before: Self) -> None:
+    def _forget_provider(self, previous_setting: Self) -> None:
         for name in INTERNAL_COLUMNS - {"needs_approval"}:
             field: Any = self._meta.get_field(name)
             setattr(self, name, field.get_default())
         # A user who may change the record, but cannot read the secret, must not have it sent to another server.
-        if self.client_secret == before.client_secret:
+        if self.client_secret == previous_setting.client_secret:
             self.client_secret = ""
 
 

@@ -80,10 +80,10 @@ class ProviderSession(models.Model):
     @classmethod
     def end(cls, **identifiers: str) -> int:
         """End the matching sessions and return how many there were; with a subject also its sessions without a sid."""
-        matching = Q(**identifiers)
+        condition = Q(**identifiers)
         if "sub" in identifiers and "sid" in identifiers:
-            matching |= Q(**{**identifiers, "sid": ""})
-        ids = list(cls.objects.filter(matching).values_list("pk", flat=True))
+            condition |= Q(**{**identifiers, "sid": ""})
+        ids = list(cls.objects.filter(condition).values_list("pk", flat=True))
         ended_count, _ = Session.objects.filter(provider_session__in=ids).delete()
         cls.objects.filter(pk__in=ids).delete()
         return int(ended_count)

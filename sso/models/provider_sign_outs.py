@@ -52,17 +52,17 @@ class ProviderSignOut(models.Model):
     @classmethod
     def newest_id(cls, issuer: str) -> int:
         """The last number at the start of a sign-in: all later sign-outs have larger ones."""
-        newest = cls.objects.filter(issuer=issuer).aggregate(newest=Max("pk"))["newest"]
-        return int(newest or 0)
+        newest_id = cls.objects.filter(issuer=issuer).aggregate(id=Max("pk"))["id"]
+        return int(newest_id or 0)
 
     @classmethod
-    def has_ended(cls, claims: Mapping[str, Any], *, since: int) -> bool:
+    def has_ended(cls, claims: Mapping[str, Any], *, since_id: int) -> bool:
         """Whether the session of this ID token was signed out after the token was issued, or after this number."""
         sub, sid = claims["sub"], session_id(claims)
         # A session without a sid may be the one that was signed out by its sid.
-        is_same = Q(sub__in=("", sub), sid__in=("", sid)) if sid else Q(sub=sub)
-        is_later = Q(pk__gt=since) | Q(issued_at__gt=claims["iat"])
-        return cls.objects.filter(is_same, is_later, issuer=claims["iss"]).exists()
+        is_same_session = Q(sub__in=("", sub), sid__in=("", sid)) if sid else Q(sub=sub)
+        is_later_sign_out = Q(pk__gt=since_id) | Q(issued_at__gt=claims["iat"])
+        return cls.objects.filter(is_same_session, is_later_sign_out, issuer=claims["iss"]).exists()
 
     @classmethod
     def delete_old(cls) -> None:

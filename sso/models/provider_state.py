@@ -120,9 +120,9 @@ class ProviderRecord(Record):
     def reserve_lookup(self) -> bool:
         """Whether this caller may look up the provider: one caller in 30 s, across all processes."""
         # By the database's clock; one in the future is from before that was set back.
-        recently = (Now() - discovery.RETRY_INTERVAL, Now() + discovery.RETRY_INTERVAL)
-        due = type(self)._base_manager.filter(pk=self.pk, issuer="").exclude(resolve_tried_at__range=recently)
-        is_reserved = bool(due.update(resolve_tried_at=Now()))
+        recent_range = (Now() - discovery.RETRY_INTERVAL, Now() + discovery.RETRY_INTERVAL)
+        due_rows = type(self)._base_manager.filter(pk=self.pk, issuer="").exclude(resolve_tried_at__range=recent_range)
+        is_reserved = bool(due_rows.update(resolve_tried_at=Now()))
         if not is_reserved:
             self.refresh_from_db(fields=[*INTERNAL_COLUMNS])
         return is_reserved
@@ -134,22 +134,21 @@ class ProviderRecord(Record):
         object gets the new version, unless another user changed the record since it was read.
         """
         with transaction.atomic():
-            stored = type(self)._base_manager.select_for_update().filter(pk=self.pk).first()
-            if stored is None or stored.pair != self.pair:
+            record = type(self)._base_manager.select_for_update().filter(pk=self.pk).first()
+            if record is None or record.pair != self.pair:
                 return False
-            known, is_current = stored.endpoints, stored.sys_version == self.sys_version
-            stored.update_unversioned(resolved_at=timezone.now(), resolve_tried_at=timezone.now(), resolve_error="")
-            if known != endpoints:
+            known_endpoints, is_current = record.endpoints, record.sys_version == self.sys_version
+            record.update_unversioned(resolved_at=timezone.now(), resolve_tried_at=timezone.now(), resolve_error="")
+            if known_endpoints != endpoints:
                 values = {column: getattr(endpoints, name) for column, name in ENDPOINT_COLUMNS.items()}
                 lists = {name: list(values[name]) for name in ("algorithms", "token_auth_methods")}
-                requires_approval = (
-                    known is not None and endpoints.risky_change_since(known) and not privileges.is_trusted()
-                )
-                approval = {"needs_approval": True} if requires_approval else {}
+                is_risky = known_endpoints is not None and bool(endpoints.risky_change_since(known_endpoints))
+                requires_approval = is_risky and not privileges.is_trusted()
+                approval_columns = {"needs_approval": True} if requires_approval else {}
                 if completes_entry and is_current:
-                    stored.update_last_entry(**values | lists | approval)
+                    record.update_last_entry(**values | lists | approval_columns)
                 else:
-                    stored.store_columns(**values | lists | approval)
-            version = ["sys_version", "sys_updated_at", "sys_updated_by"] if is_current else []
-            self.refresh_from_db(fields=[*INTERNAL_COLUMNS, *version])
+                    record.store_columns(**values | lists | approval_columns)
+            version_columns = ["sys_version", "sys_updated_at", "sys_updated_by"] if is_current else []
+            self.refresh_from_db(fields=[*INTERNAL_COLUMNS, *version_columns])
         return True

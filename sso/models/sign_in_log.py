@@ -14,7 +14,7 @@ from sso.models.oidc_settings import OidcSetting
 from system.records.record import Record
 
 # Equal refusals from one address share an entry for this time, because anybody can cause them.
-FOLD_WINDOW = timedelta(minutes=15)
+MERGE_WINDOW = timedelta(minutes=15)
 # Different details of one kind have this many entries at most; a stranger may choose details too.
 MAX_DETAILS = 5
 
@@ -58,12 +58,12 @@ class SignIn(Record):
     def page_title(self) -> str:
         return f"Sign-in of {self}"
 
-    def fold(self) -> bool:
+    def merge_into_existing(self) -> bool:
         """Whether this refusal was added to an existing entry. If not, the caller saves it in the same transaction."""
         shared_values = "\n".join((self.outcome, client_network(self.address), self.login, self.setting_name))
         self.kind = hashlib.sha256(shared_values.encode()).hexdigest()
         advisory_locks.lock_named(advisory_locks.REFUSALS_LOCK, self.kind)
-        window_start = timezone.now() - FOLD_WINDOW
+        window_start = timezone.now() - MERGE_WINDOW
         entries = list(type(self).objects.filter(kind=self.kind, sys_created_at__gt=window_start)[:MAX_DETAILS])
         same_entry = next((entry for entry in entries if entry.detail == self.detail), None)
         if same_entry is None and len(entries) < MAX_DETAILS:

@@ -28,19 +28,19 @@ CLIENT_REJECTED = (
     "The provider rejected the client ID or client secret ({error}). Check both in the provider's client settings."
 )
 PUBLIC_CLIENT_REJECTED = (
-    "The provider rejected the client ID ({error}). Check the client ID, and make the client public at the provider or "
-    "choose the Authorization Code Flow and enter the client secret."
+    "The provider rejected the client ID ({error}). Check the client ID, and make the client public at the provider. "
+    "If the client must stay confidential, choose Authorization Code Flow and enter the client secret."
 )
 REDIRECT_URI_REJECTED = (
-    "The provider rejected the sign-in request (HTTP 400). Register exactly this Redirect URI there, and check the "
-    "client ID."
+    "The provider rejected the sign-in request (HTTP 400). Register exactly this Redirect URI at the provider. "
+    "Check the client ID."
 )
 REQUEST_REJECTED = (
     "The provider rejected the sign-in request ({error}). Check that its client settings allow the Scope, Response "
     "type and Authorization type."
 )
-SECRET_NOT_SENT = "The stored client secret was not sent because the address changed. Enter the secret to test it."
-CHECK_INCONCLUSIVE = "{what} could not be checked with this provider. To test this, sign in."
+SECRET_NOT_SENT = "The stored client secret was not sent because the provider changed. Enter the secret to test it."
+CHECK_INCONCLUSIVE = "{subject} could not be checked with this provider. To test this, sign in."
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class ClientCheckResult:
     """What the provider rejects, and what could not be checked."""
 
     problems: tuple[str, ...]
-    unchecked: tuple[str, ...]
+    unchecked_notes: tuple[str, ...]
 
 
-class _Inconclusive(Exception):
+class _InconclusiveResponse(Exception):
     """The answer allows no conclusion."""
 
 
@@ -59,21 +59,21 @@ def check_client(
     setting: "OidcSetting", endpoints: Endpoints, deadline: Deadline, *, may_send_secret: bool
 ) -> ClientCheckResult:
     problems: list[str] = []
-    unchecked: list[str] = []
-    is_exchanged = setting.response_type == setting.ResponseType.CODE
-    if is_exchanged and setting.authorization_type == setting.AuthorizationType.CODE and not may_send_secret:
-        unchecked.append(SECRET_NOT_SENT)
-    elif is_exchanged:
-        _collect(problems, unchecked, "The client ID or secret", _client_problems(setting, endpoints, deadline))
-    _collect(problems, unchecked, "The Redirect URI", _redirect_uri_problems(setting, endpoints, deadline))
-    return ClientCheckResult(tuple(problems), tuple(unchecked))
+    unchecked_notes: list[str] = []
+    is_code_flow = setting.response_type == setting.ResponseType.CODE
+    if is_code_flow and setting.authorization_type == setting.AuthorizationType.CODE and not may_send_secret:
+        unchecked_notes.append(SECRET_NOT_SENT)
+    elif is_code_flow:
+        _collect(problems, unchecked_notes, "The client ID or secret", _client_problems(setting, endpoints, deadline))
+    _collect(problems, unchecked_notes, "The Redirect URI", _redirect_uri_problems(setting, endpoints, deadline))
+    return ClientCheckResult(tuple(problems), tuple(unchecked_notes))
 
 
-def _collect(problems: list[str], unchecked: list[str], what: str, new_problems: Iterator[str]) -> None:
+def _collect(problems: list[str], unchecked_notes: list[str], subject: str, new_problems: Iterator[str]) -> None:
     try:
         problems.extend(new_problems)
-    except _Inconclusive:
-        unchecked.append(CHECK_INCONCLUSIVE.format(what=what))
+    except _InconclusiveResponse:
+        unchecked_notes.append(CHECK_INCONCLUSIVE.format(subject=subject))
 
 
 def _client_problems(setting: "OidcSetting", endpoints: Endpoints, deadline: Deadline) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _client_problems(setting: "OidcSetting", endpoints: Endpoints, deadline: Dea
         is_public = setting.authorization_type == setting.AuthorizationType.PKCE
         yield (PUBLIC_CLIENT_REJECTED if is_public else CLIENT_REJECTED).format(error=error)
     elif error != "invalid_grant":
-        raise _Inconclusive
+        raise _InconclusiveResponse
 
 
 def _redirect_uri_problems(setting: "OidcSetting", endpoints: Endpoints, deadline: Deadline) -> Iterator[str]:
@@ -120,18 +120,18 @@ def _redirect_uri_problems(setting: "OidcSetting", endpoints: Endpoints, deadlin
         if code not in INTERACTION_ERRORS:
             yield REQUEST_REJECTED.format(error=code)
     except TimeoutError:
-        raise _Inconclusive from None
+        raise _InconclusiveResponse from None
     else:
         if status != 400:  # a sign-in page, or the answer of a firewall to programs
-            raise _Inconclusive
+            raise _InconclusiveResponse
         yield REDIRECT_URI_REJECTED
 
 
 def _error_in_redirect(location: str, redirect_uri: str) -> str:
     if not location.startswith(redirect_uri):
-        raise _Inconclusive
+        raise _InconclusiveResponse
     parts = urlsplit(location)
     error = {**parse_qs(parts.query), **parse_qs(parts.fragment)}.get("error", [""])[0]
     if not token_client.ERROR_CODE_PATTERN.fullmatch(error) or error in token_client.TEMPORARY_ERRORS:
-        raise _Inconclusive
+        raise _InconclusiveResponse
     return error

@@ -50,20 +50,20 @@ class Endpoints:
         other_fields = ("algorithms", "token_auth_methods", "iss_in_response")
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in other_fields}
 
-    def describe_changes(self, before: "Endpoints | None") -> str:
-        known_urls = before.urls if before else {}
+    def describe_changes(self, previous_endpoints: "Endpoints | None") -> str:
+        known_urls = previous_endpoints.urls if previous_endpoints else {}
         changed_urls = {name: url for name, url in self.urls.items() if url != known_urls.get(name)}
         return ", ".join(
             f"{name.replace('_', ' ')} {printable_text(url) or 'none'}" for name, url in changed_urls.items()
         )
 
-    def risky_change_since(self, before: "Endpoints") -> str:
+    def risky_change_since(self, previous_endpoints: "Endpoints") -> str:
         """The change that an administrator must confirm, or an empty string if it is harmless."""
-        if self.issuer != before.issuer:
+        if self.issuer != previous_endpoints.issuer:
             return f"The provider's issuer is now {printable_text(self.issuer)}."
-        known_hosts = {urlsplit(url).netloc for url in before.urls.values()}
+        known_hosts = {urlsplit(url).netloc for url in previous_endpoints.urls.values()}
         for name, url in self.urls.items():
-            previous_url = before.urls[name]
+            previous_url = previous_endpoints.urls[name]
             host = urlsplit(url).netloc
             if url and host not in ({urlsplit(previous_url).netloc} if previous_url else known_hosts):
                 return f"The provider's {name} endpoint is now at {printable_text(host)}."
@@ -87,13 +87,13 @@ class _CandidateRedirects(_WrongCandidate):
     """Some providers redirect every unknown path: reported only if nothing else is found."""
 
 
-def printable_text(name: object) -> str:
-    """A name chosen by a third party, as one line of printable text.
+def printable_text(value: object) -> str:
+    """A value chosen by a third party, as one line of printable text.
 
     >>> printable_text("https://a" + chr(10) + "b")
     'https://a?b'
     """
-    text = str(name)[:MAX_PRINTED_LENGTH]
+    text = str(value)[:MAX_PRINTED_LENGTH]
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
@@ -121,24 +121,24 @@ def base_url(url_idp: str) -> str:
 def discover(url_idp: str, realm: str, policy: Policy, deadline: Deadline) -> Endpoints:
     """The provider's endpoints; raises `EndpointsNotFound`."""
     urls: list[str] = []
-    mismatch = redirected = ""
+    mismatch_message = redirect_message = ""
     for issuer in issuer_candidates(url_idp, realm):
         url = issuer.rstrip("/") + WELL_KNOWN_PATH
         urls.append(url)
         try:
             return _parse_document(_fetch_document(url, policy, deadline), issuer, policy)
         except _CandidateRedirects as error:
-            redirected = redirected or str(error)
+            redirect_message = redirect_message or str(error)
         except _WrongCandidate as error:
-            mismatch = mismatch or str(error)
+            mismatch_message = mismatch_message or str(error)
         except EndpointsNotFound as error:
             raise EndpointsNotFound(error.message, tuple(urls)) from None
-    if mismatch:
-        raise EndpointsNotFound(mismatch, tuple(urls))
+    if mismatch_message:
+        raise EndpointsNotFound(mismatch_message, tuple(urls))
     try:
-        return _build_endpoints(base_url(url_idp), realm, policy, deadline, urls)
+        return _discover_by_pattern(base_url(url_idp), realm, policy, deadline, urls)
     except EndpointsNotFound as error:
-        raise EndpointsNotFound(redirected or error.message, error.requested_urls) from None
+        raise EndpointsNotFound(redirect_message or error.message, error.requested_urls) from None
 
 
 def _fetch_document(url: str, policy: Policy, deadline: Deadline) -> Mapping[str, Any]:
@@ -184,7 +184,7 @@ def _read_url(document: Mapping[str, Any], name: str, policy: Policy, *, is_requ
     if url is None and not is_required:
         return ""
     if not isinstance(url, str):
-        raise EndpointsNotFound(f"The provider's discovery document has no {name}.")
+        raise EndpointsNotFound(f"The provider's discovery document has no valid {name}.")
     try:
         outbound.check_url(url, policy, allow_query=True)
         return url
@@ -199,7 +199,7 @@ def _read_strings(document: Mapping[str, Any], name: str, default: tuple[str, ..
     return tuple(value[:50] for value in values[:MAX_LIST_LENGTH] if isinstance(value, str))
 
 
-def _build_endpoints(base: str, realm: str, policy: Policy, deadline: Deadline, urls: list[str]) -> Endpoints:
+def _discover_by_pattern(base: str, realm: str, policy: Policy, deadline: Deadline, urls: list[str]) -> Endpoints:
     """ "{idp_url}/realm/{realm}/protocol/{protocol}/auth": only if there is a key set."""
     issuer = f"{base}/realm/{realm}"
     prefix = f"{issuer}/protocol/openid-connect"
@@ -209,7 +209,7 @@ def _build_endpoints(base: str, realm: str, policy: Policy, deadline: Deadline, 
     except TimeoutError:
         raise EndpointsNotFound(f"The provider was not found within {deadline.seconds:g} s.", tuple(urls)) from None
     except key_sets.UnusableKeySet:
-        message = f"No discovery document found for realm “{realm}” at this URL. Check both; they are case-sensitive."
+        message = f"No discovery document found for realm “{realm}” at URL IdP. Check both. They are case-sensitive."
         raise EndpointsNotFound(message, tuple(urls)) from None
     return Endpoints(
         issuer=issuer,
@@ -224,8 +224,8 @@ def _build_endpoints(base: str, realm: str, policy: Policy, deadline: Deadline, 
 
 def provider_policy() -> Policy:
     """The operator's policy for calls to providers."""
-    allowed: dict[str, Any] = settings.OUTBOUND_POLICY
-    return Policy(**allowed)
+    options: dict[str, Any] = settings.OUTBOUND_POLICY
+    return Policy(**options)
 
 
 def rediscover(
@@ -246,8 +246,8 @@ def rediscover(
     except EndpointsNotFound as error:
         setting.update_for_pair(resolve_error=error.message)
         return error.message
-    known = setting.endpoints
-    if known is not None and not accepts_risky_change and (risky_change := endpoints.risky_change_since(known)):
+    known_endpoints = setting.endpoints
+    if known_endpoints and not accepts_risky_change and (risky_change := endpoints.risky_change_since(known_endpoints)):
         setting.update_for_pair(resolve_error=risky_change)
         return risky_change
     return "" if setting.store_endpoints(endpoints, completes_entry=completes_entry) else CONNECTION_REPLACED

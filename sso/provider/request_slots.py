@@ -18,7 +18,7 @@ from system import process_cache
 
 SLOTS = threading.BoundedSemaphore(2)
 SUSPECT_SLOT = threading.BoundedSemaphore(1)
-MAX_REJECTED = 5
+MAX_REJECTED_CODES = 5
 REJECTED_WINDOW_S = 60.0
 MAX_SUSPECT_ADDRESSES = 1000
 # "The sign-in page answers within 6 s": for everything that one request does in its slot.
@@ -39,15 +39,15 @@ class SuspectAddresses:
 
     def record_rejection(self, address: str) -> None:
         with self._lock:
-            times = self._times.pop(client_network(address), deque(maxlen=MAX_REJECTED))
+            times = self._times.pop(client_network(address), deque(maxlen=MAX_REJECTED_CODES))
             times.append(time.monotonic())
             self._times[client_network(address)] = times
             if len(self._times) > MAX_SUSPECT_ADDRESSES:
                 del self._times[next(iter(self._times))]
 
     def __contains__(self, address: str) -> bool:
-        times = self._times.get(client_network(address))
-        return times is not None and len(times) == MAX_REJECTED and time.monotonic() - times[0] <= REJECTED_WINDOW_S
+        times = self._times.get(client_network(address)) or deque()
+        return len(times) == MAX_REJECTED_CODES and time.monotonic() - times[0] <= REJECTED_WINDOW_S
 
     def clear(self) -> None:
         self._times.clear()
@@ -59,9 +59,9 @@ process_cache.register("addresses with rejected codes", SUSPECT_ADDRESSES.clear)
 
 @contextmanager
 def request_slot(address: str = "") -> Iterator[None]:
-    with ExitStack() as slots:
+    with ExitStack() as acquired_slots:
         for semaphore in (SUSPECT_SLOT, SLOTS) if address in SUSPECT_ADDRESSES else (SLOTS,):
             if not semaphore.acquire(blocking=False):
                 raise NoSlotFree
-            slots.callback(semaphore.release)
+            acquired_slots.callback(semaphore.release)
         yield

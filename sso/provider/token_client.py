@@ -23,12 +23,12 @@ ERROR_CODE_PATTERN = re.compile(r"[a-z_]{1,64}")
 TOKEN_PATTERN = re.compile(r"[\x21-\x7e]{1,16384}")
 
 
-class Tokens(TypedDict):
+class TokenResponse(TypedDict):
     id_token: str
     access_token: str | None
 
 
-def redeem_code(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> Tokens:
+def redeem_code(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> TokenResponse:
     """Exchange a code for tokens; `payload` is the form of a token request, client id and secret included."""
     response = request_tokens(endpoints, payload, deadline)
     if response.status != 200:
@@ -41,7 +41,7 @@ def redeem_code(endpoints: Endpoints, payload: Mapping[str, str], deadline: Dead
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The access token is not a string of printable ASCII characters.")
     if str(document.get("token_type", "Bearer")).lower() != "bearer":
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The access token is not of type Bearer.")
-    return Tokens(id_token=id_token, access_token=access_token)
+    return TokenResponse(id_token=id_token, access_token=access_token)
 
 
 def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> OutboundResponse:
@@ -54,8 +54,8 @@ def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: D
     if "client_secret" in form and ("client_secret_basic" in methods or "client_secret_post" not in methods):
         headers["Authorization"] = basic_header(form.pop("client_id"), form.pop("client_secret"))
     with provider_call(deadline, too_large_refusal=Refusal.TOKEN_ANSWER):
-        within = provider_policy().within(deadline.left())
-        return outbound.post_form(endpoints.token, form, within, headers=headers, allow_query=True)
+        policy = provider_policy().within(deadline.left())
+        return outbound.post_form(endpoints.token, form, policy, headers=headers, allow_query=True)
 
 
 def authorization_url(endpoints: Endpoints, parameters: Mapping[str, str]) -> str:
@@ -66,8 +66,8 @@ def authorization_url(endpoints: Endpoints, parameters: Mapping[str, str]) -> st
 
 def client_secret(setting: "OidcSetting") -> str:
     """With PKCE this service is a public client, whatever secret is stored; the fragment flow exchanges no code."""
-    is_exchanged = setting.response_type == setting.ResponseType.CODE
-    if not is_exchanged or setting.authorization_type != setting.AuthorizationType.CODE:
+    is_code_flow = setting.response_type == setting.ResponseType.CODE
+    if not is_code_flow or setting.authorization_type != setting.AuthorizationType.CODE:
         return ""
     try:
         return setting.secret
@@ -92,9 +92,9 @@ def fetch_userinfo(endpoints: Endpoints, access_token: str | None, deadline: Dea
     if not access_token:
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The token endpoint returned no access token for userinfo.")
     with provider_call(deadline, too_large_refusal=Refusal.USERINFO_ANSWER):
-        within = provider_policy().within(deadline.left())
-        header = {"Authorization": f"Bearer {access_token}"}
-        response = outbound.get(endpoints.userinfo, within, headers=header, allow_query=True)
+        policy = provider_policy().within(deadline.left())
+        headers = {"Authorization": f"Bearer {access_token}"}
+        response = outbound.get(endpoints.userinfo, policy, headers=headers, allow_query=True)
     if response.status != 200:
         if response.status >= 500 or response.status == 429:
             raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, f"The userinfo endpoint returned HTTP {response.status}.")

@@ -58,7 +58,7 @@ class SignInResult:
 
 
 @dataclass(frozen=True)
-class Preview:
+class SignInPreview:
     """What a script would do with these claims. Nothing was changed."""
 
     fields: dict[str, Any] = field(default_factory=dict)
@@ -97,11 +97,11 @@ class AccountProvisioning:
 
     def find_user(self) -> User | None:
         """Once an identity is linked to an account the link decides, whatever the claims are."""
-        if (link := self._link()) is not None:
+        if (link := self._find_link()) is not None:
             return link.user
-        user = self._match()
+        user = self._find_matching_user()
         if user is not None and not self.has_verified_email:
-            raise SignInRefused(Refusal.EMAIL_UNVERIFIED, f"{user.login} exists, and the email is not verified.")
+            raise SignInRefused(Refusal.EMAIL_UNVERIFIED, f"The provider has not verified the email of {user.login}.")
         return user
 
     def create_user(self) -> User:
@@ -112,7 +112,7 @@ class AccountProvisioning:
             self.profile.require(column)
         # From here on one after the other: otherwise two spellings of one login could become two accounts.
         OidcSetting.objects.select_for_update(no_key=True).filter(pk=self.setting.pk).first()
-        if self._match() is not None:
+        if self._find_matching_user() is not None:
             raise IntegrityError("created by another sign-in in the meantime")
         self._check_email_is_free()
         try:
@@ -122,7 +122,7 @@ class AccountProvisioning:
 
     def complete(self, user: User, *, is_new: bool) -> SignInResult:
         """Link the account, update it, synchronize its roles and check that it may sign in here."""
-        link = self._link() or self._create_link(user, is_new=is_new)
+        link = self._find_link() or self._create_link(user, is_new=is_new)
         user = link.user
         if not user.active:
             raise SignInRefused(Refusal.USER_INACTIVE, f"The account {user.login} is not active.")
@@ -134,20 +134,20 @@ class AccountProvisioning:
         if self.setting.enable_role_mapping and (is_new or self.setting.update_data_when_login):
             roles = profile.role_names(self.claims, self.setting.role_claim, self.setting.client_id)
             role_change = provisioning.sync_provider_roles(user, roles.names)
-            notes += (f"Ignored {roles.invalid_count} invalid role name(s).",) if roles.invalid_count else ()
+            notes += (f"Ignored invalid role names: {roles.invalid_count}.",) if roles.invalid_count else ()
         check_approval(self.setting, link)
         return SignInResult(user, is_new, role_change, notes)
 
-    def _link(self) -> IdentityLink | None:
+    def _find_link(self) -> IdentityLink | None:
         return IdentityLink.objects.select_related("user").filter(issuer=self.issuer, sub=self.sub).first()
 
     def _create_link(self, user: User, *, is_new: bool) -> IdentityLink:
         """ "An account holds at most one sub per issuer: another sub of the same issuer is refused." """
-        existing = IdentityLink.objects.select_related("user").filter(user=user, issuer=self.issuer).first()
-        if existing is not None and existing.sub == self.sub:
-            return existing  # created by a concurrent sign-in
-        if existing is not None:
-            raise SignInRefused(Refusal.SUBJECT_CONFLICT, f"{user.login} is linked to another subject.")
+        existing_link = IdentityLink.objects.select_related("user").filter(user=user, issuer=self.issuer).first()
+        if existing_link is not None and existing_link.sub == self.sub:
+            return existing_link  # created by a concurrent sign-in
+        if existing_link is not None:
+            raise SignInRefused(Refusal.SUBJECT_CONFLICT, f"The account {user.login} is linked to another subject.")
         link = IdentityLink(
             user=user,
             issuer=self.issuer,
@@ -158,7 +158,7 @@ class AccountProvisioning:
         link.save()
         return link
 
-    def _match(self) -> User | None:
+    def _find_matching_user(self) -> User | None:
         column, value = self.setting.user_field, self.profile.require(self.setting.user_field)
         users = User.objects.all()
         if column == OidcSetting.UserField.EMAIL:
@@ -168,7 +168,7 @@ class AccountProvisioning:
             candidates = users.filter(**{column: value})
         else:
             # Uses the index; `user_matching` then compares by its own rules.
-            candidates = users.annotate(folded=Lower(column)).filter(folded=Lower(Value(value)))
+            candidates = users.annotate(lowercase_value=Lower(column)).filter(lowercase_value=Lower(Value(value)))
         by_id = {user.pk: user for user in candidates}
         accounts = [Account(pk, getattr(user, column)) for pk, user in by_id.items()]
         sys_id = user_matching.find_account(value, accounts, self.comparison)
@@ -177,9 +177,9 @@ class AccountProvisioning:
     def _check_email_is_free(self) -> None:
         """Nobody gets an account with the address of another account without proof that it is theirs."""
         email = self.profile.values["email"]
-        is_taken = User.objects.annotate(folded=Lower("email")).filter(folded=Lower(Value(email))).exists()
+        is_taken = User.objects.annotate(lower_email=Lower("email")).filter(lower_email=Lower(Value(email))).exists()
         if is_taken and not self.has_verified_email:
-            raise SignInRefused(Refusal.EMAIL_UNVERIFIED, f"An account has the email {email}, which is not verified.")
+            raise SignInRefused(Refusal.EMAIL_UNVERIFIED, f"Another account has the unverified email {email}.")
 
     def _verified_values(self) -> dict[str, str]:
         """Without an email that the provider has not verified, because accounts are matched by it."""
@@ -187,13 +187,13 @@ class AccountProvisioning:
         return {name: value for name, value in values.items() if name != "email" or self.has_verified_email}
 
 
-def run_in_transaction(prepared: AccountProvisioning, work: Callable[[AccountProvisioning], T]) -> T:
+def run_in_transaction(initial_provisioning: AccountProvisioning, work: Callable[[AccountProvisioning], T]) -> T:
     """Do the work with the connection as it is stored now, and once more if another sign-in created the same record."""
     with acting_user.acting_as(None):
         for _ in range(MAX_TRIES):
             try:
                 with transaction.atomic():
-                    return work(replace(prepared, setting=reload_unchanged(prepared.setting)))
+                    return work(replace(initial_provisioning, setting=reload_unchanged(initial_provisioning.setting)))
             except IntegrityError:
                 continue
     raise SignInRefused(Refusal.TOO_BUSY, "Other sign-ins kept creating the same account or role.")
@@ -201,33 +201,33 @@ def run_in_transaction(prepared: AccountProvisioning, work: Callable[[AccountPro
 
 def reload_unchanged(setting: OidcSetting) -> OidcSetting:
     """The connection as it is stored, if the claims would still be accepted with it."""
-    current = OidcSetting.objects.filter(pk=setting.pk, active=True).first()
-    if current is None:
+    current_setting = OidcSetting.objects.filter(pk=setting.pk, active=True).first()
+    if current_setting is None:
         raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was deactivated during the sign-in.")
-    if any(getattr(current, name) != getattr(setting, name) for name in ("issuer", *SECURITY_COLUMNS)):
+    if any(getattr(current_setting, name) != getattr(setting, name) for name in ("issuer", *SECURITY_COLUMNS)):
         raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was changed during the sign-in.")
-    current.needs_approval |= setting.needs_approval
-    return current
+    current_setting.needs_approval |= setting.needs_approval
+    return current_setting
 
 
-def preview_sign_in(setting: OidcSetting, source: str, claims: Mapping[str, Any]) -> Preview:
+def preview_sign_in(setting: OidcSetting, source: str, claims: Mapping[str, Any]) -> SignInPreview:
     """The same steps with this script, rolled back; `setting.needs_approval` is what would apply."""
     fields: dict[str, Any] = {}
     try:
         comparison = comparison_for(setting)
         fields = run_script(source, claims)
         with acting_user.acting_as(None), transaction.atomic():
-            sign_in = AccountProvisioning(setting, claims, profile.validate_profile(fields), comparison)
-            user = sign_in.find_user()
-            result = sign_in.complete(user or sign_in.create_user(), is_new=user is None)
+            account_provisioning = AccountProvisioning(setting, claims, profile.validate_profile(fields), comparison)
+            user = account_provisioning.find_user()
+            result = account_provisioning.complete(user or account_provisioning.create_user(), is_new=user is None)
             transaction.set_rollback(True)
     except SignInRefused as refusal:
-        return Preview(fields, refusal=refusal)
+        return SignInPreview(fields, refusal=refusal)
     except IntegrityError:
-        return Preview(fields, refusal=SignInRefused(Refusal.TOO_BUSY, "The account was changed at the same time."))
+        return SignInPreview(fields, refusal=SignInRefused(Refusal.TOO_BUSY, "Another request changed the account."))
     except DataError:
-        return Preview(fields, refusal=SignInRefused(Refusal.PROFILE_INVALID, "iss or sub is too long to be stored."))
-    return Preview(fields, result)
+        return SignInPreview(fields, refusal=SignInRefused(Refusal.PROFILE_INVALID, "iss or sub is too long."))
+    return SignInPreview(fields, result)
 
 
 def comparison_for(setting: OidcSetting) -> Comparison:
@@ -255,11 +255,8 @@ def check_approval(setting: OidcSetting, link: IdentityLink) -> None:
     role = privileges.protected_role_of(link.user)
     if role is None:
         return
+    detail = f"{link.user.login} has the role {role.name}."
     if setting.needs_approval:
-        raise SignInRefused(
-            Refusal.NOT_APPROVED, f"{link.user.login} holds {role.name}; the connection is not approved."
-        )
+        raise SignInRefused(Refusal.NOT_APPROVED, f"{detail} The connection is not approved.")
     if link.is_unapproved:
-        raise SignInRefused(
-            Refusal.NOT_APPROVED, f"{link.user.login} holds {role.name} and was linked before the approval."
-        )
+        raise SignInRefused(Refusal.NOT_APPROVED, f"{detail} The account was linked before the approval.")

@@ -60,22 +60,22 @@ def fold_case(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.lower()).casefold())
 
 
-def is_same_value(one: str, other: str, comparison: Comparison) -> bool:
+def is_same_value(value: str, other_value: str, comparison: Comparison) -> bool:
     """Folding never makes non-ASCII characters equal to ASCII ones: a Kelvin sign is not a k.
 
     >>> is_same_value("Karl", "karl", Comparison.FOLDED), is_same_value("\u212aarl", "karl", Comparison.FOLDED)
     (True, False)
     """
     if comparison is Comparison.EXACT:
-        return composed(one) == composed(other)
-    return one.isascii() == other.isascii() and fold_case(one) == fold_case(other)
+        return composed(value) == composed(other_value)
+    return value.isascii() == other_value.isascii() and fold_case(value) == fold_case(other_value)
 
 
 def find_account(value: str, accounts: Iterable[Account], comparison: Comparison) -> str | None:
     """The id of the one matching account, or None; refused if several match."""
-    similar = [account for account in accounts if is_same_value(value, account.value, comparison)]
-    exact = [account for account in similar if account.value == value]
-    matches = exact or similar
+    similar_accounts = [account for account in accounts if is_same_value(value, account.value, comparison)]
+    exact_matches = [account for account in similar_accounts if account.value == value]
+    matches = exact_matches or similar_accounts
     if len(matches) > 1:
         raise SignInRefused(Refusal.USER_AMBIGUOUS, f"{len(matches)} accounts match.")
     return matches[0].sys_id if matches else None

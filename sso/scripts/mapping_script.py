@@ -96,8 +96,8 @@ def check_script(source: str) -> None:
         if error.step == "map":
             return
         raise ScriptRefused(f"The script check failed. {error}") from None
-    if others := sorted(set(values) - set(SCRIPT_COLUMNS)):
-        raise ScriptRefused(f"A script can set only {', '.join(SCRIPT_COLUMNS)}, not {', '.join(others)[:100]}.")
+    if other_columns := sorted(set(values) - set(SCRIPT_COLUMNS)):
+        raise ScriptRefused(f"A script can set only {', '.join(SCRIPT_COLUMNS)}, not {', '.join(other_columns)[:100]}.")
 
 
 def map_claims(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def parse_output(output: bytes) -> dict[str, Any]:
     try:
         result = parse_json(output)
     except OutboundFailed as error:
-        raise ScriptFailed(f"The result cannot be used. {error.message}", "answer") from None
+        raise ScriptFailed(error.message.replace("The response", "The script's result"), "answer") from None
     if not isinstance(result, dict):
         raise ScriptFailed("The script has no function map(claims) that returns an object.", "load")
     return result

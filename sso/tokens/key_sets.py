@@ -1,4 +1,4 @@
-"""Reads a provider's key set: which keys are usable, and why others are not. Pure except for `fetch`."""
+"""Reads a provider's key set: which keys are usable, and why others are not. Pure except for `fetch_key_set`."""
 
 import base64
 import hashlib
@@ -50,11 +50,11 @@ class _IgnoredKey(Exception):
 
 def fetch_key_set(jwks_uri: str, policy: Policy, deadline: Deadline | None = None) -> KeySet:
     try:
-        within = policy if deadline is None else policy.within(deadline.left())
+        limited_policy = policy if deadline is None else policy.within(deadline.left())
     except TimeoutError:
         raise UnusableKeySet("There was no time left to fetch the provider's keys.") from None
     try:
-        response = outbound.get(jwks_uri, within, allow_query=True)
+        response = outbound.get(jwks_uri, limited_policy, allow_query=True)
         if response.status != 200:
             raise UnusableKeySet(f"The provider returned HTTP {response.status} for its key set.")
         return parse_key_set(response.json())
@@ -69,15 +69,15 @@ def parse_key_set(document: object) -> KeySet:
     Traceback (most recent call last):
     sso.tokens.key_sets.UnusableKeySet: The provider's key set contains no usable key.
     """
-    published = document.get("keys") if isinstance(document, dict) else None
-    if not isinstance(published, list):
+    published_keys = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(published_keys, list):
         raise UnusableKeySet("The provider's response is not a key set.")
-    if len(published) > MAX_KEYS:
+    if len(published_keys) > MAX_KEYS:
         raise UnusableKeySet(f"The provider's key set contains more than {MAX_KEYS} keys.")
     keys: dict[str, Mapping[str, Any]] = {}
     ignored_keys: list[str] = []
     kids: set[str] = set()
-    for jwk in published:
+    for jwk in published_keys:
         kid = jwk.get("kid") if isinstance(jwk, dict) else None
         try:
             _check_jwk(jwk)
@@ -90,8 +90,8 @@ def parse_key_set(document: object) -> KeySet:
                 raise UnusableKeySet("The provider's key set contains two keys with the same kid.")
             kids.add(kid)
     if not keys:
-        ignored = f" Ignored: {', '.join(ignored_keys)}." if ignored_keys else ""
-        raise UnusableKeySet(f"The provider's key set contains no usable key.{ignored}")
+        ignored_text = f" Ignored: {', '.join(ignored_keys)}." if ignored_keys else ""
+        raise UnusableKeySet(f"The provider's key set contains no usable key.{ignored_text}")
     return KeySet(keys, tuple(ignored_keys), frozenset(kids))
 
 
@@ -127,7 +127,7 @@ def _check_jwk(jwk: Any) -> None:
         raise _IgnoredKey("a malformed key")
     if key_type == "RSA":
         _check_rsa_size(jwk)
-    _check_key(jwk, algorithms[0])
+    _check_key_material(jwk, algorithms[0])
 
 
 def _check_rsa_size(jwk: Mapping[str, Any]) -> None:
@@ -145,7 +145,7 @@ def _decode_number(encoded: str) -> int:
         raise _IgnoredKey("a malformed key") from None
 
 
-def _check_key(jwk: Mapping[str, Any], algorithm: str) -> None:
+def _check_key_material(jwk: Mapping[str, Any], algorithm: str) -> None:
     """Whether it is a valid key: a point must be on its curve."""
     try:
         PyJWK({name: jwk[name] for name in THUMBPRINT_MEMBERS[jwk["kty"]]}, algorithm)

@@ -94,11 +94,11 @@ def check_logout_token(token: str, expected: ExpectedToken, keys: Iterable[Key])
     check_times(claims, expected.now)
     events = claims.get("events")
     if not isinstance(events, dict) or not isinstance(events.get(LOGOUT_EVENT), dict):
-        raise SignInRefused(Refusal.TOKEN_KIND, "This is not a logout token: it lacks the back-channel logout event.")
+        raise SignInRefused(Refusal.TOKEN_KIND, "This is not a logout token. It lacks the back-channel logout event.")
     if "nonce" in claims:
         raise SignInRefused(Refusal.TOKEN_NONCE, "A logout token must not have a nonce.")
-    names = [claims[name] for name in ("sub", "sid") if name in claims]
-    if not names or not all(isinstance(name, str) and 1 <= len(name) <= MAX_SUB_LENGTH for name in names):
+    identifiers = [claims[name] for name in ("sub", "sid") if name in claims]
+    if not identifiers or not all(isinstance(item, str) and 1 <= len(item) <= MAX_SUB_LENGTH for item in identifiers):
         raise SignInRefused(Refusal.TOKEN_SUBJECT, "The token must have a valid sub or sid.")
     if not isinstance(claims.get("jti"), str):
         raise SignInRefused(Refusal.TOKEN_FORM, "The token has no id (jti).")
@@ -149,27 +149,27 @@ def decode_segment(segment: str) -> bytes:
     b'{}'
     """
     if not SEGMENT_PATTERN.fullmatch(segment) or len(segment) % 4 == 1:
-        raise SignInRefused(Refusal.TOKEN_FORM, "A part of the token is not base64url.")
+        raise SignInRefused(Refusal.TOKEN_FORM, "A part of the token is not base64url-encoded.")
     return base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
 
 
-def parse_json_object(raw: bytes) -> Claims:
+def parse_json_object(content: bytes) -> Claims:
     """Refuses repeated claims, of which PyJWT would take the last."""
     try:
-        document = parse_json(raw)
+        document = parse_json(content)
     except OutboundFailed:
-        raise SignInRefused(Refusal.TOKEN_FORM, "A part of the token is not strict JSON.") from None
+        raise SignInRefused(Refusal.TOKEN_FORM, "A part of the token is not valid JSON.") from None
     if not isinstance(document, dict):
         raise SignInRefused(Refusal.TOKEN_FORM, "A part of the token is not a JSON object.")
     return document
 
 
-def check_header(header: Claims, advertised: Collection[str], types: Collection[str]) -> str:
+def check_header(header: Claims, advertised_algorithms: Collection[str], types: Collection[str]) -> str:
     """The algorithm, if the header is acceptable."""
     if "crit" in header:
         raise SignInRefused(Refusal.TOKEN_FORM, "The header requires an extension (crit).")
-    key_type = header.get("typ", "JWT")
-    if not isinstance(key_type, str) or key_type.lower() not in types:
+    token_type = header.get("typ", "JWT")
+    if not isinstance(token_type, str) or token_type.lower() not in types:
         raise SignInRefused(Refusal.TOKEN_FORM, "The header has the wrong type (typ).")
     kid = header.get("kid")
     is_valid = isinstance(kid, str) and 1 <= len(kid) <= MAX_KID_LENGTH and kid.isascii() and kid.isprintable()
@@ -178,26 +178,26 @@ def check_header(header: Claims, advertised: Collection[str], types: Collection[
     algorithm = header.get("alg")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise SignInRefused(Refusal.TOKEN_ALG, f"The algorithm must be one of {', '.join(ALGORITHMS)}.")
-    if algorithm not in (advertised or ("RS256",)):
+    if algorithm not in (advertised_algorithms or ("RS256",)):
         raise SignInRefused(Refusal.TOKEN_ALG, f"The provider does not advertise {algorithm}.")
     return algorithm
 
 
 def select_key(kid: str | None, algorithm: str, keys: Iterable[Key]) -> Key:
     """The stored key with this kid, if it is for this algorithm; without a kid, the only key for it."""
-    stored = list(keys)
+    stored_keys = list(keys)
     if kid is None:
-        candidates = [key for key in stored if may_verify(key, algorithm)]
+        candidates = [key for key in stored_keys if may_verify(key, algorithm)]
         # The provider may have stopped publishing all but one of several keys.
         if len(candidates) != 1:
-            raise UnknownKey(f"The token has no kid. Exactly one stored key must match; {len(candidates)} do.")
+            raise UnknownKey(f"The token has no kid. Exactly one stored key must match, but {len(candidates)} do.")
         return candidates[0]
-    matching = [key for key in stored if key.get("kid") == kid]
-    if not matching:
+    matching_keys = [key for key in stored_keys if key.get("kid") == kid]
+    if not matching_keys:
         raise UnknownKey("No certificate with this kid is stored.")
-    if len(matching) > 1 or not may_verify(matching[0], algorithm):
-        raise SignInRefused(Refusal.TOKEN_KEY, f"The stored key with this kid is not for {algorithm} signatures.")
-    return matching[0]
+    if len(matching_keys) > 1 or not may_verify(matching_keys[0], algorithm):
+        raise SignInRefused(Refusal.TOKEN_KEY, f"The kid must identify one stored key for {algorithm} signatures.")
+    return matching_keys[0]
 
 
 def may_verify(key: Key, algorithm: str) -> bool:
@@ -228,10 +228,10 @@ def check_origin(claims: Claims, expected: ExpectedToken) -> None:
     audiences = [audience] if isinstance(audience, str) else audience
     if not isinstance(audiences, list) or expected.client_id not in audiences:
         raise SignInRefused(Refusal.TOKEN_AUDIENCE, "The audience does not include the connection's Client ID.")
-    party = claims.get("azp")
-    if len(audiences) > 1 and party is None:
+    authorized_party = claims.get("azp")
+    if len(audiences) > 1 and authorized_party is None:
         raise SignInRefused(Refusal.TOKEN_AUDIENCE, "The token has several audiences but no authorized party (azp).")
-    if "azp" in claims and party != expected.client_id:
+    if "azp" in claims and authorized_party != expected.client_id:
         raise SignInRefused(Refusal.TOKEN_AUDIENCE, "The authorized party (azp) is another client.")
 
 
@@ -243,9 +243,9 @@ def check_times(claims: Claims, now: float) -> None:
         if value > now + LEEWAY_S:
             raise SignInRefused(Refusal.TOKEN_CLOCK, f"{name} is {value - now:.0f} s ahead of this server's clock.")
     if expires_at < now - LEEWAY_S:
-        raise SignInRefused(Refusal.TOKEN_CLOCK, f"It expired {now - expires_at:.0f} s ago by this server's clock.")
+        raise SignInRefused(Refusal.TOKEN_CLOCK, f"exp is {now - expires_at:.0f} s behind this server's clock.")
     if now - issued_at > MAX_TOKEN_AGE_S:
-        detail = f"The token was issued {now - issued_at:.0f} s ago by this server's clock; at most {MAX_TOKEN_AGE_S} s"
+        detail = f"The token was issued {now - issued_at:.0f} s ago by this server's clock. At most {MAX_TOKEN_AGE_S} s"
         raise SignInRefused(Refusal.TOKEN_CLOCK, f"{detail} are allowed.")
 
 

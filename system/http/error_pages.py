@@ -22,12 +22,12 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A view that receives forms of other sites can have its own response for a forged one, `forged`."""
+    """A view that receives forms of other sites can have its own response for a forged one, `refuse_forged_form`."""
     is_other_origin = reason.startswith(OTHER_ORIGIN_REASONS)
     view = getattr(request.resolver_match.func, "view_class", None) if request.resolver_match else None
-    forged: Callable[[HttpRequest], HttpResponse] | None = getattr(view, "forged", None)
-    if forged is not None and is_other_origin:
-        return forged(request)
+    refuse_forged_form: Callable[[HttpRequest], HttpResponse] | None = getattr(view, "refuse_forged_form", None)
+    if refuse_forged_form is not None and is_other_origin:
+        return refuse_forged_form(request)
     return error_responses.error_for_client(
         request, errors.AccessDenied("This page is out of date. Go back, reload it and try again.")
     )

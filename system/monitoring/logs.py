@@ -1,5 +1,6 @@
 """Logging: JSON lines in production, readable lines in development, without secrets or forged lines."""
 
+import json
 import os
 import re
 import sys
@@ -86,9 +87,14 @@ def quote_if_needed(value: Any) -> str:
     return value if isinstance(value, str) and PLAIN_TEXT.fullmatch(value) and " " not in value else repr(value)
 
 
+# Made once: with a default, `json.dumps` makes one for each line.
+ENCODER = json.JSONEncoder(default=repr)
+
+
 def final_processors(*, as_json: bool) -> list[Any]:
     """The processors that turn the values of a line into its text."""
-    renderer: Any = structlog.processors.JSONRenderer() if as_json else render_line
+    as_json_line = structlog.processors.JSONRenderer(lambda event, **_: ENCODER.encode(event))
+    renderer: Any = as_json_line if as_json else render_line
     return [structlog.processors.format_exc_info, redact, renderer]
 
 
@@ -155,8 +161,10 @@ class StderrLogger:
 
 def configure(*, as_json: bool) -> None:
     """Configure structlog for every logger of the product."""
+    merge, *added = COMMON_PROCESSORS
+    *cleaning, renderer = final_processors(as_json=as_json)
     structlog.configure(
-        processors=[*COMMON_PROCESSORS, *final_processors(as_json=as_json)],
+        processors=[merge, *cleaning, *added, renderer],  # what is added has no secrets
         logger_factory=StderrLogger,
         wrapper_class=structlog.make_filtering_bound_logger("info"),
         cache_logger_on_first_use=True,

@@ -12,7 +12,7 @@ from django.db.models.functions import Concat
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from accounts.admin.roles import USAGE_FINDERS, RoleChoices
+from accounts.admin.roles import USAGE_FINDERS, RoleMultipleChoiceField
 from accounts.models import Role
 from system.encoded_query import QueryError
 from tableapi.access import permissions
@@ -28,7 +28,7 @@ CONDITION_HELP = (
 
 
 class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
-    roles = RoleChoices(
+    roles = RoleMultipleChoiceField(
         queryset=Role.objects.all(),
         required=False,
         help_text="The rule applies to callers with at least one of these roles. Leave empty for any signed-in user.",

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from system.encoded_query import QueryError
 from system.errors import BadRequest
@@ -26,6 +26,8 @@ SWITCH_VALUES = {"1": True, "true": True, "0": False, "false": False, "": False}
 class RawParameters(Protocol):
     """The query string, as Django reads it."""
 
+    def __contains__(self, key: object) -> bool: ...
+
     def getlist(self, key: str) -> list[str]: ...
 
 
@@ -37,8 +39,7 @@ class DisplayMode(StrEnum):
     BOTH = "all"
 
 
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
+class OutputOptions(NamedTuple):
     """What an answer shows of each record."""
 
     fields: tuple[str, ...] = ()
@@ -114,10 +115,12 @@ def ignored_header(names: Iterable[str]) -> str:
 
 
 def _parameter(raw: RawParameters, name: str) -> str:
+    if name not in raw:
+        return ""
     values = raw.getlist(name)
     if len(values) > 1:
         raise _invalid(name, f"{name} was given more than once.")
-    value = values[0] if values else ""
+    (value,) = values
     if UNSTORABLE_CHARACTER.search(value):
         raise _invalid(name, f"{name} contains a character that cannot be stored.")
     return value

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts import roles
-from accounts.demo import PREFIX
+from accounts.demo import DEMO_PREFIX
 from accounts.models import Company, Group, Role, User
 from system.records import acting_user
 from tableapi.catalogue.definitions import Catalogue, Column
@@ -66,7 +66,7 @@ WORK_NOTES = "Investigated; see the knowledge base."
 def create_demo_records() -> None:
     """Create the records once, if the demo users exist. They are not created if the table `task` ever had a rule."""
     task = Table.objects.filter(name="task").first()
-    users = {user.login.removeprefix(PREFIX): user for user in User.objects.filter(login__startswith=PREFIX)}
+    users = {user.login.removeprefix(DEMO_PREFIX): user for user in User.objects.filter(login__startswith=DEMO_PREFIX)}
     if task is None or not users.keys() >= {"agent", "user"} or Rule.history.filter(table=task).exists():
         return
     with transaction.atomic():

@@ -1,6 +1,6 @@
 """Compiles one field of an answer to an SQL expression for the database's JSON functions. Pure."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tableapi.catalogue.definitions import Column
 from tableapi.query.expressions import ResolvedPath
@@ -11,9 +11,8 @@ from . import predicates
 from .statement_builder import StatementBuilder, TableAlias, literal
 
 
-@dataclass(frozen=True, slots=True)
-class OutputStyle:
-    """How values are returned: stored_sql values, display values or both; with links or without."""
+class OutputStyle(NamedTuple):
+    """How values are returned: stored values, display values or both; with links or without."""
 
     mode: DisplayMode = DisplayMode.VALUE
     with_links: bool = True

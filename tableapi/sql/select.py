@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tableapi.query.expressions import AlwaysAllowed, Decision, Expression, PathStep, ResolvedPath
 from tableapi.query.read_plan import OutputField, ReadPlan, SortKey
@@ -44,8 +44,7 @@ class Statement:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """A part of a list, in blocks of so many records. `value_flags` tell which sort keys of the cursor have a value."""
 
     limit: int

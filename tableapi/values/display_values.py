@@ -1,4 +1,4 @@
-"""Display values in a body become stored values; `output_fields.display_value` goes the other way. Pure."""
+"""Display values in a body become stored values; `output_fields.display_value_sql` goes the other way. Pure."""
 
 from typing import Any
 

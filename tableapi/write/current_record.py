@@ -17,7 +17,7 @@ from .change_request import WriteRequest
 
 @dataclass(frozen=True)
 class CurrentValue:
-    """One column of the stored record; `plain_text` is that of a converted text."""
+    """One column of the stored record; `plain_text` is set for converted text only."""
 
     value: Any
     is_readable: bool

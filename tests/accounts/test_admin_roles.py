@@ -127,7 +127,7 @@ def test_similar_name_is_saved_with_a_warning(as_alice: Client, name: str):
     page = as_alice.get(submit_role(as_alice, None, name)["Location"]).content.decode()
 
     assert Role.objects.filter(name=name).exists()
-    assert "similar to that of the role “service desk”" in page
+    assert "Another role has a similar name: “service desk”" in page
 
 
 def test_different_name_gets_no_warning(as_alice: Client):

@@ -70,7 +70,7 @@ def test_password_reads_standard_input_and_ends_sessions(bob: User, monkeypatch:
     message = run_command("password", "bob")
 
     assert message == (
-        "Changed the password of bob and ended all sessions of bob. All lockouts after failed attempts were cleared.\n"
+        "Changed the password of bob and ended all sessions of bob. Cleared all lockouts of all users.\n"
     )
     assert (try_password("bob", PASSWORD), try_password("bob", NEW_PASSWORD)) == (401, 200)
     assert browser.get(ME_PATH).status_code == 401
@@ -140,6 +140,7 @@ def test_key_warns_about_a_role_that_the_user_does_not_have(bob: User, alice: Us
         call_command("key", login, "backup", "--role", "itil", stdout=out, stderr=output)
         assert warning in output.getvalue() and bool(warning) == bool(output.getvalue())
         assert get_me(bearer_auth(out.getvalue().strip())).json()["roles"] == ([] if warning else ["itil"])
+        assert AccessKey.objects.latest("sys_id").name == "backup"
 
 
 @pytest.mark.parametrize(

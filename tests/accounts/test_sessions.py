@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import Session, User
-from accounts.models.sessions import SessionStore, describe_user_agent, hash_key
+from accounts.models.sessions import SessionStore, describe_user_agent, hash_session_key
 from tests.accounts.callers import ME_PATH, sign_in
 
 
@@ -28,7 +28,7 @@ def test_database_holds_only_a_hash_of_the_cookie(bob: User):
 
     assert len(rows) == 1
     assert session_cookie(browser) not in rows[0]
-    assert hash_key(session_cookie(browser)) in rows[0]
+    assert hash_session_key(session_cookie(browser)) in rows[0]
 
 
 def test_stored_hash_is_not_accepted_as_a_cookie(bob: User):
@@ -96,7 +96,7 @@ def test_known_user_agents_are_recognized(user_agent: str, device: str):
 
 def test_own_session_can_be_ended(bob: User):
     browser, other_browser = sign_in("bob"), sign_in("bob")
-    assert end_session(browser, hash_key(session_cookie(other_browser)))["Location"] == "/account/"
+    assert end_session(browser, hash_session_key(session_cookie(other_browser)))["Location"] == "/account/"
 
     assert other_browser.get(ME_PATH).status_code == 401
     assert browser.get(ME_PATH).status_code == 200
@@ -104,7 +104,7 @@ def test_own_session_can_be_ended(bob: User):
 
 def test_session_of_another_user_cannot_be_ended(bob: User, alice: User):
     browser, browser_of_alice = sign_in("bob"), sign_in("alice")
-    end_session(browser, hash_key(session_cookie(browser_of_alice)))
+    end_session(browser, hash_session_key(session_cookie(browser_of_alice)))
 
     assert browser_of_alice.get(ME_PATH).status_code == 200
 

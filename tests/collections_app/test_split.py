@@ -54,19 +54,19 @@ SIZE_STRATEGY = st.integers(2, 120).flatmap(lambda size: st.tuples(st.just(size)
 
 @given(TEXT_STRATEGY, SIZE_STRATEGY)
 @example("bb bb ", (2, 1))  # the second of the library's three passages lies within the third
-def test_laws_of_passages(whole: str, sizes: tuple[int, int]):
+def test_laws_of_passages(text: str, sizes: tuple[int, int]):
     size, overlap = sizes
-    passages = split_into_passages(whole, size=size, overlap=overlap, page_starts=None, headings=())
+    passages = split_into_passages(text, size=size, overlap=overlap, page_starts=None, headings=())
 
-    assert passages == split_into_passages(whole, size=size, overlap=overlap, page_starts=None, headings=())
+    assert passages == split_into_passages(text, size=size, overlap=overlap, page_starts=None, headings=())
     assert [passage.number for passage in passages] == list(range(len(passages)))
     covered_offsets: set[int] = set()
     for passage in passages:
-        assert passage.text == whole[passage.char_start : passage.char_end]
+        assert passage.text == text[passage.char_start : passage.char_end]
         assert 0 < len(passage.text) <= size
         assert passage.text == passage.text.strip()
         covered_offsets.update(range(passage.char_start, passage.char_end))
-    assert all(offset in covered_offsets or character.isspace() for offset, character in enumerate(whole))
+    assert all(offset in covered_offsets or character.isspace() for offset, character in enumerate(text))
     for passage, next_passage in pairwise(passages):
         assert passage.char_start < next_passage.char_start
         assert passage.char_end < next_passage.char_end
@@ -98,47 +98,47 @@ OFFSET_STRATEGY = st.lists(st.integers(0, 300), max_size=8).map(sorted)
 
 
 @given(TEXT_STRATEGY, OFFSET_STRATEGY, SIZE_STRATEGY)
-def test_laws_of_passages_under_headings(whole: str, offsets: list[int], sizes: tuple[int, int]):
+def test_laws_of_passages_under_headings(text: str, offsets: list[int], sizes: tuple[int, int]):
     size, overlap = sizes
     headings = [Heading(offset, ("A", f"H{number}")) for number, offset in enumerate(offsets)]
-    passages = split_into_passages(whole, size=size, overlap=overlap, headings=headings)
+    passages = split_into_passages(text, size=size, overlap=overlap, headings=headings)
 
     covered_offsets: set[int] = set()
     for passage in passages:
-        assert passage.text == whole[passage.char_start : passage.char_end]
+        assert passage.text == text[passage.char_start : passage.char_end]
         assert 0 < len(passage.text) <= size
         covered_offsets.update(range(passage.char_start, passage.char_end))
-    assert all(offset in covered_offsets or character.isspace() for offset, character in enumerate(whole))
+    assert all(offset in covered_offsets or character.isspace() for offset, character in enumerate(text))
     for passage, next_passage in pairwise(passages):
         assert passage.char_start < next_passage.char_start
         assert passage.char_end < next_passage.char_end
 
 
 @given(TEXT_STRATEGY, OFFSET_STRATEGY)
-def test_passage_does_not_cross_into_the_next_section(whole: str, offsets: list[int]):
+def test_passage_does_not_cross_into_the_next_section(text: str, offsets: list[int]):
     """Unless the text before the heading is short."""
     headings = [Heading(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
     starts = {0, *offsets}
 
-    for passage in split_into_passages(whole, size=20, overlap=5, headings=headings):
+    for passage in split_into_passages(text, size=20, overlap=5, headings=headings):
         sections = [start for start in starts if start <= passage.char_start]
         inner_starts = [start for start in starts if passage.char_start < start < passage.char_end]
-        if inner_starts and whole[max(sections) : passage.char_start].strip():
+        if inner_starts and text[max(sections) : passage.char_start].strip():
             assert min(inner_starts) - max(sections) < 20 // SHORT_SECTION_DIVISOR
 
 
 @given(TEXT_STRATEGY, OFFSET_STRATEGY, OFFSET_STRATEGY)
-def test_pages_and_headings_are_those_at_the_offsets(whole: str, starts: list[int], offsets: list[int]):
-    page_starts = [0, *[min(start, len(whole)) for start in starts]]
+def test_pages_and_headings_are_those_at_the_offsets(text: str, starts: list[int], offsets: list[int]):
+    page_starts = [0, *[min(start, len(text)) for start in starts]]
     headings = [Heading(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
 
-    for passage in split_into_passages(whole, size=20, overlap=5, page_starts=page_starts, headings=headings):
+    for passage in split_into_passages(text, size=20, overlap=5, page_starts=page_starts, headings=headings):
         page, page_end = passage.page, passage.page_end
         assert page is not None and page_end is not None
         assert page == max(number for number, start in enumerate(page_starts, 1) if start <= passage.char_start)
         assert page_end == max(number for number, start in enumerate(page_starts, 1) if start < passage.char_end)
         text_offsets = [
-            offset for offset in range(passage.char_start, passage.char_end) if whole[offset] not in TITLE_MARKUP
+            offset for offset in range(passage.char_start, passage.char_end) if text[offset] not in TITLE_MARKUP
         ]
         headings_over = {last_heading(headings, offset) for offset in text_offsets or [passage.char_end - 1]}
         assert passage.heading_path == (headings_over.pop() if len(headings_over) == 1 else ())
@@ -151,10 +151,10 @@ def last_heading(headings: list[Heading], offset: int) -> tuple[str, ...]:
 
 def test_repetitive_text_is_covered_to_its_end():
     """The library searches for its passages in the text and leaves out the last 150 characters of this one."""
-    whole = "-" * 5000
-    passages = split_into_passages(whole, size=1000, overlap=190)
+    text = "-" * 5000
+    passages = split_into_passages(text, size=1000, overlap=190)
 
-    assert passages[-1].char_end == len(whole)
+    assert passages[-1].char_end == len(text)
     assert all(next_passage.char_start <= passage.char_end + 1 for passage, next_passage in pairwise(passages))
 
 
@@ -165,18 +165,18 @@ def test_text_without_spaces_is_split_at_sentences():
     assert {passage.text for passage in passages} == {sentence * 4}
 
 
-@pytest.mark.parametrize("whole", ["漢" * 5000, "A" * 5000, "😀" * 5000, "นี่คือข้อความ" * 400])
-def test_text_without_separators_is_split_by_length(whole: str):
-    passages = split_into_passages(whole, size=1000, overlap=200)
+@pytest.mark.parametrize("text", ["漢" * 5000, "A" * 5000, "😀" * 5000, "นี่คือข้อความ" * 400])
+def test_text_without_separators_is_split_by_length(text: str):
+    passages = split_into_passages(text, size=1000, overlap=200)
 
     assert all(950 < len(passage.text) <= 1000 for passage in passages[:-1])
     assert all(passage.char_end - next_passage.char_start == 200 for passage, next_passage in pairwise(passages))
 
 
 def test_passage_knows_its_pages_and_headings():
-    whole = "One.\n\nTwo.\n\nThree."
+    text = "One.\n\nTwo.\n\nThree."
     headings = [Heading(0, ("A",)), Heading(12, ("A", "B"))]
-    passages = split_into_passages(whole, size=11, overlap=0, page_starts=(0, 6, 12), headings=headings)
+    passages = split_into_passages(text, size=11, overlap=0, page_starts=(0, 6, 12), headings=headings)
 
     assert [(passage.text, passage.page, passage.page_end, passage.heading_path) for passage in passages] == [
         ("One.\n\nTwo.", 1, 2, ("A",)),
@@ -189,13 +189,13 @@ SECTION_BODY = "It waits for a signal.\n\n" * 3
 
 def passages_of_sections(size: int, *sections: tuple[tuple[str, ...], str]) -> list[tuple[tuple[str, ...], str]]:
     """The headings and texts of the passages of a Markdown text with these sections."""
-    whole, headings = "", []
+    text, headings = "", []
     for path, body in sections:
-        headings.append(Heading(len(whole), path))
-        whole += f"{'#' * len(path)} {path[-1]}\n\n{body}\n\n"
+        headings.append(Heading(len(text), path))
+        text += f"{'#' * len(path)} {path[-1]}\n\n{body}\n\n"
     return [
         (passage.heading_path, passage.text)
-        for passage in split_into_passages(whole, size=size, overlap=20, headings=headings)
+        for passage in split_into_passages(text, size=size, overlap=20, headings=headings)
     ]
 
 
@@ -218,14 +218,14 @@ TITLE_STRATEGY = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 60)), min_
 
 @given(TITLE_STRATEGY, st.sampled_from(["word ", "one line.\n", "A paragraph.\n\n", "x"]))
 def test_no_passage_is_only_a_title_with_text_below_it(parts: list[tuple[int, int]], piece: str):
-    whole, headings = "", []
+    text, headings = "", []
     for number, (level, length) in enumerate(parts):
-        headings.append(Heading(len(whole), ("Top", f"T{number}")))
-        whole += f"{'#' * level} T{number}\n\n{piece * length}\n\n"
-    passages = split_into_passages(whole, size=60, overlap=10, headings=headings)
+        headings.append(Heading(len(text), ("Top", f"T{number}")))
+        text += f"{'#' * level} T{number}\n\n{piece * length}\n\n"
+    passages = split_into_passages(text, size=60, overlap=10, headings=headings)
 
     covered_offsets = {offset for passage in passages for offset in range(passage.char_start, passage.char_end)}
-    assert all(offset in covered_offsets or character.isspace() for offset, character in enumerate(whole))
+    assert all(offset in covered_offsets or character.isspace() for offset, character in enumerate(text))
     assert all(0 < len(passage.text) <= 60 for passage in passages)
     for passage, next_passage in pairwise(passages):
         is_bare = all(line.startswith("#") for line in passage.text.splitlines() if line)
@@ -246,9 +246,9 @@ def test_title_without_text_is_joined_with_the_next_section():
     assert {path for path, _ in result} == {("Manual", "Paper")}
 
 
-@pytest.mark.parametrize("whole", ["", " ", "\n\n\n", "\u3000\t" * 5000])
-def test_text_of_white_space_has_no_passages(whole: str):
-    assert split_into_passages(whole, size=100, overlap=20) == []
+@pytest.mark.parametrize("text", ["", " ", "\n\n\n", "\u3000\t" * 5000])
+def test_text_of_white_space_has_no_passages(text: str):
+    assert split_into_passages(text, size=100, overlap=20) == []
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (1, 0), (10, 10), (10, 11), (10, -1)])

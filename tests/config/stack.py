@@ -72,10 +72,10 @@ class Stack:
     command_prefix: Sequence[str] = ()
     """The words of a command that runs another one, such as in a network of its own."""
 
-    def __init__(self, data: Path, **more: str) -> None:
+    def __init__(self, data: Path, **variables: str) -> None:
         self.data = data
         self.port = free_port()
-        self.env = environment(data, self.port, **more)
+        self.env = environment(data, self.port, **variables)
         self.lines: list[str] = []
         self.seen_processes: dict[int, psutil.Process] = {}
         self.process: subprocess.Popen[str]

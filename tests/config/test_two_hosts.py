@@ -35,14 +35,14 @@ EXPIRE_LEASES = "UPDATE document_version SET lease_until = now() WHERE lease_unt
 class Host:
     """One of them, on a network of its own."""
 
-    def __init__(self, folder: Path, servers: SharedServers, **more: str) -> None:
+    def __init__(self, folder: Path, servers: SharedServers, **variables: str) -> None:
         self.to_postgres = Wire(servers.folder.sockets / ".s.PGSQL.5432")
         self.to_valkey = Wire(servers.valkey.socket)
         server_urls = {
             "DATABASE_URL": f"postgresql://servicebase@127.0.0.1:{self.to_postgres.port}/servicebase",
             "REDIS_URL": f"redis://127.0.0.1:{self.to_valkey.port}/0",
         }
-        self.stack = Stack(folder, **{**servers.environ, **server_urls, **more})
+        self.stack = Stack(folder, **{**servers.environ, **server_urls, **variables})
 
     def disconnect(self) -> None:
         self.to_postgres.cut()

@@ -35,7 +35,7 @@ def test_every_named_code_exists():
     used_names = set(re.findall(r"[(`]`?([a-z]+(?:_[a-z]+)+)`", PAGE))
     columns = {field.name for field in OidcSetting._meta.get_fields()} | set(mapping_script.SCRIPT_COLUMNS)
     other_names = {
-        "sso_admin", "collection_admin", "id_token", "login_hint", "target_link_uri", "at_hash",
+        "sso_admin", "collection_admin", "id_token", "login_hint", "target_link_uri", "at_hash", "form_post",
     }  # fmt: skip
 
     assert used_names - {refusal.code for refusal in Refusal} - columns - other_names == set()

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from sso.admin.connection_warnings import UNSAVED, UNSAVED_IN_USE
+from sso.admin.connection_warnings import UNSAVED_VALUES, UNSAVED_VALUES_IN_USE
 from sso.models import CertificatePair, IdentityLink, IdpCertificate, OidcSetting
 from system import properties
 from tests.providers.behaviours import responds_with_error
@@ -143,7 +143,7 @@ class TestSaving:
     def test_http_to_another_machine_causes_a_warning(self, as_sonja: Client, allowed_http: None):
         for url, is_warned in (("http://idp.example.com", True), ("http://127.0.0.1:9", False)):
             page = as_sonja.get(connection_path(make_connection(url_idp=url))).content.decode()
-            assert ("URL IdP uses http:" in page) is is_warned
+            assert ("URL IdP uses http." in page) is is_warned
 
     def test_a_concurrent_change_of_another_column_is_kept(self, as_sonja: Client, monkeypatch: Any):
         setting = make_connection(active=True)
@@ -224,13 +224,13 @@ class TestSaving:
         for button in ("_save", "_continue"):
             setting = make_connection()
             page = press_button(as_sonja, button, setting, ignore_case=True)
-            assert "Nobody can sign in: Ignore case sensitivity is selected" in page.content.decode(), button
+            assert "Nobody can sign in because Ignore case sensitivity is selected" in page.content.decode(), button
         properties.put(properties.CASE_SENSITIVE, "false")
         assert "Nobody can sign in" not in as_sonja.get(connection_path(setting)).content.decode()
 
     def test_the_form_warns_about_accounts_that_a_login_could_open(self, as_sonja: Client, alice: User, bob: User):
         setting = make_connection(user_field="login")
-        warning = "are not linked to this provider yet: alice, sonja. Anyone who can choose one of these names"
+        warning = "are not linked to this provider yet: alice, sonja. Anyone who can choose one of these logins"
         assert warning in as_sonja.get(connection_path(setting)).content.decode()
         IdentityLink(user=alice, issuer=setting.issuer, sub="1").save()
         IdentityLink(user=User.objects.get(login="sonja"), issuer="https://other.example.com", sub="2").save()
@@ -246,7 +246,7 @@ class TestSaving:
 
     def test_the_form_names_the_protected_roles(self, as_sonja: Client):
         page = as_sonja.get(connection_path(None)).content.decode()
-        assert "never granted by a provider" in page and "admin, sso_admin, collection_admin" in page
+        assert "A provider never grants protected roles" in page and "admin, sso_admin, collection_admin" in page
 
     def test_a_provider_that_is_away_is_a_warning_not_an_error(
         self, as_sonja: Client, allowed_http: None, django_capture_on_commit_callbacks: Any
@@ -353,17 +353,17 @@ class TestTestConnection:
         typed_secret = {"client_secret": "typed", "authorization_type": "code"}
         for setting, columns, is_unsaved in (
             (active_setting, {}, ""),
-            (active_setting, {"scope": "openid email"}, UNSAVED_IN_USE),
-            (active_setting, {"realm": "elsewhere"}, UNSAVED_IN_USE),
-            (active_setting, typed_secret, UNSAVED_IN_USE),
+            (active_setting, {"scope": "openid email"}, UNSAVED_VALUES_IN_USE),
+            (active_setting, {"realm": "elsewhere"}, UNSAVED_VALUES_IN_USE),
+            (active_setting, typed_secret, UNSAVED_VALUES_IN_USE),
             (active_setting, {"script": active_setting.script.replace("\n", "\r\n")}, ""),
             (inactive_setting, {}, ""),
-            (inactive_setting, {"name": "Other"}, UNSAVED),
-            (None, {"url_idp": provider.url_idp, "realm": provider.realm}, UNSAVED),
+            (inactive_setting, {"name": "Other"}, UNSAVED_VALUES),
+            (None, {"url_idp": provider.url_idp, "realm": provider.realm}, UNSAVED_VALUES),
         ):
             page = press_button(as_sonja, "_test", setting, **columns)
             assert page.context["report"].unsaved_warning == is_unsaved, columns
-            assert (UNSAVED.removesuffix(".") in page.content.decode()) == bool(is_unsaved)
+            assert (UNSAVED_VALUES.removesuffix(".") in page.content.decode()) == bool(is_unsaved)
 
     def test_another_issuer_is_reported(self, as_sonja: Client, provider: HostileProvider):
         provider.discovery = {"issuer": "https://<b>other</b>.example.com"}

@@ -50,7 +50,7 @@ class TestSignInEntry:
         entry = SignIn(outcome="user_unknown", login="nina")
         entry.save()
         assert "Create the account, or select Enable user creation." in as_sonja.get(page_path(entry)).content.decode()
-        assert "Last at" in as_sonja.get("/admin/sso/signin/").content.decode()
+        assert "Last occurrence" in as_sonja.get("/admin/sso/signin/").content.decode()
 
 
 class TestLinks:  # A45

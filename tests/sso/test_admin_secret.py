@@ -38,7 +38,7 @@ class TestSecret:  # A56
         assert "Not set." in as_sonja.get(connection_path(setting)).content.decode()
         press_button(as_sonja, "_save", setting, client_secret=self.CANARY)
         page = as_sonja.get(connection_path(setting)).content.decode()
-        assert "Set. Leave empty to keep it." in page and "Not set." not in page
+        assert "A secret is set. Leave empty to keep it." in page and "Not set." not in page
 
     def test_an_empty_field_keeps_the_secret_and_a_checkbox_removes_it(self, as_sonja: Client):
         setting = make_connection()

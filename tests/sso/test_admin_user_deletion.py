@@ -27,7 +27,7 @@ def test_the_warning_is_shown_for_one_and_for_several_users(as_alice: Client, bo
         IdentityLink.objects.create(user=user, issuer=setting.issuer, sub=user.login)
 
     page = as_alice.get(f"{USER_LIST_PATH}{bob.pk}/delete/")
-    assert "The next sign-in of bob would create a new one" in messages_of(page)
+    assert "The next sign-in of bob would create a new account" in messages_of(page)
     assert "clear Active instead" in html.unescape(page.content.decode())
     page = deletion_page(as_alice, bob, *other_users)
     assert "anna, berta, bob" in messages_of(page) and "next sign-in of" in page.content.decode()

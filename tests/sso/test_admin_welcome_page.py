@@ -18,7 +18,7 @@ def put_property(browser: Client, value: str, name: str = properties.WELCOME_PAG
 def test_a_value_other_than_the_redirect_uri_causes_a_warning(as_alice: Client):
     setting = make_connection(active=True)
     message = put_property(as_alice, "/account/")
-    assert "active connection “Example”" in message and f"{setting.redirect_uri}. Visitors of / no longer go" in message
+    assert "active connection “Example”" in message and f"{setting.redirect_uri}. Visitors to / no longer go" in message
     assert welcome_page() == "/account/"
 
     setting.save()

@@ -117,7 +117,7 @@ class TestAlgorithm:  # A34
         """Asked before the keys changed, applied after somebody else applied the new ones."""
         update_certificates(provider, setting, "rsa-1")
         old_keys = key_sets.parse_key_set({"keys": [jwk("rsa-1")]})
-        number = certificate_updates._draw_number(*setting.pair)
+        number = certificate_updates._draw_request_number(*setting.pair)
         update_certificates(provider, setting, "rsa-2")
         assert certificate_updates._apply_key_set(*setting.pair, old_keys, number) == UpdateOutcome(unchanged=1)
         assert stored_kids(setting) == ["rsa-2"] and deleted_certificates() == [("idp_certificate", "rsa-1")]

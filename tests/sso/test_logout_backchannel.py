@@ -71,9 +71,9 @@ def test_a_session_without_sid_may_be_the_one_that_ended(active_provider: Hostil
 
     assert not is_signed_in(client_without_sid) and is_signed_in(client_with_sid)
     claims = {"iss": active_provider.issuer, "sub": "sub-ann", "iat": 0}
-    assert ProviderSignOut.has_ended(claims, since=0), "one that was under way too"
-    assert not ProviderSignOut.has_ended({**claims, "sid": "sid-2"}, since=0)
-    assert not ProviderSignOut.has_ended({**claims, "sub": "sub-other"}, since=0)
+    assert ProviderSignOut.has_ended(claims, since_id=0), "one that was under way too"
+    assert not ProviderSignOut.has_ended({**claims, "sid": "sid-2"}, since_id=0)
+    assert not ProviderSignOut.has_ended({**claims, "sub": "sub-other"}, since_id=0)
 
 
 def test_subject_and_session_must_belong_together(active_provider: HostileProvider):

@@ -110,8 +110,8 @@ INVALID_SCRIPTS = {
     "[" * 16_000 + ";" + DEFAULT_SCRIPT: "Maximum call stack",
     DEFAULT_SCRIPT + "\x00": "cannot be stored",
     DEFAULT_SCRIPT + "// \ud800": "cannot be stored",
-    script_returning("{login: '\\0'}"): "cannot be used",
-    script_returning("{login: '\\ud800'}"): "cannot be used",
+    script_returning("{login: '\\0'}"): "cannot be stored",
+    script_returning("{login: '\\ud800'}"): "cannot be stored",
     script_returning("{login: 'x'.repeat(1e6)}"): "too large",
 }
 
@@ -241,8 +241,8 @@ def test_the_child_has_no_environment_no_descriptors_and_its_limits(started_chil
         stop()
 
     class InspectingTimer(original_timer):  # type: ignore[misc, valid-type]
-        def __init__(self, after: float, stop: Any) -> None:
-            super().__init__(after, partial(inspect_and_stop, stop))
+        def __init__(self, delay_s: float, stop: Any) -> None:
+            super().__init__(delay_s, partial(inspect_and_stop, stop))
 
     monkeypatch.setattr(threading, "Timer", InspectingTimer)
     failure_of("function map() { for (;;) {} }")

@@ -64,7 +64,7 @@ def test_a_new_connection_requires_approval_unless_trusted(sonja: User, alice: U
 
 def approve_setting(setting: OidcSetting, user: User) -> OidcSetting:
     with acting_user.acting_as(user.pk):
-        setting.refreshed().approve(as_seen=str(setting.refreshed().sys_version))
+        setting.refreshed().approve(reviewed_version=str(setting.refreshed().sys_version))
     return setting.refreshed()
 
 

@@ -194,19 +194,19 @@ class TestInventedCodes:
     def test_invented_codes_leave_a_slot_for_others(self, active_provider: HostileProvider):
         with request_slots.request_slot():
             check_refusal(
-                self.send_invented_codes(active_provider, "192.0.2.1", count=request_slots.MAX_REJECTED),
+                self.send_invented_codes(active_provider, "192.0.2.1", count=request_slots.MAX_REJECTED_CODES),
                 "code_rejected",
                 401,
             )
         for ip in ("192.0.2.1", "192.0.2.2"):
-            self.send_invented_codes(active_provider, ip, count=request_slots.MAX_REJECTED)
+            self.send_invented_codes(active_provider, ip, count=request_slots.MAX_REJECTED_CODES)
         with request_slots.request_slot("192.0.2.2"):
             assert self.send_invented_codes(active_provider, "192.0.2.1").status_code == 503
             assert Browser(active_provider, Client(REMOTE_ADDR="192.0.2.3")).sign_in().status_code == 302
         check_refusal(self.send_invented_codes(active_provider, "192.0.2.1"), "code_rejected", 401)
 
     def test_suspects_are_forgotten_after_a_minute(self, active_provider: HostileProvider, monkeypatch: Any):
-        self.send_invented_codes(active_provider, "192.0.2.1", count=request_slots.MAX_REJECTED)
+        self.send_invented_codes(active_provider, "192.0.2.1", count=request_slots.MAX_REJECTED_CODES)
         assert "192.0.2.1" in request_slots.SUSPECT_ADDRESSES
         now = time.monotonic()
         monkeypatch.setattr(
@@ -216,6 +216,6 @@ class TestInventedCodes:
 
     def test_only_the_latest_suspects_are_remembered(self):
         for number in range(request_slots.MAX_SUSPECT_ADDRESSES + 1):
-            for _ in range(request_slots.MAX_REJECTED):
+            for _ in range(request_slots.MAX_REJECTED_CODES):
                 request_slots.SUSPECT_ADDRESSES.record_rejection(f"10.0.{number // 256}.{number % 256}")
         assert "10.0.0.0" not in request_slots.SUSPECT_ADDRESSES and "10.0.0.1" in request_slots.SUSPECT_ADDRESSES

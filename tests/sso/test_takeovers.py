@@ -36,7 +36,7 @@ def change_setting(user: User, **columns: Any) -> None:
 def approve_setting(user: User, version: int | None = None) -> None:
     with acting_user.acting_as(user.pk):
         setting = OidcSetting.objects.get()
-        setting.approve(as_seen=str(setting.sys_version if version is None else version))
+        setting.approve(reviewed_version=str(setting.sys_version if version is None else version))
 
 
 @pytest.mark.django_db(transaction=True)

@@ -118,9 +118,9 @@ class TestParameters:
         for path in ("note", f"note/{notes[0]}"):
             with_parameter, without_parameter = (api(bob).get(path, **{name: value}).content for value in (1, 0))
             assert with_parameter != without_parameter
-            assert all(api(bob).get(path, **{name: given}).content == with_parameter for given in ("true", "True"))
+            assert all(api(bob).get(path, **{name: value}).content == with_parameter for value in ("true", "True"))
             assert all(
-                api(bob).get(path, **{name: given}).content == without_parameter for given in ("false", "False", "")
+                api(bob).get(path, **{name: value}).content == without_parameter for value in ("false", "False", "")
             )
             for value in ("2", "yes", "on", "all of it", "1 ", "null"):
                 assert error_of(api(bob).get(path, **{name: value})) == (400, "invalid_parameter", f"sysparm_{name}")

@@ -108,11 +108,11 @@ def same_as_unknown(caller: Any, path: str, query: str, name: str, unknown_name:
     return error_of(hidden_response)
 
 
-@pytest.mark.parametrize(("name", "unknown"), [("secret_a", "nothing_"), ("secret_r", "nothing_")])
-def test_unreadable_column_is_like_an_unknown_one(shop_records: Any, bob: User, name: str, unknown: str):
+@pytest.mark.parametrize(("name", "unknown_name"), [("secret_a", "nothing_"), ("secret_r", "nothing_")])
+def test_unreadable_column_is_like_an_unknown_one(shop_records: Any, bob: User, name: str, unknown_name: str):
     caller = api(bob, credential="key")  # B01 B02 B15 B18 B19
     for query in PROBE_QUERIES:
-        status, code, _ = same_as_unknown(caller, "device", query, name, unknown)
+        status, code, _ = same_as_unknown(caller, "device", query, name, unknown_name)
         assert (status, code) == (400, "unknown_field"), query
 
 
@@ -129,7 +129,7 @@ def test_permitted_caller_can_query_it(shop_records: Any, bob: User):
 
 
 @pytest.mark.parametrize(
-    ("name", "unknown"),
+    ("name", "unknown_name"),
     [
         ("maker.rating", "maker.nothin"),  # B04: an unreadable end
         ("vault.name", "maker.nono"),  # B05: through a table that is not there
@@ -141,10 +141,10 @@ def test_permitted_caller_can_query_it(shop_records: Any, bob: User):
         ("name.sys_id", "nono.sys_id"),
     ],
 )
-def test_path_through_a_hidden_column_is_unknown(shop_records: Any, bob: User, name: str, unknown: str):
+def test_path_through_a_hidden_column_is_unknown(shop_records: Any, bob: User, name: str, unknown_name: str):
     caller = api(bob, credential="key")
     for query in ("NAME=a", "NAME!=a", "NAMEISEMPTY", "NAMEANYTHING", "ORDERBYNAME", "nameSAMEASNAME", "NAMEIN1,2"):
-        status, code, _ = same_as_unknown(caller, "device", query, name, unknown)
+        status, code, _ = same_as_unknown(caller, "device", query, name, unknown_name)
         assert (status, code) == (400, "unknown_field"), query
     response = caller.get("device", fields=f"name,{name}")
     assert response["X-Ignored-Fields"] == name and list(data_of(response)[0]) == ["name"]

@@ -15,7 +15,7 @@ class Command(BaseCommand):
         parser.add_argument("role")
 
     def handle(self, *args: Any, login: str, role: str, **options: Any) -> None:
-        user = User.objects.with_exact_login(login)
+        user = User.objects.find_by_exact_login(login)
         if user is None:
             raise CommandError(f"There is no user with the login {login!r}.")
         role_record = Role.objects.filter(name=role).first()

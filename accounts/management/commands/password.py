@@ -14,14 +14,14 @@ from accounts.models import FailedAttempts, User
 
 
 class Command(BaseCommand):
-    help = "Set a user's password: enter it at the prompt, pipe it to standard input, or generate one with --random."
+    help = "Set a user's password. Enter it at the prompt, pipe it to standard input or generate one with --random."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("login")
         parser.add_argument("--random", action="store_true", help="generate a random password and print it")
 
     def handle(self, *_: Any, login: str, random: bool, **__: Any) -> None:
-        user = User.objects.with_exact_login(login)
+        user = User.objects.find_by_exact_login(login)
         if user is None:
             raise CommandError(f"There is no user with the login {login!r}.")
         password = secrets.token_urlsafe(12) if random else prompt_for_password()
@@ -33,8 +33,7 @@ class Command(BaseCommand):
         FailedAttempts.objects.all().delete()  # keys are hashes, so those of this user cannot be told apart
         self.delete_first_password(login)
         self.stdout.write(
-            f"Changed the password of {login} and ended all sessions of {login}. "
-            "All lockouts after failed attempts were cleared."
+            f"Changed the password of {login} and ended all sessions of {login}. Cleared all lockouts of all users."
         )
         if random:
             self.stdout.write(f"Password: {password}")

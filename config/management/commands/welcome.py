@@ -8,7 +8,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 from django.http.request import split_domain_port, validate_host
 
-from accounts import demo, roles
+from accounts import roles
+from accounts.demo import DEMO_PREFIX
 from accounts.models import User, UserRole
 from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD
 
@@ -60,9 +61,9 @@ class Command(BaseCommand):
                 f"    Sign in    {login}  password  {password}",
                 f"               (shown once; stored in {secret_path(ADMIN_PASSWORD)})",
             ]
-        if current_password(DEMO_PASSWORD, f"{demo.PREFIX}agent"):
+        if current_password(DEMO_PASSWORD, f"{DEMO_PREFIX}agent"):
             lines.append(
-                f"    Demo       {demo.PREFIX}agent or {demo.PREFIX}user, password in {secret_path(DEMO_PASSWORD)}"
+                f"    Demo       {DEMO_PREFIX}agent or {DEMO_PREFIX}user, password in {secret_path(DEMO_PASSWORD)}"
             )
         return lines
 

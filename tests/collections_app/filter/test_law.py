@@ -151,8 +151,8 @@ def test_operator_and_negation_are_complementary_for_many_values() -> None:
         max_size=5,
     ),
 )
-def test_conditions_combine_as_specified(everything: list[Any], parts: list[tuple[str, str]]) -> None:
+def test_conditions_combine_as_specified(documents: list[Any], parts: list[tuple[str, str]]) -> None:
     text = "".join([conjunction + condition for conjunction, condition in parts])[len(parts[0][0]) :]
-    check_agreement(text, everything)
+    check_agreement(text, documents)
     last_conjunction, last_condition = parts[-1]
-    check_agreement(f"({text}){last_conjunction.replace('NQ', 'OR')}{last_condition}", everything)
+    check_agreement(f"({text}){last_conjunction.replace('NQ', 'OR')}{last_condition}", documents)

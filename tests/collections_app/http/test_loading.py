@@ -83,10 +83,12 @@ def test_parameters_are_accepted_in_query_and_body(manager: KeyCaller):
 
 
 def test_repeated_load_returns_the_same_document(manager: KeyCaller):
-    first_response, second = (manager.post(LOAD_TEXT_PATH, {"text": TEXT}, collection_name="manuals") for _ in range(2))
+    first_response, second_response = (
+        manager.post(LOAD_TEXT_PATH, {"text": TEXT}, collection_name="manuals") for _ in range(2)
+    )
 
-    assert (first_response.status_code, second.status_code) == (201, 200)
-    assert second.json() == {**first_response.json(), "duplicate": True}
+    assert (first_response.status_code, second_response.status_code) == (201, 200)
+    assert second_response.json() == {**first_response.json(), "duplicate": True}
     other_document = manager.post(LOAD_TEXT_PATH, {"text": TEXT, "metadata": {"type": "x"}}, collection_name="manuals")
     assert other_document.status_code == 201 and Document.objects.count() == 2
 

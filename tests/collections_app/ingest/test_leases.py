@@ -106,15 +106,15 @@ def test_two_workers_never_lease_the_same_version():
             connections.close_all()
 
     with ThreadPoolExecutor(4) as pool:
-        result = [version_id for taken in pool.map(take, range(4)) for version_id in taken]
+        result = [version_id for version_ids in pool.map(take, range(4)) for version_id in version_ids]
     assert sorted(result) == version_ids
 
 
 @pytest.mark.django_db(transaction=True)
 def test_message_delivered_many_times_does_the_work_once():  # X19
-    collection, other = make_collection("manuals"), make_collection("undisturbed")
+    collection, undisturbed = make_collection("manuals"), make_collection("undisturbed")
     texts = [sample_text(60, start=100 * number).encode() for number in range(3)]
-    alone = [store_document(other, text).version for text in texts]
+    alone = [store_document(undisturbed, text).version for text in texts]
     process_queue()
     versions = [store_document(collection, text).version for text in texts]
 
@@ -155,21 +155,21 @@ class TestFence:
 
     @pytest.mark.parametrize("write", WRITES)
     def test_worker_without_the_lease_writes_nothing(self, collection: Collection, write: object):  # C34
-        accepted = store_document(collection, takes_lease=True)
-        zombie = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+        result = store_document(collection, takes_lease=True)
+        zombie = leases.leased_version(result.version.pk, result.lease_token)  # type: ignore[arg-type]
         expire_leases()
         assert leased_ids() == [zombie.pk]
-        before = Version.objects.values().get()
+        row_before = Version.objects.values().get()
         with pytest.raises(LeaseLost):
             write(zombie)  # type: ignore[operator]
-        assert Version.objects.values().get() == before
+        assert Version.objects.values().get() == row_before
 
     def test_worker_without_the_lease_ends_quietly(self, collection: Collection):  # C34
-        accepted = store_document(collection, takes_lease=True)
+        result = store_document(collection, takes_lease=True)
         expire_leases()
         assert process_queue() == 1
         row_before = Version.objects.values().get()
-        assert worker.process_version(accepted.version.pk, accepted.lease_token, deadline=1e12) == "ready"  # type: ignore[arg-type]
+        assert worker.process_version(result.version.pk, result.lease_token, deadline=1e12) == "ready"  # type: ignore[arg-type]
         assert Version.objects.values().get() == row_before
 
     def test_unknown_id_or_token_holds_no_lease(self, collection: Collection):  # C37

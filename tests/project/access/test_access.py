@@ -26,7 +26,7 @@ def is_program_route(route: str) -> bool:
 def routes_with_status(name: str, *, status: str) -> Iterator[tuple[str, str]]:
     """Routes and methods at which this caller's answers begin so."""
     column = CALLERS.index(name)
-    return (place for place, cells in CELLS.items() if cells[column].startswith(status))
+    return (route for route, cells in CELLS.items() if cells[column].startswith(status))
 
 
 def test_matrix_equals_the_stored_one(db: None, tmp_path: Path):  # X01

@@ -48,7 +48,7 @@ WRONG_COLUMNS = [
     ({"client_secret": "wrong"}, "client ID or client secret (invalid_client)"),
     ({"client_id": "nobody"}, "client ID or client secret (invalid_client)"),
     ({**PUBLIC_CLIENT, "client_id": "nobody"}, "rejected the client ID (invalid_client)"),
-    ({"redirect_uri": "http://testserver/sso/callback/?x=1"}, "Register exactly this Redirect URI there"),
+    ({"redirect_uri": "http://testserver/sso/callback/?x=1"}, "Register exactly this Redirect URI at the provider"),
     ({"authorization_type": "pkce", "client_id": "servicebase-fragment", "response_type": "id_token"}, ""),
 ]
 

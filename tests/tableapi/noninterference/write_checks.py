@@ -71,18 +71,20 @@ def with_movable_rows(random: Random, pair: Pair) -> Pair:
     return replace(pair, one=World(catalogue, pair.one.rows), other=World(catalogue, pair.other.rows))
 
 
-def faults(pair: Pair, step: Step, response: CanonicalResponse, before: World, record_after: World) -> Iterator[str]:
+def faults(
+    pair: Pair, step: Step, response: CanonicalResponse, world_before: World, world_after: World
+) -> Iterator[str]:
     status = response[0]
     if status >= 500:
         yield "no answer"
-    rows_before, rows_after = rows_by_id(before), rows_by_id(record_after)
+    rows_before, rows_after = rows_by_id(world_before), rows_by_id(world_after)
     deleted_ids, created_ids = rows_before.keys() - rows_after.keys(), rows_after.keys() - rows_before.keys()
     changed_ids = {
         sys_id for sys_id in rows_before.keys() & rows_after.keys() if rows_before[sys_id] != rows_after[sys_id]
     }
     if status >= 400 and (deleted_ids or created_ids or changed_ids):
         yield f"refused and done: {deleted_ids} {created_ids} {changed_ids}"
-    permissions_pair = CallerPermissions(pair, before), CallerPermissions(pair, record_after)
+    permissions_pair = CallerPermissions(pair, world_before), CallerPermissions(pair, world_after)
     for sys_id in deleted_ids:
         allowed = all(permissions_pair[0].record(operation, *rows_before[sys_id]) for operation in (READ, DELETE))
         if step.method != "DELETE" or sys_id != step.sys_id or not allowed:
@@ -119,12 +121,12 @@ class CallerPermissions:
         return can(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id), name)
 
 
-def wrong_refusals(pair: Pair, step: Step, status: int, before: World) -> Iterator[str]:
+def wrong_refusals(pair: Pair, step: Step, status: int, world_before: World) -> Iterator[str]:
     """Readable and not for them to change: 403. Not readable: 404, whatever else they may do with it."""
     if step.method == "POST":
         return
-    result = before.find(pair.catalogue.tables[step.table], step.sys_id)
-    permissions = CallerPermissions(pair, before)
+    result = world_before.find(pair.catalogue.tables[step.table], step.sys_id)
+    permissions = CallerPermissions(pair, world_before)
     if result is None or not permissions.record(READ, step.table, result):
         expected = {400, 404, 409}  # 400: the body is read first; 409: a key that was used for another request
     elif not permissions.record(DELETE if step.method == "DELETE" else WRITE, step.table, result):
@@ -135,22 +137,22 @@ def wrong_refusals(pair: Pair, step: Step, status: int, before: World) -> Iterat
         yield f"{status} and not one of {expected}"
 
 
-def faults_of_created(pair: Pair, step: Step, may: CallerPermissions, table: str, row: Row) -> Iterator[str]:
+def faults_of_created(pair: Pair, step: Step, permissions: CallerPermissions, table: str, row: Row) -> Iterator[str]:
     if step.method != "POST" or step.table != table:
         yield f"{row['sys_id']} was made by {step.method} {step.table}"
-    if not may.record(CREATE, table, row):
+    if not permissions.record(CREATE, table, row):
         yield f"{row['sys_id']} was made"
-    yield from (f"{name} was given" for name in step.body or {} if not may.column(CREATE, table, row, name))
+    yield from (f"{name} was given" for name in step.body or {} if not permissions.column(CREATE, table, row, name))
     if row["sys_created_by"] != pair.caller.id:
         yield f"it was made by {row['sys_created_by']}"
 
 
 def faults_of_changed(
-    pair: Pair, may: tuple[CallerPermissions, CallerPermissions], one: TableRow, other: TableRow
+    pair: Pair, permissions: tuple[CallerPermissions, CallerPermissions], row_before: TableRow, row_after: TableRow
 ) -> Iterator[str]:
-    (table, old_row), (_, new_row) = one, other
-    if not may[0].record(READ, table, old_row) or not all(
-        permissions.record(WRITE, table, row) for permissions, row in zip(may, (old_row, new_row), strict=True)
+    (table, old_row), (_, new_row) = row_before, row_after
+    if not permissions[0].record(READ, table, old_row) or not all(
+        permissions.record(WRITE, table, row) for permissions, row in zip(permissions, (old_row, new_row), strict=True)
     ):
         yield f"{old_row['sys_id']} was changed"
     for name in old_row.keys() - ALWAYS_CHANGED:
@@ -158,7 +160,7 @@ def faults_of_changed(
             pair.catalogue.tables[table].columns[name].is_sys
             or not all(
                 permissions.column(WRITE, table, row, name)
-                for permissions, row in zip(may, (old_row, new_row), strict=True)
+                for permissions, row in zip(permissions, (old_row, new_row), strict=True)
             )
         ):
             yield f"{name} was changed"
@@ -166,10 +168,10 @@ def faults_of_changed(
         yield "the version was not counted"
 
 
-def faults_of_released(pair: Pair, deleted_ids: set[str], one: TableRow, other: TableRow) -> Iterator[str]:
+def faults_of_released(pair: Pair, deleted_ids: set[str], row_before: TableRow, row_after: TableRow) -> Iterator[str]:
     """A deletion takes the record out of every list, and changes nothing else. What refers to it by a foreign key is
     emptied by that, and there is none here: the references of these databases may lead nowhere."""
-    (table, old_row), (_, new_row) = one, other
+    (table, old_row), (_, new_row) = row_before, row_after
     for name, column in pair.catalogue.tables[table].columns.items():
         if name not in ALWAYS_CHANGED and new_row[name] != without_deleted(column, old_row[name], deleted_ids):
             yield f"{name} of {old_row['sys_id']} became {json.dumps(new_row[name], default=str)}"

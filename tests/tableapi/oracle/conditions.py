@@ -12,7 +12,7 @@ from tableapi.catalogue.definitions import Column, Table
 
 from .column_types import TYPE_ROWS
 from .literals import comparable_value
-from .operators import OperatorUse, test_of
+from .operators import OperatorUse, build_test
 from .world import QueryRefused, Question, Row
 
 RowTest = Callable[[Row], bool]
@@ -69,9 +69,9 @@ def condition_test(values: ValueReader, table: Table, condition: Condition) -> R
     column = values.column(table, condition.path)
     other_path = named_path(condition)
     if other_path is None:
-        test = test_of(OperatorUse(values.question, condition, column))
+        test = build_test(OperatorUse(values.question, condition, column))
         return lambda row: test(values.value(table, row, condition.path), None)
-    test = test_of(OperatorUse(values.question, condition, column, values.column(table, other_path)))
+    test = build_test(OperatorUse(values.question, condition, column, values.column(table, other_path)))
     return lambda row: test(values.value(table, row, condition.path), values.value(table, row, other_path))
 
 

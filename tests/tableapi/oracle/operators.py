@@ -52,34 +52,34 @@ class OperatorUse:
         return self.other
 
 
-def test_of(use: OperatorUse) -> ValueTest:
-    """The test that the condition puts to a record; Refused when it cannot be put to such a column at all."""
-    name = use.condition.operator
+def build_test(operator_use: OperatorUse) -> ValueTest:
+    """The test that the condition puts to a record; QueryRefused when it cannot be put to such a column at all."""
+    name = operator_use.condition.operator
     # "password, secret none" and every other combination that is not in the table is a bad query.
-    if not use.condition.row.fits(use.column.compare_as, use.condition.path):
+    if not operator_use.condition.row.fits(operator_use.column.compare_as, operator_use.condition.path):
         raise QueryRefused
     if name not in NEGATED_OPERATORS:
-        return OPERATOR_TESTS[name](use)
-    positive = OPERATOR_TESTS[NEGATED_OPERATORS[name]](use)
+        return OPERATOR_TESTS[name](operator_use)
+    positive = OPERATOR_TESTS[NEGATED_OPERATORS[name]](operator_use)
     return lambda value, other_value: not positive(value, other_value)
 
 
 def value_test(
-    use: OperatorUse, holds: Callable[[Any], bool], form: Callable[[Any, Column], Any] = comparable_value
+    operator_use: OperatorUse, holds: Callable[[Any], bool], form: Callable[[Any, Column], Any] = comparable_value
 ) -> ValueTest:
     """False for an empty column, else what `holds` says of the value in that form."""
 
     def test(value: Any, _: Any) -> bool:
-        result = form(value, use.column)
+        result = form(value, operator_use.column)
         return result is not None and holds(result)
 
     return test
 
 
 def comparison_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValueTest]:
-    def build(use: OperatorUse) -> ValueTest:
-        expected = use.literal(use.value)
-        return value_test(use, lambda value: compare(value, expected))
+    def build(operator_use: OperatorUse) -> ValueTest:
+        expected = operator_use.literal(operator_use.value)
+        return value_test(operator_use, lambda value: compare(value, expected))
 
     return build
 
@@ -87,44 +87,46 @@ def comparison_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUs
 def text_test(holds: Callable[[str, str], bool]) -> Callable[[OperatorUse], ValueTest]:
     """LIKE and its siblings ignore case, in a choice or sys_id too, and no character is special."""
 
-    def build(use: OperatorUse) -> ValueTest:
-        expected = use.literal(use.value).lower()
-        return value_test(use, lambda value: holds(value.lower(), expected))
+    def build(operator_use: OperatorUse) -> ValueTest:
+        expected = operator_use.literal(operator_use.value).lower()
+        return value_test(operator_use, lambda value: holds(value.lower(), expected))
 
     return build
 
 
-def membership_test(use: OperatorUse) -> ValueTest:
-    result = [use.literal(operand) for operand in use.value]
-    return value_test(use, lambda value: value in result)
+def membership_test(operator_use: OperatorUse) -> ValueTest:
+    result = [operator_use.literal(operand) for operand in operator_use.value]
+    return value_test(operator_use, lambda value: value in result)
 
 
-def between_test(use: OperatorUse) -> ValueTest:
-    assert isinstance(use.value, Range)
-    lower, upper = use.literal(use.value.low), use.literal(use.value.high)
-    return value_test(use, lambda value: lower <= value <= upper)
+def between_test(operator_use: OperatorUse) -> ValueTest:
+    assert isinstance(operator_use.value, Range)
+    lower, upper = operator_use.literal(operator_use.value.low), operator_use.literal(operator_use.value.high)
+    return value_test(operator_use, lambda value: lower <= value <= upper)
 
 
-def same_as_test(use: OperatorUse) -> ValueTest:
-    if family_of(use.column) == "json" or family_of(use.column) != family_of(use.other_column):
+def same_as_test(operator_use: OperatorUse) -> ValueTest:
+    if family_of(operator_use.column) == "json" or family_of(operator_use.column) != family_of(
+        operator_use.other_column
+    ):
         raise QueryRefused
 
     def test(value: Any, other: Any) -> bool:
         # An empty value beside another is None, so both empty are the same, and one empty is not.
-        return bool(comparison_value(value, use.column) == comparison_value(other, use.other_column))
+        return bool(comparison_value(value, operator_use.column) == comparison_value(other, operator_use.other_column))
 
     return test
 
 
 def column_order_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValueTest]:
-    def build(use: OperatorUse) -> ValueTest:
-        if family_of(use.column) != family_of(use.other_column):
+    def build(operator_use: OperatorUse) -> ValueTest:
+        if family_of(operator_use.column) != family_of(operator_use.other_column):
             raise QueryRefused
 
         def test(value: Any, other: Any) -> bool:
             comparable, other_comparable = (
-                comparison_value(value, use.column),
-                comparison_value(other, use.other_column),
+                comparison_value(value, operator_use.column),
+                comparison_value(other, operator_use.other_column),
             )
             return comparable is not None and other_comparable is not None and compare(comparable, other_comparable)
 
@@ -133,42 +135,42 @@ def column_order_test(compare: Callable[[Any, Any], bool]) -> Callable[[Operator
     return build
 
 
-def period_test(use: OperatorUse) -> ValueTest:
-    assert isinstance(use.value, Period)
-    start, end = use.value.bounds(use.question.moment)
-    return value_test(use, lambda value: start <= value <= end, exact_value)
+def period_test(operator_use: OperatorUse) -> ValueTest:
+    assert isinstance(operator_use.value, Period)
+    start, end = operator_use.value.bounds(operator_use.question.moment)
+    return value_test(operator_use, lambda value: start <= value <= end, exact_value)
 
 
 def date_part_test(part: Callable[[Any], int]) -> Callable[[OperatorUse], ValueTest]:
-    return lambda use: value_test(use, lambda value: part(value) == use.value, exact_value)
+    return lambda operator_use: value_test(operator_use, lambda value: part(value) == operator_use.value, exact_value)
 
 
 def relative_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValueTest]:
-    def build(use: OperatorUse) -> ValueTest:
-        assert isinstance(use.value, RelativeTime)
-        edge = use.value.instant(use.question.moment)
-        return value_test(use, lambda value: compare(value, edge), exact_value)
+    def build(operator_use: OperatorUse) -> ValueTest:
+        assert isinstance(operator_use.value, RelativeTime)
+        edge = operator_use.value.instant(operator_use.question.moment)
+        return value_test(operator_use, lambda value: compare(value, edge), exact_value)
 
     return build
 
 
-def same_period_test(use: OperatorUse) -> ValueTest:
-    assert isinstance(use.value, RelativeTime)
-    start, end = use.value.bounds(use.question.moment)
-    return value_test(use, lambda value: start <= value <= end, exact_value)
+def same_period_test(operator_use: OperatorUse) -> ValueTest:
+    assert isinstance(operator_use.value, RelativeTime)
+    start, end = operator_use.value.bounds(operator_use.question.moment)
+    return value_test(operator_use, lambda value: start <= value <= end, exact_value)
 
 
 def distance_test(is_greater: bool) -> Callable[[OperatorUse], ValueTest]:
     """MORETHAN lies beyond the shifted column, LESSTHAN between the column itself and the shifted one."""
 
-    def build(use: OperatorUse) -> ValueTest:
-        request = use.value
+    def build(operator_use: OperatorUse) -> ValueTest:
+        request = operator_use.value
         assert isinstance(request, Distance)
-        if family_of(use.other_column) != "time":
+        if family_of(operator_use.other_column) != "time":
             raise QueryRefused
 
         def test(value: Any, other: Any) -> bool:
-            instant, start = exact_value(value, use.column), exact_value(other, use.other_column)
+            instant, start = exact_value(value, operator_use.column), exact_value(other, operator_use.other_column)
             if instant is None or start is None:
                 return False
             end = shift(start, request.unit, -request.count if request.is_before else request.count)
@@ -181,19 +183,19 @@ def distance_test(is_greater: bool) -> Callable[[OperatorUse], ValueTest]:
     return build
 
 
-def name_test(use: OperatorUse) -> ValueTest:
-    ids = use.question.caller.has_name(use.value)
-    return value_test(use, lambda value: value in ids)
+def name_test(operator_use: OperatorUse) -> ValueTest:
+    ids = operator_use.question.caller.has_name(operator_use.value)
+    return value_test(operator_use, lambda value: value in ids)
 
 
-def list_test(use: OperatorUse) -> ValueTest:
-    ids = [use.literal(operand)[0] for operand in use.value]
-    return value_test(use, lambda value: any(sys_id in value for sys_id in ids))
+def list_test(operator_use: OperatorUse) -> ValueTest:
+    ids = [operator_use.literal(operand)[0] for operand in operator_use.value]
+    return value_test(operator_use, lambda value: any(sys_id in value for sys_id in ids))
 
 
-def list_name_test(use: OperatorUse) -> ValueTest:
-    ids = use.question.caller.has_name(use.value)
-    return value_test(use, lambda value: any(sys_id in value for sys_id in ids))
+def list_name_test(operator_use: OperatorUse) -> ValueTest:
+    ids = operator_use.question.caller.has_name(operator_use.value)
+    return value_test(operator_use, lambda value: any(sys_id in value for sys_id in ids))
 
 
 OPERATOR_TESTS: dict[str, Callable[[OperatorUse], ValueTest]] = {
@@ -206,9 +208,11 @@ OPERATOR_TESTS: dict[str, Callable[[OperatorUse], ValueTest]] = {
     "LIKE": text_test(lambda text, part: part in text),
     "STARTSWITH": text_test(str.startswith),
     "ENDSWITH": text_test(str.endswith),
-    "ISEMPTY": lambda use: lambda value, _: is_empty(shown_value(value, use.column), use.column),
-    "EMPTYSTRING": lambda use: lambda value, _: shown_value(value, use.column) == "",
-    "ANYTHING": lambda use: lambda value, _: True,
+    "ISEMPTY": lambda operator_use: (
+        lambda value, _: is_empty(shown_value(value, operator_use.column), operator_use.column)
+    ),
+    "EMPTYSTRING": lambda operator_use: lambda value, _: shown_value(value, operator_use.column) == "",
+    "ANYTHING": lambda operator_use: lambda value, _: True,
     "BETWEEN": between_test,
     "SAMEAS": same_as_test,
     "GT_FIELD": column_order_test(operator.gt),

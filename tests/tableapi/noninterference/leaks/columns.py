@@ -28,10 +28,10 @@ def a_filter_accepts_every_column(stack: ExitStack) -> None:
 
 @leak("B01")
 def a_filter_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
-    def unguarded_condition(original: Any, self: Any, found: Any) -> list[str]:
-        if not found:
+    def unguarded_condition(original: Any, self: Any, path: Any) -> list[str]:
+        if not path:
             return []
-        return [predicates.expression_sql(self.builder, found, self.alias, lambda leaf: unguarded_column(self, leaf))]
+        return [predicates.expression_sql(self.builder, path, self.alias, lambda leaf: unguarded_column(self, leaf))]
 
     def unguarded_column(scope: Any, leaf: ResolvedPath) -> str:
         return str(scope.alias_at(leaf.steps).column(leaf.column))
@@ -101,8 +101,8 @@ def a_record_can_be_named_by_a_hidden_name(stack: ExitStack) -> None:
     replace_function(stack, read_plan, "display_path", display_path)
 
 
-def unguarded_hops(permissions: Any, found: ResolvedPath) -> tuple[PathStep, ...]:
-    return tuple(replace(hop, records=permissions.records(hop.target)) for hop in found.steps)
+def unguarded_hops(permissions: Any, path: ResolvedPath) -> tuple[PathStep, ...]:
+    return tuple(replace(hop, records=permissions.records(hop.target)) for hop in path.steps)
 
 
 @leak("B20")

@@ -27,11 +27,11 @@ def the_message_for_a_hidden_column_differs(stack: ExitStack) -> None:
 
 @leak("B07", finder="names")
 def ignored_names_are_named_when_they_exist(stack: ExitStack) -> None:
-    def read_record(original: Any, permissions: Any, table: Table, **named: Any) -> Any:
+    def plan(original: Any, permissions: Any, table: Table, **named: Any) -> Any:
         result = original(permissions, table, **named)
         return replace(result, ignored=tuple(name for name in result.ignored if name.split(".")[0] in table.columns))
 
-    replace_function(stack, read_plan, "plan_read", read_record)
+    replace_function(stack, read_plan, "plan_read", plan)
 
 
 @leak("B29", finder="names")

@@ -26,7 +26,7 @@ def a_list_has_every_record(stack: ExitStack) -> None:
         stack,
         select,
         "_page_sql",
-        lambda original, text, read_record, *rest: original(text, replace(read_record, records=ALWAYS), *rest),
+        lambda original, text, plan, *rest: original(text, replace(plan, records=ALWAYS), *rest),
     )
 
 
@@ -36,7 +36,7 @@ def a_record_is_found_by_its_id_despite_the_rules(stack: ExitStack) -> None:
         stack,
         select,
         "record_statement",
-        lambda original, read_record, style: original(replace(read_record, records=ALWAYS), style),
+        lambda original, plan, style: original(replace(plan, records=ALWAYS), style),
     )
 
 
@@ -46,17 +46,17 @@ def hidden_records_are_counted(stack: ExitStack) -> None:
         stack,
         select,
         "count_statement",
-        lambda original, read_record, *rest: original(replace(read_record, records=ALWAYS), *rest),
+        lambda original, plan, *rest: original(replace(plan, records=ALWAYS), *rest),
     )
 
 
 @leak("B14")
 def an_or_leads_past_the_rule(stack: ExitStack) -> None:
-    def read_record(original: Any, *positional: Any, **named: Any) -> Any:
+    def plan(original: Any, *positional: Any, **named: Any) -> Any:
         result = original(*positional, **named)
         return replace(result, records=ALWAYS) if isinstance(result.where, AnyOf) else result
 
-    replace_function(stack, read_plan, "plan_read", read_record)
+    replace_function(stack, read_plan, "plan_read", plan)
 
 
 @leak("B06")

@@ -29,9 +29,9 @@ LEAKS: dict[str, Leak] = {}
 
 
 def leak(*cases: str, finder: str = "pairs") -> Callable[[InstallFunction], InstallFunction]:
-    def register(found: InstallFunction) -> InstallFunction:
-        LEAKS[found.__name__] = Leak(found, cases, finder)
-        return found
+    def register(install: InstallFunction) -> InstallFunction:
+        LEAKS[install.__name__] = Leak(install, cases, finder)
+        return install
 
     return register
 
