@@ -117,7 +117,7 @@ def measure_round(product: Product, costs: dict[str, list[StartCost]]) -> None:
         product.stop()
 
 
-def compare(commit: str, rounds: int) -> None:
+def compare(commit: str, round_count: int) -> None:
     """Compares first starts and restarts of the current code and of a commit, in random order."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as scratch_folder:
@@ -135,13 +135,13 @@ def compare(commit: str, rounds: int) -> None:
                 product.manage("--version")  # installs the packages
                 product.start()  # compiles all modules
                 product.stop()
-            for _ in range(rounds):
+            for _ in range(round_count):
                 for product in random.sample(products, len(products)):
                     measure_round(product, costs[product.name])
         finally:
             for product in products:
                 product.stop()
-    print(f"medians of {rounds} rounds{'':<17}{'current':>10}{name:>10}{'ratio':>8}")
+    print(f"medians of {round_count} rounds{'':<17}{'current':>10}{name:>10}{'ratio':>8}")
     for kind in ("first start", "restart"):
         for column, label in enumerate(("s to /readyz 200", "s of CPU in total", "MB of memory (PSS)")):
             current, baseline = (

@@ -38,7 +38,7 @@ def caller(request: Any) -> User:
 def readable_collections(user: User) -> QuerySet[Collection]:
     """The collections that the user can read, annotated for `rights` with whether the user can write."""
     collections = Collection.objects.filter(deleted_at__isnull=True).select_related("space", "next_space")
-    collections = collections.annotate(seen_by=Value(user.pk))
+    collections = collections.annotate(rights_user_id=Value(user.pk))
     if user.has_role(ADMIN):
         return collections.annotate(is_writer=Value(True))
     roles = ArraySubquery(Role.objects.filter(name__in=user.role_names).values("sys_id"))
@@ -53,9 +53,9 @@ def readable_collections(user: User) -> QuerySet[Collection]:
 def rights(user: User, collection: Collection) -> frozenset[str]:
     """The rights of the user in a collection, which may have been loaded by other code."""
     annotations = vars(collection)
-    if annotations.get("seen_by") != user.pk:
-        annotated = readable_collections(user).filter(pk=collection.pk).first()
-        return rights(user, annotated) if annotated else frozenset()
+    if annotations.get("rights_user_id") != user.pk:
+        annotated_collection = readable_collections(user).filter(pk=collection.pk).first()
+        return rights(user, annotated_collection) if annotated_collection else frozenset()
     if not annotations["is_writer"]:
         return frozenset({"read"})
     return frozenset({"read", "write", "manage"} if may_create_collections(user) else {"read", "write"})
@@ -68,7 +68,7 @@ def may_create_collections(user: User) -> bool:
 def open_collection(user: User, name: str, right: Right) -> Collection:
     """The collection with this name; NotFound if the user cannot read it, AccessDenied if only the right is missing."""
     collection = readable_collections(user).filter(name=lookup_name(name)).first()
-    return _require_right(user, collection, right, _not_found(name, "collection_name"))
+    return _require_right(user, collection, right, _not_found_error(name, "collection_name"))
 
 
 def open_collection_by_id(user: User, sys_id: str, right: Right) -> Collection:
@@ -81,10 +81,10 @@ def open_collections(user: User, names: Sequence[str]) -> list[Collection]:
     stored_names = {name: lookup_name(name) for name in names}
     readable = readable_collections(user).filter(name__in=list(stored_names.values()))
     collections = {collection.name: collection for collection in readable}
-    missing_names = [name for name, stored in stored_names.items() if stored not in collections]
+    missing_names = [name for name, stored_name in stored_names.items() if stored_name not in collections]
     if missing_names:
-        raise combine_errors([_not_found(name, "collection_names") for name in missing_names])
-    return [collections[stored] for stored in dict.fromkeys(stored_names.values())]
+        raise combine_errors([_not_found_error(name, "collection_names") for name in missing_names])
+    return [collections[stored_name] for stored_name in dict.fromkeys(stored_names.values())]
 
 
 def open_or_create_collection(user: User, name: str) -> Collection:
@@ -138,13 +138,13 @@ def check_new_name(name: str) -> None:
         raise BadRequest(str(error), code="invalid_parameter", field="collection_name") from None
 
 
-def _require_right(user: User, collection: Collection | None, right: Right, not_found: ServiceError) -> Collection:
+def _require_right(user: User, collection: Collection | None, right: Right, missing_error: ServiceError) -> Collection:
     if collection is None:
-        raise not_found
+        raise missing_error
     if right not in rights(user, collection):
         raise AccessDenied(REFUSAL_MESSAGES[right])
     return collection
 
 
-def _not_found(name: str, field: str) -> NotFound:
+def _not_found_error(name: str, field: str) -> NotFound:
     return NotFound(f"There is no collection {name[:MAX_NAME_LENGTH]}.", field=field)

@@ -24,8 +24,8 @@ def load_demo_documents() -> bool:
     Does nothing without the documentation, for example in a container image.
     """
     paths = list(documentation_pages(settings.BASE_DIR))
-    has_users = User.objects.filter(login__startswith=DEMO_PREFIX).exists()
-    if not paths or not has_users or Collection.history.filter(name=COLLECTION_NAME).exists():
+    has_demo_users = User.objects.filter(login__startswith=DEMO_PREFIX).exists()
+    if not paths or not has_demo_users or Collection.history.filter(name=COLLECTION_NAME).exists():
         return True
     try:
         space = embed.default_space()
@@ -49,7 +49,7 @@ def documentation_pages(root: Path) -> Iterator[Path]:
 
 
 def _add_document(collection: Collection, path: Path) -> None:
-    stored = storage.store_document(
+    result = storage.store_document(
         collection=collection,
         data=path.read_bytes(),
         filename=path.name,
@@ -60,6 +60,6 @@ def _add_document(collection: Collection, path: Path) -> None:
         user_id="",
         takes_lease=True,
     )
-    assert stored.lease_token is not None
+    assert result.lease_token is not None
     # Leased and returned: the sweep finds it. A wake-up at the first start would expire before a worker runs.
-    leases.release_lease(leases.leased_version(stored.version.pk, stored.lease_token))
+    leases.release_lease(leases.leased_version(result.version.pk, result.lease_token))

@@ -24,24 +24,24 @@ class QueueCollector(Collector):
         return []  # registering the collector must not query the database
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        waiting = GaugeMetricFamily(
-            "servicebase_documents_unfinished", "Documents that are being loaded, by state.", labels=["state"]
+        unfinished_gauge = GaugeMetricFamily(
+            "servicebase_documents_unfinished", "Documents in progress, by state.", labels=["state"]
         )
-        counts = (
-            Version.objects.filter(state__in=UNFINISHED_STATES).order_by().values_list("state").annotate(Count("id"))
-        )
-        by_state = dict(counts)
+        unfinished_versions = Version.objects.filter(state__in=UNFINISHED_STATES).order_by()
+        by_state = dict(unfinished_versions.values_list("state").annotate(Count("id")))
         for state in UNFINISHED_STATES:
-            waiting.add_metric([state.value], by_state.get(state.value, 0))
-        yield waiting
+            unfinished_gauge.add_metric([state.value], by_state.get(state.value, 0))
+        yield unfinished_gauge
         ((oldest_due_s,),) = fetch_rows(OLDEST_DUE_SQL)
         yield GaugeMetricFamily(
-            "servicebase_documents_oldest_due_seconds", "How long the next document has been due.", value=oldest_due_s
+            "servicebase_documents_oldest_due_seconds",
+            "Seconds that the oldest due document has been waiting.",
+            value=oldest_due_s,
         )
-        failed = GaugeMetricFamily(
+        failed_gauge = GaugeMetricFamily(
             "servicebase_documents_failed", "Documents whose last load failed, by reason.", labels=["reason"]
         )
-        failures = Version.objects.filter(state=VersionState.FAILED).exclude(error_code=SUPERSEDED_CODE)
-        for reason, count in failures.order_by().values_list("error_code").annotate(Count("id")):
-            failed.add_metric([reason], count)
-        yield failed
+        failed_versions = Version.objects.filter(state=VersionState.FAILED).exclude(error_code=SUPERSEDED_CODE)
+        for reason, count in failed_versions.order_by().values_list("error_code").annotate(Count("id")):
+            failed_gauge.add_metric([reason], count)
+        yield failed_gauge

@@ -19,7 +19,7 @@ MAX_INDEX_BUILD_S = 3600
 class RoundRobin:
     """The owner whose document this process handled last; the next owner follows, also in the next message."""
 
-    owner = ""
+    last_owner = ""
 
 
 @shared_task
@@ -27,10 +27,10 @@ def work() -> None:
     """Process the documents that are due, round-robin over their owners."""
     deadline = time.monotonic() + TASK_BUDGET_S
     while time.monotonic() < deadline and not worker_signals.is_shutting_down():
-        lease = leases.take_next_lease(RoundRobin.owner)
+        lease = leases.take_next_lease(RoundRobin.last_owner)
         if lease is None:
             return
-        RoundRobin.owner = lease.owner
+        RoundRobin.last_owner = lease.owner
         worker.process_version(lease.version_id, lease.token, deadline=deadline)
     worker_signals.request_processing()
 

@@ -9,14 +9,14 @@ from unfold.admin import ModelAdmin
 
 from system.admin_site import dashboard
 
-for unwanted in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule):
-    admin.site.unregister(unwanted)
+for model in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule):
+    admin.site.unregister(model)
 
-dashboard.group("System", 90, dashboard.Link("Periodic tasks", "schedule", "django_celery_beat.PeriodicTask"))
+dashboard.register_links("System", 90, dashboard.Link("Periodic tasks", "schedule", "django_celery_beat.PeriodicTask"))
 
 
 @admin.register(PeriodicTask)
-class ScheduleAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
+class PeriodicTaskAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
     """The product's own schedules: to look at and to pause."""
 
     list_display = ("name", "interval", "enabled", "last_run_at", "total_run_count")

@@ -43,7 +43,7 @@ app.conf.update(
 app.autodiscover_tasks()
 assert app.steps is not None
 app.steps["worker"].add(DjangoStructLogInitStep)
-app.steps["worker"].add("config.scheduling.embedded_beat:BeatKeeper")
+app.steps["worker"].add("config.scheduling.embedded_beat:BeatRestarter")
 
 
 @worker_before_create_process.connect

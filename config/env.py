@@ -20,11 +20,10 @@ class ConfigurationError(Exception):
     """A variable is missing or invalid; the message says what to do."""
 
 
-def variable(name: str, read: Callable[[str], Any], default: Any, about: str, *, secret: bool = False) -> Any:
+def variable(name: str, parse: Callable[[str], Any], default: Any, description: str, *, is_secret: bool = False) -> Any:
     """A row of the table below. A secret can also be read from the file that NAME_FILE names."""
-    return field(
-        default=default, repr=not secret, metadata={"name": name, "read": read, "about": about, "secret": secret}
-    )
+    metadata = {"name": name, "parse": parse, "description": description, "is_secret": is_secret}
+    return field(default=default, repr=not is_secret, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -35,18 +34,18 @@ class Environment:
         "SVC_ENV", parsers.one_of("development", "production"), "development", "`development` or `production`."
     )
     host: str = variable(
-        "SVC_HOST", str, "127.0.0.1", "IP address the web server listens on; 0.0.0.0 for all interfaces."
+        "SVC_HOST", str, "127.0.0.1", "IP address that the web server listens on. Use 0.0.0.0 for all interfaces."
     )
-    port: int = variable("SVC_PORT", parsers.integer(1, 65535), 8000, "Port the web server listens on.")
+    port: int = variable("SVC_PORT", parsers.integer(1, 65535), 8000, "Port that the web server listens on.")
     base_url: str | None = variable(
         "SVC_BASE_URL",
         parsers.base_url,
         None,
-        "Public URL of the service, such as https://service.example.com. Used for links and `Location`; with "
-        "https, cookies are Secure. Default: the host of the request.",
+        "Public URL of the service, such as https://service.example.com. Used in links and in the "
+        "`Location` header. With https, cookies are Secure. Default: the host of the request.",
     )
     tls_cert: Path | None = variable(
-        "SVC_TLS_CERT", parsers.existing_file, None, "Certificate file; makes the web server use https."
+        "SVC_TLS_CERT", parsers.existing_file, None, "Certificate file. With it, the web server uses https."
     )
     tls_key: Path | None = variable("SVC_TLS_KEY", parsers.existing_file, None, "Private key file for SVC_TLS_CERT.")
     trusted_proxies: tuple[Network, ...] = variable(
@@ -56,10 +55,10 @@ class Environment:
         "IP addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted.",
     )
     data_dir: Path = variable(
-        "SVC_DATA_DIR", parsers.folder, ROOT / "var", "Data folder, with all data of the embedded servers."
+        "SVC_DATA_DIR", parsers.folder, ROOT / "var", "Data folder. It holds all data of the embedded servers."
     )
     web_processes: int = variable(
-        "SVC_WEB_PROCESSES", parsers.integer(1, 64), 2, "Number of web server processes; each has four threads."
+        "SVC_WEB_PROCESSES", parsers.integer(1, 64), 2, "Number of web server processes. Each has four threads."
     )
     admin_login: str = variable(
         "SVC_ADMIN_LOGIN", str, "admin", "Login of the administrator that the first start creates."
@@ -68,11 +67,11 @@ class Environment:
         "SVC_ADMIN_PASSWORD",
         str,
         None,
-        "Password of that administrator, used only to create the account. Default: a random one, which is printed.",
-        secret=True,
+        "Initial password of the administrator. Later changes have no effect. Default: a random one, which is printed.",
+        is_secret=True,
     )
     demo: bool | None = variable(
-        "SVC_DEMO", parsers.boolean, None, "1 adds demo users and data. Default: 1, in production 0."
+        "SVC_DEMO", parsers.boolean, None, "1 adds demo users and data. Default: 0 in production, otherwise 1."
     )
     allow_embedded: bool = variable(
         "SVC_ALLOW_EMBEDDED", parsers.boolean, False, "1 allows the embedded PostgreSQL and Valkey in production."
@@ -81,69 +80,69 @@ class Environment:
         "SVC_SECRET_KEYS",
         parsers.word_list,
         (),
-        "Fernet keys that encrypt stored secrets, newest first, separated by commas. In development one is generated "
-        "and kept in the data folder.",
-        secret=True,
+        "Comma-separated Fernet keys that encrypt stored secrets, newest first. In development, a key is generated and "
+        "stored in the data folder.",
+        is_secret=True,
     )
     allow_http_idp: bool | None = variable(
         "SVC_ALLOW_HTTP_IDP",
         parsers.boolean,
         None,
-        "1 allows identity providers over http and on loopback addresses, for development; refused in production. "
-        "Default: 1 if the service is not in production, listens on a loopback address, and neither SVC_BASE_URL nor "
-        "SVC_TRUSTED_PROXIES is set; otherwise 0.",
+        "For development: 1 allows identity providers that use http or a loopback address. Refused in production. "
+        "Default: 1 in development, if the service listens on a loopback address and SVC_BASE_URL and "
+        "SVC_TRUSTED_PROXIES are not set. Otherwise 0.",
     )
     private_idp: bool = variable(
         "SVC_PRIVATE_IDP",
         parsers.boolean,
         True,
-        "0 refuses identity providers in private networks (10.0.0.0/8 and others).",
+        "0 refuses identity providers in private networks, such as 10.0.0.0/8.",
     )
     ca_bundle: Path | None = variable(
-        "SVC_CA_BUNDLE", parsers.existing_file, None, "File of additional certificate authorities for outbound calls."
+        "SVC_CA_BUNDLE", parsers.existing_file, None, "PEM file with more certificate authorities for outbound calls."
     )
     secret_key: str | None = variable(
         "SECRET_KEY",
         str,
         None,
-        "Signs sessions and links. In development one is generated and kept in the data folder.",
-        secret=True,
+        "Key that signs sessions and links. In development, one is generated and stored in the data folder.",
+        is_secret=True,
     )
-    debug: bool = variable("DEBUG", parsers.boolean, False, "1 shows Django's own error pages. Refused in production.")
+    debug: bool = variable("DEBUG", parsers.boolean, False, "1 shows Django's debug pages. Refused in production.")
     allowed_hosts: tuple[str, ...] = variable(
         "ALLOWED_HOSTS",
         parsers.word_list,
         (),
-        "Host names under which the service accepts requests, separated by commas. Default: the host of "
-        "SVC_BASE_URL, SVC_HOST and, in development, this machine's own names.",
+        "Comma-separated host names under which the service accepts requests. Default: the host of SVC_BASE_URL, "
+        "SVC_HOST and, in development, the names of this machine.",
     )
     database_url: str | None = variable(
         "DATABASE_URL",
         parsers.postgres_url,
         None,
-        "URL of a PostgreSQL server, version 17 or newer with pgvector, to use instead of the embedded one.",
-        secret=True,
+        "URL of a PostgreSQL server to use instead of the embedded one: version 17 or newer, with pgvector.",
+        is_secret=True,
     )
     postgres_sizes: tuple[str, ...] = variable(
         "SVC_POSTGRES_SIZES",
         parsers.postgres_sizes,
         (),
         "Memory and disk settings of the embedded PostgreSQL, such as shared_buffers=2GB,work_mem=64MB. Default: "
-        "chosen for the memory and the disk of the machine.",
+        "sizes that fit the memory and the disk of the machine.",
     )
     database_replica_url: str | None = variable(
         "DATABASE_REPLICA_URL",
         parsers.postgres_url,
         None,
-        "URL of a read replica, used for reads that request it.",
-        secret=True,
+        "URL of a read replica. Only reads that request it use the replica.",
+        is_secret=True,
     )
     redis_url: str | None = variable(
         "REDIS_URL",
         parsers.redis_url,
         None,
         "URL of a Valkey or Redis server to use instead of the embedded one.",
-        secret=True,
+        is_secret=True,
     )
     file_limit_mb: int = variable("SVC_FILE_LIMIT_MB", parsers.integer(1, 1024), 32, "Maximum size of a file, in MB.")
     text_limit_mb: int = variable(
@@ -153,13 +152,13 @@ class Environment:
         "SVC_WAIT_LIMIT_MB",
         parsers.integer(0, 100),
         2,
-        "Documents up to this size, in MB, are searchable when the load returns; larger ones go to the worker.",
+        "Documents up to this size, in MB, are searchable when the load returns. The worker processes larger ones.",
     )
     waiting_limit: int = variable(
         "SVC_WAITING_LIMIT",
         parsers.integer(1, 1_000_000),
         10_000,
-        "Maximum number of queued documents per caller; further loads return 429.",
+        "Maximum number of queued documents per caller. Further loads return 429.",
     )
     max_pages: int = variable(
         "SVC_MAX_PAGES", parsers.integer(1, 100_000), 5_000, "Maximum number of pages in a document."
@@ -184,35 +183,35 @@ class Environment:
         str,
         None,
         "API key of an embedding provider with an OpenAI-compatible API.",
-        secret=True,
+        is_secret=True,
     )
     openai_base_url: str | None = variable(
-        "OPENAI_BASE_URL", parsers.provider_url, None, "Base URL of that provider, such as http://127.0.0.1:11434/v1."
+        "OPENAI_BASE_URL", parsers.provider_url, None, "Base URL of the provider, such as http://127.0.0.1:11434/v1."
     )
     embedding_provider: str = variable(
         "SVC_EMBEDDING_PROVIDER",
         parsers.one_of("local", "openai"),
         "local",
-        "Embedding provider of new document collections: `local`, a model that comes with the product, or `openai`, "
+        "Embedding provider of new document collections: `local`, a model that is part of the product, or `openai`, "
         "a provider with an OpenAI-compatible API.",
     )
     embedding_model: str | None = variable(
         "SVC_EMBEDDING_MODEL",
         str,
         None,
-        "Name of the embedding model. Required with `openai`; `local` has a default.",
+        "Name of the embedding model. Required with `openai`. `local` has a default.",
     )
     embedding_dimensions: int | None = variable(
         "SVC_EMBEDDING_DIMENSIONS",
         parsers.integer(1, 3900),  # a vector must fit into one database page
         None,
-        "Dimensions requested from an `openai` provider, 1 to 3900. Default: those of the model.",
+        "Number of dimensions requested from an `openai` provider, 1 to 3900. Default: that of the model.",
     )
     embedding_batch: int = variable(
         "SVC_EMBEDDING_BATCH", parsers.integer(1, 2048), 64, "Texts per request to an `openai` provider, 1 to 2048."
     )
     embedding_concurrency: int = variable(
-        "SVC_EMBEDDING_CONCURRENCY", parsers.integer(1, 64), 4, "Concurrent requests of one process to that provider."
+        "SVC_EMBEDDING_CONCURRENCY", parsers.integer(1, 64), 4, "Concurrent requests per process to the provider."
     )
 
     @property
@@ -247,10 +246,10 @@ class Environment:
         return f"{'https' if self.tls_cert else 'http'}://{host}:{self.port}"
 
 
-def read_value(environ: Mapping[str, str], name: str, *, secret: bool) -> str | None:
+def read_value(environ: Mapping[str, str], name: str, *, is_secret: bool) -> str | None:
     """The text of a variable, or of the file that NAME_FILE names; empty means not set."""
     value = environ.get(name, "").strip()
-    path = environ.get(f"{name}_FILE", "").strip() if secret else ""
+    path = environ.get(f"{name}_FILE", "").strip() if is_secret else ""
     if value and path:
         raise ConfigurationError(f"Set either {name} or {name}_FILE, not both.")
     if path:
@@ -272,20 +271,20 @@ def read(environ: Mapping[str, str]) -> Environment:
     """
     values: dict[str, Any] = {}
     for row in fields(Environment):
-        name, secret = row.metadata["name"], row.metadata["secret"]
-        value = read_value(environ, name, secret=secret)
+        name, is_secret = row.metadata["name"], row.metadata["is_secret"]
+        value = read_value(environ, name, is_secret=is_secret)
         if value is None:
             continue
         try:
-            values[row.name] = row.metadata["read"](value)
+            values[row.name] = row.metadata["parse"](value)
         except ValueError as error:
-            actual = "" if secret else f", but it is {value!r}"
+            actual = "" if is_secret else f", but it is {value!r}"
             raise ConfigurationError(f"{name} {error}{actual}.") from None
     environment = Environment(**values)
     if (environment.tls_cert is None) != (environment.tls_key is None):
         raise ConfigurationError("Set SVC_TLS_CERT and SVC_TLS_KEY together.")
     if "@" in urlsplit(environment.openai_base_url or "").netloc:  # a parser would repeat the value
-        raise ConfigurationError("OPENAI_BASE_URL must not contain a login or password; set the key in OPENAI_API_KEY.")
+        raise ConfigurationError("OPENAI_BASE_URL must not contain a login or password. Set the key in OPENAI_API_KEY.")
     if environment.embedding_provider == "openai":
         if environment.embedding_model is None:
             raise ConfigurationError("SVC_EMBEDDING_PROVIDER=openai requires SVC_EMBEDDING_MODEL.")
@@ -296,7 +295,7 @@ def read(environ: Mapping[str, str]) -> Environment:
 
 def secret_names() -> list[str]:
     """Names of the variables with secrets, and of those with the names of secret files."""
-    names = [row.metadata["name"] for row in fields(Environment) if row.metadata["secret"]]
+    names = [row.metadata["name"] for row in fields(Environment) if row.metadata["is_secret"]]
     return [*names, *(f"{name}_FILE" for name in names)]
 
 
@@ -309,8 +308,8 @@ def read_dotenv(path: Path) -> dict[str, str]:
         line = line.strip()
         if not line or line.startswith("#"):
             continue
-        name, equals, value = line.partition("=")
-        if not equals or not name.strip().isidentifier():
+        name, separator, value = line.partition("=")
+        if not separator or not name.strip().isidentifier():
             raise ConfigurationError(f"Line {number} of {path.name} is not of the form NAME=value.")
         value = value.strip()
         if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":

@@ -26,7 +26,7 @@ def boolean(value: str) -> bool:
     return words[value.lower()]
 
 
-def integer(least: int, most: int) -> Callable[[str], int]:
+def integer(minimum: int, maximum: int) -> Callable[[str], int]:
     """A parser of whole numbers within these bounds.
 
     >>> integer(1, 1024)("32")
@@ -34,8 +34,8 @@ def integer(least: int, most: int) -> Callable[[str], int]:
     """
 
     def parse(value: str) -> int:
-        if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
-            raise ValueError(f"must be a whole number from {least} to {most}")
+        if not value.isascii() or not value.isdigit() or not minimum <= int(value) <= maximum:
+            raise ValueError(f"must be a whole number from {minimum} to {maximum}")
         return int(value)
 
     return parse

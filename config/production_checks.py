@@ -20,20 +20,20 @@ def refuse_unsafe_production(environment: Environment) -> None:
         return
     reasons = {
         "DEBUG must be 0 in production.": environment.debug,
-        "SVC_ALLOW_HTTP_IDP is for development; remove it in production.": bool(environment.allow_http_idp),
-        "ALLOWED_HOSTS must list host names in production; * is not allowed.": any(
+        "SVC_ALLOW_HTTP_IDP is only for development. Remove it in production.": bool(environment.allow_http_idp),
+        "ALLOWED_HOSTS must list host names in production. * is not allowed.": any(
             "*" in host for host in environment.allowed_hosts
         ),
-        "SVC_BASE_URL (or ALLOWED_HOSTS) must be set in production; without it the service refuses every request.": (
+        "SVC_BASE_URL or ALLOWED_HOSTS must be set in production. Otherwise every request is refused.": (
             not (environment.base_url or environment.allowed_hosts) and environment.host in ("0.0.0.0", "::")
         ),
         "SECRET_KEY must be set to at least 32 random characters in production.": environment.secret_key is None
         or is_weak(environment.secret_key),
-        "SVC_SECRET_KEYS must be set in production; generate one with: "
+        "SVC_SECRET_KEYS must be set in production. Generate a key with: "
         "python -c 'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'": (
             not environment.secret_keys
         ),
-        "SVC_ADMIN_PASSWORD must have at least 10 characters; set a longer one or remove it.": (
+        "SVC_ADMIN_PASSWORD must have at least 10 characters. Set a longer password or remove it.": (
             environment.admin_password is not None and len(environment.admin_password) < 10
         ),
         "Set DATABASE_URL and REDIS_URL in production, or set SVC_ALLOW_EMBEDDED=1.": not environment.allow_embedded

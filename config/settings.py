@@ -114,7 +114,7 @@ MIDDLEWARE = [
     "system.http.middleware.HostNames",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "system.http.middleware.CurrentActor",
+    "system.http.middleware.ActingUser",
     "django.contrib.messages.middleware.MessageMiddleware",
 ]
 
@@ -230,8 +230,8 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Servicebase",
     "DESCRIPTION": (
         "Records, single sign-on and document collections of one service.\n\n"
-        "**To try an operation, press *Authorize* first** and enter an access key (create one on your account page) or "
-        "login and password. Your browser session is accepted by `/api/me` and `/api/collections` only."
+        "**To try an operation, press *Authorize* first.** Enter an access key from your account page, or your login "
+        "and password. Only `/api/me` and `/api/collections` accept your browser session."
     ),
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",
@@ -250,8 +250,8 @@ SPECTACULAR_SETTINGS = {
         "accounts.authentication.schemes.BrowserSessionAuthentication",
     ],
     "SORT_OPERATIONS": False,  # in the order of the URL patterns
-    "PREPROCESSING_HOOKS": ["system.openapi.without_trailing_slashes", "tableapi.openapi.hooks.remove_table_view"],
-    "POSTPROCESSING_HOOKS": ["tableapi.openapi.hooks.add_tables", "system.openapi.with_errors"],
+    "PREPROCESSING_HOOKS": ["system.openapi.strip_trailing_slashes", "tableapi.openapi.hooks.remove_table_view"],
+    "POSTPROCESSING_HOOKS": ["tableapi.openapi.hooks.add_tables", "system.openapi.add_error_responses"],
 }
 
 if REDIS_URL.startswith("rediss://"):
@@ -286,7 +286,7 @@ UNFOLD = {
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": True,
-    "DASHBOARD_CALLBACK": "system.admin_site.dashboard.fill",
+    "DASHBOARD_CALLBACK": "system.admin_site.dashboard.add_tiles",
     "STYLES": [lambda request: static("servicebase/admin.css")],
     "COLORS": {
         "primary": {

@@ -20,29 +20,29 @@ class Child(asynpool.Worker):
     def on_loop_start(self, pid: int) -> None:
         super().on_loop_start(pid)
         child: Any = self  # its base declares no types
-        imported_before = len(sys.modules)
+        module_count_before = len(sys.modules)
         next_task = child.wait_for_job
-        used_s, ends_at = process_time(), 0.0
+        cpu_before_s, ends_at = process_time(), 0.0
 
         def wait_for_job() -> Any:
-            nonlocal used_s, ends_at
-            if process_time() - used_s > SHORT_TASK_CPU_S:
+            nonlocal cpu_before_s, ends_at
+            if process_time() - cpu_before_s > SHORT_TASK_CPU_S:
                 ends_at = monotonic() + IDLE_S
             # The child has read no task, so none is lost. What the parent sends now, it sends again to another child.
-            if len(sys.modules) - imported_before > MAX_NEW_MODULES:
-                left_s = ends_at - monotonic()
-                if left_s <= 0 or not child.inq._reader.poll(left_s):
+            if len(sys.modules) - module_count_before > MAX_NEW_MODULES:
+                idle_left_s = ends_at - monotonic()
+                if idle_left_s <= 0 or not child.inq._reader.poll(idle_left_s):
                     sys.exit(EX_RECYCLE)
             task = next_task()
-            used_s = process_time()
+            cpu_before_s = process_time()
             return task
 
         child.wait_for_job = wait_for_job
 
 
-class Processes(asynpool.AsynPool):
+class ProcessPool(asynpool.AsynPool):
     Worker = Child
 
 
 class TaskPool(prefork.TaskPool):
-    Pool = Processes
+    Pool = ProcessPool

@@ -11,10 +11,10 @@ from system.admin_site import dashboard
 from system.admin_site.site import ReadOnlyAdmin, TrackedAdmin
 from system.models import DeletionLogEntry, Property
 from system.monitoring import health
-from system.records.history import name_of
+from system.records.history import login_of
 from system.registry import Registry
 
-dashboard.group(
+dashboard.register_links(
     "System",
     90,
     dashboard.Link("Properties", "tune", "system.Property"),
@@ -65,31 +65,31 @@ class DeletionLogAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Deleted by")
     def deleted_by_name(self, entry: DeletionLogEntry) -> str:
-        return name_of(entry.deleted_by) or "the system"
+        return login_of(entry.deleted_by) or "the system"
 
 
-@dashboard.tile(order=90)
-def background(request: HttpRequest) -> dashboard.Tile | None:
+@dashboard.register_tile(order=90)
+def background_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:
         return None
     states = {"broker": health.broker_state(), **health.heartbeat_states()}
-    silent = [name for name, state in states.items() if state != "ok"]
+    silent_names = ", ".join(name for name, state in states.items() if state != "ok")
     return dashboard.Tile(
         title="Background work",
-        figure="Running" if not silent else "Needs attention",
-        description="All background services are running." if not silent else f"Not responding: {', '.join(silent)}.",
+        figure="Running" if not silent_names else "Needs attention",
+        description="All background services are running." if not silent_names else f"Not responding: {silent_names}.",
         url=dashboard.Link("", "", "django_celery_beat.PeriodicTask").url,
         icon="settings_heart",
-        needs_attention=bool(silent),
+        needs_attention=bool(silent_names),
     )
 
 
-@dashboard.tile(order=91)
-def deletions(request: HttpRequest) -> dashboard.Tile | None:
+@dashboard.register_tile(order=91)
+def deletions_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:
         return None
     count = DeletionLogEntry.objects.count()
     link = dashboard.Link("", "", "system.DeletionLogEntry")
     return dashboard.Tile(
-        "Deleted records", str(count), "View what was deleted and by whom", link.url, "delete_history"
+        "Deleted records", str(count), "View deleted records and who deleted them", link.url, "delete_history"
     )

@@ -17,7 +17,7 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 
 # A statement is prepared when it has run this often; the least recently used ones are closed.
-PREPARED_AFTER = 5
+PREPARE_AFTER_USES = 5
 MAX_PREPARED = 100
 
 # Classes of SQLSTATE after which a statement is prepared again: its table has changed, or it is not prepared any more.
@@ -49,11 +49,11 @@ class ConnectionStatements:
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
-        self.prepared_after: int | None = PREPARED_AFTER
-        self._run_counts: OrderedDict[StatementKey, int] = OrderedDict()
-        self._names: OrderedDict[StatementKey, bytes] = OrderedDict()
+        self.prepare_after_uses: int | None = PREPARE_AFTER_USES
+        self._use_counts: OrderedDict[StatementKey, int] = OrderedDict()
+        self._prepared_names: OrderedDict[StatementKey, bytes] = OrderedDict()
         self._names_to_close: list[bytes] = []
-        self._numbers = count()
+        self._name_numbers = count()
 
     def run(self, text: bytes, values: Sequence[Any]) -> StatementResult:
         """With PostgreSQL's own placeholders, so that the text is not parsed here."""
@@ -65,7 +65,7 @@ class ConnectionStatements:
         if self._names_to_close and connection.transaction_status != pq.TransactionStatus.INERROR:
             self._check(connection.close_prepared(self._names_to_close.pop()))
         key = (text, transformer.types)
-        name = self._prepared(key)
+        name = self._prepared_name(key)
         if name is None:
             result = connection.exec_params(text, parameters, transformer.types, transformer.formats)
         else:
@@ -74,28 +74,28 @@ class ConnectionStatements:
             self._check(result)
         except psycopg.Error as error:
             if name is not None and (error.sqlstate or "")[:2] in STALE_PLAN_SQLSTATES:
-                self._names_to_close.append(self._names.pop(key))
+                self._names_to_close.append(self._prepared_names.pop(key))
             raise
         return StatementResult(result, transformer)
 
-    def _prepared(self, key: StatementKey) -> bytes | None:
-        name = self._names.get(key)
+    def _prepared_name(self, key: StatementKey) -> bytes | None:
+        name = self._prepared_names.get(key)
         if name is not None:
-            self._names.move_to_end(key)
+            self._prepared_names.move_to_end(key)
             return name
-        if self.prepared_after is None:
+        if self.prepare_after_uses is None:
             return None
-        times = self._run_counts.pop(key, 0) + 1
-        if times <= self.prepared_after:
-            self._run_counts[key] = times
-            if len(self._run_counts) > MAX_PREPARED:
-                self._run_counts.popitem(last=False)
+        use_count = self._use_counts.pop(key, 0) + 1
+        if use_count <= self.prepare_after_uses:
+            self._use_counts[key] = use_count
+            if len(self._use_counts) > MAX_PREPARED:
+                self._use_counts.popitem(last=False)
             return None
-        name = f"statement_{next(self._numbers)}".encode()
+        name = f"statement_{next(self._name_numbers)}".encode()
         self._check(self.connection.pgconn.prepare(name, *key))
-        self._names[key] = name
-        if len(self._names) > MAX_PREPARED:
-            self._names_to_close.append(self._names.popitem(last=False)[1])
+        self._prepared_names[key] = name
+        if len(self._prepared_names) > MAX_PREPARED:
+            self._names_to_close.append(self._prepared_names.popitem(last=False)[1])
         return name
 
     def _check(self, result: pq.abc.PGresult) -> None:

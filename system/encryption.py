@@ -11,32 +11,32 @@ class DecryptionFailed(Exception):
 
 
 @cache
-def _keys(configured: tuple[str, ...]) -> MultiFernet:
-    return MultiFernet([Fernet(key) for key in configured])
+def _fernet(keys: tuple[str, ...]) -> MultiFernet:
+    return MultiFernet([Fernet(key) for key in keys])
 
 
 def encrypt(secret: str) -> str:
-    return _keys(tuple(settings.SECRET_ENCRYPTION_KEYS)).encrypt(secret.encode()).decode()
+    return _fernet(tuple(settings.SECRET_ENCRYPTION_KEYS)).encrypt(secret.encode()).decode()
 
 
-def decrypt(stored: str) -> str:
+def decrypt(ciphertext: str) -> str:
     try:
-        return _keys(tuple(settings.SECRET_ENCRYPTION_KEYS)).decrypt(stored.encode()).decode()
+        return _fernet(tuple(settings.SECRET_ENCRYPTION_KEYS)).decrypt(ciphertext.encode()).decode()
     except InvalidToken:
-        raise DecryptionFailed("A stored secret cannot be read with the keys of SVC_SECRET_KEYS.") from None
+        raise DecryptionFailed("A stored secret cannot be decrypted with the keys in SVC_SECRET_KEYS.") from None
 
 
-def uses_newest_key(stored: str) -> bool:
+def uses_newest_key(ciphertext: str) -> bool:
     try:
-        Fernet(settings.SECRET_ENCRYPTION_KEYS[0]).decrypt(stored.encode())
+        Fernet(settings.SECRET_ENCRYPTION_KEYS[0]).decrypt(ciphertext.encode())
     except InvalidToken:
         return False
     return True
 
 
-def rotate(stored: str) -> str:
+def rotate(ciphertext: str) -> str:
     """The same secret, encrypted with the newest key."""
     try:
-        return _keys(tuple(settings.SECRET_ENCRYPTION_KEYS)).rotate(stored.encode()).decode()
+        return _fernet(tuple(settings.SECRET_ENCRYPTION_KEYS)).rotate(ciphertext.encode()).decode()
     except InvalidToken:
-        raise DecryptionFailed("A stored secret cannot be read with the keys of SVC_SECRET_KEYS.") from None
+        raise DecryptionFailed("A stored secret cannot be decrypted with the keys in SVC_SECRET_KEYS.") from None

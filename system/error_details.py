@@ -27,5 +27,5 @@ def is_statement_timeout(error: BaseException) -> bool:
 
 
 def describe_safely(error: Exception) -> dict[str, str]:
-    where = "".join(format_tb(error.__traceback__, limit=-12))
-    return {"kind": type(error).__name__, "sqlstate": sqlstate_of(error), "where": where}
+    traceback_text = "".join(format_tb(error.__traceback__, limit=-12))
+    return {"kind": type(error).__name__, "sqlstate": sqlstate_of(error), "where": traceback_text}

@@ -52,12 +52,12 @@ class ServiceError(Exception):
         self.position = position
         self.retry_after_s = retry_after_s
         # Further errors of the same request.
-        self.others: tuple[ServiceError, ...] = ()
+        self.other_errors: tuple[ServiceError, ...] = ()
         super().__init__(self.message)
 
     def as_items(self) -> list[dict[str, object]]:
         """The list `errors` of a response."""
-        return [error.as_item() for error in (self, *self.others)]
+        return [error.as_item() for error in (self, *self.other_errors)]
 
     def as_item(self) -> dict[str, object]:
         """The entry of `errors` in a response."""
@@ -80,10 +80,10 @@ def combine_errors(errors: Sequence[ErrorT]) -> ErrorT:
     ['a', 'c']
     """
     first = errors[0]
-    others: list[ServiceError] = [*first.others]
+    other_errors: list[ServiceError] = [*first.other_errors]
     for error in errors[1:]:
-        others += [error, *error.others]
-    first.others = tuple([error for error in others if error.status == first.status][: MAX_ERRORS - 1])
+        other_errors += [error, *error.other_errors]
+    first.other_errors = tuple([error for error in other_errors if error.status == first.status][: MAX_ERRORS - 1])
     return first
 
 
@@ -118,7 +118,7 @@ class TimedOut(ServiceError):
 class Conflict(ServiceError):
     status = 409
     code = "conflict"
-    message = "This conflicts with stored data."
+    message = "The request conflicts with stored data."
 
 
 class LengthRequired(ServiceError):
@@ -130,7 +130,7 @@ class LengthRequired(ServiceError):
 class PreconditionFailed(ServiceError):
     status = 412
     code = "stale"
-    message = "The record has changed since it was read. Read it again."
+    message = "The record has changed since you read it. Read it again."
 
 
 class TooLarge(ServiceError):
@@ -148,21 +148,21 @@ class QueryTooLong(ServiceError):
 class UnsupportedMediaType(ServiceError):
     status = 415
     code = "unsupported_media_type"
-    message = "Send application/json."
+    message = "The Content-Type header must be application/json."
 
 
 class InvalidInput(ServiceError):
     status = 422
     code = "invalid_value"
-    message = "A value is not valid."
+    message = "A value is invalid."
 
 
 class QueryTooSlow(ServiceError):
     status = 422
     code = "query_too_slow"
     message = (
-        "The query took too long. Narrow the filter, filter and sort by indexed columns, and use cursors instead of "
-        "page numbers."
+        "The query took too long. Narrow the filter. Filter and sort by indexed columns. Use cursors instead of page "
+        "numbers."
     )
 
 

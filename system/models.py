@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from system import property_definitions
-from system.records.history import tracked
+from system.records.history import history_field
 from system.records.record import Record
 
 
@@ -19,7 +19,7 @@ class Property(Record):
     type = models.CharField(max_length=20, editable=False)
     description = models.TextField(editable=False)
     default_value = models.TextField(blank=True, default="", editable=False)
-    history = tracked()
+    history = history_field()
 
     class Meta(Record.Meta):
         db_table = "sys_property"

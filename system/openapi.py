@@ -26,13 +26,13 @@ READ_ERRORS: Errors = (
 )  # fmt: skip
 WRITE_ERRORS: Errors = (errors.AccessDenied, errors.Conflict)
 BODY_ERRORS: Errors = (errors.TimedOut, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMediaType)
-# Errors that `with_errors` adds to every operation, and to every operation with a body.
+# Errors that `add_error_responses` adds to every operation, and to every operation with a body.
 COMMON_ERRORS: Errors = (errors.Unauthenticated, errors.QueryTooSlow, errors.TooManyRequests, errors.Unavailable)
 COMMON_BODY_ERRORS: Errors = (
     errors.BadRequest, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMediaType, errors.InvalidInput,
 )  # fmt: skip
 
-ERROR: Object = {
+ERROR_SCHEMA: Object = {
     "type": "object",
     "required": ["status", "error_type", "errors"],
     "properties": {
@@ -63,9 +63,9 @@ def reference(kind: str, name: str) -> Object:
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
-def error_responses(possible: Errors) -> Object:
+def error_responses(error_classes: Errors) -> Object:
     """By status, with a reference to the response that has the name of the error's class."""
-    return {str(error.status): reference("responses", error.__name__) for error in possible}
+    return {str(error.status): reference("responses", error.__name__) for error in error_classes}
 
 
 def json_response(schema: Object, description: str, headers: Object | None = None) -> Object:
@@ -73,24 +73,24 @@ def json_response(schema: Object, description: str, headers: Object | None = Non
     return response | ({"headers": headers} if headers else {})
 
 
-def operation(operation_id: str, summary: str, tag: str, responses: Object, **more: Any) -> Object:
+def operation(operation_id: str, summary: str, tag: str, responses: Object, **options: Any) -> Object:
     return {
         "operationId": operation_id,
         "summary": summary,
         "tags": [tag],
         "security": SECURITY,
         "responses": dict(sorted(responses.items())),
-        **more,
+        **options,
     }
 
 
 def describe(
-    operation_id: str, summary: str, responses: Mapping[Any, Any], *possible: type[ServiceError], **more: Any
+    operation_id: str, summary: str, responses: Mapping[Any, Any], *error_classes: type[ServiceError], **options: Any
 ) -> Callable[[Method], Method]:
     """`@extend_schema` for a method that can answer with one of the `possible` errors."""
-    all_responses = {**responses, **{error.status: error for error in possible}}
+    all_responses = {**responses, **{error.status: error for error in error_classes}}
     decorator: Callable[[Method], Method] = extend_schema(
-        operation_id=operation_id, summary=summary, responses=all_responses, **more
+        operation_id=operation_id, summary=summary, responses=all_responses, **options
     )
     return decorator
 
@@ -116,7 +116,7 @@ class ServiceSchema(AutoSchema):
         return super()._get_response_for_code(serializer, *positional, **named)  # type: ignore[no-untyped-call]
 
 
-def without_trailing_slashes(endpoints: list[Any]) -> list[Any]:
+def strip_trailing_slashes(endpoints: list[Any]) -> list[Any]:
     """PREPROCESSING_HOOKS: a path that is accepted with and without a slash at its end is described without."""
     return [(path.rstrip("/"), *view) for path, *view in endpoints]
 
@@ -130,25 +130,25 @@ def error_component(error: type[ServiceError]) -> Object:
     if error in (errors.TooManyRequests, errors.Unavailable):
         response["headers"] = {
             "Retry-After": {
-                "description": "The number of seconds to wait before a retry.",
+                "description": "The number of seconds to wait before you retry.",
                 "schema": {"type": "integer", "minimum": 1},
             }
         }
     return response
 
 
-def with_errors(result: Object, **_: Any) -> Object:
+def add_error_responses(result: Object, **_: Any) -> Object:
     """POSTPROCESSING_HOOKS: the error components, and the errors that an operation does not name itself."""
     # Errors that apps derive from these have the same status.
-    own = [error for error in ServiceError.__subclasses__() if error.__module__ == errors.__name__]
+    base_errors = [error for error in ServiceError.__subclasses__() if error.__module__ == errors.__name__]
     components = result.setdefault("components", {})
-    components.setdefault("schemas", {})["Error"] = ERROR
-    components["responses"] = {error.__name__: error_component(error) for error in own}
+    components.setdefault("schemas", {})["Error"] = ERROR_SCHEMA
+    components["responses"] = {error.__name__: error_component(error) for error in base_errors}
     components["responses"]["AnyError"] = json_response(
         reference("schemas", "Error"), "An error. The HTTP status identifies its kind."
     )
-    for described in (operation for path in result["paths"].values() for operation in path.values()):
-        if "default" not in described["responses"]:
-            common = (*COMMON_ERRORS, *(COMMON_BODY_ERRORS if "requestBody" in described else ()))
-            described["responses"] = error_responses(common) | described["responses"]
+    for described_operation in (operation for path in result["paths"].values() for operation in path.values()):
+        if "default" not in described_operation["responses"]:
+            common_errors = (*COMMON_ERRORS, *(COMMON_BODY_ERRORS if "requestBody" in described_operation else ()))
+            described_operation["responses"] = error_responses(common_errors) | described_operation["responses"]
     return result

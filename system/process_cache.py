@@ -8,35 +8,35 @@ from typing import Generic, TypeVar
 Key = TypeVar("Key")
 Item = TypeVar("Item")
 
-_clears: dict[str, Callable[[], None]] = {}
+_clear_functions: dict[str, Callable[[], None]] = {}
 
 
 def register(name: str, clear: Callable[[], None]) -> None:
     """Make `clear_all` call this function; for caches that are not a `WeightedCache`."""
-    assert name not in _clears, f"{name} is registered twice"
-    _clears[name] = clear
+    assert name not in _clear_functions, f"{name} is registered twice"
+    _clear_functions[name] = clear
 
 
 def clear_all() -> None:
     """Clear all caches, as if the process were new; each test begins with this."""
-    for clear in _clears.values():
+    for clear in _clear_functions.values():
         clear()
 
 
 class WeightedCache(Generic[Key, Item]):
-    """The most recently used items, up to a total weight of `limit`; `weigh` estimates the bytes of one item.
+    """The most recently used items, up to a total weight of `max_weight`; `weigh` estimates the bytes of one item.
 
     A cache without a name belongs to another object, is freed together with it, and is not cleared by `clear_all`.
 
-    >>> cache = WeightedCache("an example", limit=5, weigh=lambda key, item: len(item))
+    >>> cache = WeightedCache("an example", max_weight=5, weigh=lambda key, item: len(item))
     >>> for text in ("abc", "de", "f"):
     ...     cache.put(text, text)
     >>> cache.get("abc"), cache.get("de"), cache.weight
     (None, 'de', 3)
     """
 
-    def __init__(self, name: str | None = None, *, limit: int, weigh: Callable[[Key, Item], int]) -> None:
-        self.limit = limit
+    def __init__(self, name: str | None = None, *, max_weight: int, weigh: Callable[[Key, Item], int]) -> None:
+        self.max_weight = max_weight
         self.weight = 0
         self._weigh = weigh
         self._items: OrderedDict[Key, tuple[Item, int]] = OrderedDict()
@@ -63,11 +63,11 @@ class WeightedCache(Generic[Key, Item]):
         with self._lock:
             if key in self._items:
                 self.weight -= self._items.pop(key)[1]
-            if weight > self.limit:
+            if weight > self.max_weight:
                 return
             self._items[key] = (item, weight)
             self.weight += weight
-            while self.weight > self.limit:
+            while self.weight > self.max_weight:
                 self.weight -= self._items.popitem(last=False)[1][1]
 
     def get_or_make(self, key: Key, make: Callable[[], Item]) -> Item:

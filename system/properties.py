@@ -19,12 +19,12 @@ def get(definition: PropertyDefinition) -> Any:
     now = time.monotonic()
     entry = VALUE_CACHE.get(definition.name)
     if entry is None or now - entry[0] > CACHE_TTL_S:
-        entry = (now, stored(definition))
+        entry = (now, fetch(definition))
         VALUE_CACHE.put(definition.name, entry)
     return definition.read(entry[1])
 
 
-def stored(definition: PropertyDefinition) -> str:
+def fetch(definition: PropertyDefinition) -> str:
     """The stored text, read from the database, for callers who are about to change it."""
     return Property.objects.filter(name=definition.name).values_list("value", flat=True).first() or ""
 

@@ -14,9 +14,9 @@ CACHE_LIMIT_BYTES = 4 * 1024 * 1024
 PROPERTY_OVERHEAD_BYTES = 400
 
 
-def as_boolean(value: str) -> bool:
+def parse_boolean(value: str) -> bool:
     """
-    >>> as_boolean("true"), as_boolean("0")
+    >>> parse_boolean("true"), parse_boolean("0")
     (True, False)
     """
     if value.lower() not in ("true", "false", "1", "0"):
@@ -24,18 +24,18 @@ def as_boolean(value: str) -> bool:
     return value.lower() in ("true", "1")
 
 
-def as_integer(value: str) -> int:
+def parse_integer(value: str) -> int:
     if not value.isascii() or not value.isdigit():
         raise ValueError("Enter a whole number.")
     return int(value)
 
 
-def as_list(value: str) -> tuple[str, ...]:
+def parse_list(value: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in value.split(",") if word.strip())
 
 
-READERS: dict[str, Callable[[str], Any]] = {
-    "string": str, "boolean": as_boolean, "integer": as_integer, "list": as_list,
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "string": str, "boolean": parse_boolean, "integer": parse_integer, "list": parse_list,
 }  # fmt: skip
 
 
@@ -45,9 +45,9 @@ def check_own_url(value: str) -> None:
     An administrator of the sign-in connection must not be able to redirect visitors to another site.
     """
     base, parts = urlsplit(settings.BASE_URL or ""), urlsplit(value)
-    names = {parts.hostname or "", f"[{parts.hostname}]"}
-    is_own = parts.netloc == base.netloc if base.netloc else not names.isdisjoint(settings.ALLOWED_HOSTS)
-    allowed_hosts = {parts.netloc} if is_own else set()
+    host_names = {parts.hostname or "", f"[{parts.hostname}]"}
+    is_own_host = parts.netloc == base.netloc if base.netloc else not host_names.isdisjoint(settings.ALLOWED_HOSTS)
+    allowed_hosts = {parts.netloc} if is_own_host else set()
     if not url_has_allowed_host_and_scheme(value, allowed_hosts=allowed_hosts, require_https=base.scheme == "https"):
         raise ValueError("Enter a path such as /account/, or a URL of this service.")
     if not parts.netloc and not value.startswith("/"):
@@ -56,7 +56,7 @@ def check_own_url(value: str) -> None:
 
 def check_welcome_page(value: str) -> None:
     if any(character.isspace() or not character.isprintable() for character in value):
-        raise ValueError("A URL cannot contain spaces; use %20.")
+        raise ValueError("A URL cannot contain spaces. Write %20 instead.")
     check_own_url(value)
 
 
@@ -70,19 +70,19 @@ class PropertyDefinition:
     description: str
     check: Callable[[str], None] = field(default=lambda value: None)
 
-    def read(self, stored: str) -> Any:
+    def read(self, stored_text: str) -> Any:
         """The typed value; the default if the stored text is empty or invalid."""
-        reader = READERS[self.type]
+        parse = PARSERS[self.type]
         try:
-            return reader(stored) if stored else reader(self.default)
+            return parse(stored_text) if stored_text else parse(self.default)
         except ValueError:
-            return reader(self.default)
+            return parse(self.default)
 
     def normalise(self, text: str) -> str:
         """The text to store; raises ValueError with the reason if it is invalid."""
         text = text.strip()
         if text:
-            READERS[self.type](text)
+            PARSERS[self.type](text)
             self.check(text)
         return text
 
@@ -99,18 +99,18 @@ CASE_SENSITIVE = PropertyDefinition(
     "svc.login.username.sensitivity.enabled",
     "boolean",
     "true",
-    "Whether logins are case-sensitive at sign-in: by password, by API and by single sign-on.",
+    "Whether logins are case-sensitive when users sign in by password, by API or by single sign-on.",
 )
 WYSIWYG_COLUMNS = PropertyDefinition(
     "wysiwyg.columns.rest_api_json_mode",
     "list",
     "",
-    "IDs of converted text columns that the Table API returns as HTML, separated by commas.",
+    "Comma-separated IDs of converted text columns that the Table API returns as HTML.",
 )
 # The row of each is created after the next migration.
-DEFINITIONS = {known.name: known for known in (WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS)}
+DEFINITIONS = {definition.name: definition for definition in (WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS)}
 
 # The stored text of each property, with the time when it was read.
 VALUE_CACHE: WeightedCache[str, tuple[float, str]] = WeightedCache(
-    "properties", limit=CACHE_LIMIT_BYTES, weigh=lambda name, entry: PROPERTY_OVERHEAD_BYTES + len(entry[1])
+    "properties", max_weight=CACHE_LIMIT_BYTES, weigh=lambda name, entry: PROPERTY_OVERHEAD_BYTES + len(entry[1])
 )

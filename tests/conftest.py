@@ -18,26 +18,26 @@ from system.records import acting_user
 from tests.browser.chromium import chromium
 from tests.providers.node import node
 from tests.support.programs import ProgramMissing
-from tests.support.users import make_user, signed_in
+from tests.support.users import make_user, signed_in_client
 
 
 def pytest_addoption(parser: Any) -> None:
     parser.addoption("--nightly", action="store_true", help="run the long tests too")
 
 
-# Folders for whose tests something is started once.
+# The tests of each of these folders share servers that are started once.
 FOLDERS_WITH_SHARED_START = (
     "tests/browser/",
     "tests/collections_app/ingest/stack/",
     "tests/sso/real/",
     "tests/tableapi/stack/",
 )
-# Files with tests of minutes, which several processes take among them.
+# The tests of these files run for minutes and are distributed one by one.
 SPLIT_PATHS = ("tests/project/fuzz/", "tests/tableapi/noninterference/test_pairs.py")
 
 
 class FileScopeScheduling(LoadScopeScheduling):  # type: ignore[misc]  # has no types
-    """Several processes take the files, or whole folders, among them: what was started for one serves all its tests."""
+    """Distributes whole files, or whole folders that share servers, to the test processes."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
@@ -58,14 +58,14 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
                 item.add_marker(pytest.mark.skip(reason="long; runs with --nightly"))
 
 
-# What the tests with a marker need.
+# The program that the tests with a marker need.
 REQUIRED_PROGRAMS = {"browser": chromium, "provider": node}
-SKIP_PREFIX = "left out: "
+SKIP_PREFIX = "missing program: "
 
 
 @cache
-def missing_program(marker: str) -> str | None:
-    """The sentence that says how to get it."""
+def missing_program_message(marker: str) -> str | None:
+    """How to get the program that tests with this marker need, or None if it is there."""
     try:
         REQUIRED_PROGRAMS[marker]()
     except ProgramMissing as error:
@@ -75,11 +75,11 @@ def missing_program(marker: str) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: Any) -> None:
-    """Leave out what cannot run here; SVC_TEST_REQUIRE=browser,provider makes it fail instead."""
+    """Skip tests whose program is missing. With SVC_TEST_REQUIRE=browser,provider, they fail instead."""
     if item.get_closest_marker("skip"):
         return
     for marker in REQUIRED_PROGRAMS:
-        if item.get_closest_marker(marker) and (reason := missing_program(marker)):
+        if item.get_closest_marker(marker) and (reason := missing_program_message(marker)):
             if marker in os.environ.get("SVC_TEST_REQUIRE", "").split(","):
                 pytest.fail(reason, pytrace=False)
             pytest.skip(SKIP_PREFIX + reason)
@@ -87,34 +87,34 @@ def pytest_runtest_setup(item: Any) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
-    """Name what was left out at the very end, where it is not overlooked."""
+    """Report skipped tests in the last lines, where nobody overlooks them."""
     yield
-    skipped = terminalreporter.stats.get("skipped", ())
+    skipped_reports = terminalreporter.stats.get("skipped", ())
     reasons = Counter(
-        report.longrepr[2].partition(SKIP_PREFIX)[2] for report in skipped if isinstance(report.longrepr, tuple)
+        report.longrepr[2].partition(SKIP_PREFIX)[2] for report in skipped_reports if isinstance(report.longrepr, tuple)
     )
     for reason, count in reasons.items():
         if reason:
-            terminalreporter.section(f"{count} tests were left out", yellow=True)
+            terminalreporter.section(f"{count} tests were skipped", yellow=True)
             terminalreporter.line(reason)
 
 
 @pytest.fixture(autouse=True)
 def empty_process_caches() -> None:
     """Each test starts like a fresh process."""
-    acting_user.become(None)
+    acting_user.set_current(None)
     process_cache.clear_all()
 
 
 @pytest.fixture(autouse=True)
-def designed_tables_cleanup(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After a test that commits, Django empties its tables; it cannot while designed ones refer to them."""
+def drop_designed_tables(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After a test that commits, Django empties its tables. It cannot do so while designed tables refer to them."""
     marker = request.node.get_closest_marker("django_db")
-    commits = "transactional_db" in request.fixturenames or bool(marker and marker.kwargs.get("transaction"))
-    if commits:
+    is_transactional = "transactional_db" in request.fixturenames or bool(marker and marker.kwargs.get("transaction"))
+    if is_transactional:
         request.getfixturevalue("transactional_db")  # ends after this
     yield
-    if commits:
+    if is_transactional:
         with connection.cursor() as cursor:
             cursor.execute("DROP SCHEMA records CASCADE; CREATE SCHEMA records")
 
@@ -127,35 +127,35 @@ def alice(db: Any) -> User:
 
 @pytest.fixture
 def bob(db: Any) -> User:
-    """Somebody without any role."""
+    """A user without roles."""
     return make_user("bob", email="bob@example.com")
 
 
 @pytest.fixture
 def sonja(db: Any) -> User:
-    """Runs single sign-on."""
+    """Administers single sign-on."""
     return make_user("sonja", "sso_admin")
 
 
 @pytest.fixture
 def carl(db: Any) -> User:
-    """Runs document collections."""
+    """Administers document collections."""
     return make_user("carl", "collection_admin")
 
 
 @pytest.fixture
 def as_alice(alice: User) -> Client:
-    return signed_in(alice)
+    return signed_in_client(alice)
 
 
 @pytest.fixture
 def as_bob(bob: User) -> Client:
-    return signed_in(bob)
+    return signed_in_client(bob)
 
 
 @pytest.fixture
 def log_lines(caplog: Any, capfd: Any) -> Iterator[list[str]]:
-    """Everything that goes through Python's logging, as any handler gets it; our own lines are printed."""
+    """All records of Python's logging. The product prints its own log lines, so they are not here."""
     results: list[str] = []
 
     class RecordingHandler(logging.Handler):

@@ -17,9 +17,9 @@ def start_servers() -> Path:
     folder = DataFolder(root)
     folder.prepare()
     null_output = open(os.devnull, "w")  # noqa: SIM115  (open as long as the servers)
-    claim = folder.hold("up")
+    lock = folder.lock("up")
     # The supervisor's reaper ends the servers even when this run is killed.
-    supervisor = Supervisor(claim, out=null_output)
+    supervisor = Supervisor(lock, out=null_output)
     for name, server in (("postgres", Postgres(folder)), ("valkey", Valkey(folder))):
         server.initialise()
         # Nothing here must survive a crash, so nothing waits for the disk.

@@ -9,7 +9,7 @@ from accounts.models import User
 from system.admin_site import dashboard
 from system.http import start_page
 
-dashboard.group(
+dashboard.register_links(
     "People and access",
     10,
     dashboard.Link("Users", "person", "accounts.User"),
@@ -20,7 +20,7 @@ dashboard.group(
 )
 
 
-@dashboard.tile(order=10)
+@dashboard.register_tile(order=10)
 def people_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:
         return None

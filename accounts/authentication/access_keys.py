@@ -52,7 +52,7 @@ def create_login_key(user: User) -> str:
 # Recent lookups of this process: the hash of a key, the time of the lookup, and the owner.
 KEY_CACHE: WeightedCache[str, tuple[float, User]] = WeightedCache(
     "access keys",
-    limit=MAX_CACHE_BYTES,
+    max_weight=MAX_CACHE_BYTES,
     weigh=lambda _, entry: CACHED_USER_BYTES + CACHED_ROLE_BYTES * len(entry[1].role_names),
 )
 

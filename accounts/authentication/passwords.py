@@ -33,7 +33,7 @@ CACHED_PASSWORD_BYTES = 400
 # New at each start, so that cached entries are useless elsewhere.
 _PROCESS_SECRET = secrets.token_bytes(32)
 PASSWORD_CACHE: WeightedCache[bytes, tuple[float, str]] = WeightedCache(
-    "passwords", limit=MAX_CACHE_BYTES, weigh=lambda _, entry: CACHED_PASSWORD_BYTES + len(entry[1])
+    "passwords", max_weight=MAX_CACHE_BYTES, weigh=lambda _, entry: CACHED_PASSWORD_BYTES + len(entry[1])
 )
 _CHECK_LOCKS = [threading.Lock() for _ in range(64)]
 # Checked for unknown users, so that they take as long as known ones.

@@ -52,7 +52,7 @@ class BasicAuthentication(BaseAuthentication):
             raise AuthenticationFailed from None
         except TooManyRequests as error:
             raise Throttled(wait=error.retry_after_s) from None
-        acting_user.become(user.pk)
+        acting_user.set_current(user.pk)
         return user, "basic"
 
     def authenticate_header(self, request: Request) -> str:
@@ -70,7 +70,7 @@ class BearerAuthentication(BaseAuthentication):
         user = access_keys.find_owner(secret)
         if user is None:
             raise AuthenticationFailed
-        acting_user.become(user.pk, user.role_names)  # a scoped key gives fewer than its user holds
+        acting_user.set_current(user.pk, user.role_names)  # a scoped key gives fewer than its user holds
         return user, "key"
 
     def authenticate_header(self, request: Request) -> str:

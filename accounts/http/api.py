@@ -48,7 +48,7 @@ class LoginView(APIView):
         credentials.is_valid(raise_exception=True)
         login, password = credentials.validated_data["username"], credentials.validated_data["password"]
         user = passwords.verify_password(login, password, request.META.get("REMOTE_ADDR", ""))
-        acting_user.become(user.pk)
+        acting_user.set_current(user.pk)
         return Response({"status": "OK", "data": {"auth_key": access_keys.create_login_key(user)}})
 
 

@@ -3,7 +3,7 @@
 from django.db import models
 
 from accounts.models.users import User
-from system.records.history import tracked
+from system.records.history import history_field
 from system.records.record import Record
 
 
@@ -12,7 +12,7 @@ class Group(Record):
 
     name = models.CharField(max_length=150, unique=True)
     active = models.BooleanField(default=True)
-    history = tracked()
+    history = history_field()
 
     class Meta(Record.Meta):
         db_table = "sys_group"
@@ -27,7 +27,7 @@ class UserGroup(Record):
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     group = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="memberships")
-    history = tracked()
+    history = history_field()
 
     class Meta(Record.Meta):
         db_table = "sys_user_group"

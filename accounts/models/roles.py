@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from accounts import roles
-from system.records.history import tracked
+from system.records.history import history_field
 from system.records.record import Record
 
 
@@ -25,7 +25,7 @@ class Role(Record):
     grantable_by_sign_in = models.BooleanField(
         "grantable by sign-in", default=True, help_text="Whether a provider may grant this role at sign-in."
     )
-    history = tracked()
+    history = history_field()
 
     class Meta(Record.Meta):
         db_table = "sys_role"
@@ -80,7 +80,7 @@ class UserRole(Record):
         default=MANUAL,
         editable=False,
     )
-    history = tracked()
+    history = history_field()
 
     class Meta(Record.Meta):
         db_table = "sys_user_role"

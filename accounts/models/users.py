@@ -17,7 +17,7 @@ from accounts.models.roles import UserRole
 from accounts.models.sessions import Session
 from accounts.models.slow_callers import SlowCaller
 from accounts.normalisation import composed
-from system.records.history import tracked
+from system.records.history import history_field
 from system.records.record import Record
 
 
@@ -63,7 +63,7 @@ class User(Record, SlowCaller, AbstractBaseUser):
     active = models.BooleanField(
         default=True, help_text="Turn off to block sign-in and revoke keys and sessions immediately."
     )
-    history = tracked(without=("password", "last_login", "slow_statements", "slow_at"))
+    history = history_field(omit=("password", "last_login", "slow_statements", "slow_at"))
     is_password_removed = False  # by an unsaved change
 
     objects: ClassVar[UserManager] = UserManager()

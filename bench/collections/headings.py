@@ -15,7 +15,7 @@ from config.env import ROOT  # noqa: E402
 
 PAGES = (
     "how-to/deploy", "how-to/tls", "how-to/backup", "how-to/upgrade", "how-to/rotate-keys", "how-to/monitor",
-    "how-to/connect-a-provider", "how-to/design-tables", "how-to/load_pages-a-folder", "how-to/write-access-rules",
+    "how-to/connect-a-provider", "how-to/design-tables", "how-to/load-a-folder", "how-to/write-access-rules",
     "reference/single-sign-on", "reference/sign-in-errors", "reference/document-collections", "reference/table-api",
     "reference/http", "reference/access-rules",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Cost of loading: usage step of one text, one PDF, and many texts through the worker."""
+"""Cost of loading: each step of one text, one PDF, and many texts through the worker."""
 
 import resource
 import subprocess

@@ -61,7 +61,7 @@ def _load_document(collection: Collection, number: int, texts: list[str], vector
         for chunk, vector in zip(chunks, vectors, strict=True)
     )  # fmt: skip
     term_statistics.store_words(version.pk, collection.pk, collection.text_configuration)
-    term_statistics.change_counts(version.pk, collection.pk, 1)
+    term_statistics.change_term_counts(version.pk, collection.pk, 1)
 
 
 def recall(scores: dict[int, float], exact_scores: dict[int, float], count: int = 10) -> float:
@@ -85,7 +85,7 @@ def measure_recalls(collection: Collection, filter_: Filter, questions: Sequence
             exact_scores = _without_limit(keyword_retrieval, "MAX_CANDIDATES", search)
             keyword_recalls.append(recall(search(), exact_scores))
             vector = vector_retrieval.vector_literal(embedder.embed_query(question))
-            search = partial(vector_retrieval.nearest_chunks, scope, query_terms.chunks, vector, 100)
+            search = partial(vector_retrieval.nearest_chunks, scope, query_terms.chunk_count, vector, 100)
             exact_scores = _without_limit(vector_indexes, "INDEX_THRESHOLD", search)
             vector_recalls.append(recall(search(), exact_scores))
     return mean(keyword_recalls), mean(vector_recalls)
@@ -109,8 +109,8 @@ def search_function(collection: Collection, filter_: Filter, mode: str) -> Calla
 
 def report(collection: Collection, questions: Sequence[str]) -> None:
     print(f"{'filter':<8}{'mode':<9}{'wall ms':>9}{'database CPU ms':>17}{'recall, words':>15}{'recall, vectors':>17}")
-    for name, share_limit in FILTER_PERCENTAGES.items():
-        filter_ = parse_filter("" if share_limit == 100 else f"share<{share_limit}")
+    for name, max_share in FILTER_PERCENTAGES.items():
+        filter_ = parse_filter("" if max_share == 100 else f"share<{max_share}")
         keyword_recalls, vector_recalls = measure_recalls(collection, filter_, questions[:30])
         for mode in ("text", "vector", "hybrid"):
             result = measure_cost(search_function(collection, filter_, mode), questions)

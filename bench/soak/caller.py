@@ -22,7 +22,7 @@ class Response:
     body: Any
     wait_s: float = 0.0
     code: str = ""
-    tries: int = 1
+    try_count: int = 1
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Caller:
         query: dict[str, Any] | None = None, headers: dict[str, str] | None = None,
     ) -> Response:  # fmt: skip
         """The first response that does not ask for a retry."""
-        first_sent_at, tries = time.monotonic(), 0
+        first_sent_at, try_count = time.monotonic(), 0
         while True:
-            sent_at, tries = time.monotonic(), tries + 1
+            sent_at, try_count = time.monotonic(), try_count + 1
             response = self._send_once(method, path, body, query, headers)
             if response.status not in (*RETRY_STATUSES, NO_RESPONSE) and response.code != IN_PROGRESS_CODE:
                 now = time.monotonic()
@@ -51,7 +51,7 @@ class Caller:
                 )
                 break
             time.sleep(min(MAX_RETRY_WAIT_S, response.wait_s or 0.2))
-        return replace(response, tries=tries)
+        return replace(response, try_count=try_count)
 
     def _send_once(
         self, method: str, path: str, body: Any, query: dict[str, Any] | None, headers: dict[str, str] | None

@@ -44,8 +44,8 @@ class SoakResult:
     elapsed_s: float
 
     @property
-    def acknowledged_writes(self) -> int:
-        return sum(workload.acknowledged_writes for workload in self.workloads)
+    def acknowledged_write_count(self) -> int:
+        return sum(workload.acknowledged_write_count for workload in self.workloads)
 
 
 @contextmanager
@@ -67,8 +67,8 @@ def run_soak(
     servers: SharedServers,
     stack: Stack,
     *,
-    callers: int,
-    seconds: float,
+    caller_count: int,
+    duration_s: float,
     fault_interval_s: float,
     max_faults: int | None = None,
     injector_class: Callable[[SharedServers, Stack, Tally], FaultInjector] = FaultInjector,
@@ -80,15 +80,16 @@ def run_soak(
     with provider_with_new_users(stack) as idp, sampled_memory(stack) as memory_sampler:
         new_users = NewUsers(stack, idp, tally)
         workloads = [
-            Workload(f"caller{number}", Caller(stack.port, key, tally), new_users.sign_in) for number in range(callers)
+            Workload(f"caller{number}", Caller(stack.port, key, tally), new_users.sign_in)
+            for number in range(caller_count)
         ]
         workloads[0].load_document()  # creates the collection
         new_users.sign_in()
         started_at, stop_event = time.monotonic(), threading.Event()
-        with ThreadPoolExecutor(callers + 1) as pool:
+        with ThreadPoolExecutor(caller_count + 1) as pool:
             workload_futures = [pool.submit(workload.run_until, stop_event) for workload in workloads]
             fault_future = pool.submit(injector.run, fault_interval_s, stop_event, max_faults)
-            wait([fault_future, *workload_futures], timeout=seconds, return_when=FIRST_COMPLETED)
+            wait([fault_future, *workload_futures], timeout=duration_s, return_when=FIRST_COMPLETED)
             stop_event.set()
             for future in (fault_future, *workload_futures):
                 future.result()
@@ -127,7 +128,7 @@ def check_result(
 def report(result: SoakResult) -> None:
     response_count = sum(map(len, result.timings.values()))
     print(f"{response_count:,} responses in {result.elapsed_s:.0f} s, {response_count / result.elapsed_s:.0f} a second")
-    print(f"{result.acknowledged_writes:,} writes acknowledged, {result.sign_in_count:,} sign-ins")
+    print(f"{result.acknowledged_write_count:,} writes acknowledged, {result.sign_in_count:,} sign-ins")
     print(
         f"\n{'milliseconds':<14}{'number':>8}{'median':>9}{'p95':>9}{'p99':>9}    with retries{'p99':>9}{'longest':>9}"
     )
@@ -172,8 +173,8 @@ def main(argv: list[str]) -> None:
             result = run_soak(
                 servers,
                 stack,
-                callers=arguments.callers,
-                seconds=60 * arguments.minutes,
+                caller_count=arguments.callers,
+                duration_s=60 * arguments.minutes,
                 fault_interval_s=arguments.every,
             )
             report(result)

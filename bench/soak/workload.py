@@ -28,7 +28,7 @@ class Workload:
     """The names of deferred records, which the worker creates."""
     documents: dict[str, str] = field(default_factory=dict)
     load_count: int = 0
-    acknowledged_writes: int = 0
+    acknowledged_write_count: int = 0
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.name)
@@ -60,14 +60,14 @@ class Workload:
         response = self.caller.call("create", "POST", TABLE, payload, headers=self.idempotency_headers())
         if self.check_status(response, 201, "a created record"):
             self.records[response.body["data"][0]["sys_id"]] = payload
-            self.acknowledged_writes += 1
+            self.acknowledged_write_count += 1
 
     def defer_record(self) -> None:
         payload = {"name": f"{self.name} {self.sentence()}"}
         response = self.caller.call("defer", "POST", DEFERRED_TABLE, payload, headers=self.idempotency_headers())
         if self.check_status(response, 201, "a deferred record"):
             self.deferred_names[response.body["data"][0]["sys_id"]] = payload["name"]
-            self.acknowledged_writes += 1
+            self.acknowledged_write_count += 1
 
     def idempotency_headers(self) -> dict[str, str]:
         """A new idempotency key, so that retries do not repeat the write."""
@@ -79,7 +79,7 @@ class Workload:
             response = self.caller.call("change", "PATCH", f"{TABLE}/{sys_id}", payload)
             if self.check_status(response, 200, "a changed record"):
                 self.records[sys_id] |= payload
-                self.acknowledged_writes += 1
+                self.acknowledged_write_count += 1
 
     def delete_record(self) -> None:
         if sys_id := self.choose(self.records):
@@ -87,7 +87,7 @@ class Workload:
             if self.check_status(response, 200, "a deleted record"):
                 del self.records[sys_id]
                 self.deleted_ids.add(sys_id)
-                self.acknowledged_writes += 1
+                self.acknowledged_write_count += 1
 
     def read_record(self) -> None:
         if sys_id := self.choose(self.records):
@@ -121,7 +121,7 @@ class Workload:
         response = self.caller.call("load", "POST", "/load_text_to_collection", payload, query=query)
         if response.status in (200, 201, 202):
             self.documents[doc_id] = text
-            self.acknowledged_writes += 1
+            self.acknowledged_write_count += 1
         else:
             self.check_status(response, 201, f"a load of {doc_id}")
 
@@ -130,10 +130,10 @@ class Workload:
             query = {"collection_name": COLLECTION, "id_value": doc_id}
             response = self.caller.call("remove", "DELETE", "/delete_document_from_collection", query=query)
             # An earlier try may have removed it although its response was lost.
-            is_gone = response.status == 404 and response.tries > 1
+            is_gone = response.status == 404 and response.try_count > 1
             if is_gone or self.check_status(response, 200, "a removed document"):
                 del self.documents[doc_id]
-                self.acknowledged_writes += 1
+                self.acknowledged_write_count += 1
 
     def check_search(self) -> None:
         """Checks that a search finds only passages of own documents. `check_all` checks that it finds all."""

@@ -1,4 +1,4 @@
-"""The floor of the comparison: a bare WSGI application that executes `SELECT 1`. `product.Floor` runs it."""
+"""The floor of the comparison: a bare WSGI application that executes `SELECT 1`. `product.FloorServer` runs it."""
 
 import threading
 from collections.abc import Callable, Iterable

@@ -21,14 +21,14 @@ class LoadJob:
     port: int
     requests: Sequence[bytes]
     status: int
-    clients: int
-    seconds: float
+    client_count: int
+    duration_s: float
 
 
 @dataclass(frozen=True)
 class LoadResult:
-    requests: int
-    seconds: float
+    request_count: int
+    duration_s: float
     median_ms: float  # from sending a request to the end of its response
 
 
@@ -38,7 +38,8 @@ class Client:
     def __init__(self, job: LoadJob, number: int) -> None:
         self.job = job
         # Clients start at different requests, so that they do not wait for the same record.
-        self.requests = itertools.islice(itertools.cycle(job.requests), number * len(job.requests) // job.clients, None)
+        start = number * len(job.requests) // job.client_count
+        self.requests = itertools.islice(itertools.cycle(job.requests), start, None)
         self.socket = socket.create_connection(("127.0.0.1", job.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.head = b""
@@ -74,7 +75,7 @@ class Client:
 
 def run_load(job: LoadJob) -> LoadResult:
     """Sends requests for the duration of the job; the last responses are waited for and counted."""
-    clients = [Client(job, number) for number in range(job.clients)]
+    clients = [Client(job, number) for number in range(job.client_count)]
     durations_s: list[float] = []
     waiting_count = len(clients)
     with selectors.DefaultSelector() as selector:
@@ -88,7 +89,7 @@ def run_load(job: LoadJob) -> LoadResult:
                 if not key.data.receive_part():
                     continue
                 durations_s.append(time.perf_counter() - key.data.started_at)
-                if time.perf_counter() - started_at < job.seconds:
+                if time.perf_counter() - started_at < job.duration_s:
                     key.data.send()
                 else:
                     waiting_count -= 1

@@ -23,27 +23,27 @@ class Contender:
     def name(self) -> str:
         return self.label or self.product.name
 
-    def measure_slice(self, clients: int, seconds: float) -> "Measurement":
+    def measure_slice(self, client_count: int, duration_s: float) -> "Measurement":
         requests = self.case.requests(self.product.port, self.product.key)
         before = self.product.cpu_s()
-        result = load.run_load(load.LoadJob(self.product.port, requests, self.case.status, clients, seconds))
+        result = load.run_load(load.LoadJob(self.product.port, requests, self.case.status, client_count, duration_s))
         cpu_s = self.product.cpu_s()
         cpu_s.subtract(before)
-        return Measurement(result.requests, result.seconds, cpu_s, result.median_ms)
+        return Measurement(result.request_count, result.duration_s, cpu_s, result.median_ms)
 
 
 @dataclass(frozen=True)
 class Measurement:
     """The responses of one or more slices, and the CPU seconds of each part of the product."""
 
-    requests: int
-    seconds: float
+    request_count: int
+    duration_s: float
     cpu_s: Counter[str]
     median_ms: float
 
     def ms_per_request(self, *parts: str) -> float:
         """Milliseconds of CPU for one request."""
-        return 1000 * sum(self.cpu_s[part] for part in parts) / self.requests
+        return 1000 * sum(self.cpu_s[part] for part in parts) / self.request_count
 
     @property
     def cpu_ms(self) -> float:
@@ -58,8 +58,9 @@ def add_slices(slices: list[Measurement]) -> Measurement:
     cpu_s: Counter[str] = Counter()
     for slice_ in slices:
         cpu_s.update(slice_.cpu_s)
-    requests, seconds = sum(slice_.requests for slice_ in slices), sum(slice_.seconds for slice_ in slices)
-    return Measurement(requests, seconds, cpu_s, median(slice_.median_ms for slice_ in slices))
+    request_count = sum(slice_.request_count for slice_ in slices)
+    duration_s = sum(slice_.duration_s for slice_ in slices)
+    return Measurement(request_count, duration_s, cpu_s, median(slice_.median_ms for slice_ in slices))
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,14 @@ class Comparison:
         return first_ms / second_ms
 
 
-def compare(first: Contender, second: Contender, *, clients: int, seconds: float, slices: int) -> Comparison:
+def compare(
+    first: Contender, second: Contender, *, client_count: int, duration_s: float, slice_count: int
+) -> Comparison:
     """Warms both up, then measures A B, B A, A B …, so that neither always comes second."""
     slices_by_contender: dict[Contender, list[Measurement]] = {first: [], second: []}
     for contender in slices_by_contender:
-        contender.measure_slice(clients, WARM_UP_S)
-    for number in range(slices):
+        contender.measure_slice(client_count, WARM_UP_S)
+    for number in range(slice_count):
         for contender in (first, second) if number % 2 == 0 else (second, first):
-            slices_by_contender[contender].append(contender.measure_slice(clients, seconds))
+            slices_by_contender[contender].append(contender.measure_slice(client_count, duration_s))
     return Comparison(slices_by_contender[first], slices_by_contender[second])

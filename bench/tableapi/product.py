@@ -109,20 +109,20 @@ class Product:
         with psycopg.connect(host=self.socket_folder(), dbname=DATABASE, user=DATABASE, autocommit=True) as connection:
             yield connection
 
-    def fill_database(self, rows: int) -> None:
+    def fill_database(self, row_count: int) -> None:
         """Creates the records and the caller's key, then restarts, so that caches are empty."""
         started_at = time.monotonic()
         with self.database() as connection:
-            indexes = seed.wait_for_indexes(connection)
+            index_count = seed.wait_for_indexes(connection)
             fill_started_at = time.monotonic()
-            seed.create_records(connection, rows)
+            seed.create_records(connection, row_count)
             self.tasks = seed.sample_task_ids(connection)
         self.key = self.manage("key", seed.CALLER_LOGIN, "bench").rpartition("\n")[2]
         self.restart()
         with self.database() as connection:
-            if seed.wait_for_indexes(connection, quiet_s=5) != indexes:
+            if seed.wait_for_indexes(connection, quiet_s=5) != index_count:
                 raise SystemExit(f"{self.name}: the indexes of the tasks changed after the records were created")
-        summary = f"{rows:,} tasks, {indexes} indexes created in {time.monotonic() - fill_started_at:.0f} s"
+        summary = f"{row_count:,} tasks, {index_count} indexes created in {time.monotonic() - fill_started_at:.0f} s"
         print(f"{self.name}: {summary}, ready after {time.monotonic() - started_at:.0f} s", flush=True)
 
     def call(self, method: str, path: str, body: str = "") -> Any:

@@ -117,7 +117,12 @@ def measure_pairs(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[
                 connection.execute("CHECKPOINT")
         for pair in pairs:
             results[pair].append(
-                compare(*pair, clients=arguments.clients, seconds=arguments.seconds, slices=arguments.slices)
+                compare(
+                    *pair,
+                    client_count=arguments.clients,
+                    duration_s=arguments.seconds,
+                    slice_count=arguments.slices,
+                )
             )
     return results
 
@@ -138,7 +143,7 @@ def report(results: dict[Pair, list[Comparison]]) -> None:
 def table_row(contender: Contender, measurement: Measurement) -> str:
     case = contender.case
     web_ms, postgres_ms, log_ms = map(measurement.ms_per_request, ("web", "postgres", "supervisor"))
-    requests_per_s = measurement.requests / measurement.seconds
+    requests_per_s = measurement.request_count / measurement.duration_s
     cpu_columns = f"{web_ms:8.3f}{postgres_ms:9.3f}{log_ms:7.3f}{measurement.cpu_ms:8.3f}"
     other_columns = f"{measurement.other_ms:8.3f}{requests_per_s:8,.0f}{measurement.median_ms:8.1f}"
     return f"{f'{case.name} {case.description}':<33}{contender.name[:11]:<12}{cpu_columns}{other_columns}"

@@ -118,12 +118,10 @@ RESTRICT_RULE = """
     UPDATE sys_acl SET condition = %s WHERE operation = 'read' AND condition = '' AND cardinality(roles) > 0
         AND table_id = (SELECT sys_id FROM sys_db_table WHERE name = 'task') AND column_name = ''
 """
-
-
 Connection = psycopg.Connection[Any]
 
 
-def create_records(connection: Connection, tasks: int) -> None:
+def create_records(connection: Connection, task_count: int) -> None:
     """Fills an empty database, whose user must be a superuser."""
     with connection.transaction(), connection.cursor() as cursor:
         # Skips constraint checks, which take minutes for a million records that are valid by construction.
@@ -141,7 +139,7 @@ def create_records(connection: Connection, tasks: int) -> None:
             cursor.execute(f"DROP INDEX {name}".encode())
         # The demo records have different times and ids in each database.
         cursor.execute("DELETE FROM records.task")
-        insert_rows(cursor, "records", "task", TASK_VALUES, TASK_ROWS.format(count=tasks))
+        insert_rows(cursor, "records", "task", TASK_VALUES, TASK_ROWS.format(count=task_count))
         for _, definition, _ in indexes:
             cursor.execute(definition.encode())
         if cursor.execute(RESTRICT_RULE.encode(), [READ_CONDITION]).rowcount != 1:

@@ -20,7 +20,7 @@ from system.http import start_page
 # Processing takes seconds. A document that waits longer than this waits because of a fault.
 MAX_QUEUE_AGE = timedelta(minutes=15)
 
-dashboard.group(
+dashboard.register_links(
     "Document collections",
     30,
     dashboard.Link("Collections", "folder_open", "collections_app.Collection"),
@@ -33,24 +33,24 @@ def collections_entry(request: HttpRequest) -> start_page.StartPageEntry | None:
     return start_page.StartPageEntry("Collections", "Search documents and add your own.", reverse("collections"))
 
 
-@dashboard.tile(order=30)
+@dashboard.register_tile(order=30)
 def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     user = request.user
     if not user.is_authenticated or not user.has_module_perms("collections_app"):
         return None
     ids = list(access.readable_collections(user).values_list("pk", flat=True))
-    totals = counts.total_counts(list(counts.count_by_collection(ids).values()))
-    unfinished = Version.objects.filter(
+    totals = counts.sum_counts(list(counts.count_by_collection(ids).values()))
+    unfinished_versions = Version.objects.filter(
         collection__in=ids, document__deleted_at__isnull=True, state__in=UNFINISHED_STATES
     )
-    oldest = unfinished.aggregate(Min("created_at"))["created_at__min"]
-    is_late = oldest is not None and timezone.now() - oldest > MAX_QUEUE_AGE
+    oldest_time = unfinished_versions.aggregate(Min("created_at"))["created_at__min"]
+    is_late = oldest_time is not None and timezone.now() - oldest_time > MAX_QUEUE_AGE
     ready, empty = (totals.by_state.get(state, 0) for state in (VersionState.READY, VersionState.EMPTY))
-    failed = "" if totals.failed else ", 0 failed"
-    states = f"ready, {empty} empty, {totals.unfinished} in progress{failed}"
-    caption = f"document{pluralize(ready)} {states}, in {len(ids)} collection{pluralize(len(ids))}."
+    failed_text = "" if totals.failed else ", 0 failed"
+    states_text = f"ready, {empty} empty, {totals.unfinished} in progress{failed_text}"
+    caption = f"document{pluralize(ready)} {states_text}, in {len(ids)} collection{pluralize(len(ids))}."
     warnings = [f"{totals.failed} failed."] if totals.failed else []
     if is_late:
-        warnings.append(f"The oldest queued document has waited for {timesince(oldest)}.")
+        warnings.append(f"The oldest queued document has been waiting for {timesince(oldest_time)}.")
     url = dashboard.Link("", "", "collections_app.Document").url + ("?state=failed" if totals.failed else "")
     return dashboard.Tile("Documents", str(ready), caption, url, "folder_open", warnings=" ".join(warnings))

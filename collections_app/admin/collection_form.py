@@ -18,7 +18,7 @@ TEXT_CONFIGURATIONS = (
     "indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish tamil "
     "turkish yiddish"
 )
-LANGUAGE_HELP = "Keyword search language of new and reprocessed documents. Leave empty to detect it for each document."
+LANGUAGE_HELP = "Language for keyword search in new and reprocessed documents. Leave empty to detect it per document."
 NAME_TAKEN = "A collection with this name already exists."
 
 
@@ -44,15 +44,15 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
         labels = {"alpha": "Keyword weight"}
         help_texts = {
             "text_configuration": LANGUAGE_HELP,
-            "chunk_size": "Maximum characters per passage in new and reprocessed documents.",
-            "chunk_overlap": "Characters repeated from the previous passage; at most half of the chunk size.",
+            "chunk_size": "Maximum number of characters per passage, for new and reprocessed documents.",
+            "chunk_overlap": "Number of characters repeated from the previous passage. At most half of the chunk size.",
         }
 
-    def __init__(self, *positional: Any, **named: Any) -> None:
-        super().__init__(*positional, **named)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         if "text_configuration" in self.fields:
-            names = dict.fromkeys((*TEXT_CONFIGURATIONS.split(), self.instance.text_configuration))
-            choices = [("", "Detect automatically"), *((name, name) for name in names if name)]
+            configurations = dict.fromkeys((*TEXT_CONFIGURATIONS.split(), self.instance.text_configuration))
+            choices = [("", "Detect automatically"), *((name, name) for name in configurations if name)]
             self.fields["text_configuration"].widget = UnfoldAdminSelectWidget(choices=choices)
 
     def clean_name(self) -> str:

@@ -36,12 +36,12 @@ SEARCH_SETTINGS = ("text_configuration", "chunk_size", "chunk_overlap", "alpha",
 def collections_with_role(role: Role) -> Iterator[str]:
     """Collections keep the id of a deleted role, so that nobody gains access."""
     for role_kind in ("readers", "writers"):
-        has_role = {f"{role_kind.removesuffix('s')}_roles__contains": [role.pk]}
-        collections = Collection.objects.filter(deleted_at__isnull=True, **has_role)
+        role_filter = {f"{role_kind.removesuffix('s')}_roles__contains": [role.pk]}
+        collections = Collection.objects.filter(deleted_at__isnull=True, **role_filter)
         yield from shorten_names(
             [
-                f"Not deleted: the collection “{name}”, which will lose this role from its {role_kind}"
-                for name in collections
+                f"Not deleted: the collection “{collection}”, whose {role_kind} will no longer include this role"
+                for collection in collections
             ]
         )
 
@@ -100,7 +100,7 @@ class CollectionAdmin(TrackedAdmin):
         if collection.is_new:
             return "none yet"
         totals = counts.count_by_collection([collection.pk])[collection.pk]
-        states = ", ".join(f"{count} {state}" for state, count in totals.states)
+        states = ", ".join(f"{count} {state}" for state, count in totals.state_counts)
         passages = f"{totals.chunks} passage{pluralize(totals.chunks)}"
         return f"{totals.documents} ({states}), {passages}" if states else "none yet"
 
@@ -108,15 +108,15 @@ class CollectionAdmin(TrackedAdmin):
     def reembedding(self, collection: Collection) -> str:
         if collection.next_space is None:
             return "not running"
-        filled, chunks = reembed.reembedding_progress(collection)
-        return f"{filled} of {chunks} vectors of {collection.next_space} are stored."
+        stored_count, chunk_count = reembed.reembedding_progress(collection)
+        return f"{stored_count} of {chunk_count} vectors for {collection.next_space} are stored."
 
-    def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         collection = context.get("original")
-        may_embed = collection is not None and not (
+        may_reembed = collection is not None and not (
             embed.is_default(collection.space) and collection.next_space is None
         )
-        return super().render_change_form(request, context | {"may_embed": may_embed}, *positional, **named)
+        return super().render_change_form(request, context | {"may_reembed": may_reembed}, *args, **kwargs)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(super().has_change_permission(request, obj)) and self._may_manage(request, obj)
@@ -125,16 +125,16 @@ class CollectionAdmin(TrackedAdmin):
         return bool(super().has_delete_permission(request, obj)) and self._may_manage(request, obj)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        self._refuse_unreadable(request, object_id)
+        self._require_readable(request, object_id)
         return super().history_view(request, object_id, extra_context)
 
     def history_form_view(
         self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None
     ) -> Any:
-        self._refuse_unreadable(request, object_id)
+        self._require_readable(request, object_id)
         return super().history_form_view(request, object_id, version_id, extra_context)
 
-    def _refuse_unreadable(self, request: HttpRequest, object_id: str) -> None:
+    def _require_readable(self, request: HttpRequest, object_id: str) -> None:
         """Django's history pages do not use `get_queryset`, because they also show deleted records."""
         if self.get_object(request, object_id) is None:
             raise NotFound
@@ -162,11 +162,11 @@ class CollectionAdmin(TrackedAdmin):
             if not self.has_delete_permission(request, obj)
         ]
         counts_by_id = counts.count_by_collection([obj.pk for obj in objs])
-        deleted = []
+        to_delete = []
         for obj in objs:
             count = counts_by_id[obj.pk].documents
-            deleted.append(f"{obj}, with {count} document{pluralize(count)}")
-        return shorten_names(deleted), {"collections": len(objs)}, set(), shorten_names(protected)
+            to_delete.append(f"{obj}, with {count} document{pluralize(count)}")
+        return shorten_names(to_delete), {"collections": len(objs)}, set(), shorten_names(protected)
 
     def delete_model(self, request: HttpRequest, obj: Collection) -> None:
         try:
@@ -202,14 +202,14 @@ class CollectionAdmin(TrackedAdmin):
                     request, "Re-embedding started. Searches use the current vectors until it is complete."
                 )
             return redirect(change_url)
-        target = embed.default_space()
+        target_space = embed.default_space()
         context = {
             **self.admin_site.each_context(request),
             "title": f"Re-embed “{collection}”",
             "collection": collection,
-            "target": target,
+            "target_space": target_space,
             # While another space is being filled, this cancels the re-embedding.
-            "is_current": target == collection.space and collection.next_space is None,
+            "uses_target_space": target_space == collection.space and collection.next_space is None,
             "counts": counts.count_by_collection([collection.pk])[collection.pk],
             "back_url": change_url,
         }

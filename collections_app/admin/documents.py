@@ -18,7 +18,7 @@ from collections_app.models import Document, Version
 from collections_app.models.documents import VersionState
 from system.admin_site.name_lists import MAX_NAMES_SHOWN
 from system.admin_site.site import ReadOnlyAdmin
-from system.records.history import name_of
+from system.records.history import login_of
 
 SYSTEM_AUTHOR = "the system"
 
@@ -46,8 +46,8 @@ class CollectionFilter(admin.SimpleListFilter):
         if len(choices) <= MAX_NAMES_SHOWN:
             return choices
         self.title = f"collection (first {MAX_NAMES_SHOWN})"
-        selected = readable.filter(pk=request.GET.get(self.parameter_name, ""))
-        return list(dict.fromkeys([*choices[:MAX_NAMES_SHOWN], *selected]))
+        selected_collection = readable.filter(pk=request.GET.get(self.parameter_name, ""))
+        return list(dict.fromkeys([*choices[:MAX_NAMES_SHOWN], *selected_collection]))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> QuerySet[Document]:
         return queryset.filter(collection=self.value()) if self.value() else queryset
@@ -58,11 +58,11 @@ def breakable_html(text: str) -> str:
     return format_html('<span class="sb-json">{}</span>', text) if text else ""
 
 
-def newest_version_column(description: str, value: Callable[[Version], Any], default: Any = "", **options: Any) -> Any:
+def newest_version_column(description: str, read: Callable[[Version], Any], default: Any = "", **options: Any) -> Any:
     """A column with a value of the newest version; the default while a document has none."""
 
     def column(_: Any, document: Document) -> Any:
-        return value(document.newest) if document.newest else default
+        return read(document.newest) if document.newest else default
 
     return admin.display(description=description, **options)(column)
 
@@ -79,8 +79,8 @@ class DocumentAdmin(ReadOnlyAdmin):
     ordering = ("-id",)
     list_per_page = 50
     fields = (
-        "doc_id_text", "collection", "page", "filename", "original", "state", "error", "warnings", "format", "size",
-        "pages", "chunks", "sha256", "metadata", "loaded_by", "loaded_at", "generation",
+        "doc_id_text", "collection", "edit_link", "filename", "download_link", "state", "error", "warnings", "format",
+        "size", "pages", "chunks", "sha256", "metadata", "loaded_by", "loaded_at", "generation",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
@@ -92,18 +92,18 @@ class DocumentAdmin(ReadOnlyAdmin):
     def display_title(self, document: Document) -> str:
         return document.page_title()
 
-    @admin.display(description="Doc id", ordering="doc_id")
+    @admin.display(description="Document ID", ordering="doc_id")
     def doc_id_text(self, document: Document) -> str:
         return breakable_html(document.doc_id)
 
-    @admin.display(description="Changes")
-    def page(self, document: Document) -> str:
+    @admin.display(description="Actions")
+    def edit_link(self, document: Document) -> str:
         url = reverse("collection", args=[document.collection_id])
         name = urlencode({"name": document.page_title()})
-        return format_html('<a class="sb-link" href="{}?{}#documents-title">Change in the collection</a>', url, name)
+        return format_html('<a class="sb-link" href="{}?{}#documents-title">Edit in the collection</a>', url, name)
 
     @admin.display(description="Original")
-    def original(self, document: Document) -> str:
+    def download_link(self, document: Document) -> str:
         url = reverse("collection-document-content", args=[document.collection_id, document.pk])
         return format_html('<a class="sb-link" href="{}" download>Download</a>', url)
 
@@ -114,13 +114,13 @@ class DocumentAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Metadata")
     def metadata(self, document: Document) -> str:
-        stored = document.newest.metadata if document.newest else {}
-        return format_html('<pre class="sb-json">{}</pre>', json.dumps(stored, indent=2, ensure_ascii=False))
+        values = document.newest.metadata if document.newest else {}
+        return format_html('<pre class="sb-json">{}</pre>', json.dumps(values, indent=2, ensure_ascii=False))
 
-    @admin.display(description="Loaded", ordering="newest__created_at")
+    @admin.display(description="Added", ordering="newest__created_at")
     def loaded_at(self, document: Document) -> str:
-        at = document.newest.created_at if document.newest else document.created_at
-        return f"{at:%Y-%m-%d %H:%M}"
+        time = document.newest.created_at if document.newest else document.created_at
+        return f"{time:%Y-%m-%d %H:%M}"
 
     filename = newest_version_column("File", lambda version: breakable_html(version.filename))
     state = newest_version_column(
@@ -133,6 +133,6 @@ class DocumentAdmin(ReadOnlyAdmin):
     pages = newest_version_column("Pages", lambda version: version.pages, None)
     sha256 = newest_version_column("SHA-256", lambda version: breakable_html(version.sha256))
     loaded_by = newest_version_column(
-        "Added by", lambda version: name_of(version.created_by) or SYSTEM_AUTHOR, SYSTEM_AUTHOR
+        "Added by", lambda version: login_of(version.created_by) or SYSTEM_AUTHOR, SYSTEM_AUTHOR
     )
     generation = newest_version_column("Generation", lambda version: version.generation, 1)

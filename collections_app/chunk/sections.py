@@ -41,12 +41,10 @@ def section_spans(length: int, heading_offsets: Sequence[int], size: int) -> lis
 def end_of_titles(text: str, start: int, end: int, headings: Sequence[HeadingLike], offsets: Sequence[int]) -> int:
     """The offset below the titles at the beginning of a section."""
     position = start
-    for number in range(bisect_left(offsets, start), bisect_left(offsets, end)):
-        title = headings[number].path[-1] if headings[number].path else ""
-        title_start = (
-            text.find(title, offsets[number], offsets[number] + len(title) + MAX_MARKUP_LENGTH) if title else -1
-        )
-        if title_start < 0 or text[position : offsets[number]].strip():
+    for index in range(bisect_left(offsets, start), bisect_left(offsets, end)):
+        title = headings[index].path[-1] if headings[index].path else ""
+        title_start = text.find(title, offsets[index], offsets[index] + len(title) + MAX_MARKUP_LENGTH) if title else -1
+        if title_start < 0 or text[position : offsets[index]].strip():
             break
         position = title_start + len(title)
         while position < end and text[position] in TITLE_MARKUP:
@@ -62,11 +60,13 @@ def find_heading_path(
     `offsets` are the offsets of the headings, passed in because a text has many passages.
     """
     first, last = bisect_right(offsets, start) - 1, bisect_right(offsets, end - 1) - 1
-    paths = [tuple(headings[number].path) if number >= 0 else () for number in range(first, last + 1)]
+    paths = [tuple(headings[index].path) if index >= 0 else () for index in range(first, last + 1)]
     borders = pairwise([start, *offsets[first + 1 : last + 1], end])
-    filled = [path for path, (begin, stop) in zip(paths, borders, strict=True) if has_text(text[begin:stop], path)]
-    shared = takewhile(lambda level: len(set(level)) == 1, zip(*filled, strict=False))
-    return tuple(level[0] for level in shared) if filled else paths[-1]
+    filled_paths = [
+        path for path, (begin, stop) in zip(paths, borders, strict=True) if has_text(text[begin:stop], path)
+    ]
+    shared_levels = takewhile(lambda level: len(set(level)) == 1, zip(*filled_paths, strict=False))
+    return tuple(level[0] for level in shared_levels) if filled_paths else paths[-1]
 
 
 def has_text(section: str, path: tuple[str, ...]) -> bool:

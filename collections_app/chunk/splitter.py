@@ -10,7 +10,7 @@ from typing import Any
 from collections_app.chunk.sections import HeadingLike, end_of_titles, find_heading_path, section_spans
 
 # Separators, best first: paragraphs, lines, sentences of scripts without spaces, words. Chosen: words longer than
-# MAX_WORD are cut by length; cutting them into single characters took 40 times as long.
+# MAX_WORD_LENGTH are cut by length; cutting them into single characters took 40 times as long.
 SEPARATORS = ("\n\n", "\n", "(?<=[。．！？])", " ")  # noqa: RUF001  (full-width punctuation is meant)
 MAX_WORD_LENGTH = 40
 # Each passage is stored, indexed and embedded. The limit keeps one document from occupying the service for days.
@@ -47,7 +47,7 @@ def split_into_passages(
     [('One two.', 0, 1), ('Three.', 10, 2)]
     """
     if size < 2 or not 0 <= overlap < size:
-        raise ValueError("The size must be at least 2, and the overlap smaller than the size.")
+        raise ValueError("The size must be at least 2. The overlap must be smaller than the size.")
     offsets = [heading.offset for heading in headings]
     return [
         Passage(
@@ -76,7 +76,7 @@ def passage_spans(
     text: str, size: int, overlap: int, headings: Sequence[HeadingLike] = (), offsets: Sequence[int] = ()
 ) -> list[tuple[int, int]]:
     """The starts and ends of the passages, in order."""
-    untrimmed: list[tuple[int, int]] = []
+    untrimmed_spans: list[tuple[int, int]] = []
     for start, end in section_spans(len(text), offsets, size):
         title_length = end_of_titles(text, start, end, headings, offsets) - start
         # A title stays with the text below it, even if that is longer than a passage.
@@ -84,20 +84,20 @@ def passage_spans(
             title_length if end - start > size and title_length <= size // 2 and title_length + overlap < size else 0
         )
         parts = split_section(text, start + title_length, end, size - title_length, overlap)
-        untrimmed += [(start, parts[0][1]), *parts[1:]] if parts else [(start, end)]
-    result: list[tuple[int, int]] = []
-    for start, end in (strip_span(text, *span) for span in untrimmed):
+        untrimmed_spans += [(start, parts[0][1]), *parts[1:]] if parts else [(start, end)]
+    spans: list[tuple[int, int]] = []
+    for start, end in (strip_span(text, *span) for span in untrimmed_spans):
         # Without white space, a passage may lie wholly within its neighbour and is then left out.
-        if start >= end or (result and end <= result[-1][1]):
+        if start >= end or (spans and end <= spans[-1][1]):
             continue
-        if result and start == result[-1][0]:
-            result.pop()
-        result.append((start, end))
-    if len(result) > MAX_PASSAGES:
+        if spans and start == spans[-1][0]:
+            spans.pop()
+        spans.append((start, end))
+    if len(spans) > MAX_PASSAGES:
         raise TooManyPassages(
             f"The text would be split into more than {MAX_PASSAGES:,} passages. Send it as several documents."
         )
-    return result
+    return spans
 
 
 def split_section(text: str, start: int, end: int, size: int, overlap: int) -> list[tuple[int, int]]:
@@ -125,8 +125,8 @@ def strip_span(text: str, start: int, end: int) -> tuple[int, int]:
     >>> strip_span("a  b c", 1, 5)
     (3, 4)
     """
-    inner = text[start:end]
-    return start + len(inner) - len(inner.lstrip()), start + len(inner.rstrip())
+    content = text[start:end]
+    return start + len(content) - len(content.lstrip()), start + len(content.rstrip())
 
 
 @cache
@@ -140,7 +140,7 @@ def splitter_class() -> Any:
     # Takes 0.4 s and 28 MB, which only processes that load documents need.
     from langchain_text_splitters import RecursiveCharacterTextSplitter  # noqa: PLC0415
 
-    class PlacingSplitter(RecursiveCharacterTextSplitter):
+    class OffsetTrackingSplitter(RecursiveCharacterTextSplitter):
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
             self.spans: list[tuple[int, int]] = []
@@ -152,7 +152,7 @@ def splitter_class() -> Any:
             self.position = merge_parts(lengths, self.position, self._chunk_size, self._chunk_overlap, self.spans)
             return []
 
-    return PlacingSplitter
+    return OffsetTrackingSplitter
 
 
 def merge_parts(lengths: Sequence[int], position: int, size: int, overlap: int, spans: list[tuple[int, int]]) -> int:

@@ -1,7 +1,7 @@
 """Counts documents and passages of collections, and documents by state."""
 
 from collections import Counter
-from collections.abc import Collection as Container
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Count, Sum
@@ -31,12 +31,12 @@ class DocumentCounts:
         return self.by_state.get(VersionState.FAILED, 0)
 
     @property
-    def states(self) -> list[tuple[str, int]]:
+    def state_counts(self) -> list[tuple[str, int]]:
         """The states that occur, with their counts."""
         return [(state.value, self.by_state[state]) for state in STATE_ORDER if self.by_state.get(state)]
 
 
-def count_by_collection(collection_ids: Container[str]) -> dict[str, DocumentCounts]:
+def count_by_collection(collection_ids: Iterable[str]) -> dict[str, DocumentCounts]:
     """The counts of each collection. The state of a document is the state of its newest version."""
     ids = list(collection_ids)
     documents = Document.objects.filter(collection__in=ids, deleted_at__isnull=True)
@@ -45,14 +45,14 @@ def count_by_collection(collection_ids: Container[str]) -> dict[str, DocumentCou
         documents.order_by().values_list("collection_id", "newest__state").annotate(Count("id"))
     ):
         states[collection_id][state or VersionState.QUEUED] = count
-    searched = Version.objects.filter(collection__in=ids, is_searched=True).order_by()
-    chunks = dict(searched.values_list("collection_id").annotate(Sum("chunks_count")))
-    return {key: DocumentCounts(by_state=states[key], chunks=chunks.get(key) or 0) for key in ids}
+    searched_versions = Version.objects.filter(collection__in=ids, is_searched=True).order_by()
+    chunks = dict(searched_versions.values_list("collection_id").annotate(Sum("chunks_count")))
+    return {sys_id: DocumentCounts(by_state=states[sys_id], chunks=chunks.get(sys_id) or 0) for sys_id in ids}
 
 
-def total_counts(counts: Container[DocumentCounts]) -> DocumentCounts:
+def sum_counts(counts: Sequence[DocumentCounts]) -> DocumentCounts:
     """
-    >>> total_counts([DocumentCounts(by_state={"ready": 2}, chunks=5), DocumentCounts(by_state={"failed": 1})])
+    >>> sum_counts([DocumentCounts(by_state={"ready": 2}, chunks=5), DocumentCounts(by_state={"failed": 1})])
     DocumentCounts(by_state={'ready': 2, 'failed': 1}, chunks=5)
     """
     by_state: Counter[str] = Counter()

@@ -96,13 +96,13 @@ def delete_collection(collection: Collection, check: Callable[[Collection], None
             raise NotFound(f"There is no collection {collection.name}.", field="collection_name")
         if check is not None:
             check(locked)
-        documents = Document.objects.filter(collection=locked, deleted_at=None).count()
+        document_count = Document.objects.filter(collection=locked, deleted_at=None).count()
         searched_versions = Version.objects.filter(collection=locked, is_searched=True)
-        chunks = searched_versions.aggregate(sum=Sum("chunks_count", default=0))["sum"]
+        chunk_count = searched_versions.aggregate(sum=Sum("chunks_count", default=0))["sum"]
         deletion_log.write(locked._meta.db_table, locked.pk, str(locked), locked.payload())
         locked.mark_deleted()
         transaction.on_commit(worker_signals.request_purge, robust=True)
-    return documents, chunks
+    return document_count, chunk_count
 
 
 def hide_from_searches(version: Version) -> None:
@@ -148,11 +148,11 @@ def purge_deleted(deadline: float) -> bool:
                 return True
     if _delete_documents(deadline):
         return True
-    empty = ~Exists(Document.objects.filter(collection=OuterRef("pk"))) & Q(deleted_at__isnull=False)
-    for collection_id in list(Collection.objects.filter(empty).values_list("pk", flat=True)):
+    is_purgeable = ~Exists(Document.objects.filter(collection=OuterRef("pk"))) & Q(deleted_at__isnull=False)
+    for collection_id in list(Collection.objects.filter(is_purgeable).values_list("pk", flat=True)):
         if not _is_postponed(collection_id):
             # Skips a locked collection; the next sweep tries again.
-            locked = Collection.objects.select_for_update(skip_locked=True).filter(empty, pk=collection_id)
+            locked = Collection.objects.select_for_update(skip_locked=True).filter(is_purgeable, pk=collection_id)
             with _isolate_errors(collection_id), transaction.atomic():
                 for collection in locked:
                     collection.delete()
@@ -195,8 +195,8 @@ def _isolate_errors(key: int | str) -> Iterator[None]:
 def _purge_batch(version_id: int) -> bool:
     """Deletes some chunks of a version, and the version after its last chunk; returns True if nothing is left."""
     with transaction.atomic():
-        unlocked = Version.objects.select_for_update(skip_locked=True, of=("self",)).select_related("collection")
-        version = unlocked.filter(reduce(or_, PURGE_CONDITIONS), pk=version_id).first()
+        versions = Version.objects.select_for_update(skip_locked=True, of=("self",)).select_related("collection")
+        version = versions.filter(reduce(or_, PURGE_CONDITIONS), pk=version_id).first()
         if version is None:
             return True  # deleted, or locked: the next sweep tries again
         if version.state == VersionState.READY and version.collection.deleted_at is None:
@@ -219,7 +219,7 @@ def _delete_documents(deadline: float) -> bool:
 
 def _subtract_from_counts(version: Version) -> None:
     lock_term_counts(version.collection_id)
-    term_statistics.change_counts(version.pk, version.collection_id, -1)
+    term_statistics.change_term_counts(version.pk, version.collection_id, -1)
 
 
 def lock_term_counts(collection_id: str) -> None:

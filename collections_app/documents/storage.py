@@ -67,7 +67,7 @@ def store_document(
     upload = _split_into_pieces(data, columns)
     doc_id = _validate_doc_id(doc_id)
     with transaction.atomic():
-        _lock_load(collection.pk, upload.sha256, doc_id)
+        _lock_content_and_doc_id(collection.pk, upload.sha256, doc_id)
         _lock_collection(collection)
         version, is_duplicate = _find_or_create_version(collection, upload, doc_id, on_duplicate)
         token = leases.take_lease(version.pk) if takes_lease and not is_duplicate else None
@@ -94,10 +94,10 @@ def store_next_generation(document: Document, *, user_id: str) -> StoreResult:
 def read_content(version: Version) -> bytes:
     """The original bytes, read piece by piece so that memory holds them once; fewer if the version is being deleted."""
     query = "SELECT data FROM document_piece WHERE version_id = %s AND number = %s"
-    content, numbers = BytesIO(), count()
+    content, piece_numbers = BytesIO(), count()
     with bound_cursor() as cursor:
         while content.tell() < version.size:
-            piece = cursor.execute(query, [version.pk, next(numbers)], binary=True).fetchone()
+            piece = cursor.execute(query, [version.pk, next(piece_numbers)], binary=True).fetchone()
             if piece is None:
                 break
             content.write(piece[0])
@@ -124,10 +124,10 @@ def clean_filename(filename: str) -> str:
     >>> [clean_filename(name) for name in ("C:\\docs\\..\\a\r\nb.pdf", "/etc/passwd", "..", "cafe\u0301")]
     ['ab.pdf', 'passwd', '', 'café']
     """
-    base = re.split(r"[/\\]", filename)[-1]
+    last_part = re.split(r"[/\\]", filename)[-1]
     name = "".join(
         character
-        for character in base
+        for character in last_part
         if unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
         and unicodedata.bidirectional(character) not in DIRECTION_CLASSES
     ).strip()
@@ -158,7 +158,7 @@ def _validate_doc_id(doc_id: str | None) -> str | None:
         raise BadRequest(str(error), code="invalid_parameter", field="doc_id") from None
 
 
-def _lock_load(collection_id: str, sha256: str, doc_id: str | None) -> None:
+def _lock_content_and_doc_id(collection_id: str, sha256: str, doc_id: str | None) -> None:
     """Serializes loads of the same bytes or the same document; sorted keys prevent deadlocks."""
     names = [f"bytes {collection_id} {sha256}"] + ([f"document {collection_id} {doc_id}"] if doc_id else [])
     for key in sorted(map(deletion.advisory_lock_key, names)):
@@ -183,14 +183,14 @@ def _find_or_create_version(
     document = same_content.first() if doc_id is None else documents.filter(doc_id=doc_id).first()
     if document is None:
         return _create_document(collection, upload, doc_id), False
-    is_same = doc_id is None or same_content.filter(pk=document.pk).exists()
-    if on_duplicate == "replace" and (doc_id is None or not is_same):
+    has_same_content = doc_id is None or same_content.filter(pk=document.pk).exists()
+    if on_duplicate == "replace" and (doc_id is None or not has_same_content):
         return _replace_content(document, upload), False
-    if not is_same or on_duplicate == "error":
+    if not has_same_content or on_duplicate == "error":
         # Without a doc_id the caller does not know which document it is.
-        detail = "" if doc_id else f": its doc_id is {document.doc_id}"
+        detail = "" if doc_id else f" with the doc_id {document.doc_id}"
         raise Conflict(DUPLICATE_MESSAGE.format(detail), code="duplicate", field="doc_id" if doc_id else None)
-    return _use_existing(document)
+    return _use_existing_document(document)
 
 
 def _create_document(collection: Collection, upload: ContentUpload, doc_id: str | None) -> Version:
@@ -202,10 +202,10 @@ def _create_document(collection: Collection, upload: ContentUpload, doc_id: str 
 
 
 def _replace_content(document: Document, upload: ContentUpload) -> Version:
-    newest = document.versions.aggregate(Max("generation"))["generation__max"]
+    newest_generation = document.versions.aggregate(Max("generation"))["generation__max"]
     # A version that is being processed is marked by the process that holds its lease.
     document.versions.filter(state=VersionState.FAILED).update(error_code=deletion.SUPERSEDED_CODE)
-    return _add_version(document, upload, generation=newest + 1)
+    return _add_version(document, upload, generation=newest_generation + 1)
 
 
 def _add_version(document: Document, upload: ContentUpload, *, generation: int) -> Version:
@@ -229,10 +229,10 @@ def _add_version(document: Document, upload: ContentUpload, *, generation: int) 
     return version
 
 
-def _use_existing(document: Document) -> tuple[Version, bool]:
+def _use_existing_document(document: Document) -> tuple[Version, bool]:
     """Chosen: a failed document that is sent again is processed again, since the cause may have been fixed."""
     version = document.newest
     assert version is not None  # a document gets its first version when it is created
-    if version.state == VersionState.FAILED and leases.requeue(version.pk):
+    if version.state == VersionState.FAILED and leases.requeue_failed_version(version.pk):
         return version, False
     return version, True  # not failed, or another request was faster

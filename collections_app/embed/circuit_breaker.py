@@ -32,32 +32,32 @@ class CircuitBreaker:
         self._paused_until = 0.0
         # The last failure of a load, so that all documents that wait can say why.
         self._reason: tuple[str | None, str | None] = (None, None)
-        self._failed_searches = 0
-        self._no_search_until = 0.0
+        self._failed_search_count = 0
+        self._searches_paused_until = 0.0
 
     @property
     def pause_left_s(self) -> float:
         """The remaining pause after a failed load."""
         return max(0.0, self._paused_until - self._clock())
 
-    def before_load(self) -> None:
+    def check_load_allowed(self) -> None:
         """Raise EmbeddingUnavailable during a pause, with the reason of the failure that caused it."""
         if remaining_s := self.pause_left_s:
             code, message = self._reason
             raise EmbeddingUnavailable(message, code=code, retry_after_s=ceil(remaining_s))
 
-    def before_search(self) -> None:
+    def check_search_allowed(self) -> None:
         """Raise EmbeddingUnavailable during a pause. After one, the call uses up the single request that is allowed."""
         with self._lock:
             now = self._clock()
-            remaining_s = max(self._paused_until, self._no_search_until) - now
+            remaining_s = max(self._paused_until, self._searches_paused_until) - now
             if remaining_s > 0:
                 raise EmbeddingUnavailable(retry_after_s=ceil(remaining_s))
-            if self._failed_searches >= MAX_FAILED_SEARCHES:
+            if self._failed_search_count >= MAX_FAILED_SEARCHES:
                 # The caller may fail without reporting, so another request is allowed after the same time.
-                self._no_search_until = now + SEARCH_PAUSE_S
+                self._searches_paused_until = now + SEARCH_PAUSE_S
 
-    def load_failed(self, error: EmbeddingError) -> None:
+    def record_load_failure(self, error: EmbeddingError) -> None:
         """Begin a pause, at least as long as the provider asks for, and tell the caller its length."""
         with self._lock:
             # During a pause another thread has failed at the same time.
@@ -67,16 +67,16 @@ class CircuitBreaker:
                 self._reason = (error.code, error.message)
             error.retry_after_s = ceil(self.pause_left_s)
 
-    def load_succeeded(self) -> None:
+    def record_load_success(self) -> None:
         with self._lock:
             self._pause_s = self._paused_until = 0.0
 
-    def search_failed(self) -> None:
+    def record_search_failure(self) -> None:
         with self._lock:
-            self._failed_searches += 1
-            if self._failed_searches >= MAX_FAILED_SEARCHES:
-                self._no_search_until = self._clock() + SEARCH_PAUSE_S
+            self._failed_search_count += 1
+            if self._failed_search_count >= MAX_FAILED_SEARCHES:
+                self._searches_paused_until = self._clock() + SEARCH_PAUSE_S
 
-    def search_succeeded(self) -> None:
+    def record_search_success(self) -> None:
         with self._lock:
-            self._failed_searches, self._no_search_until = 0, 0.0
+            self._failed_search_count, self._searches_paused_until = 0, 0.0

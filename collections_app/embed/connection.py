@@ -29,7 +29,7 @@ CONFIGURATION_ERROR_MESSAGES = {
 }
 
 
-class _ErrorStatus(Exception):
+class _StatusError(Exception):
     """A status other than 200; raised before the client reads the body, which may be endless."""
 
     def __init__(self, status: int, retry_after: str | None) -> None:
@@ -38,23 +38,23 @@ class _ErrorStatus(Exception):
 
     def to_service_error(self) -> EmbeddingUnavailable | EmbeddingRefused:
         if message := TEXT_ERROR_MESSAGES.get(self.status):
-            return EmbeddingRefused(EmbeddingRefused.OF_THE_TEXTS, message)
+            return EmbeddingRefused(EmbeddingRefused.TEXTS_REFUSED_CODE, message)
         if message := CONFIGURATION_ERROR_MESSAGES.get(self.status):
             return EmbeddingMisconfigured(message)
         if 300 <= self.status < 400:
             return EmbeddingMisconfigured(
                 f"The embedding provider redirects requests (HTTP {self.status}). Set OPENAI_BASE_URL to the final URL."
             )
-        after_s = parse_retry_after(self.retry_after)
+        retry_after_s = parse_retry_after(self.retry_after)
         return EmbeddingUnavailable(
             f"The embedding provider is unavailable (HTTP {self.status}).",
-            retry_after_s=None if after_s is None else math.ceil(after_s),
+            retry_after_s=None if retry_after_s is None else math.ceil(retry_after_s),
         )
 
 
 def _raise_for_status(response: httpx2.Response) -> None:
     if response.status_code != 200:
-        raise _ErrorStatus(response.status_code, response.headers.get("retry-after"))
+        raise _StatusError(response.status_code, response.headers.get("retry-after"))
 
 
 class EmbeddingClient:
@@ -87,7 +87,7 @@ class EmbeddingClient:
         """Send the request and return the body of the response; `deadline` is a time of `time.monotonic`."""
         try:
             return self._send_with_retry(request, deadline)
-        except _ErrorStatus as error:
+        except _StatusError as error:
             raise error.to_service_error() from None
         # These exceptions contain the request with its texts and the key, so they are not chained.
         except (APITimeoutError, httpx2.TimeoutException, TimeoutError):
@@ -106,15 +106,15 @@ class EmbeddingClient:
         return self._send(request, deadline)
 
     def _send(self, request: EmbeddingRequest, deadline: float) -> bytes:
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining_s = deadline - time.monotonic()
+        if remaining_s <= 0:
             raise TimeoutError
         with self._client.embeddings.with_streaming_response.create(
             input=list(request.texts),
             model=request.model,
             dimensions=request.dimensions if request.sends_dimensions and request.dimensions else omit,
             encoding_format="float",  # supported by every server
-            timeout=Timeout(min(self._read_s, left), connect=min(self._connect_s, left)),
+            timeout=Timeout(min(self._read_s, remaining_s), connect=min(self._connect_s, remaining_s)),
         ) as response:
             if response.headers.get("content-encoding", "identity").lower() != "identity":
                 raise EmbeddingUnavailable(

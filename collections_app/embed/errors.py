@@ -2,7 +2,7 @@
 
     ServiceError
     ├── EmbeddingUnavailable   503  unreachable, slow, rate-limited or misconfigured: the request can be repeated
-    └── EmbeddingRefused       422  nothing is stored: texts refused (`is_of_the_texts`), or response invalid
+    └── EmbeddingRefused       422  nothing is stored: texts refused (`is_about_texts`), or response invalid
 
 The messages are our own, because those of a provider can contain its key or a text.
 """
@@ -13,7 +13,7 @@ from system.errors import InvalidInput, Unavailable
 class EmbeddingUnavailable(Unavailable):
     """`retry_after_s` is the wait that the provider requested, or None."""
 
-    is_of_the_texts = False
+    is_about_texts = False
     code = "embedding_unavailable"
     message = "The embedding provider is unavailable."
 
@@ -27,12 +27,12 @@ class EmbeddingMisconfigured(EmbeddingUnavailable):
 class EmbeddingRefused(InvalidInput):
     """The provider refused the texts, or its response is invalid; `code` names the reason."""
 
-    OF_THE_TEXTS = "provider_refused"
+    TEXTS_REFUSED_CODE = "provider_refused"
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message, code=code)
 
     @property
-    def is_of_the_texts(self) -> bool:
+    def is_about_texts(self) -> bool:
         """Whether the texts are at fault. Otherwise the provider is, and the texts may be accepted later."""
-        return self.code == self.OF_THE_TEXTS
+        return self.code == self.TEXTS_REFUSED_CODE

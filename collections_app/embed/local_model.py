@@ -15,7 +15,7 @@ from .errors import EmbeddingMisconfigured
 from .vector_checks import Vectors
 
 # Returns a matrix with a row for each text; zeros or NaN for a text that is meaningless to the model.
-Encode = Callable[[list[str]], Any]
+Encoder = Callable[[list[str]], Any]
 
 # A model holds a vector for each token of a batch, padded to the longest text. Four times as many bytes need 1.2 times
 # the CPU, because they do not fit into the processor's cache.
@@ -28,12 +28,12 @@ class LocalModel:
 
     name: str
     dimensions: int
-    load: Callable[[], Encode]
-    before_documents: str = ""
-    before_queries: str = ""
+    load: Callable[[], Encoder]
+    document_prefix: str = ""
+    query_prefix: str = ""
 
 
-def load_wordllama() -> Encode:
+def load_wordllama() -> Encoder:
     """Encodes as wordllama's own class, which copies the matrix and imports other libraries: 40 MB more."""
     # Imported late, because they take 12 MB.
     import numpy  # noqa: PLC0415
@@ -45,7 +45,7 @@ def load_wordllama() -> Encode:
     tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
     tokenizer.enable_padding()
     tokenizer.no_truncation()
-    matrix = mapped_matrix(folder / "weights" / "l2_supercat_256.safetensors", "embedding.weight")
+    matrix = map_matrix(folder / "weights" / "l2_supercat_256.safetensors", "embedding.weight")
     # Computing in half precision is slow, so each row is converted at its first use. Memory that is not used yet costs
     # nothing, which numpy's own does, because it asks for huge pages.
     rows = numpy.frombuffer(mmap(-1, matrix.size * 4), dtype=numpy.float32).reshape(matrix.shape)
@@ -55,15 +55,15 @@ def load_wordllama() -> Encode:
         encodings = tokenizer.encode_batch(texts, add_special_tokens=False)
         tokens = numpy.array([encoding.ids for encoding in encodings], dtype=numpy.int32)
         mask = numpy.array([encoding.attention_mask for encoding in encodings], dtype=numpy.float32)[..., numpy.newaxis]
-        new = tokens[~is_converted[tokens]]
-        rows[new] = matrix[new]
-        is_converted[new] = True  # after the row, because other threads read it
+        new_tokens = tokens[~is_converted[tokens]]
+        rows[new_tokens] = matrix[new_tokens]
+        is_converted[new_tokens] = True  # after the row, because other threads read it
         return (rows[tokens] * mask).sum(axis=1, dtype=numpy.float32) / numpy.maximum(mask.sum(axis=1), 1)
 
     return encode
 
 
-def mapped_matrix(path: Path, name: str) -> Any:
+def map_matrix(path: Path, name: str) -> Any:
     """A matrix of a safetensors file, whose memory all processes share: it is mapped from the file, not read.
 
     The file begins with the length of a JSON header, which says where the data of each tensor are.
@@ -71,11 +71,11 @@ def mapped_matrix(path: Path, name: str) -> Any:
     import numpy  # noqa: PLC0415
 
     with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        tensor = json.loads(file.read(size))[name]
-    kind = {"F16": "<f2", "F32": "<f4"}[tensor["dtype"]]
-    offset = 8 + size + tensor["data_offsets"][0]
-    return numpy.asarray(numpy.memmap(path, kind, "r", offset, tuple(tensor["shape"])))
+        header_bytes = int.from_bytes(file.read(8), "little")
+        tensor = json.loads(file.read(header_bytes))[name]
+    dtype = {"F16": "<f2", "F32": "<f4"}[tensor["dtype"]]
+    offset = 8 + header_bytes + tensor["data_offsets"][0]
+    return numpy.asarray(numpy.memmap(path, dtype, "r", offset, tuple(tensor["shape"])))
 
 
 # The first is the default. To add a model, add a row whose `load` returns a function that encodes a list of texts.
@@ -89,31 +89,31 @@ def local_model(name: str | None) -> LocalModel:
     """The model of this name, or the default."""
     model = next(iter(LOCAL_MODELS.values())) if name is None else LOCAL_MODELS.get(name)
     if model is None:
-        known = ", ".join(LOCAL_MODELS)
+        names = ", ".join(LOCAL_MODELS)
         raise EmbeddingMisconfigured(
-            f"There is no local embedding model with this name. Set SVC_EMBEDDING_MODEL to one of: {known}."
+            f"There is no local embedding model with this name. Set SVC_EMBEDDING_MODEL to one of: {names}."
         )
     return model
 
 
-_loaded: dict[str, Encode] = {}
+_encoders: dict[str, Encoder] = {}
 _lock = threading.Lock()
 
 
-def _new_lock() -> None:
+def _replace_lock() -> None:
     global _lock
     _lock = threading.Lock()
 
 
 # A forked child must not wait for a lock held by a thread of its parent. Loaded models are shared with it.
-os.register_at_fork(after_in_child=_new_lock)
+os.register_at_fork(after_in_child=_replace_lock)
 
 
-def _encode(model: LocalModel) -> Encode:
+def _encoder(model: LocalModel) -> Encoder:
     with _lock:
-        if model.name not in _loaded:
-            _loaded[model.name] = model.load()
-        return _loaded[model.name]
+        if model.name not in _encoders:
+            _encoders[model.name] = model.load()
+        return _encoders[model.name]
 
 
 class LocalProvider:
@@ -127,17 +127,17 @@ class LocalProvider:
 
     def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
         """Always finishes before any deadline, so `within_s` is ignored."""
-        return self._embed([self._model.before_documents + vector_checks.sendable_text(text) for text in texts])
+        return self._embed([self._model.document_prefix + vector_checks.sendable_text(text) for text in texts])
 
     def embed_query(self, text: str) -> list[float]:
-        return self._embed([self._model.before_queries + vector_checks.sendable_text(text)])[0]
+        return self._embed([self._model.query_prefix + vector_checks.sendable_text(text)])[0]
 
     def _embed(self, texts: list[str]) -> Vectors:
         import numpy  # noqa: PLC0415
 
-        encode = _encode(self._model)
+        encode = _encoder(self._model)
         vectors = numpy.empty((len(texts), self.dimensions), dtype=numpy.float64)
-        for indexes in _groups([len(text.encode()) for text in texts]):
+        for indexes in _batch_indexes([len(text.encode()) for text in texts]):
             vectors[indexes] = encode([texts[index] for index in indexes])
         # Chosen: a text that is meaningless to the model gets the vector of a full stop, so that each chunk has one.
         is_meaningless = ~numpy.isfinite(vectors).all(axis=1) | ~vectors.any(axis=1)
@@ -146,10 +146,10 @@ class LocalProvider:
         return vector_checks.scale_to_unit_length(vectors)
 
 
-def _groups(sizes: list[int]) -> Iterator[list[int]]:
+def _batch_indexes(sizes: list[int]) -> Iterator[list[int]]:
     """Indexes of texts of similar length, in groups within the limit.
 
-    >>> list(_groups([10, 20_000, 12, 40_000]))
+    >>> list(_batch_indexes([10, 20_000, 12, 40_000]))
     [[0, 2], [1], [3]]
     """
     group: list[int] = []

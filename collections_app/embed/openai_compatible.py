@@ -24,7 +24,7 @@ TOO_MANY_DIMENSIONS = "too_many_dimensions"
 class ProviderLimits:
     """Sizes and timeouts."""
 
-    batch: int = 64
+    batch_size: int = 64
     concurrency: int = 4
     connect_s: float = 5.0
     read_s: float = 30.0
@@ -32,124 +32,124 @@ class ProviderLimits:
     # For all requests of one call together, and for retries of one request.
     total_s: float = 120.0
     retry_s: float = 20.0
-    first_wait_s: float = 0.5
+    first_backoff_s: float = 0.5
     # A search does not wait longer, because it also works without vectors.
     query_s: float = 2.0
-    queries: int = 4
+    query_concurrency: int = 4
     # A request has its own deadline; the waiting caller allows this much more.
     grace_s: float = 0.25
 
 
-class ProviderConnection:
+class ProviderPool:
     """What the spaces of one process share for one provider: connections and threads."""
 
     def __init__(self, endpoint: ProviderEndpoint, limits: ProviderLimits) -> None:
         self._endpoint, self.limits = endpoint, limits
-        self._turn = threading.Lock()
-        self._connection = self._connect()
+        self._renewal_lock = threading.Lock()
+        self._client = self._new_client()
         # One thread per allowed request; further requests wait. Searches do not wait for documents.
-        self.documents = ThreadPoolExecutor(limits.concurrency, thread_name_prefix="embed")
-        self.queries = ThreadPoolExecutor(limits.queries, thread_name_prefix="embed-query")
+        self.document_executor = ThreadPoolExecutor(limits.concurrency, thread_name_prefix="embed")
+        self.query_executor = ThreadPoolExecutor(limits.query_concurrency, thread_name_prefix="embed-query")
 
-    def _connect(self) -> "EmbeddingClient":
+    def _new_client(self) -> "EmbeddingClient":
         # Imported late: the client takes a second and 40 MB, and most installations have no provider.
         from .connection import EmbeddingClient  # noqa: PLC0415
 
         return EmbeddingClient(self._endpoint, connect_s=self.limits.connect_s, read_s=self.limits.read_s)
 
     def embed(self, request: EmbeddingRequest, deadline: float) -> Vectors:
-        body = self._connection.send(request, deadline)
-        return vector_checks.unit_vectors(vector_checks.read_response(body, len(request.texts)), request.dimensions)
+        body = self._client.send(request, deadline)
+        return vector_checks.unit_vectors(vector_checks.parse_response(body, len(request.texts)), request.dimensions)
 
     def renew(self) -> None:
         """Replace the connections after a request exceeded its deadline, for example by a slow trickle of bytes."""
-        with self._turn:
-            old, self._connection = self._connection, self._connect()
-        old.close()
+        with self._renewal_lock:
+            old_client, self._client = self._client, self._new_client()
+        old_client.close()
 
     def close(self) -> None:
-        self.documents.shutdown(wait=False, cancel_futures=True)
-        self.queries.shutdown(wait=False, cancel_futures=True)
-        self._connection.close()
+        self.document_executor.shutdown(wait=False, cancel_futures=True)
+        self.query_executor.shutdown(wait=False, cancel_futures=True)
+        self._client.close()
 
 
-class OpenAICompatible:
+class OpenAIProvider:
     """A model of such a provider. With `sends_dimensions`, requests contain their number; not all models support it."""
 
     provider = "openai"
 
     def __init__(
-        self, *, model: str, dimensions: int, sends_dimensions: bool, provider: Callable[[], ProviderConnection]
+        self, *, model: str, dimensions: int, sends_dimensions: bool, get_pool: Callable[[], ProviderPool]
     ) -> None:
         self.model = model
         self.dimensions = dimensions
         self._sends_dimensions = sends_dimensions
-        self._connect = provider
+        self._get_pool = get_pool
 
     def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
-        provider = self._connect()
-        limits = provider.limits
+        pool = self._get_pool()
+        limits = pool.limits
         deadline = time.monotonic() + min(within_s or limits.total_s, limits.total_s)
-        batches = split_batches([vector_checks.sendable_text(text) for text in texts], limits.batch)
-        cancelled = threading.Event()
+        batches = split_batches([vector_checks.sendable_text(text) for text in texts], limits.batch_size)
+        cancellation = threading.Event()
         futures = [
-            provider.documents.submit(self._with_retries, provider, batch, deadline, cancelled) for batch in batches
+            pool.document_executor.submit(self._with_retries, pool, batch, deadline, cancellation) for batch in batches
         ]
         try:
-            return [vector for future in futures for vector in _wait_for(provider, future, deadline)]
+            return [vector for future in futures for vector in _wait_for(pool, future, deadline)]
         finally:
             # If one batch fails, the others are useless.
-            cancelled.set()
+            cancellation.set()
             for future in futures:
                 future.cancel()
 
     def embed_query(self, text: str) -> list[float]:
-        provider = self._connect()
-        deadline = time.monotonic() + provider.limits.query_s
-        future = provider.queries.submit(self._embed_once, provider, [vector_checks.sendable_text(text)], deadline)
-        (vector,) = _wait_for(provider, future, deadline)
+        pool = self._get_pool()
+        deadline = time.monotonic() + pool.limits.query_s
+        future = pool.query_executor.submit(self._embed_once, pool, [vector_checks.sendable_text(text)], deadline)
+        (vector,) = _wait_for(pool, future, deadline)
         return vector
 
-    def _embed_once(self, provider: ProviderConnection, texts: Sequence[str], deadline: float) -> Vectors:
+    def _embed_once(self, pool: ProviderPool, texts: Sequence[str], deadline: float) -> Vectors:
         request = EmbeddingRequest(
             model=self.model, texts=texts, dimensions=self.dimensions, sends_dimensions=self._sends_dimensions
         )
-        return provider.embed(request, deadline)
+        return pool.embed(request, deadline)
 
     def _with_retries(
-        self, provider: ProviderConnection, texts: Sequence[str], deadline: float, cancelled: threading.Event
+        self, pool: ProviderPool, texts: Sequence[str], deadline: float, cancellation: threading.Event
     ) -> Vectors:
-        retry_deadline = min(deadline, time.monotonic() + provider.limits.retry_s)
+        retry_deadline = min(deadline, time.monotonic() + pool.limits.retry_s)
         for attempt in count():
             try:
-                return self._embed_once(provider, texts, min(deadline, time.monotonic() + provider.limits.request_s))
+                return self._embed_once(pool, texts, min(deadline, time.monotonic() + pool.limits.request_s))
             except EmbeddingMisconfigured:
                 raise
             except EmbeddingUnavailable as error:
-                pause_s = backoff_s(provider.limits.first_wait_s, attempt, error.retry_after_s, random.random())  # noqa: S311  (no secret)
-                if time.monotonic() + pause_s > retry_deadline or cancelled.wait(pause_s):
+                pause_s = backoff_s(pool.limits.first_backoff_s, attempt, error.retry_after_s, random.random())  # noqa: S311  (no secret)
+                if time.monotonic() + pause_s > retry_deadline or cancellation.wait(pause_s):
                     raise
         raise AssertionError
 
 
-def _wait_for(provider: ProviderConnection, future: Future[Vectors], deadline: float) -> Vectors:
+def _wait_for(pool: ProviderPool, future: Future[Vectors], deadline: float) -> Vectors:
     try:
-        return future.result(timeout=max(0.0, deadline - time.monotonic()) + provider.limits.grace_s)
+        return future.result(timeout=max(0.0, deadline - time.monotonic()) + pool.limits.grace_s)
     except TimeoutError:
         if not future.cancel():
-            provider.renew()
+            pool.renew()
         raise EmbeddingUnavailable("The embedding provider did not respond in time.") from None
 
 
-def read_dimensions(model: str, provider: ProviderConnection, probe: str) -> int:
+def read_dimensions(model: str, pool: ProviderPool, probe_text: str) -> int:
     """The number of dimensions that the model returns by default."""
-    deadline = time.monotonic() + provider.limits.query_s
-    future = provider.queries.submit(provider.embed, EmbeddingRequest(model=model, texts=[probe]), deadline)
-    dimensions = len(_wait_for(provider, future, deadline)[0])
+    deadline = time.monotonic() + pool.limits.query_s
+    future = pool.query_executor.submit(pool.embed, EmbeddingRequest(model=model, texts=[probe_text]), deadline)
+    dimensions = len(_wait_for(pool, future, deadline)[0])
     if dimensions > MAX_DIMENSIONS:
         raise EmbeddingRefused(
             TOO_MANY_DIMENSIONS,
-            f"The model returns {dimensions} dimensions, more than the {MAX_DIMENSIONS} that can be stored. "
+            f"The model returns {dimensions} dimensions, but at most {MAX_DIMENSIONS} can be stored. "
             "Set a smaller SVC_EMBEDDING_DIMENSIONS, or choose another model.",
         )
     return dimensions

@@ -10,7 +10,7 @@ from pathlib import Path
 MAX_DIMENSIONS = 3900
 # A number in indented JSON, on its own line.
 BYTES_PER_NUMBER = 48
-OTHER_BYTES = 64 * 1024
+ENVELOPE_BYTES = 64 * 1024
 # Providers also limit the tokens of a request; this many characters stay below the limit of all known ones.
 MAX_CHARACTERS = 100_000
 
@@ -41,7 +41,7 @@ class EmbeddingRequest:
     @property
     def max_response_bytes(self) -> int:
         count = len(self.texts) * (self.dimensions or MAX_DIMENSIONS)
-        return count * BYTES_PER_NUMBER + OTHER_BYTES
+        return count * BYTES_PER_NUMBER + ENVELOPE_BYTES
 
 
 def split_batches(texts: Sequence[str], max_texts: int, max_characters: int = MAX_CHARACTERS) -> Iterator[list[str]]:
@@ -62,14 +62,14 @@ def split_batches(texts: Sequence[str], max_texts: int, max_characters: int = MA
         yield batch
 
 
-def backoff_s(first_s: float, attempt: int, requested_s: float | None, jitter: float) -> float:
+def backoff_s(first_wait_s: float, attempt: int, retry_after_s: float | None, jitter: float) -> float:
     """The wait doubles with each attempt. Up to half of it is random, so that clients do not retry together.
 
     >>> backoff_s(0.5, 0, None, 0.0), backoff_s(0.5, 3, None, 1.0), backoff_s(0.5, 0, 7.0, 0.0)
     (0.25, 4.0, 7.0)
     """
-    longest: float = min(MAX_BACKOFF_S, first_s * 2.0 ** min(attempt, 20))
-    return max(requested_s or 0.0, longest * (0.5 + jitter / 2))
+    max_wait_s: float = min(MAX_BACKOFF_S, first_wait_s * 2.0 ** min(attempt, 20))
+    return max(retry_after_s or 0.0, max_wait_s * (0.5 + jitter / 2))
 
 
 def parse_retry_after(header: str | None) -> float | None:

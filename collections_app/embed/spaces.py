@@ -19,9 +19,9 @@ from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailab
 from .local_model import LocalProvider
 from .openai_compatible import (
     TOO_MANY_DIMENSIONS,
-    OpenAICompatible,
-    ProviderConnection,
+    OpenAIProvider,
     ProviderLimits,
+    ProviderPool,
     read_dimensions,
 )
 from .request import ProviderEndpoint
@@ -30,15 +30,15 @@ from .vector_checks import Vectors, cosine
 logger = structlog.get_logger(__name__)
 
 # Its vector is stored with the space. In several languages, since a model may change in one of them only.
-PROBE = "The printer on the third floor is out of toner. Принтер не печатает. 打印机没有墨粉了。"
+PROBE_TEXT = "The printer on the third floor is out of toner. Принтер не печатает. 打印机没有墨粉了。"
 # A lower cosine means another model. Hardware and batches change a vector by less than a thousandth.
 MIN_SAME_MODEL_COSINE = 0.99
 PROBE_REFUSED_MESSAGE = (
-    "The embedding provider refused a short test text. Check the model, and whether it supports "
+    "The embedding provider refused a short test text. Check that the model is correct and supports "
     "SVC_EMBEDDING_DIMENSIONS."
 )
 # How long a process trusts that a model and its number of dimensions are unchanged.
-MODEL_TRUST_S = 300.0
+MODEL_CHECK_INTERVAL_S = 300.0
 
 # In a web process somebody waits for the response. The worker does what takes longer.
 REQUEST_TIMEOUTS_S = {"total_s": 15.0, "retry_s": 5.0}
@@ -63,7 +63,7 @@ class _ProcessState:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.connection: ProviderConnection | None = None
+        self.pool: ProviderPool | None = None
         self.breakers: dict[int, CircuitBreaker] = {}
         self.unchanged_until: dict[int, float] = {}
         self.dimensions: dict[str, tuple[int, float]] = {}
@@ -82,10 +82,10 @@ os.register_at_fork(after_in_child=_reset)
 
 def reset_providers() -> None:
     """Read the configuration again; running requests are cancelled."""
-    connection = _state.connection
+    pool = _state.pool
     _reset()
-    if connection:
-        connection.close()
+    if pool:
+        pool.close()
 
 
 process_cache.register("embedding providers", reset_providers)
@@ -94,11 +94,11 @@ process_cache.register("embedding providers", reset_providers)
 def default_space() -> EmbeddingSpace:
     """The space that the operator chose for new collections."""
     provider, model, dimensions = _configured_model()
-    asks_dimensions = provider == OpenAICompatible.provider and dimensions is not None
+    asks_dimensions = provider == OpenAIProvider.provider and dimensions is not None
     return EmbeddingSpace.objects.get_or_create(
         provider=provider,
         model=model,
-        dimensions=dimensions or _native_dimensions(model),
+        dimensions=dimensions or _default_dimensions(model),
         defaults={"asks_dimensions": asks_dimensions},
     )[0]
 
@@ -111,11 +111,11 @@ def is_default(space: EmbeddingSpace) -> bool:
 
 def _configured_model() -> tuple[str, str, int | None]:
     """Provider, model and number of dimensions; None if the model decides how many there are."""
-    configured: dict[str, Any] = settings.EMBEDDING
-    if configured["provider"] == LocalProvider.provider:
-        row = local_model.local_model(configured["model"])
-        return LocalProvider.provider, row.name, row.dimensions
-    return OpenAICompatible.provider, configured["model"], configured["dimensions"]
+    options: dict[str, Any] = settings.EMBEDDING
+    if options["provider"] == LocalProvider.provider:
+        local = local_model.local_model(options["model"])
+        return LocalProvider.provider, local.name, local.dimensions
+    return OpenAIProvider.provider, options["model"], options["dimensions"]
 
 
 def circuit_breaker(space_id: int) -> CircuitBreaker:
@@ -127,7 +127,7 @@ def is_model_changed(space: EmbeddingSpace) -> bool:
     """Whether the model returns other vectors than before, so that new vectors cannot be compared with stored ones."""
     _state.unchanged_until.pop(space.pk, None)
     try:
-        Embedder(space).embed_documents([PROBE])
+        Embedder(space).embed_documents([PROBE_TEXT])
     except EmbeddingRefused as error:
         if error.code in (MODEL_CHANGED, WRONG_DIMENSIONS):
             return True
@@ -154,28 +154,28 @@ class Embedder:
         the error's `retry_after_s` says for how long."""
         if not texts:
             return []
-        self._breaker.before_load()
+        self._breaker.check_load_allowed()
         try:
             vectors = self._embed(texts, within_s)
         except (EmbeddingUnavailable, EmbeddingRefused) as error:
-            if not error.is_of_the_texts:
-                self._breaker.load_failed(error)
+            if not error.is_about_texts:
+                self._breaker.record_load_failure(error)
             raise
-        self._breaker.load_succeeded()
+        self._breaker.record_load_success()
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
         provider = _provider(self._space)
-        self._breaker.before_search()
+        self._breaker.check_search_allowed()
         try:
             vector = provider.embed_query(text)
         except EmbeddingUnavailable:
-            self._breaker.search_failed()
+            self._breaker.record_search_failure()
             raise
         except EmbeddingRefused:
-            self._breaker.search_succeeded()  # the provider responds, which is what matters here
+            self._breaker.record_search_success()  # the provider responds, which is what matters here
             raise
-        self._breaker.search_succeeded()
+        self._breaker.record_search_success()
         return vector
 
     def _embed(self, texts: Sequence[str], within_s: float | None) -> Vectors:
@@ -189,83 +189,83 @@ class Embedder:
         if time.monotonic() < _state.unchanged_until.get(self._space.pk, 0.0):
             return
         try:
-            (vector,) = provider.embed_documents([PROBE], within_s=within_s)
+            (vector,) = provider.embed_documents([PROBE_TEXT], within_s=within_s)
         except EmbeddingRefused as error:
-            if error.is_of_the_texts:
+            if error.is_about_texts:
                 raise EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE) from None
             raise
         # Of several concurrent first calls, one stores its vector.
         EmbeddingSpace.objects.filter(pk=self._space.pk, probe=None).update(probe=vector)
-        stored = EmbeddingSpace.objects.filter(pk=self._space.pk).values_list("probe", flat=True).first()
-        if stored is None:
+        stored_probe = EmbeddingSpace.objects.filter(pk=self._space.pk).values_list("probe", flat=True).first()
+        if stored_probe is None:
             raise EmbeddingUnavailable("The embedding space was deleted.")
-        if len(stored) != len(vector) or cosine(stored, vector) < MIN_SAME_MODEL_COSINE:
+        if len(stored_probe) != len(vector) or cosine(stored_probe, vector) < MIN_SAME_MODEL_COSINE:
             raise EmbeddingRefused(
                 MODEL_CHANGED,
                 f"The embedding provider now returns different vectors for {self._space.model}, so the model has "
-                "changed. Restore the previous model, or run: manage.py collections model-changed",
+                "changed. Restore the previous model or run `manage.py collections model-changed`.",
             )
-        _state.unchanged_until[self._space.pk] = time.monotonic() + MODEL_TRUST_S
+        _state.unchanged_until[self._space.pk] = time.monotonic() + MODEL_CHECK_INTERVAL_S
 
 
 def _provider(space: EmbeddingSpace) -> Provider:
     if space.provider == LocalProvider.provider and space.model in local_model.LOCAL_MODELS:
         return LocalProvider(local_model.LOCAL_MODELS[space.model])
     has_provider = settings.EMBEDDING["base_url"] or settings.EMBEDDING["api_key"]
-    if space.provider == OpenAICompatible.provider and has_provider:
-        return OpenAICompatible(
+    if space.provider == OpenAIProvider.provider and has_provider:
+        return OpenAIProvider(
             model=space.model,
             dimensions=space.dimensions,
             sends_dimensions=space.asks_dimensions,
-            provider=_provider_connection,
+            get_pool=_provider_pool,
         )
     raise EmbeddingMisconfigured(f"No provider is configured for the embedding space {space}.")
 
 
-def _provider_connection() -> ProviderConnection:
-    configured: dict[str, Any] = settings.EMBEDDING
+def _provider_pool() -> ProviderPool:
+    options: dict[str, Any] = settings.EMBEDDING
     with _state.lock:
-        if _state.connection is None:
+        if _state.pool is None:
             endpoint = ProviderEndpoint(
-                base_url=configured["base_url"], api_key=configured["api_key"], ca_bundle=configured["ca_bundle"]
+                base_url=options["base_url"], api_key=options["api_key"], ca_bundle=options["ca_bundle"]
             )
             timeouts = REQUEST_TIMEOUTS_S if settings.PROCESS_TYPE == "web" else {}
-            sizes = {"batch": configured["batch"], "concurrency": configured["concurrency"]}
+            sizes = {"batch_size": options["batch"], "concurrency": options["concurrency"]}
             # Tests set shorter timeouts.
-            overrides: dict[str, Any] = configured.get("limits", {})
+            overrides: dict[str, Any] = options.get("limits", {})
             limits = ProviderLimits(**{**sizes, **timeouts, **overrides})
-            _state.connection = ProviderConnection(endpoint, limits)
-        return _state.connection
+            _state.pool = ProviderPool(endpoint, limits)
+        return _state.pool
 
 
-def _native_dimensions(model: str) -> int:
+def _default_dimensions(model: str) -> int:
     """The dimensions that the provider returns. If it is unavailable or at fault, those of the model's last space."""
     dimensions, deadline = _state.dimensions.get(model, (0, 0.0))
     if time.monotonic() < deadline:
         return dimensions
-    spaces = EmbeddingSpace.objects.filter(provider=OpenAICompatible.provider, model=model)
+    spaces = EmbeddingSpace.objects.filter(provider=OpenAIProvider.provider, model=model)
     last = spaces.order_by("-pk").values_list("dimensions", flat=True).first()
     try:
-        dimensions = read_dimensions(model, _provider_connection(), PROBE)
+        dimensions = read_dimensions(model, _provider_pool(), PROBE_TEXT)
         # A single wrong response would create a space that no later vector fits.
-        if last not in (None, dimensions) and read_dimensions(model, _provider_connection(), PROBE) != dimensions:
+        if last not in (None, dimensions) and read_dimensions(model, _provider_pool(), PROBE_TEXT) != dimensions:
             logger.warning("embedding_dimensions_differ", model=model, kept=last)
             return last
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
         logger.warning("embedding_dimensions_unknown", model=model, code=error.code, reason=error.message, kept=last)
         if last is None:
-            raise _as_provider_fault(error) from None
+            raise _as_provider_error(error) from None
         return last
-    _state.dimensions[model] = (dimensions, time.monotonic() + MODEL_TRUST_S)
+    _state.dimensions[model] = (dimensions, time.monotonic() + MODEL_CHECK_INTERVAL_S)
     return dimensions
 
 
-def _as_provider_fault(error: EmbeddingUnavailable | EmbeddingRefused) -> EmbeddingUnavailable:
+def _as_provider_error(error: EmbeddingUnavailable | EmbeddingRefused) -> EmbeddingUnavailable:
     """No text of a caller was sent yet, so a refusal is not about their text."""
     if isinstance(error, EmbeddingUnavailable):
         return error
     if error.code == TOO_MANY_DIMENSIONS:
         return EmbeddingMisconfigured(error.message)  # it says what to change
     return (
-        EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE) if error.is_of_the_texts else EmbeddingUnavailable(error.message)
+        EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE) if error.is_about_texts else EmbeddingUnavailable(error.message)
     )

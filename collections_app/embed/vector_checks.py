@@ -13,7 +13,7 @@ Vectors = list[list[float]]
 # Replaces a text without characters: models give an empty text no meaning, and some refuse it.
 BLANK_TEXT = "."
 NUMBER_TYPES = {int, float}
-NOT_FINITE = "The embedding provider returned a number that is not finite."
+NOT_FINITE_MESSAGE = "The embedding provider returned a number that is not finite."
 
 
 def sendable_text(text: str) -> str:
@@ -25,10 +25,10 @@ def sendable_text(text: str) -> str:
     return text.encode("utf-8", "replace").decode() if text.strip() else BLANK_TEXT
 
 
-def read_response(body: bytes, count: int) -> list[Any]:
+def parse_response(body: bytes, count: int) -> list[Any]:
     """The raw vectors of a response of `/v1/embeddings`, in the order of the texts.
 
-    >>> read_response(b'{"data": [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]}]}', 2)
+    >>> parse_response(b'{"data": [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]}]}', 2)
     [[1], [2]]
     """
     try:
@@ -56,7 +56,7 @@ def _sorted_by_index(items: list[Any]) -> list[Any]:
     return [item for _, item in sorted(zip(indexes, items, strict=True), key=lambda pair: pair[0])]
 
 
-def unit_vectors(raw: Sequence[Any], dimensions: int | None) -> Vectors:
+def unit_vectors(raw_vectors: Sequence[Any], dimensions: int | None) -> Vectors:
     """The vectors scaled to length 1, so that they fit half precision. Cosines stay the same.
 
     Without `dimensions`, all must have as many as the first.
@@ -67,13 +67,13 @@ def unit_vectors(raw: Sequence[Any], dimensions: int | None) -> Vectors:
     Traceback (most recent call last):
     collections_app.embed.errors.EmbeddingRefused: The embedding provider returned a vector of zeros.
     """
-    dimension_count = dimensions or (len(raw[0]) if raw and isinstance(raw[0], list) else 0)
-    for vector in raw:
-        _check_form(vector, dimension_count)
-    return scale_to_unit_length(raw) if raw else []
+    dimension_count = dimensions or (len(raw_vectors[0]) if raw_vectors and isinstance(raw_vectors[0], list) else 0)
+    for vector in raw_vectors:
+        _check_vector(vector, dimension_count)
+    return scale_to_unit_length(raw_vectors) if raw_vectors else []
 
 
-def _check_form(vector: Any, dimensions: int) -> None:
+def _check_vector(vector: Any, dimensions: int) -> None:
     if not isinstance(vector, list) or not vector or not set(map(type, vector)) <= NUMBER_TYPES:
         raise EmbeddingRefused(
             "not_numbers", "The embedding provider returned an item that is not a vector of numbers."
@@ -91,21 +91,21 @@ def scale_to_unit_length(rows: Any) -> Vectors:
     try:
         matrix = numpy.asarray(rows, dtype=numpy.float64)
     except OverflowError:
-        raise EmbeddingRefused("not_finite", NOT_FINITE) from None
+        raise EmbeddingRefused("not_finite", NOT_FINITE_MESSAGE) from None
     if not numpy.isfinite(matrix).all():
-        raise EmbeddingRefused("not_finite", NOT_FINITE)
-    largest = numpy.abs(matrix).max(axis=1, keepdims=True, initial=0)
-    if not largest.all():
+        raise EmbeddingRefused("not_finite", NOT_FINITE_MESSAGE)
+    largest_values = numpy.abs(matrix).max(axis=1, keepdims=True, initial=0)
+    if not largest_values.all():
         raise EmbeddingRefused("zero_vector", "The embedding provider returned a vector of zeros.")
-    scaled = matrix / largest  # otherwise the squares of large numbers overflow, and those of small ones vanish
+    scaled = matrix / largest_values  # otherwise the squares of large numbers overflow, and those of small ones vanish
     vectors: Vectors = (scaled / numpy.linalg.norm(scaled, axis=1, keepdims=True)).tolist()
     return vectors
 
 
-def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+def cosine(first: Sequence[float], second: Sequence[float]) -> float:
     """
     >>> cosine([1.0, 0.0], [0.0, 1.0])
     0.0
     """
-    product: float = sum(map(mul, one, other))
-    return product / (hypot(*one) * hypot(*other))
+    product: float = sum(map(mul, first, second))
+    return product / (hypot(*first) * hypot(*second))

@@ -51,20 +51,20 @@ def read_plain_text(data: bytes, limits: ExtractionLimits) -> ExtractionResult |
         content = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
-    if not is_text(content, may_be_unknown=True):
+    if not is_text(content, allows_unassigned=True):
         return None
-    text = TextWriter(limits.max_characters)
+    writer = TextWriter(limits.max_characters)
     try:
-        text.add_verbatim(content)
+        writer.add_verbatim(content)
     except ParserRefused as error:
         raise UnreadableFile(error.code, error.message) from None
-    return child_process.build_result(text.result(), limits.max_characters)
+    return child_process.build_result(writer.result(), limits.max_characters)
 
 
 def configured_limits() -> ExtractionLimits:
-    configured = settings.COLLECTIONS
+    collection_settings = settings.COLLECTIONS
     return ExtractionLimits(
-        max_pages=configured["max_pages"],
-        max_cells=configured["max_cells"],
-        max_characters=configured["max_characters"],
+        max_pages=collection_settings["max_pages"],
+        max_cells=collection_settings["max_cells"],
+        max_characters=collection_settings["max_characters"],
     )

@@ -21,21 +21,21 @@ OVERHEAD_BYTES = 16 * MEGABYTE
 def run_parser(parser: str, data: bytes, limits: ExtractionLimits, *, deadline: float) -> bytes:
     """Returns what the parser wrote; raises UnreadableFile if it wrote nothing usable."""
     sandbox_limits = sandbox.RunLimits(
-        memory=limits.memory,
+        memory_bytes=limits.memory_bytes,
         cpu_s=limits.cpu_s,
         run_s=limits.wall_s,
-        output=limits.max_characters * BYTES_PER_CHARACTER + OVERHEAD_BYTES,
+        output_bytes=limits.max_characters * BYTES_PER_CHARACTER + OVERHEAD_BYTES,
     )
     arguments = [parser, json.dumps(asdict(limits)), *package_folders()]
     result = sandbox.run(PARSER_PROGRAM, arguments, data, sandbox_limits, deadline=deadline)
-    match result.ending:
-        case sandbox.Ending.DONE:
+    match result.status:
+        case sandbox.RunStatus.DONE:
             return result.output
-        case sandbox.Ending.TIMED_OUT:
+        case sandbox.RunStatus.TIMED_OUT:
             raise UnreadableFile("limit_time", "Reading the file took too long.", is_temporary=result.was_starved)
-        case sandbox.Ending.OUT_OF_MEMORY:
+        case sandbox.RunStatus.OUT_OF_MEMORY:
             raise UnreadableFile("limit_memory", "Reading the file required too much memory.")
-        case sandbox.Ending.TOO_LARGE:
+        case sandbox.RunStatus.TOO_LARGE:
             raise UnreadableFile("limit_characters", "The file contains too much text.")
     raise UnreadableFile("damaged", DAMAGED_MESSAGE)
 

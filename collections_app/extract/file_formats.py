@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-OFFICE_TYPE = "application/vnd.openxmlformats-officedocument."
+OFFICE_PREFIX = "application/vnd.openxmlformats-officedocument."
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class FileFormat:
     parsers: tuple[str, ...]
     label: str
     extensions: tuple[str, ...]
-    types: tuple[str, ...]
+    media_types: tuple[str, ...]
     content_kinds: tuple[str, ...]
 
 
@@ -21,9 +21,9 @@ FORMATS = {
     "pdf": FileFormat(
         ("pdf_by_pdfium", "pdf_by_pypdf"), "PDF", ("pdf",), ("application/pdf", "application/x-pdf"), ("pdf",)
     ),
-    "docx": FileFormat(("docx",), "DOCX", ("docx",), (OFFICE_TYPE + "wordprocessingml.document",), ("docx", "zip")),
-    "pptx": FileFormat(("pptx",), "PPTX", ("pptx",), (OFFICE_TYPE + "presentationml.presentation",), ("pptx", "zip")),
-    "xlsx": FileFormat(("xlsx",), "XLSX", ("xlsx",), (OFFICE_TYPE + "spreadsheetml.sheet",), ("xlsx", "zip")),
+    "docx": FileFormat(("docx",), "DOCX", ("docx",), (OFFICE_PREFIX + "wordprocessingml.document",), ("docx", "zip")),
+    "pptx": FileFormat(("pptx",), "PPTX", ("pptx",), (OFFICE_PREFIX + "presentationml.presentation",), ("pptx", "zip")),
+    "xlsx": FileFormat(("xlsx",), "XLSX", ("xlsx",), (OFFICE_PREFIX + "spreadsheetml.sheet",), ("xlsx", "zip")),
     "odt": FileFormat(("odt",), "ODT", ("odt",), ("application/vnd.oasis.opendocument.text",), ("odt",)),
     "html": FileFormat(
         ("html",), "HTML", ("html", "htm", "xhtml"), ("text/html", "application/xhtml+xml"), ("html", "text")
@@ -45,7 +45,7 @@ FORMATS = {
     "text": FileFormat(("plain",), "plain text", ("txt", "text", "log"), (), ("text", "eml")),
 }
 EXTENSIONS = {extension: name for name, format in FORMATS.items() for extension in format.extensions}
-MEDIA_TYPES = {content_type: name for name, format in FORMATS.items() for content_type in format.types}
+MEDIA_TYPES = {content_type: name for name, format in FORMATS.items() for content_type in format.media_types}
 
 # Generic types, and those that only say that the file is an archive.
 GENERIC_TYPES = {

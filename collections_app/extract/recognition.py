@@ -38,10 +38,10 @@ MAX_NAME_LENGTH = 200
 ENTRY_HEADER = re.compile(rb"PK\x03\x04.{22}(?P<length>.{2}).{2}", re.DOTALL)
 
 OTHER_KIND_LABELS = {
-    "ole": "an older Office file or one that is protected by a password",
-    "binary": "neither text nor one of the accepted formats",
+    "ole": "an older or password-protected Office file",
+    "binary": "binary data in a format that is not accepted",
     "zip": "an archive that could not be examined completely",
-    "archive": "an archive, and not one of the accepted formats",
+    "archive": "an archive in a format that is not accepted",
     "eml": "an email",
 }
 
@@ -58,21 +58,21 @@ def recognize_format(head: bytes, filename: str, declared_type: str = "") -> str
     system.errors.UnsupportedMediaType: The file has the extension .pdf, but its content is HTML.
     """
     kind = sniff_kind(head)
-    by_type = format_by_type(declared_type)
+    type_format = format_by_type(declared_type)
     extension = file_extension(filename)
     if extension and extension not in EXTENSIONS:
-        quoted = extension[:MAX_QUOTED_LENGTH]
-        raise UnsupportedMediaType(f"The extension .{quoted} is not accepted. Send one of: {FORMAT_LABELS}.")
-    format = EXTENSIONS.get(extension) or (by_type if by_type in FORMATS else kind)
+        quoted_extension = extension[:MAX_QUOTED_LENGTH]
+        raise UnsupportedMediaType(f"The extension .{quoted_extension} is not accepted. Send one of: {FORMAT_LABELS}.")
+    format = EXTENSIONS.get(extension) or (type_format if type_format in FORMATS else kind)
     if format not in FORMATS:
         raise UnsupportedMediaType(f"The content is {kind_label(kind)}. Send one of: {FORMAT_LABELS}.")
     if kind not in FORMATS[format].content_kinds:
         subject = f"has the extension .{extension}" if extension else f"is declared as {FORMATS[format].label}"
         hint = f" Accepted formats: {FORMAT_LABELS}." if kind in OTHER_KIND_LABELS else ""
         raise UnsupportedMediaType(f"The file {subject}, but its content is {kind_label(kind)}.{hint}")
-    if by_type == "archive" and format in ARCHIVE_FORMATS:
-        by_type = format
-    if by_type is not None and by_type != format:
+    if type_format == "archive" and format in ARCHIVE_FORMATS:
+        type_format = format
+    if type_format is not None and type_format != format:
         raise UnsupportedMediaType(
             f"The file is {FORMATS[format].label}, but it was declared as {declared_type[:MAX_QUOTED_LENGTH]!r}. "
             "Declare its actual type, or application/octet-stream."
@@ -124,21 +124,21 @@ def sniff_kind(head: bytes) -> str:
     if head.startswith(b"{\\rtf"):
         return "rtf"
     try:
-        is_cut = len(head) >= SAMPLE_BYTES
-        return sniff_text(decode(head[:SAMPLE_BYTES], is_cut=is_cut), is_cut=is_cut)
+        is_truncated = len(head) >= SAMPLE_BYTES
+        return sniff_text(decode(head[:SAMPLE_BYTES], is_truncated=is_truncated), is_truncated=is_truncated)
     except (NotText, ParserRefused):
         return "binary"
 
 
-def sniff_text(text: str, *, is_cut: bool) -> str:
+def sniff_text(text: str, *, is_truncated: bool) -> str:
     if HTML_START.match(text):
         return "html"
     text = text.replace("\r\n", "\n")
-    mail = MAIL_START.match(text)
-    if mail:
-        return "eml" if MAIL_HEADER.search(mail.group(2)) else "text"
-    long_mail = LONG_MAIL_START.fullmatch(text) if is_cut else None
-    return "eml" if long_mail and LONG_MAIL_HEADER.search(long_mail.group(2)) else "text"
+    mail_match = MAIL_START.match(text)
+    if mail_match:
+        return "eml" if MAIL_HEADER.search(mail_match.group(2)) else "text"
+    long_mail_match = LONG_MAIL_START.fullmatch(text) if is_truncated else None
+    return "eml" if long_mail_match and LONG_MAIL_HEADER.search(long_mail_match.group(2)) else "text"
 
 
 def sniff_archive(head: bytes) -> str:
@@ -156,13 +156,13 @@ class LimitedReader(BytesIO):
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > MAX_DIRECTORY_BYTES:
-            raise too_many_entries()
+            raise too_many_entries_error()
         return super().read(size)
 
 
-def too_many_entries() -> UnsupportedMediaType:
+def too_many_entries_error() -> UnsupportedMediaType:
     return UnsupportedMediaType(
-        f"The file is an archive of more than {MAX_ENTRIES:,} entries, or their names are too long."
+        f"The file is an archive with more than {MAX_ENTRIES:,} entries or with entry names that are too long."
     )
 
 
@@ -173,7 +173,7 @@ def entry_names(head: bytes) -> list[str]:
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
         return partial_entry_names(head)
     if len(names) > MAX_ENTRIES:
-        raise too_many_entries()
+        raise too_many_entries_error()
     return names
 
 

@@ -47,7 +47,7 @@ class ExtractionLimits:
     max_characters: int
     cpu_s: int = 20
     wall_s: float = 30.0
-    memory: int = 1024 * MEGABYTE
+    memory_bytes: int = 1024 * MEGABYTE
     archive_entries: int = 2000
     archive_bytes: int = 200 * MEGABYTE
     archive_ratio: int = 100

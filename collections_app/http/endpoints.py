@@ -50,10 +50,10 @@ PASSAGE_RESPONSES = {200: OpenApiResponse(serializers.PassageSerializer(many=Tru
 
 @extend_schema(tags=["Document collections"])
 class CollectionEndpoint(JsonView):
-    known: ClassVar[tuple[str, ...]] = ()
+    parameter_names: ClassVar[tuple[str, ...]] = ()
 
     def read_parameters(self, request: Request) -> RequestParameters:
-        return parameters.parse_request(request, self.known)
+        return parameters.parse_request(request, self.parameter_names)
 
 
 class LoadDocument(CollectionEndpoint):
@@ -86,7 +86,7 @@ class LoadText(CollectionEndpoint):
 
     http_method_names = ["post"]
     body_limit = parameters.max_body_bytes(settings.COLLECTIONS["text_limit"])
-    known = (*load_requests.PARAMETER_NAMES, "text")
+    parameter_names = (*load_requests.PARAMETER_NAMES, "text")
 
     @describe(
         "load_a_text", "Load text", LOAD_RESPONSES, *LOAD_ERRORS,
@@ -103,7 +103,7 @@ class RelevantDocuments(CollectionEndpoint):
     """You can send each parameter in the query string or in a JSON body."""
 
     http_method_names = ["get", "head", "post"]
-    known = SearchParameters.names()
+    parameter_names = SearchParameters.names()
 
     @describe(
         "search", "Search", PASSAGE_RESPONSES, *READ_ERRORS,
@@ -117,7 +117,7 @@ class RelevantDocuments(CollectionEndpoint):
     def get(self, request: Request) -> Response:
         values = self.read_parameters(request)
         search_request = build_search_request(values)
-        names = values.require("collection_names", parameters.read_names)
+        names = values.require("collection_names", parameters.read_collection_names)
         return responses.passages_response(
             search(access.open_collections(access.caller(request), names), search_request)
         )
@@ -132,7 +132,7 @@ def build_search_request(values: RequestParameters) -> SearchRequest:
         k=values.get("k", parameters.number_reader(1, parameters.MAX_K)) or parameters.DEFAULT_K,
         filter=parameters.read_filter(values, "metadata"),
         mode=values.get("mode", parameters.choice_reader(parameters.SEARCH_MODES)) or "hybrid",
-        alpha=values.get("alpha", parameters.read_share),
+        alpha=values.get("alpha", parameters.read_weight),
     )
 
 
@@ -140,7 +140,7 @@ class ContentByTag(CollectionEndpoint):
     """You can send each parameter in the query string or in a JSON body."""
 
     http_method_names = ["get", "head", "post"]
-    known = serializers.ContentByTagParameters.names()
+    parameter_names = serializers.ContentByTagParameters.names()
 
     @describe(
         "read_whole_documents", "Read whole documents", {200: serializers.ContentSerializer(many=True)}, *READ_ERRORS,
@@ -155,11 +155,11 @@ class ContentByTag(CollectionEndpoint):
     def get(self, request: Request) -> HttpResponse:
         values = self.read_parameters(request)
         name = values.require("collection_name", parameters.read_nonempty_text)
-        condition = parameters.read_filter(values, "tag_info")
+        metadata_filter = parameters.read_filter(values, "tag_info")
         limit = values.get("limit", parameters.number_reader(1, MAX_DOCUMENTS)) or DEFAULT_LIMIT
         offset = values.get("offset", parameters.number_reader(0, MAX_OFFSET)) or 0
         collection = access.open_collection(access.caller(request), name, "read")
-        with metadata_listing.matching_documents(collection, condition, limit=limit, offset=offset) as page:
+        with metadata_listing.matching_documents(collection, metadata_filter, limit=limit, offset=offset) as page:
             # Rendered inside the block, which holds one long document at a time.
             response = HttpResponse(JSONRenderer().render(page.documents), content_type="application/json")
         response["X-Total-Count"] = str(page.total)
@@ -172,7 +172,7 @@ class ContentByTag(CollectionEndpoint):
 
 class DocumentNames(CollectionEndpoint):
     http_method_names = ["get", "head"]
-    known = OneCollectionParameters.names()
+    parameter_names = OneCollectionParameters.names()
 
     @describe(
         "list_the_documents_of_a_collection", "List the documents of a collection", {200: list[str]}, *READ_ERRORS,
@@ -200,7 +200,7 @@ class DeleteDocument(CollectionEndpoint):
     """You can send each parameter in the query string or in a JSON body."""
 
     http_method_names = ["delete"]
-    known = serializers.DeleteDocumentParameters.names()
+    parameter_names = serializers.DeleteDocumentParameters.names()
 
     @describe(
         "delete_a_document", "Delete a document", {200: serializers.DeletedDocumentSerializer}, *DELETE_ERRORS,
@@ -212,18 +212,18 @@ class DeleteDocument(CollectionEndpoint):
         doc_id = values.require("id_value", parameters.read_text)
         collection = access.open_collection(access.caller(request), name, "write")
         try:
-            chunks = deletion.delete_document(collection, doc_id)
+            chunk_count = deletion.delete_document(collection, doc_id)
         except NotFound as error:
             error.field = "id_value"  # this endpoint's name for doc_id
             raise
-        return Response(responses.deleted_document_body(collection, lookup_name(doc_id), chunks))
+        return Response(responses.deleted_document_body(collection, lookup_name(doc_id), chunk_count))
 
 
 class DeleteCollection(CollectionEndpoint):
     """You can send each parameter in the query string or in a JSON body."""
 
     http_method_names = ["delete"]
-    known = OneCollectionParameters.names()
+    parameter_names = OneCollectionParameters.names()
 
     @describe(
         "delete_a_collection", "Delete a collection", {200: serializers.DeletedCollectionSerializer}, *DELETE_ERRORS,

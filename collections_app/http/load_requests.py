@@ -28,7 +28,7 @@ def from_upload(
     if check_permission is not None:
         check_permission()
     try:
-        format = extract.recognize_format(upload.content(), upload.filename, upload.declared)
+        format = extract.recognize_format(upload.content(), upload.filename, upload.declared_type)
     except UnsupportedMediaType as error:
         error.field = FILE_FIELD
         raise

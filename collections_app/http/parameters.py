@@ -45,7 +45,7 @@ class TextValue:
 
     texts: tuple[str, ...]
 
-    def one(self, name: str) -> str:
+    def single(self, name: str) -> str:
         if len(self.texts) > 1:
             raise parameter_error(name, f"{name} was given more than once.")
         return self.texts[0]
@@ -117,7 +117,7 @@ def refuse_unknown(
 
 
 def read_text(name: str, value: Any) -> str:
-    value = value.one(name) if isinstance(value, TextValue) else value
+    value = value.single(name) if isinstance(value, TextValue) else value
     if not isinstance(value, str):
         raise parameter_error(name, f"{name} must be a string.")
     return require_storable(name, value)
@@ -154,7 +154,7 @@ def number_reader(minimum: int, maximum: int) -> Callable[[str, Any], int]:
 
     def read(name: str, value: Any) -> int:
         if isinstance(value, TextValue):
-            digits = value.one(name)
+            digits = value.single(name)
             value = int(digits) if re.fullmatch("[0-9]{1,9}", digits, re.ASCII) else None
         if type(value) is not int or not minimum <= value <= maximum:
             raise parameter_error(name, f"{name} must be a whole number from {minimum} to {maximum:,}.")
@@ -163,13 +163,13 @@ def number_reader(minimum: int, maximum: int) -> Callable[[str, Any], int]:
     return read
 
 
-def read_share(name: str, value: Any) -> float:
+def read_weight(name: str, value: Any) -> float:
     """
-    >>> read_share("alpha", TextValue(("0.5",))), read_share("alpha", 1)
+    >>> read_weight("alpha", TextValue(("0.5",))), read_weight("alpha", 1)
     (0.5, 1.0)
     """
     if isinstance(value, TextValue):
-        digits = value.one(name)
+        digits = value.single(name)
         value = float(digits) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,18})?", digits, re.ASCII) else None
     if type(value) not in (int, float) or not 0 <= value <= 1:
         raise parameter_error(name, f"{name} must be a number from 0 to 1.")
@@ -179,7 +179,7 @@ def read_share(name: str, value: Any) -> float:
 def read_boolean(name: str, value: Any) -> bool | None:
     """Returns None for an empty value, which means the default."""
     if isinstance(value, TextValue):
-        text = value.one(name)
+        text = value.single(name)
         if not text:
             return None
         value = BOOLEAN_WORDS.get(text.lower())
@@ -188,20 +188,20 @@ def read_boolean(name: str, value: Any) -> bool | None:
     return value
 
 
-def choice_reader(allowed: Collection[str]) -> Callable[[str, Any], str]:
+def choice_reader(choices: Collection[str]) -> Callable[[str, Any], str]:
     def read(name: str, value: Any) -> str:
         value_text = read_text(name, value)
-        if value_text not in allowed:
-            raise parameter_error(name, f"{name} must be one of: {', '.join(allowed)}.")
+        if value_text not in choices:
+            raise parameter_error(name, f"{name} must be one of: {', '.join(choices)}.")
         return value_text
 
     return read
 
 
-def read_names(name: str, value: Any) -> list[str]:
+def read_collection_names(name: str, value: Any) -> list[str]:
     """Names of collections: an array or one name; in a query string also repeated. Duplicates are dropped.
 
-    >>> read_names("names", TextValue(("b", "a", "b"))), read_names("names", TextValue(('["a", "c"]',)))
+    >>> read_collection_names("names", TextValue(("b", "a"))), read_collection_names("n", TextValue(('["a", "c"]',)))
     (['b', 'a'], ['a', 'c'])
     """
     if isinstance(value, TextValue):
@@ -211,10 +211,10 @@ def read_names(name: str, value: Any) -> list[str]:
         value = [value]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise parameter_error(name, f"{name} must be an array of strings.")
-    unique = list(dict.fromkeys(read_nonempty_text(name, item) for item in value))
-    if not 1 <= len(unique) <= MAX_COLLECTIONS:
+    unique_names = list(dict.fromkeys(read_nonempty_text(name, item) for item in value))
+    if not 1 <= len(unique_names) <= MAX_COLLECTIONS:
         raise parameter_error(name, f"{name} must contain 1 to {MAX_COLLECTIONS} names.")
-    return unique
+    return unique_names
 
 
 def read_query(name: str, value: Any) -> str:
@@ -248,7 +248,7 @@ def read_filter(values: RequestParameters, name: str) -> Filter:
 def read_metadata(name: str, value: Any) -> dict[str, Any]:
     """A JSON object or its text, checked against the limits for metadata."""
     if isinstance(value, TextValue):
-        value = value.one(name)
+        value = value.single(name)
     if isinstance(value, str):
         return document_metadata.parse_metadata(value) if value.strip() else {}
     return document_metadata.validate_metadata(value)
@@ -260,7 +260,7 @@ def long_text_reader(limit: int) -> Callable[[str, Any], str]:
         if len(content.encode()) > limit:
             raise TooLarge(f"{name} must not exceed {limit:,} bytes.", field=name)
         # Refused here, or the document would be stored but never be readable.
-        if not is_text(content, may_be_unknown=True):
+        if not is_text(content, allows_unassigned=True):
             raise parameter_error(name, f"{name} must be text, but it contains too many control characters.")
         return content
 

@@ -37,7 +37,7 @@ class ExtractionFailed(InvalidInput):
         return super().as_item() | self.details
 
 
-class Superseded(Conflict):
+class VersionSuperseded(Conflict):
     """The request was valid, but nothing of it is stored any more."""
 
     code = deletion.SUPERSEDED_CODE
@@ -49,7 +49,7 @@ def load_response(request: Request, result: LoadResult) -> Response:
     newer content or a deletion has replaced it."""
     version = result.version
     if version.error_code == deletion.SUPERSEDED_CODE:
-        raise Superseded
+        raise VersionSuperseded
     if version.state == VersionState.FAILED and not result.is_duplicate:
         raise ExtractionFailed(version, result.document.doc_id)
     is_done = version.state in (VersionState.READY, VersionState.EMPTY)
@@ -91,7 +91,7 @@ def collection_body(collection: Collection, counts: DocumentCounts) -> dict[str,
         "collection_name": collection.name,
         "documents_count": counts.documents,
         "chunks_count": counts.chunks,
-        "documents_by_status": dict(counts.states),
+        "documents_by_status": dict(counts.state_counts),
         "embedding_model": collection.space.model,
         "chunk_size": collection.chunk_size,
         "chunk_overlap": collection.chunk_overlap,
@@ -100,11 +100,11 @@ def collection_body(collection: Collection, counts: DocumentCounts) -> dict[str,
     }
 
 
-def deleted_document_body(collection: Collection, doc_id: str, chunks: int) -> dict[str, Any]:
+def deleted_document_body(collection: Collection, doc_id: str, chunk_count: int) -> dict[str, Any]:
     names = {"collection_name": collection.name, "doc_id": doc_id}
-    return {"status": "OK", **names, "deleted": True, "deleted_chunks": chunks}
+    return {"status": "OK", **names, "deleted": True, "deleted_chunks": chunk_count}
 
 
-def deleted_collection_body(collection: Collection, documents: int, chunks: int) -> dict[str, Any]:
-    deleted = {"deleted": True, "deleted_documents": documents, "deleted_chunks": chunks}
+def deleted_collection_body(collection: Collection, document_count: int, chunk_count: int) -> dict[str, Any]:
+    deleted = {"deleted": True, "deleted_documents": document_count, "deleted_chunks": chunk_count}
     return {"status": "OK", "collection_name": collection.name, **deleted}

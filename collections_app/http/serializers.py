@@ -23,7 +23,7 @@ METADATA_HELP = (
     "`sys_id`, `status` and `type` are strings, `priority` is an integer, `flag` a boolean and `created` an ISO 8601 "
     "time in UTC. Other fields can hold any JSON value."
 )
-FREE_OBJECT: Object = {"type": "object", "additionalProperties": True}
+FREE_FORM_OBJECT: Object = {"type": "object", "additionalProperties": True}
 
 SEARCH_MODE_HEADER = response_header(
     "X-Search-Mode",
@@ -33,7 +33,7 @@ SEARCH_MODE_HEADER = response_header(
 PAGE_HEADERS = [
     response_header("X-Total-Count", {"type": "integer", "minimum": 0}, "The total number of entries."),
     response_header(
-        "X-Next-Offset", {"type": "integer", "minimum": 1}, "The offset of the next page; omitted on the last page."
+        "X-Next-Offset", {"type": "integer", "minimum": 1}, "The offset of the next page. Omitted on the last page."
     ),
 ]
 
@@ -92,7 +92,7 @@ class LoadParameters(Parameters):
         {
             "type": "string",
             "contentMediaType": "application/json",
-            "contentSchema": FREE_OBJECT | {"description": METADATA_HELP},
+            "contentSchema": FREE_FORM_OBJECT | {"description": METADATA_HELP},
         },
         required=False,
         help_text="A JSON object as text.",
@@ -122,7 +122,7 @@ class FileLoadSerializer(LoadParameters):
 
 class TextLoadSerializer(LoadParameters):
     text = drf.CharField(min_length=1, help_text="The text of the document.")
-    metadata = schema_field(FREE_OBJECT, required=False, help_text=METADATA_HELP)
+    metadata = schema_field(FREE_FORM_OBJECT, required=False, help_text=METADATA_HELP)
 
 
 class SearchParameters(Parameters):
@@ -165,7 +165,7 @@ class LoadedSerializer(drf.Serializer[Any]):
     chunks_count = count_field()
     pages = drf.IntegerField(allow_null=True)
     sha256 = drf.CharField()
-    metadata = schema_field(FREE_OBJECT)
+    metadata = schema_field(FREE_FORM_OBJECT)
     status_url = drf.CharField()
     warnings = text_list_field()
 
@@ -179,7 +179,7 @@ class PassageSerializer(drf.Serializer[Any]):
     id = drf.CharField()
     type = schema_field({"const": "Document"})
     page_content = drf.CharField()
-    metadata = schema_field(FREE_OBJECT)
+    metadata = schema_field(FREE_FORM_OBJECT)
     doc_id = drf.CharField()
     collection_name = drf.CharField()
     chunk_index = count_field()
@@ -199,7 +199,7 @@ class ContentSerializer(drf.Serializer[Any]):
     doc_id = drf.CharField()
     collection_name = drf.CharField()
     page_content = drf.CharField()
-    metadata = schema_field(FREE_OBJECT)
+    metadata = schema_field(FREE_FORM_OBJECT)
     filename = drf.CharField()
     chunks_count = count_field()
     created_at = drf.DateTimeField()

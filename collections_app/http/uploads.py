@@ -47,7 +47,7 @@ class Upload:
     file: IO[bytes]
     size: int
     filename: str
-    declared: str
+    declared_type: str
     fields: Mapping[str, TextValue]
 
     def content(self) -> bytes:
@@ -84,7 +84,7 @@ def _read_upload(request: HttpRequest, handler: "OneFileHandler") -> Upload:
         fields, _ = MultiPartParser(request.META, body, [handler], "utf-8").parse()
     except MultiPartParserError:
         raise InvalidForm from None
-    if handler.is_interrupted or not body.is_closed():
+    if handler.is_interrupted or not body.has_closing_boundary():
         raise InvalidForm("The body ends before the form is complete.")
     if handler.file is None:
         raise parameter_error(
@@ -96,7 +96,7 @@ def _read_upload(request: HttpRequest, handler: "OneFileHandler") -> Upload:
         file=handler.file,
         size=handler.size,
         filename=handler.file_name or "",
-        declared=handler.content_type or "",
+        declared_type=handler.content_type or "",
         fields=check_fields(fields),
     )
 
@@ -115,19 +115,19 @@ class CompleteBody:
 
     def __init__(self, request: HttpRequest) -> None:
         self.request = request
-        self.remaining = int(request.META.get("CONTENT_LENGTH") or 0)
+        self.remaining_bytes = int(request.META.get("CONTENT_LENGTH") or 0)
         self.tail = b""
         self.boundary = request.content_params.get("boundary", "") if request.content_params else ""
 
     def read(self, size: int) -> bytes:
         data = self.request.read(size)
-        self.remaining -= len(data)
-        if not data and self.remaining > 0:
+        self.remaining_bytes -= len(data)
+        if not data and self.remaining_bytes > 0:
             raise InvalidForm("The body is shorter than its Content-Length.")
         self.tail = (self.tail + data)[-TAIL_BYTES:]
         return data
 
-    def is_closed(self) -> bool:
+    def has_closing_boundary(self) -> bool:
         """Whether the form has its closing boundary; a Content-Length that is too small cuts it off."""
         return f"--{self.boundary}--".encode("latin-1", "replace") in self.tail
 
@@ -154,8 +154,8 @@ class OneFileHandler(FileUploadHandler):
         self.size = 0
         self.is_interrupted = False
 
-    def new_file(self, field_name: str, *positional: Any, **named: Any) -> None:
-        super().new_file(field_name, *positional, **named)
+    def new_file(self, field_name: str, *args: Any, **kwargs: Any) -> None:
+        super().new_file(field_name, *args, **kwargs)
         if field_name != FILE_FIELD:
             raise parameter_error(field_name[:80], f"Send the file in the field {FILE_FIELD}.", code="unknown_field")
         if self.file is not None:

@@ -18,7 +18,7 @@ from system.errors import NotFound, TooManyRequests
 # The worker processes hundreds of documents in this time.
 QUEUE_RETRY_AFTER_S = 10
 # Of the four threads of a process; the others always serve other requests.
-CONCURRENT_LOADS = threading.BoundedSemaphore(2)
+LOAD_SLOTS = threading.BoundedSemaphore(2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +70,8 @@ def check_may_load(user: User, name: str) -> None:
 def reprocess(user: User, collection: Collection, document: Document) -> LoadResult:
     """Loads the stored bytes as the next version; searches see the current one until that is ready."""
     _check_queue_length(user)
-    stored = storage.store_next_generation(document, user_id=user.pk)
-    return LoadResult(collection=collection, document=stored.document, version=stored.version, is_duplicate=False)
+    result = storage.store_next_generation(document, user_id=user.pk)
+    return LoadResult(collection=collection, document=result.document, version=result.version, is_duplicate=False)
 
 
 def _check_queue_length(user: User) -> None:
@@ -79,7 +79,7 @@ def _check_queue_length(user: User) -> None:
     limit = settings.COLLECTIONS["waiting_limit"]
     if leases.is_queue_full(user.pk, limit):
         raise TooManyRequests(
-            f"You have reached the limit of {limit} queued documents. Try again when some of them are processed.",
+            f"You have reached the limit of {limit} queued documents. Try again after some have been processed.",
             code="too_many_waiting",
             retry_after_s=QUEUE_RETRY_AFTER_S,
         )
@@ -87,9 +87,9 @@ def _check_queue_length(user: User) -> None:
 
 def _store_and_process(user: User, collection: Collection, request: LoadRequest) -> LoadResult:
     is_short = request.size <= settings.COLLECTIONS["wait_limit"]
-    has_slot = request.wants_to_wait and is_short and CONCURRENT_LOADS.acquire(blocking=False)
+    has_slot = request.wants_to_wait and is_short and LOAD_SLOTS.acquire(blocking=False)
     try:
-        stored = storage.store_document(
+        result = storage.store_document(
             collection=collection,
             data=request.data,
             filename=request.filename,
@@ -100,10 +100,10 @@ def _store_and_process(user: User, collection: Collection, request: LoadRequest)
             user_id=user.pk,
             takes_lease=has_slot,
         )
-        version = worker.process_in_request(stored)
+        version = worker.process_in_request(result)
     finally:
         if has_slot:
-            CONCURRENT_LOADS.release()
+            LOAD_SLOTS.release()
     return LoadResult(
-        collection=collection, document=stored.document, version=version, is_duplicate=stored.is_duplicate
+        collection=collection, document=result.document, version=version, is_duplicate=result.is_duplicate
     )

@@ -32,8 +32,8 @@ from system.plain_sql import bound_cursor, fetch_rows, run_statement
 logger = structlog.get_logger(__name__)
 
 # A batch of vectors arrives well before the lease expires.
-MAX_CALL_S = 40.0
-MIN_CALL_S = 2.0
+MAX_EMBEDDING_S = 40.0
+MIN_EMBEDDING_S = 2.0
 # Chosen: up to this length, splitting and indexing a text fit into a request with its statement timeout of 5 s.
 LONG_TEXT_CHARACTERS = 2_000_000
 MIN_LONG_TEXT_S = 60.0
@@ -58,20 +58,20 @@ def extract_text(version: Version, remaining_s: float) -> None:
         "warnings": list(result.warnings),
     }
     headings = [[heading.offset, list(heading.path)] for heading in result.headings]
-    stored = {"text": result.text, "page_starts": result.page_starts, "headings": headings}
+    text_columns = {"text": result.text, "page_starts": result.page_starts, "headings": headings}
     with leases.lock_version(version):
-        ExtractedText.objects.update_or_create(version=version, defaults=stored)
+        ExtractedText.objects.update_or_create(version=version, defaults=text_columns)
         leases.record_progress(version, state=VersionState.SPLITTING, **columns)
 
 
-def _split_into_passages(version: Version, extracted: ExtractedText) -> list[splitter.Passage]:
+def _split_into_passages(version: Version, extracted_text: ExtractedText) -> list[splitter.Passage]:
     try:
         return splitter.split_into_passages(
-            extracted.text,
+            extracted_text.text,
             size=version.collection.chunk_size,
             overlap=version.collection.chunk_overlap,
-            page_starts=extracted.page_starts,
-            headings=[extract.Heading(offset=offset, path=tuple(path)) for offset, path in extracted.headings],
+            page_starts=extracted_text.page_starts,
+            headings=[extract.Heading(offset=offset, path=tuple(path)) for offset, path in extracted_text.headings],
         )
     except splitter.TooManyPassages as error:
         raise extract.UnreadableFile("limit_chunks", str(error)) from None
@@ -79,8 +79,8 @@ def _split_into_passages(version: Version, extracted: ExtractedText) -> list[spl
 
 def split_text(version: Version, remaining_s: float) -> None:
     check_time_budget(version.characters, remaining_s)
-    extracted = ExtractedText.objects.get(version=version)
-    passages = _split_into_passages(version, extracted)
+    extracted_text = ExtractedText.objects.get(version=version)
+    passages = _split_into_passages(version, extracted_text)
     if not passages:
         with leases.lock_version(version):
             _store_passages(version, passages)
@@ -88,7 +88,7 @@ def split_text(version: Version, remaining_s: float) -> None:
         publish_version(version, VersionState.EMPTY, remaining_s)
         return
     # The language of the collection or, if it has none, the one detected for each document.
-    configuration = version.collection.text_configuration or language_detection.guess_language(extracted.text)
+    configuration = version.collection.text_configuration or language_detection.detect_language(extracted_text.text)
     with leases.lock_version(version):
         _store_passages(version, passages)
         term_statistics.store_words(version.pk, version.collection_id, configuration)
@@ -97,7 +97,7 @@ def split_text(version: Version, remaining_s: float) -> None:
 
 def embed_batch(version: Version, remaining_s: float) -> None:
     collection = version.collection
-    within_s = min(max(remaining_s, MIN_CALL_S), MAX_CALL_S)
+    within_s = min(max(remaining_s, MIN_EMBEDDING_S), MAX_EMBEDDING_S)
     batch = chunk_vectors.embed_next_batch(version, collection.space, within_s) or _next_space_batch(version, within_s)
     if batch is None:
         if not publish_version(version, VersionState.READY, remaining_s):
@@ -146,7 +146,7 @@ def _next_space_batch(version: Version, within_s: float) -> chunk_vectors.Vector
 def _store_passages(version: Version, passages: Sequence[splitter.Passage]) -> None:
     # Chunks of an earlier attempt that failed.
     run_statement("DELETE FROM chunk WHERE version_id = %s", [version.pk])
-    with bound_cursor() as bound, bound.copy(COPY_CHUNKS) as copy:
+    with bound_cursor() as cursor, cursor.copy(COPY_CHUNKS) as copy:
         for passage in passages:
             position = (passage.page, passage.page_end, passage.char_start, passage.char_end)
             headings = list(passage.heading_path)
@@ -164,24 +164,24 @@ def publish_version(version: Version, state: VersionState, remaining_s: float = 
         document = Document.objects.select_for_update(no_key=True).filter(pk=version.document_id).first()
         if space_id is None or document is None or is_superseded(version, document):
             return False
-        if state == VersionState.READY and chunk_vectors.find_missing([version.pk], space_id, limit=1):
+        if state == VersionState.READY and chunk_vectors.chunks_to_embed([version.pk], space_id, limit=1):
             return False
         with leases.lock_version(version):
-            previous = Version.objects.filter(document=document, is_searched=True).first()
+            previous_version = Version.objects.filter(document=document, is_searched=True).first()
             # Subtracting its term counts takes as long as adding them did.
-            check_time_budget(previous.characters if previous else 0, remaining_s)
+            check_time_budget(previous_version.characters if previous_version else 0, remaining_s)
             deletion.lock_term_counts(version.collection_id)
-            if previous is not None:
-                deletion.hide_from_searches(previous)
+            if previous_version is not None:
+                deletion.hide_from_searches(previous_version)
             if state == VersionState.READY:
-                term_statistics.change_counts(version.pk, version.collection_id, 1)
+                term_statistics.change_term_counts(version.pk, version.collection_id, 1)
             warnings = [*version.warnings, NO_TEXT_WARNING] if state == VersionState.EMPTY else version.warnings
             leases.finish_version(
                 version, state, is_searched=True, ready_at=Now(), error_code="", error="", warnings=warnings
             )
             Document.objects.filter(pk=document.pk).update(updated_at=Now())
-    if previous is not None:
-        deletion.purge_or_schedule(previous)
+    if previous_version is not None:
+        deletion.purge_or_schedule(previous_version)
     return True
 
 

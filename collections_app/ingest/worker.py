@@ -23,7 +23,7 @@ from system.errors import Conflict
 logger = structlog.get_logger(__name__)
 
 REPROCESS_HINT = "To reprocess it with current settings, send POST …/reload."
-DATABASE_UNAVAILABLE = "The database is temporarily unavailable; processing will be retried."
+DATABASE_UNAVAILABLE = "The database is temporarily unavailable. Processing will be retried."
 # Chosen: below the half minute that proxies usually wait for a response.
 REQUEST_BUDGET_S = 20.0
 # Temporary, and no fault of the document: connection lost, out of space or memory, server shutting down, lock not
@@ -48,7 +48,7 @@ def process_version(version_id: int, lease_token: UUID, *, deadline: float, is_a
                 worker_signals.request_purge()
                 return DELETING_STATE
             if version.attempt > leases.MAX_ATTEMPTS:
-                leases.fail_version(version, "attempts", "Processing was interrupted at every attempt.")
+                leases.fail_version(version, "attempts", "Every attempt to process the document was interrupted.")
                 return VersionState.FAILED
             if time.monotonic() > deadline or worker_signals.is_shutting_down():
                 leases.release_lease(version)
@@ -60,31 +60,31 @@ def process_version(version_id: int, lease_token: UUID, *, deadline: float, is_a
     return _read_state(version_id)
 
 
-def process_in_request(stored: StoreResult, *, within_s: float = REQUEST_BUDGET_S) -> Version:
+def process_in_request(result: StoreResult, *, within_s: float = REQUEST_BUDGET_S) -> Version:
     """Processes a stored document as far as the request has time; the worker does the rest."""
-    if stored.lease_token is None:
-        return stored.version
+    if result.lease_token is None:
+        return result.version
     try:
         state = process_version(
-            stored.version.pk, stored.lease_token, deadline=time.monotonic() + within_s, is_awaited=True
+            result.version.pk, result.lease_token, deadline=time.monotonic() + within_s, is_awaited=True
         )
         if state in UNFINISHED_STATES:
             worker_signals.request_processing()
-        return Version.objects.select_related("document").get(pk=stored.version.pk)
+        return Version.objects.select_related("document").get(pk=result.version.pk)
     except Version.DoesNotExist:
-        version = stored.version  # its row is already deleted
+        version = result.version  # its row is already deleted
         version.state, version.error_code = VersionState.FAILED, deletion.SUPERSEDED_CODE
         return version
     except (DatabaseError, InterfaceError) as error:
         # The document is stored and its lease expires, so the caller need not send it again.
-        logger.warning("load_goes_on_later", version=stored.version.pk, kind=type(error.__cause__ or error).__name__)
-        return stored.version
+        logger.warning("load_goes_on_later", version=result.version.pk, kind=type(error.__cause__ or error).__name__)
+        return result.version
 
 
 def retry_document(document: Document) -> None:
-    if document.newest_id is None or not leases.requeue(document.newest_id):
+    if document.newest_id is None or not leases.requeue_failed_version(document.newest_id):
         state = _read_state(document.newest_id) if document.newest_id else DELETING_STATE
-        message = f"Only failed documents can be retried; this one is {state}."
+        message = f"Only failed documents can be retried. This document is {state}."
         raise Conflict(
             message if state in (*UNFINISHED_STATES, DELETING_STATE) else f"{message} {REPROCESS_HINT}",
             code="not_failed",
@@ -105,7 +105,7 @@ def _run_step(version: Version, remaining_s: float) -> bool:
         record_failure = leases.fail_attempt if error.is_temporary else leases.fail_version
         record_failure(version, error.code, error.message)
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
-        if error.is_of_the_texts:
+        if error.is_about_texts:
             leases.fail_attempt(version, error.code, error.message)
         else:
             pause_s = error.retry_after_s or leases.FIRST_PAUSE_S

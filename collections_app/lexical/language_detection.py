@@ -46,14 +46,14 @@ _STOPWORDS = {
 _SINGLE_LANGUAGE_SCRIPTS = {"greek": "greek", "armenian": "armenian", "tamil": "tamil"}
 
 
-def guess_language(text: str) -> str:
+def detect_language(text: str) -> str:
     """The name of the best text search configuration for the text.
 
-    >>> guess_language("The printer on the third floor is broken."), guess_language("プリンターは三階にあります。")
+    >>> detect_language("The printer on the third floor is broken."), detect_language("プリンターは三階にあります。")
     ('english', 'simple')
     """
     text = text[:SAMPLE_LENGTH]
-    script = _script(text)
+    script = _main_script(text)
     if script in _SINGLE_LANGUAGE_SCRIPTS:
         return _SINGLE_LANGUAGE_SCRIPTS[script]
     if script not in _STOPWORDS:
@@ -63,14 +63,14 @@ def guess_language(text: str) -> str:
     return _best_language(words, _STOPWORDS[script])
 
 
-def _script(text: str) -> str:
+def _main_script(text: str) -> str:
     """The script of most letters."""
     counts = {
         name: len(letter.findall(text)) * _LETTERS_PER_CHARACTER.get(name, 1)
         for name, letter in _LETTER_PATTERNS.items()
     }
-    best = max(counts, key=lambda name: counts[name])
-    return best if counts[best] else ""
+    best_name = max(counts, key=lambda name: counts[name])
+    return best_name if counts[best_name] else ""
 
 
 def _best_language(words: list[str], languages: Mapping[str, frozenset[str]]) -> str:
@@ -80,11 +80,11 @@ def _best_language(words: list[str], languages: Mapping[str, frozenset[str]]) ->
         name: sum([sqrt(counts[word]) for word in stopwords]) - _foreign_letter_weight(counts, name)
         for name, stopwords in languages.items()
     }
-    best = max(weights, key=lambda name: weights[name])
-    matches = [counts[word] for word in languages[best] if word in counts]
+    best_name = max(weights, key=lambda name: weights[name])
+    matches = [counts[word] for word in languages[best_name] if word in counts]
     if len(matches) < MIN_STOPWORDS or sum(matches) < MIN_STOPWORD_SHARE * len(words):
         return SIMPLE_CONFIGURATION
-    return best.split()[0]
+    return best_name.split()[0]
 
 
 def _foreign_letter_weight(counts: Counter[str], name: str) -> float:

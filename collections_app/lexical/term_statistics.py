@@ -115,49 +115,49 @@ COLLECTION_SIZES_SQL = "SELECT collection_id, chunks FROM term_count WHERE term 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryWord:
-    """A word of a query in one language of a collection; `chunks` is the number of chunks that contain it."""
+    """A word of a query in one language of a collection; `chunk_count` is the number of chunks that contain it."""
 
     lexeme: str
     position: int
     term: int
-    chunks: int
+    chunk_count: int
     configuration: str = SIMPLE_CONFIGURATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTerms:
-    """The words of a query in one collection, the rarest first; `chunks` is the size of the collection."""
+    """The words of a query in one collection, the rarest first; `chunk_count` is the size of the collection."""
 
-    chunks: int
+    chunk_count: int
     words: tuple[QueryWord, ...] = ()
 
     @property
-    def known(self) -> tuple[QueryWord, ...]:
-        return tuple([word for word in self.words if word.chunks > 0])
+    def known_words(self) -> tuple[QueryWord, ...]:
+        return tuple([word for word in self.words if word.chunk_count > 0])
 
     def vector(self) -> str:
         """The weight of each word, as a sparse vector literal.
 
-        >>> word = QueryWord(lexeme="fox", position=7, term=1, chunks=1)
-        >>> QueryTerms(chunks=1, words=(word,)).vector()
+        >>> word = QueryWord(lexeme="fox", position=7, term=1, chunk_count=1)
+        >>> QueryTerms(chunk_count=1, words=(word,)).vector()
         '{7:0.287682}/268435456'
         """
         weights: dict[int, float] = {}
-        for word in self.known:
+        for word in self.known_words:
             weights[word.position] = max(
-                weights.get(word.position, 0.0), inverse_document_frequency(word.chunks, self.chunks)
+                weights.get(word.position, 0.0), inverse_document_frequency(word.chunk_count, self.chunk_count)
             )
         return "{" + ",".join([f"{position}:{weights[position]:.6f}" for position in sorted(weights)]) + "}/268435456"
 
 
-def inverse_document_frequency(chunks: int, total: int) -> float:
-    """The inverse document frequency of a word that occurs in `chunks` of all chunks.
+def inverse_document_frequency(chunk_count: int, total_count: int) -> float:
+    """The inverse document frequency of a word that occurs in `chunk_count` of all chunks.
 
     >>> round(inverse_document_frequency(1, 1000), 2), round(inverse_document_frequency(1000, 1000), 4)
     (6.5, 0.0005)
     """
-    chunks = min(chunks, total)
-    return math.log(1 + (total - chunks + 0.5) / (chunks + 0.5))
+    chunk_count = min(chunk_count, total_count)
+    return math.log(1 + (total_count - chunk_count + 0.5) / (chunk_count + 0.5))
 
 
 def store_words(version_id: int, collection_id: str, configuration: str) -> None:
@@ -165,7 +165,7 @@ def store_words(version_id: int, collection_id: str, configuration: str) -> None
     configuration = configuration or SIMPLE_CONFIGURATION
     size, unmarked = Collection.objects.values_list("chunk_size", "unmarked_configuration").get(pk=collection_id)
     Version.objects.filter(pk=version_id).update(text_configuration=configuration)
-    for batch in _batches(version_id):
+    for batch in _chunk_batches(version_id):
         texts = [indexed_text(heading_path, text) for _, heading_path, text in batch]
         parameters: dict[str, Any] = {
             "ids": [chunk_id for chunk_id, _, _ in batch],
@@ -179,7 +179,7 @@ def store_words(version_id: int, collection_id: str, configuration: str) -> None
         run_statement(STORE_WORDS_SQL, parameters)
 
 
-def _batches(version_id: int) -> Iterator[list[tuple[int, list[str], str]]]:
+def _chunk_batches(version_id: int) -> Iterator[list[tuple[int, list[str], str]]]:
     """Chunk ids with heading paths and texts in batches, because a document can have many thousands."""
     last_number = -1
     while True:
@@ -194,7 +194,7 @@ def _batches(version_id: int) -> Iterator[list[tuple[int, list[str], str]]]:
         yield [(chunk_id, heading_path, text) for chunk_id, heading_path, text, _ in rows]
 
 
-def change_counts(version_id: int, collection_id: str, sign: int) -> None:
+def change_term_counts(version_id: int, collection_id: str, sign: int) -> None:
     """Add (1) or subtract (-1) the version's words, in the transaction that publishes or withdraws it."""
     ((language,),) = fetch_rows(VERSION_LANGUAGE_SQL, [version_id])
     parameters = {"version": version_id, "collection": collection_id, "sign": sign, "language": language}
@@ -211,10 +211,10 @@ def find_query_terms(query: str, collections: Sequence[Collection]) -> Mapping[s
         "unmarked": [collection.unmarked_configuration for collection in collections],
         "words": prepare_words(query),
     }
-    words: dict[str, list[QueryWord]] = {collection_id: [] for collection_id in ids}
+    words: dict[str, list[QueryWord]] = {sys_id: [] for sys_id in ids}
     sizes = dict(fetch_rows(COLLECTION_SIZES_SQL, [ids]))
-    for collection, configuration, lexeme, position, term, chunks in fetch_rows(QUERY_WORDS_SQL, parameters):
+    for collection, configuration, lexeme, position, term, chunk_count in fetch_rows(QUERY_WORDS_SQL, parameters):
         words[collection].append(
-            QueryWord(lexeme=lexeme, position=position, term=term, chunks=chunks, configuration=configuration)
+            QueryWord(lexeme=lexeme, position=position, term=term, chunk_count=chunk_count, configuration=configuration)
         )
-    return {pk: QueryTerms(chunks=sizes.get(pk, 0), words=tuple(terms)) for pk, terms in words.items()}
+    return {sys_id: QueryTerms(chunk_count=sizes.get(sys_id, 0), words=tuple(terms)) for sys_id, terms in words.items()}

@@ -50,7 +50,7 @@ _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _SINGLE_CHARACTER = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af]")
 _INVISIBLE_RUN = re.compile(f"[{_INVISIBLE}]+")
 # A dot between digits is kept: 3.14 is one number and 1.2.3 one version.
-_OTHER_DOT = re.compile(r"(?<![0-9])\.|\.(?![0-9])")
+_SEPARATING_DOT = re.compile(r"(?<![0-9])\.|\.(?![0-9])")
 _OVERLONG_WORD = re.compile(rf"(\S{{{MAX_WORD_LENGTH}}})\S+")
 # A character with all that can combine with it: marks, later parts of a Korean syllable, half-width voicing.
 _CHARACTER_CLUSTER = re.compile(f".[{_COMBINING_MARKS}\u1160-\u11ff\uff9e\uff9f]*", re.DOTALL)
@@ -104,20 +104,20 @@ def prepare_index_words(text: str) -> str:
     >>> prepare_index_words("東京都 a").split()
     ['東京', '京都', 'a', '東', '京', '都']
     """
-    normalized = _normalize_text(text)
-    words = _pair_characters(normalized)
+    normalized_text = _normalize_text(text)
+    words = _pair_characters(normalized_text)
     characters = [
         character
-        for run in _UNSPACED_RUN.findall(normalized)
+        for run in _UNSPACED_RUN.findall(normalized_text)
         if len(run) > 1
         for character in _SINGLE_CHARACTER.findall(run)
     ]
     if not characters:
         return words
     # Altogether never more distinct words than the longest text has without them.
-    room = max(0, MAX_TEXT_LENGTH - len(set(words.split())))
-    added = frozenset(list(dict.fromkeys(characters))[:room])
-    return " ".join([words, *[character for character in characters if character in added]])
+    max_added = max(0, MAX_TEXT_LENGTH - len(set(words.split())))
+    added_characters = frozenset(list(dict.fromkeys(characters))[:max_added])
+    return " ".join([words, *[character for character in characters if character in added_characters]])
 
 
 def is_single_character(word: str) -> bool:
@@ -132,20 +132,20 @@ def _normalize_text(text: str) -> str:
     text = text[:MAX_TEXT_LENGTH]
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", text)
-    return _only_words(_lower(_INVISIBLE_RUN.sub("", text)))
+    return _replace_separators(_lowercase(_INVISIBLE_RUN.sub("", text)))
 
 
 def _pair_characters(text: str) -> str:
     return _OVERLONG_WORD.sub(r"\1", _UNSPACED_RUN.sub(lambda run: f" {_bigrams(run.group())} ", text))
 
 
-def _only_words(text: str) -> str:
-    return _OTHER_DOT.sub(" ", text.translate(_SPACE_TABLE))
+def _replace_separators(text: str) -> str:
+    return _SEPARATING_DOT.sub(" ", text.translate(_SPACE_TABLE))
 
 
-def _lower(text: str) -> str:
+def _lowercase(text: str) -> str:
     """
-    >>> _lower("İZMİR")
+    >>> _lowercase("İZMİR")
     'izmir'
     """
     # The only letter whose lower case is longer than itself.
@@ -158,11 +158,11 @@ def _bigrams(run: str) -> str:
     >>> _bigrams("東京都"), _bigrams("都")
     ('東京 京都', '都')
     """
-    return " ".join([run[at : at + 2] for at in range(max(1, len(run) - 1))])
+    return " ".join([run[index : index + 2] for index in range(max(1, len(run) - 1))])
 
 
 def prepare_words_with_spans(text: str, single_characters: Set[str] = frozenset()) -> PreparedText:
-    """As `prepare_words`, with offsets for highlights; the characters in `alone` are added as separate words.
+    """As `prepare_words`, with offsets for highlights; `single_characters` are added as separate words.
 
     >>> text = prepare_words_with_spans("ﬁle, 東京都")
     >>> text.text.split()
@@ -170,18 +170,18 @@ def prepare_words_with_spans(text: str, single_characters: Set[str] = frozenset(
     >>> text.starts[:5], text.starts[-3:]
     ((0, 0, 1, 2, 3), (6, 7, 7))
     """
-    normalized, spans = _normalize_with_spans(text[:MAX_TEXT_LENGTH])
-    normalized = _only_words(_lower(normalized))
+    normalized_text, spans = _normalize_with_spans(text[:MAX_TEXT_LENGTH])
+    normalized_text = _replace_separators(_lowercase(normalized_text))
     end = 0
     pieces: list[tuple[str, Sequence[Span]]] = []
-    for run in _UNSPACED_RUN.finditer(normalized):
-        pieces.append((normalized[end : run.start()], spans[end : run.start()]))
+    for run in _UNSPACED_RUN.finditer(normalized_text):
+        pieces.append((normalized_text[end : run.start()], spans[end : run.start()]))
         pieces.append(_bigrams_with_spans(run.group(), spans[run.start() : run.end()]))
         end = run.end()
-    pieces.append((normalized[end:], spans[end:]))
+    pieces.append((normalized_text[end:], spans[end:]))
     pieces += [
         (f" {character}", (span, span))
-        for character, span in zip(normalized, spans, strict=True)
+        for character, span in zip(normalized_text, spans, strict=True)
         if character in single_characters
     ]
     return _cut_overlong_words(
@@ -205,7 +205,7 @@ def _normalize_with_spans(text: str) -> tuple[str, list[Span]]:
 
 def _segment_parts(segment: str, start: int) -> list[tuple[str, Span]]:
     if segment.isascii():
-        return [(character, (at, at + 1)) for at, character in enumerate(segment, start)]
+        return [(character, (index, index + 1)) for index, character in enumerate(segment, start)]
     normalized = unicodedata.normalize("NFKC", segment)
     parts = [
         (unicodedata.normalize("NFKC", match.group()), (start + match.start(), start + match.end()))
@@ -219,8 +219,8 @@ def _segment_parts(segment: str, start: int) -> list[tuple[str, Span]]:
 def _bigrams_with_spans(run: str, spans: Sequence[Span]) -> tuple[str, list[Span]]:
     first, last = spans[0], spans[-1]
     result = [first]
-    for at in range(max(1, len(run) - 1)):
-        result += [*spans[at : at + 2], last]
+    for index in range(max(1, len(run) - 1)):
+        result += [*spans[index : index + 2], last]
     return f" {_bigrams(run)} ", result
 
 

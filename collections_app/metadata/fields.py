@@ -54,7 +54,7 @@ class SqlParameters:
 
     >>> parameters = SqlParameters()
     >>> first, second = parameters.add(1, "integer"), parameters.add("x", "text")
-    >>> parameters.positional(f"a = {second} AND b = {first}")
+    >>> parameters.to_positional(f"a = {second} AND b = {first}")
     ('a = %s::text AND b = %s::integer', ['x', 1])
     """
 
@@ -65,18 +65,18 @@ class SqlParameters:
         self._values.append(value)
         return f"%({len(self._values) - 1})s::{sql_type}"
 
-    def positional(self, sql: str) -> tuple[str, list[Any]]:
+    def to_positional(self, sql: str) -> tuple[str, list[Any]]:
         """The text with %s, and its values in that order."""
         values = [self._values[int(number)] for number in PLACEHOLDER.findall(sql)]
         return PLACEHOLDER.sub("%s", sql), values
 
 
-def join_conditions(word: str, parts: list[str]) -> str:
+def join_conditions(separator: str, parts: list[str]) -> str:
     """
     >>> join_conditions(" AND ", ["a", "b"])
     '(a AND b)'
     """
-    return parts[0] if len(parts) == 1 else f"({word.join(parts)})"
+    return parts[0] if len(parts) == 1 else f"({separator.join(parts)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class ValueExpressions:
     number: str
     boolean: str
     instant: str
-    same: str
+    equality_key: str
 
     @property
     def second(self) -> str:
@@ -142,8 +142,8 @@ def _typed_expressions(field: FilterField) -> ValueExpressions:
     key = {FieldKind.TEXT: folded, FieldKind.INTEGER: number, FieldKind.BOOLEAN: boolean, FieldKind.INSTANT: instant}[
         kind
     ]
-    same = f"trim_scale({number})::text" if kind is FieldKind.INTEGER else folded
-    return ValueExpressions(kind, text, key, number, boolean, f"({instant})", same)
+    equality_key = f"trim_scale({number})::text" if kind is FieldKind.INTEGER else folded
+    return ValueExpressions(kind, text, key, number, boolean, f"({instant})", equality_key)
 
 
 def _untyped_expressions(value: str) -> ValueExpressions:
@@ -156,8 +156,8 @@ def _untyped_expressions(value: str) -> ValueExpressions:
     key = f"CASE jsonb_typeof({value}) WHEN 'string' THEN nullif({FOLD_SQL.format(plain)}, '') END"
     boolean = f"CASE jsonb_typeof({value}) WHEN 'boolean' THEN {plain}::boolean END"
     instant = f"CASE jsonb_typeof({value}) WHEN 'string' THEN {INSTANT_SQL.format(plain)} END"
-    same = (
+    equality_key = (
         f"CASE jsonb_typeof({value}) WHEN 'number' THEN trim_scale({plain}::numeric)::text "
         f"WHEN 'string' THEN nullif({FOLD_SQL.format(plain)}, '') WHEN 'boolean' THEN {plain} END"
     )
-    return ValueExpressions(FieldKind.ANY, text, key, number, boolean, f"({instant})", same)
+    return ValueExpressions(FieldKind.ANY, text, key, number, boolean, f"({instant})", equality_key)

@@ -35,8 +35,8 @@ class Filter:
         """
         if self.is_empty:
             return "TRUE", []
-        writer = _FilterCompiler(column, self.moment)
-        return writer.parameters.positional(writer.groups(self.query.groups))
+        compiler = _FilterCompiler(column, self.moment)
+        return compiler.parameters.to_positional(compiler.compile_groups(self.query.groups))
 
 
 def parse_filter(text: str, moment: Moment | None = None) -> Filter:
@@ -64,18 +64,18 @@ class _FilterCompiler:
     moment: Moment
     parameters: SqlParameters = field(default_factory=SqlParameters)
 
-    def groups(self, groups: tuple[Group, ...]) -> str:
+    def compile_groups(self, groups: tuple[Group, ...]) -> str:
         return join_conditions(
-            " OR ", [join_conditions(" AND ", [self.term(term) for term in group.terms]) for group in groups]
+            " OR ", [join_conditions(" AND ", [self.compile_term(term) for term in group.terms]) for group in groups]
         )
 
-    def term(self, term: Term) -> str:
-        return join_conditions(" OR ", [self.factor(factor) for factor in term.factors])
+    def compile_term(self, term: Term) -> str:
+        return join_conditions(" OR ", [self.compile_factor(factor) for factor in term.factors])
 
-    def factor(self, factor: Condition | SubQuery) -> str:
-        return self.groups(factor.groups) if isinstance(factor, SubQuery) else self.condition(factor)
+    def compile_factor(self, factor: Condition | SubQuery) -> str:
+        return self.compile_groups(factor.groups) if isinstance(factor, SubQuery) else self.compile_condition(factor)
 
-    def condition(self, condition: Condition) -> str:
+    def compile_condition(self, condition: Condition) -> str:
         compiler = FieldCondition(self.parameters, self.column, condition, self.moment)
         sql = compiler.sql()
         return join_conditions(" AND ", [*self.index_conditions(condition, compiler.field), sql])
@@ -95,5 +95,5 @@ class _FilterCompiler:
             json_values += [str(as_number)] if as_number is not None else []
             json_values += [f"[{text}]" for text in json_values]
         name = json.dumps(field.path[0], ensure_ascii=False)
-        objects = [self.parameters.add(f"{{{name}: {text}}}", "jsonb") for text in json_values]
-        return [join_conditions(" OR ", [f"{self.column} @> {placeholder}" for placeholder in objects])]
+        placeholders = [self.parameters.add(f"{{{name}: {text}}}", "jsonb") for text in json_values]
+        return [join_conditions(" OR ", [f"{self.column} @> {placeholder}" for placeholder in placeholders])]

@@ -31,38 +31,38 @@ class OperandReader:
     condition: Condition
     moment: Moment
 
-    def resolved(self, operand: Operand) -> str | datetime:
+    def resolve_operand(self, operand: Operand) -> str | datetime:
         # Metadata has no users: the caller's id would be compared as plain text.
         if isinstance(operand, ValueFunction) and operand.name == "getUserID":
-            raise self.refused("a value that depends on the caller cannot be used in a filter")
+            raise self.field_error("a value that depends on the caller cannot be used in a filter")
         return resolve(operand, self.moment)
 
-    def typed(self, operand: Operand) -> Any:
-        value = self.resolved(operand)
+    def typed_value(self, operand: Operand) -> Any:
+        value = self.resolve_operand(operand)
         if self.field.kind is FieldKind.INSTANT:
-            return self.instant(value)
+            return self.instant_value(value)
         if isinstance(value, datetime):
-            raise self.refused("a time cannot be compared with this field")
+            raise self.field_error("a time cannot be compared with this field")
         if self.field.kind is FieldKind.INTEGER:
             is_number = re.fullmatch("[+-]?[0-9]{1,19}", value, re.ASCII)
             if not is_number or not -INTEGER_BOUND <= int(value) < INTEGER_BOUND:
-                raise self.refused("a whole number is expected")
+                raise self.field_error("a whole number is expected")
             return int(value)
         if self.field.kind is FieldKind.BOOLEAN:
             try:
                 return read_boolean(value)
             except QueryError as error:
-                raise self.refused(error.message) from None
+                raise self.field_error(error.message) from None
         return value
 
-    def instant(self, value: str | datetime) -> datetime:
+    def instant_value(self, value: str | datetime) -> datetime:
         """Truncated to the second, as times are displayed."""
         try:
             return read_instant(value).replace(microsecond=0)
         except QueryError as error:
-            raise self.refused(error.message) from None
+            raise self.field_error(error.message) from None
 
-    def refused(self, message: str) -> QueryError:
+    def field_error(self, message: str) -> QueryError:
         return QueryError(f"{self.field.name}: {message}", self.condition.value_position, self.condition.value)
 
 

@@ -57,14 +57,14 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
         self.moment = moment
         self.reader = OperandReader(self.field, condition, moment)
         for field in filter(None, (self.field, self.other_field)):
-            self._refuse_unless_fits(field)
+            self._check_operator_fits(field)
 
-    def _refuse_unless_fits(self, field: FilterField) -> None:
+    def _check_operator_fits(self, field: FilterField) -> None:
         """Untyped fields support every operator."""
         condition = self.condition
         if field.kind is not FieldKind.ANY and not condition.row.fits(COMPARISON_KINDS[field.kind], condition.path):
             raise QueryError(
-                f"{condition.operator} cannot be used with {field.name}, a field of {field.kind}", condition.position
+                f"{condition.operator} cannot be used with {field.name}, whose type is {field.kind}", condition.position
             )
 
     def bind(self, reader: ValueReader, sql_type: str) -> str:
@@ -77,9 +77,9 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
 
     def read_text(self, condition: Condition, moment: Moment) -> str:
         value: Any = read(condition)
-        text = self.reader.resolved(value)
+        text = self.reader.resolve_operand(value)
         if isinstance(text, datetime):
-            raise self.reader.refused("text cannot contain a time")
+            raise self.reader.field_error("text cannot contain a time")
         return text
 
     def equal(self) -> str:
@@ -94,79 +94,79 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
 
     def _one_of(self, operands: tuple[Operand, ...]) -> str:
         if self.field.kind is FieldKind.ANY:
-            return self._one_of_any([self.reader.resolved(operand) for operand in operands])
-        values = [self.reader.typed(operand) for operand in operands]
+            return self._one_of_untyped([self.reader.resolve_operand(operand) for operand in operands])
+        values = [self.reader.typed_value(operand) for operand in operands]
         if self.field.kind is FieldKind.TEXT:
-            return self.any_value(self._is_text(values))
+            return self.any_value(self._text_test(values))
         if self.field.kind is FieldKind.INSTANT:
-            return self.any_value(self._is_instant(values))
+            return self.any_value(self._instant_test(values))
         sql_type = "numeric" if self.field.kind is FieldKind.INTEGER else "boolean"
         return self.any_value(f"{self.subject.key} = ANY ({self.parameters.add(values, f'{sql_type}[]')})")
 
-    def _is_text(self, texts: list[str]) -> str:
+    def _text_test(self, texts: list[str]) -> str:
         return f"{self.subject.key} = ANY ({FOLD_ARRAY_SQL.format(self.parameters.add(texts, 'text[]'))})"
 
-    def _is_instant(self, instants: list[datetime]) -> str:
+    def _instant_test(self, instants: list[datetime]) -> str:
         return f"{self.subject.second} = ANY ({self.parameters.add(instants, 'timestamptz[]')})"
 
-    def _one_of_any(self, values: list[str | datetime]) -> str:
+    def _one_of_untyped(self, values: list[str | datetime]) -> str:
         """Text of any type: 3 is also a number, true also a boolean, and an instant matches its second."""
         texts = [value for value in values if isinstance(value, str)]
-        tests = [self._is_text(texts)]
+        tests = [self._text_test(texts)]
         numbers = [value for value in map(parse_number, texts) if value is not None]
         if numbers:
             # Text is compared as text: 3 does not equal the code 003.
-            plain = "CASE jsonb_typeof(item.value) WHEN 'number' THEN (item.value #>> '{}')::numeric END"
-            tests.append(f"{plain} = ANY ({self.parameters.add(numbers, 'numeric[]')})")
+            number_sql = "CASE jsonb_typeof(item.value) WHEN 'number' THEN (item.value #>> '{}')::numeric END"
+            tests.append(f"{number_sql} = ANY ({self.parameters.add(numbers, 'numeric[]')})")
         booleans = [text.lower() == "true" for text in texts if text.lower() in ("true", "false")]
         if booleans:
             tests.append(f"{self.subject.boolean} = ANY ({self.parameters.add(booleans, 'boolean[]')})")
-        instants = [self.reader.instant(value) for value in values if isinstance(value, datetime)]
+        instants = [self.reader.instant_value(value) for value in values if isinstance(value, datetime)]
         if instants:
-            tests.append(self._is_instant(instants))
+            tests.append(self._instant_test(instants))
         return self.any_value(join_conditions(" OR ", tests))
 
     def ordered(self, operator: str) -> str:
         value: Any = read(self.condition)
-        resolved = self.reader.resolved(value)
-        return self.any_value(self._ordered(operator, resolved, _common_kind(self.field, resolved)))
+        operand = self.reader.resolve_operand(value)
+        return self.any_value(self._ordered_test(operator, operand, _common_kind(self.field, operand)))
 
     def between(self) -> str:
         value_range: Any = read(self.condition)
         assert isinstance(value_range, Range)
-        low, high = self.reader.resolved(value_range.low), self.reader.resolved(value_range.high)
+        low, high = self.reader.resolve_operand(value_range.low), self.reader.resolve_operand(value_range.high)
         kind = _common_kind(self.field, low, high)
-        return self.any_value(f"({self._ordered('>=', low, kind)} AND {self._ordered('<=', high, kind)})")
+        return self.any_value(f"({self._ordered_test('>=', low, kind)} AND {self._ordered_test('<=', high, kind)})")
 
-    def _ordered(self, operator: str, value: str | datetime, kind: FieldKind) -> str:
+    def _ordered_test(self, operator: str, value: str | datetime, kind: FieldKind) -> str:
         if kind is FieldKind.INSTANT:
-            return self._ordered_instants(operator, self.reader.instant(value))
+            return self._ordered_instant_test(operator, self.reader.instant_value(value))
         if isinstance(value, datetime):
-            raise self.reader.refused("a time cannot be compared with this field")
+            raise self.reader.field_error("a time cannot be compared with this field")
         if kind is FieldKind.INTEGER:
-            operand = self.reader.typed(value) if self.field.kind is kind else Decimal(value)
+            operand = self.reader.typed_value(value) if self.field.kind is kind else Decimal(value)
             return f"{self.subject.number} {operator} {self.parameters.add(operand, 'numeric')}"
         return f"{self.subject.key} {operator} {FOLD_SQL.format(self.parameters.add(value, 'text'))}"
 
-    def _ordered_instants(self, operator: str, value: datetime) -> str:
+    def _ordered_instant_test(self, operator: str, value: datetime) -> str:
         """A time means its whole second."""
-        sql = self.subject.instant
+        instant_sql = self.subject.instant
         is_after_second = operator in (">", "<=")
         if is_after_second and value.replace(tzinfo=None) >= LAST_INSTANT:
-            return "FALSE" if operator == ">" else f"{sql} IS NOT NULL"
-        edge = self.parameters.add(value + ONE_SECOND if is_after_second else value, "timestamptz")
-        return f"{sql} {'>=' if operator in ('>', '>=') else '<'} {edge}"
+            return "FALSE" if operator == ">" else f"{instant_sql} IS NOT NULL"
+        bound = self.parameters.add(value + ONE_SECOND if is_after_second else value, "timestamptz")
+        return f"{instant_sql} {'>=' if operator in ('>', '>=') else '<'} {bound}"
 
     def not_empty(self) -> str:
         return self.field.not_empty(self.parameters)
 
     def same_as(self) -> str:
         assert self.other_field is not None
-        one, two = self.subject, self.other
-        is_instant = FieldKind.INSTANT in (one.kind, two.kind)
-        test = f"{one.second} = {two.second}" if is_instant else f"{one.same} = {two.same}"
-        is_empty = [f"({field.not_empty(self.parameters)}) IS NOT TRUE" for field in (self.field, self.other_field)]
-        return join_conditions(" OR ", [" AND ".join(is_empty), self.any_value(test)])
+        subject, other = self.subject, self.other
+        is_instant = FieldKind.INSTANT in (subject.kind, other.kind)
+        test = f"{subject.second} = {other.second}" if is_instant else f"{subject.equality_key} = {other.equality_key}"
+        empty_tests = [f"({field.not_empty(self.parameters)}) IS NOT TRUE" for field in (self.field, self.other_field)]
+        return join_conditions(" OR ", [" AND ".join(empty_tests), self.any_value(test)])
 
 
 def _other_field(column: str, condition: Condition) -> FilterField | None:

@@ -33,7 +33,7 @@ def validate_metadata(metadata: Any) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         raise InvalidMetadata(field="metadata")
     refuse_unstorable_metadata(metadata)
-    errors = [*_invalid_types(metadata), *_invalid_names(metadata)]
+    errors = [*_type_errors(metadata), *_name_errors(metadata)]
     if errors:
         raise combine_errors(errors)
     limit = settings.COLLECTIONS["metadata_limit"]
@@ -66,9 +66,9 @@ def refuse_unstorable_metadata(metadata: Mapping[str, Any]) -> None:
     except InvalidJson as error:
         raise InvalidMetadata(error.message, field="metadata") from None
     for field, value in metadata.items():
-        for _, nested in nested_values(value):
+        for _, item in nested_values(value):
             # NaN and infinity, and numbers that a float cannot represent exactly.
-            if isinstance(nested, Decimal) or (isinstance(nested, float) and nested - nested != 0.0):
+            if isinstance(item, Decimal) or (isinstance(item, float) and item - item != 0.0):
                 raise InvalidMetadata(
                     f"{field} contains a number that cannot be stored exactly. Send it as text.",
                     field=field or "metadata",
@@ -87,15 +87,15 @@ def nested_values(value: Any, level: int = 0) -> Iterator[tuple[int, Any]]:
             yield from nested_values(child, level + 1)
 
 
-def _invalid_types(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
-    for field, (is_valid, expected) in TYPED_FIELDS.items():
+def _type_errors(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
+    for field, (is_valid, expected_type) in TYPED_FIELDS.items():
         # Chosen: null means no value, like an omitted field.
         value = metadata.get(field)
         if value is not None and not is_valid(value):
-            yield InvalidMetadata(f"{field} must be {expected}.", field=field)
+            yield InvalidMetadata(f"{field} must be {expected_type}.", field=field)
 
 
-def _invalid_names(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
+def _name_errors(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
     for field in metadata:
         if not 1 <= len(field) <= MAX_FIELD_NAME_LENGTH:
             yield InvalidMetadata(
@@ -136,15 +136,15 @@ def iso_timestamp(value: datetime) -> str:
     return value.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _is_text(value: Any) -> bool:
+def _is_string(value: Any) -> bool:
     return isinstance(value, str)
 
 
 # "sys_id, status, type text, priority integer, flag boolean, created ISO 8601 UTC"
 TYPED_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "sys_id": (_is_text, "text"),
-    "status": (_is_text, "text"),
-    "type": (_is_text, "text"),
+    "sys_id": (_is_string, "text"),
+    "status": (_is_string, "text"),
+    "type": (_is_string, "text"),
     "priority": (is_integer, "a whole number of at most 64 bits, without quotation marks"),
     "flag": (lambda value: isinstance(value, bool), "true or false, without quotation marks"),
     "created": (is_instant, "a date and time with its zone, such as 2024-05-19T15:30:00Z"),

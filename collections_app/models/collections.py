@@ -10,7 +10,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 
-from system.records.history import tracked
+from system.records.history import history_field
 from system.records.record import Record
 
 MAX_NAME_LENGTH = 200
@@ -33,19 +33,19 @@ def normalize_name(name: str) -> str:
     >>> normalize_name("Cafe\\u0301")
     'Café'
     """
-    stored = _stored_form(name)
-    if "\ufffd" in stored:
+    stored_name = _stored_form(name)
+    if "\ufffd" in stored_name:
         raise ValueError("A name must be valid UTF-8 without U+FFFD.")
-    return stored
+    return stored_name
 
 
 def _stored_form(name: str) -> str:
-    stored = unicodedata.normalize("NFC", name)
-    if not 1 <= len(stored) <= MAX_NAME_LENGTH:
+    stored_name = unicodedata.normalize("NFC", name)
+    if not 1 <= len(stored_name) <= MAX_NAME_LENGTH:
         raise ValueError(f"A name must consist of 1 to {MAX_NAME_LENGTH} characters.")
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in stored) or not stored.strip():
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in stored_name) or not stored_name.strip():
         raise ValueError("A name must not contain control characters or consist only of spaces.")
-    return stored
+    return stored_name
 
 
 def lookup_name(name: str) -> str:
@@ -169,7 +169,7 @@ class Collection(Record):
     has_old_vectors = models.BooleanField(default=False, editable=False)
     # When set, the collection is hidden, and the worker purges its documents.
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
-    history = tracked(without=("reembed_error", "reembed_attempt", "reembed_at", "reembed_after", "has_old_vectors"))
+    history = history_field(omit=("reembed_error", "reembed_attempt", "reembed_at", "reembed_after", "has_old_vectors"))
 
     class Meta(Record.Meta):
         db_table = "document_collection"

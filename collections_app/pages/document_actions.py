@@ -27,7 +27,7 @@ class DocumentActionView(CollectionDetailPage):
     def change(self, document: Document) -> None:
         raise NotImplementedError
 
-    def done(self, collection: Collection, message: str, problems: list[str]) -> HttpResponse:
+    def respond(self, collection: Collection, message: str, problems: list[str]) -> HttpResponse:
         if self.requested_part() == "documents":
             return self.show_documents(collection, problems)
         for problem in problems:
@@ -54,7 +54,7 @@ class ReprocessAction(DocumentActionView):
         loading.reprocess(self.user(), document.collection, document)
 
 
-class ChangeDocument(DocumentActionView):
+class SingleDocumentAction(DocumentActionView):
     """One document; `question` asks for confirmation first."""
 
     message = ""
@@ -62,28 +62,28 @@ class ChangeDocument(DocumentActionView):
 
     def post(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "write")
-        opened = open_document(collection, document)
-        title = opened.page_title()
+        opened_document = open_document(collection, document)
+        title = opened_document.page_title()
         if self.question and "confirmed" not in request.POST:
             return confirmation_page(request, self.question.format(title=title), collection)
-        self.change(opened)
-        return self.done(collection, self.message.format(title=title), [])
+        self.change(opened_document)
+        return self.respond(collection, self.message.format(title=title), [])
 
 
-class DeleteDocument(DeleteAction, ChangeDocument):
+class DeleteDocument(DeleteAction, SingleDocumentAction):
     message = "“{title}” was deleted."
     question = f"Delete “{{title}}”? {CANNOT_BE_UNDONE}"
 
 
-class RetryDocument(RetryAction, ChangeDocument):
+class RetryDocument(RetryAction, SingleDocumentAction):
     message = "“{title}” is being processed again."
 
 
-class ReprocessDocument(ReprocessAction, ChangeDocument):
+class ReprocessDocument(ReprocessAction, SingleDocumentAction):
     message = "“{title}” is being reprocessed with the current settings."
 
 
-class ChangeDocuments(DocumentActionView):
+class BulkAction(DocumentActionView):
     """All documents that match the name and state of the list."""
 
     verb = ""
@@ -93,24 +93,24 @@ class ChangeDocuments(DocumentActionView):
 
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "write")
-        matching = DocumentFilter(request.GET).of(collection)
+        matching_documents = DocumentFilter(request.GET).filter_documents(collection)
         if self.state is not None:
-            matching = matching.filter(newest__state=self.state)
-        documents = list(matching[: MAX_DOCUMENTS + 1])
+            matching_documents = matching_documents.filter(newest__state=self.state)
+        documents = list(matching_documents[: MAX_DOCUMENTS + 1])
         if not documents:
-            return self.done(collection, "", ["No documents match."])
-        selected = documents[:MAX_DOCUMENTS]
+            return self.respond(collection, "", ["No documents match."])
+        selected_documents = documents[:MAX_DOCUMENTS]
         if "confirmed" not in request.POST:
-            question = f"{self.verb} {_count_text(len(selected))}? {self.hint}"
+            question = f"{self.verb} {_count_text(len(selected_documents))}? {self.hint}"
             return confirmation_page(request, question, collection, self.verb)
-        problems = self._change(selected)
-        changed = len(selected) - len(problems)
+        problems = self._change_all(selected_documents)
+        changed_count = len(selected_documents) - len(problems)
         if len(documents) > MAX_DOCUMENTS:
             problems.append(f"Only the first {MAX_DOCUMENTS} documents were changed. Repeat the action for the rest.")
-        message = f"{_count_text(changed)} {self.message}" if changed else ""
-        return self.done(collection, message, shorten_names(problems))
+        message = f"{_count_text(changed_count)} {self.message}" if changed_count else ""
+        return self.respond(collection, message, shorten_names(problems))
 
-    def _change(self, documents: list[Document]) -> list[str]:
+    def _change_all(self, documents: list[Document]) -> list[str]:
         """The refusals, one for each document that was not changed."""
         refusals = []
         for document in documents:
@@ -125,19 +125,19 @@ def _count_text(count: int) -> str:
     return f"{count} document{pluralize(count)}"
 
 
-class DeleteDocuments(DeleteAction, ChangeDocuments):
+class DeleteDocuments(DeleteAction, BulkAction):
     verb = "Delete"
     message = "deleted."
     hint = CANNOT_BE_UNDONE
 
 
-class RetryDocuments(RetryAction, ChangeDocuments):
+class RetryDocuments(RetryAction, BulkAction):
     verb = "Retry"
     message = "queued again."
     state = VersionState.FAILED
 
 
-class ReprocessDocuments(ReprocessAction, ChangeDocuments):
+class ReprocessDocuments(ReprocessAction, BulkAction):
     verb = "Reprocess"
     message = "queued with the current settings."
     hint = "Searches use the current versions until the new ones are ready."

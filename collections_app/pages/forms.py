@@ -13,13 +13,13 @@ from collections_app.search.pipeline import SearchRequest, SearchResult, search
 from system.errors import AccessDenied, Conflict, ServiceError
 
 MODE_LABELS = (("hybrid", "keywords and meaning"), ("text", "keywords"), ("vector", "meaning"))
-FIRST_RESULT_COUNT = 5
+DEFAULT_RESULT_COUNT = 5
 EMPTY_QUERY_MESSAGE = "Enter a search query."
 
 
 class NewCollectionForm(forms.Form):
     name = forms.CharField(
-        max_length=MAX_NAME_LENGTH, help_text="You can set read and write access later, under Settings."
+        max_length=MAX_NAME_LENGTH, help_text="You can choose the readers and writers later, under Settings."
     )
 
     def create(self, user: User) -> Collection:
@@ -34,14 +34,14 @@ class NewCollectionForm(forms.Form):
 class SearchInput:
     """A search from the query string. Errors are in `problem`, for the page."""
 
-    def __init__(self, parameters: QueryDict) -> None:
-        self.is_submitted = "query" in parameters
-        self.query = parameters.get("query", "").strip()
-        self.filter = parameters.get("filter", "").strip()
-        mode = parameters.get("mode", "")
+    def __init__(self, query_params: QueryDict) -> None:
+        self.is_submitted = "query" in query_params
+        self.query = query_params.get("query", "").strip()
+        self.filter = query_params.get("filter", "").strip()
+        mode = query_params.get("mode", "")
         self.mode = mode if mode in dict(MODE_LABELS) else MODE_LABELS[0][0]
-        k = parameters.get("k", "")
-        self.k = min(max(int(k), 1), MAX_K) if k.isascii() and k.isdigit() and len(k) < 5 else FIRST_RESULT_COUNT
+        k = query_params.get("k", "")
+        self.k = min(max(int(k), 1), MAX_K) if k.isascii() and k.isdigit() and len(k) < 5 else DEFAULT_RESULT_COUNT
         self.problem = "" if self.query or not self.is_submitted else EMPTY_QUERY_MESSAGE
         self.status = 400 if self.problem else 200
 

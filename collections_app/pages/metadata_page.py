@@ -15,7 +15,7 @@ from collections_app.models import Collection, Document, Version
 from collections_app.pages.views import CollectionPage
 from system.errors import BadRequest, PreconditionFailed
 
-STALE_MESSAGE = "Not saved: the metadata has changed since you opened this page. The current values are shown below."
+STALE_MESSAGE = "The metadata was not saved because it was changed in the meantime. The current values are shown below."
 
 
 class MetadataPage(CollectionPage):
@@ -45,7 +45,7 @@ class MetadataPage(CollectionPage):
             form_values["stored"] = metadata_json(find_document(collection, document))
             return self._show(collection, opened, {**form_values, "errors": [STALE_MESSAGE]}, error.status)
         except BadRequest as error:
-            errors = [problem.message for problem in (error, *error.others)]
+            errors = [problem.message for problem in (error, *error.other_errors)]
             return self._show(collection, opened, {**form_values, "errors": errors}, error.status)
         messages.success(request, f"Metadata of “{opened.page_title()}” saved.")
         return redirect(self._list_url(collection))

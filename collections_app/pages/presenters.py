@@ -15,7 +15,7 @@ from collections_app.search.pipeline import Hit
 from system.errors import NotFound
 
 MAX_METADATA_LENGTH = 200
-FIRST_CONTEXT_COUNT = 1
+DEFAULT_CONTEXT_COUNT = 1
 MAX_CONTEXT_COUNT = 32
 PREVIOUS_VERSION_NOTE = "Searches use the previous version."
 # Errors of the file itself, for which a retry is not offered because it would fail again.
@@ -69,7 +69,7 @@ def size_text(size: int) -> str:
     return filesizeformat(size).replace(".0", "")
 
 
-def metadata_line(stored: Mapping[str, Any]) -> str:
+def metadata_line(metadata: Mapping[str, Any]) -> str:
     """The metadata in one line of limited length.
 
     >>> metadata_line({"type": "manual", "tags": ["a", "b"], "priority": 2})
@@ -79,24 +79,24 @@ def metadata_line(stored: Mapping[str, Any]) -> str:
     """
     values = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in stored.items()
+        for name, value in metadata.items()
     }
     line = " · ".join(f"{name}: {value}" for name, value in values.items())
     return line if len(line) <= MAX_METADATA_LENGTH else line[: MAX_METADATA_LENGTH - 1] + "…"
 
 
-def hit_context(result: Hit) -> dict[str, Any]:
+def hit_context(hit: Hit) -> dict[str, Any]:
     return {
-        "document_id": result.document_id,
-        "generation": result.generation,
-        "number": result.chunk_index,
-        "passage_id": f"{result.document_id}-{result.chunk_index}",
-        "title": result.filename or result.doc_id,
-        "pages": page_range(result.page, result.page_end),
-        "headings": " > ".join(result.heading_path),
-        "metadata": metadata_line(result.metadata),
-        "score": f"{result.score:.2f}",
-        "parts": tuple(split_at_highlights(result.page_content, result.highlights)),
+        "document_id": hit.document_id,
+        "generation": hit.generation,
+        "number": hit.chunk_index,
+        "passage_id": f"{hit.document_id}-{hit.chunk_index}",
+        "title": hit.filename or hit.doc_id,
+        "pages": page_range(hit.page, hit.page_end),
+        "headings": " > ".join(hit.heading_path),
+        "metadata": metadata_line(hit.metadata),
+        "score": f"{hit.score:.2f}",
+        "parts": tuple(split_at_highlights(hit.page_content, hit.highlights)),
     }
 
 
@@ -108,14 +108,14 @@ def passage_context(document: Document, generation: int, number: int, count: int
     version = Version.objects.filter(document=document, is_searched=True).first()
     if version is None or version.generation != generation:
         raise NotFound("This document has changed. Search again to see its current content.")
-    nearby = list(version.chunks.filter(number__gte=number - count, number__lte=number + count).order_by("number"))
-    passage = next((chunk for chunk in nearby if chunk.number == number), None)
+    chunks = list(version.chunks.filter(number__gte=number - count, number__lte=number + count).order_by("number"))
+    passage = next((chunk for chunk in chunks if chunk.number == number), None)
     if passage is None:
         raise NotFound("The document does not contain this passage.")
-    first, last = nearby[0], nearby[-1]
-    before = Substr("text", first.char_start + 1, passage.char_start - first.char_start)
-    after = Substr("text", passage.char_end + 1, last.char_end - passage.char_end)
-    texts = ExtractedText.objects.filter(version=version).values_list(before, after).first()
+    first, last = chunks[0], chunks[-1]
+    text_before = Substr("text", first.char_start + 1, passage.char_start - first.char_start)
+    text_after = Substr("text", passage.char_end + 1, last.char_end - passage.char_end)
+    texts = ExtractedText.objects.filter(version=version).values_list(text_before, text_after).first()
     return {
         "title": version.filename or document.doc_id,
         "pages": page_range(first.page, last.page_end),
@@ -127,14 +127,14 @@ def passage_context(document: Document, generation: int, number: int, count: int
     }
 
 
-def with_search_state(documents: QuerySet[Document]) -> QuerySet[Document]:
+def annotate_search_state(documents: QuerySet[Document]) -> QuerySet[Document]:
     """The documents with everything that `document_context` needs, in one statement."""
-    searched = Version.objects.filter(document=OuterRef("pk"), is_searched=True)
-    return documents.select_related("newest").annotate(is_searched=Exists(searched))
+    searched_versions = Version.objects.filter(document=OuterRef("pk"), is_searched=True)
+    return documents.select_related("newest").annotate(is_searched=Exists(searched_versions))
 
 
 def document_context(document: Document) -> dict[str, Any]:
-    """A document from `with_search_state`, with the state of its newest version."""
+    """A document from `annotate_search_state`, with the state of its newest version."""
     version = document.newest
     is_file_error = version is not None and version.error_code in FILE_ERROR_CODES
     state = version.state if version else VersionState.QUEUED.value

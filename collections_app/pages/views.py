@@ -54,9 +54,9 @@ class CollectionPage(LoginRequiredMixin, View):
 class NameFilter:
     """The filter of a list: part of the name."""
 
-    def __init__(self, parameters: QueryDict) -> None:
+    def __init__(self, query_params: QueryDict) -> None:
         # Names are stored composed.
-        self.name = unicodedata.normalize("NFC", parameters.get("name", "").replace("\x00", "").strip())
+        self.name = unicodedata.normalize("NFC", query_params.get("name", "").replace("\x00", "").strip())
         self.filters = {"name": self.name}
 
     @property
@@ -86,19 +86,19 @@ class CollectionListPage(CollectionPage):
         return redirect("collection", collection.pk)
 
     def _show(self, form: NewCollectionForm, status: int = 200) -> HttpResponse:
-        listing = NameFilter(self.request.GET)
-        page = self.requested_page(access.readable_collections(self.user()).filter(name__icontains=listing.name))
+        list_filter = NameFilter(self.request.GET)
+        page = self.requested_page(access.readable_collections(self.user()).filter(name__icontains=list_filter.name))
         counts_by_id = counts.count_by_collection([collection.pk for collection in page])
         context = {
             "rows": [{"collection": collection, "counts": counts_by_id[collection.pk]} for collection in page],
             "page": page,
-            "listing": listing,
+            "list_filter": list_filter,
             "is_loading": any(collection_counts.unfinished for collection_counts in counts_by_id.values()),
             "may_create": access.may_create_collections(self.user()),
             "form": form,
         }
-        part = self.requested_part() == "collections"
-        return render(self.request, f"collections/{'collection_rows' if part else 'list'}.html", context, status=status)
+        template = "collection_rows" if self.requested_part() == "collections" else "list"
+        return render(self.request, f"collections/{template}.html", context, status=status)
 
 
 class CollectionDetailPage(CollectionPage):
@@ -109,11 +109,11 @@ class CollectionDetailPage(CollectionPage):
         part = self.requested_part()
         if part == "documents":
             return self.show_documents(collection)
-        context = self._search(collection)
+        context = self._search_context(collection)
         status = context["form"].status
         if part == "results":
             return render(request, "collections/results.html", context, status=status)
-        context |= self._documents(collection) | {
+        context |= self._documents_context(collection) | {
             "may_manage": "manage" in access.rights(self.user(), collection),
             "settings_url": reverse("admin:collections_app_collection_change", args=[collection.pk]),
             "states": [state.value for state in counts.STATE_ORDER],
@@ -127,9 +127,10 @@ class CollectionDetailPage(CollectionPage):
         return render(request, "collections/collection.html", context, status=status)
 
     def show_documents(self, collection: Collection, problems: Sequence[str] = ()) -> HttpResponse:
-        return render(self.request, "collections/documents.html", self._documents(collection) | {"problems": problems})
+        context = self._documents_context(collection) | {"problems": problems}
+        return render(self.request, "collections/documents.html", context)
 
-    def _search(self, collection: Collection) -> dict[str, Any]:
+    def _search_context(self, collection: Collection) -> dict[str, Any]:
         form = SearchInput(self.request.GET)
         result = form.search(collection) if form.is_submitted else None
         return {
@@ -143,14 +144,14 @@ class CollectionDetailPage(CollectionPage):
             "counts": counts.count_by_collection([collection.pk])[collection.pk],
         }
 
-    def _documents(self, collection: Collection) -> dict[str, Any]:
-        listing = DocumentFilter(self.request.GET)
-        page = self.requested_page(listing.of(collection))
+    def _documents_context(self, collection: Collection) -> dict[str, Any]:
+        list_filter = DocumentFilter(self.request.GET)
+        page = self.requested_page(list_filter.filter_documents(collection))
         return {
             "collection": collection,
             "rows": [presenters.document_context(document) for document in page],
             "page": page,
-            "listing": listing,
+            "list_filter": list_filter,
             "counts": counts.count_by_collection([collection.pk])[collection.pk],
             "may_write": "write" in access.rights(self.user(), collection),
             "bulk_actions": BULK_ACTIONS,
@@ -160,21 +161,21 @@ class CollectionDetailPage(CollectionPage):
 class DocumentFilter(NameFilter):
     """The filter of the documents: part of the name, and the state."""
 
-    def __init__(self, parameters: QueryDict) -> None:
-        super().__init__(parameters)
-        state = parameters.get("state", "")
+    def __init__(self, query_params: QueryDict) -> None:
+        super().__init__(query_params)
+        state = query_params.get("state", "")
         self.state = self.filters["state"] = state if state in VersionState.values else ""
 
-    def of(self, collection: Collection) -> QuerySet[Document]:
+    def filter_documents(self, collection: Collection) -> QuerySet[Document]:
         documents = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("-id")
         if self.name:
             # Names of files that were loaded before November 2026 may be stored decomposed.
-            older = Q(newest__filename__icontains=unicodedata.normalize("NFD", self.name))
-            has_name = Q(doc_id__icontains=self.name) | Q(newest__filename__icontains=self.name) | older
+            has_decomposed_name = Q(newest__filename__icontains=unicodedata.normalize("NFD", self.name))
+            has_name = Q(doc_id__icontains=self.name) | Q(newest__filename__icontains=self.name) | has_decomposed_name
             documents = documents.filter(has_name)
         if self.state:
             documents = documents.filter(newest__state=self.state)
-        return presenters.with_search_state(documents)
+        return presenters.annotate_search_state(documents)
 
 
 class PassagePage(CollectionPage):
@@ -185,19 +186,19 @@ class PassagePage(CollectionPage):
         collection = access.open_collection_by_id(self.user(), sys_id, "read")
         around = request.GET.get("around", "")
         is_valid = around in map(str, range(1, presenters.MAX_CONTEXT_COUNT + 1))
-        count = int(around) if is_valid else presenters.FIRST_CONTEXT_COUNT
+        count = int(around) if is_valid else presenters.DEFAULT_CONTEXT_COUNT
         context = presenters.passage_context(open_document(collection, document), generation, number, count)
         has_more = not context["is_whole"] and count < presenters.MAX_CONTEXT_COUNT
         more_url = f"{request.path}?around={min(count * 2, presenters.MAX_CONTEXT_COUNT)}"
-        page = {
+        page_context = {
             "collection": collection,
             "document_id": document,
             "context": context,
             "passage_id": f"{document}-{number}",
             "more_url": more_url if has_more else "",
         }
-        part = self.requested_part() is not None
-        return render(request, f"collections/{'passage_context' if part else 'passage'}.html", page)
+        template = "passage" if self.requested_part() is None else "passage_context"
+        return render(request, f"collections/{template}.html", page_context)
 
 
 class DeleteCollection(CollectionPage):
@@ -206,7 +207,7 @@ class DeleteCollection(CollectionPage):
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "manage")
         if "confirmed" not in request.POST:
-            question = f"Delete the collection “{collection.name}” with all its documents? This cannot be undone."
+            question = f"Delete the collection “{collection.name}” and all its documents? This cannot be undone."
             return confirmation_page(request, question, collection)
         deletion.delete_collection(collection)
         messages.success(request, f"Collection “{collection.name}” deleted.")

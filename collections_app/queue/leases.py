@@ -1,9 +1,9 @@
 """The queue of versions to process; only the holder of a version's lease may write to it.
 
-    free ── take ──→ leased (60 s, a token) ── advance ──→ result stored, lease renewed
-      ↑                 │ return_lease, postpone, fail_attempt: free again, immediately or later
-      │                 │ finish: no longer in the queue
-      └── expiry ───────┘ the holder was killed or is too slow; its next write raises LeaseLost
+    free ── take_lease ──→ leased (60 s, a token) ── record_progress ──→ result stored, lease renewed
+      ↑                      │ release_lease, postpone_version, fail_attempt: free again, immediately or later
+      │                      │ finish_version: no longer in the queue
+      └── expiry ────────────┘ the holder was killed or is too slow; its next write raises LeaseLost
 
 `attempt` counts the leases since the last stored result. All times are the database's, because host clocks may differ.
 Times in the future from before that clock was set back do not count: a version waits only with an `error_code`, and no
@@ -40,7 +40,7 @@ CURRENT_TIME = Func(function="clock_timestamp", output_field=DateTimeField())
 STATEMENT_TIME = Func(function="statement_timestamp", output_field=DateTimeField())
 LEASE_RENEWAL = {"lease_until": CURRENT_TIME + LEASE_DURATION}
 NO_LEASE: dict[str, Any] = {"lease_until": None, "lease_token": None}
-ONE_ATTEMPT_LESS = {"attempt": Greatest(F("attempt") - 1, 0)}
+ATTEMPT_NOT_COUNTED = {"attempt": Greatest(F("attempt") - 1, 0)}
 
 # Round-robin over the owners, oldest first, so that many files of one owner do not delay the single file of another.
 # The order is that of the index, so that a long queue is not sorted for each take.
@@ -90,12 +90,12 @@ class Lease:
 
 
 def take_next_lease(last_owner: str = "") -> Lease | None:
-    """Leases the next due version, of the owner that follows `after`; None if nothing is due."""
+    """Leases the next due version, of the owner that follows `last_owner`; None if nothing is due."""
     token = uuid4()
     # The next owner in order, then the first.
-    seconds = [LEASE_DURATION.total_seconds(), MAX_LEASE_DURATION.total_seconds()]
+    durations_s = [LEASE_DURATION.total_seconds(), MAX_LEASE_DURATION.total_seconds()]
     for owner in (last_owner + " ", ""):
-        row = next(iter(fetch_rows(TAKE_NEXT_SQL, [token, *seconds, owner])), None)
+        row = next(iter(fetch_rows(TAKE_NEXT_SQL, [token, *durations_s, owner])), None)
         if row:
             return Lease(version_id=row[0], token=token, owner=row[1], attempt=row[2])
     return None
@@ -104,19 +104,19 @@ def take_next_lease(last_owner: str = "") -> Lease | None:
 def take_lease(version_id: int) -> UUID | None:
     """Leases a version for the request that created it; None if it is already finished."""
     token = uuid4()
-    unfinished = Version.objects.filter(pk=version_id, state__in=UNFINISHED_STATES)
-    return token if unfinished.update(lease_token=token, attempt=F("attempt") + 1, **LEASE_RENEWAL) else None
+    versions = Version.objects.filter(pk=version_id, state__in=UNFINISHED_STATES)
+    return token if versions.update(lease_token=token, attempt=F("attempt") + 1, **LEASE_RENEWAL) else None
 
 
 def is_queue_full(owner: str, limit: int) -> bool:
-    """Whether at least `most` versions of this owner are unfinished. Reads only so many index entries."""
+    """Whether at least `limit` versions of this owner are unfinished. Reads only so many index entries."""
     return Version.objects.filter(created_by=owner, state__in=UNFINISHED_STATES).order_by()[limit - 1 : limit].exists()
 
 
 def due_versions() -> Any:
-    is_time = Q(next_at__lte=STATEMENT_TIME) | Q(error_code="")
-    leased = (STATEMENT_TIME, STATEMENT_TIME + MAX_LEASE_DURATION)
-    return Version.objects.filter(is_time, state__in=UNFINISHED_STATES).exclude(lease_until__range=leased)
+    is_due = Q(next_at__lte=STATEMENT_TIME) | Q(error_code="")
+    lease_range = (STATEMENT_TIME, STATEMENT_TIME + MAX_LEASE_DURATION)
+    return Version.objects.filter(is_due, state__in=UNFINISHED_STATES).exclude(lease_until__range=lease_range)
 
 
 def leased_version(version_id: int, token: UUID) -> Version:
@@ -129,8 +129,8 @@ def leased_version(version_id: int, token: UUID) -> Version:
 def lock_version(version: Version) -> Iterator[None]:
     """A transaction that locks the leased version: nobody leases, purges or replaces it until the end."""
     with transaction.atomic():
-        locked = Version.objects.select_for_update(no_key=True).order_by()
-        _require_lease(locked.filter(pk=version.pk, lease_token=version.lease_token).only("pk").first())
+        versions = Version.objects.select_for_update(no_key=True).order_by()
+        _require_lease(versions.filter(pk=version.pk, lease_token=version.lease_token).only("pk").first())
         yield
 
 
@@ -151,13 +151,13 @@ def fail_version(version: Version, code: str, message: str) -> None:
 
 def release_lease(version: Version) -> None:
     """Frees the version immediately and does not count the attempt, when its holder must stop."""
-    _update_leased(version, **NO_LEASE, **ONE_ATTEMPT_LESS)
+    _update_leased(version, **NO_LEASE, **ATTEMPT_NOT_COUNTED)
 
 
 def postpone_version(version: Version, pause_s: float, code: str, message: str) -> None:
     """Frees the version after a pause and does not count the attempt, since the document is not the cause."""
-    reason = {"error_code": code, "error": message[:MAX_ERROR_LENGTH]}
-    _update_leased(version, next_at=_pause_end(pause_s), **reason, **NO_LEASE, **ONE_ATTEMPT_LESS)
+    error_columns = {"error_code": code, "error": message[:MAX_ERROR_LENGTH]}
+    _update_leased(version, next_at=_pause_end(pause_s), **error_columns, **NO_LEASE, **ATTEMPT_NOT_COUNTED)
 
 
 def postpone_waiting_versions(space_id: int, pause_s: float, code: str, message: str) -> None:
@@ -165,27 +165,27 @@ def postpone_waiting_versions(space_id: int, pause_s: float, code: str, message:
     run_statement(POSTPONE_WAITING_SQL, [pause_s, code, message[:MAX_ERROR_LENGTH], space_id, POSTPONE_BATCH_SIZE])
 
 
-def resume_postponed(collection_id: str) -> bool:
+def resume_postponed_versions(collection_id: str) -> bool:
     """Makes the postponed versions of a collection due, since its provider has changed."""
-    postponed = Version.objects.filter(
+    postponed_versions = Version.objects.filter(
         collection=collection_id, state=VersionState.EMBEDDING, next_at__gt=STATEMENT_TIME
     )
-    return bool(postponed.update(next_at=CURRENT_TIME))
+    return bool(postponed_versions.update(next_at=CURRENT_TIME))
 
 
 def fail_attempt(version: Version, code: str, message: str) -> None:
     """Frees the version after a pause; marks it as failed after the last attempt."""
     if version.attempt >= MAX_ATTEMPTS:
         return fail_version(version, code, message)
-    reason = {"error_code": code, "error": message[:MAX_ERROR_LENGTH]}
-    _update_leased(version, next_at=_pause_end(FIRST_PAUSE_S * 2 ** (version.attempt - 1)), **reason, **NO_LEASE)
+    error_columns = {"error_code": code, "error": message[:MAX_ERROR_LENGTH]}
+    _update_leased(version, next_at=_pause_end(FIRST_PAUSE_S * 2 ** (version.attempt - 1)), **error_columns, **NO_LEASE)
     logger.warning("document_attempt_failed", version=version.pk, attempt=version.attempt, code=code)
     return None
 
 
-def requeue(version_id: int) -> bool:
-    first_step = {"state": VersionState.QUEUED, "attempt": 0, "next_at": CURRENT_TIME, "error_code": "", "error": ""}
-    return bool(Version.objects.filter(pk=version_id, state=VersionState.FAILED).update(**first_step, **NO_LEASE))
+def requeue_failed_version(version_id: int) -> bool:
+    columns = {"state": VersionState.QUEUED, "attempt": 0, "next_at": CURRENT_TIME, "error_code": "", "error": ""}
+    return bool(Version.objects.filter(pk=version_id, state=VersionState.FAILED).update(**columns, **NO_LEASE))
 
 
 def _update_leased(version: Version, **columns: Any) -> None:

@@ -18,8 +18,8 @@ class Candidate:
     collection_id: str
     space_id: int
     alpha: float
-    text: float | None = None
-    vector: float | None = None
+    text_score: float | None = None
+    vector_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,42 +31,42 @@ class ScoredChunk:
     def rank(self) -> tuple[float, float]:
         """The sort key, best first. Among equal scores the nearest comes first; otherwise all chunks found only by
         vectors would be equal when only words count."""
-        return -self.score, -math.inf if self.candidate.vector is None else -self.candidate.vector
+        return -self.score, -math.inf if self.candidate.vector_score is None else -self.candidate.vector_score
 
 
 def fuse(candidates: Sequence[Candidate]) -> list[ScoredChunk]:
     """The candidates with scores from 0 to 1, best first; equal ones by vector score, then by chunk id.
 
-    >>> candidates = [Candidate(chunk_id=n, collection_id="", space_id=1, alpha=0.7, text=t, vector=v)
+    >>> candidates = [Candidate(chunk_id=n, collection_id="", space_id=1, alpha=0.7, text_score=t, vector_score=v)
     ...               for n, t, v in ((1, 4.0, 0.2), (2, None, 0.6), (3, 2.0, 0.4))]
     >>> [(chunk.candidate.chunk_id, round(chunk.score, 3)) for chunk in fuse(candidates)]
     [(1, 0.7), (3, 0.5), (2, 0.3)]
     """
-    best_text = max([candidate.text or 0.0 for candidate in candidates], default=0.0)
+    best_text_score = max([candidate.text_score or 0.0 for candidate in candidates], default=0.0)
     ranges = _vector_ranges(candidates)
-    scored = [
-        ScoredChunk(candidate=candidate, score=_score(candidate, best_text, ranges.get(candidate.space_id)))
+    scored_chunks = [
+        ScoredChunk(candidate=candidate, score=_score(candidate, best_text_score, ranges.get(candidate.space_id)))
         for candidate in candidates
     ]
-    return sorted(scored, key=lambda chunk: (*chunk.rank, chunk.candidate.chunk_id))
+    return sorted(scored_chunks, key=lambda chunk: (*chunk.rank, chunk.candidate.chunk_id))
 
 
 def _vector_ranges(candidates: Iterable[Candidate]) -> dict[int, tuple[float, float]]:
     """The lowest and the highest cosine in each space."""
     ranges: dict[int, tuple[float, float]] = {}
     for candidate in candidates:
-        if candidate.vector is not None:
-            low, high = ranges.get(candidate.space_id, (candidate.vector, candidate.vector))
-            ranges[candidate.space_id] = (min(low, candidate.vector), max(high, candidate.vector))
+        if candidate.vector_score is not None:
+            low, high = ranges.get(candidate.space_id, (candidate.vector_score, candidate.vector_score))
+            ranges[candidate.space_id] = (min(low, candidate.vector_score), max(high, candidate.vector_score))
     return ranges
 
 
-def _score(candidate: Candidate, best_text: float, vector_range: tuple[float, float] | None) -> float:
+def _score(candidate: Candidate, best_text_score: float, vector_range: tuple[float, float] | None) -> float:
     # If one of the two scores exists for no chunk, only the other counts.
-    alpha = 1.0 if vector_range is None else candidate.alpha if best_text > 0.0 else 0.0
-    text_part = (candidate.text or 0.0) / best_text if best_text > 0.0 else 0.0
+    alpha = 1.0 if vector_range is None else candidate.alpha if best_text_score > 0.0 else 0.0
+    text_part = (candidate.text_score or 0.0) / best_text_score if best_text_score > 0.0 else 0.0
     vector_part = 0.0
-    if vector_range is not None and candidate.vector is not None:
+    if vector_range is not None and candidate.vector_score is not None:
         low, high = vector_range
-        vector_part = (candidate.vector - low) / (high - low) if high > low else 1.0
+        vector_part = (candidate.vector_score - low) / (high - low) if high > low else 1.0
     return min(1.0, max(0.0, alpha * text_part + (1.0 - alpha) * vector_part))

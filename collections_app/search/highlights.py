@@ -31,57 +31,57 @@ def find_highlights(passages: Sequence[HighlightRequest]) -> list[list[list[int]
     """For each passage the offsets `[start, end]` of its matching words, in order and without overlaps. If the passages
     are long, only the first ones are marked."""
     offsets: list[list[list[int]]] = [[] for _ in passages]
-    numbers = _within_limit(passages)
+    numbers = _numbers_within_limit(passages)
     if not numbers:
         return offsets
-    selected = [passages[number] for number in numbers]
-    texts = [
+    selected_passages = [passages[number] for number in numbers]
+    prepared_texts = [
         prepare_words_with_spans(passage.text, frozenset(filter(is_single_character, passage.lexemes)))
-        for passage in selected
+        for passage in selected_passages
     ]
     parameters = [
-        [passage.configuration for passage in selected],
-        [text.text for text in texts],
-        [any_of_tsquery(passage.lexemes) for passage in selected],
+        [passage.configuration for passage in selected_passages],
+        [text.text for text in prepared_texts],
+        [any_lexeme_tsquery(passage.lexemes) for passage in selected_passages],
     ]
-    for number, text, (marked,) in zip(
-        numbers, texts, fetch_rows(HEADLINE_SQL, [HEADLINE_OPTIONS, *parameters]), strict=True
+    for number, text, (marked_text,) in zip(
+        numbers, prepared_texts, fetch_rows(HEADLINE_SQL, [HEADLINE_OPTIONS, *parameters]), strict=True
     ):
-        offsets[number] = _merge_overlaps(marked_offsets(marked, text))
+        offsets[number] = _merge_overlaps(marked_offsets(marked_text, text))
     return offsets
 
 
-def _within_limit(passages: Sequence[HighlightRequest]) -> list[int]:
-    remaining, numbers = MAX_HIGHLIGHTED_CHARACTERS, []
+def _numbers_within_limit(passages: Sequence[HighlightRequest]) -> list[int]:
+    remaining_characters, numbers = MAX_HIGHLIGHTED_CHARACTERS, []
     for number, passage in enumerate(passages):
         if passage.lexemes and passage.text:
-            remaining -= len(passage.text)
-            if remaining < 0:
+            remaining_characters -= len(passage.text)
+            if remaining_characters < 0:
                 break
             numbers.append(number)
     return numbers
 
 
-def any_of_tsquery(lexemes: Iterable[str]) -> str:
+def any_lexeme_tsquery(lexemes: Iterable[str]) -> str:
     """A tsquery that matches any of the lexemes.
 
-    >>> any_of_tsquery(["fox", "o'clock"])
+    >>> any_lexeme_tsquery(["fox", "o'clock"])
     "'fox' | 'o''clock'"
     """
-    quoted = [lexeme.replace("\\", "\\\\").replace("'", "''") for lexeme in lexemes]
-    return " | ".join([f"'{lexeme}'" for lexeme in quoted])
+    quoted_lexemes = [lexeme.replace("\\", "\\\\").replace("'", "''") for lexeme in lexemes]
+    return " | ".join([f"'{lexeme}'" for lexeme in quoted_lexemes])
 
 
-def marked_offsets(marked: str, text: PreparedText) -> list[tuple[int, int]]:
+def marked_offsets(marked_text: str, text: PreparedText) -> list[tuple[int, int]]:
     """The offsets of the marked words in the original text.
 
     >>> marked_offsets(f"the {START_MARK}fox{STOP_MARK}", PreparedText("the fox", range(7), range(1, 8)))
     [(4, 7)]
     """
-    if marked.replace(START_MARK, "").replace(STOP_MARK, "") != text.text:
+    if marked_text.replace(START_MARK, "").replace(STOP_MARK, "") != text.text:
         return []
     offsets, position, start = [], 0, 0
-    for character in marked:
+    for character in marked_text:
         if character == START_MARK:
             start = position
         elif character == STOP_MARK:
@@ -96,10 +96,10 @@ def _merge_overlaps(offsets: Iterable[tuple[int, int]]) -> list[list[int]]:
     >>> _merge_overlaps([(4, 6), (0, 2), (5, 7)])
     [[0, 2], [4, 7]]
     """
-    merged: list[list[int]] = []
+    merged_offsets: list[list[int]] = []
     for start, end in sorted(offsets):
-        if merged and start <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], end)
+        if merged_offsets and start <= merged_offsets[-1][1]:
+            merged_offsets[-1][1] = max(merged_offsets[-1][1], end)
         else:
-            merged.append([start, end])
-    return merged
+            merged_offsets.append([start, end])
+    return merged_offsets

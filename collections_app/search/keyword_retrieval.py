@@ -46,70 +46,70 @@ SCORES_SQL = f"SELECT words.chunk_id, {SCORE_SQL} FROM chunk_words words WHERE w
 class RetrievalPlan:
     """The chunks to score: those with one of the words, and those with both words of a pair."""
 
-    any_of: tuple[int, ...] = ()
-    pairs: tuple[tuple[int, ...], ...] = ()
+    any_terms: tuple[int, ...] = ()
+    term_pairs: tuple[tuple[int, ...], ...] = ()
     # The upper bound: at worst the rarer word of each pair always occurs with the other.
     max_chunks: int = 0
 
     def condition(self) -> tuple[str, list[Any]]:
-        parts = ["words.terms && %s::bigint[]"] if self.any_of else []
-        parts += ["words.terms @> %s::bigint[]"] * len(self.pairs)
-        values: list[Any] = [list(self.any_of)] if self.any_of else []
-        return f"({' OR '.join(parts)})", [*values, *map(list, self.pairs)]
+        parts = ["words.terms && %s::bigint[]"] if self.any_terms else []
+        parts += ["words.terms @> %s::bigint[]"] * len(self.term_pairs)
+        values: list[Any] = [list(self.any_terms)] if self.any_terms else []
+        return f"({' OR '.join(parts)})", [*values, *map(list, self.term_pairs)]
 
 
-def plan_retrieval(words: Sequence[QueryWord], chunks: int, budget: int) -> RetrievalPlan:
+def plan_retrieval(words: Sequence[QueryWord], chunk_count: int, budget: int) -> RetrievalPlan:
     """The rarest words within the budget, then pairs of frequent words; always at least the rarest pair.
 
-    >>> rare, often = (QueryWord(lexeme="", position=1, term=n, chunks=n) for n in (3, 900))
+    >>> rare, often = (QueryWord(lexeme="", position=1, term=n, chunk_count=n) for n in (3, 900))
     >>> plan_retrieval([rare, often], 1_000, 100)
-    RetrievalPlan(any_of=(3,), pairs=(), max_chunks=3)
+    RetrievalPlan(any_terms=(3,), term_pairs=(), max_chunks=3)
     """
-    remaining, max_chunks, any_of = budget, 0, []
-    frequent = []
-    for word in sorted(words, key=lambda word: (word.chunks, word.term)):
-        if chunks <= budget or word.chunks <= remaining:
-            any_of.append(word.term)
-            remaining -= word.chunks
-            max_chunks += word.chunks
+    remaining_budget, max_chunks, any_terms = budget, 0, []
+    frequent_words = []
+    for word in sorted(words, key=lambda word: (word.chunk_count, word.term)):
+        if chunk_count <= budget or word.chunk_count <= remaining_budget:
+            any_terms.append(word.term)
+            remaining_budget -= word.chunk_count
+            max_chunks += word.chunk_count
         else:
-            frequent.append(word)
+            frequent_words.append(word)
     pairs: list[tuple[int, ...]] = []
-    for rarer, other in combinations(frequent[:MAX_FREQUENT_WORDS], 2):
+    for rarer, other in combinations(frequent_words[:MAX_FREQUENT_WORDS], 2):
         # As if the words occurred independently.
-        expected = rarer.chunks * other.chunks / max(1, chunks)
-        if expected <= remaining or not (any_of or pairs):
+        expected_count = rarer.chunk_count * other.chunk_count / max(1, chunk_count)
+        if expected_count <= remaining_budget or not (any_terms or pairs):
             pairs.append((rarer.term, other.term))
-            remaining -= int(expected)
-            max_chunks += rarer.chunks
-    if frequent and not (any_of or pairs):
-        pairs.append((frequent[0].term,))
-        max_chunks = frequent[0].chunks
-    return RetrievalPlan(any_of=tuple(any_of), pairs=tuple(pairs), max_chunks=max_chunks)
+            remaining_budget -= int(expected_count)
+            max_chunks += rarer.chunk_count
+    if frequent_words and not (any_terms or pairs):
+        pairs.append((frequent_words[0].term,))
+        max_chunks = frequent_words[0].chunk_count
+    return RetrievalPlan(any_terms=tuple(any_terms), term_pairs=tuple(pairs), max_chunks=max_chunks)
 
 
 def best_chunks(scope: Scope, query: QueryTerms, count: int) -> dict[int, float]:
-    known = query.known
-    if not known:
+    known_words = query.known_words
+    if not known_words:
         return {}
-    in_scope, scope_values = scope.condition("words.version_id")
-    if scope.chunks is not None and scope.chunks <= MAX_FILTERED_CHUNKS:
-        plan = RetrievalPlan(any_of=tuple([word.term for word in known]), max_chunks=scope.chunks)
+    scope_condition, scope_values = scope.condition("words.version_id")
+    if scope.chunk_count is not None and scope.chunk_count <= MAX_FILTERED_CHUNKS:
+        plan = RetrievalPlan(any_terms=tuple([word.term for word in known_words]), max_chunks=scope.chunk_count)
     else:
-        share = 1.0 if scope.chunks is None else scope.chunks / max(1, query.chunks)
-        plan = plan_retrieval(known, query.chunks, int(MAX_CANDIDATES / max(share, 0.1)))
-    has_words, values = plan.condition()
-    if min(plan.max_chunks, query.chunks) > MAX_SCORED_CHUNKS:
+        share = 1.0 if scope.chunk_count is None else scope.chunk_count / max(1, query.chunk_count)
+        plan = plan_retrieval(known_words, query.chunk_count, int(MAX_CANDIDATES / max(share, 0.1)))
+    word_condition, values = plan.condition()
+    if min(plan.max_chunks, query.chunk_count) > MAX_SCORED_CHUNKS:
         statement, parameters = BEST_OF_MANY_SQL, [*values, *scope_values, query.vector(), count]
     else:
         statement, parameters = BEST_CHUNKS_SQL, [query.vector(), *values, *scope_values, count]
-    statement = OWN_COLLECTION_SQL.format(best=statement.format(condition=f"{has_words} AND {in_scope}"))
+    statement = OWN_COLLECTION_SQL.format(best=statement.format(condition=f"{word_condition} AND {scope_condition}"))
     return dict(fetch_rows(statement, [*parameters, scope.collection.pk]))
 
 
 def fetch_scores(chunk_ids: Iterable[int], query: QueryTerms) -> dict[int, float]:
     """The keyword scores of chunks that were found by vectors."""
     ids = sorted(chunk_ids)
-    if not ids or not query.known:
+    if not ids or not query.known_words:
         return {}
     return dict(fetch_rows(SCORES_SQL, [query.vector(), ids]))

@@ -19,7 +19,7 @@ MAX_OFFSET = 1_000_000
 # A page ends before the document that would exceed this size, but contains at least one.
 MAX_CHARACTERS = 4_000_000
 # Writing a longer document needs ten times its length in memory, so each process handles one at a time.
-LONG_RESPONSES = threading.BoundedSemaphore(1)
+LONG_RESPONSE_SLOT = threading.BoundedSemaphore(1)
 
 # One statement, so that a document that is replaced concurrently appears once.
 LISTING_SQL = """
@@ -32,11 +32,11 @@ LISTING_SQL = """
         FROM (SELECT * FROM matching ORDER BY document_id LIMIT {limit} OFFSET {offset}) cut
     )
     SELECT (SELECT count(*) FROM matching), document.doc_id,
-        CASE WHEN {may_be_long} OR page.characters <= {most} THEN extracted.text END,
+        CASE WHEN {any_length} OR page.characters <= {max_characters} THEN extracted.text END,
         version.metadata::text, version.filename, version.chunks_count, document.created_at, document.updated_at,
         page.characters
     FROM (SELECT 1) always
-    LEFT JOIN page ON so_far <= {most} OR so_far = characters
+    LEFT JOIN page ON so_far <= {max_characters} OR so_far = characters
     LEFT JOIN document_version version ON version.id = page.id
     LEFT JOIN document ON document.id = page.document_id
     LEFT JOIN document_text extracted ON extracted.version_id = page.id
@@ -56,18 +56,18 @@ def matching_documents(collection: Collection, filter: Filter, *, limit: int, of
     """The documents in the order in which they were first loaded. A long document is held only within the block, by one
     caller at a time."""
     condition, values = filter.sql("version.metadata")
-    parts = {"condition": condition, "limit": limit, "offset": offset, "most": MAX_CHARACTERS}
+    parts = {"condition": condition, "limit": limit, "offset": offset, "max_characters": MAX_CHARACTERS}
     parameters = [collection.pk, *values]
-    rows = fetch_rows(LISTING_SQL.format(**parts, may_be_long=False), parameters)
+    rows = fetch_rows(LISTING_SQL.format(**parts, any_length=False), parameters)
     if not any(characters is not None and characters > MAX_CHARACTERS for *_, characters in rows):
         yield _content_page(collection, rows, offset)
         return
-    if not LONG_RESPONSES.acquire(blocking=False):
+    if not LONG_RESPONSE_SLOT.acquire(blocking=False):
         raise Unavailable("Another long document is being returned. Try again shortly.")
     try:
-        yield _content_page(collection, fetch_rows(LISTING_SQL.format(**parts, may_be_long=True), parameters), offset)
+        yield _content_page(collection, fetch_rows(LISTING_SQL.format(**parts, any_length=True), parameters), offset)
     finally:
-        LONG_RESPONSES.release()
+        LONG_RESPONSE_SLOT.release()
 
 
 def _content_page(collection: Collection, rows: list[tuple[Any, ...]], offset: int) -> ContentPage:

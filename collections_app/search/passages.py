@@ -64,22 +64,22 @@ class Hit:
         return str(uuid5(NAMESPACE_URL, f"{self.collection_name}\n{self.doc_id}\n{self.chunk_index}"))
 
 
-def read_passages(scored: Sequence[ScoredChunk], k: int, words: Mapping[str, QueryTerms]) -> list[Hit]:
+def read_passages(chunks: Sequence[ScoredChunk], k: int, words: Mapping[str, QueryTerms]) -> list[Hit]:
     """The best k chunks as hits; equal ones in the order of their documents and positions."""
-    best = _take_best(scored, k)
-    rows = _fetch_hits([chunk.candidate.chunk_id for chunk in best])
-    best_rows = [(chunk, rows[chunk.candidate.chunk_id]) for chunk in best]
+    best_chunks = _take_best(chunks, k)
+    rows = _fetch_hits([chunk.candidate.chunk_id for chunk in best_chunks])
+    best_rows = [(chunk, rows[chunk.candidate.chunk_id]) for chunk in best_chunks]
     highlights = find_highlights([_highlight_request(row, words[row.collection_id]) for _, row in best_rows])
     return [_complete_hit(chunk, row, offsets) for (chunk, row), offsets in zip(best_rows, highlights, strict=True)]
 
 
-def _take_best(scored: Sequence[ScoredChunk], k: int) -> list[ScoredChunk]:
+def _take_best(chunks: Sequence[ScoredChunk], k: int) -> list[ScoredChunk]:
     """The first k. Thousands of equal texts may share the last rank, so only their positions are read."""
-    tied = [chunk for chunk in scored if chunk.rank <= scored[k - 1].rank] if len(scored) > k else scored
-    rows = fetch_rows(POSITIONS_SQL, [[chunk.candidate.chunk_id for chunk in tied]])
+    tied_chunks = [chunk for chunk in chunks if chunk.rank <= chunks[k - 1].rank] if len(chunks) > k else chunks
+    rows = fetch_rows(POSITIONS_SQL, [[chunk.candidate.chunk_id for chunk in tied_chunks]])
     positions = {chunk_id: position for chunk_id, *position in rows}
-    existing = [chunk for chunk in tied if chunk.candidate.chunk_id in positions]
-    return sorted(existing, key=lambda chunk: (chunk.rank, positions[chunk.candidate.chunk_id]))[:k]
+    existing_chunks = [chunk for chunk in tied_chunks if chunk.candidate.chunk_id in positions]
+    return sorted(existing_chunks, key=lambda chunk: (chunk.rank, positions[chunk.candidate.chunk_id]))[:k]
 
 
 def _fetch_hits(chunk_ids: Sequence[int]) -> dict[int, Hit]:
@@ -92,19 +92,19 @@ def _fetch_hits(chunk_ids: Sequence[int]) -> dict[int, Hit]:
 
 def _highlight_request(row: Hit, words: QueryTerms) -> HighlightRequest:
     # The rarest words matter most, and each is compared with every word of every passage.
-    lexemes = [word.lexeme for word in words.known if word.configuration == row.configuration]
+    lexemes = [word.lexeme for word in words.known_words if word.configuration == row.configuration]
     return HighlightRequest(text=row.page_content, configuration=row.configuration, lexemes=lexemes[:MAX_LEXEMES])
 
 
-def _complete_hit(scored: ScoredChunk, row: Hit, offsets: list[list[int]]) -> Hit:
+def _complete_hit(chunk: ScoredChunk, row: Hit, offsets: list[list[int]]) -> Hit:
     return replace(
         row,
         metadata=json.loads(row.metadata),
-        score=round(scored.score, SCORE_DIGITS),
-        scores={"vector": _rounded(scored.candidate.vector), "text": _rounded(scored.candidate.text)},
+        score=round(chunk.score, SCORE_DIGITS),
+        scores={"vector": _round_score(chunk.candidate.vector_score), "text": _round_score(chunk.candidate.text_score)},
         highlights=offsets,
     )
 
 
-def _rounded(score: float | None) -> float | None:
+def _round_score(score: float | None) -> float | None:
     return None if score is None else round(score, SCORE_DIGITS)

@@ -37,12 +37,12 @@ class SearchRequest:
     alpha: float | None = None
 
     @property
-    def count(self) -> int:
+    def candidate_count(self) -> int:
         return max(MIN_CANDIDATES, 2 * self.k)
 
     def alpha_for(self, collection: Collection) -> float:
-        fixed = {"text": 1.0, "vector": 0.0}
-        return fixed.get(self.mode, collection.alpha if self.alpha is None else self.alpha)
+        fixed_weights = {"text": 1.0, "vector": 0.0}
+        return fixed_weights.get(self.mode, collection.alpha if self.alpha is None else self.alpha)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +56,14 @@ class SearchResult:
 def search(collections: Sequence[Collection], request: SearchRequest) -> SearchResult:
     vectors = _query_vectors(collections, request)
     with read_snapshot():
-        changed = _changed_collections(collections, request)
-        if not changed:
+        changed_collections = _changed_collections(collections, request)
+        if not changed_collections:
             return _search(collections, request, vectors)
     # Only once, because the vectors of a former space stay available for a while.
-    current = [changed.get(collection.pk, collection) for collection in collections]
-    vectors = _query_vectors(current, request)
+    current_collections = [changed_collections.get(collection.pk, collection) for collection in collections]
+    vectors = _query_vectors(current_collections, request)
     with read_snapshot():
-        return _search(current, request, vectors)
+        return _search(current_collections, request, vectors)
 
 
 def _changed_collections(collections: Sequence[Collection], request: SearchRequest) -> Mapping[str, Collection]:
@@ -107,21 +107,21 @@ def _query_vectors(collections: Sequence[Collection], request: SearchRequest) ->
 
 def _candidates(scope: Scope, request: SearchRequest, words: QueryTerms, vector: str | None) -> list[Candidate]:
     """The best chunks by words and by vectors, each with both scores."""
-    texts = {} if request.mode == "vector" else keyword_retrieval.best_chunks(scope, words, request.count)
+    bm25 = {} if request.mode == "vector" else keyword_retrieval.best_chunks(scope, words, request.candidate_count)
     cosines: dict[int, float] = {}
     if vector is not None:
-        cosines = vector_retrieval.nearest_chunks(scope, words.chunks, vector, request.count)
-        cosines |= vector_retrieval.chunk_cosines(texts.keys() - cosines.keys(), scope.collection.space, vector)
+        cosines = vector_retrieval.nearest_chunks(scope, words.chunk_count, vector, request.candidate_count)
+        cosines |= vector_retrieval.chunk_cosines(bm25.keys() - cosines.keys(), scope.collection.space, vector)
     if request.mode != "vector":
-        texts |= keyword_retrieval.fetch_scores(cosines.keys() - texts.keys(), words)
+        bm25 |= keyword_retrieval.fetch_scores(cosines.keys() - bm25.keys(), words)
     return [
         Candidate(
             chunk_id=chunk_id,
             collection_id=scope.collection.pk,
             space_id=scope.collection.space_id,
             alpha=request.alpha_for(scope.collection),
-            text=None if request.mode == "vector" else texts.get(chunk_id, 0.0),
-            vector=cosines.get(chunk_id),
+            text_score=None if request.mode == "vector" else bm25.get(chunk_id, 0.0),
+            vector_score=cosines.get(chunk_id),
         )
-        for chunk_id in sorted(texts.keys() | cosines.keys())
+        for chunk_id in sorted(bm25.keys() | cosines.keys())
     ]

@@ -38,19 +38,19 @@ SNAPSHOT_SQL = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The searched part of a collection; `chunks` is its size, or None if almost all of the collection is searched."""
+    """The searched part of a collection; `chunk_count` is its size, or None if almost all of it is searched."""
 
     collection: Collection
-    versions: Sequence[int] | None = None
-    unsearched: Sequence[int] = ()
-    chunks: int | None = None
+    version_ids: Sequence[int] | None = None
+    unsearched_ids: Sequence[int] = ()
+    chunk_count: int | None = None
 
     def condition(self, column: str) -> tuple[str, list[Any]]:
         """The condition on a column with the version id, and its parameters."""
-        if self.versions is not None:
-            return f"{column} = ANY(%s::bigint[])", [list(self.versions)]
-        if self.unsearched:
-            return f"{column} <> ALL(%s::bigint[])", [list(self.unsearched)]
+        if self.version_ids is not None:
+            return f"{column} = ANY(%s::bigint[])", [list(self.version_ids)]
+        if self.unsearched_ids:
+            return f"{column} <> ALL(%s::bigint[])", [list(self.unsearched_ids)]
         return "TRUE", []
 
 
@@ -69,17 +69,17 @@ def build_scopes(collections: Sequence[Collection], filter: Filter) -> list[Scop
     """The scopes of the collections, without those where no version passes the filter."""
     ids = [collection.pk for collection in collections]
     if filter.is_empty:
-        unsearched = _rows_by_collection(UNSEARCHED_SQL, [ids])
+        unsearched_rows = _rows_by_collection(UNSEARCHED_SQL, [ids])
         return [
-            Scope(collection=collection, unsearched=unsearched.get(collection.pk, ([],))[0])
+            Scope(collection=collection, unsearched_ids=unsearched_rows.get(collection.pk, ([],))[0])
             for collection in collections
         ]
     condition, values = filter.sql("version.metadata")
-    matching = _rows_by_collection(MATCHING_SQL.format(condition=condition), [ids, *values])
+    rows = _rows_by_collection(MATCHING_SQL.format(condition=condition), [ids, *values])
     return [
-        Scope(collection=collection, versions=matching[collection.pk][0], chunks=matching[collection.pk][1])
+        Scope(collection=collection, version_ids=rows[collection.pk][0], chunk_count=rows[collection.pk][1])
         for collection in collections
-        if collection.pk in matching
+        if collection.pk in rows
     ]
 
 

@@ -41,16 +41,16 @@ def vector_literal(vector: Sequence[float]) -> str:
     return "[" + ",".join([f"{number:.7g}" for number in vector]) + "]"
 
 
-def nearest_chunks(scope: Scope, chunks: int, vector: str, count: int) -> dict[int, float]:
-    """Cosines of the nearest chunks; `chunks` is the size of the collection."""
+def nearest_chunks(scope: Scope, chunk_count: int, vector: str, count: int) -> dict[int, float]:
+    """Cosines of the nearest chunks; `chunk_count` is the size of the collection."""
     space = scope.collection.space
-    scanned_chunks = chunks if scope.chunks is None else scope.chunks
+    scanned_count = chunk_count if scope.chunk_count is None else scope.chunk_count
     condition, values = scope.condition("version_id")
     location = [scope.collection.pk, space.pk]
-    is_large = vector_indexes.needs_index(scanned_chunks, space.dimensions)
+    is_large = vector_indexes.needs_index(scanned_count, space.dimensions)
     if not is_large or not vector_indexes.is_index_usable(scope.collection.pk, space.pk):
         return _fetch_cosines(SCAN_SQL.format(condition=condition), [vector, *location, *values, count])
-    run_statement(INDEX_SETTINGS_SQL.format(ef=max(vector_indexes.ef_search(chunks), count)))
+    run_statement(INDEX_SETTINGS_SQL.format(ef=max(vector_indexes.ef_search(chunk_count), count)))
     statement = INDEX_SEARCH_SQL.format(condition=condition, dimensions=int(space.dimensions))
     cosines = _fetch_cosines(statement, [vector, *location, *values, vector, count])
     run_statement("SET LOCAL enable_sort = on")

@@ -58,7 +58,7 @@ class VectorBatch:
     vectors: list[list[float]]
 
     @property
-    def last(self) -> tuple[int, int]:
+    def last_position(self) -> tuple[int, int]:
         """The version and number of the last chunk; the next batch starts after it."""
         return self.rows[-1].version_id, self.rows[-1].number
 
@@ -66,7 +66,7 @@ class VectorBatch:
 def embed_next_batch(version: Version, space: EmbeddingSpace, within_s: float) -> VectorBatch | None:
     """Vectors for the next chunks without one, or None. Called outside transactions, because it calls a provider."""
     after = (version.pk, version.embedded_to.get(str(space.pk), -1))
-    rows = find_missing([version.pk], space.pk, limit=CHUNK_BATCH_SIZE, after=after)
+    rows = chunks_to_embed([version.pk], space.pk, limit=CHUNK_BATCH_SIZE, after=after)
     if not rows:
         return None
     vectors = Embedder(space).embed_documents([row.indexed_text for row in rows], within_s=within_s)
@@ -75,10 +75,10 @@ def embed_next_batch(version: Version, space: EmbeddingSpace, within_s: float) -
 
 def next_embedded_to(version: Version, batch: VectorBatch) -> dict[str, int]:
     """`Version.embedded_to` after these vectors have been stored."""
-    return {**version.embedded_to, str(batch.space.pk): batch.last[1]}
+    return {**version.embedded_to, str(batch.space.pk): batch.last_position[1]}
 
 
-def find_missing(
+def chunks_to_embed(
     version_ids: Sequence[int], space_id: int, *, limit: int, after: tuple[int, int] = START_POSITION
 ) -> list[ChunkWithoutVector]:
     """The next chunks of these versions after that position without a vector in the space."""

@@ -68,19 +68,19 @@ def start_reembedding(collection: Collection, space: EmbeddingSpace) -> None:
 
 def reembedding_progress(collection: Collection) -> tuple[int, int]:
     """How many searched passages have a vector in the next space, and how many there are."""
-    filled = ChunkVector.objects.filter(
+    stored_vectors = ChunkVector.objects.filter(
         collection=collection, space=collection.next_space_id, version__is_searched=True
     )
-    return filled.count(), _count_chunks(collection.pk)
+    return stored_vectors.count(), _count_chunks(collection.pk)
 
 
 def due_collections() -> QuerySet[Collection]:
     """Collections with work to do now, the longest waiting first."""
-    unfinished = Q(next_space__isnull=False) | Q(has_old_vectors=True)
+    has_work = Q(next_space__isnull=False) | Q(has_old_vectors=True)
     # By the database's clock, because host clocks may differ. A longer wait is from before it was set back.
-    waiting = (Now(), Now() + timedelta(seconds=MAX_BACKOFF_S))
-    due = Collection.objects.filter(unfinished, deleted_at=None).exclude(reembed_at__range=waiting)
-    return due.order_by(F("reembed_at").asc(nulls_first=True))
+    wait_range = (Now(), Now() + timedelta(seconds=MAX_BACKOFF_S))
+    collections = Collection.objects.filter(has_work, deleted_at=None).exclude(reembed_at__range=wait_range)
+    return collections.order_by(F("reembed_at").asc(nulls_first=True))
 
 
 def continue_reembedding(collection: Collection, deadline: float) -> None:
@@ -89,10 +89,10 @@ def continue_reembedding(collection: Collection, deadline: float) -> None:
         if not has_lock:
             return
         try:
-            if space := _read_target(collection.pk):
-                _continue_move(collection.pk, space, deadline)
+            if space := _read_target_space(collection.pk):
+                _fill_and_switch(collection.pk, space, deadline)
             else:
-                _remove_old(collection.pk, deadline)
+                _remove_old_vectors(collection.pk, deadline)
         except (EmbeddingUnavailable, EmbeddingRefused) as error:
             _postpone(collection.pk, error.code, error.message, error.retry_after_s or 0)
         except Exception as error:
@@ -102,20 +102,20 @@ def continue_reembedding(collection: Collection, deadline: float) -> None:
             _postpone(collection.pk, "internal", f"Internal error: {type(error).__name__}.")
 
 
-def _continue_move(collection_id: str, space: EmbeddingSpace, deadline: float) -> None:
-    if not _continue_filling(collection_id, space, deadline):
+def _fill_and_switch(collection_id: str, space: EmbeddingSpace, deadline: float) -> None:
+    if not _fill_new_versions(collection_id, space, deadline):
         return
-    complete = _searched_version_ids(collection_id)
-    if _fill(collection_id, space, sorted(complete), deadline) and _is_index_ready(collection_id, space):
-        _switch_space(collection_id, space, complete)
+    complete_ids = _searched_ids(collection_id)
+    if _fill_versions(collection_id, space, sorted(complete_ids), deadline) and _is_index_ready(collection_id, space):
+        _switch_space(collection_id, space, complete_ids)
 
 
-def _continue_filling(collection_id: str, space: EmbeddingSpace, deadline: float) -> bool:
+def _fill_new_versions(collection_id: str, space: EmbeddingSpace, deadline: float) -> bool:
     """Fill the versions after `reembed_after` that are searched, or will be soon. True if it reached the last one."""
     after = Collection.objects.filter(pk=collection_id).values_list("reembed_after", flat=True).first() or 0
     is_used = Q(is_searched=True) | Q(state=VersionState.EMBEDDING)
     for ids in _batches(_version_ids(collection_id, is_used & Q(pk__gt=after))):
-        if not _fill(collection_id, space, ids, deadline):
+        if not _fill_versions(collection_id, space, ids, deadline):
             return False
         Collection.objects.filter(pk=collection_id, next_space=space).update(reembed_after=ids[-1])
         if time.monotonic() > deadline:
@@ -123,7 +123,7 @@ def _continue_filling(collection_id: str, space: EmbeddingSpace, deadline: float
     return True
 
 
-def _fill(collection_id: str, space: EmbeddingSpace, version_ids: list[int], deadline: float) -> bool:
+def _fill_versions(collection_id: str, space: EmbeddingSpace, version_ids: list[int], deadline: float) -> bool:
     """True if every chunk of these versions has a vector; False if the time is over or the target changed.
 
     The time is checked after a batch is stored, so that every turn makes progress.
@@ -132,27 +132,27 @@ def _fill(collection_id: str, space: EmbeddingSpace, version_ids: list[int], dea
     embedder = Embedder(space)
     after = chunk_vectors.START_POSITION
     for ids in _batches(version_ids):
-        while rows := chunk_vectors.find_missing(ids, space.pk, limit=chunk_vectors.CHUNK_BATCH_SIZE, after=after):
-            if _read_target(collection_id) != space:
+        while rows := chunk_vectors.chunks_to_embed(ids, space.pk, limit=chunk_vectors.CHUNK_BATCH_SIZE, after=after):
+            if _read_target_space(collection_id) != space:
                 return False
             vectors = embedder.embed_documents([row.indexed_text for row in rows])
             batch = chunk_vectors.VectorBatch(space=space, rows=rows, vectors=vectors)
             chunk_vectors.store_vectors(batch)
-            waiting = Collection.objects.filter(pk=collection_id, reembed_attempt__gt=0)
-            waiting.update(reembed_attempt=0, reembed_error="")
-            after = batch.last
+            postponed_collection = Collection.objects.filter(pk=collection_id, reembed_attempt__gt=0)
+            postponed_collection.update(reembed_attempt=0, reembed_error="")
+            after = batch.last_position
             if time.monotonic() > deadline:
                 return False
     return True
 
 
-def _switch_space(collection_id: str, space: EmbeddingSpace, complete: set[int]) -> None:
+def _switch_space(collection_id: str, space: EmbeddingSpace, complete_ids: set[int]) -> None:
     """Switch searches to the space, unless a document that became ready in the meantime lacks vectors."""
     with transaction.atomic():
         collection = _lock_collection(collection_id)
         if collection is None or collection.next_space_id != space.pk:
             return
-        if chunk_vectors.find_missing(sorted(_searched_version_ids(collection_id) - complete), space.pk, limit=1):
+        if chunk_vectors.chunks_to_embed(sorted(_searched_ids(collection_id) - complete_ids), space.pk, limit=1):
             return
         collection.space_id, collection.next_space_id, collection.has_old_vectors = space.pk, None, True
         collection.reembed_error, collection.reembed_attempt, collection.reembed_after = "", 0, 0
@@ -160,7 +160,7 @@ def _switch_space(collection_id: str, space: EmbeddingSpace, complete: set[int])
         collection.save()
     logger.info("collection_reembedded", collection=collection_id, space=space.pk)
     # After the commit, because the holder of a version may wait for the collection. Its new provider may be available.
-    if leases.resume_postponed(collection_id):
+    if leases.resume_postponed_versions(collection_id):
         worker_signals.request_processing()
 
 
@@ -175,17 +175,17 @@ def _is_index_ready(collection_id: str, space: EmbeddingSpace) -> bool:
     return False
 
 
-def _remove_old(collection_id: str, deadline: float) -> None:
+def _remove_old_vectors(collection_id: str, deadline: float) -> None:
     # Read again, because another process may have switched searches since `due_collections`.
     while collection := due_collections().filter(pk=collection_id, has_old_vectors=True).first():
-        used = _used_spaces(collection)
-        for space_id in EmbeddingSpace.objects.exclude(pk__in=used).values_list("pk", flat=True):
+        used_space_ids = _used_space_ids(collection)
+        for space_id in EmbeddingSpace.objects.exclude(pk__in=used_space_ids).values_list("pk", flat=True):
             while run_statement(REMOVE_VECTORS_SQL, [collection_id, space_id, REMOVAL_BATCH_SIZE]):
                 if time.monotonic() > deadline:
                     return
         with transaction.atomic():
             locked = _lock_collection(collection_id)
-            if locked is not None and _used_spaces(locked) == used:
+            if locked is not None and _used_space_ids(locked) == used_space_ids:
                 Collection.objects.filter(pk=collection_id).update(has_old_vectors=False, reembed_error="")
 
 
@@ -206,12 +206,12 @@ def _time_in(seconds: float) -> Any:
     return Now() + timedelta(seconds=seconds)
 
 
-def _read_target(collection_id: str) -> EmbeddingSpace | None:
+def _read_target_space(collection_id: str) -> EmbeddingSpace | None:
     collection = Collection.objects.select_related("next_space").filter(pk=collection_id, deleted_at=None).first()
     return collection.next_space if collection else None
 
 
-def _used_spaces(collection: Collection) -> set[int]:
+def _used_space_ids(collection: Collection) -> set[int]:
     return {space_id for space_id in (collection.space_id, collection.next_space_id) if space_id is not None}
 
 
@@ -224,7 +224,7 @@ def _version_ids(collection_id: str, condition: Q) -> list[int]:
     return list(Version.objects.filter(condition, collection=collection_id).order_by("pk").values_list("pk", flat=True))
 
 
-def _searched_version_ids(collection_id: str) -> set[int]:
+def _searched_ids(collection_id: str) -> set[int]:
     return set(_version_ids(collection_id, Q(is_searched=True)))
 
 
@@ -235,7 +235,7 @@ def _count_chunks(collection_id: str) -> int:
 
 
 def _batches(version_ids: list[int]) -> list[list[int]]:
-    return [version_ids[at : at + VERSION_BATCH_SIZE] for at in range(0, len(version_ids), VERSION_BATCH_SIZE)]
+    return [version_ids[start : start + VERSION_BATCH_SIZE] for start in range(0, len(version_ids), VERSION_BATCH_SIZE)]
 
 
 @contextmanager

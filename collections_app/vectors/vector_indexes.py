@@ -20,7 +20,7 @@ INDEX_THRESHOLD = 10_000_000
 # An index is dropped only far below the threshold, so that it is not rebuilt again and again around it.
 KEEP_INDEX_SHARE = 0.5
 
-M, EF_CONSTRUCTION = 16, 128
+HNSW_M, HNSW_EF_CONSTRUCTION = 16, 128
 # Up to this many chunks → candidates that a search visits. Recall of the ten nearest: .94 to .97.
 EF_SEARCH = ((100_000, 200), (250_000, 400))
 MAX_EF_SEARCH = 800
@@ -55,7 +55,7 @@ class IndexedSpace(NamedTuple):
     space_id: int
     dimensions: int
     is_searched: bool
-    chunks: int
+    chunk_count: int
 
     @property
     def name(self) -> str:
@@ -63,7 +63,7 @@ class IndexedSpace(NamedTuple):
 
     @property
     def size(self) -> int:
-        return self.chunks * self.dimensions
+        return self.chunk_count * self.dimensions
 
 
 def index_name(collection_id: str, space_id: int) -> str:
@@ -75,12 +75,12 @@ def index_name(collection_id: str, space_id: int) -> str:
     return f"{INDEX_NAME_PREFIX}{space_id}_{sha256(collection_id.encode()).hexdigest()[:20]}"
 
 
-def ef_search(chunks: int) -> int:
+def ef_search(chunk_count: int) -> int:
     """
     >>> ef_search(100_000), ef_search(100_001), ef_search(1_000_000)
     (200, 400, 800)
     """
-    return next((ef for max_chunks, ef in EF_SEARCH if chunks <= max_chunks), MAX_EF_SEARCH)
+    return next((ef for max_chunks, ef in EF_SEARCH if chunk_count <= max_chunks), MAX_EF_SEARCH)
 
 
 def maintain_indexes() -> list[str]:
@@ -94,33 +94,33 @@ def maintain_indexes() -> list[str]:
         # One process, because several need shared memory that containers lack.
         cursor.execute("SET max_parallel_maintenance_workers = 0")
         cursor.execute(EXISTING_INDEXES_SQL, [INDEX_NAME_PREFIX])
-        existing: dict[str, bool] = dict(cursor.fetchall())
+        existing_indexes: dict[str, bool] = dict(cursor.fetchall())
         spaces = _indexed_spaces(cursor)
-        needed = {space.name for space in spaces if space.size > INDEX_THRESHOLD * KEEP_INDEX_SHARE}
-        dropped = [
+        needed_names = {space.name for space in spaces if space.size > INDEX_THRESHOLD * KEEP_INDEX_SHARE}
+        dropped_names = [
             name
-            for name in existing
-            if name not in needed and index_builds.execute(cursor, name, _drop_index_sql(name))
+            for name in existing_indexes
+            if name not in needed_names and index_builds.execute(cursor, name, _drop_index_sql(name))
         ]
-        built = [
+        built_names = [
             space.name
             for space in spaces
             if space.size > INDEX_THRESHOLD
-            and not existing.get(space.name)
+            and not existing_indexes.get(space.name)
             and _is_filled(cursor, space)
             and _build_index(cursor, space)
         ]
     clear_cache()
-    return dropped + built
+    return dropped_names + built_names
 
 
-def needs_index(chunks: int, dimensions: int) -> bool:
+def needs_index(chunk_count: int, dimensions: int) -> bool:
     """Whether the collection is too large for an exact scan."""
-    return chunks * dimensions > INDEX_THRESHOLD
+    return chunk_count * dimensions > INDEX_THRESHOLD
 
 
 _validity: WeightedCache[str, tuple[bool, float]] = WeightedCache(
-    "vector indexes", limit=CACHE_BYTES, weigh=lambda name, _: CACHED_INDEX_BYTES
+    "vector indexes", max_weight=CACHE_BYTES, weigh=lambda name, _: CACHED_INDEX_BYTES
 )
 
 
@@ -151,12 +151,12 @@ def _is_filled(cursor: Any, space: IndexedSpace) -> bool:
     if space.is_searched:
         return True
     cursor.execute(COUNT_VECTORS_SQL, [space.collection_id, space.space_id])
-    filled: int = cursor.fetchone()[0]
-    return filled >= space.chunks
+    vector_count: int = cursor.fetchone()[0]
+    return vector_count >= space.chunk_count
 
 
 def _build_index(cursor: Any, space: IndexedSpace) -> bool:
-    memory_mb = space.chunks * (space.dimensions * 2 + NODE_BYTES) // 2**20 + 1
+    memory_mb = space.chunk_count * (space.dimensions * 2 + NODE_BYTES) // 2**20 + 1
     memory_mb = min(max(memory_mb, MIN_MEMORY_MB), MAX_MEMORY_MB)
     return index_builds.execute(
         cursor,
@@ -175,8 +175,8 @@ def _create_index_sql(space: IndexedSpace) -> sql.Composed:
     ).format(
         name=sql.Identifier(space.name),
         dimensions=sql.Literal(space.dimensions),
-        m=sql.Literal(M),
-        ef=sql.Literal(EF_CONSTRUCTION),
+        m=sql.Literal(HNSW_M),
+        ef=sql.Literal(HNSW_EF_CONSTRUCTION),
         collection=sql.Literal(space.collection_id),
         space=sql.Literal(space.space_id),
     )

@@ -40,12 +40,12 @@ def application_name(process: str) -> str:
     return f"servicebase {process}"  # shown in pg_stat_activity
 
 
-def reconfigure(process: str, former: str, entry: dict[str, Any]) -> None:
+def reconfigure(process: str, former_process: str, entry: dict[str, Any]) -> None:
     """Give a fork of another kind of process its own settings, before it connects."""
     options = entry["OPTIONS"]
-    options["options"] = options["options"].replace(session_options(former), session_options(process))
+    options["options"] = options["options"].replace(session_options(former_process), session_options(process))
     options["application_name"] = options["application_name"].replace(
-        application_name(former), application_name(process)
+        application_name(former_process), application_name(process)
     )
 
 
@@ -63,8 +63,8 @@ def database_entry(url: str, process: str, name: str = "DATABASE_URL") -> dict[s
             f"{name} is not valid. Write it as postgresql://user:password@host:5432/database, "
             "with special characters of the password percent-encoded."
         ) from None
-    parts = {django: str(parameters.pop(name)) for name, django in DJANGO_NAMES.items() if name in parameters}
-    if "NAME" not in parts:
+    entry = {setting: str(parameters.pop(name)) for name, setting in DJANGO_NAMES.items() if name in parameters}
+    if "NAME" not in entry:
         raise ConfigurationError(f"{name} has no database name. Add it after the last slash.")
     own_options = str(parameters.pop("options", "") or "")
     options: dict[str, Any] = {**parameters, "options": f"{own_options} {session_options(process)}".strip()}
@@ -82,6 +82,6 @@ def database_entry(url: str, process: str, name: str = "DATABASE_URL") -> dict[s
         # processes close it after their work.
         "CONN_MAX_AGE": None if process == "web" else 0,
         "CONN_HEALTH_CHECKS": True,
-        **parts,
+        **entry,
         "OPTIONS": options,
     }

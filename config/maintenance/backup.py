@@ -29,13 +29,13 @@ def connection_info(database: str | None = None) -> tuple[str, dict[str, str]]:
     """A connection string, and an environment that contains the password."""
     parameters: dict[str, Any] = connection.get_connection_params()
     names = ("host", "port", "user", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout")
-    chosen = {name: parameters[name] for name in names if parameters.get(name)}
+    dsn_parameters = {name: parameters[name] for name in names if parameters.get(name)}
     if database:
-        chosen["dbname"] = database
+        dsn_parameters["dbname"] = database
     environ = dict(os.environ)
     if parameters.get("password"):
         environ["PGPASSWORD"] = str(parameters["password"])  # all users of the machine can read a command line
-    return conninfo.make_conninfo(**chosen), environ
+    return conninfo.make_conninfo(**dsn_parameters), environ
 
 
 def run_tool(tool: str, *arguments: str, database: str | None = None) -> None:
@@ -53,17 +53,17 @@ def run_tool(tool: str, *arguments: str, database: str | None = None) -> None:
 
 def write_backup(target: Path) -> None:
     """Write a backup; it gets its final name when it is complete."""
-    unfinished = target.with_name(target.name + ".unfinished")
+    unfinished_file = target.with_name(target.name + ".unfinished")
     try:
-        unfinished.touch(mode=0o600)
-        run_tool("pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--file", str(unfinished))
-        with unfinished.open("ab") as archive:
-            archive.write(checksum_line(unfinished, unfinished.stat().st_size))
-        unfinished.replace(target)
+        unfinished_file.touch(mode=0o600)
+        run_tool("pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--file", str(unfinished_file))
+        with unfinished_file.open("ab") as archive:
+            archive.write(checksum_line(unfinished_file, unfinished_file.stat().st_size))
+        unfinished_file.replace(target)
     except OSError as error:
         raise CommandError(f"{target} cannot be written: {error.strerror}.") from None
     finally:
-        unfinished.unlink(missing_ok=True)
+        unfinished_file.unlink(missing_ok=True)
 
 
 def checksum_line(archive: Path, length: int) -> bytes:
@@ -73,7 +73,6 @@ def checksum_line(archive: Path, length: int) -> bytes:
         while length > 0 and (chunk := file.read(min(length, 1 << 20))):
             digest.update(chunk)
             length -= len(chunk)
-
     return CHECKSUM_PREFIX + digest.hexdigest().encode()
 
 
@@ -93,27 +92,27 @@ def restore_backup(source: Path) -> str:
     if not is_complete(source):
         raise CommandError(f"{source} is damaged or is not a backup of this service.")
     name = str(connection.get_connection_params()["dbname"])
-    new, former = f"{name}_restoring", f"{name}_until_{timezone.now():%Y%m%d_%H%M%S}"
+    new, old_name = f"{name}_restoring", f"{name}_until_{timezone.now():%Y%m%d_%H%M%S}"
     connection.close()
     dsn, environ = connection_info(MAINTENANCE_DATABASE)
     try:
-        with psycopg.connect(dsn, password=environ.get("PGPASSWORD"), autocommit=True) as link:
-            execute(link, "DROP DATABASE IF EXISTS {} WITH (FORCE)", new)
-            create_like(link, name, new)
+        with psycopg.connect(dsn, password=environ.get("PGPASSWORD"), autocommit=True) as session:
+            execute(session, "DROP DATABASE IF EXISTS {} WITH (FORCE)", new)
+            create_like(session, name, new)
             try:
                 run_tool("pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", str(source), database=new)
-                swap_databases(link, name, new, former)
+                swap_databases(session, name, new, old_name)
             except (CommandError, psycopg.Error):
-                execute(link, "DROP DATABASE IF EXISTS {} WITH (FORCE)", new)
+                execute(session, "DROP DATABASE IF EXISTS {} WITH (FORCE)", new)
                 raise
     except psycopg.Error as error:
         raise CommandError(f"The database server reported an error: {last_line(str(error))}") from None
-    return former
+    return old_name
 
 
-def create_like(link: "psycopg.Connection[Any]", name: str, new: str) -> None:
+def create_like(session: "psycopg.Connection[Any]", name: str, new: str) -> None:
     """Create an empty database with the encoding and locale of the old one, because the defaults may differ."""
-    row = link.execute(
+    row = session.execute(
         "SELECT pg_encoding_to_char(encoding), datcollate, datctype, datlocprovider, coalesce(datlocale, datcollate) "
         "FROM pg_database WHERE datname = %s",
         [name],
@@ -122,7 +121,7 @@ def create_like(link: "psycopg.Connection[Any]", name: str, new: str) -> None:
     encoding, collate, ctype, provider, locale = row
     provider_name, locale_option = LOCALE_PROVIDERS[provider]
     statement = "CREATE DATABASE {} TEMPLATE template0 ENCODING {} LOCALE_PROVIDER {} {} {} LC_COLLATE {} LC_CTYPE {}"
-    link.execute(
+    session.execute(
         sql.SQL(statement).format(
             sql.Identifier(new), sql.Literal(encoding), sql.SQL(provider_name), sql.SQL(locale_option),
             sql.Literal(locale), sql.Literal(collate), sql.Literal(ctype),
@@ -130,13 +129,13 @@ def create_like(link: "psycopg.Connection[Any]", name: str, new: str) -> None:
     )  # fmt: skip
 
 
-def swap_databases(link: "psycopg.Connection[Any]", name: str, new: str, former: str) -> None:
-    with link.transaction():  # both or none, so that there is always a database of this name
+def swap_databases(session: "psycopg.Connection[Any]", name: str, new: str, old_name: str) -> None:
+    with session.transaction():  # both or none, so that there is always a database of this name
         # A database with connections cannot be renamed. Clients connect again to the new one.
-        link.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
-        execute(link, "ALTER DATABASE {} RENAME TO {}", name, former)
-        execute(link, "ALTER DATABASE {} RENAME TO {}", new, name)
+        session.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+        execute(session, "ALTER DATABASE {} RENAME TO {}", name, old_name)
+        execute(session, "ALTER DATABASE {} RENAME TO {}", new, name)
 
 
-def execute(link: "psycopg.Connection[Any]", statement: str, *names: str) -> None:
-    link.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+def execute(session: "psycopg.Connection[Any]", statement: str, *names: str) -> None:
+    session.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))

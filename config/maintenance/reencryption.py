@@ -35,8 +35,8 @@ class SecretLocation:
     """A column with secrets: how to read the secrets after a key, and how to replace one."""
 
     name: str
-    first: Any
-    after: Callable[[Any], Rows]
+    first_key: Any
+    rows_after: Callable[[Any], Rows]
     replace: Callable[[Any, str, str], None]
 
 
@@ -45,8 +45,8 @@ class ReencryptionResult:
     """How many secrets a location has, how many were encrypted again, and which could not be decrypted."""
 
     name: str
-    count: int
-    reencrypted: int
+    secret_count: int
+    reencrypted_count: int
     unreadable: tuple[str, ...]
 
 
@@ -58,17 +58,17 @@ def reencrypt_all() -> Iterator[ReencryptionResult]:
 
 
 def reencrypt(location: SecretLocation) -> ReencryptionResult:
-    count, reencrypted, unreadable, last = 0, 0, [], location.first
-    while rows := location.after(last):
+    secret_count, reencrypted_count, unreadable, last_key = 0, 0, [], location.first_key
+    while rows := location.rows_after(last_key):
         for key, stored in rows:
             try:
                 if not encryption.uses_newest_key(stored):
                     location.replace(key, stored, encryption.rotate(stored))
-                    reencrypted += 1
+                    reencrypted_count += 1
             except encryption.DecryptionFailed:
                 unreadable.append(str(key))
-        count, last = count + len(rows), rows[-1][0]
-    return ReencryptionResult(location.name, count, reencrypted, tuple(unreadable))
+        secret_count, last_key = secret_count + len(rows), rows[-1][0]
+    return ReencryptionResult(location.name, secret_count, reencrypted_count, tuple(unreadable))
 
 
 def model_locations() -> Iterator[SecretLocation]:
@@ -78,8 +78,8 @@ def model_locations() -> Iterator[SecretLocation]:
 
 
 def designed_locations() -> Iterator[SecretLocation]:
-    secret = Column.objects.filter(type__in=ENCRYPTED_TYPES, table__is_system=False)
-    for column in secret.select_related("table").order_by("table__name", "name"):
+    secret_columns = Column.objects.filter(type__in=ENCRYPTED_TYPES, table__is_system=False)
+    for column in secret_columns.select_related("table").order_by("table__name", "name"):
         yield _column_location("records", column.table.name, "sys_id", column.name)
 
 
@@ -87,35 +87,35 @@ def _column_location(schema: str, table: str, key: str, column: str) -> SecretLo
     """Without hooks, versions and history, because the secret itself does not change."""
     names = {"table": sql.Identifier(schema, table), "key": sql.Identifier(key), "column": sql.Identifier(column)}
 
-    def after(last: Any) -> Rows:
-        return fetch_rows(NEXT_SECRETS_SQL.format(**names), [last, BATCH_SIZE])
+    def rows_after(last_key: Any) -> Rows:
+        return fetch_rows(NEXT_SECRETS_SQL.format(**names), [last_key, BATCH_SIZE])
 
     def replace(key: Any, old: str, new: str) -> None:
         run_statement(REPLACE_SECRET_SQL.format(**names), [new, key, old])
 
-    return SecretLocation(f"{table}.{column}", "", after, replace)
+    return SecretLocation(f"{table}.{column}", "", rows_after, replace)
 
 
 def deferred_locations() -> Iterator[SecretLocation]:
     """Deferred records hold their values in the form in which they will be stored."""
-    tables: dict[str, set[str]] = {}
+    tables_by_column: dict[str, set[str]] = {}
     for column in Column.objects.filter(type__in=ENCRYPTED_TYPES, table__is_system=False).select_related("table"):
         tables_with_column = (column.table, *column.table.descendants)
-        tables.setdefault(column.name, set()).update(table.name for table in tables_with_column)
-    for name, table_names in sorted(tables.items()):
+        tables_by_column.setdefault(column.name, set()).update(table.name for table in tables_with_column)
+    for name, table_names in sorted(tables_by_column.items()):
         yield _deferred_location(name, table_names)
 
 
-def _deferred_location(column: str, tables: set[str]) -> SecretLocation:
-    deferred = DeferredRecord.objects.filter(table__in=tables, values__has_key=column).order_by("pk")
+def _deferred_location(column: str, table_names: set[str]) -> SecretLocation:
+    deferred_records = DeferredRecord.objects.filter(table__in=table_names, values__has_key=column).order_by("pk")
 
-    def after(last: Any) -> Rows:
-        return [(row.pk, row.values[column]) for row in deferred.filter(pk__gt=last)[:BATCH_SIZE]]
+    def rows_after(last_key: Any) -> Rows:
+        return [(row.pk, row.values[column]) for row in deferred_records.filter(pk__gt=last_key)[:BATCH_SIZE]]
 
     def replace(key: Any, old: str, new: str) -> None:
         for row in DeferredRecord.objects.filter(pk=key):
             if row.values.get(column) == old:
-                unchanged = DeferredRecord.objects.filter(pk=key, values=row.values)
-                unchanged.update(values={**row.values, column: new})
+                unchanged_records = DeferredRecord.objects.filter(pk=key, values=row.values)
+                unchanged_records.update(values={**row.values, column: new})
 
-    return SecretLocation(f"deferred records, {column}", 0, after, replace)
+    return SecretLocation(f"deferred records, {column}", 0, rows_after, replace)

@@ -52,6 +52,6 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # the librar
 
 def _is_readable(descriptor: int) -> bool:
     """Whether something came that nobody asked for: the end of the connection, or only a notice."""
-    watched = select.poll()
-    watched.register(descriptor, select.POLLIN)
-    return bool(watched.poll(0))
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))

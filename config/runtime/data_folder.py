@@ -28,10 +28,10 @@ class DataFolder:
         self.valkey = root / "valkey"
         self.secrets = root / "secrets"
         self.run = root / "run"
-        self.draining = self.run / "draining"
+        self.draining_file = self.run / "draining"
         self.metrics = self.run / "metrics"
-        self.password_shown = self.run / "password-shown"
-        self.address = self.run / "address"
+        self.password_shown_file = self.run / "password-shown"
+        self.url_file = self.run / "address"
 
     @property
     def sockets(self) -> Path:
@@ -43,16 +43,16 @@ class DataFolder:
 
     def prepare(self) -> None:
         """Create the folder and its parts, private to this user."""
-        with self.writing():
-            for part in (self.root, self.secrets, self.run, self.sockets):
-                part.mkdir(mode=0o700, parents=True, exist_ok=True)
-            refuse_foreign(self.sockets)
+        with self.report_write_errors():
+            for folder in (self.root, self.secrets, self.run, self.sockets):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            refuse_foreign_folder(self.sockets)
             probe = self.run / "writable"
             probe.touch()
             probe.unlink()
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def report_write_errors(self) -> Iterator[None]:
         """Report an error of the file system, such as a full disk, as one sentence."""
         try:
             yield
@@ -72,43 +72,43 @@ class DataFolder:
         except OSError as error:
             raise ConfigurationError(f"The file {path} cannot be used ({error.strerror}).") from None
 
-    def hold(self, role: str) -> int:
+    def lock(self, role: str) -> int:
         """Lock the folder for one supervisor; the lock ends when the returned file is closed, or with the process."""
         path = self.run / f"{role}.lock"
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.read(lock, 32).decode(errors="replace").strip() or "unknown"
-            os.close(lock)
+            holder_pid = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+            os.close(descriptor)
             raise AlreadyRunning(
-                f"Servicebase is already running from {self.root} (process {holder}). "
+                f"Servicebase is already running from {self.root} (process {holder_pid}). "
                 "Stop it first, or set another SVC_DATA_DIR and SVC_PORT."
             ) from None
-        os.ftruncate(lock, 0)
+        os.ftruncate(descriptor, 0)
         with suppress(OSError):  # the lock is what matters; the disk may be full
-            os.write(lock, str(os.getpid()).encode())
-        return lock
+            os.write(descriptor, str(os.getpid()).encode())
+        return descriptor
 
-    def record_url(self, address: str) -> None:
+    def record_url(self, url: str) -> None:
         """Record the address of the service of this process."""
-        self.address.write_text(f"{os.getpid()} {address}\n", encoding="utf-8")
+        self.url_file.write_text(f"{os.getpid()} {url}\n", encoding="utf-8")
 
     def running_url(self) -> str | None:
         """The address of the service that is running from this folder, if any."""
         try:
-            process, _, address = self.address.read_text(encoding="utf-8").strip().partition(" ")
+            process, _, url = self.url_file.read_text(encoding="utf-8").strip().partition(" ")
             os.kill(int(process), 0)
         except (OSError, ValueError):
             return None
-        return address or None
+        return url or None
 
 
 class AlreadyRunning(ConfigurationError):
     """Another supervisor holds the data folder."""
 
 
-def refuse_foreign(path: Path) -> None:
+def refuse_foreign_folder(path: Path) -> None:
     """A folder in a shared place must belong to this user and be closed to others, because a socket goes into it."""
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
@@ -117,12 +117,12 @@ def refuse_foreign(path: Path) -> None:
 
 def write_private(path: Path, value: str) -> None:
     """Atomically create a file that only this user can read; an existing file is kept."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent)  # made with mode 0600
+    descriptor, temporary_path = tempfile.mkstemp(dir=path.parent)  # made with mode 0600
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as target:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as target:
             target.write(value + "\n")
-        os.link(temporary, path)
+        os.link(temporary_path, path)
     except FileExistsError:
         pass  # another process was first; its value is used
     finally:
-        os.unlink(temporary)
+        os.unlink(temporary_path)

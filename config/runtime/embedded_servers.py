@@ -30,7 +30,7 @@ def package_folder(package: str) -> Path:
     """The folder of an installed package, found without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
-        raise ConfigurationError(f"The package {package} is not installed. Start again with ./run")
+        raise ConfigurationError(f"The package {package} is not installed. Start again with ./run.")
     return Path(spec.origin).parent
 
 
@@ -49,9 +49,9 @@ class Postgres:
     name = "postgres"
     stop_signal = signal.SIGINT  # "fast": ends sessions, writes a checkpoint
 
-    def __init__(self, folder: DataFolder, chosen_sizes: Sequence[str] = ()) -> None:
+    def __init__(self, folder: DataFolder, size_overrides: Sequence[str] = ()) -> None:
         self.folder = folder
-        self.chosen_sizes = chosen_sizes  # by the administrator, such as work_mem=64MB
+        self.size_overrides = size_overrides  # by the administrator, such as work_mem=64MB
 
     @property
     def url(self) -> str:
@@ -60,15 +60,15 @@ class Postgres:
     @property
     def start_failure(self) -> str:
         return (
-            f"PostgreSQL did not start with the data in {self.folder.postgres}; see its messages above. "
+            f"PostgreSQL did not start with the data in {self.folder.postgres}. Its messages are above. "
             "If the data is damaged, move the folder away and restore a backup."
         )
 
     def initialise(self) -> None:
         """Create the cluster if there is none; an incomplete one never gets the final name."""
-        version = self.folder.postgres / "PG_VERSION"
-        if version.exists():
-            self._check(version)
+        version_file = self.folder.postgres / "PG_VERSION"
+        if version_file.exists():
+            self._check_version(version_file)
             return
         if self.folder.postgres.exists() and any(self.folder.postgres.iterdir()):
             raise ConfigurationError(
@@ -87,11 +87,11 @@ class Postgres:
             raise ConfigurationError(f"PostgreSQL could not be set up: {last_line(initdb.stderr)}")
         unfinished.replace(self.folder.postgres)
 
-    def _check(self, version: Path) -> None:
-        major = version.read_text(encoding="ascii", errors="replace").strip()
+    def _check_version(self, version_file: Path) -> None:
+        major = version_file.read_text(encoding="ascii", errors="replace").strip()
         if major != POSTGRES_MAJOR:
             raise ConfigurationError(
-                f"The data in {self.folder.postgres} was created by PostgreSQL {major}; this is {POSTGRES_MAJOR}. "
+                f"The data in {self.folder.postgres} was created by PostgreSQL {major}, not {POSTGRES_MAJOR}. "
                 "Set SVC_DATA_DIR to a new folder and restore a backup from the older version."
             )
 
@@ -116,12 +116,12 @@ class Postgres:
             # Before it recovers from a crash PostgreSQL syncs its thousands of files one by one, which takes seconds;
             # only Linux can sync a whole file system.
             **({"recovery_init_sync_method": "syncfs"} if sys.platform == "linux" else {}),
-            **postgres_sizes.sizes(postgres_sizes.memory_bytes(), shutil.disk_usage(self.folder.root).total),
+            **postgres_sizes.sizes(postgres_sizes.available_memory_bytes(), shutil.disk_usage(self.folder.root).total),
         }
         # The last one of a name counts.
-        values = [*(f"{name}={value}" for name, value in settings.items()), *self.chosen_sizes]
-        words = [word for value in values for word in ("-c", value)]
-        return [*unprivileged.command_prefix(), postgres_tool("postgres"), "-D", str(self.folder.postgres), *words]
+        values = [*(f"{name}={value}" for name, value in settings.items()), *self.size_overrides]
+        options = [word for value in values for word in ("-c", value)]
+        return [*unprivileged.command_prefix(), postgres_tool("postgres"), "-D", str(self.folder.postgres), *options]
 
     def is_ready(self, process_id: int) -> bool:
         """Read from the server's status file, because an early connection would be logged as an error."""
@@ -140,8 +140,8 @@ class Postgres:
         )  # fmt: skip
         if existing.stdout.strip() != "1":
             statements = [*[NEXT_LOG_FILE_SQL] * SPARE_LOG_FILES, "CHECKPOINT", f"CREATE DATABASE {DATABASE}"]
-            words = [word for statement in statements for word in ("-c", statement)]
-            subprocess.run([*psql, "-d", "postgres", *words], stdout=subprocess.DEVNULL, check=True)
+            options = [word for statement in statements for word in ("-c", statement)]
+            subprocess.run([*psql, "-d", "postgres", *options], stdout=subprocess.DEVNULL, check=True)
 
 
 class Valkey:
@@ -161,7 +161,7 @@ class Valkey:
     @property
     def start_failure(self) -> str:
         return (
-            f"Valkey did not start with the data in {self.folder.valkey}. Move that folder elsewhere and start again. "
+            f"Valkey did not start with the data in {self.folder.valkey}. Move the folder away and start again. "
             "No work is lost, because pending background jobs are stored in the database."
         )
 
@@ -201,8 +201,8 @@ def last_line(output: str) -> str:
 
 def wait_until_ready(server: Postgres | Valkey, process: subprocess.Popen[bytes]) -> bool:
     """Return True when the server answers, False if it ended or took too long."""
-    until = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < until and process.poll() is None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline and process.poll() is None:
         if server.is_ready(process.pid):
             return True
         time.sleep(0.02)
@@ -215,14 +215,14 @@ def database_for_command(environment: Environment) -> Iterator[None]:
     folder = DataFolder(environment.data_dir)
     folder.prepare()
     try:
-        claim = folder.hold("up")
+        lock = folder.lock("up")
     except AlreadyRunning:
         yield
         return
     server = Postgres(folder, environment.postgres_sizes)
     server.initialise()
     with open(folder.run / "postgres.log", "w", encoding="utf-8") as log:
-        supervisor = Supervisor(claim, out=log)  # its reaper ends the server when this command is killed
+        supervisor = Supervisor(lock, out=log)  # its reaper ends the server when this command is killed
         process = supervisor.start(Child(server.name, server.command(), stop_signal=server.stop_signal))
         try:
             if not wait_until_ready(server, process):

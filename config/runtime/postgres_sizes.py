@@ -7,34 +7,34 @@ from pathlib import Path
 CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
-def sizes(memory: int, disk: int) -> dict[str, str]:
+def sizes(memory_bytes: int, disk_bytes: int) -> dict[str, str]:
     """The settings for this memory and the disk of the data folder.
 
-    >>> sizes(memory=8 * 1024**3, disk=100 * 1024**3)["shared_buffers"]
+    >>> sizes(memory_bytes=8 * 1024**3, disk_bytes=100 * 1024**3)["shared_buffers"]
     '1024MB'
-    >>> sizes(memory=512 * 1024**2, disk=400 * 1024**2)  # doctest: +NORMALIZE_WHITESPACE
+    >>> sizes(memory_bytes=512 * 1024**2, disk_bytes=400 * 1024**2)  # doctest: +NORMALIZE_WHITESPACE
     {'shared_buffers': '128MB', 'effective_cache_size': '256MB', 'work_mem': '4MB', 'maintenance_work_mem': '64MB',
      'max_wal_size': '1024MB', 'min_wal_size': '80MB'}
     """
 
-    def share(total: int, divisor: int, least: int, most: int) -> str:
-        return f"{min(most, max(least, total // divisor // 1024**2))}MB"
+    def share(total_bytes: int, divisor: int, min_mb: int, max_mb: int) -> str:
+        return f"{min(max_mb, max(min_mb, total_bytes // divisor // 1024**2))}MB"
 
     return {
         # More than 1 GB would cost memory at start, for the descriptors; the page cache of the machine holds the rest.
-        "shared_buffers": share(memory, 4, 128, 1024),
-        "effective_cache_size": share(memory, 2, 128, 1024 * 1024),
-        "work_mem": share(memory, 1024, 4, 32),  # several per connection, and there are 80
-        "maintenance_work_mem": share(memory, 32, 64, 1024),
+        "shared_buffers": share(memory_bytes, 4, 128, 1024),
+        "effective_cache_size": share(memory_bytes, 2, 128, 1024 * 1024),
+        "work_mem": share(memory_bytes, 1024, 4, 32),  # several per connection, and there are 80
+        "maintenance_work_mem": share(memory_bytes, 32, 64, 1024),
         # The size after which a checkpoint is forced: whatever was written since the last one is written again after a
         # crash, during which requests get 503. 1 GB takes about 7 s of CPU, and several times that on a busy machine.
         "max_wal_size": "1024MB",
         # The files that are reused after a checkpoint.
-        "min_wal_size": share(disk, 20, 80, 256),
+        "min_wal_size": share(disk_bytes, 20, 80, 256),
     }
 
 
-def memory_bytes() -> int:
+def available_memory_bytes() -> int:
     """The memory of the machine, or the limit of its container."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in CGROUP_LIMITS:

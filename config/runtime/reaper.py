@@ -26,23 +26,23 @@ def stop(groups: dict[int, int]) -> None:
     for group, stop_signal in reversed(groups.items()):
         if is_alive(group):
             os.killpg(group, stop_signal)
-    until = time.monotonic() + STOP_TIMEOUT_S
-    running = list(groups)
-    while running and time.monotonic() < until:
-        running = [group for group in running if is_alive(group)]
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    running_groups = list(groups)
+    while running_groups and time.monotonic() < deadline:
+        running_groups = [group for group in running_groups if is_alive(group)]
         time.sleep(0.05)
-    for group in running:
+    for group in running_groups:
         if is_alive(group):
             os.killpg(group, signal.SIGKILL)
 
 
 def main() -> None:
-    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ignored, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     groups: dict[int, int] = {}
     for line in sys.stdin:
-        sign, group, *stop_signal = line.split()
-        if sign == "+":
+        operation, group, *stop_signal = line.split()
+        if operation == "+":
             groups[int(group)] = int(stop_signal[0])
         else:
             groups.pop(int(group), None)

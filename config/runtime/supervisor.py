@@ -37,7 +37,7 @@ class Child:
     stop_signal: int = signal.SIGTERM
     pass_fds: tuple[int, ...] = ()
     process: subprocess.Popen[bytes] | None = None
-    relay: threading.Thread | None = None
+    relay_thread: threading.Thread | None = None
     started_at: float = 0.0
     restart_at: float = inf
     backoff_s: float = 1.0
@@ -53,7 +53,7 @@ class ChildExit:
 class Supervisor:
     """Owns the children of one `manage.py up`."""
 
-    def __init__(self, claim: int, out: IO[str] = sys.stdout, *, has_prefix: bool = True) -> None:
+    def __init__(self, lock: int, out: IO[str] = sys.stdout, *, has_prefix: bool = True) -> None:
         self.out = out
         self.has_prefix = has_prefix
         self.children: list[Child] = []
@@ -61,15 +61,15 @@ class Supervisor:
         # SimpleQueue.put may be called from a signal handler.
         self.events: queue.SimpleQueue[ChildExit | signal.Signals] = queue.SimpleQueue()
         self.has_colour = out.isatty()
-        self.writing = threading.Lock()
+        self.output_lock = threading.Lock()
         # Held here and by the reaper: the data folder stays locked until both have ended.
-        self.claim = claim
+        self.lock = lock
         self.reaper_lock = threading.RLock()
         self.is_closing = False
         self.reaper: subprocess.Popen[str]
         self._start_reaper()
-        self.reaper_keeper = threading.Thread(target=self._keep_reaper, daemon=True)
-        self.reaper_keeper.start()
+        self.reaper_thread = threading.Thread(target=self._keep_reaper, daemon=True)
+        self.reaper_thread.start()
 
     def _start_reaper(self) -> None:
         """Start the reaper and report every process group that is running to it."""
@@ -78,7 +78,7 @@ class Supervisor:
             stdin=subprocess.PIPE,
             text=True,
             bufsize=1,
-            pass_fds=(self.claim,),
+            pass_fds=(self.lock,),
             start_new_session=True,
         )
         for child in self.children:
@@ -94,14 +94,14 @@ class Supervisor:
                 if self.is_closing:
                     return
                 self._start_reaper()
-            self.say(f"the reaper ended ({describe(code)}) and was started again")
+            self.log(f"the reaper ended ({describe_exit(code)}) and was started again")
 
     def _close_pipe(self) -> None:
         assert self.reaper.stdin is not None
         with suppress(OSError):  # the reaper was killed, and the pipe is broken
             self.reaper.stdin.close()
 
-    def say(self, text: str, name: str = "up") -> None:
+    def log(self, text: str, name: str = "up") -> None:
         self._write([text], name)
 
     def _write(self, lines: Sequence[str], name: str) -> None:
@@ -111,7 +111,7 @@ class Supervisor:
             colour = COLOURS[names.index(name) % len(COLOURS)] if name in names else "1"
             prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
         try:
-            with self.writing:
+            with self.output_lock:
                 self.out.write("".join(f"{prefix}{line}\n" for line in lines))
                 self.out.flush()
         except (OSError, ValueError):
@@ -136,8 +136,8 @@ class Supervisor:
         )
         child.started_at, child.restart_at = time.monotonic(), inf
         self._register_with_reaper(child, child.process)
-        child.relay = threading.Thread(target=self._relay, args=(child, child.process), daemon=True)
-        child.relay.start()
+        child.relay_thread = threading.Thread(target=self._relay, args=(child, child.process), daemon=True)
+        child.relay_thread.start()
         return child.process
 
     def _register_with_reaper(self, child: Child, process: subprocess.Popen[bytes]) -> None:
@@ -158,16 +158,16 @@ class Supervisor:
         )
         waiter.start()
         assert process.stdout is not None
-        rest = b""
+        partial_line = b""
         with process.stdout as pipe:
             while block := os.read(pipe.fileno(), BLOCK_BYTES):
-                *lines, rest = (rest + block).split(b"\n")
-                if len(rest) > MAX_LINE_BYTES:
-                    lines, rest = [*lines, rest], b""
+                *lines, partial_line = (partial_line + block).split(b"\n")
+                if len(partial_line) > MAX_LINE_BYTES:
+                    lines, partial_line = [*lines, partial_line], b""
                 self._write([line.decode(errors="replace") for line in lines], child.name)
                 time.sleep(COPY_INTERVAL_S)
-        if rest:
-            self.say(rest.decode(errors="replace"), child.name)
+        if partial_line:
+            self.log(partial_line.decode(errors="replace"), child.name)
 
     def watch(self) -> str:
         """Keep everything running until a signal arrives; return the reason to stop."""
@@ -175,9 +175,9 @@ class Supervisor:
             for child in self.children:
                 if child.restart_at <= time.monotonic():
                     self.start(child)
-            due = min((child.restart_at for child in self.children), default=inf)
+            restart_at = min((child.restart_at for child in self.children), default=inf)
             try:
-                event = self.events.get(timeout=None if due == inf else max(0.0, due - time.monotonic()))
+                event = self.events.get(timeout=None if restart_at == inf else max(0.0, restart_at - time.monotonic()))
             except queue.Empty:
                 continue
             if event is signal.SIGHUP:
@@ -191,20 +191,20 @@ class Supervisor:
     def _reload_web(self) -> None:
         for child in self.children:
             if child.name == "web" and child.process is not None:
-                self.say("SIGHUP: replacing the web processes one after another")
+                self.log("SIGHUP: replacing the web processes one after another")
                 child.process.send_signal(signal.SIGHUP)
 
     def _plan_restart(self, event: ChildExit) -> None:
         """Plan the restart of a child that ended by itself."""
         child = event.child
-        self.sweep(event.process.pid)
+        self.kill_group(event.process.pid)
         if time.monotonic() - child.started_at > BACKOFF_RESET_AFTER_S:
             child.backoff_s = 1.0
-        self.say(f"{child.name} ended ({describe(event.code)}); it restarts in {child.backoff_s:.0f} s")
+        self.log(f"{child.name} ended ({describe_exit(event.code)}) and restarts in {child.backoff_s:.0f} s")
         child.restart_at = time.monotonic() + child.backoff_s
         child.backoff_s = min(MAX_BACKOFF_S, child.backoff_s * 2)
 
-    def sweep(self, group: int) -> None:
+    def kill_group(self, group: int) -> None:
         """Kill what a dead child left of its process group, such as workers that still hold its port."""
         try:
             os.killpg(group, signal.SIGKILL)
@@ -212,41 +212,41 @@ class Supervisor:
             pass
         self._tell_reaper(f"- {group}")
 
-    def stop(self, steps: Sequence[Sequence[str]], timeout_s: Callable[[str], float]) -> None:
+    def stop(self, steps: Sequence[Sequence[str]], timeout_of: Callable[[str], float]) -> None:
         """Stop the children step by step; those named in one step stop together."""
         for step in steps:
-            running = [
+            running_children = [
                 (child, child.process)
                 for child in self.children
                 if child.name in step and child.process is not None and child.process.poll() is None
             ]
-            for child, process in running:
+            for child, process in running_children:
                 process.send_signal(child.stop_signal)
-            until = time.monotonic() + max((timeout_s(child.name) for child, _ in running), default=0)
-            for child, process in running:
+            deadline = time.monotonic() + max((timeout_of(child.name) for child, _ in running_children), default=0)
+            for child, process in running_children:
                 try:
-                    process.wait(max(0.0, until - time.monotonic()))
+                    process.wait(max(0.0, deadline - time.monotonic()))
                 except subprocess.TimeoutExpired:
-                    self.say(f"{child.name} did not stop in time and was killed")
-                    self.sweep(process.pid)  # now, because it must not run during the next step
+                    self.log(f"{child.name} did not stop in time and was killed")
+                    self.kill_group(process.pid)  # now, because it must not run during the next step
         for child in self.children:
-            if child.process is not None and child.relay is not None:
-                self.sweep(child.process.pid)
+            if child.process is not None and child.relay_thread is not None:
+                self.kill_group(child.process.pid)
                 child.process.wait()
-                child.relay.join(1.0)  # its last lines
+                child.relay_thread.join(1.0)  # its last lines
 
     def close(self) -> None:
         """End the reaper and release the data folder."""
         with self.reaper_lock:
             self.is_closing = True
             self._close_pipe()
-        self.reaper_keeper.join()
-        os.close(self.claim)
+        self.reaper_thread.join()
+        os.close(self.lock)
 
 
-def describe(code: int) -> str:
+def describe_exit(code: int) -> str:
     """
-    >>> describe(-9), describe(3)
+    >>> describe_exit(-9), describe_exit(3)
     ('killed by SIGKILL', 'exit code 3')
     """
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

@@ -28,43 +28,43 @@ MAX_HEADER_BYTES = 64 * 1024
 # With one memory pool per thread, each would keep the memory of its largest response. Two pools are shared.
 MALLOC_ENVIRON = {"MALLOC_ARENA_MAX": "2"}
 WEB_COMMAND = [sys.executable, "-m", "config.runtime.web_server", "parent"]
-CELERY = [sys.executable, "-m", "celery", "--app", "config", "--quiet"]
+CELERY_COMMAND = [sys.executable, "-m", "celery", "--app", "config", "--quiet"]
 WORKER_COMMAND = [
-    *CELERY, "worker", "--loglevel", "INFO", "--concurrency", "2", "--without-gossip", "--without-mingle",
+    *CELERY_COMMAND, "worker", "--loglevel", "INFO", "--concurrency", "2", "--without-gossip", "--without-mingle",
 ]  # fmt: skip
-BEAT_COMMAND = [*CELERY, "beat", "--loglevel", "INFO", "--pidfile="]
+BEAT_COMMAND = [*CELERY_COMMAND, "beat", "--loglevel", "INFO", "--pidfile="]
 
 
-def main(words: list[str], environment: Environment) -> int:
+def main(arguments: list[str], environment: Environment) -> int:
     parser = argparse.ArgumentParser(prog="./run up", description="Start Servicebase.")
     parser.add_argument(
         "--only", choices=PARTS, help="run only this part, with the servers of DATABASE_URL and REDIS_URL"
     )
-    only: str | None = parser.parse_args(words).only
+    only_part: str | None = parser.parse_args(arguments).only
     refuse_unsafe_production(environment)
-    if only:
+    if only_part:
         refuse_unshared_settings(environment)
-    parts = (only,) if only else PARTS
+    parts = (only_part,) if only_part else PARTS
     folder = DataFolder(environment.data_dir)
     folder.prepare()
-    with folder.writing():
-        claim = folder.hold(only or "up")
+    with folder.report_write_errors():
+        lock = folder.lock(only_part or "up")
     if "web" in parts:
         prepare_web(environment, folder)
     # A single part has no prefix, so that its lines stay JSON for log collectors.
-    supervisor = Supervisor(claim, has_prefix=only is None)
+    supervisor = Supervisor(lock, has_prefix=only_part is None)
     supervisor.install_signal_handlers()
-    code, reason = 0, "interrupt"
+    exit_code, reason = 0, "interrupt"
     try:
         start(supervisor, environment, folder, parts)
         reason = supervisor.watch()
     except StartInterrupted:
         pass
     except PreparationFailed:
-        code = 1
+        exit_code = 1
     finally:
         stop(supervisor, folder, reason)
-    return code
+    return exit_code
 
 
 def refuse_unshared_settings(environment: Environment) -> None:
@@ -79,11 +79,11 @@ def refuse_unshared_settings(environment: Environment) -> None:
 
 
 def prepare_web(environment: Environment, folder: DataFolder) -> None:
-    folder.draining.unlink(missing_ok=True)
+    folder.draining_file.unlink(missing_ok=True)
     refuse_wrong_certificate(environment)
-    refuse_taken_port(environment)
+    refuse_port_in_use(environment)
     shutil.rmtree(folder.metrics, ignore_errors=True)
-    with folder.writing():
+    with folder.report_write_errors():
         folder.metrics.mkdir(mode=0o700)
         folder.record_url(environment.base_url or environment.local_url)
 
@@ -103,14 +103,14 @@ def start(supervisor: Supervisor, environment: Environment, folder: DataFolder, 
 def start_web(supervisor: Supervisor, folder: DataFolder) -> None:
     """Start the web server and wait until it serves. It prepares the database first and makes the welcome text,
     because it has loaded Django. Its report is one line (`serving`, or what prevents the start) and that text."""
-    reading, writing = os.pipe()
+    read_end, write_end = os.pipe()
     web = part_child("web", folder)
     command = web.command
-    web.command, web.pass_fds = [*command, str(writing)], (writing,)
+    web.command, web.pass_fds = [*command, str(write_end)], (write_end,)
     supervisor.start(web)
-    os.close(writing)
+    os.close(write_end)
     web.command, web.pass_fds = command, ()  # started again, it only serves
-    report = open(reading, encoding="utf-8")  # noqa: SIM115  (the thread closes it)
+    report = open(read_end, encoding="utf-8")  # noqa: SIM115  (the thread closes it)
     state = report.readline().strip()
     if state == "serving":
         # In a thread, because it takes a second and the other parts can start.
@@ -140,12 +140,12 @@ def refuse_wrong_certificate(environment: Environment) -> None:
     except OSError as error:
         reason = (getattr(error, "reason", None) or error.strerror or "unknown").lower().replace("_", " ")
         raise ConfigurationError(
-            f"SVC_TLS_CERT and SVC_TLS_KEY cannot be used together ({reason}). Both must be PEM files, "
-            "the key without a password."
+            f"SVC_TLS_CERT and SVC_TLS_KEY cannot be used together ({reason}). Both must be PEM files. "
+            "The key must not have a password."
         ) from None
 
 
-def refuse_taken_port(environment: Environment) -> None:
+def refuse_port_in_use(environment: Environment) -> None:
     family = socket.AF_INET6 if ":" in environment.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -154,7 +154,7 @@ def refuse_taken_port(environment: Environment) -> None:
         except OSError as error:
             raise ConfigurationError(
                 f"The web server cannot listen on {environment.host}:{environment.port} ({error.strerror}). "
-                "Stop the program that uses it, or set another SVC_PORT."
+                "Stop the program that uses this port, or set another SVC_PORT."
             ) from None
 
 
@@ -218,26 +218,26 @@ def print_welcome(report: TextIO, folder: DataFolder, supervisor: Supervisor) ->
         text = report.read()
     if text and not supervisor.is_stopping:
         print(text, flush=True)
-        folder.password_shown.touch()
+        folder.password_shown_file.touch()
 
 
 def stop(supervisor: Supervisor, folder: DataFolder, reason: str) -> None:
     """Ctrl-C: everything within 10 s. SIGTERM: /readyz reports draining, and requests have 30 s to finish."""
     supervisor.is_stopping = True
-    is_drain = reason == "drain"
+    is_draining = reason == "drain"
     has_web = any(child.name == "web" for child in supervisor.children)  # another part may share the folder
-    if is_drain and has_web:
+    if is_draining and has_web:
         with suppress(OSError):  # the disk may be full, and the parts must stop all the same
-            folder.draining.touch()
-    supervisor.say("stopping" + (" after running requests" if is_drain else ""))
+            folder.draining_file.touch()
+    supervisor.log("stopping" + (" after the current requests" if is_draining else ""))
     timeouts = {
-        "web": DRAIN_S + 1 if is_drain else 2.5,
-        "worker": 20.0 if is_drain else 2.5,
-        "postgres": 20.0 if is_drain else 2.5,
+        "web": DRAIN_S + 1 if is_draining else 2.5,
+        "worker": 20.0 if is_draining else 2.5,
+        "postgres": 20.0 if is_draining else 2.5,
     }
     supervisor.stop(STOP_ORDER, lambda name: timeouts.get(name, 2.0))
     if has_web:
-        folder.draining.unlink(missing_ok=True)
-        folder.address.unlink(missing_ok=True)
-    supervisor.say("stopped")
+        folder.draining_file.unlink(missing_ok=True)
+        folder.url_file.unlink(missing_ok=True)
+    supervisor.log("stopped")
     supervisor.close()

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import inf
 
 from config.env import Environment
-from config.runtime.supervisor import describe
+from config.runtime.supervisor import describe_exit
 from config.runtime.up import DRAIN_S
 
 # The system libraries of macOS do not survive a fork. There, each process loads the application by itself.
@@ -34,7 +34,7 @@ ENVIRON = dict(os.environ)
 logger = logging.getLogger(__name__)
 
 
-class Forked(Exception):
+class ForkedChild(Exception):
     """Raised in a forked process, which leaves the work of its parent and takes the role in the arguments."""
 
 
@@ -44,11 +44,11 @@ class WebProcess:
 
     pid: int
     started_at: float = 0.0
-    is_former: bool = False  # with the code from before SIGHUP
+    runs_old_code: bool = False  # with the code from before SIGHUP
     is_serving: bool = False
     kill_at: float = inf  # set when it is told to end
 
-    def end(self) -> None:
+    def terminate(self) -> None:
         """Tell it to end after its requests."""
         os.kill(self.pid, signal.SIGTERM)
         self.kill_at = time.monotonic() + DRAIN_S
@@ -57,14 +57,14 @@ class WebProcess:
 class Parent:
     """Keeps the processes running that answer requests."""
 
-    def __init__(self, environment: Environment, report: int, listener: int, former: tuple[int, ...]) -> None:
-        self.size = environment.web_processes
-        self.report = report
-        self.listener = listener
-        self.processes = {pid: WebProcess(pid, is_former=True, is_serving=True) for pid in former}
+    def __init__(self, environment: Environment, report_fd: int, listener_fd: int, old_pids: tuple[int, ...]) -> None:
+        self.process_count = environment.web_processes
+        self.report_fd = report_fd
+        self.listener_fd = listener_fd
+        self.processes = {pid: WebProcess(pid, runs_old_code=True, is_serving=True) for pid in old_pids}
         self.retry_at = 0.0
-        self.trial = 0
-        self.received: set[int] = set()
+        self.trial_pid = 0
+        self.received_signals: set[int] = set()
         self.is_stopping = False
         self.signal_pipe = os.pipe()
         self.serving_pipe = os.pipe()  # a process writes its id when it serves
@@ -73,40 +73,40 @@ class Parent:
 
     def prepare(self) -> None:
         """Prepare the database; what prevents it goes to the report."""
-        _, status = os.waitpid(self._start("prepare", self.report), 0)
+        _, status = os.waitpid(self._start("prepare", self.report_fd), 0)
         if status != 0:
             sys.exit(1)
 
     def run(self) -> None:
         signal.set_wakeup_fd(self.signal_pipe[1], warn_on_full_buffer=False)
         for number in HANDLED_SIGNALS:
-            signal.signal(number, lambda received, _frame: self.received.add(received))
+            signal.signal(number, lambda received, _frame: self.received_signals.add(received))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
         while not self.is_stopping or self.processes:
             self._note_serving()
             self._handle_signals()
             if not self.is_stopping:
-                self._replace()
+                self._replace_processes()
             self._wait()
             for pid, code in ended_children():
                 self._note_end(pid, code)
 
     def _wait(self) -> None:
         now = time.monotonic()
-        moments = (self.retry_at, *(process.kill_at for process in self.processes.values()))
-        due = min((moment for moment in moments if moment > now), default=inf)
-        select.select([self.signal_pipe[0], self.serving_pipe[0]], [], [], None if due == inf else due - now)
+        times = (self.retry_at, *(process.kill_at for process in self.processes.values()))
+        due_at = min((due for due in times if due > now), default=inf)
+        select.select([self.signal_pipe[0], self.serving_pipe[0]], [], [], None if due_at == inf else due_at - now)
         read(self.signal_pipe[0])
 
-    def _running(self) -> list[WebProcess]:
+    def _running_processes(self) -> list[WebProcess]:
         """Without those that were told to end."""
         return [process for process in self.processes.values() if process.kill_at == inf]
 
     def _note_end(self, pid: int, code: int) -> None:
-        if pid == self.trial:
-            self.trial = 0
+        if pid == self.trial_pid:
+            self.trial_pid = 0
             if code != 0:
-                logger.error("The new code does not load, so the web processes keep the former code.")
+                logger.error("The new code failed to load. The web processes continue to run the previous code.")
             elif not self.is_stopping:
                 self._become_new_code()
         process = self.processes.pop(pid, None)
@@ -114,51 +114,51 @@ class Parent:
             return
         self.retry_at = max(self.retry_at, process.started_at + MIN_LIFETIME_S)
         if process.kill_at == inf:
-            logger.error("Web process %d ended (%s) and is replaced.", pid, describe(code))
-            if code > 0 and not any(other.is_serving for other in self._running()):
+            logger.error("Web process %d ended (%s). A new one replaces it.", pid, describe_exit(code))
+            if code > 0 and not any(other.is_serving for other in self._running_processes()):
                 sys.exit(1)  # none can start; the supervisor tries again, with growing delays
 
     def _note_serving(self) -> None:
         for pid in map(int, read(self.serving_pipe[0]).split()):
             if pid in self.processes:
                 self.processes[pid].is_serving = True
-        if self.report and any(process.is_serving for process in self.processes.values()):
+        if self.report_fd and any(process.is_serving for process in self.processes.values()):
             with suppress(OSError):  # the supervisor was killed
-                os.write(self.report, b"serving\n")
-            self._start("welcome", self.report)
-            os.close(self.report)
-            self.report = 0
+                os.write(self.report_fd, b"serving\n")
+            self._start("welcome", self.report_fd)
+            os.close(self.report_fd)
+            self.report_fd = 0
 
     def _handle_signals(self) -> None:
-        if self.received & {signal.SIGTERM, signal.SIGINT} and not self.is_stopping:
+        if self.received_signals & {signal.SIGTERM, signal.SIGINT} and not self.is_stopping:
             self.is_stopping = True
             # Closed with the last process, so that new connections are refused instead of waiting.
-            os.close(self.listener)
-            for process in self._running():
-                process.end()
-        is_busy = self.is_stopping or self.trial or any(process.is_former for process in self.processes.values())
-        if signal.SIGHUP in self.received and not is_busy:
-            self.received.discard(signal.SIGHUP)
-            self.trial = spawn("trial")
+            os.close(self.listener_fd)
+            for process in self._running_processes():
+                process.terminate()
+        is_busy = self.is_stopping or self.trial_pid or any(child.runs_old_code for child in self.processes.values())
+        if signal.SIGHUP in self.received_signals and not is_busy:
+            self.received_signals.discard(signal.SIGHUP)
+            self.trial_pid = spawn("trial")
         for process in self.processes.values():
             if process.kill_at <= time.monotonic():
                 os.kill(process.pid, signal.SIGKILL)
 
-    def _replace(self) -> None:
+    def _replace_processes(self) -> None:
         """Start what is missing, and replace the processes with the former code one after another."""
-        running = self._running()
-        former = [process for process in running if process.is_former]
+        running = self._running_processes()
+        old_processes = [process for process in running if process.runs_old_code]
         is_settled = len(running) == len(self.processes) and all(process.is_serving for process in running)
-        if former and is_settled and len(running) > self.size:
-            former[-1].end()
+        if old_processes and is_settled and len(running) > self.process_count:
+            old_processes[-1].terminate()
             return
-        wanted = self.size + 1 if former and is_settled else self.size
-        while len(self._running()) < wanted and time.monotonic() >= self.retry_at:
+        wanted_count = self.process_count + 1 if old_processes and is_settled else self.process_count
+        while len(self._running_processes()) < wanted_count and time.monotonic() >= self.retry_at:
             self._start_serving()
 
     def _start_serving(self) -> None:
         try:
-            pid = self._start("serve", self.listener, self.serving_pipe[1])
+            pid = self._start("serve", self.listener_fd, self.serving_pipe[1])
         except OSError as error:
             logger.error("No web process could be started (%s).", error.strerror)
             self.retry_at = time.monotonic() + MIN_LIFETIME_S
@@ -176,20 +176,20 @@ class Parent:
                 signal.set_wakeup_fd(-1)
                 for number in HANDLED_SIGNALS:
                     signal.signal(number, signal.SIG_DFL)
-                own = {*self.signal_pipe, *self.serving_pipe, self.listener, self.report} - {0}
-                for descriptor in own.difference(descriptors):
+                own_descriptors = {*self.signal_pipe, *self.serving_pipe, self.listener_fd, self.report_fd} - {0}
+                for descriptor in own_descriptors.difference(descriptors):
                     os.close(descriptor)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
         if pid == 0:
-            raise Forked(role, *descriptors)
+            raise ForkedChild(role, *descriptors)
         return pid
 
     def _become_new_code(self) -> None:
         """Replace this program. Signals wait until the new one handles them."""
         signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
-        os.set_inheritable(self.listener, True)
-        os.execve(sys.executable, command("parent", 0, self.listener, *self.processes), ENVIRON)
+        os.set_inheritable(self.listener_fd, True)
+        os.execve(sys.executable, command("parent", 0, self.listener_fd, *self.processes), ENVIRON)
 
 
 def ended_children() -> Iterator[tuple[int, int]]:

@@ -27,55 +27,55 @@ signals: Any = _signals
 LISTEN_BACKLOG = 1024
 
 
-def load() -> Any:
+def load_wsgi_module() -> Any:
     """The module with the application. By name, because the supervisor's package must not import Django."""
     return importlib.import_module("config.wsgi")
 
 
 @contextmanager
-def reporting(report: int) -> Iterator[None]:
+def report_errors(report_fd: int) -> Iterator[None]:
     """Report why the service cannot start in one sentence."""
     try:
         yield
     except ConfigurationError as error:
-        if report:
-            os.write(report, f"{error}\n".encode())
+        if report_fd:
+            os.write(report_fd, f"{error}\n".encode())
             sys.exit(1)
         sys.exit(f"servicebase: {error}")
 
 
-def parent(environment: Environment, report: int = 0, listener: int = 0, *former: int) -> None:
+def run_parent(environment: Environment, report_fd: int = 0, listener_fd: int = 0, *old_pids: int) -> None:
     """Takes the descriptor of the report at the start, and what is kept after SIGHUP."""
     if web_processes.HAS_FORK:
-        with reporting(report):
-            load()
+        with report_errors(report_fd):
+            load_wsgi_module()
         gc.collect()
         gc.freeze()  # so that the collector does not write to pages that the processes share
-    server = web_processes.Parent(environment, report, listener, former)
-    if report:
+    server = web_processes.Parent(environment, report_fd, listener_fd, old_pids)
+    if report_fd:
         server.prepare()
-    if not listener:
-        specification = SocketSpec(environment.host, environment.port, LISTEN_BACKLOG)
-        server.listener = specification.build().get_fd()  # nobody else closes it
+    if not listener_fd:
+        socket_spec = SocketSpec(environment.host, environment.port, LISTEN_BACKLOG)
+        server.listener_fd = socket_spec.build().get_fd()  # nobody else closes it
     server.run()
 
 
-def prepare(_environment: Environment, report: int) -> None:
-    with reporting(report):
-        load().call_command("prepare", "--if-changed")
+def prepare_database(_environment: Environment, report_fd: int) -> None:
+    with report_errors(report_fd):
+        load_wsgi_module().call_command("prepare", "--if-changed")
 
 
-def welcome(environment: Environment, report: int) -> None:
+def write_welcome(environment: Environment, report_fd: int) -> None:
     text = io.StringIO()
-    load().call_command("welcome", environment.local_url, stdout=text)
-    with open(report, "w", encoding="utf-8") as target:
+    load_wsgi_module().call_command("welcome", environment.local_url, stdout=text)
+    with open(report_fd, "w", encoding="utf-8") as target:
         target.write(text.getvalue())
 
 
-def trial(environment: Environment) -> None:
-    with reporting(0):
+def try_new_code(environment: Environment) -> None:
+    with report_errors(0):
         refuse_wrong_certificate(environment)
-        load()
+        load_wsgi_module()
 
 
 class Loop:
@@ -87,9 +87,9 @@ class Loop:
     call_soon_threadsafe = call_soon
 
 
-def serve(environment: Environment, listener: int, serving_pipe: int) -> None:
+def serve(environment: Environment, listener_fd: int, serving_pipe: int) -> None:
     """Answer requests as granian does, but without an event loop: each request would wake its thread first."""
-    gateway = load().gateway
+    gateway = load_wsgi_module().gateway
     loop = Loop()
     scheduler = native.CallbackScheduler(loop, None, None, None, None)
     scheduler._schedule_fn = gateway.receive
@@ -100,7 +100,7 @@ def serve(environment: Environment, listener: int, serving_pipe: int) -> None:
     cert, key = environment.tls_cert, environment.tls_key
     tls: tuple[Any, ...] = (cert is not None, cert and str(cert), key and str(key), None, "tls1.3", None, [], False)
     http1 = HTTP1Settings(max_buffer_size=MAX_HEADER_BYTES)
-    sockets = (None, native.SocketHolder(listener, False, LISTEN_BACKLOG))
+    sockets = (None, native.SocketHolder(listener_fd, False, LISTEN_BACKLOG))
     worker = native.RSGIWorker(1, sockets, None, *threads, "1", http1, HTTP2Settings(), False, None, *tls, (None, None))
     worker.serve_mtr(scheduler, loop, shutdown)
     with suppress(OSError):  # the parent has become new code and waits for other processes
@@ -110,7 +110,7 @@ def serve(environment: Environment, listener: int, serving_pipe: int) -> None:
 
 
 ROLES: dict[str, Callable[..., None]] = {
-    "parent": parent, "prepare": prepare, "welcome": welcome, "trial": trial, "serve": serve,
+    "parent": run_parent, "prepare": prepare_database, "welcome": write_welcome, "trial": try_new_code, "serve": serve,
 }  # fmt: skip
 
 
@@ -121,8 +121,8 @@ def main(role: str, *words: str) -> None:
     while True:
         try:
             return ROLES[role](environment, *numbers)
-        except web_processes.Forked as forked:
-            role, *numbers = forked.args
+        except web_processes.ForkedChild as child:
+            role, *numbers = child.args
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ logger = structlog.get_logger(__name__)
 CHECK_INTERVAL_S = 1.0
 
 
-class BeatKeeper(bootsteps.StartStopStep):
+class BeatRestarter(bootsteps.StartStopStep):
     """Starts beat again when its process has ended; Celery does not."""
 
     requires = ("celery.worker.components:Beat", "celery.worker.components:Timer")

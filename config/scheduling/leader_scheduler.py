@@ -29,21 +29,21 @@ class Leadership:
     """The advisory lock, on a connection that does nothing else."""
 
     def __init__(self) -> None:
-        self.link: psycopg.Connection[Any] | None = None
+        self.connection: psycopg.Connection[Any] | None = None
         self.is_leader = False
 
     def confirm(self) -> bool:
         """Whether this process is the leader; a lost connection also loses the lock."""
         try:
-            if self.link is None:
+            if self.connection is None:
                 parameters = connection.get_connection_params()
                 parameters.pop("cursor_factory", None)
                 parameters.pop("context", None)
-                self.link = psycopg.connect(**parameters, autocommit=True)
+                self.connection = psycopg.connect(**parameters, autocommit=True)
             if self.is_leader:
-                self.link.execute("SELECT 1")
+                self.connection.execute("SELECT 1")
             else:
-                row = self.link.execute("SELECT pg_try_advisory_lock(%s)", [LEADER_LOCK_ID]).fetchone()
+                row = self.connection.execute("SELECT pg_try_advisory_lock(%s)", [LEADER_LOCK_ID]).fetchone()
                 self.is_leader = bool(row and row[0])
         except psycopg.Error as error:
             logger.warning("beat_cannot_lead", kind=type(error).__name__, sqlstate=error.sqlstate)
@@ -51,9 +51,9 @@ class Leadership:
         return self.is_leader
 
     def resign(self) -> None:
-        if self.link is not None:
-            self.link.close()
-        self.link, self.is_leader = None, False
+        if self.connection is not None:
+            self.connection.close()
+        self.connection, self.is_leader = None, False
 
 
 class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package has no types

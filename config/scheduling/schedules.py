@@ -4,17 +4,17 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 # Displayed name, task, seconds.
 SCHEDULES = (
-    ("Heartbeat of the worker", "system.tasks.beat_of_worker", 10),
+    ("Record the heartbeat of the worker", "system.tasks.beat_of_worker", 10),
     ("Build indexes of designed tables", "tableapi.tasks.build_indexes", 60),
-    ("Create records of tables that create later", "tableapi.tasks.create_deferred", 10),
-    ("Forget answers to repeated requests", "tableapi.tasks.forget_answers", 3600),
+    ("Create deferred records", "tableapi.tasks.create_deferred", 10),
+    ("Delete expired responses to idempotent requests", "tableapi.tasks.forget_answers", 3600),
     ("Refresh the identity provider's endpoints and certificates", "sso.tasks.refresh_daily", 86400),
-    ("Forget old entries of the sign-in log", "sso.tasks.forget_old_sign_ins", 3600),
-    ("Forget sessions with the identity provider that are over", "sso.tasks.forget_ended_sessions", 3600),
-    ("Find documents that wait, and what is to be purged", "collections_app.tasks.sweep", 5),
-    ("Fill the new embedding spaces of collections", "collections_app.tasks.fill_new_spaces", 10),
+    ("Delete old entries of the sign-in log", "sso.tasks.forget_old_sign_ins", 3600),
+    ("Delete ended sessions with identity providers", "sso.tasks.forget_ended_sessions", 3600),
+    ("Find queued documents and deleted data to purge", "collections_app.tasks.sweep", 5),
+    ("Re-embed collections whose embedding model has changed", "collections_app.tasks.fill_new_spaces", 10),
     ("Build vector indexes of large collections", "collections_app.tasks.tend_vector_indexes", 60),
-    ("Forget expired sessions, keys and counters", "accounts.tasks.forget_expired", 600),
+    ("Delete expired sessions, access keys and counters", "accounts.tasks.forget_expired", 600),
 )
 
 UNITS = (
@@ -25,19 +25,19 @@ UNITS = (
 )
 
 
-def in_words(seconds: int) -> tuple[int, str]:
+def interval_of(seconds: int) -> tuple[int, str]:
     """The largest unit, so that the admin shows "every day" instead of "every 86400 seconds".
 
-    >>> in_words(86400), in_words(600), in_words(90)
+    >>> interval_of(86400), interval_of(600), interval_of(90)
     ((1, 'days'), (10, 'minutes'), (90, 'seconds'))
     """
     return next((seconds // length, str(unit)) for length, unit in UNITS if seconds % length == 0)
 
 
-def make_rows() -> None:
+def update_schedules() -> None:
     """Create missing schedules and delete those that were removed from the product; a paused one stays paused."""
     for name, task, seconds in SCHEDULES:
-        every, period = in_words(seconds)
+        every, period = interval_of(seconds)
         interval, _ = IntervalSchedule.objects.get_or_create(every=every, period=period)
         PeriodicTask.objects.update_or_create(
             name=name,

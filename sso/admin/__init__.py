@@ -12,7 +12,7 @@ from sso.admin import connection_warnings, connections, cross_app_warnings, sign
 from sso.models import CertificatePair, OidcSetting, SignIn
 from system.admin_site import dashboard
 
-dashboard.group(
+dashboard.register_links(
     "Single sign-on",
     20,
     dashboard.Link("OIDC settings", "login", "sso.OidcSetting"),
@@ -22,7 +22,7 @@ dashboard.group(
 )
 
 
-@dashboard.tile(order=20)
+@dashboard.register_tile(order=20)
 def connection_tile(request: HttpRequest) -> dashboard.Tile | None:
     """The active connection, the age of its certificates, and the number of failed sign-ins."""
     if not request.user.has_module_perms("sso"):

@@ -65,7 +65,7 @@ def find_warnings(setting: OidcSetting, callback_url: str) -> Iterator[str]:
 
 
 def blocks_all_sign_ins(setting: OidcSetting) -> bool:
-    return setting.ignore_case and bool(properties.CASE_SENSITIVE.read(properties.stored(properties.CASE_SENSITIVE)))
+    return setting.ignore_case and bool(properties.CASE_SENSITIVE.read(properties.fetch(properties.CASE_SENSITIVE)))
 
 
 def has_callback_path(setting: OidcSetting, callback_url: str) -> bool:

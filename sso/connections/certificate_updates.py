@@ -132,7 +132,7 @@ def _claim_request(pair: CertificatePair) -> bool:
 
 def _wait_for_other_request(pair: CertificatePair, deadline: Deadline) -> bool:
     """Wait while another caller fetches the keys, because its answer may contain the one that is missing."""
-    wait_until = deadline.sooner(MAX_WAIT_S).at
+    wait_until = deadline.for_step(MAX_WAIT_S).at
     is_pending = Q(answered_at=None) | Q(answered_at__lt=F("asked_for_unknown_at"))
     is_recent = Q(asked_for_unknown_at__gt=Now() - timedelta(seconds=MAX_WAIT_S))
     has_waited = False

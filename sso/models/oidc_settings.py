@@ -14,7 +14,7 @@ from sso.models.provider_state import INTERNAL_COLUMNS, ProviderRecord
 from sso.scripts import mapping_script
 from system import encryption, properties
 from system.errors import AccessDenied, Conflict
-from system.records.history import tracked
+from system.records.history import history_field
 
 NO_CONTROL_CHARACTERS = RegexValidator(r"\A[^\x00-\x1f\x7f]*\Z", "Line breaks and control characters are not allowed.")
 ASCII_ONLY = RegexValidator(r"\A[\x20-\x7e]*\Z", "Only ASCII characters are allowed.")
@@ -66,7 +66,7 @@ class OidcSetting(ProviderRecord):
     response_type = models.CharField(max_length=20, choices=ResponseType.choices, default=ResponseType.CODE)
     role_claim = models.CharField(max_length=255, blank=True, default="", validators=[NO_CONTROL_CHARACTERS])
 
-    history = tracked(without=("client_secret", "last_claims", "resolved_at", "resolve_tried_at", "resolve_error"))
+    history = history_field(omit=("client_secret", "last_claims", "resolved_at", "resolve_tried_at", "resolve_error"))
 
     class Meta(ProviderRecord.Meta):
         db_table = "oidc_setting"
@@ -210,5 +210,5 @@ class OidcSetting(ProviderRecord):
 
 
 def set_welcome_page(url: str) -> None:
-    if properties.stored(properties.WELCOME_PAGE) != url:
+    if properties.fetch(properties.WELCOME_PAGE) != url:
         properties.put(properties.WELCOME_PAGE, url)

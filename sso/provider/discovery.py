@@ -143,7 +143,7 @@ def discover(url_idp: str, realm: str, policy: Policy, deadline: Deadline) -> En
 
 def _fetch_document(url: str, policy: Policy, deadline: Deadline) -> Mapping[str, Any]:
     try:
-        response = outbound.get(url, policy.within(deadline.left()))
+        response = outbound.get(url, policy.limited_to(deadline.remaining_s()))
         if response.status != 200:
             raise _WrongCandidate
         document = response.json()
@@ -205,7 +205,7 @@ def _discover_by_pattern(base: str, realm: str, policy: Policy, deadline: Deadli
     prefix = f"{issuer}/protocol/openid-connect"
     urls.append(f"{prefix}/certs")
     try:
-        key_sets.fetch_key_set(f"{prefix}/certs", policy.within(deadline.left()))
+        key_sets.fetch_key_set(f"{prefix}/certs", policy.limited_to(deadline.remaining_s()))
     except TimeoutError:
         raise EndpointsNotFound(f"The provider was not found within {deadline.seconds:g} s.", tuple(urls)) from None
     except key_sets.UnusableKeySet:

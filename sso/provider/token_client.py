@@ -54,7 +54,7 @@ def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: D
     if "client_secret" in form and ("client_secret_basic" in methods or "client_secret_post" not in methods):
         headers["Authorization"] = basic_header(form.pop("client_id"), form.pop("client_secret"))
     with provider_call(deadline, too_large_refusal=Refusal.TOKEN_ANSWER):
-        policy = provider_policy().within(deadline.left())
+        policy = provider_policy().limited_to(deadline.remaining_s())
         return outbound.post_form(endpoints.token, form, policy, headers=headers, allow_query=True)
 
 
@@ -92,7 +92,7 @@ def fetch_userinfo(endpoints: Endpoints, access_token: str | None, deadline: Dea
     if not access_token:
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The token endpoint returned no access token for userinfo.")
     with provider_call(deadline, too_large_refusal=Refusal.USERINFO_ANSWER):
-        policy = provider_policy().within(deadline.left())
+        policy = provider_policy().limited_to(deadline.remaining_s())
         headers = {"Authorization": f"Bearer {access_token}"}
         response = outbound.get(endpoints.userinfo, policy, headers=headers, allow_query=True)
     if response.status != 200:

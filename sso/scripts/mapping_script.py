@@ -36,7 +36,9 @@ MAX_START_S = 5.0
 MAX_MEMORY_BYTES = 256 * 1024 * 1024
 MAX_CPU_S = 2
 PROGRAM_PATH = Path(__file__).with_name("program.py")
-SANDBOX_LIMITS = sandbox.RunLimits(memory=MAX_MEMORY_BYTES, cpu_s=MAX_CPU_S, run_s=MAX_RUN_S, output=MAX_OUTPUT_LENGTH)
+SANDBOX_LIMITS = sandbox.RunLimits(
+    memory_bytes=MAX_MEMORY_BYTES, cpu_s=MAX_CPU_S, run_s=MAX_RUN_S, output_bytes=MAX_OUTPUT_LENGTH
+)
 
 # Claims as most providers send them, for a first run when a script is saved.
 SAMPLE_CLAIMS = {
@@ -132,7 +134,7 @@ def run_in_sandbox(request: bytes, deadline: Deadline) -> bytes:
     engine = importlib.util.find_spec("_quickjs")
     assert engine is not None and engine.origin is not None
     try:
-        available_s = min(MAX_START_S + MAX_RUN_S, deadline.left())
+        available_s = min(MAX_START_S + MAX_RUN_S, deadline.remaining_s())
     except TimeoutError:
         raise ScriptNotRun(f"The sign-in took {deadline.seconds:g} s, so no time was left for the script.") from None
     try:
@@ -145,7 +147,7 @@ def run_in_sandbox(request: bytes, deadline: Deadline) -> bytes:
         )
     except OSError:  # out of processes or memory
         raise ScriptNotRun("The script engine could not be started.") from None
-    if result.ending is sandbox.Ending.DONE:
+    if result.status is sandbox.RunStatus.DONE:
         return result.output
     if not result.was_ready:
         raise ScriptNotRun("The script engine did not start.")

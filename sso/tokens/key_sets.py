@@ -50,7 +50,7 @@ class _IgnoredKey(Exception):
 
 def fetch_key_set(jwks_uri: str, policy: Policy, deadline: Deadline | None = None) -> KeySet:
     try:
-        limited_policy = policy if deadline is None else policy.within(deadline.left())
+        limited_policy = policy if deadline is None else policy.limited_to(deadline.remaining_s())
     except TimeoutError:
         raise UnusableKeySet("There was no time left to fetch the provider's keys.") from None
     try:

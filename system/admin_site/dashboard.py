@@ -34,12 +34,12 @@ class Link:
         app, name = self.model.lower().split(".")
         return reverse(f"admin:{app}_{name}_changelist")
 
-    def is_for(self, user: Any) -> bool:
+    def is_visible_to(self, user: Any) -> bool:
         return bool(user.has_module_perms(self.model.partition(".")[0]))
 
 
 @dataclass
-class Group:
+class SidebarGroup:
     title: str
     order: int
     links: list[Link] = field(default_factory=list)
@@ -47,10 +47,10 @@ class Group:
 
 TileFactory = Callable[[HttpRequest], Tile | None]
 TILES: list[tuple[int, TileFactory]] = []
-GROUPS: dict[str, Group] = {}
+SIDEBAR_GROUPS: dict[str, SidebarGroup] = {}
 
 
-def tile(order: int) -> Callable[[TileFactory], TileFactory]:
+def register_tile(order: int) -> Callable[[TileFactory], TileFactory]:
     """Add a tile at a position; the factory returns None for users who may not see it."""
 
     def add(factory: TileFactory) -> TileFactory:
@@ -60,8 +60,8 @@ def tile(order: int) -> Callable[[TileFactory], TileFactory]:
     return add
 
 
-def group(title: str, order: int, *links: Link) -> None:
-    GROUPS.setdefault(title, Group(title, order)).links.extend(links)
+def register_links(title: str, order: int, *links: Link) -> None:
+    SIDEBAR_GROUPS.setdefault(title, SidebarGroup(title, order)).links.extend(links)
 
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
@@ -69,18 +69,18 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     groups: list[dict[str, Any]] = [
         {"title": "", "items": [{"title": "Dashboard", "icon": "home", "link": reverse("admin:index")}]}
     ]
-    for group in sorted(GROUPS.values(), key=lambda group: group.order):
+    for group in sorted(SIDEBAR_GROUPS.values(), key=lambda group: group.order):
         links = [
             {"title": link.title, "icon": link.icon, "link": link.url}
             for link in group.links
-            if link.is_for(request.user)
+            if link.is_visible_to(request.user)
         ]
         if links:
             groups.append({"title": group.title, "separator": True, "items": links})
     return groups
 
 
-def fill(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+def add_tiles(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """The theme's callback for the index page."""
     factories = [factory for _, factory in sorted(TILES, key=lambda entry: entry[0])]
     context["tiles"] = [tile for factory in factories if (tile := factory(request)) is not None]

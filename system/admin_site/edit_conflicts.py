@@ -10,11 +10,11 @@ from django.utils import timezone
 from django.utils.html import format_html
 
 from system.admin_site.history_page import HistoryEntries, RelatedRecords
-from system.records.history import name_of
+from system.records.history import login_of
 from system.records.record import Record
 
 SEEN_CHANGE_FIELD = "seen_change"
-REFUSAL = (
+MESSAGE = (
     "{} changed this record at {}, after you opened the page. Nothing was saved. "
     '<a class="sb-link" href="{}" target="_blank">Open the current version</a> and make your change there. '
     "Your input is below."
@@ -44,11 +44,11 @@ class EditConflictMixin:
         form = super().get_form(request, obj, change=change, **options)  # type: ignore[misc]
         seen_change = request.POST.get(SEEN_CHANGE_FIELD)
         if change and seen_change and self.refuses_later_changes:
-            form_clean = form.clean
+            original_clean = form.clean
 
-            def clean(filled: Any) -> Any:
-                self._refuse_later_change(request, filled.instance, seen_change)
-                return form_clean(filled)
+            def clean(bound_form: Any) -> Any:
+                self._refuse_later_change(request, bound_form.instance, seen_change)
+                return original_clean(bound_form)
 
             form.clean = clean  # the class is created for this request
         return form
@@ -62,18 +62,18 @@ class EditConflictMixin:
         type(record).lock_for_change()
         type(record)._base_manager.select_for_update().order_by().filter(pk=record.pk).first()
         if self._last_change(record.pk) != seen_change:
-            user_id, changed_at = self._last_editor(record.pk)
+            editor, changed_at = self._last_editor(record.pk)
             time = changed_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-            raise ValidationError(format_html(REFUSAL, name_of(user_id) or "The system", time, request.get_full_path()))
+            raise ValidationError(format_html(MESSAGE, login_of(editor) or "The system", time, request.get_full_path()))
 
     def _last_change(self, sys_id: str) -> str:
         if not hasattr(self.model, "history"):
             return str(self.model._base_manager.filter(pk=sys_id).values_list("sys_version", flat=True).first() or 0)
-        numbers = [
+        latest_ids = [
             entries.order_by().aggregate(last=Max("history_id"))["last"] or 0
             for entries in self._history_entries(sys_id)
         ]
-        return ".".join(map(str, numbers))
+        return ".".join(map(str, latest_ids))
 
     def _history_entries(self, sys_id: str) -> list[Any]:
         return [self.model.history.filter(sys_id=sys_id), *(part.entries_of(sys_id) for part in self.history_parts)]

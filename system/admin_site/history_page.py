@@ -16,21 +16,21 @@ VERBS = {"+": "added", "~": "changed", "-": "removed"}
 
 @dataclass(frozen=True)
 class RelatedRecords:
-    """Records that belong to another one by their column `link`; the column `named` holds their names."""
+    """Records that belong to another one by `link_column`; `name_column` holds their names."""
 
     model: type[Record]
-    link: str
+    link_column: str
     kind: str
-    named: str
+    name_column: str
 
     def entries_of(self, sys_id: str) -> QuerySet[Any]:
         model: Any = self.model
-        entries: QuerySet[Any] = model.history.filter(**{f"{self.link}_id": sys_id})
+        entries: QuerySet[Any] = model.history.filter(**{f"{self.link_column}_id": sys_id})
         return entries
 
     def describe(self, entries: Sequence[Any]) -> None:
         """Add a description to each entry, such as: Role itil added."""
-        field: Any = self.model._meta.get_field(self.named)
+        field: Any = self.model._meta.get_field(self.name_column)
         values = [getattr(entry, field.attname) for entry in entries]
         names = DisplayNames(field.related_model).of(values) if field.is_relation else values
         for entry, name in zip(entries, names, strict=True):
@@ -42,15 +42,15 @@ class DisplayNames:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.known: dict[str, str] = {}
+        self.names_by_id: dict[str, str] = {}
 
     def of(self, ids: Sequence[str]) -> list[str]:
-        if missing := set(ids) - self.known.keys():
-            existing = {record.pk: str(record) for record in self.model._default_manager.filter(pk__in=missing)}
-            self.known |= dict.fromkeys(missing, "") | existing | self._deleted(missing - existing.keys())
-        return [self.known[sys_id] or sys_id for sys_id in ids]
+        if missing_ids := set(ids) - self.names_by_id.keys():
+            names = {record.pk: str(record) for record in self.model._default_manager.filter(pk__in=missing_ids)}
+            self.names_by_id |= dict.fromkeys(missing_ids, "") | names | self._deleted_names(missing_ids - names.keys())
+        return [self.names_by_id[sys_id] or sys_id for sys_id in ids]
 
-    def _deleted(self, ids: set[str]) -> dict[str, str]:
+    def _deleted_names(self, ids: set[str]) -> dict[str, str]:
         if not ids:
             return {}
         entries = self.model.history.filter(sys_id__in=ids)
@@ -67,13 +67,13 @@ class DisplayNames:
 class HistoryEntries:
     """The history entries of a record and its parts, newest first, for a paginator."""
 
-    def __init__(self, own: QuerySet[Any], parts: tuple[RelatedRecords, ...], sys_id: str) -> None:
-        self.own, self.model = own, own.model
-        self.sources: list[tuple[RelatedRecords | None, QuerySet[Any]]] = [(None, own)]
+    def __init__(self, own_entries: QuerySet[Any], parts: tuple[RelatedRecords, ...], sys_id: str) -> None:
+        self.own_entries, self.model = own_entries, own_entries.model
+        self.sources: list[tuple[RelatedRecords | None, QuerySet[Any]]] = [(None, own_entries)]
         self.sources += [(part, part.entries_of(sys_id)) for part in parts]
 
     def latest(self, *names: str) -> Any:
-        return self.own.latest(*names)
+        return self.own_entries.latest(*names)
 
     def count(self) -> int:
         return sum(entries.count() for _, entries in self.sources)
@@ -86,14 +86,14 @@ class HistoryEntries:
             for number, (_, entries) in enumerate(self.sources)
         ]
         page = list(keys[0].union(*keys[1:], all=True).order_by("-history_date", "-source_number", "-history_id")[span])
-        by_key: dict[tuple[int, int], Any] = {}
+        entries_by_key: dict[tuple[int, int], Any] = {}
         for number, (part, entries) in enumerate(self.sources):
             ids = [history_id for _, source_number, history_id in page if source_number == number]
             source_entries = list(entries.filter(history_id__in=ids))
             if part is not None:
                 part.describe(source_entries)
-            by_key |= {(number, entry.history_id): entry for entry in source_entries}
-        return [by_key[number, history_id] for _, number, history_id in page]
+            entries_by_key |= {(number, entry.history_id): entry for entry in source_entries}
+        return [entries_by_key[number, history_id] for _, number, history_id in page]
 
 
 class ChangesWithNames(HistoricalRecordContextHelper):  # type: ignore[misc]  # has no types
@@ -104,39 +104,39 @@ class ChangesWithNames(HistoricalRecordContextHelper):  # type: ignore[misc]  # 
         self.names = names
 
     def prepare_delta_change_value(self, change: Any, value: Any) -> Any:
-        prepared = super().prepare_delta_change_value(change, value)
+        prepared_value = super().prepare_delta_change_value(change, value)
         table = getattr(self.model, "references", {}).get(change.field)
-        if table is None or not isinstance(prepared, list):
-            return prepared
+        if table is None or not isinstance(prepared_value, list):
+            return prepared_value
         if table not in self.names:
             self.names[table] = DisplayNames(
                 next(model for model in apps.get_models() if model._meta.db_table == table)
             )
-        return self.names[table].of(prepared)
+        return self.names[table].of(prepared_value)
 
 
 def describe_changes(page: Sequence[Any]) -> None:
     """Add its changes to each entry that has a former one."""
     names: dict[str, DisplayNames] = {}
-    former: dict[tuple[type, str], Any] = {}
+    previous_entries: dict[tuple[type, str], Any] = {}
     for entry in reversed(page):
         key = (type(entry), entry.sys_id)
         # The former entry is on the same page, except for the oldest ones.
-        older = former.get(key) or (entry.prev_record if entry.history_type == "~" else None)
-        if older is not None and entry.history_type == "~":
-            entry.changes = list(_changes(older, entry, ChangesWithNames(entry, names)))
-        former[key] = entry
+        previous_entry = previous_entries.get(key) or (entry.prev_record if entry.history_type == "~" else None)
+        if previous_entry is not None and entry.history_type == "~":
+            entry.changes = list(_changes(previous_entry, entry, ChangesWithNames(entry, names)))
+        previous_entries[key] = entry
 
 
-def _changes(older: Any, entry: Any, context: ChangesWithNames) -> Iterator[dict[str, Any]]:
-    yield from context.context_for_delta_changes(entry.diff_against(older, foreign_keys_are_objs=True))
+def _changes(previous_entry: Any, entry: Any, context: ChangesWithNames) -> Iterator[dict[str, Any]]:
+    yield from context.context_for_delta_changes(entry.diff_against(previous_entry, foreign_keys_are_objs=True))
     # The library omits columns that no form changes, so an entry about them would be empty.
-    internal = entry.instance_type.internal_columns
-    omitted = [
+    internal_columns = entry.instance_type.internal_columns
+    names = [
         field.name
         for field in entry.tracked_fields
-        if not (field.editable or field.is_relation or field.name in internal)
+        if not (field.editable or field.is_relation or field.name in internal_columns)
     ]
-    changes = [ModelChange(name, getattr(older, name), getattr(entry, name)) for name in omitted]
-    delta = ModelDelta([change for change in changes if change.old != change.new], omitted, older, entry)
+    changes = [ModelChange(name, getattr(previous_entry, name), getattr(entry, name)) for name in names]
+    delta = ModelDelta([change for change in changes if change.old != change.new], names, previous_entry, entry)
     yield from context.context_for_delta_changes(delta)

@@ -65,9 +65,9 @@ class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the t
         name = lookup.partition(LOOKUP_SEP)[0]
         is_secret = name in getattr(self.model, "secret_columns", ())
         # Django allows the key of a related table; that of a session is the hash of its cookie.
-        is_of_others = name in {link.name for link in self.opts.related_objects}
-        is_text = "\x00" not in value  # PostgreSQL cannot store this character
-        return is_text and not is_secret and not is_of_others and bool(super().lookup_allowed(lookup, value, request))
+        is_reverse = name in {relation.name for relation in self.opts.related_objects}
+        has_nul = "\x00" in value  # PostgreSQL cannot store this character
+        return not (is_secret or is_reverse or has_nul) and bool(super().lookup_allowed(lookup, value, request))
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist: Any = super().get_changelist_instance(request)
@@ -108,8 +108,8 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
     object_history_list_template = "admin/history_list.html"
 
     def get_history_queryset(self, request: HttpRequest, history_manager: Any, pk_name: str, object_id: str) -> Any:
-        own = super().get_history_queryset(request, history_manager, pk_name, object_id)
-        return HistoryEntries(own, self.history_parts, object_id)
+        own_entries = super().get_history_queryset(request, history_manager, pk_name, object_id)
+        return HistoryEntries(own_entries, self.history_parts, object_id)
 
     def set_history_delta_changes(self, request: HttpRequest, historical_records: Any, **_: Any) -> None:
         describe_changes(historical_records)
@@ -118,15 +118,15 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
         return f"History: {_page_title(obj)}"
 
     def changeform_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
-        return self._with_refusals(request, super().changeform_view, *positional, **named)
+        return self._show_refusals(request, super().changeform_view, *positional, **named)
 
     def delete_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
-        return self._with_refusals(request, super().delete_view, *positional, **named)
+        return self._show_refusals(request, super().delete_view, *positional, **named)
 
     def changelist_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
-        return self._with_refusals(request, super().changelist_view, *positional, **named)
+        return self._show_refusals(request, super().changelist_view, *positional, **named)
 
-    def _with_refusals(
+    def _show_refusals(
         self, request: HttpRequest, view: Callable[..., HttpResponse], *positional: Any, **named: Any
     ) -> HttpResponse:
         """Show a refusal of the model on the page, and roll back the whole change."""
@@ -147,7 +147,7 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
     ) -> Any:
         # Even without its button, the page would save posted data and skip all other checks.
         if request.method not in ("GET", "HEAD"):
-            raise AccessDenied("Former versions cannot be restored.")
+            raise AccessDenied("Earlier versions cannot be restored.")
         if not version_id.isascii() or not version_id.isdigit():
             raise NotFound
         return super().history_form_view(request, object_id, version_id, extra_context)

@@ -14,10 +14,10 @@ logger = structlog.get_logger(__name__)
 
 
 @contextmanager
-def build_cursor(lock: int) -> Iterator[Any]:
+def build_cursor(lock_id: int) -> Iterator[Any]:
     """A cursor outside transactions, as concurrent builds require; None while another builder has the lock."""
-    with closing(connections.create_connection(connection.alias)) as separate, separate.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock])
+    with closing(connections.create_connection(connection.alias)) as new_connection, new_connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock_id])
         if not cursor.fetchone()[0]:
             yield None
             return

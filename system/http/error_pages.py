@@ -16,7 +16,7 @@ OTHER_ORIGIN_REASONS = ("Origin checking failed", "Referer checking failed")
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if isinstance(exception, DisallowedHost):
         return error_responses.error_for_client(
-            request, errors.BadRequest("This host name is not allowed (ALLOWED_HOSTS).")
+            request, errors.BadRequest("The host name of the request is not in ALLOWED_HOSTS.")
         )
     return error_responses.error_for_client(request, errors.BadRequest("The request is malformed."))
 

@@ -24,7 +24,7 @@ class Middleware:
         self.get_response = get_response
 
 
-def refusal(step: Callable[..., None], request: HttpRequest, *arguments: Any) -> HttpResponse | None:
+def refusal_response(step: Callable[..., None], request: HttpRequest, *arguments: Any) -> HttpResponse | None:
     """Run a step; the response if it refuses the request."""
     try:
         step(request, *arguments)
@@ -48,7 +48,7 @@ def policy_with_nonce() -> tuple[str, str]:
 
 class TrustedProxies(Middleware):
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return refusal(steps.use_forwarded_headers, request) or self.get_response(request)
+        return refusal_response(steps.use_forwarded_headers, request) or self.get_response(request)
 
 
 class RequestLog(RequestMiddleware):
@@ -78,12 +78,12 @@ class RequestLog(RequestMiddleware):
 
 class RequestLimits(Middleware):
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return refusal(steps.check_request_head, request) or self.get_response(request)
+        return refusal_response(steps.check_request_head, request) or self.get_response(request)
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], positional: Any, named: Any
     ) -> HttpResponse | None:
-        return refusal(steps.check_body_size, request, view)
+        return refusal_response(steps.check_body_size, request, view)
 
 
 class RequestMetrics(Middleware):
@@ -105,7 +105,7 @@ class HostNames(CommonMiddleware):
         return None if request.path in self.PROBES else super().process_request(request)
 
 
-class CurrentActor(Middleware):
+class ActingUser(Middleware):
     """Sets the acting user to the signed-in user, and turns exceptions of views into responses."""
 
     # Where a user signs out or revokes a key, whose slow statements may be the reason why the user is limited.

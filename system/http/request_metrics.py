@@ -12,12 +12,12 @@ from prometheus_client import Counter, Histogram
 # which took an eighth of the time of a small request.
 RESPONSES = Counter(
     "django_http_responses_total_by_status_view_method",
-    "Responses by status, view, method.",
+    "Number of HTTP responses by status, view and method.",
     ["status", "view", "method"],
 )
 LATENCY = Histogram(
     "django_http_requests_latency_seconds_by_view_method",
-    "Response time by view, method.",
+    "HTTP response time in seconds by view and method.",
     ["view", "method"],
     buckets=PROMETHEUS_LATENCY_BUCKETS,
 )

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from system.models import Heartbeat
 from system.plain_sql import fetch_rows
 
-OLDEST_VECTOR = (0, 8, 4)
+MIN_VECTOR_VERSION = (0, 8, 4)
 CACHE_TTL_S = 1.0
 UNKNOWN_HEARTBEATS = {"worker": "unknown", "beat": "unknown"}
 # Heartbeats are written every ten seconds; three missing ones are a fault.
@@ -31,9 +31,9 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain")
 
 
-def version(text: str) -> tuple[int, ...]:
+def parse_version(text: str) -> tuple[int, ...]:
     """
-    >>> version("0.8.5")
+    >>> parse_version("0.8.5")
     (0, 8, 5)
     """
     return tuple(int(part) for part in text.split(".") if part.isdigit())
@@ -41,10 +41,10 @@ def version(text: str) -> tuple[int, ...]:
 
 def vector_version() -> tuple[int, ...]:
     rows = fetch_rows("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
-    return version(rows[0][0]) if rows else ()
+    return parse_version(rows[0][0]) if rows else ()
 
 
-def pending_migrations() -> int:
+def pending_migration_count() -> int:
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
@@ -61,8 +61,8 @@ class Readiness:
     def report(self) -> dict[str, Any]:
         with self.lock:
             if time.monotonic() - self.updated_at > CACHE_TTL_S or not self.states:
-                required = self._required_states()
-                self.states = {**required, **self._optional_states(required["database"] == "ok")}
+                required_states = self._required_states()
+                self.states = {**required_states, **self._optional_states(required_states["database"] == "ok")}
                 self.updated_at = time.monotonic()
             return self.states
 
@@ -70,8 +70,8 @@ class Readiness:
         """What every request needs; otherwise the probe returns 503."""
         try:
             if not self.is_migrated:  # stays true, because the code of a running process does not change
-                self.is_migrated = pending_migrations() == 0
-            has_vector = vector_version() >= OLDEST_VECTOR
+                self.is_migrated = pending_migration_count() == 0
+            has_vector = vector_version() >= MIN_VECTOR_VERSION
         except Exception:
             self.is_migrated = False
             return {"database": "away", "migrations": "unknown", "vector": "unknown"}
@@ -99,8 +99,8 @@ def broker_state() -> str:
 def heartbeat_states() -> dict[str, str]:
     try:
         # By the database's clock, because host clocks may differ; one in the future is from before it was set back.
-        recent = Heartbeat.objects.filter(at__range=(Now() - SILENT_AFTER, Now() + SILENT_AFTER))
-        names = set(recent.values_list("name", flat=True))
+        recent_heartbeats = Heartbeat.objects.filter(at__range=(Now() - SILENT_AFTER, Now() + SILENT_AFTER))
+        names = set(recent_heartbeats.values_list("name", flat=True))
     except Exception:
         return UNKNOWN_HEARTBEATS
     return {name: "ok" if name in names else "silent" for name in UNKNOWN_HEARTBEATS}
@@ -115,7 +115,7 @@ REQUIRED_STATES = ("database", "migrations", "vector")
 def readyz(request: HttpRequest) -> HttpResponse:
     """Whether a load balancer may send requests to this process."""
     report = READINESS.report()
-    is_draining = settings.DATA_FOLDER.draining.exists()
+    is_draining = settings.DATA_FOLDER.draining_file.exists()
     is_ready = all(report[name] == "ok" for name in REQUIRED_STATES) and not is_draining
     state = "draining" if is_draining else "ready" if is_ready else "not ready"
     return JsonResponse({"status": state, **report}, status=200 if is_ready else 503)

@@ -13,12 +13,10 @@ import structlog
 # Names of values that are never logged, wherever they come from.
 SECRET_NAMES = re.compile(r"password|secret|token|authorization|cookie|api_?key|verifier|assertion", re.IGNORECASE)
 # Bearer tokens and Basic credentials in free text, and access keys.
-SECRET_TEXT = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}|\bsb_[\w-]{20,}")
-CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-
-
+SECRET_TEXT_PATTERN = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}|\bsb_[\w-]{20,}")
+CONTROL_CHARACTER_PATTERN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 # Texts without them, which most are, need no cleaning; the line of a request may begin with its method.
-PLAIN_TEXT = re.compile(r"(?:(?:GET|POST|PUT|PATCH|DELETE) )?[A-Za-z0-9.:/-]*+")
+PLAIN_TEXT_PATTERN = re.compile(r"(?:(?:GET|POST|PUT|PATCH|DELETE) )?[A-Za-z0-9.:/-]*+")
 
 
 def clean(value: Any) -> Any:
@@ -28,10 +26,10 @@ def clean(value: Any) -> Any:
     'first\\\\x0asecond \\\\x1b[31m'
     """
     if isinstance(value, str):
-        if PLAIN_TEXT.fullmatch(value):
+        if PLAIN_TEXT_PATTERN.fullmatch(value):
             return value
-        value = SECRET_TEXT.sub("[hidden]", value)
-        return CONTROL_CHARACTERS.sub(lambda match: f"\\x{ord(match.group()):02x}", value)
+        value = SECRET_TEXT_PATTERN.sub("[hidden]", value)
+        return CONTROL_CHARACTER_PATTERN.sub(lambda match: f"\\x{ord(match.group()):02x}", value)
     if isinstance(value, dict):
         return {name: "[hidden]" if SECRET_NAMES.search(str(name)) else clean(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -40,22 +38,22 @@ def clean(value: Any) -> Any:
 
 
 @cache
-def is_secret(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Of the names that code gives to the values of a line, which are few."""
     return SECRET_NAMES.search(name) is not None
 
 
 # Tracebacks have several lines, which are cleaned one by one.
-MULTILINE = ("exception", "exc_info", "stack_info")
+MULTILINE_NAMES = ("exception", "exc_info", "stack_info")
 
 
 def redact(_logger: Any, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
     """The structlog processor that removes secrets from every line."""
     for name in event:
-        if name in MULTILINE:
+        if name in MULTILINE_NAMES:
             if isinstance(event[name], str):
                 event[name] = "\n".join(clean(line) for line in event[name].split("\n"))
-        elif is_secret(name):
+        elif is_secret_name(name):
             event[name] = "[hidden]"
         elif name == "request" and not isinstance(event[name], str):
             # Django logs the request, whose text contains the URL with its query, such as a code or state.
@@ -76,15 +74,15 @@ COMMON_PROCESSORS: list[Any] = [
 
 def render_line(_logger: Any, _method: str, event: structlog.types.EventDict) -> str:
     """The structlog processor that writes a line for people."""
-    start = [event.pop("timestamp", ""), f"[{event.pop('level', ''):<9}]", f"{event.pop('event', '')!s:<30}"]
+    first_parts = [event.pop("timestamp", ""), f"[{event.pop('level', ''):<9}]", f"{event.pop('event', '')!s:<30}"]
     name = event.pop("logger", "")
-    after = [f"\n{event.pop(part)}" for part in ("stack", "exception") if part in event]
+    trailing_lines = [f"\n{event.pop(part)}" for part in ("stack", "exception") if part in event]
     values = [f"{key}={quote_if_needed(event[key])}" for key in sorted(event) if not key.startswith("_")]
-    return " ".join([*start, f"[{name}]", *values]) + "".join(after)
+    return " ".join([*first_parts, f"[{name}]", *values]) + "".join(trailing_lines)
 
 
 def quote_if_needed(value: Any) -> str:
-    return value if isinstance(value, str) and PLAIN_TEXT.fullmatch(value) and " " not in value else repr(value)
+    return value if isinstance(value, str) and PLAIN_TEXT_PATTERN.fullmatch(value) and " " not in value else repr(value)
 
 
 # Made once: with a default, `json.dumps` makes one for each line.

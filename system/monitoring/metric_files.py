@@ -32,8 +32,8 @@ class FileBuffer(bytearray):
         self.is_changed = True
         writer.add(self)
 
-    def __setitem__(self, where: Any, data: Any) -> None:
-        super().__setitem__(where, data)
+    def __setitem__(self, position: Any, data: Any) -> None:
+        super().__setitem__(position, data)
         self.is_changed = True
 
     def grow(self, size: int) -> None:
@@ -63,16 +63,16 @@ class FileBuffer(bytearray):
             self.descriptor = None
 
 
-class Writer:
+class MetricFileWriter:
     """Writes the files of this process, with a thread that starts with the first value: the parent of the web
     processes only creates metrics, and must not have a thread when it forks."""
 
     def __init__(self) -> None:
-        self.forget()
+        self.reset()
         # A child process has none of the threads of its parent, and must not write its files.
-        os.register_at_fork(after_in_child=self.forget)
+        os.register_at_fork(after_in_child=self.reset)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         self.lock = threading.Lock()
         self.buffers: WeakSet[FileBuffer] = WeakSet()
         self.thread: threading.Thread | None = None
@@ -99,7 +99,7 @@ class Writer:
             self.write()
 
 
-writer = Writer()
+writer = MetricFileWriter()
 
 
 class BufferedDict(mmap_dict.MmapedDict):

@@ -26,6 +26,6 @@ class Metrics(APIView):
         if not caller.has_role(MONITORING_ROLE):
             raise AccessDenied("The role monitoring is required to read metrics.")
         metric_files.writer.write()  # those of this process; other processes are a moment behind
-        exported: HttpResponse = ExportToDjangoView(request)
-        exported.content += generate_latest(DATABASE_REGISTRY)
-        return exported
+        response: HttpResponse = ExportToDjangoView(request)
+        response.content += generate_latest(DATABASE_REGISTRY)
+        return response

@@ -11,7 +11,7 @@ from .names import Address
 from .policy import Policy
 
 # The first matching row is the kind of an address. Without one, IPv4 addresses are public and IPv6 addresses reserved.
-_KINDS: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
+_ADDRESS_KINDS: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
     (ip_network(network), kind)
     for kind, networks in (
         # Cloud metadata services. 168.63.129.16 (Azure) is in public space, the fd.. ones (AWS, Google, Scaleway,
@@ -36,12 +36,12 @@ _KINDS: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
 def _nat64_local(packed: bytes) -> tuple[bytes, ...]:
     # RFC 8215 leaves the prefix length to the operator, so each layout of RFC 6052 is tried. A result that begins with
     # 0 means another layout; otherwise every address of the /96 layout would also be read as 0.0.0.0.
-    readings = packed[6:8] + packed[9:11], packed[7:8] + packed[9:12], packed[9:13], packed[12:16]
-    return tuple(reading for reading in readings if reading[0]) or (readings[-1],)
+    candidates = packed[6:8] + packed[9:11], packed[7:8] + packed[9:12], packed[9:13], packed[12:16]
+    return tuple(candidate for candidate in candidates if candidate[0]) or (candidates[-1],)
 
 
 # The IPv6 forms that contain an IPv4 address, and where.
-_FORMS: tuple[tuple[IPv6Network, Callable[[bytes], tuple[bytes, ...]]], ...] = (
+_TRANSITION_FORMS: tuple[tuple[IPv6Network, Callable[[bytes], tuple[bytes, ...]]], ...] = (
     (IPv6Network("::/96"), lambda packed: (packed[12:],)),  # IPv4-compatible
     (IPv6Network("::ffff:0:0/96"), lambda packed: (packed[12:],)),  # IPv4-mapped
     (IPv6Network("64:ff9b::/96"), lambda packed: (packed[12:],)),  # NAT64
@@ -49,7 +49,7 @@ _FORMS: tuple[tuple[IPv6Network, Callable[[bytes], tuple[bytes, ...]]], ...] = (
     (IPv6Network("2002::/16"), lambda packed: (packed[2:6],)),  # 6to4
     (IPv6Network("2001::/32"), lambda packed: (packed[4:8], bytes(255 - byte for byte in packed[12:]))),  # Teredo
 )
-_NOT_COMPATIBLE = {IPv6Address("::"), IPv6Address("::1")}
+_NOT_TRANSITION_FORMS = {IPv6Address("::"), IPv6Address("::1")}
 
 
 def unwrap(ip: Address) -> tuple[Address, ...]:
@@ -58,23 +58,23 @@ def unwrap(ip: Address) -> tuple[Address, ...]:
     >>> unwrap(IPv6Address("64:ff9b::a9fe:a9fe"))
     (IPv4Address('169.254.169.254'),)
     """
-    if isinstance(ip, IPv6Address) and ip not in _NOT_COMPATIBLE:
-        for network, embedded in _FORMS:
+    if isinstance(ip, IPv6Address) and ip not in _NOT_TRANSITION_FORMS:
+        for network, embedded_addresses in _TRANSITION_FORMS:
             if ip in network:
-                return tuple(IPv4Address(four) for four in embedded(ip.packed))
+                return tuple(IPv4Address(packed_address) for packed_address in embedded_addresses(ip.packed))
     return (ip,)
 
 
 def forbidden_kind(ip: Address, policy: Policy) -> str:
     """The kind of `ip` if no call may be sent there, otherwise an empty string."""
-    allowed = {"public"}
+    allowed_kinds = {"public"}
     if policy.allow_private:
-        allowed.add("private")
+        allowed_kinds.add("private")
     if policy.allow_http:
-        allowed.add("loopback")
-    return next((kind for kind in map(_kind, unwrap(ip)) if kind not in allowed), "")
+        allowed_kinds.add("loopback")
+    return next((kind for kind in map(_address_kind, unwrap(ip)) if kind not in allowed_kinds), "")
 
 
-def _kind(ip: Address) -> str:
-    default = "public" if ip.version == 4 else "reserved"
-    return next((kind for network, kind in _KINDS if ip in network), default)
+def _address_kind(ip: Address) -> str:
+    default_kind = "public" if ip.version == 4 else "reserved"
+    return next((kind for network, kind in _ADDRESS_KINDS if ip in network), default_kind)

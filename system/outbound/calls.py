@@ -14,7 +14,7 @@ from .deadline import Deadline
 from .errors import OutboundFailed, OutboundRefused
 from .policy import Policy
 from .strict_json import parse_json
-from .trust import describe
+from .trust import describe_tls_error
 from .urls import CheckedUrl, check_url
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
@@ -52,13 +52,13 @@ def post_form(
     allow_query: bool = False,
 ) -> OutboundResponse:
     """The response to a POST of form fields with any status except 3xx, or an `OutboundError`."""
-    form = {"content-type": "application/x-www-form-urlencoded"}
+    form_headers = {**(headers or {}), "content-type": "application/x-www-form-urlencoded"}
     body = urlencode(data).encode("ascii")
-    return _call("POST", check_url(url, policy, allow_query=allow_query), policy, {**(headers or {}), **form}, body)
+    return _call("POST", check_url(url, policy, allow_query=allow_query), policy, form_headers, body)
 
 
 def _call(method: str, url: CheckedUrl, policy: Policy, headers: Mapping[str, str], body: bytes) -> OutboundResponse:
-    request = _request(method, url, headers, body)
+    request = _build_request(method, url, headers, body)
     deadline = Deadline.after(policy.total_s)
     with closing(open_channel(url, policy, deadline)) as channel:
         try:
@@ -70,10 +70,10 @@ def _call(method: str, url: CheckedUrl, policy: Policy, headers: Mapping[str, st
             raise OutboundFailed("protocol", f"{url.host} did not send a valid HTTP response.") from None
         except ssl.SSLError as error:
             # With TLS 1.3 a refusal arrives instead of the response.
-            raise OutboundFailed("tls", describe(error, url.host)) from error
+            raise OutboundFailed("tls", describe_tls_error(error, url.host)) from error
         except OSError as error:
             raise OutboundFailed(
-                "protocol", f"{url.host} closed the connection before the end of its response."
+                "protocol", f"{url.host} closed the connection before its response was complete."
             ) from error
 
 
@@ -83,34 +83,34 @@ def _exchange(request: httpcore2.Request, channel: Channel, policy: Policy) -> O
     headers = _join_headers(response.headers)
     _check_head(response.status, headers, policy)
     # Twice the body leaves room for any reasonable chunking, but not for a long extension on every chunk.
-    channel.allow(2 * policy.max_body_bytes)
+    channel.set_byte_limit(2 * policy.max_body_bytes)
     body = bytearray()
     for chunk in response.iter_stream():
         body += chunk
         if len(body) > policy.max_body_bytes:
-            raise _too_large(policy)
+            raise _too_large_error(policy)
     return OutboundResponse(response.status, headers, bytes(body))
 
 
 def _check_head(status: int, headers: Mapping[str, str], policy: Policy) -> None:
     if 300 <= status < 400:
-        message = f"The provider redirects ({status}). Redirects are not followed. Enter the final URL."
-        redirect = OutboundFailed("redirected", message)
-        redirect.leads_to = headers.get("location", "")
-        raise redirect
+        message = f"The provider responded with a redirect ({status}). Redirects are not followed. Enter the final URL."
+        error = OutboundFailed("redirected", message)
+        error.redirect_target = headers.get("location", "")
+        raise error
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         # Nothing is decompressed, so a decompression bomb is harmless.
-        raise OutboundFailed("encoded", "The provider sent a compressed response, which is not supported.")
+        raise OutboundFailed("encoded", "The provider sent a compressed response. Compression is not supported.")
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length) > policy.max_body_bytes:
-        raise _too_large(policy)
+        raise _too_large_error(policy)
 
 
-def _too_large(policy: Policy) -> OutboundFailed:
+def _too_large_error(policy: Policy) -> OutboundFailed:
     return OutboundFailed("too_large", f"The response is larger than {policy.max_body_bytes // 1024} KB.")
 
 
-def _request(method: str, url: CheckedUrl, headers: Mapping[str, str], body: bytes) -> httpcore2.Request:
+def _build_request(method: str, url: CheckedUrl, headers: Mapping[str, str], body: bytes) -> httpcore2.Request:
     fixed = {
         "host": url.authority,
         "user-agent": "Servicebase",
@@ -122,7 +122,7 @@ def _request(method: str, url: CheckedUrl, headers: Mapping[str, str], body: byt
     for name, value in all_headers.items():
         # A token from outside must not be able to add a header. The message does not contain the value.
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise OutboundRefused("header", "A request header contains a character that cannot be sent.")
+            raise OutboundRefused("header", "A request header contains a character that is not allowed.")
     return httpcore2.Request(
         method,
         httpcore2.URL(scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode()),
@@ -132,8 +132,8 @@ def _request(method: str, url: CheckedUrl, headers: Mapping[str, str], body: byt
 
 
 def _join_headers(headers: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    joined: dict[str, str] = {}
+    joined_headers: dict[str, str] = {}
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        joined[name] = f"{joined[name]}, {value}" if name in joined else value
-    return joined
+        joined_headers[name] = f"{joined_headers[name]}, {value}" if name in joined_headers else value
+    return joined_headers

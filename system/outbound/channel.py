@@ -11,10 +11,10 @@ from .deadline import Deadline
 from .errors import OutboundFailed, OutboundRefused
 from .names import Address, look_up
 from .policy import Policy
-from .trust import describe, ssl_context
+from .trust import describe_tls_error, ssl_context
 from .urls import CheckedUrl
 
-MAX_ATTEMPTS = 4
+MAX_ADDRESSES = 4
 """Addresses of a name that are tried. Each gets an equal share of the time, so that a dead one does not use it up."""
 
 
@@ -24,27 +24,27 @@ class Channel(httpcore2.NetworkStream):
     The parser's timeouts are ignored, because they restart with each read: one byte per second would never time out.
     """
 
-    def __init__(self, sock: socket.socket, deadline: Deadline, allowance: int) -> None:
+    def __init__(self, sock: socket.socket, deadline: Deadline, byte_limit: int) -> None:
         self._sock = sock
         self._deadline = deadline
-        self._allowance = allowance
+        self._bytes_left = byte_limit
 
-    def allow(self, size: int) -> None:
+    def set_byte_limit(self, size: int) -> None:
         """Set how many more bytes may be read from the network, including framing and trailers."""
-        self._allowance = size
+        self._bytes_left = size
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        if self._allowance <= 0:
+        if self._bytes_left <= 0:
             raise OutboundFailed("too_large", "The response is too large.")
-        self._sock.settimeout(self._deadline.left())
-        data = self._sock.recv(min(max_bytes, self._allowance))
-        self._allowance -= len(data)
+        self._sock.settimeout(self._deadline.remaining_s())
+        data = self._sock.recv(min(max_bytes, self._bytes_left))
+        self._bytes_left -= len(data)
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         unsent = memoryview(buffer)
         while unsent:
-            self._sock.settimeout(self._deadline.left())
+            self._sock.settimeout(self._deadline.remaining_s())
             unsent = unsent[self._sock.send(unsent) :]
 
     def close(self) -> None:
@@ -53,17 +53,17 @@ class Channel(httpcore2.NetworkStream):
 
 def open_channel(url: CheckedUrl, policy: Policy, deadline: Deadline) -> Channel:
     """A channel to an address of `url`. The name is looked up only once, so the checked address is the one called."""
-    connect = deadline.sooner(policy.connect_s)
+    connect_deadline = deadline.for_step(policy.connect_s)
     try:
-        addresses = _checked_addresses(url, policy, connect)
-        sock = _connect(addresses, url, connect)
+        addresses = _checked_addresses(url, policy, connect_deadline)
+        sock = _connect(addresses, url, connect_deadline)
         try:
-            channel = _start_tls(sock, url.host, policy, connect) if url.scheme == "https" else sock
+            channel = _start_tls(sock, url.host, policy, connect_deadline) if url.scheme == "https" else sock
         except BaseException:
             sock.close()
             raise
     except TimeoutError as error:
-        message = f"The connection to {url.host} could not be established within {connect.seconds:g} s."
+        message = f"The connection to {url.host} could not be established within {connect_deadline.seconds:g} s."
         raise OutboundFailed("timeout", message) from error
     return Channel(channel, deadline, policy.max_head_bytes)
 
@@ -73,23 +73,23 @@ def _checked_addresses(url: CheckedUrl, policy: Policy, deadline: Deadline) -> S
     addresses = look_up(url.host, policy.resolve, deadline) if url.address is None else (url.address,)
     for address in addresses:
         if kind := forbidden_kind(address, policy):
-            message = f"{url.host} resolves to {address}, a {kind} address, which is not allowed."
+            message = f"{url.host} resolves to {address}. Calls to {kind} addresses are not allowed."
             raise OutboundRefused("address", message)
     return addresses
 
 
 def _connect(addresses: Sequence[Address], url: CheckedUrl, deadline: Deadline) -> socket.socket:
-    failure = OSError()
-    attempts = addresses[:MAX_ATTEMPTS]
-    for position, address in enumerate(attempts):
-        timeout_s = deadline.left() / (len(attempts) - position)
+    last_error = OSError()
+    tried_addresses = addresses[:MAX_ADDRESSES]
+    for position, address in enumerate(tried_addresses):
+        timeout_s = deadline.remaining_s() / (len(tried_addresses) - position)
         try:
             return _connect_to(address, url.port, timeout_s)
         except OSError as error:
-            failure = error
-    if isinstance(failure, TimeoutError):
-        raise failure
-    raise OutboundFailed("connect", f"The connection to {url.host} failed ({failure.strerror}).") from failure
+            last_error = error
+    if isinstance(last_error, TimeoutError):
+        raise last_error
+    raise OutboundFailed("connect", f"The connection to {url.host} failed ({last_error.strerror}).") from last_error
 
 
 def _connect_to(address: Address, port: int, timeout_s: float) -> socket.socket:
@@ -108,11 +108,11 @@ def _connect_to(address: Address, port: int, timeout_s: float) -> socket.socket:
 def _start_tls(sock: socket.socket, host: str, policy: Policy, deadline: Deadline) -> ssl.SSLSocket:
     """The certificate is verified for the name in the URL, not for the IP address."""
     # The timeout is for the whole handshake, across its reads and writes.
-    sock.settimeout(deadline.left())
+    sock.settimeout(deadline.remaining_s())
     try:
         return ssl_context(policy.ca_bundle).wrap_socket(sock, server_hostname=host)
     except ssl.SSLError as error:
-        raise OutboundFailed("tls", describe(error, host)) from error
+        raise OutboundFailed("tls", describe_tls_error(error, host)) from error
     except TimeoutError:
         raise
     except OSError as error:

@@ -13,13 +13,13 @@ class Deadline:
     def after(cls, seconds: float) -> "Deadline":
         return cls(seconds=seconds, at=monotonic() + seconds)
 
-    def sooner(self, seconds: float) -> "Deadline":
+    def for_step(self, seconds: float) -> "Deadline":
         """A deadline for one step, never later than this one."""
         return min(self, Deadline.after(seconds), key=lambda deadline: deadline.at)
 
-    def left(self) -> float:
+    def remaining_s(self) -> float:
         """The remaining seconds, never 0, because a socket with a timeout of 0 is non-blocking."""
-        left = self.at - monotonic()
-        if left <= 0:
+        remaining_s = self.at - monotonic()
+        if remaining_s <= 0:
             raise TimeoutError
-        return left
+        return remaining_s

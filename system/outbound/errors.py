@@ -29,7 +29,7 @@ that the provider sent.
 
 class OutboundError(Exception):
     # The target of a redirect, as the provider sent it: for the administrator, never for a log.
-    leads_to = ""
+    redirect_target = ""
 
     def __init__(self, code: str, message: str) -> None:
         # Both are passed on, so that a task queue can pickle the error.

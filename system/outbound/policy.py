@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .names import Resolve, system_resolve
+from .names import Resolver, system_resolve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,17 +18,17 @@ class Policy:
     """A PEM file of authorities that are trusted in addition to those of the system."""
 
     connect_s: float = 3.0
-    """For the name, TCP and TLS together."""
+    """Covers DNS lookup, TCP connection and TLS handshake together."""
     total_s: float = 6.0
-    """From the first lookup to the last byte of the answer."""
+    """From the first lookup to the last byte of the response."""
     max_body_bytes: int = 512 * 1024
     max_head_bytes: int = 32 * 1024
-    resolve: Resolve = system_resolve
+    resolve: Resolver = system_resolve
 
-    def within(self, seconds: float) -> "Policy":
+    def limited_to(self, seconds: float) -> "Policy":
         """The same policy for a caller with a deadline for this and further calls.
 
-        >>> Policy().within(2.5).total_s, Policy().within(60).total_s
+        >>> Policy().limited_to(2.5).total_s, Policy().limited_to(60).total_s
         (2.5, 6.0)
         """
         return replace(self, total_s=min(self.total_s, seconds))

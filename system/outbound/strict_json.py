@@ -30,7 +30,7 @@ def parse_json(body: bytes) -> object:
             parse_int=_read_int,
         )
         _check_contents(value)
-    except _UnusableError as error:
+    except _RefusedJson as error:
         raise OutboundFailed("not_json", f"The response is not valid JSON: {error}.") from None
     except RecursionError:
         raise OutboundFailed("not_json", "The response is not valid JSON: it is nested too deeply.") from None
@@ -40,45 +40,45 @@ def parse_json(body: bytes) -> object:
     return value
 
 
-class _UnusableError(Exception):
+class _RefusedJson(Exception):
     """Well-formed JSON that is refused."""
 
 
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        raise _UnusableError("a key is repeated")
+        raise _RefusedJson("a key is repeated")
     return value
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    raise _UnusableError(f"{constant} is not a number")
+    raise _RefusedJson(f"{constant} is not a number")
 
 
 def _read_float(digits: str) -> float:
     number = float(digits)
     if number in (float("inf"), float("-inf")):
-        raise _UnusableError("a number is too large")
+        raise _RefusedJson("a number is too large")
     return number
 
 
 def _read_int(digits: str) -> int:
     # `int` takes quadratic time, and Python's limit is 4300 digits.
     if len(digits) > 100:
-        raise _UnusableError("a number is too large")
+        raise _RefusedJson("a number is too large")
     return int(digits)
 
 
 def _check_contents(value: object) -> None:
     # A stack instead of recursion, because the sender chooses the depth.
-    pending = [(value, 1)]
-    while pending:
-        item, depth = pending.pop()
+    pending_items = [(value, 1)]
+    while pending_items:
+        item, depth = pending_items.pop()
         if isinstance(item, dict | list) and depth > MAX_DEPTH:
-            raise _UnusableError("it is nested too deeply")
+            raise _RefusedJson("it is nested too deeply")
         if isinstance(item, dict):
-            pending.extend((part, depth + 1) for pair in item.items() for part in pair)
+            pending_items.extend((part, depth + 1) for pair in item.items() for part in pair)
         elif isinstance(item, list):
-            pending.extend((part, depth + 1) for part in item)
+            pending_items.extend((part, depth + 1) for part in item)
         elif isinstance(item, str) and _UNSTORABLE.search(item):
-            raise _UnusableError("a string contains a character that cannot be stored")
+            raise _RefusedJson("a string contains a character that cannot be stored")

@@ -8,16 +8,16 @@ import httpcore2
 
 from .errors import OutboundFailed
 
-_ASK_OPERATOR = "The operator can add its authority with SVC_CA_BUNDLE."
+_CA_BUNDLE_HINT = "The operator can add the certificate authority with SVC_CA_BUNDLE."
 
 # OpenSSL's verification codes, which have no names in Python.
 _CERTIFICATE_FAULTS = {
     9: "is not valid yet.",
     10: "has expired.",
-    18: f"is self-signed. {_ASK_OPERATOR}",
-    19: f"was issued by an authority that this server does not trust. {_ASK_OPERATOR}",
-    20: f"was issued by an authority that this server does not trust. {_ASK_OPERATOR}",
-    21: f"was issued by an authority that this server does not trust. {_ASK_OPERATOR}",
+    18: f"is self-signed. {_CA_BUNDLE_HINT}",
+    19: f"was issued by an authority that this server does not trust. {_CA_BUNDLE_HINT}",
+    20: f"was issued by an authority that this server does not trust. {_CA_BUNDLE_HINT}",
+    21: f"was issued by an authority that this server does not trust. {_CA_BUNDLE_HINT}",
     26: "is not issued for a web server.",
     62: "is issued for another host name.",
     64: "is issued for another IP address.",
@@ -35,11 +35,11 @@ def ssl_context(ca_bundle: Path | None) -> ssl.SSLContext:
         # A changed bundle is used from the next call on, without a restart.
         return _ssl_context(ca_bundle, ca_bundle.stat().st_mtime_ns if ca_bundle else 0)
     except OSError as error:
-        raise OutboundFailed("ca_bundle", "The file named by SVC_CA_BUNDLE cannot be read as certificates.") from error
+        raise OutboundFailed("ca_bundle", "The certificates in the file of SVC_CA_BUNDLE cannot be read.") from error
 
 
 @lru_cache(maxsize=4)
-def _ssl_context(ca_bundle: Path | None, _modified: int) -> ssl.SSLContext:
+def _ssl_context(ca_bundle: Path | None, _modified_ns: int) -> ssl.SSLContext:
     context = httpcore2.default_ssl_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -48,12 +48,12 @@ def _ssl_context(ca_bundle: Path | None, _modified: int) -> ssl.SSLContext:
     return context
 
 
-def describe(error: ssl.SSLError, host: str) -> str:
+def describe_tls_error(error: ssl.SSLError, host: str) -> str:
     """The message for an administrator about a failed handshake.
 
     >>> expired = ssl.SSLCertVerificationError()
     >>> expired.verify_code = 10
-    >>> describe(expired, "idp.example.com")
+    >>> describe_tls_error(expired, "idp.example.com")
     'The certificate of idp.example.com has expired.'
     """
     if isinstance(error, ssl.SSLCertVerificationError):

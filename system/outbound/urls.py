@@ -9,17 +9,17 @@ from .errors import OutboundRefused
 from .names import Address
 from .policy import Policy
 
-MAX_LENGTH = 2000
+MAX_URL_LENGTH = 2000
 _PORTS = {"https": 443, "http": 80}
 # RFC 3986, appendix B. `urllib.parse.urlsplit` is ruled out: it drops tabs and newlines silently and, depending on the
 # release, takes "[::1]evil.example" for ::1.
-_URL = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?")
-_CHARACTERS = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*")
-_AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?")
-_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
+_URL_PATTERN = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?")
+_CHARACTERS_PATTERN = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*")
+_AUTHORITY_PATTERN = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?")
+_LABEL_PATTERN = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_HOST_NAME_PATTERN = re.compile(rf"(?=.{{1,253}}\Z){_LABEL_PATTERN}(?:\.{_LABEL_PATTERN})*")
 # What a resolver may treat as a number, as browsers define it: the last label decides.
-_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
+_NUMBER_PATTERN = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ def check_url(text: str, policy: Policy, *, allow_query: bool = False) -> Checke
     Traceback (most recent call last):
     system.outbound.errors.OutboundRefused: Enter a host name, an IPv4 address (192.0.2.1) or an IPv6 address ([::1]).
     """
-    if len(text) > MAX_LENGTH:
-        raise OutboundRefused("too_long", f"The URL is longer than {MAX_LENGTH} characters.")
-    parts = _URL.fullmatch(text)
-    if parts is None or not _CHARACTERS.fullmatch(text):
+    if len(text) > MAX_URL_LENGTH:
+        raise OutboundRefused("too_long", f"The URL is longer than {MAX_URL_LENGTH} characters.")
+    parts = _URL_PATTERN.fullmatch(text)
+    if parts is None or not _CHARACTERS_PATTERN.fullmatch(text):
         raise OutboundRefused(
             "characters",
             "The URL contains a character that is not allowed. Write international domain names in Punycode (xn--…).",
@@ -77,21 +77,21 @@ def check_url(text: str, policy: Policy, *, allow_query: bool = False) -> Checke
 
 
 def _check_scheme(scheme: str | None, policy: Policy) -> str:
-    lowered = (scheme or "").lower()
-    if lowered != "https" and not (lowered == "http" and policy.allow_http):
+    scheme_name = (scheme or "").lower()
+    if scheme_name != "https" and not (scheme_name == "http" and policy.allow_http):
         prefix = "https:// or http://" if policy.allow_http else "https://"
         raise OutboundRefused("scheme", f"The URL must begin with {prefix}.")
-    return lowered
+    return scheme_name
 
 
 def _check_authority(authority: str, scheme: str, policy: Policy) -> tuple[str, int]:
     if "@" in authority:
         raise OutboundRefused("userinfo", "The URL must not contain a user name or password.")
-    parts = _AUTHORITY.fullmatch(authority)
+    parts = _AUTHORITY_PATTERN.fullmatch(authority)
     if parts is None:
         raise OutboundRefused("host", "The host or port of the URL is malformed.")
-    host, digits = parts.groups()
-    port = _PORTS[scheme] if digits is None else int(digits)
+    host, port_digits = parts.groups()
+    port = _PORTS[scheme] if port_digits is None else int(port_digits)
     if not 0 < port < 65536 or (port != 443 and not policy.allow_http):
         raise OutboundRefused("port", "The URL must use port 443.")
     return host.lower(), port
@@ -100,24 +100,24 @@ def _check_authority(authority: str, scheme: str, policy: Policy) -> tuple[str, 
 def _check_host(host: str, policy: Policy) -> Address | None:
     """The literal address, or None if `host` is a name."""
     try:
-        address = _literal(host)
+        address = _parse_literal(host)
     except AddressValueError:
         raise OutboundRefused(
             "host", "Enter a host name, an IPv4 address (192.0.2.1) or an IPv6 address ([::1])."
         ) from None
-    if address is None and not _NAME.fullmatch(host):
+    if address is None and not _HOST_NAME_PATTERN.fullmatch(host):
         raise OutboundRefused("host", "The host name is empty or malformed.")
     if address is not None and (kind := forbidden_kind(address, policy)):
-        raise OutboundRefused("address", f"{address} is a {kind} address, which is not allowed.")
+        raise OutboundRefused("address", f"{address} is not allowed, because it is a {kind} address.")
     if (host == "localhost" or host.endswith(".localhost")) and not policy.allow_http:
-        raise OutboundRefused("address", "localhost is a loopback address, which is not allowed.")
+        raise OutboundRefused("address", "localhost is not allowed, because it is a loopback address.")
     return address
 
 
-def _literal(host: str) -> Address | None:
+def _parse_literal(host: str) -> Address | None:
     if host.startswith("["):
         address = IPv6Address(host[1:-1])
         if address.scope_id is not None:
             raise AddressValueError
         return address
-    return IPv4Address(host) if _NUMBER.fullmatch(host) else None
+    return IPv4Address(host) if _NUMBER_PATTERN.fullmatch(host) else None

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_actor: ContextVar[str | None] = ContextVar("actor", default=None)
+_acting_user: ContextVar[str | None] = ContextVar("actor", default=None)
 _roles: ContextVar[frozenset[str] | None] = ContextVar("roles", default=None)
 
 
 def current() -> str | None:
     """The `sys_id` of the acting user, or None for the system."""
-    return _actor.get()
+    return _acting_user.get()
 
 
 def role_names() -> frozenset[str] | None:
@@ -18,17 +18,17 @@ def role_names() -> frozenset[str] | None:
     return _roles.get()
 
 
-def become(sys_id: str | None, roles: frozenset[str] | None = None) -> None:
+def set_current(sys_id: str | None, roles: frozenset[str] | None = None) -> None:
     """Set the acting user for the rest of the request; the middleware resets it."""
-    _actor.set(sys_id)
+    _acting_user.set(sys_id)
     _roles.set(roles)
 
 
 @contextmanager
 def acting_as(sys_id: str | None) -> Iterator[None]:
-    before, roles = _actor.set(sys_id), _roles.set(None)
+    user_token, roles = _acting_user.set(sys_id), _roles.set(None)
     try:
         yield
     finally:
-        _actor.reset(before)
+        _acting_user.reset(user_token)
         _roles.reset(roles)

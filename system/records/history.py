@@ -6,26 +6,26 @@ from django.contrib.auth import get_user_model
 from django.db import models
 from simple_history.models import HistoricalRecords
 
-from system.records import acting_user as actor
+from system.records import acting_user
 
 
-def acting_user(instance: Any, **_: Any) -> str | None:
-    return actor.current()
+def history_user_id(instance: Any, **_: Any) -> str | None:
+    return acting_user.current()
 
 
-def name_of(sys_id: str | None) -> str | None:
+def login_of(sys_id: str | None) -> str | None:
     """The login, or the id if the user was deleted."""
     user = get_user_model()._default_manager.filter(pk=sys_id).first() if sys_id else None
     return user.get_username() if user else sys_id
 
 
-def history_user_login(historical: Any) -> str | None:
-    return name_of(historical.history_user_id)
+def history_user_login(entry: Any) -> str | None:
+    return login_of(entry.history_user_id)
 
 
-def set_history_user(historical: Any, user: Any) -> None:
+def set_history_user(entry: Any, user: Any) -> None:
     # The admin passes the user, everything else its id.
-    historical.history_user_id = getattr(user, "pk", user)
+    entry.history_user_id = getattr(user, "pk", user)
 
 
 # Every entry has its own time and user, so these columns would only repeat them.
@@ -46,17 +46,17 @@ class History(HistoricalRecords):  # type: ignore[misc]  # has no types
     def _is_unchanged(self, instance: Any) -> bool:
         """The save holds the lock of the row, so no other entry can be added."""
         entries = getattr(type(instance), self.manager_name).filter(sys_id=instance.pk)
-        last = entries.order_by("-history_date", "-history_id").first()
+        last_entry = entries.order_by("-history_date", "-history_id").first()
         columns = [field.attname for field in self.fields_included(instance)]
-        return last is not None and all(getattr(last, name) == getattr(instance, name) for name in columns)
+        return last_entry is not None and all(getattr(last_entry, name) == getattr(instance, name) for name in columns)
 
 
-def tracked(without: tuple[str, ...] = ()) -> History:
+def history_field(omit: tuple[str, ...] = ()) -> History:
     """The field `history` of a model; `without` names its secrets and columns that are not configuration."""
     return History(
-        excluded_fields=[*BOOKKEEPING, *without],
+        excluded_fields=[*BOOKKEEPING, *omit],
         history_user_id_field=models.CharField(max_length=32, null=True, blank=True),
         history_user_getter=history_user_login,
         history_user_setter=set_history_user,
-        get_user=acting_user,
+        get_user=history_user_id,
     )

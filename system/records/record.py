@@ -68,28 +68,28 @@ class Record(models.Model):
 
     def _stamp(self, options: dict[str, Any]) -> None:
         update_fields = options.get("update_fields")
-        stamped: dict[str, Any] = {"sys_updated_at": timezone.now(), "sys_updated_by": acting_user.current()}
+        stamp: dict[str, Any] = {"sys_updated_at": timezone.now(), "sys_updated_by": acting_user.current()}
         if self.is_new:
-            stamped |= {"sys_created_at": stamped["sys_updated_at"], "sys_created_by": acting_user.current()}
+            stamp |= {"sys_created_at": stamp["sys_updated_at"], "sys_created_by": acting_user.current()}
         else:
             # Locked, so that concurrent writers never assign the same version.
             # Without ordering, because PostgreSQL does not lock across an outer join.
-            locked = type(self)._base_manager.select_for_update().order_by().filter(pk=self.pk)
-            rows: Any = locked.values("sys_version") if update_fields is None else locked.values()
-            stored: dict[str, Any] = next(iter(rows), {})
-            stamped["sys_version"] = stored.get("sys_version", self.sys_version) + 1
+            locked_rows = type(self)._base_manager.select_for_update().order_by().filter(pk=self.pk)
+            rows: Any = locked_rows.values("sys_version") if update_fields is None else locked_rows.values()
+            stored_values: dict[str, Any] = next(iter(rows), {})
+            stamp["sys_version"] = stored_values.get("sys_version", self.sys_version) + 1
             if update_fields is not None:
-                self._restore_other_columns(stored, frozenset(update_fields))
-        for name, value in stamped.items():
+                self._restore_other_columns(stored_values, frozenset(update_fields))
+        for name, value in stamp.items():
             setattr(self, name, value)
         if update_fields is not None:
-            options["update_fields"] = {*update_fields, *stamped}
+            options["update_fields"] = {*update_fields, *stamp}
 
-    def _restore_other_columns(self, stored: Mapping[str, Any], update_fields: frozenset[str]) -> None:
+    def _restore_other_columns(self, stored_values: Mapping[str, Any], update_fields: frozenset[str]) -> None:
         """Set columns that are not saved to their stored values, so that the history does not contain unsaved ones."""
         for field in self._meta.concrete_fields:
-            if field.attname in stored and not update_fields & {field.name, field.attname}:
-                setattr(self, field.attname, stored[field.attname])
+            if field.attname in stored_values and not update_fields & {field.name, field.attname}:
+                setattr(self, field.attname, stored_values[field.attname])
 
     @classmethod
     def lock_for_change(cls) -> None:
@@ -122,9 +122,9 @@ class Record(models.Model):
             if column.name in self.secret_columns:
                 continue
             value = column.value_from_object(self)
-            is_plain = value is None or isinstance(value, bool | int | float | str)
+            is_json_value = value is None or isinstance(value, bool | int | float | str)
             is_list = isinstance(column, ArrayField)
-            values[column.attname] = value if is_plain or is_list else column.value_to_string(self)
+            values[column.attname] = value if is_json_value or is_list else column.value_to_string(self)
         return values
 
     def refreshed(self) -> Self:

@@ -26,7 +26,7 @@ class RecordSaver:
         record.save()
 
 
-DEFAULT = RecordSaver()
+DEFAULT_SAVER = RecordSaver()
 _savers: dict[type[Record], RecordSaver] = {}
 
 
@@ -35,4 +35,4 @@ def register(model: type[Record], saver: RecordSaver) -> None:
 
 
 def saver_of(model: type[Record]) -> RecordSaver:
-    return _savers.get(model, DEFAULT)
+    return _savers.get(model, DEFAULT_SAVER)

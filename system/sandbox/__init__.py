@@ -6,6 +6,6 @@
 Limits inside an engine or a parser can be escaped, so the process as a whole is limited before it reads any input.
 """
 
-from .process import Ending, Result, RunLimits, run
+from .process import RunLimits, RunResult, RunStatus, run
 
-__all__ = ["Ending", "Result", "RunLimits", "run"]
+__all__ = ["RunLimits", "RunResult", "RunStatus", "run"]

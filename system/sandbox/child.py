@@ -26,7 +26,7 @@ MEMORY_CHECK_INTERVAL_S = 0.05
 READY = b"\n"
 LENGTH_BYTES = 8
 # Exit code when memory runs out.
-OUT_OF_MEMORY = 87
+OUT_OF_MEMORY_EXIT_CODE = 87
 
 
 def confine(limits: dict[str, Any]) -> None:
@@ -36,8 +36,8 @@ def confine(limits: dict[str, Any]) -> None:
     """
     leave_network()
     signal.alarm(int(limits["run_s"]) + ORPHANED_AFTER_S)
-    is_limited = set_limit(resource.RLIMIT_AS, limits["memory"])
-    if not is_limited or sys.platform == "darwin":  # macOS accepts the limit and does not enforce it
+    is_memory_limited = set_limit(resource.RLIMIT_AS, limits["memory"])
+    if not is_memory_limited or sys.platform == "darwin":  # macOS accepts the limit and does not enforce it
         threading.Thread(target=exit_above_memory, args=(limits["memory"],), daemon=True).start()
     become_nobody()
     for limit, value in (
@@ -81,14 +81,14 @@ def become_nobody() -> None:
 
 
 def exit_above_memory(limit: int) -> None:
-    unit = 1 if sys.platform == "darwin" else 1024
+    bytes_per_unit = 1 if sys.platform == "darwin" else 1024
     while True:
         time.sleep(MEMORY_CHECK_INTERVAL_S)
-        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > limit:
-            os._exit(OUT_OF_MEMORY)
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * bytes_per_unit > limit:
+            os._exit(OUT_OF_MEMORY_EXIT_CODE)
 
 
-def load(path: str) -> Any:
+def load_program(path: str) -> Any:
     spec = importlib.util.spec_from_file_location("sandboxed_program", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -98,14 +98,14 @@ def load(path: str) -> Any:
 
 def main() -> None:
     path, limits, *arguments = sys.argv[1:]
-    program = load(path).prepare(arguments)
+    program = load_program(path).prepare(arguments)
     confine(json.loads(limits))
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
     try:
         output = program(sys.stdin.buffer.read())
     except MemoryError:
-        sys.exit(OUT_OF_MEMORY)
+        sys.exit(OUT_OF_MEMORY_EXIT_CODE)
     sys.stdout.buffer.write(len(output).to_bytes(LENGTH_BYTES, "big"))
     sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from . import child
 
-CHILD = Path(child.__file__)
+CHILD_SCRIPT = Path(child.__file__)
 # The signals with which libraries abort a process that is out of memory.
 MEMORY_SIGNALS = (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL)
 TIME_SIGNALS = (signal.SIGKILL, signal.SIGXCPU, signal.SIGALRM)
@@ -28,13 +28,13 @@ MIN_CPU_SHARE = 0.3
 class RunLimits:
     """The limits of a child. `run_s` starts when the child is ready."""
 
-    memory: int
+    memory_bytes: int
     cpu_s: int
     run_s: float
-    output: int
+    output_bytes: int
 
 
-class Ending(Enum):
+class RunStatus(Enum):
     DONE = "done"
     TIMED_OUT = "timed out"
     OUT_OF_MEMORY = "out of memory"
@@ -43,10 +43,10 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class RunResult:
     """How a run ended. `was_starved`: it was killed after hardly any CPU time, so it may succeed later."""
 
-    ending: Ending
+    status: RunStatus
     output: bytes = b""
     was_ready: bool = True
     was_killed: bool = False
@@ -55,37 +55,37 @@ class Result:
     cpu_s: float = 0.0
 
 
-def run(program: Path, arguments: Sequence[str], data: bytes, limits: RunLimits, *, deadline: float = inf) -> Result:
+def run(program: Path, arguments: Sequence[str], data: bytes, limits: RunLimits, *, deadline: float = inf) -> RunResult:
     """Runs the program on the data. `deadline` (monotonic clock) also bounds the start of the interpreter.
 
     Raises OSError if the machine has no memory or process for a child.
     """
     process = start(program, arguments, limits)
-    began = time.monotonic()
+    started_at = time.monotonic()
     output: bytes | None = None
     is_ready = is_too_large = False
     try:
-        with killed_at(process, deadline) as killed:
+        with kill_at(process, deadline) as killed_event:
             is_ready = read(process, len(child.READY)) == child.READY
             if not is_ready:
                 wait_for_exit(process)
         if is_ready:
-            began = time.monotonic()
-            with killed_at(process, min(deadline, began + limits.run_s)) as killed:
-                length, output = exchange(process, data, limits.output)
-                is_too_large = length > limits.output
+            started_at = time.monotonic()
+            with kill_at(process, min(deadline, started_at + limits.run_s)) as killed_event:
+                length, output = exchange(process, data, limits.output_bytes)
+                is_too_large = length > limits.output_bytes
                 if output is None and not is_too_large:
                     wait_for_exit(process)
     finally:
-        run_s = time.monotonic() - began
-        code, cpu_s = kill(process)
+        run_s = time.monotonic() - started_at
+        exit_code, cpu_s = kill(process)
     if output is not None:
-        return Result(ending=Ending.DONE, output=output, run_s=run_s, cpu_s=cpu_s)
-    return Result(
-        ending=Ending.TOO_LARGE if is_too_large else ending_of(code, killed.is_set()),
+        return RunResult(status=RunStatus.DONE, output=output, run_s=run_s, cpu_s=cpu_s)
+    return RunResult(
+        status=RunStatus.TOO_LARGE if is_too_large else status_of(exit_code, killed_event.is_set()),
         was_ready=is_ready,
-        was_killed=killed.is_set(),
-        was_starved=killed.is_set() and cpu_s < run_s * MIN_CPU_SHARE,
+        was_killed=killed_event.is_set(),
+        was_starved=killed_event.is_set() and cpu_s < run_s * MIN_CPU_SHARE,
         run_s=run_s,
         cpu_s=cpu_s,
     )
@@ -93,9 +93,9 @@ def run(program: Path, arguments: Sequence[str], data: bytes, limits: RunLimits,
 
 def start(program: Path, arguments: Sequence[str], limits: RunLimits) -> subprocess.Popen[bytes]:
     """-I, -S and an empty environment keep folders, variables and secrets of the product from the child."""
-    bounds = json.dumps({"memory": limits.memory, "cpu_s": limits.cpu_s, "run_s": limits.run_s})
+    limits_json = json.dumps({"memory": limits.memory_bytes, "cpu_s": limits.cpu_s, "run_s": limits.run_s})
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-B", str(CHILD), str(program), bounds, *arguments],
+        [sys.executable, "-I", "-S", "-B", str(CHILD_SCRIPT), str(program), limits_json, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -105,7 +105,7 @@ def start(program: Path, arguments: Sequence[str], limits: RunLimits) -> subproc
     )
 
 
-def exchange(process: subprocess.Popen[bytes], data: bytes, most: int) -> tuple[int, bytes | None]:
+def exchange(process: subprocess.Popen[bytes], data: bytes, max_bytes: int) -> tuple[int, bytes | None]:
     """Writes the input and reads the output, with its announced length; None if the output is not complete."""
     assert process.stdin is not None
     try:
@@ -114,7 +114,7 @@ def exchange(process: subprocess.Popen[bytes], data: bytes, most: int) -> tuple[
     except BrokenPipeError:
         return 0, None
     length = int.from_bytes(read(process, child.LENGTH_BYTES), "big")
-    if length > most:
+    if length > max_bytes:
         return length, None
     output = read(process, length)
     return length, output if output and len(output) == length else None
@@ -125,12 +125,12 @@ def read(process: subprocess.Popen[bytes], count: int) -> bytes:
     return process.stdout.read(count)
 
 
-def ending_of(code: int, was_killed: bool) -> Ending:
-    if was_killed or -code in TIME_SIGNALS:
-        return Ending.TIMED_OUT
-    if -code in MEMORY_SIGNALS or code == child.OUT_OF_MEMORY:
-        return Ending.OUT_OF_MEMORY
-    return Ending.FAILED
+def status_of(exit_code: int, was_killed: bool) -> RunStatus:
+    if was_killed or -exit_code in TIME_SIGNALS:
+        return RunStatus.TIMED_OUT
+    if -exit_code in MEMORY_SIGNALS or exit_code == child.OUT_OF_MEMORY_EXIT_CODE:
+        return RunStatus.OUT_OF_MEMORY
+    return RunStatus.FAILED
 
 
 def wait_for_exit(process: subprocess.Popen[bytes]) -> None:
@@ -146,8 +146,8 @@ def kill(process: subprocess.Popen[bytes]) -> tuple[int, float]:
     except (ProcessLookupError, PermissionError):
         os.kill(process.pid, signal.SIGKILL)  # it has ended or has not created its group yet
     # Not `process.wait`, which would discard the CPU time.
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    _, wait_status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(wait_status)
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             try:
@@ -158,19 +158,19 @@ def kill(process: subprocess.Popen[bytes]) -> tuple[int, float]:
 
 
 @contextmanager
-def killed_at(process: subprocess.Popen[bytes], deadline: float) -> Iterator[threading.Event]:
+def kill_at(process: subprocess.Popen[bytes], deadline: float) -> Iterator[threading.Event]:
     """Kills the child at the deadline; the event is set if that happened."""
-    killed = threading.Event()
+    killed_event = threading.Event()
 
     def stop() -> None:
-        killed.set()
+        killed_event.set()
         os.kill(process.pid, signal.SIGKILL)
 
     timer = threading.Timer(min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX), stop)
     timer.daemon = True
     timer.start()
     try:
-        yield killed
+        yield killed_event
     finally:
         timer.cancel()
         timer.join()  # otherwise it could kill another process that reuses this ID

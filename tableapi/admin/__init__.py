@@ -6,7 +6,7 @@ from system.admin_site import dashboard
 from tableapi.admin import columns, deferred_records, rules, tables, views  # noqa: F401  (each registers its pages)
 from tableapi.models import DeferredRecord, Rule, Table
 
-dashboard.group(
+dashboard.register_links(
     "Table API",
     20,
     dashboard.Link("Tables", "table", "tableapi.Table"),
@@ -17,7 +17,7 @@ dashboard.group(
 )
 
 
-@dashboard.tile(order=20)
+@dashboard.register_tile(order=20)
 def table_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:
         return None

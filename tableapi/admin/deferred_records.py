@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from system.admin_site.site import ReadOnlyAdmin
-from system.records.history import name_of
+from system.records.history import login_of
 from tableapi.models import DeferredRecord
 
 
@@ -20,4 +20,4 @@ class DeferredRecordAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Sent by")
     def sender(self, deferred: DeferredRecord) -> str:
-        return name_of(deferred.caller) or "the system"
+        return login_of(deferred.caller) or "the system"

@@ -148,8 +148,8 @@ class DerivedCaches:
     """What is derived from one catalogue and freed together with it: caller views, plans and statements."""
 
     def __init__(self) -> None:
-        self.caller_views: WeightedCache[frozenset[str], Any] = WeightedCache(limit=VIEW_CACHE_BYTES, weigh=_weigh)
-        self.statements: WeightedCache[Hashable, Any] = WeightedCache(limit=STATEMENT_CACHE_BYTES, weigh=_weigh)
+        self.caller_views: WeightedCache[frozenset[str], Any] = WeightedCache(max_weight=VIEW_CACHE_BYTES, weigh=_weigh)
+        self.statements: WeightedCache[Hashable, Any] = WeightedCache(max_weight=STATEMENT_CACHE_BYTES, weigh=_weigh)
 
 
 def _weigh(key: Hashable, item: Any) -> int:

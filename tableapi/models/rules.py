@@ -4,7 +4,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from accounts.models import Role
-from system.records.history import tracked
+from system.records.history import history_field
 from tableapi.models import validation
 from tableapi.models.catalogue_version import CatalogueRecord
 from tableapi.models.tables import Column, Table
@@ -44,7 +44,7 @@ class Rule(CatalogueRecord):
     admin_overrides = models.BooleanField(default=True, help_text="Administrators bypass this rule.")
     active = models.BooleanField(default=True)
     description = models.CharField(max_length=255, blank=True, default="")
-    history = tracked()
+    history = history_field()
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_acl"

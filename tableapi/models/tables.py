@@ -5,7 +5,7 @@ from typing import Any
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 
-from system.records.history import tracked
+from system.records.history import history_field
 from tableapi.catalogue import column_types
 from tableapi.catalogue.column_type import ColumnType
 from tableapi.catalogue.column_types import COLUMN_TYPES
@@ -33,7 +33,7 @@ class Table(CatalogueRecord):
     number_prefix = models.CharField(max_length=10, blank=True, default="", validators=[validate_number_prefix])
     deferred_create = models.BooleanField(default=False)
     is_system = models.BooleanField(default=False, editable=False)
-    history = tracked()
+    history = history_field()
     fixed_fields = ("name", "parent", "is_system")
 
     class Meta(CatalogueRecord.Meta):
@@ -93,7 +93,7 @@ class Column(CatalogueRecord):
     converted_from_text = models.BooleanField(default=False)
     # The column name of a system table; empty in designed tables, where it is the name.
     physical_name = models.CharField(max_length=MAX_NAME_LENGTH, blank=True, default="", editable=False)
-    history = tracked()
+    history = history_field()
     fixed_fields = ("name", "table", "reference_table")
 
     class Meta(CatalogueRecord.Meta):
@@ -138,7 +138,7 @@ class Choice(CatalogueRecord):
     value = models.CharField(max_length=100)
     label = models.CharField(max_length=255)
     position = models.IntegerField(default=0)
-    history = tracked()
+    history = history_field()
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_choice"

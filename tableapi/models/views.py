@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from system.records.history import tracked
+from system.records.history import history_field
 from tableapi.models.catalogue_version import CatalogueRecord
 from tableapi.models.tables import Table
 
@@ -14,7 +14,7 @@ class View(CatalogueRecord):
 
     table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="views")
     name = models.CharField(max_length=100)
-    history = tracked()
+    history = history_field()
     fixed_fields = ("table",)
 
     class Meta(CatalogueRecord.Meta):
@@ -44,7 +44,7 @@ class ViewColumn(CatalogueRecord):
     view = models.ForeignKey(View, on_delete=models.CASCADE, related_name="columns")
     path = models.CharField(max_length=400)
     position = models.IntegerField(default=0)
-    history = tracked()
+    history = history_field()
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_ui_view_column"

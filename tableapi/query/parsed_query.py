@@ -53,7 +53,7 @@ def _weight(text: str, parsed: ParsedQuery) -> int:
     return BYTES_PER_CONDITION * (1 + len(parsed.conditions)) + 8 * len(text)
 
 
-_query_cache: WeightedCache[str, ParsedQuery] = WeightedCache("queries", limit=QUERY_CACHE_BYTES, weigh=_weight)
+_query_cache: WeightedCache[str, ParsedQuery] = WeightedCache("queries", max_weight=QUERY_CACHE_BYTES, weigh=_weight)
 
 
 def _group_shape(group: Group) -> Group:

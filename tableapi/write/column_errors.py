@@ -37,7 +37,7 @@ def hiding_unknown_columns(change: WriteRequest) -> Iterator[None]:
     try:
         yield
     except (Conflict, InvalidInput) as error:
-        for item in (error, *error.others):
+        for item in (error, *error.other_errors):
             if isinstance(item, designed_records.Duplicate):
                 # Of several columns that are unique together, the last: its value is looked up within the others.
                 item.field = next((name for name in reversed(item.columns) if name in change.body), None)

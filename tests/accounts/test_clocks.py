@@ -11,7 +11,7 @@ from accounts.authentication import access_keys, login_attempts, passwords
 from accounts.models import AccessKey, FailedAttempts, Session, User
 from accounts.tasks import forget_expired
 from tests.accounts.callers import basic_auth, bearer_auth, clock_ahead, get_me, sign_in, try_password
-from tests.support.clocks import database_clock_goes_back, host_clock_off_by
+from tests.support.clocks import set_database_clock_back, shifted_host_clock
 from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -22,13 +22,13 @@ HALF_AN_HOUR = timedelta(minutes=30)
 def test_key_ends_at_the_same_time_on_every_host(bob: User, hours: int):
     ended_key = access_keys.create_key(bob, "ended", expires_at=timezone.now() - HALF_AN_HOUR)
     valid_key = access_keys.create_key(bob, "valid", expires_at=timezone.now() + HALF_AN_HOUR)
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         assert [get_me(bearer_auth(key)).status_code for key in (ended_key, valid_key)] == [401, 200]
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 def test_key_of_a_sign_in_lasts_twelve_hours_whatever_its_host_says(bob: User, hours: int):
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         access_keys.create_login_key(bob)
     remaining_time = AccessKey.objects.get().expires_at - timezone.now()  # type: ignore[operator]
     assert abs(remaining_time - access_keys.LOGIN_KEY_LIFETIME) < timedelta(minutes=1)
@@ -38,7 +38,7 @@ def test_two_scripts_can_sign_in_after_the_clock_was_set_back(bob: User):
     """The twenty keys from before have larger ids than the new ones, but are the oldest."""
     for _ in range(access_keys.MAX_LOGIN_KEYS):
         access_keys.create_login_key(bob)
-    database_clock_goes_back(AccessKey.objects.all(), "expires_at")
+    set_database_clock_back(AccessKey.objects.all(), "expires_at")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE accounts_access_key SET sys_id = (sys_id::bigint + 360000000000)::text")
     keys = [access_keys.create_login_key(bob) for _ in range(3)]
@@ -48,7 +48,7 @@ def test_two_scripts_can_sign_in_after_the_clock_was_set_back(bob: User):
 
 def test_lockout_is_not_ended_by_a_worker_whose_clock_is_ahead(bob: User):
     assert [try_password("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
-    with host_clock_off_by(1):
+    with shifted_host_clock(1):
         forget_expired()
         assert login_attempts.count_locked_logins() == 1
     assert try_password("bob", PASSWORD) == 429
@@ -56,7 +56,7 @@ def test_lockout_is_not_ended_by_a_worker_whose_clock_is_ahead(bob: User):
 
 def test_lockout_is_not_longer_after_the_clock_was_set_back(bob: User):
     assert [try_password("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
-    database_clock_goes_back(FailedAttempts.objects.all(), "started_at")
+    set_database_clock_back(FailedAttempts.objects.all(), "started_at")
     assert [try_password("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
     assert int(get_me(basic_auth("bob"))["Retry-After"]) <= login_attempts.FAILURE_WINDOW.total_seconds()
 
@@ -64,7 +64,7 @@ def test_lockout_is_not_longer_after_the_clock_was_set_back(bob: User):
 def test_session_is_not_deleted_by_a_worker_whose_clock_is_ahead(bob: User):
     browser = sign_in("bob")
     Session.objects.update(expire_date=timezone.now() + HALF_AN_HOUR)
-    with host_clock_off_by(1):
+    with shifted_host_clock(1):
         forget_expired()
     assert browser.get("/api/me").status_code == 200
 
@@ -76,7 +76,7 @@ def test_a_process_remembers_credentials_by_the_monotonic_clock(
     """A jump of the wall clock neither lengthens nor shortens it."""
     key = access_keys.create_key(bob, "script", expires_at=None)
     assert get_me(bearer_auth(key)).status_code == get_me(basic_auth("bob")).status_code == 200
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         with django_assert_num_queries(0):
             assert get_me(bearer_auth(key)).status_code == 200
         assert get_me(basic_auth("bob")).status_code == 200 and checked_passwords == [PASSWORD]

@@ -102,11 +102,11 @@ def test_expired_key_is_refused_within_a_second(bob: User, monkeypatch: Any):
 
 def test_cache_is_bounded(bob: User, monkeypatch: Any):
     monkeypatch.setattr(
-        access_keys.KEY_CACHE, "limit", 3 * access_keys.CACHED_USER_BYTES + 2 * access_keys.CACHED_ROLE_BYTES
+        access_keys.KEY_CACHE, "max_weight", 3 * access_keys.CACHED_USER_BYTES + 2 * access_keys.CACHED_ROLE_BYTES
     )
     for _ in range(7):
         assert get_me(bearer_auth(access_keys.create_key(bob, "script", expires_at=None))).status_code == 200
-        assert 0 < access_keys.KEY_CACHE.weight <= access_keys.KEY_CACHE.limit
+        assert 0 < access_keys.KEY_CACHE.weight <= access_keys.KEY_CACHE.max_weight
 
 
 def test_user_without_password_can_have_a_key(db: None):

@@ -83,7 +83,7 @@ def test_cache_holds_no_password(bob: User):
 
 
 def test_cache_is_bounded(bob: User, monkeypatch: Any):
-    monkeypatch.setattr(passwords.PASSWORD_CACHE, "limit", 2_000)
+    monkeypatch.setattr(passwords.PASSWORD_CACHE, "max_weight", 2_000)
     for number in range(7):
         make_user(f"user{number}")
         assert try_password(f"user{number}", PASSWORD) == 200

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from functools import cache
 
-from tests.support.programs import ProgramMissing, installation, succeeds
+from tests.support.programs import ProgramMissing, command_succeeds, installation_lock
 
 PROGRAM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Without recommended packages, Debian's Chromium has no font, and renders all text as boxes.
@@ -24,10 +24,10 @@ MISSING_MESSAGE = (
 def chromium() -> str:
     """The path of a Chromium that starts."""
     if configured_path := os.environ.get("CHROMIUM"):
-        if not succeeds([configured_path, "--version"], 30):
+        if not command_succeeds([configured_path, "--version"], 30):
             raise ProgramMissing(f"CHROMIUM is {configured_path}, which does not start.")
         return configured_path
-    with installation("chromium"):
+    with installation_lock("chromium"):
         path = (
             find_installed()
             or find_downloaded()
@@ -42,22 +42,24 @@ def chromium() -> str:
 def find_installed() -> str | None:
     """Ubuntu's chromium-browser is a script that only points to a snap, so each program is tried."""
     paths = (shutil.which(name) for name in PROGRAM_NAMES)
-    return next((path for path in paths if path and succeeds([path, "--version"], 30)), None)
+    return next((path for path in paths if path and command_succeeds([path, "--version"], 30)), None)
 
 
 def find_downloaded() -> str | None:
     """Asks in another process, because Playwright's event loop would disturb Django in this one."""
     result = subprocess.run([sys.executable, "-c", DOWNLOAD_PATH_SCRIPT], capture_output=True, text=True)
     path = result.stdout.strip()
-    return path if path and succeeds([path, "--version"], 30) else None
+    return path if path and command_succeeds([path, "--version"], 30) else None
 
 
 def install_package() -> bool:
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return False
     install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *DEBIAN_PACKAGES]
-    return succeeds(["apt-get", "update", "-qq"]) and succeeds(["env", "DEBIAN_FRONTEND=noninteractive", *install])
+    return command_succeeds(["apt-get", "update", "-qq"]) and command_succeeds(
+        ["env", "DEBIAN_FRONTEND=noninteractive", *install]
+    )
 
 
 def download_chromium() -> bool:
-    return succeeds([sys.executable, "-m", "playwright", "install", "--no-shell", "chromium"])
+    return command_succeeds([sys.executable, "-m", "playwright", "install", "--no-shell", "chromium"])

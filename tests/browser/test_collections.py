@@ -202,7 +202,7 @@ def test_context_of_a_passage_can_be_extended(collection_visitor: Visitor):
         expect(hit).to_contain_text(f"Chapter {name}.")
     expect(hit).not_to_contain_text("Chapter f.")
     expect(hit.locator("mark").first).to_be_visible()  # the search terms stay marked
-    more_link = hit.get_by_role("link", name="Show more before and after")
+    more_link = hit.get_by_role("link", name="Show more context")
     expect(more_link).to_be_focused()
     page.keyboard.press("Enter")
     expect(hit).to_contain_text("Chapter f.")

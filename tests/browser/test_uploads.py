@@ -154,7 +154,7 @@ def test_second_document_with_the_name_is_reported(collection_visitor: Visitor):
     wait_until_ready(page)
     expect(upload_rows).not_to_contain_text("another document")
     upload_rows = upload_files(page, file_payload("b.md", b"The new lamp"))
-    expect(upload_rows).to_contain_text("there is another document with this name")
+    expect(upload_rows).to_contain_text("Another document has the same name.")
     wait_until_ready(page, 2)
 
     page.get_by_label(REPLACE_LABEL).check()

@@ -13,7 +13,7 @@ from collections_app.models import Collection, Version
 from collections_app.vectors import vector_indexes
 from tests.collections_app.builders import DocumentLoader, make_collection
 from tests.collections_app.vector_rows import run_statement
-from tests.support.users import make_user, signed_in
+from tests.support.users import make_user, signed_in_client
 
 
 @pytest.fixture
@@ -51,10 +51,10 @@ def document_loader(collection: Collection, carl: User) -> DocumentLoader:
 
 @pytest.fixture
 def as_carl(carl: User) -> Client:
-    return signed_in(carl)
+    return signed_in_client(carl)
 
 
 @pytest.fixture
 def as_rita(db: Any) -> Client:
     """A browser of a user with the role `itil`."""
-    return signed_in(make_user("rita", "itil"))
+    return signed_in_client(make_user("rita", "itil"))

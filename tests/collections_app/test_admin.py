@@ -119,7 +119,7 @@ class TestCollections:
 
     def test_page_explains_an_empty_language(self, as_carl: Client):
         page = visible_text(as_carl.get(page_path(library.make_library_collection("Manuals"))))
-        assert "Leave empty for writers only." in page and "Leave empty to detect it for each document" in page
+        assert "Leave empty for writers only." in page and "Leave empty to detect it per document" in page
 
     def test_deleting_a_collection_deletes_its_documents(self, as_carl: Client, carl: User):
         collection = library.make_library_collection()
@@ -225,7 +225,7 @@ class TestDocuments:
     def test_page_links_to_the_page_of_the_collection(self, as_carl: Client):
         document = library.add_document(library.make_library_collection())
         match = re.search(
-            r'href="([^"]+)#documents-title">Change in the collection<', visible_text(as_carl.get(page_path(document)))
+            r'href="([^"]+)#documents-title">Edit in the collection<', visible_text(as_carl.get(page_path(document)))
         )
         assert match is not None
         assert f'id="delete-{document.pk}"' in visible_text(as_carl.get(match[1]))
@@ -275,7 +275,7 @@ class TestThousandsOfCollections:
         Collection.objects.update(reader_roles=[role], writer_roles=[role])
         page_text = visible_text(as_alice.get(f"/admin/accounts/role/{role}/delete/"))
         for permission in ("readers", "writers"):
-            assert page_text.count(f"which will lose this role from its {permission}") == MAX_NAMES_SHOWN
+            assert page_text.count(f"whose {permission} will no longer include this role") == MAX_NAMES_SHOWN
         assert page_text.count("… and 10 more") == 2
 
 
@@ -283,7 +283,7 @@ class TestReembedding:
     def test_reembedding_is_offered_if_the_model_differs(self, as_carl: Client):
         collection = library.make_library_collection()
         page_text = visible_text(as_carl.get(page_path(collection)))
-        assert "/reembed/" not in page_text and "Search this collection, add documents" in page_text
+        assert "/reembed/" not in page_text and "Search this collection or add documents" in page_text
         retired_space = EmbeddingSpace.objects.create(provider="retired", model="old", dimensions=8)
         for columns in ({"next_space": retired_space}, {"space": retired_space, "next_space": None}):
             Collection.objects.filter(pk=collection.pk).update(**columns)
@@ -318,7 +318,7 @@ class TestReembedding:
         for space, filled_count in ((target, 0), (collection.space, 1)):
             Collection.objects.filter(pk=collection.pk).update(next_space=space, reembed_error="It is away.")
             page = visible_text(as_carl.get(page_path(collection)))
-            assert f"{filled_count} of 1 vectors of {space} are stored." in page and "It is away." in page
+            assert f"{filled_count} of 1 vectors for {space} are stored." in page and "It is away." in page
 
 
 class TestDashboardTile:
@@ -361,9 +361,8 @@ class TestDashboardTile:
         assert not self.tile(as_carl).warnings
         Version.objects.filter(document=document).update(created_at=timezone.now() - timedelta(minutes=20))
         result = self.tile(as_carl)
-        assert (
-            result.warnings == "The oldest queued document has waited for 20\xa0minutes." and not result.needs_attention
-        )
+        assert result.warnings == "The oldest queued document has been waiting for 20\xa0minutes."
+        assert not result.needs_attention
 
     def test_users_without_the_role_do_not_see_the_tile(self, sonja: User):
         client = Client()

@@ -14,7 +14,7 @@ from collections_app.pages import document_actions
 from system.admin_site.name_lists import MAX_NAMES_SHOWN
 from system.errors import Conflict
 from tests.collections_app import library
-from tests.support.users import make_user, signed_in
+from tests.support.users import make_user, signed_in_client
 
 pytestmark = pytest.mark.django_db
 
@@ -143,7 +143,7 @@ class TestPermissions:
 
     def test_writers_load_and_delete_documents_and_managers_the_collection(self, as_carl: Client):
         collection = library.make_library_collection(writers=("itil",))
-        writer = visible_text(signed_in(make_user("wim", "itil")).get(collection_page_path(collection)))
+        writer = visible_text(signed_in_client(make_user("wim", "itil")).get(collection_page_path(collection)))
         assert "Add documents" in writer and "Delete collection" not in writer
         assert as_carl.get(collection_page_path(collection)).status_code == 404
         own_page = visible_text(as_carl.get(collection_page_path(library.make_library_collection("Own"))))
@@ -391,7 +391,7 @@ class TestDeleting:
         collection = library.make_library_collection()
         library.add_document(collection)
         path = reverse("collection-delete", args=[collection.pk])
-        assert "with all its documents? This cannot be undone." in visible_text(as_carl.post(path))
+        assert "and all its documents? This cannot be undone." in visible_text(as_carl.post(path))
         response = as_carl.post(path, {"confirmed": "yes"}, headers={**HTMX_HEADERS, "HX-Target": ""})
         assert response["HX-Redirect"] == "/collections/"
         assert "” deleted." in visible_text(as_carl.get("/collections/"))
@@ -409,7 +409,7 @@ class TestDeleting:
         document = library.add_document(library.make_library_collection())
         words = [document.collection_id, document.pk] if name.startswith("document-") else [document.collection_id]
         path = reverse(name, args=[] if name == "collections" else words)
-        response = signed_in(carl, enforce_csrf_checks=True).post(path, {"confirmed": "yes", "name": "Forged"})
+        response = signed_in_client(carl, enforce_csrf_checks=True).post(path, {"confirmed": "yes", "name": "Forged"})
         assert response.status_code == 403
         assert (
             Document.objects.filter(deleted_at=None).count() == Collection.objects.filter(deleted_at=None).count() == 1
@@ -468,7 +468,7 @@ class TestMetadata:
         assert as_carl.post(url, {"metadata": '{"type": "theirs"}', "tag": tag}).status_code == 302
         response = as_carl.post(url, {"metadata": '{"type": "mine"}', "tag": tag})
         page_text = visible_text(response)
-        assert response.status_code == 412 and "the metadata has changed since you opened this page" in page_text
+        assert response.status_code == 412 and "it was changed in the meantime" in page_text
         assert "&quot;theirs&quot;" in page_text and "&quot;mine&quot;" in page_text
         assert as_carl.post(url, {"metadata": '{"type": "mine"}'}).status_code == 400
         assert Document.objects.get().newest.metadata == {"type": "theirs"}  # type: ignore[union-attr]
@@ -598,7 +598,9 @@ class TestAllDocuments:
 
 
 def test_file_size_limit_is_shown_as_a_round_number(as_carl: Client):
-    assert "up to 32\xa0MB each" in visible_text(as_carl.get(collection_page_path(library.make_library_collection())))
+    assert "Up to 32\xa0MB per file" in visible_text(
+        as_carl.get(collection_page_path(library.make_library_collection()))
+    )
 
 
 def test_page_has_no_inline_script_or_style(as_carl: Client):

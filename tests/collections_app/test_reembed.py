@@ -48,7 +48,7 @@ def fake_model(monkeypatch: pytest.MonkeyPatch) -> FakeModel:
     new = local_model.LocalModel(name="letters-b", dimensions=rows.DIMENSIONS, load=model.load)
     for space in (new, rows.local_model("letters-a")):
         monkeypatch.setitem(local_model.LOCAL_MODELS, space.name, space)
-    monkeypatch.setattr(local_model, "_loaded", {})
+    monkeypatch.setattr(local_model, "_encoders", {})
     vector_indexes.clear_cache()
     return model
 
@@ -340,7 +340,7 @@ class TestConcurrentChanges:
         reembedding.start_reembedding(collection, new_space)
 
         assert reembed(collection).space == new_space
-        assert not chunk_vectors.find_missing([pending_version.pk], new_space.pk, limit=1)
+        assert not chunk_vectors.chunks_to_embed([pending_version.pk], new_space.pk, limit=1)
 
     def test_deleted_collection_is_left_alone(
         self, collection: Collection, during_embedding: Any, old_space: Any, fake_model: Any

@@ -21,7 +21,7 @@ def make_version(space: EmbeddingSpace, chunks: int) -> Version:
 def store_and_read(numbers: list[list[float]]) -> list[Any]:
     space = rows.make_space("letters-a", len(numbers[0]))
     version = make_version(space, len(numbers))
-    missing_rows = chunk_vectors.find_missing([version.pk], space.pk, limit=len(numbers))
+    missing_rows = chunk_vectors.chunks_to_embed([version.pk], space.pk, limit=len(numbers))
     for _ in range(2):  # the second time they are there
         chunk_vectors.store_vectors(chunk_vectors.VectorBatch(space=space, rows=missing_rows, vectors=numbers))
     vectors = ChunkVector.objects.filter(space=space).order_by("chunk_id")
@@ -45,7 +45,7 @@ def test_longest_vectors_can_be_stored(db: Any):
 def test_vectors_of_deleted_chunks_are_skipped(db: Any):
     space = rows.make_space("letters-a")
     version = make_version(space, 3)
-    missing_rows = chunk_vectors.find_missing([version.pk], space.pk, limit=3)
+    missing_rows = chunk_vectors.chunks_to_embed([version.pk], space.pk, limit=3)
     version.chunks.filter(number=1).delete()
     chunk_vectors.store_vectors(
         chunk_vectors.VectorBatch(

@@ -76,7 +76,7 @@ def copy_image(target: Path) -> Path:
 def with_variables(text: str) -> str:
     """Compose's ${NAME:-default}, each with its default.
 
-    >>> filled_in("${SUBNET:-172.30.57}.10")
+    >>> with_variables("${SUBNET:-172.30.57}.10")
     '172.30.57.10'
     """
     return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
@@ -130,7 +130,7 @@ def nginx_directives(*names: str) -> dict[str, list[list[str]]]:
 
 def bytes_of(text: str) -> int:
     """
-    >>> size("34m"), size("32k")
+    >>> bytes_of("34m"), bytes_of("32k")
     (35651584, 32768)
     """
     return int(text[:-1]) * {"k": 1024, "m": 1024**2}[text[-1]]

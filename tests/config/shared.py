@@ -27,9 +27,9 @@ class SharedServers:
         self.folder = DataFolder(root)
         self.folder.prepare()
         self.postgres, self.valkey = kind(self.folder), Valkey(self.folder)
-        claim = self.folder.hold("up")
+        lock = self.folder.lock("up")
         self.quiet = open(os.devnull, "w")  # noqa: SIM115  (closed in `end`)
-        self.supervisor = Supervisor(claim, out=self.quiet)
+        self.supervisor = Supervisor(lock, out=self.quiet)
         self.children: dict[str, Child] = {}
 
     def start_postgres(self, *options: str) -> "SharedServers":

@@ -297,7 +297,7 @@ def test_restore_replaces_a_running_service_and_keeps_the_old_data(service: Serv
         restore = manage("restore", str(backup_file), env=service.web.env)
 
     assert restore.returncode == 0, restore.stderr
-    former_database = re.search(r"The former database is kept as (servicebase_until_\w+)\.", restore.stdout)
+    former_database = re.search(r"The previous database is kept as (servicebase_until_\w+)\.", restore.stdout)
     assert former_database is not None
     eventually(lambda: me_status(service) == 200, within_s=10)
     assert set(statuses) <= {200, 503}

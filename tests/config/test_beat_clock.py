@@ -12,7 +12,7 @@ from django_celery_beat.models import PeriodicTask
 from config.celery import app
 from config.scheduling import schedules
 from config.scheduling.leader_scheduler import LeaderScheduler
-from tests.support.clocks import database_clock_goes_back
+from tests.support.clocks import set_database_clock_back
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,7 +22,7 @@ INTERVALS = {name: interval_s for name, _, interval_s in schedules.SCHEDULES}
 @pytest.fixture
 def schedule_rows(transactional_db: Any) -> Any:
     """The schedules, each of which has just run."""
-    schedules.make_rows()
+    schedules.update_schedules()
     PeriodicTask.objects.update(last_run_at=timezone.now())
     return PeriodicTask.objects.filter(name__in=INTERVALS)
 
@@ -58,7 +58,7 @@ def test_task_waits_for_its_interval(beat: LeaderScheduler):
 
 
 def test_new_leader_does_not_wait_for_the_clock_of_the_former(schedule_rows: Any, beat: LeaderScheduler):
-    database_clock_goes_back(schedule_rows, "last_run_at")
+    set_database_clock_back(schedule_rows, "last_run_at")
     assert overdue_tasks(beat) == set()
 
 

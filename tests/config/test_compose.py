@@ -169,9 +169,9 @@ def test_every_variable_of_every_part_exists_and_no_secret_is_written_down(own_s
     for name, service in own_services.items():
         values = deployment.part_environment(service)
         assert set(values) <= KNOWN_VARIABLES, name
-        assert not set(values) & {row.metadata["name"] for row in fields(env.Environment) if row.metadata["secret"]} - {
-            "REDIS_URL"
-        }
+        assert not set(values) & {
+            row.metadata["name"] for row in fields(env.Environment) if row.metadata["is_secret"]
+        } - {"REDIS_URL"}
         for path in (value for variable, value in values.items() if variable.endswith("_FILE")):
             assert path.removeprefix("/run/secrets/") in set(service["secrets"]) & set(declared)
 

@@ -181,7 +181,7 @@ class ReplicaPostgres(Postgres):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (OldPostgres, "The database is PostgreSQL 16; version 17 or newer is required."),
+        (OldPostgres, "The database server runs PostgreSQL 16. Version 17 or newer is required."),
         (ReplicaPostgres, "points to a replica"),
     ],
 )

@@ -256,7 +256,7 @@ def test_accepted_request_is_finished_after_sigterm(tmp_path: Path):
             time.sleep(1)
             start = time.monotonic()
             code = pool.submit(stack.stop, signal.SIGTERM)
-            stack.wait_for("stopping after running requests")
+            stack.wait_for("stopping after the current requests")
             time.sleep(1)
             for link, length in zip(connections, lengths, strict=True):
                 link.sendall(INVALID_BODY[5:] + b" " * (length - 16))

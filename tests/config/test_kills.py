@@ -12,7 +12,7 @@ from bench.soak.run import SoakResult, run_soak, running_product
 from bench.soak.tally import Tally
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, eventually
-from tests.support.nightly import run_seed, share_of
+from tests.support.nightly import choose_seed, scaled_count
 
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
@@ -29,7 +29,7 @@ class RunningStack:
     kills: KillInjector | None = None
 
     def soak_with(self, kill: Kill, number: int, every_s: float) -> SoakResult:
-        seed = run_seed()
+        seed = choose_seed()
 
         def make_kills(servers: SharedServers, stack: Stack, tally: Tally) -> KillInjector:
             self.kills = KillInjector(servers, stack, tally, kill, seed)
@@ -38,8 +38,8 @@ class RunningStack:
         return run_soak(
             self.servers,
             self.stack,
-            callers=CALLER_COUNT,
-            seconds=MAX_DURATION_S,
+            caller_count=CALLER_COUNT,
+            duration_s=MAX_DURATION_S,
             fault_interval_s=every_s,
             max_faults=number,
             injector_class=make_kills,
@@ -55,7 +55,7 @@ def running_stack(tmp_path: Path) -> Iterator[RunningStack]:
 def assert_intact(running: RunningStack, result: SoakResult, number: int) -> None:
     assert result.tally.errors == []
     assert len(result.fault_lines) == number
-    assert all(workload.acknowledged_writes and workload.deferred_names for workload in result.workloads)
+    assert all(workload.acknowledged_write_count and workload.deferred_names for workload in result.workloads)
     assert running.kills is not None
     eventually(lambda: running.kills and running.kills.orphans() == [])
     assert running.stack.get("/readyz") == 200
@@ -64,10 +64,10 @@ def assert_intact(running: RunningStack, result: SoakResult, number: int) -> Non
 
 
 def test_acknowledged_work_survives_fifty_kills_of_postgresql(running_stack: RunningStack):
-    number = share_of(POSTGRES_KILLS)
+    number = scaled_count(POSTGRES_KILLS)
     assert_intact(running_stack, running_stack.soak_with(kills.kill_postgres, number, every_s=4), number)
 
 
 def test_acknowledged_work_survives_two_hundred_kills_of_workers(running_stack: RunningStack):
-    number = share_of(WORKER_KILLS)
+    number = scaled_count(WORKER_KILLS)
     assert_intact(running_stack, running_stack.soak_with(kills.kill_worker, number, every_s=2), number)

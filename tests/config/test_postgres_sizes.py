@@ -36,14 +36,14 @@ def test_small_and_large_machines_stay_within_the_bounds():
 
 
 def test_memory_limit_of_a_container_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    machine = postgres_sizes.memory_bytes()
+    machine = postgres_sizes.available_memory_bytes()
     (tmp_path / "max").write_text("max\n")
     (tmp_path / "limit").write_text(f"{300 * MB}\n")
 
     monkeypatch.setattr(postgres_sizes, "CGROUP_LIMITS", (tmp_path / "max", tmp_path / "missing"))
-    assert postgres_sizes.memory_bytes() >= machine
+    assert postgres_sizes.available_memory_bytes() >= machine
     monkeypatch.setattr(postgres_sizes, "CGROUP_LIMITS", (tmp_path / "max", tmp_path / "limit"))
-    assert postgres_sizes.memory_bytes() == 300 * MB
+    assert postgres_sizes.available_memory_bytes() == 300 * MB
 
 
 def test_chosen_size_replaces_the_default(tmp_path: Path):
@@ -59,6 +59,6 @@ def test_running_server_has_the_sizes():
         cursor.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [["shared_buffers", "work_mem"]])
         settings = dict(cursor.fetchall())
 
-    expected = postgres_sizes.sizes(postgres_sizes.memory_bytes(), 0)
+    expected = postgres_sizes.sizes(postgres_sizes.available_memory_bytes(), 0)
     assert int(settings["shared_buffers"]) * 8 // 1024 == int(expected["shared_buffers"].removesuffix("MB"))
     assert int(settings["work_mem"]) // 1024 == int(expected["work_mem"].removesuffix("MB"))

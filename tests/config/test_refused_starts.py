@@ -24,15 +24,15 @@ SAFE_SETTINGS = {
 
 UNSAFE_SETTINGS = [  # what is set otherwise, and what the refusal says
     ({"DEBUG": "1"}, "DEBUG must be 0 in production"),
-    ({"SVC_ALLOW_HTTP_IDP": "1"}, "SVC_ALLOW_HTTP_IDP is for development"),
+    ({"SVC_ALLOW_HTTP_IDP": "1"}, "SVC_ALLOW_HTTP_IDP is only for development"),
     ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS must list host names in production"),
     ({"ALLOWED_HOSTS": "service.example.com,*"}, "ALLOWED_HOSTS must list host names in production"),
-    ({"SVC_HOST": "0.0.0.0", "SVC_BASE_URL": ""}, "SVC_BASE_URL (or ALLOWED_HOSTS) must be set in production"),
+    ({"SVC_HOST": "0.0.0.0", "SVC_BASE_URL": ""}, "SVC_BASE_URL or ALLOWED_HOSTS must be set in production"),
     ({"SECRET_KEY": ""}, "SECRET_KEY must be set to at least 32 random characters"),
     ({"SECRET_KEY": "short"}, "SECRET_KEY must be set to at least 32 random characters"),
     ({"SECRET_KEY": "ab" * 32}, "SECRET_KEY must be set to at least 32 random characters"),
     ({"SECRET_KEY": "django-insecure-7d$k2m!x9q4w8e6r5t3y1u0i"}, "SECRET_KEY must be set to at least 32"),
-    ({"SVC_SECRET_KEYS": ""}, "SVC_SECRET_KEYS must be set in production; generate one with: "),
+    ({"SVC_SECRET_KEYS": ""}, "SVC_SECRET_KEYS must be set in production. Generate a key with: "),
     ({"SVC_ADMIN_PASSWORD": "admin"}, "SVC_ADMIN_PASSWORD must have at least 10 characters"),
     ({"DATABASE_URL": ""}, "Set DATABASE_URL and REDIS_URL in production, or set SVC_ALLOW_EMBEDDED=1"),
     ({"REDIS_URL": ""}, "Set DATABASE_URL and REDIS_URL in production, or set SVC_ALLOW_EMBEDDED=1"),
@@ -116,7 +116,7 @@ def test_read_only_folder_is_refused(tmp_path: Path):
         ({"notes.txt": "mine"}, "is damaged: it contains files but no PostgreSQL cluster. Move it away and restore"),
         (
             {"PG_VERSION": "17\n"},
-            "was created by PostgreSQL 17; this is 18. Set SVC_DATA_DIR to a new folder and restore a backup",
+            "was created by PostgreSQL 17, not 18. Set SVC_DATA_DIR to a new folder and restore a backup",
         ),
     ],
 )
@@ -156,7 +156,7 @@ def used_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("postgres/postgresql.conf", "PostgreSQL did not start with the data in"),
         ("postgres/global/pg_control", "PostgreSQL did not start with the data in"),
-        ("valkey/appendonlydir/appendonly.aof.1.incr.aof", "Move that folder elsewhere and start again"),
+        ("valkey/appendonlydir/appendonly.aof.1.incr.aof", "Move the folder away and start again"),
     ],
 )
 def test_damaged_server_data_stops_the_start_with_advice(file: str, message: str, used_data_folder: Path):
@@ -169,7 +169,7 @@ def test_damaged_server_data_stops_the_start_with_advice(file: str, message: str
         damaged_file.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", prepare.OLDEST_PACKAGES)
+@pytest.mark.parametrize("name", prepare.MIN_PACKAGE_VERSIONS)
 def test_outdated_package_is_refused(name: str, monkeypatch: pytest.MonkeyPatch):  # X27
     prepare.refuse_old_packages()
     installed_version = importlib.metadata.version

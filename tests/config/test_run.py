@@ -49,9 +49,9 @@ def test_old_python_is_reported(run_script: ModuleType, monkeypatch, capsys):
     monkeypatch.setattr(run_script.shutil, "which", lambda name: None)
 
     with pytest.raises(SystemExit) as exc_info:
-        run_script.switch_to_a_new_enough_python()
+        run_script.switch_to_supported_python()
     assert exc_info.value.code == 1
-    assert "Python 3.11 or newer is required; this is 3.10." in capsys.readouterr().err
+    assert "Python 3.11 or newer is required. This is 3.10." in capsys.readouterr().err
 
 
 def test_old_python_restarts_in_a_newer_one(run_script: ModuleType, monkeypatch):
@@ -66,7 +66,7 @@ def test_old_python_restarts_in_a_newer_one(run_script: ModuleType, monkeypatch)
     monkeypatch.setattr(run_script.os, "execv", take_over)
 
     with pytest.raises(ProcessReplaced, match=sys.executable):
-        run_script.switch_to_a_new_enough_python()
+        run_script.switch_to_supported_python()
 
 
 def test_script_can_be_read_by_python_3_6():
@@ -81,7 +81,7 @@ def test_missing_venv_module_names_the_package_to_install(run_script: ModuleType
     monkeypatch.setattr(run_script.subprocess, "run", lambda *words, **options: completed)
 
     with pytest.raises(SystemExit):
-        run_script.make_venv(run_script.VENV)
+        run_script.create_venv(run_script.VENV)
     assert "apt-get install python3-venv" in capsys.readouterr().err
 
 
@@ -91,7 +91,7 @@ def test_other_venv_errors_are_printed(run_script: ModuleType, monkeypatch, caps
     monkeypatch.setattr(run_script.subprocess, "run", lambda *words, **options: completed)
 
     with pytest.raises(SystemExit):
-        run_script.make_venv(run_script.VENV)
+        run_script.create_venv(run_script.VENV)
     output = capsys.readouterr().err
     assert "No space left on device" in output and "Traceback" not in output and "apt-get" not in output
 
@@ -99,8 +99,8 @@ def test_other_venv_errors_are_printed(run_script: ModuleType, monkeypatch, caps
 def test_unchanged_lock_installs_nothing(run_script: ModuleType, monkeypatch):
     Path(run_script.PYTHON).parent.mkdir(parents=True)
     Path(run_script.PYTHON).touch()
-    product = run_script.lock_digest("requirements.txt")
-    run_script.record_hashes({"product": product, "tools": None})
+    product = run_script.hash_lock_files("requirements.txt")
+    run_script.write_installed_hashes({"product": product, "tools": None})
     monkeypatch.setattr(run_script, "install", lambda lock: pytest.fail("it installed"))
 
     run_script.ensure_packages(False)
@@ -110,7 +110,7 @@ def test_unchanged_lock_installs_nothing(run_script: ModuleType, monkeypatch):
 def test_changed_lock_or_a_damaged_environment_installs_again(run_script: ModuleType, monkeypatch, damage: str):
     Path(run_script.PYTHON).parent.mkdir(parents=True)
     Path(run_script.PYTHON).touch()
-    run_script.record_hashes({"product": run_script.lock_digest("requirements.txt"), "tools": None})
+    run_script.write_installed_hashes({"product": run_script.hash_lock_files("requirements.txt"), "tools": None})
     if damage == "requirements.txt":
         (Path(run_script.ROOT) / damage).write_text("changed")
     elif damage == "stamp":
@@ -118,7 +118,7 @@ def test_changed_lock_or_a_damaged_environment_installs_again(run_script: Module
     else:
         Path(run_script.PYTHON).unlink()
     installed_locks: list[str] = []
-    monkeypatch.setattr(run_script, "make_venv", lambda folder, *options: Path(folder).mkdir(exist_ok=True))
+    monkeypatch.setattr(run_script, "create_venv", lambda folder, *options: Path(folder).mkdir(exist_ok=True))
     monkeypatch.setattr(run_script, "install", installed_locks.append)
     monkeypatch.setattr(run_script.subprocess, "call", lambda *words, **options: 0)
 
@@ -126,7 +126,7 @@ def test_changed_lock_or_a_damaged_environment_installs_again(run_script: Module
 
     assert installed_locks == ["requirements.txt"]
     stamp = json.loads((Path(run_script.VENV) / "installed.json").read_text())
-    assert stamp["product"] == run_script.lock_digest("requirements.txt")
+    assert stamp["product"] == run_script.hash_lock_files("requirements.txt")
 
 
 def test_pip_is_used_when_uv_fails(run_script: ModuleType, monkeypatch):
@@ -145,7 +145,7 @@ def test_pip_is_used_when_uv_fails(run_script: ModuleType, monkeypatch):
 
 
 def test_pip_and_uv_do_not_stay_in_the_environment(run_script: ModuleType, monkeypatch):
-    run_script.make_venv(run_script.VENV, "--without-pip")
+    run_script.create_venv(run_script.VENV, "--without-pip")
     listed_files: list[list[str]] = []
     list_files = lambda python, path: listed_files.append(sorted(os.listdir(Path(python).parent)))  # noqa: E731
     monkeypatch.setattr(run_script, "install_with", list_files)

@@ -27,7 +27,9 @@ def soaked_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SoakedSta
         yield SoakedStack(
             servers,
             stack,
-            run_soak(servers, stack, callers=6, seconds=180, fault_interval_s=SETTLING_TIME_S + 1, max_faults=4),
+            run_soak(
+                servers, stack, caller_count=6, duration_s=180, fault_interval_s=SETTLING_TIME_S + 1, max_faults=4
+            ),
         )
 
 
@@ -36,7 +38,7 @@ def test_acknowledged_writes_exist_once_after_faults(soaked_stack: SoakedStack):
     assert result.tally.errors == []
     assert result.tally.unexpected_refusals == {}, "refused although nothing was away"
     assert (len(result.fault_lines), result.sign_in_count > 0) == (4, True)
-    assert all(workload.acknowledged_writes for workload in result.workloads)
+    assert all(workload.acknowledged_write_count for workload in result.workloads)
 
 
 def test_soak_checks_detect_lost_writes(soaked_stack: SoakedStack):

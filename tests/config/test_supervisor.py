@@ -63,8 +63,8 @@ class WatchedSupervisor(Supervisor):
 
 @pytest.fixture
 def supervisor(folder: DataFolder) -> Iterator[WatchedSupervisor]:
-    claim = folder.hold("up")
-    watched_supervisor = WatchedSupervisor(claim, out=TerminalOutput())
+    lock = folder.lock("up")
+    watched_supervisor = WatchedSupervisor(lock, out=TerminalOutput())
     yield watched_supervisor
     watched_supervisor.end()
     watched_supervisor.stop([[child.name for child in watched_supervisor.children]], lambda name: 0.0)
@@ -110,7 +110,7 @@ def test_crashing_child_restarts_with_growing_delays(supervisor: WatchedSupervis
     supervisor.begin()
     supervisor.start(child)
 
-    eventually(lambda: "short ended (exit code 3); it restarts in 2 s" in printed_text(supervisor))
+    eventually(lambda: "short ended (exit code 3) and restarts in 2 s" in printed_text(supervisor))
     assert printed_text(supervisor).index("in 1 s") < printed_text(supervisor).index("in 2 s")
     supervisor.events.put(signal.SIGINT)
     eventually(lambda: supervisor.results == ["interrupt"])
@@ -146,8 +146,8 @@ import os, time
 from pathlib import Path
 from config.runtime.data_folder import DataFolder
 from config.runtime.supervisor import Child, Supervisor
-claim = DataFolder(Path({str(folder.root)!r})).hold("up")
-supervisor = Supervisor(claim, out=open(os.devnull, "w"))
+lock = DataFolder(Path({str(folder.root)!r})).lock("up")
+supervisor = Supervisor(lock, out=open(os.devnull, "w"))
 pids = [supervisor.start(Child("a", {SLEEPING_COMMAND!r})).pid, supervisor.start(Child("b", {STUBBORN_COMMAND!r})).pid]
 print(*pids, supervisor.reaper.pid, flush=True)
 time.sleep(60)
@@ -156,11 +156,11 @@ time.sleep(60)
         assert parent.stdout is not None
         pids = [int(word) for word in parent.stdout.readline().split()]
         with pytest.raises(AlreadyRunning):
-            folder.hold("up")
+            folder.lock("up")
         parent.kill()
 
     eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids), within_s=15)
-    os.close(folder.hold("up"))
+    os.close(folder.lock("up"))
 
 
 class TestKilledReaper:
@@ -169,7 +169,7 @@ class TestKilledReaper:
         supervisor.reaper.wait()
 
         with pytest.raises(AlreadyRunning):
-            folder.hold("up")
+            folder.lock("up")
 
     def test_new_reaper_starts_and_still_ends_everything(self, folder: DataFolder):
         program = f"""
@@ -177,8 +177,8 @@ import os, threading
 from pathlib import Path
 from config.runtime.data_folder import DataFolder
 from config.runtime.supervisor import Child, Supervisor
-claim = DataFolder(Path({str(folder.root)!r})).hold("up")
-supervisor = Supervisor(claim, out=open(os.devnull, "w"))
+lock = DataFolder(Path({str(folder.root)!r})).lock("up")
+supervisor = Supervisor(lock, out=open(os.devnull, "w"))
 first = supervisor.reaper
 pids = [supervisor.start(Child("a", {SLEEPING_COMMAND!r})).pid]
 first.kill()
@@ -195,16 +195,16 @@ threading.Event().wait(60)
 
         assert len(pids) == 3
         eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids), within_s=15)
-        os.close(folder.hold("up"))
+        os.close(folder.lock("up"))
 
 
 def test_lock_ends_with_its_holder(folder: DataFolder):
-    held_values = folder.hold("up")
+    held_values = folder.lock("up")
     with pytest.raises(AlreadyRunning, match=f"process {os.getpid()}"):
-        folder.hold("up")
+        folder.lock("up")
     os.close(held_values)
 
-    os.close(folder.hold("up"))
+    os.close(folder.lock("up"))
 
 
 def test_secret_is_created_once_with_private_permissions(folder: DataFolder):

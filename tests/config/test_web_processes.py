@@ -144,7 +144,7 @@ def test_code_that_does_not_load_replaces_nothing(running_stack: Stack):
     change_code(running_stack, "import threading", "import threading, a_module_that_is_missing")
     try:
         running_stack.process.send_signal(signal.SIGHUP)
-        running_stack.wait_for("The new code does not load")
+        running_stack.wait_for("The new code failed to load")
         assert process_ids(running_stack) == processes_before
         assert response_text(running_stack) == "new"
     finally:

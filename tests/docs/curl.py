@@ -25,7 +25,7 @@ def split_commands(text: str) -> list[str]:
 
 
 def run_command(command: str) -> Any:
-    """The response to what curl would send."""
+    """Send the request that curl would send."""
     arguments = iter(shlex.split(command.replace("\\\n", " "))[1:])
     url, login, fields, form_fields, content_type, is_get = "", "", [], {}, "", False
     for argument in arguments:

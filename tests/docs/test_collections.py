@@ -39,8 +39,8 @@ BLOCKS = re.compile(
 
 
 class PlaceholderExampleRunner(ExampleRunner):
-    def is_same(self, printed_value: Any, value: Any) -> bool:
-        return printed_value == "…" or super().is_same(printed_value, value)
+    def is_same_value(self, printed_value: Any, value: Any) -> bool:
+        return printed_value == "…" or super().is_same_value(printed_value, value)
 
 
 def run_worker() -> None:
@@ -57,10 +57,10 @@ def demo_users(db: Any) -> None:
     demo.create_demo_users(lambda: PASSWORD)
 
 
-def check_curl(text: str, printed: str) -> None:
-    for command, printed_value in zip(curl.split_commands(text), [*curl.json_values(printed)], strict=True):
+def check_curl_commands(text: str, printed_json: str) -> None:
+    for command, printed_value in zip(curl.split_commands(text), [*curl.json_values(printed_json)], strict=True):
         response = curl.run_command(command)
-        is_same = PlaceholderExampleRunner().is_same(printed_value, json.loads(response.content))
+        is_same = PlaceholderExampleRunner().is_same_value(printed_value, json.loads(response.content))
         assert is_same, response.content.decode()
 
 
@@ -70,7 +70,7 @@ def test_examples_return_the_printed_responses(demo_users: None):
         if step["worker"]:
             run_worker()
         elif step["curl"]:
-            check_curl(step["curl"], step["printed"])
+            check_curl_commands(step["curl"], step["printed"])
         else:
             try:
                 runner.check_response(step["response"], runner.send_request(step["request"]))
@@ -93,16 +93,16 @@ def test_page_names_every_supported_format():
 
 def test_page_describes_the_demo_collection():
     """The requests of the page run with the demo users but without the demo documents."""
-    after = PAGE.partition("GET /get_list_of_collection")[2].partition("DELETE /")[0]
+    list_section = PAGE.partition("GET /get_list_of_collection")[2].partition("DELETE /")[0]
 
-    assert f"*{demo_documents.COLLECTION_NAME}* in this list" in after
+    assert f"*{demo_documents.COLLECTION_NAME}* in this list" in list_section
 
 
 def test_readme_commands_return_the_printed_responses(demo_users: None):
     (step,) = [match for match in BLOCKS.finditer(README) if match["curl"]]
 
     assert step["curl"].count("curl ") >= 2
-    check_curl(step["curl"], step["printed"])
+    check_curl_commands(step["curl"], step["printed"])
 
 
 def test_every_filter_can_be_parsed():
@@ -119,7 +119,9 @@ def test_endpoint_table_has_every_parameter():
 
     assert set(rows) == set(ENDPOINTS)
     for name, view in ENDPOINTS.items():
-        parameter_names = set(view.known) or ({"file", *load_parameter_names()} if name.startswith("load") else set())
+        parameter_names = set(view.parameter_names) or (
+            {"file", *load_parameter_names()} if name.startswith("load") else set()
+        )
         assert set(re.findall(r"`(\w+)`", rows[name])) == parameter_names, name
 
 

@@ -22,7 +22,7 @@ UNITS = {
     "": 1.0, "KB": 1024.0, "MB": 1024.0**2,
     "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0,
 }  # fmt: skip
-SUFFIXES = {"_MS": 0.001, "_KB": UNITS["KB"], "_MB": UNITS["MB"], "_DAYS": UNITS["d"]}
+UNITS_BY_SUFFIX = {"_MS": 0.001, "_KB": UNITS["KB"], "_MB": UNITS["MB"], "_DAYS": UNITS["d"]}
 
 PACKAGES = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
 # Numbers that are not limits: versions, lock and signal numbers, exit codes, flags, units, formats, parts of a formula.
@@ -46,7 +46,7 @@ OTHER_CONSTANTS = {
     "config.scheduling.leader_scheduler.LEADER_LOCK_ID",
     "config.formats.en.formats.FIRST_DAY_OF_WEEK",
     "config.management.commands.prepare.ADVISORY_LOCK_ID",
-    "config.management.commands.prepare.OLDEST_POSTGRES",
+    "config.management.commands.prepare.MIN_POSTGRES_VERSION",
     "config.runtime.unprivileged.CLONE_NEWUSER",
     "config.runtime.unprivileged.USER_ID",
     "sso.models.advisory_locks.CONNECTIONS_LOCK",
@@ -60,7 +60,7 @@ OTHER_CONSTANTS = {
     "system.sandbox.child.CLONE_NEWUSER",
     "system.sandbox.child.LENGTH_BYTES",
     "system.sandbox.child.NOBODY_UID",
-    "system.sandbox.child.OUT_OF_MEMORY",
+    "system.sandbox.child.OUT_OF_MEMORY_EXIT_CODE",
     "system.property_definitions.PROPERTY_OVERHEAD_BYTES",
     "tableapi.access.caller_view.BYTES_PER_COLUMN",
     "tableapi.sql.select.BYTES_PER_PARAMETER",
@@ -96,7 +96,7 @@ def constant_value(constant: str) -> float:
         return value.total_seconds()
     if isinstance(value, BoundedSemaphore):
         return float(value._initial_value)  # type: ignore[attr-defined]
-    return float(value) * next((factor for ending, factor in SUFFIXES.items() if ending in constant.upper()), 1)
+    return float(value) * next((factor for ending, factor in UNITS_BY_SUFFIX.items() if ending in constant.upper()), 1)
 
 
 def load_constant(constant: str) -> Any:
@@ -125,18 +125,18 @@ def test_every_row_of_the_page_is_checked():
     assert [*DOCUMENTED_VALUES] == [limit for _, limit in CONSTANTS_AND_LIMITS]
 
 
-def is_number(node: ast.expr) -> bool:
-    """3, 4 * 1024, timedelta(…), BoundedSemaphore(2), {"web": 5_000}."""
+def is_numeric_expression(node: ast.expr) -> bool:
+    """Whether an expression is a number: 3, 4 * 1024, timedelta(…), BoundedSemaphore(2), {"web": 5_000}."""
     match node:
         case ast.Constant(value=value):
             return isinstance(value, int | float) and not isinstance(value, bool)
         case ast.BinOp(left=left, right=right):
-            return is_number(left) and is_number(right)
+            return is_numeric_expression(left) and is_numeric_expression(right)
         case ast.Call(func=function, args=positional):
             name = ast.unparse(function).rsplit(".", 1)[-1]
-            return name == "timedelta" or (name == "BoundedSemaphore" and all(map(is_number, positional)))
+            return name == "timedelta" or (name == "BoundedSemaphore" and all(map(is_numeric_expression, positional)))
         case ast.Dict(values=values):
-            return bool(values) and all(map(is_number, values))
+            return bool(values) and all(map(is_numeric_expression, values))
     return False
 
 
@@ -145,7 +145,7 @@ def numeric_constants(path: Path) -> set[str]:
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     constants = set()
     for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.Assign) and is_number(node.value):
+        if isinstance(node, ast.Assign) and is_numeric_expression(node.value):
             constants |= {f"{module}.{target.id}" for target in node.targets if isinstance(target, ast.Name)}
     return {name for name in constants if re.search(r"\.[A-Z][A-Z0-9_]*$", name)}
 

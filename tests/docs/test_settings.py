@@ -6,7 +6,7 @@ from dataclasses import fields
 from config.env import ROOT, Environment
 
 VARIABLE_NAMES = {row.metadata["name"] for row in fields(Environment)}
-SECRET_NAMES = {row.metadata["name"] for row in fields(Environment) if row.metadata["secret"]}
+SECRET_NAMES = {row.metadata["name"] for row in fields(Environment) if row.metadata["is_secret"]}
 
 
 def test_settings_page_lists_exactly_the_variables():
@@ -19,7 +19,7 @@ def test_settings_page_lists_exactly_the_variables():
 def test_settings_page_uses_the_descriptions_of_the_code():
     page = (ROOT / "docs/reference/settings.md").read_text()
 
-    assert [row.metadata["name"] for row in fields(Environment) if row.metadata["about"] not in page] == []
+    assert [row.metadata["name"] for row in fields(Environment) if row.metadata["description"] not in page] == []
 
 
 def test_example_file_lists_exactly_the_variables():

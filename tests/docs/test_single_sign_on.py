@@ -72,7 +72,7 @@ def test_documented_script_runs():
 
 def test_roles_and_claims_match_the_code():
     assert all(f"`{path}`" in PAGE for path in profile.ROLE_CLAIMS)
-    protected_roles = {name for name, (_, grantable) in roles.SHIPPED_ROLES.items() if not grantable}
+    protected_roles = {name for name, (_, is_grantable) in roles.SHIPPED_ROLES.items() if not is_grantable}
     match = re.search(r"never granted by a provider; by default these are (.+?)\. ", " ".join(PAGE.split()))
 
     assert match is not None

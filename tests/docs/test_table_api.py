@@ -53,12 +53,12 @@ class ExampleRunner:
         login = headers.pop("Authorization", "Basic demo.agent").removeprefix("Basic ")
         credentials = b64encode(f"{login}:{PASSWORD}".encode()).decode()
         authorization = {"Authorization": f"Basic {credentials}"} if login != "nobody" else {}
-        path, _, query = self.with_current_ids(target).partition("?")
+        path, _, query = self.replace_ids(target).partition("?")
         query = query.replace("sysparm_cursor=…", f"sysparm_cursor={self.cursor}")
         response = Client().generic(
             method,
             f"{path}?{urlencode([field.partition('=')[::2] for field in query.split('&')])}" if query else path,
-            self.with_current_ids(body),
+            self.replace_ids(body),
             content_type="application/json",
             headers={"Host": HOST, **authorization, **headers},
         )
@@ -66,35 +66,37 @@ class ExampleRunner:
             self.cursor = re.search(r"sysparm_cursor=([^&>]+)", response["Link"])[1]  # type: ignore[index]
         return response
 
-    def with_current_ids(self, text: str) -> str:
+    def replace_ids(self, text: str) -> str:
         return ID.sub(lambda match: self.ids[match[0]], text)
 
-    def check_response(self, printed: str, response: Any) -> None:
-        head, _, body = printed.strip().partition("\n\n")
+    def check_response(self, printed_response: str, response: Any) -> None:
+        head, _, body = printed_response.strip().partition("\n\n")
         line, *lines = head.splitlines()
         assert int(line[:3]) == response.status_code, response.content
         for name, value in (line.split(": ", 1) for line in lines):
-            assert self.is_like(value, response.headers.get(name, "")), f"{name}: {response.headers.get(name)}"
+            assert self.is_same_text(value, response.headers.get(name, "")), f"{name}: {response.headers.get(name)}"
         if body:
             document = json.loads(body)
             content = json.loads(response.content)
-            assert self.is_same(document, content), json.dumps(content, ensure_ascii=False)
+            assert self.is_same_value(document, content), json.dumps(content, ensure_ascii=False)
 
-    def is_same(self, printed: Any, value: Any) -> bool:
-        if isinstance(printed, dict) and isinstance(value, dict):
-            return list(printed) == list(value) and all(self.is_same(printed[key], value[key]) for key in printed)
-        if isinstance(printed, list) and isinstance(value, list):
-            return len(printed) == len(value) and all(map(self.is_same, printed, value))
-        if isinstance(printed, str) and isinstance(value, str):
-            return self.is_like(printed, value)
-        return type(printed) is type(value) and bool(printed == value)
+    def is_same_value(self, printed_value: Any, value: Any) -> bool:
+        if isinstance(printed_value, dict) and isinstance(value, dict):
+            return list(printed_value) == list(value) and all(
+                self.is_same_value(printed_value[key], value[key]) for key in printed_value
+            )
+        if isinstance(printed_value, list) and isinstance(value, list):
+            return len(printed_value) == len(value) and all(map(self.is_same_value, printed_value, value))
+        if isinstance(printed_value, str) and isinstance(value, str):
+            return self.is_same_text(printed_value, value)
+        return type(printed_value) is type(value) and bool(printed_value == value)
 
-    def is_like(self, printed: str, value: str) -> bool:
+    def is_same_text(self, printed_text: str, value: str) -> bool:
         """Whether the texts are equal except for ids, times and `…`."""
-        for printed_id, actual_id in zip(ID.findall(printed), ID.findall(value), strict=False):
+        for printed_id, actual_id in zip(ID.findall(printed_text), ID.findall(value), strict=False):
             if self.ids.setdefault(printed_id, actual_id) != actual_id:
                 return False
-        pattern = re.escape(TIME.sub("TIME", ID.sub("ID", printed))).replace("…", ".*")
+        pattern = re.escape(TIME.sub("TIME", ID.sub("ID", printed_text))).replace("…", ".*")
         return re.fullmatch(pattern, TIME.sub("TIME", ID.sub("ID", value)), re.S) is not None
 
 
@@ -136,9 +138,9 @@ def test_curl_commands_return_the_printed_responses(demo_records: None, page: st
     requests = re.findall(r"```\w*\n(curl .*?)```\n+(?:[^\n]*\n+)?```json\n(.*?)```", page, re.S)
     assert len(requests) >= 1
 
-    for command, printed in requests:
+    for command, printed_json in requests:
         response = curl.run_command(command)
-        assert ExampleRunner().is_same(json.loads(printed), json.loads(response.content)), response.content
+        assert ExampleRunner().is_same_value(json.loads(printed_json), json.loads(response.content)), response.content
 
 
 def test_every_example_query_works(demo_records: None):

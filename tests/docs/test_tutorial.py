@@ -22,10 +22,10 @@ def test_commands_return_the_printed_responses(db: Any):
     steps = re.findall(r"```\n(curl .*?)```\n+```json\n(.*?)```", PAGE, re.S)
     assert len(re.findall(r"^curl ", PAGE, re.M)) == sum(len(curl.split_commands(text)) for text, _ in steps) >= 8
 
-    for text, printed in steps:
-        for command, printed_value in zip(curl.split_commands(text), [*curl.json_values(printed)], strict=True):
+    for text, printed_json in steps:
+        for command, printed_value in zip(curl.split_commands(text), [*curl.json_values(printed_json)], strict=True):
             response = curl.run_command(command)
-            is_same = PlaceholderExampleRunner().is_same(printed_value, json.loads(response.content))
+            is_same = PlaceholderExampleRunner().is_same_value(printed_value, json.loads(response.content))
             assert is_same, response.content.decode()
 
 

@@ -11,14 +11,14 @@ from tests.providers import node
 
 
 def run_browser_test(**environment: str) -> subprocess.CompletedProcess[str]:
-    words = [
+    arguments = [
         "-q",
         "-p",
         "no:cacheprovider",
         "tests/browser/test_pages.py::test_unknown_url_shows_the_error_page",
     ]
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *words],
+        [sys.executable, "-m", "pytest", *arguments],
         cwd=ROOT,
         env={**os.environ, "CHROMIUM": "/nowhere/chromium", "SVC_TEST_REQUIRE": "", **environment},
         capture_output=True,
@@ -27,18 +27,18 @@ def run_browser_test(**environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_missing_chromium_skips_browser_tests_and_is_reported():
-    completed = run_browser_test()
+    test_run = run_browser_test()
 
-    assert completed.returncode == 0, completed.stdout
-    assert "tests were left out" in completed.stdout
-    assert "CHROMIUM is /nowhere/chromium, which does not start." in completed.stdout.splitlines()[-2:]
+    assert test_run.returncode == 0, test_run.stdout
+    assert "tests were skipped" in test_run.stdout
+    assert "CHROMIUM is /nowhere/chromium, which does not start." in test_run.stdout.splitlines()[-2:]
 
 
 def test_missing_required_program_fails_the_run():
-    completed = run_browser_test(SVC_TEST_REQUIRE="browser,provider")
+    test_run = run_browser_test(SVC_TEST_REQUIRE="browser,provider")
 
-    assert completed.returncode == 1
-    assert "CHROMIUM is /nowhere/chromium, which does not start." in completed.stdout
+    assert test_run.returncode == 1
+    assert "CHROMIUM is /nowhere/chromium, which does not start." in test_run.stdout
 
 
 def test_wheel_has_node_and_npm(monkeypatch: pytest.MonkeyPatch):

@@ -8,7 +8,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from tests.support.programs import ProgramMissing, installation
+from tests.support.programs import ProgramMissing, installation_lock
 
 FOLDER = Path(__file__).parent
 MIN_VERSION = 20
@@ -51,7 +51,7 @@ def install_packages(program: str, npm: list[str]) -> None:
     """`npm ci`, once for each lock file."""
     digest = hashlib.sha256((FOLDER / "package-lock.json").read_bytes()).hexdigest()
     stamp = FOLDER / "node_modules" / ".installed"
-    with installation("npm"):
+    with installation_lock("npm"):
         if stamp.is_file() and stamp.read_text() == digest:
             return
         words = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]

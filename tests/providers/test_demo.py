@@ -74,7 +74,7 @@ def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monk
 
     ended_process = subprocess.Popen([sys.executable, "-c", ""])
     ended_process.wait()
-    folder.address.write_text(f"{ended_process.pid} http://127.0.0.1:8161\n")
+    folder.url_file.write_text(f"{ended_process.pid} http://127.0.0.1:8161\n")
     assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "it was killed"
 
 

@@ -53,7 +53,7 @@ def make_connection_at(provider: HostileProvider, **columns: Any) -> OidcSetting
 
 
 def welcome_page() -> str:
-    return properties.stored(properties.WELCOME_PAGE)
+    return properties.fetch(properties.WELCOME_PAGE)
 
 
 def connection_path(setting: OidcSetting | None, page: str = "change") -> str:

@@ -254,5 +254,5 @@ class TestDailyTask:
 
         from config.scheduling import schedules
 
-        schedules.make_rows()
+        schedules.update_schedules()
         assert PeriodicTask.objects.get(task="sso.tasks.refresh_daily").schedule.run_every == timedelta(days=1)

@@ -11,7 +11,7 @@ from sso.connections import certificate_updates
 from sso.models import CertificatePair, OidcSetting, ProviderSignOut
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import make_connection, make_connection_at
-from tests.support.clocks import database_clock_goes_back, host_clock_off_by, time_passes
+from tests.support.clocks import let_time_pass, set_database_clock_back, shifted_host_clock
 
 pytestmark = pytest.mark.django_db
 both_directions = pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
@@ -31,16 +31,16 @@ class TestUnknownKid:
     def test_limit_is_the_same_whatever_the_host_says(
         self, provider: HostileProvider, setting: OidcSetting, hours: int
     ):
-        with host_clock_off_by(hours):
+        with shifted_host_clock(hours):
             assert certificate_updates.refresh_for_unknown_kid(setting)
         assert not certificate_updates.refresh_for_unknown_kid(setting)
-        time_passes(CertificatePair.objects.all(), "asked_for_unknown_at", seconds=31)
+        let_time_pass(CertificatePair.objects.all(), "asked_for_unknown_at", seconds=31)
         assert certificate_updates.refresh_for_unknown_kid(setting)
         assert len(provider.requests_to("certs")) == 2
 
     def test_it_is_fetched_after_the_clock_was_set_back(self, provider: HostileProvider, setting: OidcSetting):
         assert certificate_updates.refresh_for_unknown_kid(setting)
-        database_clock_goes_back(CertificatePair.objects.all(), "asked_for_unknown_at", "answered_at")
+        set_database_clock_back(CertificatePair.objects.all(), "asked_for_unknown_at", "answered_at")
         assert certificate_updates.refresh_for_unknown_kid(setting)
         assert not certificate_updates.refresh_for_unknown_kid(setting)
         assert len(provider.requests_to("certs")) == 2
@@ -55,15 +55,15 @@ class TestUnresolvedProvider:
 
     @both_directions
     def test_it_is_looked_up_once_in_30_s_whatever_the_host_says(self, setting: OidcSetting, hours: int):
-        with host_clock_off_by(hours):
+        with shifted_host_clock(hours):
             assert setting.reserve_lookup()
         assert not setting.reserve_lookup()
-        time_passes(OidcSetting.objects.all(), "resolve_tried_at", seconds=31)
+        let_time_pass(OidcSetting.objects.all(), "resolve_tried_at", seconds=31)
         assert setting.reserve_lookup()
 
     def test_it_is_looked_up_after_the_clock_was_set_back(self, setting: OidcSetting):
         assert setting.reserve_lookup()
-        database_clock_goes_back(OidcSetting.objects.all(), "resolve_tried_at")
+        set_database_clock_back(OidcSetting.objects.all(), "resolve_tried_at")
         assert [setting.reserve_lookup(), setting.reserve_lookup()] == [True, False]
 
 
@@ -71,7 +71,7 @@ class TestUnresolvedProvider:
 def test_sign_out_is_remembered_whatever_the_hosts_say(hours: int):
     """A logout token that was received counts once, and ends sign-ins that are in progress."""
     claims = {"iss": "https://idp.example.com", "sub": "ann", "iat": timezone.now().timestamp(), "jti": "one"}
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         assert ProviderSignOut.record(claims)
         tasks.forget_ended_sessions()
     tasks.forget_ended_sessions()

@@ -24,14 +24,14 @@ import os; os.environ["SVC_PROCESS"] = "web"
 import django; django.setup()
 from accounts.models import User
 from sso.models import OidcSetting
-from tests.sso.test_settings_races import by_form, by_script
+from tests.sso.test_settings_races import save_by_form, save_by_script
 from tests.tableapi.world import api
 sonja, second = User.objects.get(login="sonja"), OidcSetting.objects.get(name="second")
 """
 CHANGES = {
-    "form": "by_form(sonja, second, active=True)",
-    "table api": """api(sonja, by="key").patch(f"oidc_setting/{second.pk}", {"active": True})""",
-    "model": "by_script(second, active=True)",
+    "form": "save_by_form(sonja, second, active=True)",
+    "table api": """api(sonja, credential="key").patch(f"oidc_setting/{second.pk}", {"active": True})""",
+    "model": "save_by_script(second, active=True)",
 }
 # Where it is killed: the first is switched off; the second is on too, and the welcome page is about to follow.
 BLOCKED_TABLES = ("sso_historicaloidcsetting", "sys_property")

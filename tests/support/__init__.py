@@ -1,1 +1,1 @@
-"""What tests of several folders share. Fixtures and hooks are in the conftest files."""
+"""Helpers for the tests of several folders. Fixtures and hooks are in the conftest files."""

@@ -1,4 +1,4 @@
-"""Clocks that are wrong: one host's, or the database's before it was set back."""
+"""Wrong clocks: the clock of one host, and a database clock that was set back."""
 
 import time
 from collections.abc import Iterator
@@ -12,26 +12,26 @@ from django.utils import timezone
 
 
 @contextmanager
-def host_clock_off_by(hours: float) -> Iterator[None]:
-    """The wall clock of this process is ahead, or behind; the database's is right, and `time.monotonic` goes on."""
+def shifted_host_clock(hours: float) -> Iterator[None]:
+    """Shift the wall clock of this process. The clock of the database and `time.monotonic` stay right."""
     offset, original_time = timedelta(hours=hours), time.time
 
-    class Datetime(datetime):
+    class ShiftedDatetime(datetime):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> Any:
             return datetime.now(tz) + offset
 
     with (
-        patch.object(timezone, "datetime", Datetime),
+        patch.object(timezone, "datetime", ShiftedDatetime),
         patch.object(time, "time", lambda: original_time() + hours * 3600),
     ):
         yield
 
 
-def database_clock_goes_back(rows: Any, *columns: str, hours: float = 1) -> None:
-    """What these rows stored before then lies in the future."""
+def set_database_clock_back(rows: Any, *columns: str, hours: float = 1) -> None:
+    """Move the times in these rows into the future, as if the clock had been set back since they were stored."""
     rows.update(**{name: F(name) + timedelta(hours=hours) for name in columns})
 
 
-def time_passes(rows: Any, *columns: str, seconds: float) -> None:
+def let_time_pass(rows: Any, *columns: str, seconds: float) -> None:
     rows.update(**{name: F(name) - timedelta(seconds=seconds) for name in columns})

@@ -11,27 +11,31 @@ from schemathesis.generation import GenerationMode
 
 
 def send_case(client: Client, case: Any, path: str | None = None) -> Any:
-    """The answer to this request; `path` stands in for the one that was made up, with the same query."""
-    created: Any = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
+    """Send a generated request; `path` replaces the generated path and keeps its query."""
+    prepared_request: Any = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
     headers: Any = {
-        name: value for name, value in created.headers.items() if name.lower() not in ("authorization", "cookie")
+        name: value
+        for name, value in prepared_request.headers.items()
+        if name.lower() not in ("authorization", "cookie")
     }
-    body = created.body or b""
-    _, separator, query = str(created.path_url).partition("?")
+    body = prepared_request.body or b""
+    _, separator, query = str(prepared_request.path_url).partition("?")
     return client.generic(
-        str(created.method),
-        f"{path}{separator}{query}" if path else created.path_url,
+        str(prepared_request.method),
+        f"{path}{separator}{query}" if path else prepared_request.path_url,
         body if isinstance(body, bytes) else body.encode(),
         content_type=headers.pop("Content-Type", "application/octet-stream"),
         headers=headers,
     )
 
 
-def count_statuses(operation: Any, examples: int, send: Callable[[Any], Any], status_counts: dict[int, int]) -> None:
-    """So many requests of this operation, none of which is a fault of the service; how often each status came."""
+def count_statuses(
+    operation: Any, example_count: int, send: Callable[[Any], Any], status_counts: dict[int, int]
+) -> None:
+    """Send generated requests of an operation; none may be a server error. Counts the statuses."""
 
     @settings(
-        max_examples=examples,
+        max_examples=example_count,
         deadline=None,
         database=None,
         derandomize=True,
@@ -43,7 +47,7 @@ def count_statuses(operation: Any, examples: int, send: Callable[[Any], Any], st
         | operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
     )
     def check_case(case: Any) -> None:
-        with transaction.atomic():  # each meets the same records
+        with transaction.atomic():  # each request sees the same records
             response = send(case)
             transaction.set_rollback(True)
         assert response.status_code < 500, (case.as_curl_command(), response.content)

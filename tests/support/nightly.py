@@ -1,20 +1,20 @@
-"""The long tests: their seed, and a smaller share of them for a try."""
+"""The seed of the long tests, and a way to run only a part of them."""
 
 import os
 import random
 
 
-def share_of(number: int) -> int:
-    """All of them, or as much as SVC_TEST_SHARE says, such as 0.1.
+def scaled_count(count: int) -> int:
+    """The count multiplied by SVC_TEST_SHARE, such as 0.1, if that is set.
 
-    >>> share_of(50)
+    >>> scaled_count(50)
     50
     """
-    return max(1, round(number * float(os.environ.get("SVC_TEST_SHARE") or 1)))
+    return max(1, round(count * float(os.environ.get("SVC_TEST_SHARE") or 1)))
 
 
-def run_seed() -> int:
-    """Another one each time, unless SVC_TEST_SEED repeats one; a test that fails shows it with its output."""
+def choose_seed() -> int:
+    """A random seed, or SVC_TEST_SEED to repeat a run. It is printed, so a failed test shows it."""
     seed = int(os.environ.get("SVC_TEST_SEED") or random.SystemRandom().randrange(10**6))
     print(f"SVC_TEST_SEED={seed}")
     return seed

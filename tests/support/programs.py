@@ -1,4 +1,4 @@
-"""Programs that some tests need: the message if one is missing, and one installation at a time."""
+"""Programs that some tests need: the error if one is missing, and a lock for its installation."""
 
 import fcntl
 import os
@@ -10,18 +10,18 @@ from pathlib import Path
 
 
 class ProgramMissing(Exception):
-    """One sentence that says how to get it."""
+    """The message says how to get the program."""
 
 
 @contextmanager
-def installation(name: str) -> Iterator[None]:
-    """Test processes take turns; the second finds what the first one installed."""
+def installation_lock(name: str) -> Iterator[None]:
+    """Lets one test process install at a time; the others then find what it installed."""
     with (Path(tempfile.gettempdir()) / f"servicebase-{os.getuid()}-{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def succeeds(command: Sequence[str], timeout_s: float = 600) -> bool:
+def command_succeeds(command: Sequence[str], timeout_s: float = 600) -> bool:
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s).returncode == 0
     except (OSError, subprocess.TimeoutExpired):

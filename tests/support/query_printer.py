@@ -11,40 +11,42 @@ def to_text(query: Query, dialect: Dialect = RECORDS) -> str:
     >>> to_text(parse("nameCONTAINSa^(b=^ORc={x)})^ORDERBYd^EQ"))
     'nameLIKEa^(bISEMPTY^ORc={x)})^ORDERBYd'
     """
-    return _Printer(dialect).query(query)
+    return _Printer(dialect).query_text(query)
 
 
 class _Printer:
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
 
-    def query(self, query: Query) -> str:
-        tails = [self.order(key) for key in query.order]
-        return "^".join([self.groups(query.groups, is_inside=False), *tails] if query.groups else tails)
+    def query_text(self, query: Query) -> str:
+        order_clauses = [self.order_text(key) for key in query.order]
+        return "^".join(
+            [self.groups_text(query.groups, is_inside=False), *order_clauses] if query.groups else order_clauses
+        )
 
-    def groups(self, groups: tuple[Group, ...], *, is_inside: bool) -> str:
-        return "^NQ".join("^".join(self.term(term, is_inside) for term in group.terms) for group in groups)
+    def groups_text(self, groups: tuple[Group, ...], *, is_inside: bool) -> str:
+        return "^NQ".join("^".join(self.term_text(term, is_inside) for term in group.terms) for group in groups)
 
-    def term(self, term: Term, is_inside: bool) -> str:
-        return "^OR".join(self.factor(factor, is_inside) for factor in term.factors)
+    def term_text(self, term: Term, is_inside: bool) -> str:
+        return "^OR".join(self.factor_text(factor, is_inside) for factor in term.factors)
 
-    def factor(self, factor: Condition | SubQuery, is_inside: bool) -> str:
+    def factor_text(self, factor: Condition | SubQuery, is_inside: bool) -> str:
         if isinstance(factor, SubQuery):
-            return f"({self.groups(factor.groups, is_inside=True)})"
+            return f"({self.groups_text(factor.groups, is_inside=True)})"
         operator, value = factor.operator, factor.value
         if _must_quote(operator, value, is_inside):
             value = quote(value)
-        return self.path(factor.path, operator) + operator + value
+        return self.path_text(factor.path, operator) + operator + value
 
-    def order(self, key: OrderBy) -> str:
-        return ("ORDERBYDESC" if key.is_descending else "ORDERBY") + self.path(key.path, "")
+    def order_text(self, key: OrderBy) -> str:
+        return ("ORDERBYDESC" if key.is_descending else "ORDERBY") + self.path_text(key.path, "")
 
-    def path(self, path: Path, behind: str) -> str:
-        following = ["."] * (len(path) - 1) + [behind]
-        return ".".join(self.name(name, next_text) for name, next_text in zip(path, following, strict=True))
+    def path_text(self, path: Path, operator: str) -> str:
+        next_texts = ["."] * (len(path) - 1) + [operator]
+        return ".".join(self.name_text(name, next_text) for name, next_text in zip(path, next_texts, strict=True))
 
-    def name(self, name: str, behind: str) -> str:
-        match = self.dialect.name_pattern.match(name + behind)
+    def name_text(self, name: str, next_text: str) -> str:
+        match = self.dialect.name_pattern.match(name + next_text)
         if match and match.group() == name:
             return name
         if not self.dialect.allows_quoted_names or not name:
@@ -53,7 +55,7 @@ class _Printer:
 
 
 def quote(text: str) -> str:
-    """The text between braces.
+    """The text in braces.
 
     >>> quote("a^{b}")
     '{a^{b}}}'

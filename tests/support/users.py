@@ -1,4 +1,4 @@
-"""Users, and browsers in which they are signed in."""
+"""Creates users, and clients with their sessions."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def make_user(login: str, *roles: str, **columns: Any) -> User:
     return user
 
 
-def signed_in(user: User, **options: Any) -> Client:
+def signed_in_client(user: User, **options: Any) -> Client:
     client = Client(**options)
     client.force_login(user)
     return client

@@ -70,9 +70,9 @@ def test_every_schedule_names_an_existing_task():
 
     from django_celery_beat.models import PeriodicTask
 
-    schedules.make_rows()
+    schedules.update_schedules()
     PeriodicTask.objects.update(enabled=False)
-    schedules.make_rows()
+    schedules.update_schedules()
     rows = PeriodicTask.objects.filter(name__in=[name for name, _, _ in schedules.SCHEDULES])
     assert len(rows) == len(schedules.SCHEDULES)
     assert not any(row.enabled for row in rows)  # a paused one stays paused
@@ -81,7 +81,7 @@ def test_every_schedule_names_an_existing_task():
 
 
 def test_schedule_page_shows_readable_intervals(as_alice: Client):
-    schedules.make_rows()
+    schedules.update_schedules()
     page = as_alice.get("/admin/django_celery_beat/periodictask/").content.decode()
 
     assert all(

@@ -4,7 +4,7 @@ import pytest
 
 from system.models import Heartbeat
 from system.monitoring.health import heartbeat_states
-from tests.support.clocks import database_clock_goes_back, host_clock_off_by, time_passes
+from tests.support.clocks import let_time_pass, set_database_clock_back, shifted_host_clock
 
 pytestmark = pytest.mark.django_db
 
@@ -15,23 +15,23 @@ def worker() -> str:
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 def test_heartbeat_counts_for_35_seconds_whatever_its_host_says(hours: int):
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         Heartbeat.record("worker")
     assert worker() == "ok"
-    time_passes(Heartbeat.objects.all(), "at", seconds=36)
+    let_time_pass(Heartbeat.objects.all(), "at", seconds=36)
     assert worker() == "silent"
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 def test_heartbeat_is_read_by_a_host_with_another_clock(hours: int):
     Heartbeat.record("worker")
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         assert worker() == "ok"
 
 
 def test_dead_worker_is_silent_after_the_clock_was_set_back():
     Heartbeat.record("worker")
-    database_clock_goes_back(Heartbeat.objects.all(), "at")
+    set_database_clock_back(Heartbeat.objects.all(), "at")
     assert worker() == "silent"
     Heartbeat.record("worker")
     assert worker() == "ok"

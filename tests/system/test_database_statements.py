@@ -19,7 +19,7 @@ def statements(db: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     connection.ensure_connection()
     statements: Any = connection.statements  # type: ignore[attr-defined]  # of our backend
     # Tests that make and drop tables of one name turn it off.
-    monkeypatch.setattr(statements, "prepared_after", database_statements.PREPARED_AFTER)
+    monkeypatch.setattr(statements, "prepare_after_uses", database_statements.PREPARE_AFTER_USES)
     return statements
 
 
@@ -63,7 +63,7 @@ def test_a_statement_belongs_to_the_transaction(statements: Any):
 
 @pytest.mark.django_db(transaction=True)
 def test_frequent_statements_stay_prepared_after_a_rollback(statements: Any):
-    for _ in range(database_statements.PREPARED_AFTER):
+    for _ in range(database_statements.PREPARE_AFTER_USES):
         run_sql(b"SELECT 'frequent', $1::int", [1])
     assert "SELECT 'frequent', $1::int" not in prepared_statements()
     run_sql(b"SELECT 'frequent', $1::int", [1])
@@ -76,7 +76,7 @@ def test_frequent_statements_stay_prepared_after_a_rollback(statements: Any):
 
 def test_statement_that_was_not_used_for_long_is_closed(statements: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(database_statements, "MAX_PREPARED", 2)
-    monkeypatch.setattr(statements, "prepared_after", 0)
+    monkeypatch.setattr(statements, "prepare_after_uses", 0)
     for text in (b"SELECT 1", b"SELECT 2", b"SELECT 1", b"SELECT 3", b"SELECT 1"):
         run_sql(text, [])
     assert {"SELECT 1", "SELECT 3"} <= prepared_statements() and "SELECT 2" not in prepared_statements()
@@ -105,7 +105,7 @@ def test_refused_values_leave_one_prepared_statement(statements: Any):
 
 def test_statement_whose_plan_became_invalid_is_prepared_again(statements: Any):
     run_sql(b"CREATE TEMPORARY TABLE statement_test (a int)", [])
-    for _ in range(database_statements.PREPARED_AFTER + 1):
+    for _ in range(database_statements.PREPARE_AFTER_USES + 1):
         run_sql(b"SELECT a FROM statement_test", [])
     run_sql(b"ALTER TABLE statement_test ALTER a TYPE text", [])
     with pytest.raises(Exception, match="result type"), transaction.atomic():

@@ -44,7 +44,7 @@ def test_not_ready_without_a_new_enough_vector(client: Client, db, monkeypatch, 
 
 
 def test_not_ready_with_pending_migrations(client: Client, db, monkeypatch):
-    monkeypatch.setattr(health, "pending_migrations", lambda: 1)
+    monkeypatch.setattr(health, "pending_migration_count", lambda: 1)
     response = client.get("/readyz")
 
     assert (response.status_code, response.json()["migrations"]) == (503, "pending")
@@ -54,7 +54,7 @@ def test_not_ready_without_a_database(client: Client, db, monkeypatch):
     def fail_to_connect() -> None:
         raise ConnectionError
 
-    monkeypatch.setattr(health, "pending_migrations", fail_to_connect)
+    monkeypatch.setattr(health, "pending_migration_count", fail_to_connect)
     response = client.get("/readyz")
 
     assert (response.status_code, response.json()["database"]) == (503, "away")
@@ -85,11 +85,11 @@ def test_readyz_checks_at_most_once_a_second(client: Client, db, django_assert_n
 
 
 def test_not_ready_while_draining(client: Client, db, settings):
-    settings.DATA_FOLDER.draining.touch()
+    settings.DATA_FOLDER.draining_file.touch()
     try:
         response = client.get("/readyz")
     finally:
-        settings.DATA_FOLDER.draining.unlink()
+        settings.DATA_FOLDER.draining_file.unlink()
 
     assert (response.status_code, response.json()["status"]) == (503, "draining")
 

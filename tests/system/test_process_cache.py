@@ -13,8 +13,8 @@ TextCache = WeightedCache[str, str]
 
 @pytest.fixture
 def text_cache(monkeypatch: pytest.MonkeyPatch) -> TextCache:
-    monkeypatch.setattr(process_cache, "_clears", dict(process_cache._clears))
-    return WeightedCache("a test", limit=10, weigh=lambda key, item: len(key) + len(item))
+    monkeypatch.setattr(process_cache, "_clear_functions", dict(process_cache._clear_functions))
+    return WeightedCache("a test", max_weight=10, weigh=lambda key, item: len(key) + len(item))
 
 
 def test_least_recently_used_item_is_evicted(text_cache: TextCache):
@@ -59,7 +59,7 @@ def test_weight_is_correct_with_threads(text_cache: TextCache):
         thread.start()
     for thread in threads:
         thread.join()
-    assert text_cache.weight == sum(weight for _, weight in text_cache._items.values()) <= text_cache.limit
+    assert text_cache.weight == sum(weight for _, weight in text_cache._items.values()) <= text_cache.max_weight
 
 
 def test_weight_covers_wide_characters():

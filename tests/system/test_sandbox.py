@@ -43,7 +43,7 @@ ECHO_PROGRAM = "prepare = lambda arguments: lambda data: data + ''.join(argument
 
 
 def limits_with(**changes: Any) -> sandbox.RunLimits:
-    return sandbox.RunLimits(**{"memory": 1024 * MIB, "cpu_s": 5, "run_s": 5.0, "output": MIB, **changes})
+    return sandbox.RunLimits(**{"memory_bytes": 1024 * MIB, "cpu_s": 5, "run_s": 5.0, "output_bytes": MIB, **changes})
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def run_program(tmp_path: Path) -> Any:
 def test_result_of_the_program_is_returned(run_program: Any):
     result = run_program(ECHO_PROGRAM, b"abc", "x", "y")
 
-    assert (result.ending, result.output) == (sandbox.Ending.DONE, b"abcxy")
+    assert (result.status, result.output) == (sandbox.RunStatus.DONE, b"abcxy")
 
 
 def test_compromised_program_can_only_compute(run_program: Any, monkeypatch: pytest.MonkeyPatch):  # C22
@@ -88,19 +88,19 @@ def test_child_inherits_no_secret_and_has_its_own_process_group(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    ("source", "ending"),
+    ("source", "status"),
     [
-        ("", sandbox.Ending.FAILED),
-        ("import sys; sys.exit(3)", sandbox.Ending.FAILED),
-        ("print('hello')", sandbox.Ending.FAILED),
-        ("prepare = lambda arguments: lambda data: 1 / 0", sandbox.Ending.FAILED),
-        ("prepare = lambda arguments: lambda data: b'x' * 2**21", sandbox.Ending.TOO_LARGE),
-        ("prepare = lambda arguments: lambda data: bytearray(2**31)", sandbox.Ending.OUT_OF_MEMORY),
-        ("import os; prepare = lambda arguments: lambda data: os.abort()", sandbox.Ending.OUT_OF_MEMORY),
+        ("", sandbox.RunStatus.FAILED),
+        ("import sys; sys.exit(3)", sandbox.RunStatus.FAILED),
+        ("print('hello')", sandbox.RunStatus.FAILED),
+        ("prepare = lambda arguments: lambda data: 1 / 0", sandbox.RunStatus.FAILED),
+        ("prepare = lambda arguments: lambda data: b'x' * 2**21", sandbox.RunStatus.TOO_LARGE),
+        ("prepare = lambda arguments: lambda data: bytearray(2**31)", sandbox.RunStatus.OUT_OF_MEMORY),
+        ("import os; prepare = lambda arguments: lambda data: os.abort()", sandbox.RunStatus.OUT_OF_MEMORY),
     ],
 )
-def test_outcomes_of_a_run(run_program: Any, source: str, ending: sandbox.Ending):
-    assert run_program(source).ending is ending
+def test_outcomes_of_a_run(run_program: Any, source: str, status: sandbox.RunStatus):
+    assert run_program(source).status is status
 
 
 @pytest.mark.parametrize(("body", "was_starved"), [("import time; time.sleep(60)", True), ("while True: pass", False)])
@@ -108,7 +108,7 @@ def test_run_that_takes_too_long_is_killed(run_program: Any, body: str, was_star
     started_at = time.monotonic()
     result = run_program(f"def answer(data):\n    {body}\nprepare = lambda arguments: answer", run_s=0.5)
 
-    assert (result.ending, result.was_ready, result.was_killed) == (sandbox.Ending.TIMED_OUT, True, True)
+    assert (result.status, result.was_ready, result.was_killed) == (sandbox.RunStatus.TIMED_OUT, True, True)
     assert result.was_starved is was_starved
     assert time.monotonic() - started_at < 5
 
@@ -116,13 +116,13 @@ def test_run_that_takes_too_long_is_killed(run_program: Any, body: str, was_star
 def test_program_that_does_not_start_in_time_is_killed(run_program: Any):
     result = run_program("import time; time.sleep(60)", deadline_s=0.5)
 
-    assert (result.ending, result.was_ready) == (sandbox.Ending.TIMED_OUT, False)
+    assert (result.status, result.was_ready) == (sandbox.RunStatus.TIMED_OUT, False)
 
 
 def test_child_watches_its_memory_without_a_kernel_limit():
     """As on macOS."""
     program = (
-        f"import runpy; child = runpy.run_path({str(process.CHILD)!r}, run_name='child')\n"
+        f"import runpy; child = runpy.run_path({str(process.CHILD_SCRIPT)!r}, run_name='child')\n"
         "import threading\n"
         "threading.Thread(target=child['exit_above_memory'], args=(100 * 2**20,), daemon=True).start()\n"
         "blocks = []\n"
@@ -130,7 +130,7 @@ def test_child_watches_its_memory_without_a_kernel_limit():
     )
     completed = subprocess.run([sys.executable, "-I", "-S", "-c", program], env={}, timeout=30, check=False)
 
-    assert completed.returncode == child.OUT_OF_MEMORY
+    assert completed.returncode == child.OUT_OF_MEMORY_EXIT_CODE
 
 
 def test_unsupported_limit_is_ignored(monkeypatch: pytest.MonkeyPatch):

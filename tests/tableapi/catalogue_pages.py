@@ -11,8 +11,8 @@ def page_path(model: str, record: Any = None, name: str = "change") -> str:
 
 
 def inline_rows(prefix: str, *new_rows: dict[str, Any], stored_count: int = 0) -> dict[str, Any]:
-    form = {f"{prefix}-TOTAL_FORMS": len(new_rows), f"{prefix}-INITIAL_FORMS": stored_count}
-    return form | {
+    form_data = {f"{prefix}-TOTAL_FORMS": len(new_rows), f"{prefix}-INITIAL_FORMS": stored_count}
+    return form_data | {
         f"{prefix}-{number}-{name}": value for number, row in enumerate(new_rows) for name, value in row.items()
     }
 
@@ -23,7 +23,7 @@ def column_form_data(table: Table, name: str, **values: Any) -> dict[str, Any]:
 
 
 def page_text(response: Any) -> str:
-    """What the page after it says, be it a form with errors or a message."""
+    """The text of a page, without tags."""
     text = response.content.decode()
     assert response.status_code == 200, response.status_code
     return " ".join(re.sub(r"<[^>]+>", " ", text).split())

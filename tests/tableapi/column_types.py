@@ -13,20 +13,23 @@ NO_OPERATORS: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, kw_only=True)
 class TypeExample:
-    """`values` are two accepted values in ascending order, as a response returns them, with their display values."""
+    """`values` are two accepted values in ascending order, as a response returns them.
 
-    database: str
+    A display value of None is equal to its value.
+    """
+
+    database_type: str
     values: tuple[Any, Any]
-    displays: tuple[Any, Any] = (None, None)  # as the value
+    display_values: tuple[Any, Any] = (None, None)
     refused_values: tuple[Any, ...] = ()
     operators: frozenset[str] = TEXT_OPERATORS
-    query: str | None = None  # the first value in a query; by default its text
-    default: str | None = None  # the first value as the default of a column; by default its text
+    query: str | None = None  # the text of the first value in a query, if it differs
+    default: str | None = None  # the text of the first value as a default, if it differs
     schema: dict[str, Any] = field(default_factory=dict)  # a part of the one in the OpenAPI document
     can_be_unique: bool = True
 
     @property
-    def written(self) -> str:
+    def text_in_query(self) -> str:
         return self.query or str(self.values[0])
 
 
@@ -34,14 +37,14 @@ EXAMPLE_IDS = ("171000000000000001", "171000000000000002")
 
 EXAMPLES = {
     "string": TypeExample(
-        database="text", values=("a", "b"), refused_values=(True, []), schema={"type": ["string", "null"]}
+        database_type="text", values=("a", "b"), refused_values=(True, []), schema={"type": ["string", "null"]}
     ),
-    "text": TypeExample(database="text", values=("a", "b"), refused_values=(True,), can_be_unique=False),
+    "text": TypeExample(database_type="text", values=("a", "b"), refused_values=(True,), can_be_unique=False),
     "wysiwyg": TypeExample(
-        database="text", values=("<p>a</p>", "<p>b</p>"), refused_values=(True,), query="a", can_be_unique=False
+        database_type="text", values=("<p>a</p>", "<p>b</p>"), refused_values=(True,), query="a", can_be_unique=False
     ),
     "url": TypeExample(
-        database="text",
+        database_type="text",
         values=("http://localhost:8080/a?b=c", "https://example.com/a"),
         refused_values=(
             "ftp://example.com",
@@ -55,7 +58,7 @@ EXAMPLES = {
         schema={"type": ["string", "null"], "format": "uri"},
     ),
     "email": TypeExample(
-        database="text",
+        database_type="text",
         values=("a.b+c@example.com", "d@localhost"),
         refused_values=(
             "a",
@@ -73,39 +76,39 @@ EXAMPLES = {
         schema={"type": ["string", "null"], "format": "email"},
     ),
     "integer": TypeExample(
-        database="bigint",
+        database_type="bigint",
         values=(-1, 2),
         refused_values=(1.5, "a"),
         operators=ORDER_OPERATORS,
         schema={"type": ["integer", "null"], "format": "int64"},
     ),
     "duration": TypeExample(
-        database="bigint",
+        database_type="bigint",
         values=(0, 93_784),
-        displays=("0m", "1d 2h 3m 4s"),
+        display_values=("0m", "1d 2h 3m 4s"),
         refused_values=(-1, 1.5, "1h", "1d 2h"),
         operators=ORDER_OPERATORS,
         schema={"type": ["integer", "null"], "format": "int64", "minimum": 0},
     ),
     "decimal": TypeExample(
-        database="numeric",
+        database_type="numeric",
         values=(1.5, 2),
         refused_values=("a",),
         operators=ORDER_OPERATORS,
         schema={"type": ["number", "null"]},
     ),
     "percent": TypeExample(
-        database="numeric",
+        database_type="numeric",
         values=(12.5, 100),
-        displays=("12.5%", "100%"),
+        display_values=("12.5%", "100%"),
         refused_values=(-0.1, 100.1, "5%", "a"),
         operators=ORDER_OPERATORS,
         schema={"type": ["number", "null"], "minimum": 0, "maximum": 100},
     ),
     "boolean": TypeExample(
-        database="boolean",
+        database_type="boolean",
         values=(False, True),
-        displays=("No", "Yes"),
+        display_values=("No", "Yes"),
         refused_values=("yes", 2),
         operators=frozenset({"=", "!="}),
         query="false",
@@ -113,33 +116,36 @@ EXAMPLES = {
         can_be_unique=False,
     ),
     "datetime": TypeExample(
-        database="timestamp with time zone",
+        database_type="timestamp with time zone",
         values=("2024-05-09 13:45:00", "2024-05-19 13:45:00"),
-        displays=("9 May 2024 13:45:00", "19 May 2024 13:45:00"),
+        display_values=("9 May 2024 13:45:00", "19 May 2024 13:45:00"),
         refused_values=("today", 5),
         operators=ORDER_OPERATORS,
     ),
     "date": TypeExample(
-        database="date",
+        database_type="date",
         values=("2024-05-09", "2024-05-19"),
-        displays=("9 May 2024", "19 May 2024"),
+        display_values=("9 May 2024", "19 May 2024"),
         refused_values=("today", 5),
         operators=ORDER_OPERATORS,
         schema={"type": ["string", "null"], "format": "date"},
     ),
     "choice": TypeExample(
-        database="text",
+        database_type="text",
         values=("1", "2"),
-        displays=("New", "Done"),
+        display_values=("New", "Done"),
         refused_values=("3", "New"),
         operators=TEXT_OPERATORS - {"<"},
         schema={"enum": ["1", "2", None]},
     ),
     "reference": TypeExample(
-        database="character varying(32)", values=EXAMPLE_IDS, refused_values=("A",), operators=frozenset({"=", "!="})
+        database_type="character varying(32)",
+        values=EXAMPLE_IDS,
+        refused_values=("A",),
+        operators=frozenset({"=", "!="}),
     ),
     "list": TypeExample(
-        database="character varying(32)[]",
+        database_type="character varying(32)[]",
         values=([EXAMPLE_IDS[0]], [EXAMPLE_IDS[1]]),
         refused_values=("A",),
         operators=frozenset({"=", "!="}),
@@ -147,12 +153,20 @@ EXAMPLES = {
         can_be_unique=False,
     ),
     "json": TypeExample(
-        database="jsonb", values=({"a": 1}, [1]), operators=NO_OPERATORS, default='{"a": 1}', can_be_unique=False
+        database_type="jsonb", values=({"a": 1}, [1]), operators=NO_OPERATORS, default='{"a": 1}', can_be_unique=False
     ),
     "password": TypeExample(
-        database="text", values=("top", "secret"), refused_values=("", 5), operators=NO_OPERATORS, can_be_unique=False
+        database_type="text",
+        values=("top", "secret"),
+        refused_values=("", 5),
+        operators=NO_OPERATORS,
+        can_be_unique=False,
     ),
     "secret": TypeExample(
-        database="text", values=("top", "secret"), refused_values=("", 5), operators=NO_OPERATORS, can_be_unique=False
+        database_type="text",
+        values=("top", "secret"),
+        refused_values=("", 5),
+        operators=NO_OPERATORS,
+        can_be_unique=False,
     ),
 }

@@ -1,38 +1,27 @@
 """Fixtures of the Table API tests; `world.py` has the functions."""
 
-from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kombu.exceptions import OperationalError
 
-from tests.tableapi import world as made
-
-
-@pytest.fixture
-def world(db: Any) -> ModuleType:
-    return made
-
-
-@pytest.fixture
-def api(db: Any) -> Callable[..., made.Api]:
-    return made.api
+from tests.tableapi import world
 
 
 @pytest.fixture
 def notes(db: Any) -> list[str]:
-    """Twenty-five records with name and rank that anybody may change; a third has no rank."""
-    made.table("note")
-    made.field("note", "name")
-    made.field("note", "rank", "integer")
-    made.open_table("note")
-    return [made.record("note", name=f"n{number:02}", rank=number % 3 or None) for number in range(25)]
+    """Twenty-five records with a name and a rank that everybody may change; a third have no rank."""
+    world.table("note")
+    world.field("note", "name")
+    world.field("note", "rank", "integer")
+    world.open_table("note")
+    return [world.record("note", name=f"n{number:02}", rank=number % 3 or None) for number in range(25)]
 
 
 @pytest.fixture
 def unavailable_broker(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The broker is away; what the worker would have been woken for."""
+    """No broker is available; returns the tasks that the product tried to send."""
     sent_tasks: list[str] = []
 
     def send(task: str, **_: Any) -> None:

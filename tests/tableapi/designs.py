@@ -27,7 +27,7 @@ def query_rows(query: str, *values: Any) -> list[Any]:
 
 
 def column_types_of(table: str) -> dict[str, str]:
-    """Every column of a designed table with the type that PostgreSQL gives it."""
+    """The columns of a designed table with their PostgreSQL types."""
     return dict(
         query_rows(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
@@ -38,15 +38,15 @@ def column_types_of(table: str) -> dict[str, str]:
 
 
 def indexes_of(table: str) -> dict[str, str]:
-    """Names of indexes with what they hold."""
+    """The definitions of the indexes of a table, by name."""
     rows = query_rows(
         "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'records' AND tablename = %s", table
     )
-    return {name: text.partition(" USING ")[2] for name, text in rows}
+    return {name: definition.partition(" USING ")[2] for name, definition in rows}
 
 
 def insert_row(table: str, **values: Any) -> str:
-    """A record as another writer would make it."""
+    """Insert a record without the product."""
     names = ", ".join(f'"{name}"' for name in values)
     placeholders = ", ".join("%s" for _ in values)
     values_clause = f"({names}) VALUES ({placeholders})" if values else "DEFAULT VALUES"

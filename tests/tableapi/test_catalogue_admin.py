@@ -1,4 +1,4 @@
-"""Tables, columns and views in the administration: refusals are messages, never a 500."""
+"""Tables, columns and views in the administration: errors are shown as messages, never as a 500."""
 
 import html
 import re
@@ -55,11 +55,11 @@ def test_table_can_be_created_changed_and_deleted(as_alice: Client, alice: User)
     assert column_types_of("device") == {}
 
 
-@pytest.mark.parametrize("kind", ["column", "view", "rule"])
-def test_new_record_link_keeps_the_table(as_alice: Client, device: Table, kind: str):
-    list_path = f"/admin/tableapi/{kind}/?table__sys_id__exact={device.pk}"
+@pytest.mark.parametrize("model", ["column", "view", "rule"])
+def test_new_record_link_keeps_the_table(as_alice: Client, device: Table, model: str):
+    list_path = f"/admin/tableapi/{model}/?table__sys_id__exact={device.pk}"
     (add,) = re.findall(
-        rf'href="(/admin/tableapi/{kind}/add/[^"]*)" class="addlink', as_alice.get(list_path).content.decode()
+        rf'href="(/admin/tableapi/{model}/add/[^"]*)" class="addlink', as_alice.get(list_path).content.decode()
     )
     add_path = html.unescape(add)
     assert f'<option value="{device.pk}" selected>' in as_alice.get(add_path).content.decode()
@@ -105,8 +105,8 @@ def test_table_with_records_cannot_be_deleted(as_alice: Client, device: Table):
     insert_row("device")
     form = {"action": "delete_selected", "_selected_action": [device.pk], "post": "yes"}
     for path, form_data in ((page_path("table", device, "delete"), {"post": "yes"}), ("/admin/tableapi/table/", form)):
-        answer = as_alice.post(path, form_data, follow=True)
-        assert "Nothing was changed. device has records" in page_text(answer)
+        response = as_alice.post(path, form_data, follow=True)
+        assert "Nothing was changed. device has records" in page_text(response)
     response = as_alice.get(page_path("table", device, "delete"), follow=True)
     assert "device has records. Delete those records first." in page_text(response) and "Are you sure" not in page_text(
         response
@@ -147,8 +147,8 @@ def test_second_display_column_replaces_the_first_with_a_message(as_alice: Clien
     make_column(device, "title", is_display=True)
     response = as_alice.post(page_path("column"), column_form_data(device, "serial", is_display="on", max_length=""))
 
-    output = page_text(as_alice.get(response["Location"]))
-    assert "The display value of device is now serial instead of title." in output
+    page = page_text(as_alice.get(response["Location"]))
+    assert "The display value of device is now serial instead of title." in page
     second_response = as_alice.post(
         page_path("column", Column.objects.get(name="serial")),
         column_form_data(device, "serial", is_display="on", max_length=""),
@@ -180,21 +180,21 @@ def test_column_history_includes_choices(as_alice: Client, device: Table):
     red_choice, blue_choice = (Choice(column=column, value=value, label=value) for value in ("red", "blue"))
     saving.save_choice(red_choice)
     saving.save_choice(blue_choice)
-    result = {"column": column.pk, "position": 0}
+    common_values = {"column": column.pk, "position": 0}
     form = inline_rows(
         "choices",
-        {"sys_id": red_choice.pk, "value": "red", "label": "Crimson", **result},
-        {"sys_id": blue_choice.pk, "value": "blue", "label": "blue", "DELETE": "on", **result},
-        {"value": "green", "label": "Green", **result},
+        {"sys_id": red_choice.pk, "value": "red", "label": "Crimson", **common_values},
+        {"sys_id": blue_choice.pk, "value": "blue", "label": "blue", "DELETE": "on", **common_values},
+        {"value": "green", "label": "Green", **common_values},
         stored_count=2,
     )
     response = as_alice.post(page_path("column", column), column_form_data(device, "colour", type="choice") | form)
     assert response.status_code == 302, page_text(response)
 
     assert column.history.count() == 1, "the column itself did not change"
-    message = page_text(as_alice.get(page_path("column", column, "history")))
-    assert "Choice green added by alice" in message and "Choice blue removed by alice" in message
-    assert "Choice red changed by alice Label : red → Crimson" in message
+    history_page = page_text(as_alice.get(page_path("column", column, "history")))
+    assert "Choice green added by alice" in history_page and "Choice blue removed by alice" in history_page
+    assert "Choice red changed by alice Label : red → Crimson" in history_page
 
 
 def test_used_number_prefix_gets_a_warning(as_alice: Client, device: Table):
@@ -331,23 +331,22 @@ def test_failed_deferred_records_are_listed_without_values(as_alice: Client, ali
     )
     DeferredRecord.objects.create(table="sys_schedule", record_id="2", state="done")
 
-    output = page_text(as_alice.get("/admin/tableapi/deferredrecord/"))
+    list_page = page_text(as_alice.get("/admin/tableapi/deferredrecord/"))
     assert (
-        "No such reference." in output and as_alice.get(page_path("deferredrecord", failed_record)).status_code == 200
+        "No such reference." in list_page
+        and as_alice.get(page_path("deferredrecord", failed_record)).status_code == 200
     )
-    form = page_text(as_alice.get(page_path("deferredrecord", failed_record)))
-    assert "alice" in form and "hidden value" not in form + output
+    record_page = page_text(as_alice.get(page_path("deferredrecord", failed_record)))
+    assert "alice" in record_page and "hidden value" not in record_page + list_page
     assert as_alice.post(page_path("deferredrecord", failed_record, "delete"), {"post": "yes"}).status_code == 403
     dashboard = page_text(as_alice.get("/admin/"))
     assert "1 records not created" in dashboard
 
 
 def test_dashboard_counts_designed_tables(as_alice: Client, device: Table):
-    designed_count = Table.objects.filter(is_system=False).count()
+    table_count = Table.objects.filter(is_system=False).count()
 
-    assert f"{designed_count} designed tables, {Rule.objects.count()} access rules" in page_text(
-        as_alice.get("/admin/")
-    )
+    assert f"{table_count} designed tables, {Rule.objects.count()} access rules" in page_text(as_alice.get("/admin/"))
 
 
 def test_names_are_escaped(as_alice: Client, device: Table):
@@ -366,7 +365,7 @@ def test_names_are_escaped(as_alice: Client, device: Table):
 
 
 def test_view_with_too_many_joins_is_refused(as_alice: Client):
-    """Every request with it would be refused."""
+    """Every request with the view would be refused."""
     references = ["assigned_user", "closed_by", "opened_by", "caller", "contact", "parent_id"]
     paths = [
         *(f"{reference}.login" for reference in references[:5]),

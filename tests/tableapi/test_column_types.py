@@ -19,7 +19,7 @@ from tests.tableapi.column_types import COMPARISONS, EXAMPLE_IDS, EXAMPLES, Type
 from tests.tableapi.designs import indexes_of
 from tests.tableapi.oracle.column_types import TYPE_ROWS
 from tests.tableapi.test_designer import refusal_of
-from tests.tableapi.world import Api, api, column_values, data_of, error_of, field, open_table, record, table
+from tests.tableapi.world import ApiClient, api, column_values, data_of, error_of, field, open_table, record, table
 
 pytestmark = pytest.mark.django_db
 REFERENCE_DOCS = Path(__file__).parents[2] / "docs" / "reference"
@@ -45,19 +45,19 @@ def example(request: pytest.FixtureRequest, bob: User) -> TypeExample:
 
 
 @pytest.fixture
-def caller(bob: User) -> Api:
+def caller(bob: User) -> ApiClient:
     return api(bob)
 
 
-def for_types(names: Any) -> pytest.MarkDecorator:
+def parametrize_types(names: Any) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("example", names, indirect=True)
 
 
-def created_ids(caller: Api, values: Any, **params: Any) -> list[str]:
+def created_ids(caller: ApiClient, values: Any, **params: Any) -> list[str]:
     return [column_values(caller.post("thing", {"it": value}, **params), "sys_id")[0] for value in values]
 
 
-def shown_value(caller: Api, sys_id: str, **params: Any) -> Any:
+def shown_value(caller: ApiClient, sys_id: str, **params: Any) -> Any:
     (value,) = column_values(caller.get(f"thing/{sys_id}", fields="it", exclude_reference_link="1", **params), "it")
     return value
 
@@ -74,17 +74,17 @@ def test_every_type_is_documented() -> None:
     assert COLUMN_TYPES.keys() <= {name.strip() for cell in cells for name in cell.split(",")}
 
 
-@pytest.mark.parametrize(("word", "family"), [("texts", "text"), ("numbers", "number"), ("dates", "time")])
-def test_query_documentation_names_the_types_of_a_family(word: str, family: str) -> None:
+@pytest.mark.parametrize(("plural", "family"), [("texts", "text"), ("numbers", "number"), ("dates", "time")])
+def test_query_documentation_names_the_types_of_a_family(plural: str, family: str) -> None:
     page = (REFERENCE_DOCS / "encoded-queries.md").read_text(encoding="utf-8")
-    (names,) = re.findall(rf'"{word}" are ([^;.]*)[;.]', page)
+    (names,) = re.findall(rf'"{plural}" are ([^;.]*)[;.]', page)
     assert set(re.findall("[a-z]+", names)) & TYPE_ROWS.keys() == {
         name for name, row in TYPE_ROWS.items() if row.family == family
     }
 
 
-@for_types(sorted(EXAMPLES.keys() - set(WRITE_ONLY_TYPES)))
-def test_value_can_be_stored_changed_and_cleared(example: TypeExample, caller: Api) -> None:
+@parametrize_types(sorted(EXAMPLES.keys() - set(WRITE_ONLY_TYPES)))
+def test_value_can_be_stored_changed_and_cleared(example: TypeExample, caller: ApiClient) -> None:
     first_value, second_value = example.values
     (sys_id,) = created_ids(caller, [first_value])
     assert shown_value(caller, sys_id) == first_value
@@ -96,39 +96,42 @@ def test_value_can_be_stored_changed_and_cleared(example: TypeExample, caller: A
     assert shown_value(caller, sys_id) is None
 
 
-@for_types(sorted(EXAMPLES))
-def test_invalid_values_are_refused(example: TypeExample, caller: Api) -> None:
+@parametrize_types(sorted(EXAMPLES))
+def test_invalid_values_are_refused(example: TypeExample, caller: ApiClient) -> None:
     for value in example.refused_values:
         assert error_of(caller.post("thing", {"it": value})) == (422, "invalid_value", "it"), value
 
 
-@for_types(READABLE_TYPES)
-def test_display_values_are_returned_and_accepted(example: TypeExample, caller: Api) -> None:
-    displays = [
-        value if display is None else display for value, display in zip(example.values, example.displays, strict=True)
+@parametrize_types(READABLE_TYPES)
+def test_display_values_are_returned_and_accepted(example: TypeExample, caller: ApiClient) -> None:
+    expected_texts = [
+        value if display is None else display
+        for value, display in zip(example.values, example.display_values, strict=True)
     ]
-    ids = created_ids(caller, displays, input_display_value="1")
+    ids = created_ids(caller, expected_texts, input_display_value="1")
 
     assert [shown_value(caller, sys_id) for sys_id in ids] == list(example.values)
-    assert [shown_value(caller, sys_id, display_value="1") for sys_id in ids] == displays
-    expected = [{"value": value, "display_value": text} for value, text in zip(example.values, displays, strict=True)]
+    assert [shown_value(caller, sys_id, display_value="1") for sys_id in ids] == expected_texts
+    expected = [
+        {"value": value, "display_value": text} for value, text in zip(example.values, expected_texts, strict=True)
+    ]
     assert [shown_value(caller, sys_id, display_value="all") for sys_id in ids] == expected
 
 
-@for_types(sorted(EXAMPLES))
-def test_operators_fit_the_type(example: TypeExample, caller: Api) -> None:
+@parametrize_types(sorted(EXAMPLES))
+def test_operators_fit_the_type(example: TypeExample, caller: ApiClient) -> None:
     ids = created_ids(caller, example.values)
     expected = {"=": [ids[0]], "!=": [ids[1]], "<": [], "LIKE": [ids[0]]}
     for operator in COMPARISONS:
-        response = caller.get("thing", query=f"it{operator}{example.written}^ORDERBYsys_id", fields="sys_id")
+        response = caller.get("thing", query=f"it{operator}{example.text_in_query}^ORDERBYsys_id", fields="sys_id")
         if operator in example.operators:
             assert [row["sys_id"] for row in data_of(response)] == expected[operator], operator
         else:
             assert response.status_code == 400, operator
 
 
-@for_types(sorted(EXAMPLES))
-def test_sorting_follows_the_values_or_is_unsupported(example: TypeExample, caller: Api) -> None:
+@parametrize_types(sorted(EXAMPLES))
+def test_sorting_follows_the_values_or_is_unsupported(example: TypeExample, caller: ApiClient) -> None:
     first_id, second_id = created_ids(caller, example.values)
     response = caller.get("thing", query="ORDERBYDESCit", fields="sys_id")
     if "=" in example.operators and not isinstance(example.values[0], list):
@@ -137,50 +140,50 @@ def test_sorting_follows_the_values_or_is_unsupported(example: TypeExample, call
         assert response.status_code == 400
 
 
-@for_types(READABLE_TYPES)
-def test_default_is_parsed_like_a_value(example: TypeExample, caller: Api) -> None:
-    column_row = Column.objects.get(name="it")
-    column_row.default_value = str(example.values[0]) if example.default is None else example.default
-    saving.save_column(column_row)
+@parametrize_types(READABLE_TYPES)
+def test_default_is_parsed_like_a_value(example: TypeExample, caller: ApiClient) -> None:
+    column = Column.objects.get(name="it")
+    column.default_value = str(example.values[0]) if example.default is None else example.default
+    saving.save_column(column)
 
     (sys_id,) = column_values(caller.post("thing", {}), "sys_id")
     assert shown_value(caller, sys_id) == example.values[0]
 
 
-@for_types(sorted(EXAMPLES))
-def test_unique_and_indexed_are_supported_or_refused(example: TypeExample, caller: Api) -> None:
-    column_row = Column.objects.get(name="it")
-    column_row.is_unique = True
+@parametrize_types(sorted(EXAMPLES))
+def test_unique_and_indexed_are_supported_or_refused(example: TypeExample, caller: ApiClient) -> None:
+    column = Column.objects.get(name="it")
+    column.is_unique = True
     if not example.can_be_unique:
-        assert "cannot have this option" in refusal_of(lambda: saving.save_column(column_row))
+        assert "cannot have this option" in refusal_of(lambda: saving.save_column(column))
         return
-    saving.save_column(column_row)
-    assert f"U{column_row.pk}" in indexes_of("thing")
-    assert list(physical_names.column_indexes(column_row, "thing")) == [], "records are found and sorted by it too"
+    saving.save_column(column)
+    assert f"U{column.pk}" in indexes_of("thing")
+    assert list(physical_names.column_indexes(column, "thing")) == [], "records are found and sorted by it too"
 
     created_ids(caller, example.values)
     assert error_of(caller.post("thing", {"it": example.values[0]})) == (409, "duplicate", "it")
 
 
-@for_types(sorted(EXAMPLES.keys() - set(REFERENCE_TYPES)))
-def test_openapi_document_describes_the_values(example: TypeExample, client: Client, caller: Api) -> None:
+@parametrize_types(sorted(EXAMPLES.keys() - set(REFERENCE_TYPES)))
+def test_openapi_document_describes_the_values(example: TypeExample, client: Client, caller: ApiClient) -> None:
     response = client.get("/api/schema", headers=caller.headers)
     properties = json.loads(response.content)["components"]["schemas"]["table.thing"]["properties"]
     if "it" in properties:
         assert example.schema.items() <= properties["it"].items()
 
 
-@for_types(sorted(EXAMPLES))
-def test_admin_shows_the_column_and_its_values(example: TypeExample, as_alice: Client, caller: Api) -> None:
+@parametrize_types(sorted(EXAMPLES))
+def test_admin_shows_the_column_and_its_values(example: TypeExample, as_alice: Client, caller: ApiClient) -> None:
     created_ids(caller, example.values)
-    column_row = Column.objects.get(name="it")
-    form = as_alice.get(f"/admin/tableapi/column/{column_row.pk}/change/").content.decode()
-    assert f'<option value="{column_row.type}" selected>' in form
+    column = Column.objects.get(name="it")
+    form = as_alice.get(f"/admin/tableapi/column/{column.pk}/change/").content.decode()
+    assert f'<option value="{column.type}" selected>' in form
 
-    records = as_alice.get(f"/admin/tableapi/table/{column_row.table_id}/records/")
-    assert records.status_code == 200
-    for text in filter(None, example.displays):
-        assert f'<td data-column="it">{text}</td>' in records.content.decode()
+    records_page = as_alice.get(f"/admin/tableapi/table/{column.table_id}/records/")
+    assert records_page.status_code == 200
+    for text in filter(None, example.display_values):
+        assert f'<td data-column="it">{text}</td>' in records_page.content.decode()
 
 
 @pytest.mark.parametrize(

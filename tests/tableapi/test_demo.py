@@ -18,20 +18,20 @@ from tests.tableapi.designs import query_rows
 pytestmark = pytest.mark.django_db
 
 
-def make_demo() -> None:
+def create_demo_data() -> None:
     demo_people.create_demo_users(lambda: PASSWORD)
     demo_records.create_demo_records()
 
 
 def call_api(login: str, method: str, path: str, body: Any = None, **query: str) -> Any:
-    pair = b64encode(f"{login}:{PASSWORD}".encode()).decode()
+    credentials = b64encode(f"{login}:{PASSWORD}".encode()).decode()
     response = Client().generic(
         method,
         f"/rest/v1/table/{path}",
         json.dumps(body) if body is not None else "",
         content_type="application/json",
         query_params=query,
-        headers={"Authorization": f"Basic {pair}"},
+        headers={"Authorization": f"Basic {credentials}"},
     )
     return response
 
@@ -42,23 +42,23 @@ def listed_records(login: str, **query: str) -> list[dict[str, Any]]:
 
 
 def test_agent_reads_every_task_and_user_only_own_tasks():
-    make_demo()
+    create_demo_data()
 
     assert len(listed_records("demo.agent")) == len(demo_records.TASKS)
-    own_callers = listed_records("demo.user", sysparm_fields="caller.login")
-    assert len(own_callers) == sum(task.caller == "user" for task in demo_records.TASKS)
-    assert {task["caller.login"] for task in own_callers} == {"demo.user"}
+    own_tasks = listed_records("demo.user", sysparm_fields="caller.login")
+    assert len(own_tasks) == sum(task.caller == "user" for task in demo_records.TASKS)
+    assert {task["caller.login"] for task in own_tasks} == {"demo.user"}
 
 
 def test_work_notes_are_for_the_agent_only():
-    make_demo()
+    create_demo_data()
 
     assert {task.get("work_notes") for task in listed_records("demo.agent")} == {None, demo_records.WORK_NOTES}
     assert all("work_notes" not in task for task in listed_records("demo.user"))
 
 
 def test_user_creates_only_own_tasks_and_changes_none():
-    make_demo()
+    create_demo_data()
     ids = {user["login"]: user["sys_id"] for user in call_api("demo.user", "GET", "user").json()["data"]}
 
     response = call_api("demo.user", "POST", "task", {"short_description": "Lamp", "caller": ids["demo.user"]})
@@ -70,7 +70,7 @@ def test_user_creates_only_own_tasks_and_changes_none():
 
 
 def test_only_administrators_delete(alice: Any):
-    make_demo()
+    create_demo_data()
     path = f"task/{listed_records('demo.agent')[0]['sys_id']}"
 
     assert call_api("demo.agent", "DELETE", path).status_code == 403
@@ -78,7 +78,7 @@ def test_only_administrators_delete(alice: Any):
 
 
 def test_view_shows_caller_and_assignee():
-    make_demo()
+    create_demo_data()
 
     first_task = listed_records("demo.user", sysparm_view=demo_records.VIEW_NAME)[0]
     assert tuple(first_task) == demo_records.VIEW_PATHS
@@ -86,21 +86,21 @@ def test_view_shows_caller_and_assignee():
 
 
 def test_second_start_adds_nothing():
-    make_demo()
-    make_demo()
+    create_demo_data()
+    create_demo_data()
 
     assert len(listed_records("demo.agent")) == len(demo_records.TASKS)
     assert View.objects.filter(table__name="task").count() == 1
 
 
 def test_removed_demo_data_is_not_created_again():
-    make_demo()
+    create_demo_data()
     for rule in Rule.objects.filter(table__name="task"):
         rule.delete()
     query_rows("DELETE FROM records.task")
     View.objects.filter(name=demo_records.VIEW_NAME).delete()
     catalogue_loader.clear_cache()
-    make_demo()
+    create_demo_data()
 
     assert (
         not Rule.objects.filter(table__name="task").exists()

@@ -1,4 +1,4 @@
-"""Several people design at once, with separate connections: nothing fails, and the catalogue equals the database."""
+"""Concurrent design changes on separate connections: none fails, and the catalogue equals the database."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -20,11 +20,10 @@ from tests.tableapi.test_write_concurrency import (
     run_in_thread,
     waits_for_lock,
 )
-from tests.tableapi.world import Api, api, data_of, field, open_table, record, table
+from tests.tableapi.world import ApiClient, api, data_of, field, open_table, record, table
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# The seeds of random designs.
 SEEDS = [1, 2, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(3, 40))]
 CHILD_SYSTEM_COLUMNS = {"sys_id"}
 ROOT_SYSTEM_COLUMNS = {
@@ -36,16 +35,16 @@ REFUSALS = {400, 404, 409, 422}
 
 @pytest.fixture
 def device(transactional_db: Any) -> Table:
-    created = table("device")
+    new_table = table("device")
     field("device", "name")
     open_table("device")
     for number in range(3):
         record("device", name=str(number))
-    return created
+    return new_table
 
 
 @pytest.fixture
-def designer(alice: User) -> Api:
+def designer(alice: User) -> ApiClient:
     return api(alice, credential="key")
 
 
@@ -66,8 +65,8 @@ def check_database() -> None:
     assert (index_builder.missing_indexes(), index_builder.surplus_indexes()) == ([], [])
 
 
-def column_path(owner: Table, name: str, **filters: Any) -> dict[str, Any]:
-    return {"table": owner.pk, "name": name, "label": name, "type": "string", **filters}
+def column_body(owner: Table, name: str, **attributes: Any) -> dict[str, Any]:
+    return {"table": owner.pk, "name": name, "label": name, "type": "string", **attributes}
 
 
 def statuses_of(jobs: Sequence[Callable[[], Any]]) -> list[int]:
@@ -75,65 +74,65 @@ def statuses_of(jobs: Sequence[Callable[[], Any]]) -> list[int]:
     return [result_of(job).status_code for job in threads]
 
 
-def test_same_column_added_several_times_exists_once(device: Table, designer: Api):
-    job = partial(designer.post, "sys_db_column", column_path(device, "colour"))
+def test_same_column_added_several_times_exists_once(device: Table, designer: ApiClient):
+    job = partial(designer.post, "sys_db_column", column_body(device, "colour"))
     assert sorted(statuses_of([job] * 4)) == [201, 422, 422, 422]
     check_database()
 
 
-def test_same_table_created_several_times_exists_once(designer: Api, transactional_db: Any):
+def test_same_table_created_several_times_exists_once(designer: ApiClient, transactional_db: Any):
     job = partial(designer.post, "sys_db_table", {"name": "ticket", "label": "Ticket", "number_prefix": "TCK"})
     assert sorted(statuses_of([job] * 4)) == [201, 409, 409, 409]
     check_database()
 
 
-def test_column_deleted_several_times_is_deleted_once(device: Table, designer: Api):
+def test_column_deleted_several_times_is_deleted_once(device: Table, designer: ApiClient):
     colour = field("device", "colour")
     job = partial(designer.delete, f"sys_db_column/{colour.pk}")
     assert sorted(statuses_of([job] * 3)) == [200, 404, 404]
     check_database()
 
 
-def test_column_changed_and_deleted_at_once(device: Table, designer: Api):
+def test_column_changed_and_deleted_at_once(device: Table, designer: ApiClient):
     for number in range(3):
         colour = field("device", f"colour{number}", "text")
         path = f"sys_db_column/{colour.pk}"
-        change, deletion, second_deletion = statuses_of([
+        change, deletion, label_change = statuses_of([
             partial(designer.patch, path, {"type": "wysiwyg", "is_indexed": True}), partial(designer.delete, path),
             partial(designer.patch, path, {"label": "Other"}),
         ])  # fmt: skip
-        assert deletion == 200 and {change, second_deletion} <= {200, 404}
+        assert deletion == 200 and {change, label_change} <= {200, 404}
     check_database()
 
 
-def test_table_deleted_while_a_column_is_added(device: Table, designer: Api):
+def test_table_deleted_while_a_column_is_added(device: Table, designer: ApiClient):
     for number in range(3):
         plan = table(f"plan{number}")
         deletion, *additions = statuses_of([
             partial(designer.delete, f"sys_db_table/{plan.pk}"),
-            partial(designer.post, "sys_db_column", column_path(plan, "a")),
+            partial(designer.post, "sys_db_column", column_body(plan, "a")),
             partial(designer.post, "sys_db_column",
-                    column_path(plan, "b", type="reference", reference_table=device.pk)),
+                    column_body(plan, "b", type="reference", reference_table=device.pk)),
         ])  # fmt: skip
         assert deletion == 200 and set(additions) <= {201, 422}
     check_database()
 
 
-def test_table_deleted_while_another_extends_or_refers_to_it(device: Table, designer: Api):
+def test_table_deleted_while_another_extends_or_refers_to_it(device: Table, designer: ApiClient):
     for number in range(3):
         plan = table(f"plan{number}")
         deletion, extension, reference = statuses_of([
             partial(designer.delete, f"sys_db_table/{plan.pk}"),
             partial(designer.post, "sys_db_table", {"name": f"sub{number}", "label": "Sub", "parent": plan.pk}),
             partial(designer.post, "sys_db_column",
-                    column_path(device, f"plan{number}", type="reference", reference_table=plan.pk)),
+                    column_body(device, f"plan{number}", type="reference", reference_table=plan.pk)),
         ])  # fmt: skip
         assert (deletion == 200) == ({extension, reference} == {422}) and deletion in (200, 409)
     check_database()
 
 
-def test_two_columns_become_the_display_column_at_once(device: Table, designer: Api):
-    """Each of them takes it from the other."""
+def test_two_columns_become_the_display_column_at_once(device: Table, designer: ApiClient):
+    """Each change clears the display column of the others."""
     columns = [field("device", name) for name in ("a", "b", "c")]
     jobs = [partial(designer.patch, f"sys_db_column/{column.pk}", {"is_display": True}) for column in columns]
     assert statuses_of(jobs) == [200, 200, 200]
@@ -141,8 +140,8 @@ def test_two_columns_become_the_display_column_at_once(device: Table, designer: 
     check_database()
 
 
-def test_changes_wait_for_each_other_before_they_lock_a_record(device: Table, designer: Api, monkeypatch: Any):
-    """Otherwise the second would hold the record that the first needs, and both would wait."""
+def test_changes_wait_for_each_other_before_they_lock_a_record(device: Table, designer: ApiClient, monkeypatch: Any):
+    """Otherwise each of the two would wait for a record that the other has locked."""
     first_column, second_column = field("device", "a", is_display=True), field("device", "b")
     is_reached, release = paused_call(monkeypatch, saving, "validate")
     second_change = run_in_thread(partial(designer.patch, f"sys_db_column/{second_column.pk}", {"is_display": True}))
@@ -155,22 +154,22 @@ def test_changes_wait_for_each_other_before_they_lock_a_record(device: Table, de
 
 
 class RandomDesigns:
-    """Random changes of a small world, as several people would make them."""
+    """Random design changes and requests, as several callers would make them."""
 
-    def __init__(self, seed: int, designer: Api, device: Table, lamp: str) -> None:
+    def __init__(self, seed: int, designer: ApiClient, device: Table, lamp: str) -> None:
         self.random, self.designer, self.device, self.lamp = random.Random(seed), designer, device, lamp
 
     def jobs(self, count: int) -> list[Callable[[], Any]]:
         actions = (
-            self.add,
-            self.add,
-            self.change,
-            self.drop,
-            self.create,
-            self.remove,
-            self.build,
-            self.write,
-            self.read,
+            self.add_column,
+            self.add_column,
+            self.change_column,
+            self.drop_column,
+            self.create_table,
+            self.drop_table,
+            self.build_indexes,
+            self.write_record,
+            self.read_records,
         )
         return [self.random.choice(actions)() for _ in range(count)]
 
@@ -180,52 +179,52 @@ class RandomDesigns:
     def any_column(self) -> Column:
         return self.random.choice(list(Column.objects.filter(table__is_system=False).order_by("pk")))
 
-    def add(self) -> Callable[[], Any]:
+    def add_column(self) -> Callable[[], Any]:
         body: dict[str, Any] = {"type": self.random.choice(["string", "text", "wysiwyg", "integer", "json"])}
         if self.random.random() < 0.3:
             body = {"type": "reference", "reference_table": self.any_table().pk}
         elif self.random.random() < 0.5:
             body["is_indexed"] = True
         name = self.random.choice("abcdef")
-        return partial(self.designer.post, "sys_db_column", column_path(self.any_table(), name, **body))
+        return partial(self.designer.post, "sys_db_column", column_body(self.any_table(), name, **body))
 
-    def change(self) -> Callable[[], Any]:
+    def change_column(self) -> Callable[[], Any]:
         body = self.random.choice([
             {"is_display": True}, {"is_indexed": True}, {"is_indexed": False}, {"is_unique": True}, {"label": "Other"},
             {"type": "wysiwyg"}, {"max_length": 10},
         ])  # fmt: skip
         return partial(self.designer.patch, f"sys_db_column/{self.any_column().pk}", body)
 
-    def drop(self) -> Callable[[], Any]:
+    def drop_column(self) -> Callable[[], Any]:
         return partial(self.designer.delete, f"sys_db_column/{self.any_column().pk}")
 
-    def create(self) -> Callable[[], Any]:
+    def create_table(self) -> Callable[[], Any]:
         body = {"name": self.random.choice(["plan", "desk", "room"]), "label": "Some"}
         body |= self.random.choice([{}, {"parent": self.device.pk}, {"number_prefix": "ABC"}])
         return partial(self.designer.post, "sys_db_table", body)
 
-    def remove(self) -> Callable[[], Any]:
+    def drop_table(self) -> Callable[[], Any]:
         return partial(self.designer.delete, f"sys_db_table/{self.any_table().pk}")
 
-    def build(self) -> Callable[[], Any]:
+    def build_indexes(self) -> Callable[[], Any]:
         return lambda: (index_builder.build_indexes(), None)[1]
 
-    def write(self) -> Callable[[], Any]:
+    def write_record(self) -> Callable[[], Any]:
         body = {name: self.random.choice([None, "1", "22"]) for name in self.random.sample("abcdef", 2)} | {"name": "x"}
         return self.random.choice([
             partial(self.designer.post, "device", body), partial(self.designer.patch, f"device/{self.lamp}", body),
             partial(self.designer.put, f"device/{self.lamp}", body),
         ])  # fmt: skip
 
-    def read(self) -> Callable[[], Any]:
+    def read_records(self) -> Callable[[], Any]:
         return partial(self.designer.get, "device", query="aISNOTEMPTY^ORDERBYb", fields="name,a,b,c.name")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_designs_at_once(device: Table, designer: Api, seed: int):
-    designs = RandomDesigns(seed, designer, device, record("device", name="lamp"))
+def test_random_designs_at_once(device: Table, designer: ApiClient, seed: int):
+    random_designs = RandomDesigns(seed, designer, device, record("device", name="lamp"))
     for _ in range(3):
-        threads = [run_in_thread(job) for job in designs.jobs(6)]
+        threads = [run_in_thread(job) for job in random_designs.jobs(6)]
         responses = [response for job in threads if (response := result_of(job)) is not None]
         assert {response.status_code for response in responses} <= {200, 201, *REFUSALS}
         check_database()

@@ -1,4 +1,4 @@
-"""Designing tables and columns: the database matches the catalogue, however it is saved."""
+"""Designing tables and columns: the database matches the catalogue."""
 
 import threading
 import time
@@ -155,18 +155,18 @@ class TestTables:
         assert "system table" in refusal_of(lambda: change_record(source, label="x"))
 
     def test_prefix_adds_a_number_column(self):
-        desk = make_table("ticket", number_prefix="TCK")
-        number = desk.columns.get()
+        ticket = make_table("ticket", number_prefix="TCK")
+        number = ticket.columns.get()
 
         assert (number.name, number.read_only, number.is_unique, number.is_display) == ("number", True, True, True)
-        assert query_rows(f"SELECT nextval('records.\"N{desk.pk}\"')") == [(1,)]
+        assert query_rows(f"SELECT nextval('records.\"N{ticket.pk}\"')") == [(1,)]
         assert "record numbers" in refusal_of(number.delete)
-        # A child is numbered in its parent's column.
-        make_table("complaint", parent=desk, number_prefix="CMP")
+        # A child table uses the number column of its parent.
+        make_table("complaint", parent=ticket, number_prefix="CMP")
         assert not Column.objects.filter(table__name="complaint").exists()
         Table.objects.get(name="complaint").delete()
-        desk.delete()
-        assert query_rows("SELECT 1 FROM pg_class WHERE relname = %s", f"N{desk.pk}") == []
+        ticket.delete()
+        assert query_rows("SELECT 1 FROM pg_class WHERE relname = %s", f"N{ticket.pk}") == []
 
     def test_prefix_can_be_added_later(self, device: Table):
         change_record(device, number_prefix="DEV")
@@ -217,12 +217,14 @@ class TestColumns:
         column = make_column(device, "it", type_name, **target_of(type_name))
 
         plain_columns = {f"P{column.pk}": "text"} if type_name == "wysiwyg" else {}
-        assert column_types_of("device") == SYSTEM_COLUMN_TYPES | {"it": EXAMPLES[type_name].database} | plain_columns
+        assert (
+            column_types_of("device") == SYSTEM_COLUMN_TYPES | {"it": EXAMPLES[type_name].database_type} | plain_columns
+        )
         column.delete()
         assert column_types_of("device") == SYSTEM_COLUMN_TYPES
 
     @pytest.mark.parametrize(
-        ("type_name", "options"),
+        ("type_name", "definitions"),
         [
             ("string", {"I": "btree (NULLIF(lower((it COLLATE pg_c_utf8)), ''::text), sys_id)",
                         "W": "gin (to_tsvector('simple'::regconfig, it))"}),
@@ -235,11 +237,13 @@ class TestColumns:
             ("list", {"I": "gin (it)"}),
         ],
     )  # fmt: skip
-    def test_empty_table_gets_its_indexes_immediately(self, device: Table, type_name: str, options: dict[str, str]):
+    def test_empty_table_gets_its_indexes_immediately(self, device: Table, type_name: str, definitions: dict[str, str]):
         column = make_column(device, "it", type_name, is_indexed=True, **target_of(type_name))
 
-        result = {name: text for name, text in indexes_of("device").items() if name.endswith(column.pk)}
-        assert result == {f"{letter}{column.pk}": text.replace("{id}", column.pk) for letter, text in options.items()}
+        indexes = {name: text for name, text in indexes_of("device").items() if name.endswith(column.pk)}
+        assert indexes == {
+            f"{letter}{column.pk}": text.replace("{id}", column.pk) for letter, text in definitions.items()
+        }
 
     def test_reference_is_indexed_and_cleared_with_its_target(self, device: Table, bob: Any):
         column = make_column(device, "owner", "reference", **target_of("reference"))
@@ -253,7 +257,9 @@ class TestColumns:
 
     def test_reference_can_be_dropped_in_the_transaction_of_its_target(self, device: Table):
         column = make_column(device, "owner", "reference", **target_of("reference"))
-        make_user("dora", company=Company.objects.create(name="One"))  # its company is checked at the end
+        make_user(
+            "dora", company=Company.objects.create(name="One")
+        )  # the foreign key to the company is checked at commit
         column.delete()
 
         assert column_types_of("device") == SYSTEM_COLUMN_TYPES
@@ -295,7 +301,7 @@ class TestColumns:
 
         for table in (device, laptop, tablet):
             refusal_of(partial(make_column, table, "colour"))
-        make_column(phone, "colour")  # a sibling's is another one
+        make_column(phone, "colour")  # a sibling table may use the name
 
     @pytest.mark.parametrize(
         ("type_name", "options"),
@@ -324,7 +330,7 @@ class TestColumns:
             ("json", {"default_value": "[" * 100_000}),
             ("password", {"default_value": "x"}),
             ("string", {"max_length": 3, "default_value": "four"}),
-            # One grammar for what callers send and for defaults.
+            # Defaults have the same grammar as values in requests.
             ("integer", {"default_value": "1_000"}),
             ("integer", {"default_value": " 1"}),
             ("decimal", {"default_value": "1_0.5"}),
@@ -424,7 +430,7 @@ class TestColumns:
         column = make_column(device, "it", old_type)
 
         assert "Create a column of the new type" in refusal_of(lambda: change_record(column, type=new_type))
-        assert column_types_of("device")["it"] == EXAMPLES[old_type].database
+        assert column_types_of("device")["it"] == EXAMPLES[old_type].database_type
 
     def test_stored_column_is_dropped_not_the_unsaved_one(self, device: Table):
         make_column(device, "colour")
@@ -490,22 +496,22 @@ class TestVersion:
         path = ViewColumn(path="colour")
         for record in (column, choice, view, path, rule, role, device):
             path.view = view
-            actual = catalogue_version()
+            version_before = catalogue_version()
             savers.saver_of(type(record)).save(record)
-            assert catalogue_version() > actual, record
+            assert catalogue_version() > version_before, record
         for record in (role, rule, path, view, choice, column, device):
-            actual = catalogue_version()
+            version_before = catalogue_version()
             record.delete()
-            assert catalogue_version() > actual, record
+            assert catalogue_version() > version_before, record
 
     def test_rolled_back_version_is_never_reused(self, device: Table):
-        result = set()
+        versions = set()
         for _ in range(3):
             with transaction.atomic():
                 make_column(device, "colour")
-                result.add(catalogue_version())
+                versions.add(catalogue_version())
                 transaction.set_rollback(True)
-        assert len(result) == 3
+        assert len(versions) == 3
 
 
 @pytest.mark.django_db(transaction=True)
@@ -536,11 +542,11 @@ class TestConcurrency:
 
         assert not Column.objects.filter(name="taken").exists()
 
-    def test_two_designers_are_serialised(self):
+    def test_concurrent_designs_are_serialised(self):
         device = make_table("device")
         failures: list[Exception] = []
 
-        def make_column_number(number: int) -> None:
+        def make_numbered_column(number: int) -> None:
             try:
                 make_column(device, "shared" if number % 2 else f"own_{number}", is_indexed=True)
             except ValidationError as error:
@@ -548,7 +554,7 @@ class TestConcurrency:
             finally:
                 connections.close_all()
 
-        threads = [threading.Thread(target=make_column_number, args=(number,)) for number in range(6)]
+        threads = [threading.Thread(target=make_numbered_column, args=(number,)) for number in range(6)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -560,24 +566,24 @@ class TestConcurrency:
     def test_busy_table_is_retried_then_refused(self, monkeypatch: Any):
         device = make_table("device")
         monkeypatch.setattr(schema_editor, "LOCK_TIMEOUT_MS", 50)
-        pauses: list[float] = []
-        monkeypatch.setattr(time, "sleep", pauses.append)
-        with make_other_table() as reader:
+        pauses_s: list[float] = []
+        monkeypatch.setattr(time, "sleep", pauses_s.append)
+        with connect_separately() as reader:
             reader.execute("SELECT FROM records.device")  # its transaction keeps a lock
             with pytest.raises(Unavailable):
                 make_column(device, "colour")
-            assert pauses == sorted(pauses) and len(pauses) == schema_editor.MAX_ATTEMPTS - 1
+            assert pauses_s == sorted(pauses_s) and len(pauses_s) == schema_editor.MAX_ATTEMPTS - 1
             assert not Column.objects.filter(name="colour").exists() and "colour" not in column_types_of("device")
 
             monkeypatch.setattr(time, "sleep", lambda _: reader.rollback())
             make_column(device, "colour")
         assert column_types_of("device")["colour"] == "text"
-        assert query_rows("SHOW lock_timeout") == [("0",)], "the former one is in force again"
+        assert query_rows("SHOW lock_timeout") == [("0",)], "the previous timeout applies again"
 
     def test_concurrent_record_prevents_dropping_its_table(self, monkeypatch: Any):
         device = make_table("device")
         monkeypatch.setattr(schema_editor, "LOCK_TIMEOUT_MS", 50)
-        with make_other_table() as writer:
+        with connect_separately() as writer:
             writer.execute("INSERT INTO records.device DEFAULT VALUES")
             monkeypatch.setattr(time, "sleep", lambda _: writer.commit())
             assert "has records" in refusal_of(device.delete)
@@ -589,21 +595,21 @@ class TestConcurrency:
         waits_s: list[float] = []
 
         def read_meanwhile(_: float) -> None:
-            with make_other_table() as reader:
-                started = time.monotonic()
+            with connect_separately() as reader:
+                started_at_s = time.monotonic()
                 reader.execute("SELECT FROM records.device")
-                waits_s.append(time.monotonic() - started)
+                waits_s.append(time.monotonic() - started_at_s)
 
         monkeypatch.setattr(time, "sleep", read_meanwhile)
-        with make_other_table() as writer:
+        with connect_separately() as writer:
             writer.execute("INSERT INTO records.device DEFAULT VALUES")
             with pytest.raises(Unavailable):
                 make_column(device, "colour")
         assert len(waits_s) == schema_editor.MAX_ATTEMPTS - 1
 
 
-def make_other_table() -> Any:
-    """A connection that no designer knows of."""
+def connect_separately() -> Any:
+    """A connection of another client."""
     parameters = connection.get_connection_params()
     for name in ("cursor_factory", "context"):
         parameters.pop(name, None)

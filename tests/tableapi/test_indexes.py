@@ -1,4 +1,4 @@
-"""Indexes of tables with records are built while others write."""
+"""Indexes of tables with records are built by the worker without blocking writes."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def sent_tasks(monkeypatch: Any) -> list[bool]:
-    """How often the worker was woken."""
+    """An item for each time that the worker was woken."""
     results: list[bool] = []
     monkeypatch.setattr(
         "tableapi.ddl.schema_editor.wake_worker", lambda task: results.append(task == "tableapi.tasks.build_indexes")
@@ -27,7 +27,7 @@ def sent_tasks(monkeypatch: Any) -> list[bool]:
 
 @pytest.fixture
 def colour_column(sent_tasks: list[bool]) -> Column:
-    """A column of a table with records, marked after these came."""
+    """A column that was marked as indexed when its table had records."""
     index_builder.build_indexes()
     table = make_table("device")
     column = make_column(table, "colour")
@@ -106,7 +106,7 @@ def test_only_one_worker_builds_indexes(colour_column: Column):
 
 def test_failed_index_does_not_block_others(colour_column: Column):
     shape = make_column(colour_column.table, "shape", is_indexed=True)
-    query_rows("ALTER TABLE records.device DROP COLUMN colour")  # as if it were dropped just now
+    query_rows("ALTER TABLE records.device DROP COLUMN colour")  # as if it had just been dropped
 
     assert {f"I{shape.pk}", f"W{shape.pk}"} <= set(index_builder.build_indexes())
 

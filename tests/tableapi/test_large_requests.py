@@ -41,10 +41,10 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def note(db: Any) -> Any:
-    created = table("note")
+    new_table = table("note")
     field("note", "name", is_display=True, is_indexed=True)
     open_table("note")
-    return created
+    return new_table
 
 
 @pytest.fixture
@@ -81,19 +81,19 @@ def follow_next(user: User, response: Any) -> Any:
 
 class TestListsByDisplayValue:
     @pytest.fixture
-    def boxes(self, note: Any) -> str:
+    def note_id(self, note: Any) -> str:
         table("box")
         field("box", "notes", "list", target="note")
         open_table("box")
         return record("note", name="a")
 
-    def test_equal_names_are_looked_up_once(self, boxes: str, bob: User, executed_statements: list[Any]):
+    def test_equal_names_are_looked_up_once(self, note_id: str, bob: User, executed_statements: list[Any]):
         response = api(bob).post("box", {"notes": ["a"] * 20_000}, input_display_value=1, exclude_reference_link=1)
-        assert column_values(response, "notes") == [[boxes]]
+        assert column_values(response, "notes") == [[note_id]]
         assert len(executed_statements) < 10
 
-    def test_many_names_are_looked_up_in_one_query(self, boxes: str, bob: User, executed_statements: list[Any]):
-        ids = [boxes, *(record("note", name=f"n{number}") for number in range(50))]
+    def test_many_names_are_looked_up_in_one_query(self, note_id: str, bob: User, executed_statements: list[Any]):
+        ids = [note_id, *(record("note", name=f"n{number}") for number in range(50))]
         names = ["a", *(f"n{number}" for number in range(50))]
         response = api(bob).post("box", {"notes": names}, input_display_value=1, exclude_reference_link=1)
         assert column_values(response, "notes") == [ids]
@@ -104,7 +104,9 @@ class TestListsByDisplayValue:
         record("note", name="n7")
         assert error_of(api(bob).post("box", {"notes": names}, input_display_value=1))[0] == 422, "two are called so"
 
-    def test_more_than_a_thousand_are_refused_at_once(self, boxes: str, bob: User, executed_statements: list[Any]):
+    def test_more_than_a_thousand_names_are_refused_at_once(
+        self, note_id: str, bob: User, executed_statements: list[Any]
+    ):
         query_rows("INSERT INTO records.note (name) SELECT 'x' || number FROM generate_series(0, 1000) number")
         names = [f"x{number}" for number in range(1_001)]
         response = api(bob).post("box", {"notes": names}, input_display_value=1)
@@ -117,15 +119,15 @@ class TestListsByDisplayValue:
 class TestUserFunctionInBooleanCondition:
     CONDITION = "active=javascript:gs.getUserID()"
 
-    def test_form_refuses_it(self, note: Any):
+    def test_form_refuses_the_condition(self, note: Any):
         field("note", "active", "boolean")
         rule = Rule(operation="read", table=note, condition=self.CONDITION)
         with pytest.raises(ValidationError):
             saving.validate(rule)
 
     def test_stored_rule_matches_nothing(self, bob: User):
-        created = table("note")
-        field(created, "active", "boolean")
+        table_of_rule = table("note")
+        field(table_of_rule, "active", "boolean")
         lamp = record("note", active=True)
         stored_rule = rule("read", "note")
         Rule.objects.filter(pk=stored_rule.pk).update(condition=self.CONDITION)
@@ -139,12 +141,12 @@ class TestCaches:
     def test_pages_share_one_statement(self, note: Any, bob: User, monkeypatch: Any):
         for number in range(6):
             record("note", name=str(number))
-        created = count_calls(monkeypatch, select, "page_statement")
+        calls = count_calls(monkeypatch, select, "page_statement")
         responses = [
             api(bob).get("note", query="ORDERBYname", limit=1, page=page, fields="name") for page in range(2, 7)
         ]
         assert [column_values(response, "name") for response in responses] == [["1"], ["2"], ["3"], ["4"], ["5"]]
-        assert len(created) == 1
+        assert len(calls) == 1
 
     @pytest.mark.parametrize(
         ("headers", "module", "name"),
@@ -155,27 +157,27 @@ class TestCaches:
     ):
         field("note", "colour")
         lamp = record("note")
-        created = count_calls(monkeypatch, module, name)
+        calls = count_calls(monkeypatch, module, name)
         for body in ({"name": "a", "colour": "b"}, {"colour": "c", "name": "d"}):
             (record_after,) = data_of(api(bob).patch(f"note/{lamp}", body, headers=headers))
             assert {key: record_after[key] for key in body} == body
-        assert len(created) == 1
+        assert len(calls) == 1
 
     def test_old_catalogues_are_released(self, note: Any, bob: User):
         caller = api(bob, credential="key")
-        results = []
+        references = []
         for number in range(8):
             field("note", f"c{number}")
             assert caller.get("note").status_code == 200
-            results.append(weakref.ref(catalogue_loader.cached_catalogue()))
+            references.append(weakref.ref(catalogue_loader.cached_catalogue()))
         gc.collect()
-        assert [outcome() for outcome in results[:-1]] == [None] * 7
+        assert [reference() for reference in references[:-1]] == [None] * 7
 
 
 class TestIndexes:
     def test_word_search_in_converted_text_uses_its_index(self, bob: User, executed_statements: list[Any]):
-        created = table("note")
-        body = field(created, "body", "text", is_indexed=True)
+        note_table = table("note")
+        body = field(note_table, "body", "text", is_indexed=True)
         open_table("note")
         body.type = "wysiwyg"
         saving.save_column(body)
@@ -213,16 +215,16 @@ class TestIndexes:
             assert ("UNION ALL" in executed_statements[-1][0]) is is_split, name
 
 
-@pytest.mark.parametrize(("kind", "longest"), [("string", 255), ("text", 100_000), ("wysiwyg", 100_000)])
-def test_column_with_too_long_text_cannot_be_indexed(note: Any, bob: User, kind: str, longest: int):
-    body = field("note", "body", kind)
-    lamp = record("note", body="x " * (longest // 2) + "yy")
+@pytest.mark.parametrize(("type_name", "max_length"), [("string", 255), ("text", 100_000), ("wysiwyg", 100_000)])
+def test_column_with_too_long_text_cannot_be_indexed(note: Any, bob: User, type_name: str, max_length: int):
+    body = field("note", "body", type_name)
+    lamp = record("note", body="x " * (max_length // 2) + "yy")
     body.is_indexed = True
-    with pytest.raises(ValidationError, match=f"more than {longest:,} characters"):
+    with pytest.raises(ValidationError, match=f"more than {max_length:,} characters"):
         saving.save_column(body)
-    data_of(api(bob).patch(f"note/{lamp}", {"body": "x " * (longest // 2)}))
+    data_of(api(bob).patch(f"note/{lamp}", {"body": "x " * (max_length // 2)}))
     saving.save_column(body)
-    saving.save_column(body.refreshed())  # what is marked already is not looked through again
+    saving.save_column(body.refreshed())  # already marked columns are not checked again
 
 
 def test_length_of_formatted_text_is_that_of_its_plain_text(note: Any):
@@ -281,34 +283,34 @@ def test_pages_after_a_very_long_value_use_offsets(note: Any, bob: User):
 def test_list_continues_after_long_values(note: Any, bob: User, order: str):
     field("note", "body", "text")
     field("note", "short", is_indexed=True)
-    results = []
+    bodies = []
     for number in range(9):
         long_text = "".join(chr(0x4E00 + (number * 977 + offset) % 20_000) for offset in range(6_000))
         body = f"{number}" + (long_text if number in (1, 2, 3, 6, 8) else "")
-        results.append(body)
+        bodies.append(body)
         record("note", body=body, short="same")
     response = api(bob).get("note", query=order, limit=1, fields="body")
-    actual = column_values(response, "body")
+    listed_bodies = column_values(response, "body")
     while "Link" in response:
         assert len(response["Link"]) < 4_096
         response = follow_next(bob, response)
-        actual += column_values(response, "body")
-    assert actual == (results[::-1] if "DESC" in order else results)
+        listed_bodies += column_values(response, "body")
+    assert listed_bodies == (bodies[::-1] if "DESC" in order else bodies)
 
 
 def test_deferred_record_keeps_the_returned_name(bob: User):
     table("plan", number_prefix="PLN", deferred_create=True)
     field("plan", "display_name")
     open_table("plan")
-    created = [data_of(api(bob).post("plan", {}))[0] for _ in range(2)]
+    created_records = [data_of(api(bob).post("plan", {}))[0] for _ in range(2)]
     tasks.create_deferred()
-    for stored_rule in created:
-        (record_read,) = data_of(api(bob).get(f"plan/{stored_rule['sys_id']}"))
-        assert (record_read["number"], record_read["display_name"]) == (
-            stored_rule["number"],
-            stored_rule["display_name"],
+    for created_record in created_records:
+        (stored_record,) = data_of(api(bob).get(f"plan/{created_record['sys_id']}"))
+        assert (stored_record["number"], stored_record["display_name"]) == (
+            created_record["number"],
+            created_record["display_name"],
         )
-    assert created[0]["display_name"] and created[0]["number"] != created[1]["number"]
+    assert created_records[0]["display_name"] and created_records[0]["number"] != created_records[1]["number"]
 
 
 class TestHeaders:
@@ -358,13 +360,13 @@ def test_record_with_600_columns_can_be_read_and_replaced(bob: User):
     schema_editor.add_columns(wide_table, list(wide_table.columns.all()))
     State.increment_version()
     lamp = record("wide", c1="x", c599="y")
-    (whole,) = data_of(api(bob).get(f"wide/{lamp}"))
-    assert data_of(api(bob).get("wide")) == [whole]
-    columns = {name: value for name, value in whole.items() if name.startswith("c")}
-    assert columns == {f"c{n}": {1: "x", 599: "y"}.get(n) for n in range(600)}
+    (full_record,) = data_of(api(bob).get(f"wide/{lamp}"))
+    assert data_of(api(bob).get("wide")) == [full_record]
+    columns = {name: value for name, value in full_record.items() if name.startswith("c")}
+    assert columns == {f"c{number}": {1: "x", 599: "y"}.get(number) for number in range(600)}
     (record_after,) = data_of(api(bob).put(f"wide/{lamp}", {"c1": "a"}, fields="c1,c599"))
     assert record_after == {"c1": "a", "c599": None}
-    for operation in ("read", "write"):  # each asked of each column
+    for operation in ("read", "write"):  # these rules apply to each column
         rule(operation, wide_table, "*", condition="c1=a")
     (record_after,) = data_of(api(bob).put(f"wide/{lamp}", {"c1": "a", "c2": "b"}, fields="c1,c2,c599"))
     assert record_after == {"c1": "a", "c2": "b", "c599": None}
@@ -374,32 +376,32 @@ class TestExactNumbers:
     BODY = '{"%s": %s}'
 
     @pytest.fixture
-    def device(self, note: Any) -> str:
-        for name, kind in (("price", "decimal"), ("code", "string"), ("tree", "json")):
-            make_column(note, name, kind)
+    def note_id(self, note: Any) -> str:
+        for name, type_name in (("price", "decimal"), ("code", "string"), ("tree", "json")):
+            make_column(note, name, type_name)
         return record("note")
 
     @pytest.mark.parametrize("amount", ["99999999999999.99", "0.1", "123456789012345678901234567890.5", "1.10"])
-    def test_decimals_are_stored_exactly(self, device: str, bob: User, amount: str):
+    def test_decimals_are_stored_exactly(self, note_id: str, bob: User, amount: str):
         for name in ("price", "code"):
-            api(bob).patch(f"note/{device}", self.BODY % (name, amount))
+            api(bob).patch(f"note/{note_id}", self.BODY % (name, amount))
         ((price, code),) = query_rows("SELECT price::text, code FROM records.note")
         assert price.rstrip("0") == amount.rstrip("0")
         assert code.rstrip("0") == amount.rstrip("0")
 
-    def test_too_many_digits_are_refused_in_json(self, device: str, bob: User):
+    def test_too_many_digits_are_refused_in_json(self, note_id: str, bob: User):
         for value in ("99999999999999.99", '{"a": [99999999999999.99]}'):
-            response = api(bob).patch(f"note/{device}", self.BODY % ("tree", value))
+            response = api(bob).patch(f"note/{note_id}", self.BODY % ("tree", value))
             assert error_of(response) == (422, "invalid_value", "tree")
-        (record_after,) = data_of(api(bob).patch(f"note/{device}", json.dumps({"tree": {"a": [0.1, 5]}})))
+        (record_after,) = data_of(api(bob).patch(f"note/{note_id}", json.dumps({"tree": {"a": [0.1, 5]}})))
         assert record_after["tree"] == {"a": [0.1, 5]}
 
 
 def test_statement_cache_is_bounded_by_weight(note: Any, bob: User, monkeypatch: Any):
-    """500 of 500 fields each, all different, would hold hundreds of megabytes."""
+    """500 different statements of 500 fields each would take hundreds of megabytes."""
     names = [field("note", f"c{number}").name for number in range(12)]
     statement_cache = catalogue_loader.reload_if_changed().caches.statements
-    monkeypatch.setattr(statement_cache, "limit", 200_000)
+    monkeypatch.setattr(statement_cache, "max_weight", 200_000)
 
     def weight_of_fields(*fields: str) -> int:
         weight_before = statement_cache.weight
@@ -411,25 +413,25 @@ def test_statement_cache_is_bounded_by_weight(note: Any, bob: User, monkeypatch:
     assert narrow_weight > 0 and wide_weight - narrow_weight > 11 * read_plan.BYTES_PER_FIELD
     for number in range(40):
         weight_of_fields(*names[number % 12 :], f"none{number}", *names[: number % 12])
-        assert 0 < statement_cache.weight <= statement_cache.limit
+        assert 0 < statement_cache.weight <= statement_cache.max_weight
 
 
 def test_query_cache_is_bounded_by_weight(monkeypatch: pytest.MonkeyPatch):
-    """As many of 200 conditions as the number of entries allowed were 80 MB."""
+    """Bounded only by the number of entries, queries of 200 conditions would take 80 MB."""
     query_cache = parsed_query._query_cache
-    monkeypatch.setattr(query_cache, "limit", 1_000_000)
+    monkeypatch.setattr(query_cache, "max_weight", 1_000_000)
     for number in range(20):
         text = "^".join(f"a{index}={number}" for index in range(200))
         assert len(parsed_query.parse_query_text(text).conditions) == 200
         assert parsed_query.parse_query_text(text) is parsed_query.parse_query_text(text)
-        assert 200 * parsed_query.BYTES_PER_CONDITION < query_cache.weight <= query_cache.limit
+        assert 200 * parsed_query.BYTES_PER_CONDITION < query_cache.weight <= query_cache.max_weight
 
 
 def test_caller_view_cache_is_bounded(note: Any, monkeypatch: pytest.MonkeyPatch):
     catalogue = catalogue_loader.reload_if_changed()
     bytes_per_view = caller_view.BYTES_PER_COLUMN * catalogue.column_count
     views = catalogue.caches.caller_views
-    monkeypatch.setattr(views, "limit", 3 * bytes_per_view)
+    monkeypatch.setattr(views, "max_weight", 3 * bytes_per_view)
     for number in range(5):
         caller_view.view_for(catalogue, frozenset({f"role {number}"}))
         assert bytes_per_view <= views.weight <= 3 * bytes_per_view

@@ -26,8 +26,8 @@ HTTP_METHODS = {"get", "put", "post", "patch", "delete"}
 
 
 def described_schema(login: str = "", client: Client | None = None) -> dict[str, Any]:
-    pair = b64encode(f"{login}:{PASSWORD}".encode()).decode()
-    headers = {"Authorization": f"Basic {pair}"} if login else {}
+    credentials = b64encode(f"{login}:{PASSWORD}".encode()).decode()
+    headers = {"Authorization": f"Basic {credentials}"} if login else {}
     response = (client or Client()).get("/api/schema", headers=headers)
     assert response.status_code == 200
     document: dict[str, Any] = json.loads(response.content)
@@ -50,10 +50,10 @@ def record_schema(schema: dict[str, Any], table: str) -> dict[str, Any]:
     return result
 
 
-def body_schema(schema: dict[str, Any], table: str, kind: str) -> dict[str, Any]:
-    """With what it takes over from another one."""
+def body_schema(schema: dict[str, Any], table: str, body_kind: str) -> dict[str, Any]:
+    """The schema of a body, with the properties that it inherits."""
     schemas = schema["components"]["schemas"]
-    result: dict[str, Any] = schemas[f"table.{table}.{kind}"]
+    result: dict[str, Any] = schemas[f"table.{table}.{body_kind}"]
     for part in result.get("allOf", ()):
         result = schemas[part["$ref"].rpartition("/")[2]] | result
     return result
@@ -89,8 +89,8 @@ def test_document_is_valid_for_every_caller(login: str, alice: User, bob: User, 
 
     assert schema["openapi"].startswith("3.1")
     validate_schema(schema)
-    ids = [operation["operationId"] for _, _, operation in operations_of(schema)]
-    assert len(ids) == len(set(ids))
+    operation_ids = [operation["operationId"] for _, _, operation in operations_of(schema)]
+    assert len(operation_ids) == len(set(operation_ids))
 
 
 @pytest.mark.parametrize("login", ["", "alice"])
@@ -128,13 +128,13 @@ def test_every_error_is_described_on_every_operation_that_can_have_it():
     record_path, list_path = sorted(GENERAL_PATHS, key=len, reverse=True)
 
     common_statuses = {"400", "401", "404", "414", "422", "429", "503"}
-    writing = common_statuses | {"403", "409"}
-    bodies = writing | {"408", "411", "413", "415"}
+    write_statuses = common_statuses | {"403", "409"}
+    body_statuses = write_statuses | {"408", "411", "413", "415"}
     assert result[list_path, "get"] == common_statuses | {"200"}
     assert result[record_path, "get"] == common_statuses | {"200", "304"}
-    assert result[list_path, "post"] == bodies | {"201"}
-    assert result[record_path, "put"] == result[record_path, "patch"] == bodies | {"412", "200"}
-    assert result[record_path, "delete"] == writing | {"412", "200"}
+    assert result[list_path, "post"] == body_statuses | {"201"}
+    assert result[record_path, "put"] == result[record_path, "patch"] == body_statuses | {"412", "200"}
+    assert result[record_path, "delete"] == write_statuses | {"412", "200"}
     assert {"400", "401", "422", "429", "503"} <= result["/rest/v1/auth/login", "post"]
     assert {"401", "503"} <= result["/api/me", "get"]
 
@@ -162,8 +162,8 @@ def test_impossible_operations_are_not_described(alice: User):
 
 
 def test_boolean_parameter_lists_accepted_values():
-    output = described_schema()["components"]["parameters"]["display"]["schema"]
-    assert sorted(output["enum"]) == ["0", "1", "all", "false", "true"]
+    parameter_schema = described_schema()["components"]["parameters"]["display"]["schema"]
+    assert sorted(parameter_schema["enum"]) == ["0", "1", "all", "false", "true"]
 
 
 def test_table_is_described_only_to_permitted_callers(alice: User, bob: User, vault_table: Table):  # B68
@@ -232,21 +232,21 @@ def test_column_schema_describes_its_values(bob: User, vault_table: Table):
 
 
 def test_equal_schemas_are_shared(alice: User, vault_table: Table):
-    """Programs load it whole, and so do the two pages."""
+    """The document is loaded as a whole, so it should be small."""
     response = Client().get(
         "/api/schema", headers={"Authorization": f"Basic {b64encode(f'alice:{PASSWORD}'.encode()).decode()}"}
     )
     assert b"\n" not in response.content and b'": ' not in response.content
 
     schema = response.json()
-    times = schema["components"]["schemas"]["Time"]["pattern"]
-    assert response.content.count(json.dumps(times).encode()) == 2, "what is read, and what is sent"
+    time_pattern = schema["components"]["schemas"]["Time"]["pattern"]
+    assert response.content.count(json.dumps(time_pattern).encode()) == 2, "what is read, and what is sent"
     replace_schema = schema["paths"]["/rest/v1/table/company/{sys_id}"]["put"]["requestBody"]["content"][
         "application/json"
     ]
     assert replace_schema["schema"] == {"$ref": "#/components/schemas/table.company.replace"}
-    parts = schema["components"]["schemas"]["table.company.replace"]
-    assert parts == {"allOf": [{"$ref": "#/components/schemas/table.company.write"}], "required": ["name"]}
+    replace_body = schema["components"]["schemas"]["table.company.replace"]
+    assert replace_body == {"allOf": [{"$ref": "#/components/schemas/table.company.write"}], "required": ["name"]}
 
 
 def test_only_permitted_operations_are_described(bob: User, vault_table: Table):
@@ -307,9 +307,9 @@ def test_security_schemes_are_described(alice: User):
 
 
 def test_invalid_credentials_are_refused_not_ignored(bob: User):
-    pair = b64encode(b"bob:wrong").decode()
+    credentials = b64encode(b"bob:wrong").decode()
 
-    assert Client().get("/api/schema", headers={"Authorization": f"Basic {pair}"}).status_code == 401
+    assert Client().get("/api/schema", headers={"Authorization": f"Basic {credentials}"}).status_code == 401
 
 
 def test_schemathesis_loads_every_operation():

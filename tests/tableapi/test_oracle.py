@@ -1,4 +1,4 @@
-"""Tests of the oracle: examples by hand, and laws that it must keep itself."""
+"""Tests of the oracle: written examples, and laws that it must satisfy itself."""
 
 from __future__ import annotations
 
@@ -10,21 +10,31 @@ from hypothesis import HealthCheck, given, settings
 from system.encoded_query import OPERATORS, EmptyMatch, Group, Query, Term, parse
 from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, READ, WRITE, Rule
 from tests.support.query_printer import to_text
-from tests.tableapi.oracle import Caller, QueryRefused, Row, World, can, field_value, row_matches, select_ids, visible
+from tests.tableapi.oracle import (
+    Caller,
+    QueryRefused,
+    Row,
+    World,
+    field_value,
+    is_permitted,
+    row_matches,
+    select_ids,
+    visible_rows,
+)
 from tests.tableapi.oracle.alphabets import moment
 from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.examples import COMPARISON_EXAMPLES, OPERATOR_EXAMPLES, OTHER_VALUES
 from tests.tableapi.oracle.operators import NEGATED_OPERATORS, OPERATOR_TESTS
-from tests.tableapi.oracle.queries import OPERATOR_TYPE_PAIRS, conditions_for_pair
+from tests.tableapi.oracle.queries import OPERATOR_TYPE_PAIRS, condition_for_pair_strategy
 from tests.tableapi.oracle.world import is_empty, shown_value
 from tests.tableapi.oracle.worlds import (
     SYSTEM_TABLE,
-    QuestionCase,
+    RequestCase,
     case_strategy,
     full_world,
     make_catalogue,
     make_column,
-    open_caller,
+    unprivileged_caller_strategy,
 )
 
 CALLER = Caller("160000000000000001", frozenset(), ("g1", "g2"), ("r1",))
@@ -52,12 +62,12 @@ def selected_ids(world: World, text: str, caller: Caller = CALLER, table: str = 
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "text", "expected"), OPERATOR_EXAMPLES, ids=lambda parameter: str(parameter)[:40]
+    ("type_name", "value", "query", "expected"), OPERATOR_EXAMPLES, ids=lambda parameter: str(parameter)[:40]
 )
-def test_operator_semantics(kind: str, value: Any, text: str, expected: bool) -> None:
-    columns = [make_column("task", name, kind, "task") for name in ("c", "d")]
-    world = world_of({"task": columns}, [{"c": value, "d": OTHER_VALUES.get(kind)}])
-    assert selected_ids(world, text) == (["0"] if expected else [])
+def test_operator_semantics(type_name: str, value: Any, query: str, expected: bool) -> None:
+    columns = [make_column("task", name, type_name, "task") for name in ("c", "d")]
+    world = world_of({"task": columns}, [{"c": value, "d": OTHER_VALUES.get(type_name)}])
+    assert selected_ids(world, query) == (["0"] if expected else [])
 
 
 @pytest.mark.parametrize(("type_name", "other_type", "value", "other_value", "expected"), COMPARISON_EXAMPLES)
@@ -108,7 +118,7 @@ INVALID_QUERIES += ["sys_idARE fox", "sys_idINSTANCEOFnosuch", "sys_created_by.l
 @pytest.mark.parametrize("text", INVALID_QUERIES)
 def test_invalid_query_is_refused_without_records(text: str) -> None:
     types = {"n": "integer", "s": "secret", "b": "boolean", "t": "datetime", "l": "list", "j": "json", "x": "string"}
-    columns = [make_column("task", name, kind, "task") for name, kind in types.items()]
+    columns = [make_column("task", name, type_name, "task") for name, type_name in types.items()]
     for count in (0, 1):
         with pytest.raises(QueryRefused):
             selected_ids(world_of({"task": columns}, [{"n": 1}] * count), text)
@@ -152,21 +162,21 @@ NO_ADMIN_BYPASS: Any = {"admin_overrides": False}
 # rules; who sees which of: 0 a task with x=a, 1 a task, 2 an incident with x=a, 3 a person with x=a
 LEVEL_EXAMPLES: list[tuple[str, list[Rule], str, str]] = [
     ("no rule: nobody but an administrator", [], "", "0123"),
-    ("any table means designed tables", [OPEN_RULE], "012", "0123"),
+    ("any table means any designed table", [OPEN_RULE], "012", "0123"),
     ("the table goes before any table", [OPEN_RULE, make_rule("task", "", "", *OTHER_ROLES)], "", "0123"),
     ("a child goes before its parent", [make_rule("task"), make_rule("incident", "", "", *OTHER_ROLES)], "01", "0123"),
     ("a parent stands in for its child", [make_rule("task", "", "x=A")], "02", "0123"),
     ("a child's own rule opens only it", [make_rule("incident")], "2", "0123"),
     ("one rule of the level is enough", [make_rule("task", "", "", *OTHER_ROLES), make_rule("task")], "012", "0123"),
     ("a broken rule decides and never holds", [OPEN_RULE, make_rule("task", is_broken=True)], "", "0123"),
-    ("so does one not query_test", [OPEN_RULE, make_rule("task", "", "nosuch=1^ORx=a")], "", "0123"),
+    ("so does an invalid rule", [OPEN_RULE, make_rule("task", "", "nosuch=1^ORx=a")], "", "0123"),
     ("a rule of another operation says nothing", [make_rule("task", operation=WRITE)], "", "0123"),
-    ("a name is read in each table anew", [make_rule(None, "", "y=a")], "2", "0123"),
+    ("a name is resolved in each table", [make_rule(None, "", "y=a")], "2", "0123"),
     ("a parent's rule knows no child's names", [make_rule("task", "", "y=a")], "", "0123"),
-    ("an administrator may be held off", [make_rule("task", "", "x=a", **NO_ADMIN_BYPASS)], "02", "023"),
-    ("unless one rule lets him", [make_rule("task", "", "x=a", **NO_ADMIN_BYPASS), make_rule("task", "", "x=b")],
+    ("rules can apply to administrators", [make_rule("task", "", "x=a", **NO_ADMIN_BYPASS)], "02", "023"),
+    ("unless one rule allows it", [make_rule("task", "", "x=a", **NO_ADMIN_BYPASS), make_rule("task", "", "x=b")],
      "02", "0123"),
-    ("and never from system tables", [make_rule(SYSTEM_TABLE, "", "x=b", **NO_ADMIN_BYPASS)], "", "0123"),
+    ("but never in system tables", [make_rule(SYSTEM_TABLE, "", "x=b", **NO_ADMIN_BYPASS)], "", "0123"),
     ("the role admin counts as any role", [make_rule("task", "", "", "admin", **NO_ADMIN_BYPASS)], "", "0123"),
 ]  # fmt: skip
 
@@ -196,11 +206,13 @@ def test_first_level_with_a_rule_decides(
 ) -> None:
     world = guarded_world(rules)
     for caller, expected in ((CALLER, seen_by_everybody), (ADMIN, seen_by_admin)):
-        result = [row for table in ("task", SYSTEM_TABLE) for row in visible(world, caller, table, moment(caller.id))]
+        result = [
+            row for table in ("task", SYSTEM_TABLE) for row in visible_rows(world, caller, table, moment(caller.id))
+        ]
         assert "".join(sorted(row["sys_id"] for row in result)) == expected
 
 
-# rules beside an open table; what everybody sees of x in records 0, 1 and 2: a letter, - for hidden, ! for unknown
+# rules for an open table; what everybody sees of x in records 0, 1 and 2: a letter, - for hidden, ! for unknown
 COLUMN_RULE_EXAMPLES: list[tuple[list[Rule], str]] = [
     ([], "a-a"),
     ([make_rule("task", "x", "sys_id=0")], "a--"),
@@ -218,7 +230,7 @@ COLUMN_RULE_EXAMPLES: list[tuple[list[Rule], str]] = [
 def test_column_visibility_by_rule_levels(rules: list[Rule], expected: str) -> None:
     world = guarded_world([OPEN_RULE, *rules])
     visible_columns = ""
-    for row in sorted(visible(world, CALLER, "task", moment(CALLER.id)), key=lambda row: str(row["sys_id"])):
+    for row in sorted(visible_rows(world, CALLER, "task", moment(CALLER.id)), key=lambda row: str(row["sys_id"])):
         try:
             visible_columns += field_value(world, CALLER, "task", row, ("x",), moment(CALLER.id)) or "-"
         except QueryRefused:
@@ -251,10 +263,10 @@ def test_write_rules_are_separate() -> None:
         ]
     )
     first_row, second_row = world.rows["task"].values()
-    assert can(world, CALLER, WRITE, "task", first_row, moment(CALLER.id))
-    assert not can(world, CALLER, WRITE, "task", {**first_row, "x": "b"}, moment(CALLER.id))
-    assert not can(world, CALLER, WRITE, "task", second_row, moment(CALLER.id))
-    assert [can(world, CALLER, WRITE, "task", first_row, moment(CALLER.id), name) for name in ("x", "to")] == [
+    assert is_permitted(world, CALLER, WRITE, "task", first_row, moment(CALLER.id))
+    assert not is_permitted(world, CALLER, WRITE, "task", {**first_row, "x": "b"}, moment(CALLER.id))
+    assert not is_permitted(world, CALLER, WRITE, "task", second_row, moment(CALLER.id))
+    assert [is_permitted(world, CALLER, WRITE, "task", first_row, moment(CALLER.id), name) for name in ("x", "to")] == [
         False,
         True,
     ]
@@ -278,7 +290,7 @@ def test_negation_is_complementary_and_empty_values_match_as_specified(
     pair: tuple[str, str],
 ) -> None:
     @settings(FUZZ_SETTINGS, max_examples=10)
-    @given(conditions_for_pair(FULL_WORLD, ALPHA, pair), open_caller())
+    @given(condition_for_pair_strategy(FULL_WORLD, ALPHA, pair), unprivileged_caller_strategy())
     def check_law(condition: Any, caller: Caller) -> None:
         query = Query((Group((Term((condition,)),)),))
         result = set(selected_ids(FULL_WORLD, to_text(query), caller, "alpha"))
@@ -303,21 +315,25 @@ def test_negation_is_complementary_and_empty_values_match_as_specified(
 
 @FUZZ_SETTINGS
 @given(case_strategy())
-def test_result_is_the_visible_matching_records(case: QuestionCase) -> None:
+def test_result_is_the_visible_matching_records(case: RequestCase) -> None:
     world, caller, table, moment = case.world, case.caller, case.table, case.moment
-    actual = {row["sys_id"]: row for row in visible(world, caller, table, moment)}
+    visible_records = {row["sys_id"]: row for row in visible_rows(world, caller, table, moment)}
     query = parse(case.text)
     try:
         result = select_ids(world, caller, table, case.text, moment)
     except QueryRefused:
         return
-    matching = [key for key, row in actual.items() if row_matches(world, caller, query, table, row, moment)]
-    assert sorted(result) == sorted(matching)
+    matching_ids = [
+        key for key, row in visible_records.items() if row_matches(world, caller, query, table, row, moment)
+    ]
+    assert sorted(result) == sorted(matching_ids)
     assert result == sorted(result) or query.order
-    # What is hidden cannot be told from what is not there: a world without it gives the same answer.
-    visible_rows = {name: {key: row for key, row in rows.items() if key in actual} for name, rows in world.rows.items()}
+    # A world without the hidden records gives the same result.
+    seen_rows = {
+        name: {key: row for key, row in rows.items() if key in visible_records} for name, rows in world.rows.items()
+    }
     if not any("." in rule.condition for rule in world.catalogue.rules) and "." not in case.text:
-        assert select_ids(World(world.catalogue, visible_rows), caller, table, case.text, moment) == result
+        assert select_ids(World(world.catalogue, seen_rows), caller, table, case.text, moment) == result
 
 
 def test_now_is_the_time_of_the_request() -> None:

@@ -12,7 +12,7 @@ from accounts.models import User
 from tableapi.database import catalogue_loader
 from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, Table, View
-from tests.tableapi.world import Api, api, column_values, data_of, error_of, field, record, rule, table, view
+from tests.tableapi.world import ApiClient, api, column_values, data_of, error_of, field, record, rule, table, view
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -27,11 +27,11 @@ def lamp(transactional_db: Any) -> str:
 
 
 @pytest.fixture
-def change_elsewhere(lamp: str, bob: User) -> Callable[..., Any]:
-    """Do a change as another process would: this one has answered before, and keeps what it knew."""
+def change_in_other_process(lamp: str, bob: User) -> Callable[..., Any]:
+    """Make a change as another process would: this process keeps its catalogue from before."""
     caller = api(bob)
 
-    def change_and_keep_catalogue(change: Callable[[], Any], *paths: str) -> Api:
+    def change_and_keep_catalogue(change: Callable[[], Any], *paths: str) -> ApiClient:
         for path in ("device", f"device/{lamp}", *paths):
             caller.get(path)
         catalogue_before = catalogue_loader.cached_catalogue()
@@ -46,17 +46,17 @@ def drop_column(table: str, name: str) -> None:
     Column.objects.get(table__name=table, name=name).delete()
 
 
-def test_new_column_is_readable(change_elsewhere: Any, lamp: str):  # B55
+def test_new_column_is_readable(change_in_other_process: Any, lamp: str):  # B55
     path = f"device/{lamp}?sysparm_fields=colour"
-    caller = change_elsewhere(lambda: field("device", "colour"), path)
+    caller = change_in_other_process(lambda: field("device", "colour"), path)
     assert data_of(caller.get(path)) == [{"colour": None}]
-    caller = change_elsewhere(lambda: field("device", "weight", "integer"))
+    caller = change_in_other_process(lambda: field("device", "weight", "integer"))
     assert "weight" in data_of(caller.get("device"))[0]
-    caller = change_elsewhere(lambda: field("device", "height", "integer"))
+    caller = change_in_other_process(lambda: field("device", "height", "integer"))
     assert data_of(caller.get("device", query="heightISEMPTY^ORDERBYheight", fields="height")) == [{"height": None}]
 
 
-ERRORS_AFTER_DROP: dict[str, Any] = {
+RESPONSES_AFTER_DROP: dict[str, Any] = {
     "device?sysparm_fields=name,price": [{"name": "Lamp"}],
     "device?sysparm_fields=name&sysparm_query=name=Lamp": [{"name": "Lamp"}],
     "device?sysparm_query=price=5": (400, "unknown_field", "price"),
@@ -66,67 +66,70 @@ ERRORS_AFTER_DROP: dict[str, Any] = {
 }
 
 
-def test_dropped_column_is_unknown(change_elsewhere: Any):  # B55
-    for path, expected in ERRORS_AFTER_DROP.items():
-        response = change_elsewhere(lambda: drop_column("device", "price"), *ERRORS_AFTER_DROP).get(path)
+def test_dropped_column_is_unknown(change_in_other_process: Any):  # B55
+    for path, expected in RESPONSES_AFTER_DROP.items():
+        response = change_in_other_process(lambda: drop_column("device", "price"), *RESPONSES_AFTER_DROP).get(path)
         assert (error_of(response) if isinstance(expected, tuple) else data_of(response)) == expected, path
         field("device", "price", "integer")
 
 
-def recreate_column(table: str, name: str, kind: str) -> Callable[[], None]:
+def recreate_column(table: str, name: str, type_name: str) -> Callable[[], None]:
     def drop_and_create() -> None:
         drop_column(table, name)
-        field(table, name, kind, **({"to": "user"} if kind == "list" else {}))
+        field(table, name, type_name, **({"target": "user"} if type_name == "list" else {}))
 
     return drop_and_create
 
 
-def test_column_recreated_with_another_type(change_elsewhere: Any, lamp: str, bob: User):  # B55
-    request = ["device", "device?sysparm_query=price=5", "device?sysparm_query=priceISNOTEMPTY^ORDERBYprice",
+def test_column_recreated_with_another_type(change_in_other_process: Any, lamp: str, bob: User):  # B55
+    paths = ["device", "device?sysparm_query=price=5", "device?sysparm_query=priceISNOTEMPTY^ORDERBYprice",
              "device?sysparm_query=priceIN5,6", f"device/{lamp}"]  # fmt: skip
-    for kind in ("decimal", "datetime", "list", "json", "boolean", "integer"):
-        for path in request:
+    for type_name in ("decimal", "datetime", "list", "json", "boolean", "integer"):
+        for path in paths:
             recreate_column("device", "price", "integer")()
-            response = change_elsewhere(recreate_column("device", "price", kind), *request).get(path)
+            response = change_in_other_process(recreate_column("device", "price", type_name), *paths).get(path)
             catalogue_loader.clear_cache()
             fresh_response = api(bob).get(path)
             assert fresh_response.status_code in (200, 400)
             assert (response.status_code, response.content) == (fresh_response.status_code, fresh_response.content), (
                 path,
-                kind,
+                type_name,
             )
 
 
-@pytest.mark.parametrize("kind", ["boolean", "datetime", "integer", "list"])
-def test_text_column_recreated_with_another_type(change_elsewhere: Any, lamp: str, kind: str):  # B55
+@pytest.mark.parametrize("type_name", ["boolean", "datetime", "integer", "list"])
+def test_text_column_recreated_with_another_type(change_in_other_process: Any, lamp: str, type_name: str):  # B55
     for path in ("device", f"device/{lamp}"):
         recreate_column("device", "name", "string")()
-        assert data_of(change_elsewhere(recreate_column("device", "name", kind), path).get(path))[0]["name"] is None
+        assert (
+            data_of(change_in_other_process(recreate_column("device", "name", type_name), path).get(path))[0]["name"]
+            is None
+        )
 
 
-def test_new_and_dropped_tables(change_elsewhere: Any):  # B55
+def test_new_and_dropped_tables(change_in_other_process: Any):  # B55
     def make_table() -> None:
         table("desk")
         field("desk", "name")
         rule("read", "desk")
 
-    caller = change_elsewhere(make_table, "desk")
+    caller = change_in_other_process(make_table, "desk")
     assert data_of(caller.get("desk")) == []
-    caller = change_elsewhere(lambda: Table.objects.get(name="desk").delete(), "desk")
+    caller = change_in_other_process(lambda: Table.objects.get(name="desk").delete(), "desk")
     assert error_of(caller.get("desk")) == (404, "table_not_found", None)
 
 
-def test_dropped_column_in_a_path(change_elsewhere: Any, lamp: str):  # B55
+def test_dropped_column_in_a_path(change_in_other_process: Any, lamp: str):  # B55
     table("holder")
     field("holder", "at", target="device")
     rule("read", "holder")
     record("holder", at=lamp)
-    text = "holder?sysparm_fields=at,at.name&sysparm_display_value=1&sysparm_exclude_reference_link=1"
-    assert data_of(change_elsewhere(lambda: None, text).get(text)) == [{"at": "Lamp", "at.name": "Lamp"}]
-    assert data_of(change_elsewhere(lambda: drop_column("device", "name"), text).get(text)) == [{"at": None}]
+    path = "holder?sysparm_fields=at,at.name&sysparm_display_value=1&sysparm_exclude_reference_link=1"
+    assert data_of(change_in_other_process(lambda: None, path).get(path)) == [{"at": "Lamp", "at.name": "Lamp"}]
+    assert data_of(change_in_other_process(lambda: drop_column("device", "name"), path).get(path)) == [{"at": None}]
 
 
-def test_changed_rule_applies(change_elsewhere: Any, lamp: str):  # B56
+def test_changed_rule_applies(change_in_other_process: Any, lamp: str):  # B56
     first_rule = Rule.objects.get(table__name="device")
 
     def change_rule(**values: Any) -> Callable[[], None]:
@@ -137,70 +140,77 @@ def test_changed_rule_applies(change_elsewhere: Any, lamp: str):  # B56
 
         return apply_change
 
-    assert data_of(change_elsewhere(change_rule(condition="price>5")).get("device")) == []
-    assert error_of(change_elsewhere(change_rule(condition="price>5")).get(f"device/{lamp}"))[:2] == (
+    assert data_of(change_in_other_process(change_rule(condition="price>5")).get("device")) == []
+    assert error_of(change_in_other_process(change_rule(condition="price>5")).get(f"device/{lamp}"))[:2] == (
         404,
         "record_not_found",
     )
-    assert len(data_of(change_elsewhere(change_rule(condition=""), f"device/{lamp}").get("device"))) == 1
-    assert error_of(change_elsewhere(change_rule(active=False)).get("device")) == (404, "table_not_found", None)
-    assert len(data_of(change_elsewhere(change_rule(active=True)).get(f"device/{lamp}"))) == 1
-    assert error_of(change_elsewhere(lambda: first_rule.delete()).get(f"device/{lamp}"))[:2] == (404, "table_not_found")
+    assert len(data_of(change_in_other_process(change_rule(condition=""), f"device/{lamp}").get("device"))) == 1
+    assert error_of(change_in_other_process(change_rule(active=False)).get("device")) == (404, "table_not_found", None)
+    assert len(data_of(change_in_other_process(change_rule(active=True)).get(f"device/{lamp}"))) == 1
+    assert error_of(change_in_other_process(lambda: first_rule.delete()).get(f"device/{lamp}"))[:2] == (
+        404,
+        "table_not_found",
+    )
 
 
-def test_new_rule_grants_access(change_elsewhere: Any, lamp: str):  # B56
+def test_new_rule_grants_access(change_in_other_process: Any, lamp: str):  # B56
     Rule.objects.all().filter(table__name="device").delete()
     rule("create", "device")
-    caller = change_elsewhere(lambda: rule("read", "device"))
+    caller = change_in_other_process(lambda: rule("read", "device"))
     assert column_values(caller.get("device"), "name") == ["Lamp"]
 
 
-def test_changed_column_rule_applies(change_elsewhere: Any, lamp: str):  # B56
-    caller = change_elsewhere(lambda: rule("read", "device", "price", roles=["other"]), "device?sysparm_query=price=5")
+def test_changed_column_rule_applies(change_in_other_process: Any, lamp: str):  # B56
+    caller = change_in_other_process(
+        lambda: rule("read", "device", "price", roles=["other"]), "device?sysparm_query=price=5"
+    )
     assert error_of(caller.get("device", query="price=5")) == (400, "unknown_field", "price")
-    caller = change_elsewhere(lambda: Rule.objects.filter(column_name="price").delete(), "device?sysparm_query=price=5")
+    caller = change_in_other_process(
+        lambda: Rule.objects.filter(column_name="price").delete(), "device?sysparm_query=price=5"
+    )
     assert column_values(caller.get("device", query="price=5"), "price") == [5]
 
 
-def test_rule_of_a_dropped_column_matches_nothing(change_elsewhere: Any, lamp: str):  # B74
+def test_rule_of_a_dropped_column_matches_nothing(change_in_other_process: Any, lamp: str):  # B74
     field("device", "is_open", "boolean")
     Rule.objects.filter(table__name="device").delete()
     rule("read", "device", condition="is_open=true^ORnameANYTHING")
-    assert column_values(change_elsewhere(lambda: None).get("device"), "name") == ["Lamp"]
-    caller = change_elsewhere(lambda: drop_column("device", "is_open"))
+    assert column_values(change_in_other_process(lambda: None).get("device"), "name") == ["Lamp"]
+    caller = change_in_other_process(lambda: drop_column("device", "is_open"))
     assert error_of(caller.get("device")) == (404, "table_not_found", None)
 
 
-def test_cursor_survives_a_catalogue_change(change_elsewhere: Any, lamp: str):  # B55
+def test_cursor_survives_a_catalogue_change(change_in_other_process: Any, lamp: str):  # B55
     for price in (6, 7):
         record("device", name="More", price=price)
-    caller = change_elsewhere(lambda: None)
+    caller = change_in_other_process(lambda: None)
     path = f"device?{caller.get('device', query='ORDERBYprice', limit=1)['Link'].partition('?')[2].partition('>')[0]}"
-    assert column_values(change_elsewhere(lambda: field("device", "colour")).get(path), "price") == [6]
+    assert column_values(change_in_other_process(lambda: field("device", "colour")).get(path), "price") == [6]
 
     def change_type() -> None:
         drop_column("device", "price")
         field("device", "price", "datetime")
 
-    assert change_elsewhere(change_type).get(path).status_code in (200, 400)
-    assert change_elsewhere(lambda: drop_column("device", "price")).get(path).status_code == 400
+    assert change_in_other_process(change_type).get(path).status_code in (200, 400)
+    assert change_in_other_process(lambda: drop_column("device", "price")).get(path).status_code == 400
 
 
-def test_changed_views_and_choices_apply(change_elsewhere: Any, lamp: str):
-    caller = change_elsewhere(lambda: view("device", "short", "name"), "device?sysparm_view=short")
+def test_changed_views_and_choices_apply(change_in_other_process: Any, lamp: str):
+    caller = change_in_other_process(lambda: view("device", "short", "name"), "device?sysparm_view=short")
     assert data_of(caller.get("device", view="short")) == [{"name": "Lamp"}]
-    caller = change_elsewhere(lambda: View.objects.get(name="short").delete())
+    caller = change_in_other_process(lambda: View.objects.get(name="short").delete())
     assert error_of(caller.get("device", view="short")) == (400, "invalid_parameter", "sysparm_view")
 
     state = field("device", "state", choices={"1": "New"})
-    created = record("device", state="1")
-    caller = change_elsewhere(
-        lambda: Choice.objects.get(column=state).delete(), f"device/{created}?sysparm_display_value=1"
+    record_id = record("device", state="1")
+    caller = change_in_other_process(
+        lambda: Choice.objects.get(column=state).delete(), f"device/{record_id}?sysparm_display_value=1"
     )
-    assert data_of(caller.get(f"device/{created}", fields="state", display_value=1)) == [{"state": "1"}]
+    assert data_of(caller.get(f"device/{record_id}", fields="state", display_value=1)) == [{"state": "1"}]
 
 
-def test_rolled_back_change_does_not_apply(change_elsewhere: Any, lamp: str):
+def test_rolled_back_change_does_not_apply(change_in_other_process: Any, lamp: str):
     from django.db import transaction
 
     def change_and_roll_back() -> None:
@@ -209,6 +219,6 @@ def test_rolled_back_change_does_not_apply(change_elsewhere: Any, lamp: str):
             drop_column("device", "name")
             transaction.set_rollback(True)
 
-    assert data_of(change_elsewhere(change_and_roll_back).get("device", fields="name,price")) == [
+    assert data_of(change_in_other_process(change_and_roll_back).get("device", fields="name,price")) == [
         {"name": "Lamp", "price": 5}
     ]

@@ -25,7 +25,7 @@ from tests.tableapi.world import (
 pytestmark = pytest.mark.django_db
 
 
-# Values in their order, each twice or more; None where there is none.
+# Values in ascending order, with ties and empty values.
 SORTED_VALUES: dict[str, list[Any]] = {
     "string": ["", None, "a", "A", "b", "B", "ä", "Ä", "z%"],
     "text": ["", None, "a", "A", "b", "it's"],
@@ -47,23 +47,23 @@ SORTED_VALUES: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", SORTED_VALUES)
-def test_concatenated_cursor_pages_equal_the_list(kind: str, alice: User, bob: User):
+@pytest.mark.parametrize("type_name", SORTED_VALUES)
+def test_concatenated_cursor_pages_equal_the_list(type_name: str, alice: User, bob: User):
     """Up and down, with ties and empty values, by one key, by two, and through a reference."""
     table("thing")
-    attributes: dict[str, Any] = {"choices": {"a": "A", "b": "B", "B": "C"}} if kind == "choice" else {}
-    field("thing", "it", kind, **attributes, **({"to": "user"} if kind == "reference" else {}))
+    attributes: dict[str, Any] = {"choices": {"a": "A", "b": "B", "B": "C"}} if type_name == "choice" else {}
+    field("thing", "it", type_name, **attributes, **({"target": "user"} if type_name == "reference" else {}))
     field("thing", "rank", "integer", is_indexed=True)
     field("thing", "parent", target="thing")
     open_table("thing")
     parent = None
-    users = {"1": alice.pk, "2": bob.pk} if kind == "reference" else {}
-    for number, value in enumerate(SORTED_VALUES[kind]):
+    users = {"1": alice.pk, "2": bob.pk} if type_name == "reference" else {}
+    for number, value in enumerate(SORTED_VALUES[type_name]):
         value = users.get(value, value)
         parent = record("thing", it=value, rank=number % 2 or None, parent=parent)
     caller = api(bob, credential="key")
     all_ids = set(column_values(caller.get("thing", fields="sys_id"), "sys_id"))
-    assert len(all_ids) == len(SORTED_VALUES[kind])
+    assert len(all_ids) == len(SORTED_VALUES[type_name])
 
     for query in (
         "ORDERBYit",
@@ -81,9 +81,11 @@ def test_concatenated_cursor_pages_equal_the_list(kind: str, alice: User, bob: U
     ascending = column_values(caller.get("thing", query="ORDERBYit", fields="it,sys_id"), "sys_id")
     assert column_values(caller.get("thing", query="ORDERBYDESCit", fields="sys_id"), "sys_id") == ascending[::-1]
     # "empty last ascending"
-    result = [record["it"] for record in data_of(caller.get("thing", query="ORDERBYit", fields="it"))]
-    count = sum(value not in (None, "") for value in SORTED_VALUES[kind])
-    assert all(value is not None for value in result[:count]) and result[count:] == [None] * (len(result) - count)
+    sorted_values = [record["it"] for record in data_of(caller.get("thing", query="ORDERBYit", fields="it"))]
+    value_count = sum(value not in (None, "") for value in SORTED_VALUES[type_name])
+    assert all(value is not None for value in sorted_values[:value_count]) and sorted_values[value_count:] == [None] * (
+        len(sorted_values) - value_count
+    )
 
 
 class TestCursors:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def lamp(db: Any) -> str:
-    """A lamp of a maker of a country; the price is only for buyers."""
+    """A lamp with a maker and its country; only buyers may read the price."""
     table("country")
     field("country", "name")
     table("maker")
@@ -26,12 +26,12 @@ def lamp(db: Any) -> str:
     for name in ("country", "maker", "device"):
         open_table(name)
     rule("read", "device", "price", roles=["buyer"])
-    home = record("country", name="Finland")
-    return record("device", name="Lamp", price=5, maker=record("maker", name="Lux", country=home))
+    country = record("country", name="Finland")
+    return record("device", name="Lamp", price=5, maker=record("maker", name="Lux", country=country))
 
 
 def read_one(caller: User, lamp: str, **options: Any) -> Any:
-    """The same for the record alone and in its list."""
+    """The response for the record, which equals that of a list with only this record."""
     record_response, list_response = (api(caller).get(path, **options) for path in (f"device/{lamp}", "device"))
     assert record_response.get("X-Ignored-Fields") == list_response.get("X-Ignored-Fields")
     assert record_response.status_code == list_response.status_code
@@ -53,8 +53,8 @@ class TestFields:
         (record,) = data_of(read_one(bob, lamp, fields="maker.country", exclude_reference_link=1, display_value=1))
         assert record == {"maker.country": "Finland"}
         (record,) = data_of(read_one(bob, lamp, fields="maker.country"))
-        output = record["maker.country"]
-        assert output["link"] == f"http://testserver/rest/v1/table/country/{output['value']}"
+        reference = record["maker.country"]
+        assert reference["link"] == f"http://testserver/rest/v1/table/country/{reference['value']}"
 
     def test_empty_reference_gives_null_paths(self, lamp: str, bob: User):
         other_device = record("device", name="Stone")
@@ -64,7 +64,7 @@ class TestFields:
         ]
 
     def test_dangling_reference_shows_its_id_and_null_paths(self, lamp: str, bob: User):
-        # The columns of the server keep an id when the user goes.
+        # System columns keep the id of a deleted user.
         from tests.tableapi.designs import query_rows
 
         query_rows("UPDATE records.device SET sys_created_by = '179999999900000001'")
@@ -188,8 +188,8 @@ class TestViews:
     )
     def test_invalid_path_is_refused_on_saving(self, lamp: str, alice: User, path: str):
         field("device", "pin", "password")
-        created = view("device", "short", "name")
-        response = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": path, "position": 2})
+        new_view = view("device", "short", "name")
+        response = api(alice).post("sys_ui_view_column", {"view": new_view.pk, "path": path, "position": 2})
         if path == "maker":
             assert response.status_code == 201, "the reference itself is a field"
             return
@@ -197,12 +197,12 @@ class TestViews:
         assert path == "" or f"{path} is not a valid path from device." in response.json()["errors"][0]["message"]
 
     def test_view_with_too_many_joins_is_refused_on_saving(self, lamp: str, alice: User):
-        created = view("device", "wide", "name")
+        new_view = view("device", "wide", "name")
         for number in range(12):
             field("device", f"maker{number}", target="maker")
-            path = {"view": created.pk, "path": f"maker{number}.name", "position": number}
+            path = {"view": new_view.pk, "path": f"maker{number}.name", "position": number}
             assert api(alice).post("sys_ui_view_column", path).status_code == 201
-        response = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": "maker.name", "position": 20})
+        response = api(alice).post("sys_ui_view_column", {"view": new_view.pk, "path": "maker.name", "position": 20})
         assert error_of(response)[0] == 422 and "more than 12 references" in response.json()["errors"][0]["message"]
         assert len(data_of(read_one(alice, lamp, view="wide"))[0]) == 13
 
@@ -215,9 +215,9 @@ class TestViews:
         assert error_of(api(alice).patch(path, {"path": "also_gone"}))[2] == "path"
 
     def test_view_cannot_change_its_table(self, lamp: str, alice: User):
-        created = view("device", "short", "name")
+        new_view = view("device", "short", "name")
         other_table = table("other")
-        assert error_of(api(alice).patch(f"sys_ui_view/{created.pk}", {"table": other_table.pk}))[0] == 422
+        assert error_of(api(alice).patch(f"sys_ui_view/{new_view.pk}", {"table": other_table.pk}))[0] == 422
 
     def test_view_without_readable_columns_is_empty(self, lamp: str, bob: User):  # B09
         view("device", "prices", "price")

@@ -59,8 +59,8 @@ class TestPages:
         assert query.pop("sysparm_cursor")
         assert query == {"lang": ["de"], "sysparm_limit": ["5"], "sysparm_query": ["name!=x^ORDERBYDESCname"],
                          "sysparm_fields": ["name,sys_id"]}  # fmt: skip
-        follow = api(bob).get(next_page_url(response).removeprefix("http://testserver"))
-        assert column_values(follow, "name") == [f"n{number:02}" for number in range(14, 9, -1)]
+        next_page = api(bob).get(next_page_url(response).removeprefix("http://testserver"))
+        assert column_values(next_page, "name") == [f"n{number:02}" for number in range(14, 9, -1)]
 
     def test_next_link_uses_the_base_url(self, notes: list[str], bob: User, settings: Any):
         settings.BASE_URL = "https://desk.example.com"
@@ -68,14 +68,14 @@ class TestPages:
 
 
 class TestCounts:
-    @pytest.mark.parametrize("kind", ["exact", "estimated"])
-    def test_exact_count(self, notes: list[str], bob: User, kind: str):
-        assert api(bob).get("note", count=kind, limit=2)["X-Total-Count"] == "25"
-        assert api(bob).get("note", count=kind, limit=2, page=99)["X-Total-Count"] == "25"
-        assert api(bob).get("note", count=kind, query="rank=1^ORname=n00")["X-Total-Count"] == "9"
+    @pytest.mark.parametrize("count_mode", ["exact", "estimated"])
+    def test_exact_count(self, notes: list[str], bob: User, count_mode: str):
+        assert api(bob).get("note", count=count_mode, limit=2)["X-Total-Count"] == "25"
+        assert api(bob).get("note", count=count_mode, limit=2, page=99)["X-Total-Count"] == "25"
+        assert api(bob).get("note", count=count_mode, query="rank=1^ORname=n00")["X-Total-Count"] == "9"
 
     def test_estimate_stops_at_ten_thousand(self, notes: list[str], bob: User):
-        """The planner would know more, and what it knows includes what Bob may not read."""
+        """An estimate of the planner would include records that Bob may not read."""
         query_rows(
             "INSERT INTO records.note (name, rank, sys_db_table_id) "
             "SELECT 'many', n, sys_db_table_id FROM generate_series(1, 10000) n, records.note WHERE sys_id = %s",
@@ -91,8 +91,8 @@ class TestCounts:
 
     def test_count_works_with_a_cursor(self, notes: list[str], bob: User):
         first_page = api(bob).get("note", count="exact", limit=20)
-        follow = api(bob).get(next_page_url(first_page).removeprefix("http://testserver"))
-        assert len(data_of(follow)) == 5 and follow["X-Total-Count"] == "25"
+        next_page = api(bob).get(next_page_url(first_page).removeprefix("http://testserver"))
+        assert len(data_of(next_page)) == 5 and next_page["X-Total-Count"] == "25"
 
 
 class TestParameters:

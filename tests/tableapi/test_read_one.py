@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from tests.tableapi.world import Api, api, data_of, error_of, field, grant, record, rule, table
+from tests.tableapi.world import ApiClient, api, data_of, error_of, field, grant, record, rule, table
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +42,7 @@ def test_basic_and_key_credentials_are_equivalent(lamp: str, bob: User, credenti
 
 
 def test_anonymous_request_is_401(lamp: str, bob: User):
-    wrong_caller = Api({"Authorization": "Basic Ym9iOndyb25n"})
+    wrong_caller = ApiClient({"Authorization": "Basic Ym9iOndyb25n"})
     responses = [caller.get(path) for caller in (api(None), wrong_caller)
                for path in (f"device/{lamp}", "device", "nothing", "device/1", "device?sysparm_limit=x")]  # fmt: skip
 
@@ -141,13 +141,13 @@ def test_head_has_the_headers_of_get(lamp: str, bob: User):  # B66
 
 
 def test_links_use_the_base_url(lamp: str, bob: User, settings: Any):
-    output: Callable[[], str] = lambda: data_of(api(bob).get(f"device/{lamp}"))[0]["sys_db_table_id"]["link"]  # noqa: E731
+    table_link: Callable[[], str] = lambda: data_of(api(bob).get(f"device/{lamp}"))[0]["sys_db_table_id"]["link"]  # noqa: E731
     path = f"/rest/v1/table/sys_db_table/{data_of(api(bob).get(f'device/{lamp}'))[0]['sys_db_table_id']['value']}"
 
     settings.BASE_URL = ""
-    assert output() == f"http://testserver{path}"
+    assert table_link() == f"http://testserver{path}"
     settings.BASE_URL = "https://desk.example.com"
-    assert output() == f"https://desk.example.com{path}"
+    assert table_link() == f"https://desk.example.com{path}"
 
 
 class TestETag:
@@ -159,11 +159,8 @@ class TestETag:
         for if_none_match in (tag, f"W/{tag}", f'"x", {tag}', "*"):
             second_response = api(bob).get(f"device/{lamp}", headers={"If-None-Match": if_none_match})
             assert (second_response.status_code, second_response.content, second_response["ETag"]) == (304, b"", tag)
-        for if_none_match in ('"x"', '"0-0"', tag.strip('"'), ""):
-            assert (
-                api(bob).get(f"device/{lamp}", headers={"If-None-Match": if_none_match}).content
-                == first_response.content
-            )
+        for etag in ('"x"', '"0-0"', tag.strip('"'), ""):
+            assert api(bob).get(f"device/{lamp}", headers={"If-None-Match": etag}).content == first_response.content
 
     def test_etag_changes_with_version_and_body(self, lamp: str, alice: User, bob: User):
         tags = [
@@ -177,7 +174,7 @@ class TestETag:
         assert data_of(api(bob).get(f"device/{lamp}", headers={"If-None-Match": tags[0]}))[0]["price"] == 6
 
     def test_hidden_version_is_not_in_the_etag(self, lamp: str, alice: User, bob: User):  # B20
-        """Counting tells that a column changed which the caller may not see."""
+        """The version would reveal that a hidden column was changed."""
         rule("read", "device", "sys_version", roles=["admin"])
         rule("write", "device")
         response_before = api(bob).get(f"device/{lamp}", fields="name")

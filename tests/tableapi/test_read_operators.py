@@ -286,28 +286,28 @@ def matching_names(caller: Any, name: str, query: str) -> str:
 
 @pytest.mark.parametrize("type_name", OPERATOR_EXAMPLES)
 def test_operators_by_type(type_name: str, alice: User, bob: User):
-    """Of an operator and its negation each record matches exactly one."""
+    """Each record matches either an operator or its negation."""
     (values, other_values), examples = OPERATOR_EXAMPLES[type_name]
     ids = {"alice": alice.pk, "bob": bob.pk}
     attributes: dict[str, Any] = (
         {"choices": {choice: choice for choice in values if choice}} if type_name == "choice" else {}
     )
-    attributes |= {"to": "user"} if type_name in ("reference", "list") else {}
+    attributes |= {"target": "user"} if type_name in ("reference", "list") else {}
     table("thing")
     table("holder")
-    for name, kind, options in (
+    for name, column_type, options in (
         ("name", "string", {}),
         ("it", type_name, attributes),
         ("other", type_name, attributes),
     ):
-        field("thing", name, kind, **options)
+        field("thing", name, column_type, **options)
     field("holder", "name")
     field("holder", "at", target="thing")
     open_table("thing")
     open_table("holder")
     for name, value, other_value in zip(NAMES, values, other_values, strict=True):
-        created = record("thing", name=name, it=with_ids(value, ids), other=with_ids(other_value, ids))
-        record("holder", name=name, at=created)
+        record_id = record("thing", name=name, it=with_ids(value, ids), other=with_ids(other_value, ids))
+        record("holder", name=name, at=record_id)
     record("holder", name="f")
     caller = api(bob, credential="key")
 
@@ -315,7 +315,7 @@ def test_operators_by_type(type_name: str, alice: User, bob: User):
         query = with_ids(query, ids)
         assert matching_names(caller, "thing", query) == names, query
         (condition,) = parse(query).conditions()
-        # Through a reference that is empty, every column is.
+        # Every column behind an empty reference is empty.
         expected_names = names + "f" * (condition.row.empty_match in (EmptyMatch.YES, EmptyMatch.IF_BOTH_EMPTY))
         assert matching_names(caller, "holder", with_walked_path(query)) == expected_names, query
         if condition.row.complement:
@@ -327,7 +327,7 @@ def test_operators_by_type(type_name: str, alice: User, bob: User):
 
 
 def with_walked_path(query: str) -> str:
-    """The same question to the record that `at` refers to."""
+    """The same query for the record that `at` refers to."""
     (condition,) = parse(query).conditions()
     value = query[condition.value_position :]
     if condition.row.kind in (ValueKind.PATH, ValueKind.DISTANCE):
@@ -362,28 +362,30 @@ SAMPLE_OPERANDS = {
 
 def test_operator_unsupported_by_the_type_is_refused(bob: User):
     table("thing")
-    for kind in TYPE_ROWS:
-        field("thing", f"a_{kind}", kind, **({"to": "user"} if kind in ("reference", "list") else {}))
+    for type_name in TYPE_ROWS:
+        field(
+            "thing", f"a_{type_name}", type_name, **({"target": "user"} if type_name in ("reference", "list") else {})
+        )
     open_table("thing")
     catalogue = catalogue_loader.reload_if_changed()
-    values = path_resolver.RuleScope(catalogue)
-    refused_operators = {}
-    for kind, type_row in TYPE_ROWS.items():
+    rule_scope = path_resolver.RuleScope(catalogue)
+    refused_queries = {}
+    for type_name, type_row in TYPE_ROWS.items():
         fitting_operators = OPERATORS_OF_FAMILY[type_row.family]
         for name, row in OPERATORS.items():
             if row.only_path:
                 continue
-            query = f"a_{kind}{name}{SAMPLE_OPERANDS[row.kind.value].replace('it', f'a_{kind}')}"
+            query = f"a_{type_name}{name}{SAMPLE_OPERANDS[row.kind.value].replace('it', f'a_{type_name}')}"
             try:
-                path_resolver.resolve_query(values, catalogue.tables["thing"], parse(query))
+                path_resolver.resolve_query(rule_scope, catalogue.tables["thing"], parse(query))
                 is_accepted = True
             except QueryError:
-                is_accepted, refused_operators[kind] = False, query
-            except Exception:  # an unknown column: what nobody may read
+                is_accepted, refused_queries[type_name] = False, query
+            except Exception:  # a column that nobody may read is unknown
                 is_accepted = False
             assert is_accepted is (name in fitting_operators), query
-    assert refused_operators.keys() == TYPE_ROWS.keys() - {"password", "secret"}
-    for query in refused_operators.values():
+    assert refused_queries.keys() == TYPE_ROWS.keys() - {"password", "secret"}
+    for query in refused_queries.values():
         assert error_of(api(bob).get("thing", query=query)) == (400, "invalid_query", "sysparm_query"), query
 
 
@@ -417,8 +419,8 @@ def test_caller_functions(alice: User, bob: User):
 
 def test_columns_of_different_types_cannot_be_compared(bob: User):
     table("thing")
-    for name, kind in (("n", "integer"), ("m", "decimal"), ("s", "string"), ("d", "date"), ("t", "datetime")):
-        field("thing", name, kind)
+    for name, type_name in (("n", "integer"), ("m", "decimal"), ("s", "string"), ("d", "date"), ("t", "datetime")):
+        field("thing", name, type_name)
     open_table("thing")
     record("thing", n=1, m=1, s="1", d=date(2024, 5, 19), t="2024-05-19 00:00:00.9+00")
     for query in ("dSAMEASt", "tSAMEASd", "dGT_OR_EQUALS_FIELDt", "tLESSTHANd@day@after@1"):
@@ -448,7 +450,7 @@ def test_ids_are_compared_exactly(bob: User):
         assert matching_names(api(bob), "thing", query) == names, query
 
 
-class TestWords:
+class TestWordSearch:
     @pytest.fixture
     def notes(self, db: Any) -> None:
         table("note")

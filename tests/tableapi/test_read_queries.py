@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 
 class TestQueries:
-    def names(self, caller: User, query: str) -> Any:
+    def matching_names(self, caller: User, query: str) -> Any:
         return column_values(api(caller).get("note", query=query, fields="name", limit=50), "name")
 
     def test_or_and_new_query_precedence(self, notes: list[str], bob: User):
@@ -25,10 +25,10 @@ class TestQueries:
             ("rank=1^ORDERBYDESCname^name<n05", ["n04", "n01"]),
             ("ORDERBYDESCname^name<n02", ["n01", "n00"]),
         ):
-            assert self.names(bob, query) == expected, query
+            assert self.matching_names(bob, query) == expected, query
 
     def test_empty_query_matches_every_record(self, notes: list[str], bob: User):
-        assert len(self.names(bob, "")) == len(self.names(bob, "^EQ")) == 25
+        assert len(self.matching_names(bob, "")) == len(self.matching_names(bob, "^EQ")) == 25
 
     def test_values_can_contain_any_character(self, notes: list[str], bob: User):  # B46
         for value in (
@@ -44,14 +44,16 @@ class TestQueries:
             "a&b+c#",
             "\u202e💡",
         ):
-            created = record("note", name=value)
+            record_id = record("note", name=value)
             quoted_value = "{" + value.replace("}", "}}") + "}"
             for query in (
                 f"name={quoted_value}",
                 f"nameLIKE{quoted_value}",
                 f"nameSTARTSWITH{quoted_value}^ORDERBYname",
             ):
-                assert column_values(api(bob).get("note", query=query, fields="sys_id"), "sys_id")[0] == created, query
+                assert column_values(api(bob).get("note", query=query, fields="sys_id"), "sys_id")[0] == record_id, (
+                    query
+                )
 
     @pytest.mark.parametrize(
         ("query", "code", "position"),
@@ -106,8 +108,8 @@ class TestQueries:
             query[error["position"] :].partition("=")[0] if code == "unknown_field" else "sysparm_query"
         )
         assert position is None or error["position"] == position
-        for leak in ("SELECT", "records.", "psycopg", "rank", "sys_id"):
-            assert leak not in error["message"].replace(query, "") or leak in query
+        for fragment in ("SELECT", "records.", "psycopg", "rank", "sys_id"):
+            assert fragment not in error["message"].replace(query, "") or fragment in query
 
     @pytest.mark.parametrize("number", ["99999999999999999999", "-9223372036854775809"])
     def test_out_of_range_number_names_the_range(self, notes: list[str], bob: User, number: str):
@@ -159,14 +161,14 @@ class TestValueFunctions:
         ):
             assert column_values(api(bob).get("event", query=query, fields="name"), "name") == expected, query
 
-    def test_caller(self, db: Any, bob: User, alice: User):
+    def test_caller_function_is_the_id_of_the_caller(self, db: Any, bob: User, alice: User):
         for caller in (bob, alice):
             response = api(caller).get("user", query="sys_id=javascript:gs.getUserID()", fields="login")
             assert data_of(response) == [{"login": caller.login}]
 
 
 class TestLimits:
-    def test_query_string(self, notes: list[str], bob: User):  # B41
+    def test_length_of_the_query_string_is_limited(self, notes: list[str], bob: User):  # B41
         def query_of_length(length: int) -> Any:
             start = "sysparm_query=name!="
             return api(bob).get(f"note?{start}{'x' * (length - len(start))}")
@@ -175,21 +177,21 @@ class TestLimits:
         assert error_of(query_of_length(16 * 1024 + 1)) == (414, "query_too_long", None)
         assert error_of(query_of_length(1_000_000)) == (414, "query_too_long", None)
 
-    def test_conditions(self, notes: list[str], bob: User):  # B41
+    def test_number_of_conditions_is_limited(self, notes: list[str], bob: User):  # B41
         for joiner in ("^", "^OR", "^NQ"):
             assert len(data_of(api(bob).get("note", query=joiner.join(["name!=x"] * 200)))) == 20
             response = api(bob).get("note", query=joiner.join(["name!=x"] * 201))
             assert error_of(response) == (400, "invalid_query", "sysparm_query")
 
     @pytest.mark.parametrize("operator", ["IN", "NOT IN"])
-    def test_values_of_a_list(self, notes: list[str], bob: User, operator: str):  # B41
+    def test_number_of_list_values_is_limited(self, notes: list[str], bob: User, operator: str):  # B41
         values = [str(number) for number in range(1, 1001)]
         response = api(bob).get("note", query=f"rank{operator}{','.join(values)}", count="exact")
         assert response["X-Total-Count"] == ("16" if operator == "IN" else "9")
         response = api(bob).get("note", query=f"rank{operator}{','.join([*values, '0'])}")
         assert error_of(response) == (400, "invalid_query", "sysparm_query")
 
-    def test_hops(self, notes: list[str], bob: User):  # B42
+    def test_number_of_hops_is_limited(self, notes: list[str], bob: User):  # B42
         field("note", "parent", target="note")
         for query in ("PATH=x", "ORDERBYPATH", "nameSAMEASPATH"):
             five_hops, six_hops = (query.replace("PATH", "parent." * hops + "name") for hops in (5, 6))
@@ -197,7 +199,7 @@ class TestLimits:
             assert error_of(api(bob).get("note", query=six_hops))[:2] == (400, "invalid_query")
         assert error_of(api(bob).get("note", query="parent." * 50 + "name=x"))[:2] == (400, "invalid_query")
 
-    def test_sort_keys_and_parentheses(self, notes: list[str], bob: User):
+    def test_sort_keys_and_nested_parentheses_are_limited(self, notes: list[str], bob: User):
         assert data_of(api(bob).get("note", query="^".join(["ORDERBYname"] * 20)))
         assert error_of(api(bob).get("note", query="^".join(["ORDERBYname"] * 21)))[:2] == (400, "invalid_query")
         assert data_of(api(bob).get("note", query="(" * 20 + "name=n01" + ")" * 20))

@@ -31,83 +31,83 @@ def read_rule(db: Any) -> Rule:
 
 
 @pytest.fixture
-def replica_statements(read_rule: Rule, monkeypatch: Any, bob: User) -> list[str]:
-    """Stays at the catalogue of now, whatever becomes of the primary's; lists where was read."""
+def lagging_replica_reads(read_rule: Rule, monkeypatch: Any, bob: User) -> list[str]:
+    """A replica that keeps the current catalogue when the primary changes; returns the databases that are read."""
     assert column_values(api(bob).get("note"), "name") == ["a"]
     old_version = catalogue_loader.cached_catalogue().version
     monkeypatch.setitem(settings.DATABASES, statement_runner.REPLICA, {"ATOMIC_REQUESTS": False})
-    requests: list[str] = []
+    read_databases: list[str] = []
 
     def fetch_with_lag(fetch: Callable[..., Any], statement: Any, inputs: Any, alias: str = "default") -> Any:
-        requests.append(alias)
+        read_databases.append(alias)
         rows = fetch(statement, inputs)
         return [(old_version, *row[1:]) for row in rows] if alias == statement_runner.REPLICA else rows
 
     for name in ("fetch", "fetch_bytes"):
         monkeypatch.setattr(statement_runner, name, partial(fetch_with_lag, getattr(statement_runner, name)))
-    return requests
+    return read_databases
 
 
 def read_from_replica(user: User, **options: Any) -> Any:
     return api(user).get("note", query_category="replica", **options)
 
 
-def test_up_to_date_replica_is_used(replica_statements: list[str], bob: User):
+def test_up_to_date_replica_is_used(lagging_replica_reads: list[str], bob: User):
     assert column_values(read_from_replica(bob, fields="name"), "name") == ["a"]
-    assert statement_runner.REPLICA in replica_statements
+    assert statement_runner.REPLICA in lagging_replica_reads
 
 
-@pytest.mark.parametrize("is_known", [False, True], ids=["at_once", "after_the_process_knows"])
+@pytest.mark.parametrize("is_change_known", [False, True], ids=["at_once", "after_the_process_knows"])
 def test_revoked_access_applies_despite_a_lagging_replica(
-    read_rule: Rule, replica_statements: list[str], bob: User, is_known: bool
+    read_rule: Rule, lagging_replica_reads: list[str], bob: User, is_change_known: bool
 ):
     read_rule.active = False
     saving.save_rule(read_rule)
-    if is_known:
+    if is_change_known:
         api(bob).get("note")
     response = read_from_replica(bob, fields="name")
     assert response.status_code in (200, 404) and b'"a"' not in response.content
     assert response.content == api(bob).get("note", fields="name").content
 
 
-@pytest.mark.parametrize("is_known", [False, True], ids=["at_once", "after_the_process_knows"])
+@pytest.mark.parametrize("is_change_known", [False, True], ids=["at_once", "after_the_process_knows"])
 def test_granted_access_applies_despite_a_lagging_replica(
-    read_rule: Rule, replica_statements: list[str], bob: User, is_known: bool
+    read_rule: Rule, lagging_replica_reads: list[str], bob: User, is_change_known: bool
 ):
     read_rule.active = False
     saving.save_rule(read_rule)
     api(bob).get("note")
     read_rule.active = True
     saving.save_rule(read_rule)
-    if is_known:
+    if is_change_known:
         api(bob).get("note")
     assert column_values(read_from_replica(bob), "name") == ["a"]
 
 
 def test_group_membership_is_read_from_the_primary(
-    read_rule: Rule, replica_statements: list[str], bob: User, alice: User
+    read_rule: Rule, lagging_replica_reads: list[str], bob: User, alice: User
 ):
     field("note", "team", target="sys_user_group")
     read_rule.condition = "teamDYNAMICmy_groups"
     saving.save_rule(read_rule)
     api(bob).get("note")
-    replica_statements.clear()
-    assert column_values(read_from_replica(bob), "name") == [] and statement_runner.REPLICA not in replica_statements
+    lagging_replica_reads.clear()
+    assert column_values(read_from_replica(bob), "name") == [] and statement_runner.REPLICA not in lagging_replica_reads
 
 
-def test_unavailable_replica_is_skipped(replica_statements: list[str], bob: User, monkeypatch: Any):
-    fetch = statement_runner.fetch
+def test_unavailable_replica_is_skipped(lagging_replica_reads: list[str], bob: User, monkeypatch: Any):
+    original_fetch = statement_runner.fetch
 
     def fail_to_connect(statement: Any, inputs: Any, alias: str = "default") -> Any:
         if alias == statement_runner.REPLICA:
             raise OperationalError("no connection")
-        return fetch(statement, inputs, alias)
+        return original_fetch(statement, inputs, alias)
 
     monkeypatch.setattr(statement_runner, "fetch", fail_to_connect)
     assert column_values(read_from_replica(bob, fields="name"), "name") == ["a"]
 
 
-def test_new_column_is_known_despite_a_lagging_replica(read_rule: Rule, replica_statements: list[str], bob: User):
+def test_new_column_is_known_despite_a_lagging_replica(read_rule: Rule, lagging_replica_reads: list[str], bob: User):
     field("note", "colour", default_value="red")
     assert data_of(read_from_replica(bob, fields="name,colour", query="colourISEMPTY")) == [
         {"name": "a", "colour": None}
@@ -115,8 +115,8 @@ def test_new_column_is_known_despite_a_lagging_replica(read_rule: Rule, replica_
 
 
 @pytest.fixture
-def failing_replica(replica_statements: list[str], monkeypatch: Any) -> Callable[[Exception | None], None]:
-    """The replica fails with this error when it is asked for the list."""
+def failing_replica(lagging_replica_reads: list[str], monkeypatch: Any) -> Callable[[Exception | None], None]:
+    """Makes the replica fail with an error when a list is read."""
     original_fetch = statement_runner.fetch_bytes
 
     def fail_with(error: Exception | None) -> None:
@@ -141,21 +141,21 @@ def test_list_comes_from_the_primary_if_the_replica_fails_during_it(
 
 
 def test_time_limit_on_the_replica_is_not_used_twice(
-    failing_replica: Callable[[Exception | None], None], replica_statements: list[str], bob: User
+    failing_replica: Callable[[Exception | None], None], lagging_replica_reads: list[str], bob: User
 ):
     failing_replica(errors.QueryCanceled())
-    replica_statements.clear()
+    lagging_replica_reads.clear()
     assert read_from_replica(bob, fields="name").status_code in (422, 503)
-    assert replica_statements == ["default", statement_runner.REPLICA], "only versions were read"
+    assert lagging_replica_reads == ["default", statement_runner.REPLICA], "only versions were read"
 
 
-def test_unavailable_replica_is_not_asked_for_5_s(
-    failing_replica: Callable[[Exception | None], None], replica_statements: list[str], bob: User, monkeypatch: Any
+def test_unavailable_replica_is_not_used_for_5_seconds(
+    failing_replica: Callable[[Exception | None], None], lagging_replica_reads: list[str], bob: User, monkeypatch: Any
 ):
     failing_replica(None)
     for _ in range(3):
         assert column_values(read_from_replica(bob, fields="name"), "name") == ["a"]
-    assert replica_statements.count(statement_runner.REPLICA) == 1
+    assert lagging_replica_reads.count(statement_runner.REPLICA) == 1
     monkeypatch.setattr(replica_reads, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 5.1))
     assert column_values(read_from_replica(bob, fields="name"), "name") == ["a"]
-    assert replica_statements.count(statement_runner.REPLICA) == 2
+    assert lagging_replica_reads.count(statement_runner.REPLICA) == 2

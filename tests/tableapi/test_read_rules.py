@@ -10,7 +10,7 @@ from tableapi.models import Rule, State
 from tests.support.users import make_user
 from tests.tableapi.designs import query_rows
 from tests.tableapi.world import (
-    Api,
+    ApiClient,
     api,
     column_values,
     data_of,
@@ -45,15 +45,15 @@ def laptop_tables(db: Any) -> None:
     record("laptop", name="Slim", memory=8)
 
 
-def readable_names(caller: User | Api, path: str = "device", **options: Any) -> Any:
-    """What the caller sees of the names; None where there is no such table."""
-    response = (caller if isinstance(caller, Api) else api(caller)).get(path, **options)
+def readable_names(caller: User | ApiClient, path: str = "device", **options: Any) -> Any:
+    """The names that the caller can read; None for a 404."""
+    response = (caller if isinstance(caller, ApiClient) else api(caller)).get(path, **options)
     if response.status_code == 404:
         return None
     return sorted(record.get("name") or "-" for record in data_of(response))
 
 
-class TestLevelsOfRecords:
+class TestRecordRuleLevels:
     def test_no_rule_means_administrators_only(self, laptop_tables: None, alice: User, bob: User):  # B75
         assert readable_names(bob) is None and readable_names(bob, "laptop") is None
         assert readable_names(alice) == ["Lamp", "Slim"] and readable_names(alice, "laptop") == ["Slim"]
@@ -110,13 +110,13 @@ class TestLevelsOfRecords:
         assert readable_names(bob) == ["Lamp", "Slim"]
 
 
-class TestLevelsOfColumns:
+class TestColumnRuleLevels:
     LEVELS = (("laptop", "name"), ("device", "name"), (None, "name"), ("laptop", "*"), ("device", "*"), (None, "*"))
 
     def test_first_level_with_a_rule_decides(self, laptop_tables: None, bob: User):
         rule("read", "device")
         assert readable_names(bob, "laptop") == ["Slim"], "a column without rule is allowed where the record is"
-        # From the last level to the first: each one overrules those made before.
+        # From the last level to the first: each one overrides the rules before.
         for number, (owner, name) in enumerate(reversed(self.LEVELS)):
             is_closed = number % 2 == 0
             rule("read", owner, name, roles=["other"] if is_closed else [])
@@ -217,10 +217,10 @@ class TestRoles:
         role("other")
         assert readable_names(api(dora, scope=["auditor", "other", "admin"])) == ["-", "-"]
         assert readable_names(api(alice, scope=["auditor"])) == ["-", "-"], "less than admin"
-        # What the user loses, the key loses.
-        scoped = api(dora, scope=["auditor"])
+        # A key loses the roles that its user loses.
+        scoped_caller = api(dora, scope=["auditor"])
         dora.grants.filter(role__name="auditor").delete()
-        assert readable_names(scoped) is None
+        assert readable_names(scoped_caller) is None
 
 
 class TestConditions:
@@ -244,7 +244,7 @@ class TestConditions:
             ("teamDYNAMICmy_groups", ["Team"]),
             ("watchersCONTAINS_DYNAMICme", ["Hers"]),
             ("owner.login=bob", ["Whole"]),
-            ("owner.email=alice@example.com", ["Hers"]),  # a rule sees what its caller does not
+            ("owner.email=alice@example.com", ["Hers"]),  # a rule can use columns that its caller cannot read
             ("part_of.owner.login=bob", ["Hers"]),
             ("part_of.nameISEMPTY", ["Nobody's", "Team", "Whole"]),
             ("owner=javascript:gs.getUserID()", ["Whole"]),
@@ -290,35 +290,35 @@ class TestConditions:
 
 
 def store_condition(rule: Rule, **values: Any) -> None:
-    """As a restored backup or a later change may leave a rule: no form would take it."""
+    """Store a condition that no form would accept, as a restored backup can contain one."""
     Rule.objects.filter(pk=rule.pk).update(**values)
     State.increment_version()
 
 
 class TestBrokenRules:
-    """A rule that cannot be understood never holds, and still stands on its level."""
+    """A rule with an invalid condition never holds, but still decides its level."""
 
-    BROKEN = (
+    BROKEN_CONDITIONS = (
         "nothing=1", "name.x=1", "owner.nothing=1", "nameFOO", "(", "^", "ORDERBYname", " ", "nameHASx",
         "owner.password=1", "owner.passwordISNOTEMPTY", "name=javascript:alert(1)", "sys_created_at>yesterday",
         "sys_idINSTANCEOFnothing",
     )  # fmt: skip
 
-    def test_of_records(self, laptop_tables: None, alice: User, bob: User):  # B74
+    def test_broken_record_rule_never_holds(self, laptop_tables: None, alice: User, bob: User):  # B74
         rule("read", None)
         broken_rule = rule("read", "device")
         assert readable_names(bob) == ["Lamp", "Slim"]
-        for condition in self.BROKEN:
+        for condition in self.BROKEN_CONDITIONS:
             store_condition(broken_rule, condition=condition)
             assert not readable_names(bob), condition
             assert readable_names(alice) == ["Lamp", "Slim"], condition
         store_condition(broken_rule, condition="owner.password=1", admin_overrides=False)
         assert not readable_names(alice)
 
-    def test_of_columns(self, laptop_tables: None, bob: User):  # B74
+    def test_broken_column_rule_never_holds(self, laptop_tables: None, bob: User):  # B74
         rule("read", "device")
         broken_rule = rule("read", "device", "name")
-        for condition in self.BROKEN:
+        for condition in self.BROKEN_CONDITIONS:
             store_condition(broken_rule, condition=condition)
             assert readable_names(bob) == ["-", "-"], condition
 
@@ -334,10 +334,10 @@ class TestBrokenRules:
         assert error_of(api(bob).get("device", fields="name"))[:2] == (400, "no_fields")
 
     def test_rule_with_deleted_roles_applies_to_nobody(self, laptop_tables: None, bob: User):  # B74
-        created = rule("read", "device", roles=["auditor"])
+        new_rule = rule("read", "device", roles=["auditor"])
         rule("read", "laptop", roles=["other"])
         Role.objects.get(name="auditor").delete()
-        assert Rule.objects.get(pk=created.pk).roles != []
+        assert Rule.objects.get(pk=new_rule.pk).roles != []
         assert readable_names(bob) is None
 
     def test_rule_keeps_its_remaining_roles(self, laptop_tables: None, bob: User, dora: User):

@@ -65,14 +65,14 @@ class TestUsers:
         assert records == [{"owner": "alice"}]
 
 
-class TestNames:
+class TestReadableNames:
     def test_names_of_groups_companies_and_services(self, bob: User, alice: User):
         Group.objects.create(name="Helpers")
         Company.objects.create(name="Acme")
         record("service", name="Mail")
-        for name, called in (("sys_group", "Helpers"), ("company", "Acme"), ("service", "Mail")):
+        for name, expected_name in (("sys_group", "Helpers"), ("company", "Acme"), ("service", "Mail")):
             (row,) = data_of(api(bob).get(name))
-            assert row == {"sys_id": row["sys_id"], "name": called}
+            assert row == {"sys_id": row["sys_id"], "name": expected_name}
             assert error_of(api(bob).get(name, query="sys_created_atISNOTEMPTY"))[:2] == (400, "unknown_field")
             assert "sys_created_at" in data_of(api(alice).get(name))[0]
 
@@ -132,8 +132,8 @@ class TestDeletionLog:
         field("device", "name", is_display=True)
         field("device", "token", "secret")
         open_table("device")
-        created = data_of(api(alice).post("device", {"name": "Lamp", "token": "plaintext-token"}))[0]["sys_id"]
-        data_of(api(alice).delete(f"device/{created}"))
+        record_id = data_of(api(alice).post("device", {"name": "Lamp", "token": "plaintext-token"}))[0]["sys_id"]
+        data_of(api(alice).delete(f"device/{record_id}"))
         for reader in (bob,):
             grant(reader, "auditor")
         rule("read", "sys_deletion_log", roles=["auditor"])
@@ -158,16 +158,16 @@ class TestDeletionLog:
         assert hidden_response.content.replace(b"payload", b"") == missing_response.content.replace(b"nothing", b"")
 
     def test_scoped_key_of_an_administrator_has_no_access(self, deleted_user: None, alice: User):  # B65
-        scoped = api(alice, scope=["auditor"])
-        assert "payload" not in data_of(scoped.get("sys_deletion_log"))[0]
+        scoped_caller = api(alice, scope=["auditor"])
+        assert "payload" not in data_of(scoped_caller.get("sys_deletion_log"))[0]
         assert "payload" in data_of(api(alice, credential="key").get("sys_deletion_log"))[0]
 
 
 def test_access_keys_are_never_returned(alice: User):  # B62 B63
     secret = access_keys.create_key(alice, "mine", expires_at=None)
     for name in ("user", "sys_deletion_log", "sys_property", "sys_user_role"):
-        for display in (0, 1, "all"):
-            assert secret.encode() not in api(alice).get(name, display_value=display, limit=1000).content
+        for display_value in (0, 1, "all"):
+            assert secret.encode() not in api(alice).get(name, display_value=display_value, limit=1000).content
 
 
 def test_empty_text_of_system_tables_is_null(alice: User, bob: User):

@@ -1,4 +1,4 @@
-"""What a caller may not read is in no response, and no query can reveal it."""
+"""No response contains unreadable data, and no query can reveal it."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.tableapi.world import api, column_values, data_of, error_of, field, g
 
 pytestmark = pytest.mark.django_db
 
-# Every operator, as somebody would try it; NAME is the column.
+# Queries with every operator; NAME is the column.
 PROBE_QUERIES = (
     "NAMESTARTSWITHa",
     "NAME=a",
@@ -95,8 +95,8 @@ def shop_records(db: Any) -> dict[str, str]:
     return values
 
 
-def same_as_unknown(caller: Any, path: str, query: str, name: str, unknown_name: str) -> tuple[int, str, str | None]:
-    """The answer for this name; to the byte that for one that no column has (of the same length, for the positions)."""
+def error_like_unknown(caller: Any, path: str, query: str, name: str, unknown_name: str) -> tuple[int, str, str | None]:
+    """The error for a column name, which must equal that for an unknown name of the same length."""
     assert len(name) == len(unknown_name)
     hidden_response = caller.get(path, query=query.replace("NAME", name))
     missing_response = caller.get(path, query=query.replace("NAME", unknown_name))
@@ -112,11 +112,11 @@ def same_as_unknown(caller: Any, path: str, query: str, name: str, unknown_name:
 def test_unreadable_column_is_like_an_unknown_one(shop_records: Any, bob: User, name: str, unknown_name: str):
     caller = api(bob, credential="key")  # B01 B02 B15 B18 B19
     for query in PROBE_QUERIES:
-        status, code, _ = same_as_unknown(caller, "device", query, name, unknown_name)
+        status, code, _ = error_like_unknown(caller, "device", query, name, unknown_name)
         assert (status, code) == (400, "unknown_field"), query
 
 
-def test_permitted_caller_can_query_it(shop_records: Any, bob: User):
+def test_permitted_caller_can_query_the_column(shop_records: Any, bob: User):
     grant(bob, "keeper")
     assert column_values(api(bob).get("device", query="secret_aSTARTSWITHa", fields="name"), "name") == ["Lamp"]
     assert column_values(api(bob).get("device", query="ORDERBYDESCsecret_a", fields="name"), "name") == ["Moon", "Lamp"]
@@ -131,20 +131,20 @@ def test_permitted_caller_can_query_it(shop_records: Any, bob: User):
 @pytest.mark.parametrize(
     ("name", "unknown_name"),
     [
-        ("maker.rating", "maker.nothin"),  # B04: an unreadable end
-        ("vault.name", "maker.nono"),  # B05: through a table that is not there
+        ("maker.rating", "maker.nothin"),  # B04: an unreadable last column
+        ("vault.name", "maker.nono"),  # B05: through a hidden table
         ("vault.sys_id", "maker.nonono"),
         ("maker.vault.name", "maker.nonon.name"),
-        ("secret_r.name", "nothing_.name"),  # B05: through a column that is not there, to a name that is
+        ("secret_r.name", "nothing_.name"),  # B05: through a hidden column to an existing name
         ("secret_r.sys_id", "nothing_.sys_id"),
-        ("makers.name", "nothin.name"),  # a list is no way
+        ("makers.name", "nothin.name"),  # paths cannot go through lists
         ("name.sys_id", "nono.sys_id"),
     ],
 )
 def test_path_through_a_hidden_column_is_unknown(shop_records: Any, bob: User, name: str, unknown_name: str):
     caller = api(bob, credential="key")
     for query in ("NAME=a", "NAME!=a", "NAMEISEMPTY", "NAMEANYTHING", "ORDERBYNAME", "nameSAMEASNAME", "NAMEIN1,2"):
-        status, code, _ = same_as_unknown(caller, "device", query, name, unknown_name)
+        status, code, _ = error_like_unknown(caller, "device", query, name, unknown_name)
         assert (status, code) == (400, "unknown_field"), query
     response = caller.get("device", fields=f"name,{name}")
     assert response["X-Ignored-Fields"] == name and list(data_of(response)[0]) == ["name"]
@@ -162,7 +162,7 @@ def test_errors_repeat_the_input_with_its_position(shop_records: Any, bob: User)
         assert error == {"message": message, "code": "unknown_field", "field": name, "position": position}, query
 
 
-class TestRecordsOfOthers:
+class TestHiddenRecords:
     def test_path_to_a_hidden_record_is_null(self, shop_records: dict[str, str], bob: User):  # B06
         response = api(bob).get("device", fields="name,maker.name,maker.sys_id,maker.is_open,maker")
         lamp, moon = data_of(response)
@@ -219,13 +219,13 @@ class TestRecordsOfOthers:
     def test_conditional_reference_gives_no_display_value(self, shop_records: dict[str, str], bob: User):  # B10
         rule("read", "device", "vault", condition="name=Lamp")
         rule("read", "device", "makers", condition="name=Moon")
-        for display in (0, 1, "all"):
+        for display_value in (0, 1, "all"):
             for without_links in (0, 1):
                 lamp, moon = data_of(
-                    api(bob).get("device", display_value=display, exclude_reference_link=without_links)
+                    api(bob).get("device", display_value=display_value, exclude_reference_link=without_links)
                 )
                 assert moon["vault"] in (None, dict.fromkeys(("value", "display_value", "link")[: 3 - without_links]))
-                assert (shop_records["gold"] in str(lamp["vault"])) is not (display == 1 and without_links == 1)
+                assert (shop_records["gold"] in str(lamp["vault"])) is not (display_value == 1 and without_links == 1)
 
     def test_column_that_is_hidden_hides_its_reference(self, shop_records: Any, bob: User, alice: User):  # B10
         for options in ({}, {"display_value": "all"}, {"display_value": 1}):
@@ -241,18 +241,18 @@ class TestLists:
         field("number", "value", "integer", is_indexed=True)
         field("number", "is_open", "boolean")
         rule("read", "number", condition="is_open=true")
-        created = [record("number", value=value, is_open=value % 3 == 0) for value in range(30)]
-        return created[::3]
+        ids = [record("number", value=value, is_open=value % 3 == 0) for value in range(30)]
+        return ids[::3]
 
     def test_pages_counts_and_links_cover_only_visible_records(self, visible_numbers: list[str], bob: User):  # B12 B13
-        seen_values = []
+        pages = []
         for page in range(1, 6):
             response = api(bob).get("number", limit=3, page=page, count="exact")
-            seen_values.append(column_values(response, "sys_id"))
+            pages.append(column_values(response, "sys_id"))
             assert response["X-Total-Count"] == "10"
             assert ("Link" in response) is (page < 4)
-        assert [len(page) for page in seen_values] == [3, 3, 3, 1, 0]
-        assert [number for page in seen_values for number in page] == visible_numbers
+        assert [len(page) for page in pages] == [3, 3, 3, 1, 0]
+        assert [number for page in pages for number in page] == visible_numbers
         assert api(bob).get("number", count="estimated")["X-Total-Count"] == "10"
         assert "Link" not in api(bob).get("number", limit=10)
 
@@ -275,7 +275,7 @@ class TestLists:
 
 
 class TestColumnsThatDependOnTheRecord:
-    """The price is shown of what is open; elsewhere it is null, whatever is asked."""
+    """Only the prices of open items can be read; all others are null."""
 
     @pytest.fixture
     def price_tables(self, db: Any) -> None:
@@ -289,14 +289,14 @@ class TestColumnsThatDependOnTheRecord:
         for number, (name, price, is_open) in enumerate(
             [("a", 10, True), ("b", 99, False), ("c", 20, True), ("d", None, True), ("e", 1, False), ("f", 20, True)]
         ):
-            created = record("item", name=name, price=price, is_open=is_open, sys_id=f"{number}")
+            record_id = record("item", name=name, price=price, is_open=is_open, sys_id=f"{number}")
         record("item", name="g", is_open=True, price=30, twin="1", sys_id="7")
-        assert created
+        assert record_id
 
-    def seen_prices(self, caller: Any, **options: Any) -> str:
+    def listed_names(self, caller: Any, **options: Any) -> str:
         return "".join(column_values(caller.get("item", fields="name", **options), "name"))
 
-    def test_in_the_response(self, price_tables: None, bob: User, alice: User):
+    def test_hidden_value_is_null_in_the_response(self, price_tables: None, bob: User, alice: User):
         assert column_values(api(bob).get("item", fields="price"), "price") == [10, None, 20, None, None, 20, 30]
         assert column_values(api(alice).get("item", fields="price"), "price") == [10, 99, 20, None, 1, 20, 30]
         assert data_of(api(bob).get("item/1", fields="price,name")) == [{"price": None, "name": "b"}]
@@ -323,14 +323,16 @@ class TestColumnsThatDependOnTheRecord:
             ("priceGT_OR_EQUALS_FIELDsys_version", "acfg"),
         ],
     )
-    def test_in_filters_and_counts(self, price_tables: None, bob: User, query: str, expected: str):
+    def test_hidden_value_is_null_in_filters_and_counts(self, price_tables: None, bob: User, query: str, expected: str):
         response = api(bob).get("item", query=query, fields="name", count="exact")
         assert "".join(column_values(response, "name")) == expected
         assert response["X-Total-Count"] == str(len(expected))
 
     @pytest.mark.parametrize(("query", "order"), [("ORDERBYprice", "acfgbde"), ("ORDERBYDESCprice", "edbgfca")])
-    def test_in_the_order_and_the_cursor(self, price_tables: None, bob: User, query: str, order: str):
-        assert self.seen_prices(api(bob), query=query) == order
+    def test_hidden_value_is_null_in_the_order_and_the_cursor(
+        self, price_tables: None, bob: User, query: str, order: str
+    ):
+        assert self.listed_names(api(bob), query=query) == order
         text, cursor = "", ""
         while True:
             response = api(bob).get(
@@ -345,7 +347,7 @@ class TestColumnsThatDependOnTheRecord:
     def test_hidden_values_change_no_response(self, price_tables: None, bob: User):
         from tests.tableapi.designs import query_rows
 
-        request: list[dict[str, Any]] = [
+        requests: list[dict[str, Any]] = [
             {"query": "ORDERBYprice", "limit": 3},
             {"query": "price>5"},
             {"display_value": "all"},
@@ -353,10 +355,10 @@ class TestColumnsThatDependOnTheRecord:
         ]
         responses_before = [
             (response.content, response.get("Link"))
-            for response in (api(bob).get("item", **request) for request in request)
+            for response in (api(bob).get("item", **request) for request in requests)
         ]
         query_rows("UPDATE records.item SET price = 15 WHERE NOT is_open")
         assert [
             (response.content, response.get("Link"))
-            for response in (api(bob).get("item", **request) for request in request)
+            for response in (api(bob).get("item", **request) for request in requests)
         ] == responses_before

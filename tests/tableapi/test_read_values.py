@@ -30,7 +30,7 @@ RETURNED_VALUES = {
     "seen_at": "2024-05-19 13:45:06",
     "bought_on": "2024-02-29",
 }
-# Where people read something else than what is stored.
+# Display values that differ from the stored values.
 DISPLAY_VALUES = {"active": "No", "seen_at": "19 May 2024 13:45:06", "bought_on": "29 Feb 2024", "state": "In progress"}
 ALL_COLUMNS = (*STORED_VALUES, "maker", "owners")
 
@@ -40,7 +40,7 @@ def gadget(db: Any) -> None:
     table("maker")
     field("maker", "name", is_display=True)
     table("gadget")
-    for name, kind in {
+    for name, type_name in {
         "name": "string",
         "notes": "text",
         "page": "wysiwyg",
@@ -51,7 +51,7 @@ def gadget(db: Any) -> None:
         "bought_on": "date",
         "more": "json",
     }.items():
-        field("gadget", name, kind)
+        field("gadget", name, type_name)
     field("gadget", "state", choices={"1": "New", "2": "In progress", "q'%": "It's 100%"})
     field("gadget", "maker", target="maker")
     field("gadget", "owners", "list", target="maker")
@@ -60,7 +60,7 @@ def gadget(db: Any) -> None:
 
 
 def read_one(caller: User, sys_id: str, **options: Any) -> Any:
-    """The same alone and in a list."""
+    """The values of a record, which are the same in a list."""
     (record_values,) = data_of(api(caller).get(f"gadget/{sys_id}", fields=",".join(ALL_COLUMNS), **options))
     (list_values,) = data_of(
         api(caller).get("gadget", query=f"sys_id={sys_id}", fields=",".join(ALL_COLUMNS), **options)
@@ -75,7 +75,7 @@ def link_to(sys_id: str) -> str:
 
 def test_stored_values(gadget: None, bob: User):
     lux, nox = record("maker", name="Lux"), record("maker", name="Nox")
-    created = record("gadget", **STORED_VALUES, maker=lux, owners=[nox, lux])
+    record_id = record("gadget", **STORED_VALUES, maker=lux, owners=[nox, lux])
     references = {
         "maker": {"value": lux, "link": link_to(lux)},
         "owners": [{"value": nox, "link": link_to(nox)}, {"value": lux, "link": link_to(lux)}],
@@ -87,45 +87,45 @@ def test_stored_values(gadget: None, bob: User):
         {"display_value": "false", "exclude_reference_link": "false"},
         {"display_value": "", "exclude_reference_link": "", "view": "", "count": "", "query_category": ""},
     ):
-        assert read_one(bob, created, **options) == RETURNED_VALUES | references
+        assert read_one(bob, record_id, **options) == RETURNED_VALUES | references
     for value in (1, "true", "True", "TRUE"):
-        assert read_one(bob, created, exclude_reference_link=value) == RETURNED_VALUES | {
+        assert read_one(bob, record_id, exclude_reference_link=value) == RETURNED_VALUES | {
             "maker": lux,
             "owners": [nox, lux],
         }
-    body = api(bob).get(f"gadget/{created}", fields="price,count").content
+    body = api(bob).get(f"gadget/{record_id}", fields="price,count").content
     assert b"12345678901234567890.10" in body and b"9223372036854775807" in body
 
 
 def test_display_values(gadget: None, bob: User):
     lux, nox = record("maker", name="Lux"), record("maker", name="Nox")
-    created = record("gadget", **STORED_VALUES, maker=lux, owners=[nox, lux])
+    record_id = record("gadget", **STORED_VALUES, maker=lux, owners=[nox, lux])
 
     for value in (1, "true"):
-        assert read_one(bob, created, display_value=value) == RETURNED_VALUES | DISPLAY_VALUES | {
+        assert read_one(bob, record_id, display_value=value) == RETURNED_VALUES | DISPLAY_VALUES | {
             "maker": {"display_value": "Lux", "link": link_to(lux)},
             "owners": [{"display_value": "Nox", "link": link_to(nox)}, {"display_value": "Lux", "link": link_to(lux)}],
         }
-    values_without_links = read_one(bob, created, display_value=1, exclude_reference_link=1)
+    values_without_links = read_one(bob, record_id, display_value=1, exclude_reference_link=1)
     assert values_without_links == RETURNED_VALUES | DISPLAY_VALUES | {"maker": "Lux", "owners": ["Nox", "Lux"]}
 
 
 def test_values_with_display_values(gadget: None, bob: User):
     lux = record("maker", name="Lux")
-    created = record("gadget", **STORED_VALUES, maker=lux, owners=[lux])
+    record_id = record("gadget", **STORED_VALUES, maker=lux, owners=[lux])
     plain_values = {
         name: {"value": RETURNED_VALUES[name], "display_value": DISPLAY_VALUES.get(name, RETURNED_VALUES[name])}
         for name in STORED_VALUES
     }
     lux_values = {"value": lux, "display_value": "Lux"}
 
-    result = read_one(bob, created, display_value="all")
-    assert read_one(bob, created, display_value="ALL") == result
+    result = read_one(bob, record_id, display_value="all")
+    assert read_one(bob, record_id, display_value="ALL") == result
     assert result == plain_values | {
         "maker": lux_values | {"link": link_to(lux)},
         "owners": [lux_values | {"link": link_to(lux)}],
     }
-    assert read_one(bob, created, display_value="all", exclude_reference_link=1) == plain_values | {
+    assert read_one(bob, record_id, display_value="all", exclude_reference_link=1) == plain_values | {
         "maker": lux_values,
         "owners": [lux_values],
     }
@@ -147,26 +147,26 @@ def test_empty_values_are_null(gadget: None, bob: User):
         assert list(all_values.values()) == [{"value": None, "display_value": None}] * 11
 
 
-@pytest.mark.parametrize("display", ["0", "1", "all"])
-def test_json_is_answered_as_stored(gadget: None, bob: User, display: str):
+@pytest.mark.parametrize("display_value", ["0", "1", "all"])
+def test_json_is_returned_as_stored(gadget: None, bob: User, display_value: str):
     for value in (0, False, "", [], {}, "text", [None], 1.5, {"value": 1}):
-        created = record("gadget", more=value)
-        (row,) = data_of(api(bob).get(f"gadget/{created}", fields="more", display_value=display))
-        output = row["more"]["value"] if display == "all" else row["more"]
-        assert output == value and type(output) is type(value)
+        record_id = record("gadget", more=value)
+        (row,) = data_of(api(bob).get(f"gadget/{record_id}", fields="more", display_value=display_value))
+        returned_value = row["more"]["value"] if display_value == "all" else row["more"]
+        assert returned_value == value and type(returned_value) is type(value)
 
 
 def test_display_of_booleans_and_deleted_choices(gadget: None, bob: User):
-    created = record("gadget", active=True, state="gone", bought_on="0001-01-01", seen_at="9999-12-31 23:59:59+00")
+    record_id = record("gadget", active=True, state="gone", bought_on="0001-01-01", seen_at="9999-12-31 23:59:59+00")
     assert (
-        read_one(bob, created)["seen_at"] == "9999-12-31 23:59:59"
-        and read_one(bob, created)["bought_on"] == "0001-01-01"
+        read_one(bob, record_id)["seen_at"] == "9999-12-31 23:59:59"
+        and read_one(bob, record_id)["bought_on"] == "0001-01-01"
     )
-    output = read_one(bob, created, display_value=1)
-    assert (output["active"], output["state"], output["seen_at"]) == ("Yes", "gone", "31 Dec 9999 23:59:59")
-    created = record("gadget", state="q'%")
-    assert read_one(bob, created)["state"] == "q'%"
-    assert read_one(bob, created, display_value=1)["state"] == "It's 100%"
+    values = read_one(bob, record_id, display_value=1)
+    assert (values["active"], values["state"], values["seen_at"]) == ("Yes", "gone", "31 Dec 9999 23:59:59")
+    record_id = record("gadget", state="q'%")
+    assert read_one(bob, record_id)["state"] == "q'%"
+    assert read_one(bob, record_id, display_value=1)["state"] == "It's 100%"
 
 
 def test_display_value_is_formatted_by_its_type(gadget: None, bob: User):
@@ -174,9 +174,9 @@ def test_display_value_is_formatted_by_its_type(gadget: None, bob: User):
     field("room", "level", choices={"1": "Ground floor"}, is_display=True)
     field("gadget", "room", target="room")
     rule("read", "room")
-    created = record("gadget", room=record("room", level="1"))
+    record_id = record("gadget", room=record("room", level="1"))
     query = {"fields": "room", "display_value": 1, "exclude_reference_link": 1}
-    assert data_of(api(bob).get(f"gadget/{created}", **query)) == [{"room": "Ground floor"}]
+    assert data_of(api(bob).get(f"gadget/{record_id}", **query)) == [{"room": "Ground floor"}]
 
 
 def test_converted_text_is_returned_as_plain_text(gadget: None, bob: User, alice: User):
@@ -202,14 +202,14 @@ def test_converted_text_is_returned_as_plain_text(gadget: None, bob: User, alice
 def test_secrets_are_never_returned(gadget: None, alice: User):  # B28
     field("gadget", "pin", "password")
     field("gadget", "token", "secret")
-    created = record("gadget", name="Lamp", pin="stored-pin", token="stored-token")
+    record_id = record("gadget", name="Lamp", pin="stored-pin", token="stored-token")
 
     for caller in (api(alice), api(alice, credential="key")):
         for options in ({}, {"display_value": "all"}, {"display_value": 1}):
-            response = caller.get(f"gadget/{created}", **options)
+            response = caller.get(f"gadget/{record_id}", **options)
             assert data_of(response)[0].keys().isdisjoint({"pin", "token"}) and b"stored" not in response.content
         for name in ("pin", "token"):
-            named_response = caller.get(f"gadget/{created}", fields=f"name,{name}")
+            named_response = caller.get(f"gadget/{record_id}", fields=f"name,{name}")
             assert data_of(named_response) == [{"name": "Lamp"}] and named_response["X-Ignored-Fields"] == name
             unknown_response = caller.get("gadget", query="xyz=1").content
             for query in (f"{name}ISEMPTY", f"{name}ISNOTEMPTY", f"{name}=x", f"{name}ANYTHING", f"nameSAMEAS{name}"):

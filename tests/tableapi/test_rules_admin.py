@@ -1,4 +1,4 @@
-"""Access rules in the administration: refusals are messages, doubtful rules get hints."""
+"""Access rules in the administration: errors are messages, suspicious rules get warnings."""
 
 from typing import Any
 
@@ -129,11 +129,11 @@ class TestRules:
         self.post_rule(as_alice, roles=[itil.pk], column_name="number")
 
         form = {"action": "delete_selected", "_selected_action": [desk.pk]}
-        for url in (
+        for response in (
             as_alice.get(f"/admin/accounts/role/{desk.pk}/delete/"),
             as_alice.post("/admin/accounts/role/", form),
         ):
-            text = page_text(url)
+            text = page_text(response)
             assert "the access rule “read task for desk”, which will apply to nobody" in text
             assert "the access rule “read task.state for desk, itil”, which will apply only to its other roles" in text
             assert "the access rule “read task.number" not in text
@@ -148,7 +148,7 @@ class TestRules:
             (device, {"condition": "sys_version=1^ORmodel=x"}),
             (device, {"column_name": "model"}),
             (ticket, {"condition": "device.modelISEMPTY"}),
-            (ticket, {"condition": "modelsISEMPTY"}),  # only its name is like it
+            (ticket, {"condition": "modelsISEMPTY"}),  # only has a similar name
             (None, {"condition": "modelISNOTEMPTY"}),
             (None, {"column_name": "model"}),
             (device, {"condition": "sys_idAREfox"}),
@@ -201,9 +201,9 @@ class TestRules:
         dropped_column = Column(table=task, name="gone", label="Gone", type="string")
         saving.save_column(dropped_column)
         saving.save_rule(Rule(operation="read", table=task, condition="gone=1"))
-        list_of_rules = "/admin/tableapi/rule/?q=task"
-        output = page_text(as_alice.get(list_of_rules))
+        list_path = "/admin/tableapi/rule/?q=task"
+        output = page_text(as_alice.get(list_path))
         assert "gone=1" in output and "gone=1 (nobody" not in output
         dropped_column.delete()
 
-        assert "gone=1 (matches no records: " in page_text(as_alice.get(list_of_rules))
+        assert "gone=1 (matches no records: " in page_text(as_alice.get(list_path))

@@ -9,18 +9,18 @@ import pytest
 
 from accounts.models import User
 from tests.tableapi.database_statements import captured_statements
-from tests.tableapi.world import Api, api, error_of, field, record, rule, table
+from tests.tableapi.world import ApiClient, api, error_of, field, record, rule, table
 
 pytestmark = pytest.mark.django_db
 
 MISSING_ID = "179999999900000000"
 
 
-def conditional_request(caller: Api, path: str, *, method: str, headers: dict[str, str]) -> Any:
+def conditional_request(caller: ApiClient, path: str, *, method: str, headers: dict[str, str]) -> Any:
     return caller.send(method, path, {"name": "x"} if method in ("PATCH", "PUT") else None, headers)
 
 
-REQUESTS: dict[str, Callable[[Api, str], Any]] = {
+REQUESTS: dict[str, Callable[[ApiClient, str], Any]] = {
     "GET": lambda caller, path: caller.get(path),
     "GET of some fields": lambda caller, path: caller.get(path, fields="name,owner.login", display_value="all"),
     "PATCH": lambda caller, path: caller.patch(path, {"name": "x"}),
@@ -51,10 +51,10 @@ def hidden_lamp(bob: User) -> str:
 
 @pytest.mark.parametrize("send_request", REQUESTS.values(), ids=REQUESTS.keys())
 def test_hidden_and_missing_records_run_the_same_statements(
-    hidden_lamp: str, bob: User, send_request: Callable[[Api, str], Any]
+    hidden_lamp: str, bob: User, send_request: Callable[[ApiClient, str], Any]
 ):  # B21
     caller = api(bob, credential="key")
-    send_request(caller, "device/1")  # what a process does once
+    send_request(caller, "device/1")  # loads the caches of the process
     with captured_statements() as hidden_statements:
         hidden_response = send_request(caller, f"device/{hidden_lamp}")
     with captured_statements() as missing_statements:
@@ -72,14 +72,14 @@ def test_hidden_and_missing_references_run_the_same_statements(hidden_lamp: str,
     caller = api(bob, credential="key")
     results = []
     for target in ("1", hidden_lamp, MISSING_ID):
-        with captured_statements() as result:
+        with captured_statements() as statements:
             assert error_of(caller.patch(f"device/{lamp}", {"twin": target})) == (422, "invalid_value", "twin")
-        results.append(result)
+        results.append(statements)
     assert results[1] == results[2]
 
 
 class TestHiddenVersion:
-    """Without `sys_version`, nothing tells how often a record was changed."""
+    """Without `sys_version`, nothing reveals how often a record was changed."""
 
     @pytest.fixture
     def visible_lamps(self, hidden_lamp: str) -> list[str]:
@@ -89,13 +89,13 @@ class TestHiddenVersion:
 
     @pytest.mark.parametrize("send_request", REQUESTS.values(), ids=REQUESTS.keys())
     def test_changed_record_is_like_an_unchanged_one(
-        self, visible_lamps: list[str], bob: User, send_request: Callable[[Api, str], Any]
+        self, visible_lamps: list[str], bob: User, send_request: Callable[[ApiClient, str], Any]
     ):
         caller = api(bob, credential="key")
-        send_request(caller, "device/1")  # what a process does once
+        send_request(caller, "device/1")  # loads the caches of the process
         results = []
         for lamp in visible_lamps:
-            with captured_statements() as result:
+            with captured_statements() as statements:
                 response = send_request(caller, f"device/{lamp}")
             comparable_content = response.content.replace(lamp.encode(), b"id")
             results.append(
@@ -103,7 +103,7 @@ class TestHiddenVersion:
                     response.status_code,
                     re.sub(rb"\d\d:\d\d:\d\d", b"time", comparable_content),
                     response.get("ETag"),
-                    result,
+                    statements,
                 )
             )
         assert results[0] == results[1]
@@ -111,7 +111,7 @@ class TestHiddenVersion:
 
 
 def test_comparison_detects_a_difference(hidden_lamp: str, bob: User):
-    """It would be worth nothing if it found everything alike."""
+    """The comparison would be useless if it never found a difference."""
     caller = api(bob, credential="key")
     caller.get("device/1")
     with captured_statements() as statements_of_one:

@@ -27,7 +27,7 @@ def device() -> Table:
     return make_table("device")
 
 
-def test_every_model_of_the_catalogue_has_its_function():
+def test_every_model_of_the_catalogue_has_its_save_function():
     assert set(CatalogueRecord.__subclasses__()) == set(CATALOGUE_MODELS)
     assert all(type(savers.saver_of(model)) is not RecordSaver for model in CATALOGUE_MODELS)
 
@@ -65,7 +65,7 @@ def test_rows_are_saved_only_with_their_checks():
 
 
 class TestPathThatBecameInvalid:
-    """A second column with such a path is refused for the path alone, not for being given twice as well."""
+    """A second column with the path is refused as invalid, and not as a duplicate too."""
 
     @pytest.fixture
     def view(self, device: Table) -> View:

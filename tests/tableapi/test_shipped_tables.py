@@ -46,7 +46,7 @@ def test_task_matches_the_specified_sample():
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_easy"),
+    ("changes", "is_hot_update"),
     [
         ({"state": "2"}, True),
         ({"work_notes": "Called back."}, True),
@@ -55,7 +55,7 @@ def test_task_matches_the_specified_sample():
         ({"description": "Both of them."}, False),
     ],
 )
-def test_frequent_changes_of_a_task_write_to_no_index(alice: User, changes: dict[str, Any], is_easy: bool):
+def test_frequent_changes_of_a_task_write_to_no_index(alice: User, changes: dict[str, Any], is_hot_update: bool):
     task = insert_row("task", sys_db_table_id=Table.objects.get(name="task").pk)
     counts_query = (
         "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relid = 'records.task'::regclass"
@@ -64,7 +64,7 @@ def test_frequent_changes_of_a_task_write_to_no_index(alice: User, changes: dict
     assert api(alice).patch(f"task/{task}", changes).status_code == 200
 
     updates_after, hot_updates_after = query_rows(counts_query)[0]
-    assert (updates_after - updates_before, hot_updates_after - hot_updates_before) == (1, int(is_easy))
+    assert (updates_after - updates_before, hot_updates_after - hot_updates_before) == (1, int(is_hot_update))
 
 
 @pytest.fixture
@@ -80,29 +80,29 @@ def task_of_earlier_version() -> Column:
     return column
 
 
-def has_cheap_changes(column: Column) -> bool:
+def upgrade_removes_indexes(column: Column) -> bool:
     shipped_tables.create_shipped_tables()
-    shape, _, remainder = indexes_of("task")[f"D{column.table_id}"].partition(" (sys_updated_at")
-    assert (shape, remainder[:1]) in {("btree", ","), ("brin", ")")}
-    assert column.refreshed().is_indexed is (shape == "btree")
-    return shape == "brin"
+    method, _, remainder = indexes_of("task")[f"D{column.table_id}"].partition(" (sys_updated_at")
+    assert (method, remainder[:1]) in {("btree", ","), ("brin", ")")}
+    assert column.refreshed().is_indexed is (method == "btree")
+    return method == "brin"
 
 
 def test_upgrade_removes_indexes_that_make_changes_expensive(task_of_earlier_version: Column):
-    assert has_cheap_changes(task_of_earlier_version)
+    assert upgrade_removes_indexes(task_of_earlier_version)
 
 
 def test_upgrade_keeps_the_indexes_of_a_changed_column(task_of_earlier_version: Column):
     task_of_earlier_version.label = "Status"
     saving.save_column(task_of_earlier_version)
-    assert not has_cheap_changes(task_of_earlier_version)
+    assert not upgrade_removes_indexes(task_of_earlier_version)
 
 
 def test_upgrade_keeps_the_indexes_of_a_large_table(task_of_earlier_version: Column, monkeypatch: Any):
     monkeypatch.setattr(shipped_tables, "MAX_RECORDS_TO_CHANGE", 1)
     for state in "12":
         insert_row("task", state=state)
-    assert not has_cheap_changes(task_of_earlier_version)
+    assert not upgrade_removes_indexes(task_of_earlier_version)
 
 
 def test_everybody_reads_names_and_nothing_else():

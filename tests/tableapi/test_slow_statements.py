@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from tests.support.users import signed_in
+from tests.support.users import signed_in_client
 from tests.tableapi.database_statements import captured_statements
 from tests.tableapi.designs import query_rows
 from tests.tableapi.test_write_concurrency import held_lock, result_of, run_in_thread, short_timeout, waits_for_lock
-from tests.tableapi.world import Api, api, data_of, error_of, field, open_table, record, table
+from tests.tableapi.world import ApiClient, api, data_of, error_of, field, open_table, record, table
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,25 +33,25 @@ def lamp(transactional_db: Any) -> str:
 
 @pytest.fixture
 def many_manuals(lamp: str) -> None:
-    """Long texts: looking for a word that is in none of them takes seconds."""
+    """Long texts: a search for a missing word takes seconds."""
     query_rows(
         "INSERT INTO records.device (name, manual) SELECT n, repeat('So it is. ', %s) FROM generate_series(1, %s) n",
         TEXT_LENGTH // 10, RECORD_COUNT)  # fmt: skip
 
 
 @pytest.fixture
-def key_caller(bob: User) -> Api:
+def key_caller(bob: User) -> ApiClient:
     return api(bob, credential="key")
 
 
-def slow_search(caller: Api, **options: Any) -> Any:
+def slow_search(caller: ApiClient, **options: Any) -> Any:
     return caller.get("device", query="manualLIKEnowhere", **options)
 
 
-def make_slow(user: User, times: int = 2) -> None:
-    """By statements that wait for a lock until they hit their limit."""
+def make_slow(user: User, count: int = 2) -> None:
+    """Run statements that wait for a lock until they hit their time limit."""
     with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
-        for _ in range(times):
+        for _ in range(count):
             assert error_of(api(user).get("device")) == TOO_SLOW_ERROR
 
 
@@ -59,8 +59,8 @@ def slow_statement_count(user: User) -> int:
     return int(query_rows('SELECT slow_statements FROM "user" WHERE sys_id = %s', user.pk)[0][0])
 
 
-def move_slow_statements(user: User, seconds: int) -> None:
-    """As if the last slow statement had happened so much earlier."""
+def backdate_slow_statements(user: User, seconds: int) -> None:
+    """Move the last slow statement so many seconds back."""
     query_rows('UPDATE "user" SET slow_at = slow_at - make_interval(secs => %s) WHERE sys_id = %s', seconds, user.pk)
 
 
@@ -68,10 +68,10 @@ def move_slow_statements(user: User, seconds: int) -> None:
 def running_request(user: User, lamp: str) -> Iterator[None]:
     """A write of this user waits for the record until the end of the block, and then succeeds."""
     with held_lock("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp):
-        writing = run_in_thread(lambda: api(user).patch(f"device/{lamp}", {"name": "b"}))
-        assert waits_for_lock(writing)
+        write_job = run_in_thread(lambda: api(user).patch(f"device/{lamp}", {"name": "b"}))
+        assert waits_for_lock(write_job)
         yield
-    assert result_of(writing).status_code == 200
+    assert result_of(write_job).status_code == 200
 
 
 class TestResponse:
@@ -87,7 +87,7 @@ class TestResponse:
         for text in (log_text, responses[0].content.decode()):
             assert "SELECT" not in text and "nowhere" not in text and "records." not in text
 
-    def test_every_operation_answers_so(self, lamp: str, bob: User):
+    def test_every_operation_returns_422(self, lamp: str, bob: User):
         caller, path = api(bob), f"device/{lamp}"
         with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
             for response in (
@@ -109,10 +109,10 @@ class TestResponse:
 
     def test_cancellation_by_an_administrator_is_503(self, lamp: str, bob: User):
         with held_lock("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp):
-            writing = run_in_thread(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
-            assert waits_for_lock(writing)
+            write_job = run_in_thread(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
+            assert waits_for_lock(write_job)
             query_rows("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            response = result_of(writing)
+            response = result_of(write_job)
         assert error_of(response) == (503, "unavailable", None) and "Retry-After" in response
         assert slow_statement_count(bob) == 0
 
@@ -121,8 +121,8 @@ class TestResponse:
             assert error_of(api(bob).get("device")) == (503, "unavailable", None)
         assert slow_statement_count(bob) == 0
 
-    def test_records_page_says_why(self, many_manuals: None, alice: User):
-        browser = signed_in(alice)
+    def test_records_page_explains_the_timeout(self, many_manuals: None, alice: User):
+        browser = signed_in_client(alice)
         (sys_id,) = query_rows("SELECT sys_id FROM sys_db_table WHERE name = 'device'")[0]
         page = f"/admin/tableapi/table/{sys_id}/records/"
         with short_timeout("statement_timeout"):
@@ -135,79 +135,83 @@ class TestResponse:
 
 
 class TestLimit:
-    def test_slow_caller_runs_one_request_at_a_time(self, lamp: str, alice: User, key_caller: Api, bob: User):
+    def test_slow_caller_runs_one_request_at_a_time(self, lamp: str, alice: User, key_caller: ApiClient, bob: User):
         make_slow(bob)
-        page = signed_in(bob)
+        browser = signed_in_client(bob)
         with running_request(bob, lamp):
             for response in (api(bob).get("device"), key_caller.get("device"), api(bob).post("device", {"name": "c"})):
                 assert error_of(response) == TOO_MANY_ERROR and int(response["Retry-After"]) > 0
-            refused_page = page.get("/collections/", headers=HTML_HEADERS)
+            refused_page = browser.get("/collections/", headers=HTML_HEADERS)
             assert refused_page.status_code == 429 and int(refused_page["Retry-After"]) > 0
             assert "one of your requests can run at a time" in refused_page.content.decode()
-            assert page.get("/api/me").status_code == 429
-            assert api(alice).get("device").status_code == 200, "nobody else waits"
+            assert browser.get("/api/me").status_code == 429
+            assert api(alice).get("device").status_code == 200, "other users are not limited"
         assert {api(bob).get("device").status_code for _ in range(3)} == {200}
-        assert page.get("/api/me").status_code == page.get("/collections/").status_code == 200
+        assert browser.get("/api/me").status_code == browser.get("/collections/").status_code == 200
 
     def test_account_pages_and_sign_out_are_always_served(self, lamp: str, bob: User):
-        """Where the user revokes the key that sends the slow queries."""
+        """There the user can revoke the key that sends the slow queries."""
         make_slow(bob)
-        page = signed_in(bob)
+        browser = signed_in_client(bob)
         with running_request(bob, lamp):
-            assert page.get("/account/").status_code == 200
-            assert page.post("/logout/").status_code == 302
+            assert browser.get("/account/").status_code == 200
+            assert browser.post("/logout/").status_code == 302
 
     @pytest.mark.parametrize(
-        ("times", "moved_s"),
+        ("times", "age_s"),
         [(1, 0), (2, 61), (2, -61)],
         ids=["one slow statement", "a minute later", "a clock that jumped back"],
     )
-    def test_others_are_not_limited(self, times: int, moved_s: int, lamp: str, bob: User):
+    def test_limit_requires_two_slow_statements_in_the_last_minute(self, times: int, age_s: int, lamp: str, bob: User):
         make_slow(bob, times)
-        move_slow_statements(bob, moved_s)
+        backdate_slow_statements(bob, age_s)
         with running_request(bob, lamp):
             assert api(bob).get("device").status_code == 200
 
     def test_slow_statements_more_than_a_minute_apart_do_not_add_up(self, lamp: str, bob: User):
         make_slow(bob, 1)
-        move_slow_statements(bob, 61)
+        backdate_slow_statements(bob, 61)
         make_slow(bob, 1)
         with running_request(bob, lamp):
             assert api(bob).get("device").status_code == 200
 
     def test_another_slow_statement_extends_the_limit(self, lamp: str, bob: User):
         make_slow(bob)
-        move_slow_statements(bob, 50)
+        backdate_slow_statements(bob, 50)
         make_slow(bob, 1)
-        move_slow_statements(bob, 50)
+        backdate_slow_statements(bob, 50)
         with running_request(bob, lamp):
             assert error_of(api(bob).get("device")) == TOO_MANY_ERROR
 
-    def test_process_that_saw_the_timeouts_of_a_key_limits_it_at_once(self, lamp: str, bob: User, key_caller: Api):
+    def test_process_that_saw_the_timeouts_of_a_key_limits_it_at_once(
+        self, lamp: str, bob: User, key_caller: ApiClient
+    ):
         with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
             assert [error_of(key_caller.get("device")) for _ in range(2)] == [TOO_SLOW_ERROR] * 2
-        with running_request(bob, lamp), captured_statements() as executed:
+        with running_request(bob, lamp), captured_statements() as executed_statements:
             assert error_of(key_caller.get("device")) == TOO_MANY_ERROR
-        assert not any("accounts_access_key" in statement for statement in executed), "the key was remembered"
+        assert not any("accounts_access_key" in statement for statement in executed_statements), (
+            "the key was remembered"
+        )
 
-    def test_lost_connection_gives_the_turn_back(self, lamp: str, bob: User):
+    def test_lost_connection_lets_the_next_request_run(self, lamp: str, bob: User):
         make_slow(bob)
         with held_lock("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp):
-            writing = run_in_thread(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
-            assert waits_for_lock(writing)
+            write_job = run_in_thread(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
+            assert waits_for_lock(write_job)
             assert error_of(api(bob).get("device")) == TOO_MANY_ERROR
             query_rows("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            assert error_of(result_of(writing)) == (503, "unavailable", None)
+            assert error_of(result_of(write_job)) == (503, "unavailable", None)
             assert api(bob).get("device").status_code == 200
 
-    def test_failed_request_gives_the_turn_back(self, lamp: str, bob: User):
+    def test_failed_request_lets_the_next_request_run(self, lamp: str, bob: User):
         make_slow(bob)
         assert error_of(api(bob).get("nothing"))[0] == 404
         assert result_of(run_in_thread(lambda: api(bob).get("device"))).status_code == 200
         assert query_rows("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
 
-    def test_user_who_cannot_be_counted_gets_the_same_answer(self, lamp: str, bob: User):
-        """As on a full disk."""
+    def test_timeout_is_reported_even_if_it_cannot_be_counted(self, lamp: str, bob: User):
+        """For example on a full disk."""
         query_rows("CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE disk_full; END$$")
         query_rows('CREATE TRIGGER full_disk BEFORE UPDATE ON "user" EXECUTE FUNCTION full_disk()')
         try:
@@ -216,16 +220,16 @@ class TestLimit:
             query_rows("DROP FUNCTION full_disk CASCADE")
         assert slow_statement_count(bob) == 0 and api(bob).get("device").status_code == 200
 
-    def test_callers_who_are_not_slow_run_no_statement_more(self, lamp: str, bob: User, key_caller: Api):
+    def test_other_callers_run_no_additional_statement(self, lamp: str, bob: User, key_caller: ApiClient):
         def statements_of_read() -> list[str]:
-            with captured_statements() as executed:
+            with captured_statements() as executed_statements:
                 assert len(data_of(key_caller.get("device"))) == 1
-            return executed
+            return executed_statements
 
         statements_of_read()
         assert len(statements_of_read()) == 1 and "advisory" not in str(statements_of_read())
         make_slow(bob)
-        move_slow_statements(bob, 61)
+        backdate_slow_statements(bob, 61)
         assert "advisory" not in str(statements_of_read())
 
     def test_counters_are_not_shown(self, lamp: str, alice: User, bob: User):

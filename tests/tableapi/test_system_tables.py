@@ -17,7 +17,7 @@ from tests.tableapi.designs import query_rows
 pytestmark = pytest.mark.django_db
 
 
-def choice_rows(table: str, *names: str) -> dict[str, tuple[Any, ...]]:
+def column_options(table: str, *names: str) -> dict[str, tuple[Any, ...]]:
     rows = Column.objects.filter(table__name=table).values_list("name", *names)
     return {name: tuple(values) for name, *values in rows}
 
@@ -46,7 +46,7 @@ def test_catalogue_columns_match_the_models():
 
 
 def test_types_and_options_match_the_model():
-    assert choice_rows("user", "type", "mandatory", "is_unique", "is_display", "physical_name") == {
+    assert column_options("user", "type", "mandatory", "is_unique", "is_display", "physical_name") == {
         "login": ("string", True, True, True, "login"),
         "email": ("string", False, False, False, "email"),
         "password": ("password", False, False, False, "password"),
@@ -57,12 +57,12 @@ def test_types_and_options_match_the_model():
         "active": ("boolean", False, False, False, "active"),
         "last_login": ("datetime", False, False, False, "last_login"),
     }
-    assert choice_rows("sys_role", "type", "reference_table__name")["contains"] == ("list", "sys_role")
-    assert choice_rows("sys_acl", "type", "reference_table__name")["roles"] == ("list", "sys_role")
-    assert choice_rows("sys_deletion_log", "type", "read_only")["payload"] == ("json", True)
-    assert choice_rows("sys_deletion_log", "reference_table__name")["deleted_by"] == ("user",)
-    assert choice_rows("sys_property", "type", "read_only", "max_length")["name"] == ("string", True, 255)
-    assert choice_rows("user", "default_value", "max_length")["active"] == ("true", None)
+    assert column_options("sys_role", "type", "reference_table__name")["contains"] == ("list", "sys_role")
+    assert column_options("sys_acl", "type", "reference_table__name")["roles"] == ("list", "sys_role")
+    assert column_options("sys_deletion_log", "type", "read_only")["payload"] == ("json", True)
+    assert column_options("sys_deletion_log", "reference_table__name")["deleted_by"] == ("user",)
+    assert column_options("sys_property", "type", "read_only", "max_length")["name"] == ("string", True, 255)
+    assert column_options("user", "default_value", "max_length")["active"] == ("true", None)
 
 
 def test_choices_are_included():
@@ -100,12 +100,12 @@ def test_model_changes_are_applied(monkeypatch: Any):
     monkeypatch.setattr(Company._meta.get_field("name"), "max_length", 100)
     system_tables.update_system_tables()
 
-    assert choice_rows("company", "max_length") == {"name": (100,)}
+    assert column_options("company", "max_length") == {"name": (100,)}
     assert Column.objects.get(table__name="company").pk == ids["name"], "rules and views keep what they name"
     assert catalogue_version() > version_before
     monkeypatch.undo()
     system_tables.update_system_tables()
-    assert choice_rows("company", "max_length") == {"name": (200,), "active": (None,)}
+    assert column_options("company", "max_length") == {"name": (200,), "active": (None,)}
 
 
 def test_table_no_longer_exposed_is_removed(monkeypatch: Any):

@@ -91,9 +91,9 @@ VALID_VALUES: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("type", "value", "expected"), VALID_VALUES)
 def test_valid_values_are_accepted(type: str, value: Any, expected: Any):
-    text = column_values.parse(make_column(type), value)
+    parsed_value = column_values.parse(make_column(type), value)
 
-    assert text == expected and text.__class__ is expected.__class__
+    assert parsed_value == expected and parsed_value.__class__ is expected.__class__
 
 
 INVALID_VALUES_BY_TYPE: dict[str, list[Any]] = {
@@ -162,8 +162,8 @@ def test_html_length_is_that_of_its_plain_text():
 
 @pytest.mark.parametrize("value", [{"a": [1, None, True]}, [], {}, "", "text", 0, False, 1.5])
 def test_any_json_is_accepted(value: Any):
-    text = column_values.parse(make_column("json"), value)
-    assert isinstance(text, Jsonb) and text.obj == value
+    parsed_value = column_values.parse(make_column("json"), value)
+    assert isinstance(parsed_value, Jsonb) and parsed_value.obj == value
 
 
 def test_password_is_hashed_and_a_secret_encrypted():  # B28
@@ -246,7 +246,7 @@ def test_equality_of_values(type: str, stored_value: Any, new_value: Any, is_equ
     assert column_values.is_same(make_column(type), stored_value, new_value) is is_equal
 
 
-RFC_7396 = [  # the cases of its appendix A
+MERGE_PATCH_EXAMPLES = [  # appendix A of RFC 7396
     ({"a": "b"}, {"a": "c"}, {"a": "c"}),
     ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
     ({"a": "b"}, {"a": None}, {}),
@@ -266,7 +266,7 @@ RFC_7396 = [  # the cases of its appendix A
 ]
 
 
-@pytest.mark.parametrize(("stored_value", "patch", "result"), RFC_7396)
+@pytest.mark.parametrize(("stored_value", "patch", "result"), MERGE_PATCH_EXAMPLES)
 def test_json_is_merged(stored_value: Any, patch: Any, result: Any):
     text_before = json.dumps(stored_value)
     assert column_values.merge_patch(stored_value, patch) == result
@@ -295,9 +295,9 @@ DISPLAY_EXAMPLES: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("type", "display", "expected"), DISPLAY_EXAMPLES)
-def test_display_values_are_parsed(type: str, display: Any, expected: Any):
-    assert display_values.parse_display_value(make_column(type), display) == expected
+@pytest.mark.parametrize(("type", "display_value", "expected"), DISPLAY_EXAMPLES)
+def test_display_values_are_parsed(type: str, display_value: Any, expected: Any):
+    assert display_values.parse_display_value(make_column(type), display_value) == expected
 
 
 @pytest.mark.parametrize("label", ["2", "TWICE", "Nothing", True, [], {}, 1.0])

@@ -15,10 +15,10 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def device(db: Any) -> Table:
     """A table with two columns, and no rule at all."""
-    created = table("device")
+    new_table = table("device")
     field("device", "name")
     field("device", "state")
-    return created
+    return new_table
 
 
 def stored_row(sys_id: str, *names: str) -> Any:
@@ -32,26 +32,26 @@ def device_count() -> int:
 
 class TestWithoutRules:
     def test_table_exists_only_for_administrators(self, device: Table, alice: User, bob: User):  # B75
-        created = record("device", name="Lamp")
+        record_id = record("device", name="Lamp")
         for response in (
-            api(bob).post("device", {}), api(bob).patch(f"device/{created}", {}),
-            api(bob).put(f"device/{created}", {}), api(bob).delete(f"device/{created}"),
+            api(bob).post("device", {}), api(bob).patch(f"device/{record_id}", {}),
+            api(bob).put(f"device/{record_id}", {}), api(bob).delete(f"device/{record_id}"),
         ):  # fmt: skip
             assert error_of(response) == (404, "table_not_found", None)
         assert api(alice).post("device", {"name": "a"}).status_code == 201
-        assert api(alice).patch(f"device/{created}", {"name": "b"}).status_code == 200
-        assert api(alice).delete(f"device/{created}").status_code == 200
+        assert api(alice).patch(f"device/{record_id}", {"name": "b"}).status_code == 200
+        assert api(alice).delete(f"device/{record_id}").status_code == 200
 
     def test_rules_without_admin_bypass_apply_to_administrators(self, device: Table, alice: User):
         for operation in ("create", "write", "delete"):
             rule(operation, "device", roles=["editor"], admin_overrides=False)
-        created = record("device", name="Lamp")
+        record_id = record("device", name="Lamp")
         assert error_of(api(alice).post("device", {})) == (403, "access_denied", None)
-        assert error_of(api(alice).patch(f"device/{created}", {"name": "x"})) == (403, "access_denied", None)
-        assert error_of(api(alice).delete(f"device/{created}")) == (403, "access_denied", None)
+        assert error_of(api(alice).patch(f"device/{record_id}", {"name": "x"})) == (403, "access_denied", None)
+        assert error_of(api(alice).delete(f"device/{record_id}")) == (403, "access_denied", None)
 
 
-class TestCreating:
+class TestCreation:
     def test_reader_gets_403_and_others_404(self, device: Table, bob: User):
         rule("create", "device", roles=["editor"])
         assert error_of(api(bob).post("device", {})) == (404, "table_not_found", None)
@@ -100,11 +100,11 @@ class TestCreating:
         assert "ETag" not in response
         assert error_of(api(bob).post("device", {"name": "a"}, fields="name")) == (400, "no_fields", "sysparm_fields")
         sys_id = response["Location"].rsplit("/", 1)[1]
-        for form in (
+        for response in (
             api(bob).get(f"device/{sys_id}"), api(bob).patch(f"device/{sys_id}", {"name": "b"}),
             api(bob).delete(f"device/{sys_id}"),
         ):  # fmt: skip
-            assert error_of(form) == (404, "record_not_found", None)
+            assert error_of(response) == (404, "record_not_found", None)
         assert error_of(api(bob).post("device", {"nothing": 1})) == (400, "unknown_field", "nothing")
 
     def test_unreadable_new_record_is_not_returned(self, device: Table, bob: User):  # B24
@@ -130,7 +130,7 @@ class TestCreating:
         assert error_of(api(bob, scope=["other"]).post("device", {})) == (403, "access_denied", None)
 
 
-class TestChanging:
+class TestUpdate:
     @pytest.fixture
     def lamp(self, device: Table) -> str:
         rule("read", "device", condition="state!=hidden")
@@ -217,7 +217,7 @@ class TestChanging:
         assert api(bob).patch(f"device/{old_device}", {"state": "new"}).status_code == 200
 
     def test_denial_names_only_sent_columns(self, device: Table, lamp: str, bob: User):
-        """PUT empties a column that is left out; the one that the rule then forbids was never sent."""
+        """PUT clears omitted columns. The column that the rule then forbids was not sent."""
         field("device", "code")
         rule("write", "device")
         rule("write", "device", "code", condition="name=Lamp")
@@ -237,8 +237,8 @@ class TestChanging:
             assert responses[1].content == responses[0].content.replace(b"secret_price", b"nothing_here")
 
 
-class TestNoOracle:
-    """A column that is hidden in this record answers alike whatever is stored in it."""
+class TestHiddenValues:
+    """Responses do not depend on the value of a column that is hidden in this record."""
 
     @pytest.fixture
     def lamp(self, device: Table) -> str:
@@ -272,9 +272,9 @@ class TestNoOracle:
         rule("write", "device")
         field("device", "score", read_only=True)
         rule("read", "device", "score", condition="name=open")
-        created = record("device", name="Lamp", score="9")
+        record_id = record("device", name="Lamp", score="9")
         stored_response, other_response = (
-            api(bob).patch(f"device/{created}", {"score": value}) for value in ("9", "8")
+            api(bob).patch(f"device/{record_id}", {"score": value}) for value in ("9", "8")
         )
         assert (
             error_of(stored_response) == (400, "read_only", "score")
@@ -288,27 +288,27 @@ class TestNoOracle:
         assert data_of(api(bob).patch(f"device/{lamp}", {"tree": {"b": 2}}))[0]["tree"] is None
 
     def test_rule_on_a_hidden_column_reveals_at_most_one_bit(self, device: Table, bob: User):
-        """Who may write while a hidden column says so sees that much by trying; the message has nothing more."""
-        created = record("device", name="Lamp", state="locked")
+        """An attempt reveals whether the rule holds, but the message reveals nothing more."""
+        record_id = record("device", name="Lamp", state="locked")
         rule("read", "device")
         rule("read", "device", "state", roles=["auditor"])
         rule("write", "device", condition="state!=locked")
-        response = api(bob).patch(f"device/{created}", {"name": "x"})
+        response = api(bob).patch(f"device/{record_id}", {"name": "x"})
         assert error_of(response) == (403, "access_denied", None)
         assert b"state" not in response.content and b"locked" not in response.content
 
 
-class TestDeleting:
+class TestDeletion:
     def test_reader_gets_403(self, device: Table, bob: User):  # B22
         rule("read", "device")
-        created = record("device", name="Lamp")
-        response = api(bob).delete(f"device/{created}")
+        record_id = record("device", name="Lamp")
+        response = api(bob).delete(f"device/{record_id}")
         assert error_of(response) == (403, "access_denied", None)
         assert response.json()["errors"][0]["message"] == "You have no access to delete the records."
         rule("delete", "device", roles=["editor"])
-        assert error_of(api(bob).delete(f"device/{created}"))[0] == 403
+        assert error_of(api(bob).delete(f"device/{record_id}"))[0] == 403
         assert device_count() == 1
-        assert api(grant(bob, "editor")).delete(f"device/{created}").status_code == 200
+        assert api(grant(bob, "editor")).delete(f"device/{record_id}").status_code == 200
 
     def test_delete_condition_applies_to_each_record(self, device: Table, bob: User):
         rule("read", "device")
@@ -327,14 +327,14 @@ class TestRecordsOfOtherTables:
         open_table("device")
         rule("write", "laptop", roles=["editor"])
         rule("delete", "laptop", roles=["editor"])
-        created, plain_device = record("laptop", name="X1"), record("device", name="Lamp")
+        record_id, plain_device = record("laptop", name="X1"), record("device", name="Lamp")
         for path in ("device", "laptop"):
-            assert error_of(api(bob).patch(f"{path}/{created}", {"name": "x"}))[0] == 403
-            assert error_of(api(bob).delete(f"{path}/{created}"))[0] == 403
+            assert error_of(api(bob).patch(f"{path}/{record_id}", {"name": "x"}))[0] == 403
+            assert error_of(api(bob).delete(f"{path}/{record_id}"))[0] == 403
         assert api(bob).patch(f"device/{plain_device}", {"name": "x"}).status_code == 200
         grant(bob, "editor")
-        assert api(bob).patch(f"device/{created}", {"name": "x"}).status_code == 200
-        assert api(bob).delete(f"device/{created}").status_code == 200
+        assert api(bob).patch(f"device/{record_id}", {"name": "x"}).status_code == 200
+        assert api(bob).delete(f"device/{record_id}").status_code == 200
 
     def test_child_column_rule_applies_at_the_parent_address(self, device: Table, bob: User):
         table("laptop", parent="device")
@@ -358,13 +358,13 @@ class TestRecordsOfOtherTables:
 
 def test_changed_rule_applies_to_the_next_request(device: Table, bob: User):  # B56
     open_table("device")
-    created = record("device", name="Lamp")
-    assert api(bob).patch(f"device/{created}", {"name": "a"}).status_code == 200
+    record_id = record("device", name="Lamp")
+    assert api(bob).patch(f"device/{record_id}", {"name": "a"}).status_code == 200
     for operation in ("write", "create", "delete"):
         Rule.objects.get(table=device, operation=operation).delete()
     assert error_of(api(bob).post("device", {}))[0] == 403
-    assert error_of(api(bob).patch(f"device/{created}", {"name": "b"}))[0] == 403
-    assert error_of(api(bob).delete(f"device/{created}"))[0] == 403
+    assert error_of(api(bob).patch(f"device/{record_id}", {"name": "b"}))[0] == 403
+    assert error_of(api(bob).delete(f"device/{record_id}"))[0] == 403
     rule("create", "device")
     rule("create", "device", "name", roles=["editor"])
     rule("read", "device", "state", roles=["editor"])

@@ -15,14 +15,14 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def device(db: Any) -> Table:
-    created = table("device", number_prefix="DEV")
+    new_table = table("device", number_prefix="DEV")
     field("device", "name")
     field("device", "price", "integer")
     field("device", "day", "date")
     field("device", "maker", target="user")
     field("device", "owners", "list", target="user")
     open_table("device")
-    return created
+    return new_table
 
 
 def errors_like(status: int, code: str, *names: str) -> list[tuple[int, str, str | None]]:

@@ -18,12 +18,12 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def device(db: Any) -> Table:
     """A table whose records everybody may read and change."""
-    created = table("device")
+    new_table = table("device")
     field("device", "name")
     field("device", "rank", "integer", default_value="7")
     field("device", "notes", "text")
     open_table("device")
-    return created
+    return new_table
 
 
 @pytest.fixture
@@ -94,13 +94,13 @@ class TestPatch:
     def test_child_record_changes_in_both_tables(self, device: Table, bob: User):
         table("laptop", parent="device")
         field("laptop", "ram", "integer")
-        created = record("laptop", name="X1", ram=8)
+        record_id = record("laptop", name="X1", ram=8)
         for path in ("laptop", "device"):
-            (record_after,) = data_of(api(bob).patch(f"{path}/{created}", {"name": path}))
+            (record_after,) = data_of(api(bob).patch(f"{path}/{record_id}", {"name": path}))
             assert record_after["name"] == path
-        (record_after,) = data_of(api(bob).patch(f"laptop/{created}", {"ram": 16}))
+        (record_after,) = data_of(api(bob).patch(f"laptop/{record_id}", {"ram": 16}))
         assert (record_after["ram"], record_after["sys_version"]) == (16, 3)
-        assert error_of(api(bob).patch(f"device/{created}", {"ram": 4})) == (400, "unknown_field", "ram")
+        assert error_of(api(bob).patch(f"device/{record_id}", {"ram": 4})) == (400, "unknown_field", "ram")
 
     def test_mandatory_value_cannot_be_cleared(self, lamp: str, bob: User):
         field("device", "code", mandatory=True)
@@ -164,13 +164,13 @@ class TestPut:
         path = f"ticket/{record['sys_id']}"
         assert record["display_name"] == record["number"]
 
-        for body, called in (
+        for body, expected_name in (
             ({"name": "b"}, record["number"]),
             ({"name": "b", "display_name": "Own"}, "Own"),
             ({"name": "c"}, record["number"]),
             ({"display_name": None}, None),
         ):
-            assert data_of(api(bob).put(path, body))[0]["display_name"] == called, body
+            assert data_of(api(bob).put(path, body))[0]["display_name"] == expected_name, body
         assert data_of(api(bob).patch(path, {"name": "d"}))[0]["display_name"] is None
         rule("read", "ticket", "number", roles=["auditor"])
         assert api(bob).patch(path, {"display_name": "Own"}).status_code == 200
@@ -206,12 +206,12 @@ class TestPut:
 class TestRoundTrip:
     @pytest.fixture
     def full_device(self, device: Table, alice: User, bob: User) -> str:
-        """A record with a value in every type, and with every kind of nothing."""
-        for name, kind in {
+        """A record with a value of every type, and with every kind of empty value."""
+        for name, type_name in {
             "html": "wysiwyg", "exact": "decimal", "yes": "boolean", "at": "datetime", "on_day": "date", "tree": "json",
             "none": "string", "no_html": "wysiwyg", "no_tree": "json", "empty": "string", "empty_tree": "json",
         }.items():  # fmt: skip
-            field("device", name, kind)
+            field("device", name, type_name)
         field("device", "owner", target="user")
         field("device", "users", "list", target="user")
         for name in ("nobody", "nobody_left"):
@@ -232,34 +232,36 @@ class TestRoundTrip:
         )  # fmt: skip
 
     @pytest.mark.parametrize("exclude_links", [0, 1])
-    def test_changes_nothing(self, full_device: str, bob: User, exclude_links: int):
-        (read_record,) = data_of(api(bob).get(f"device/{full_device}", exclude_reference_link=exclude_links))
+    def test_record_sent_back_is_unchanged(self, full_device: str, bob: User, exclude_links: int):
+        (stored_record,) = data_of(api(bob).get(f"device/{full_device}", exclude_reference_link=exclude_links))
         for send in (api(bob).put, api(bob).patch):
-            assert data_of(send(f"device/{full_device}", read_record, exclude_reference_link=exclude_links)) == [
-                read_record
+            assert data_of(send(f"device/{full_device}", stored_record, exclude_reference_link=exclude_links)) == [
+                stored_record
             ]
         assert stored_row(full_device, "sys_version", "at", "exact::text", "fixed_none")[0] == 0
 
-    @pytest.mark.parametrize("switch", [0, 1])
+    @pytest.mark.parametrize("input_display_value", [0, 1])
     @pytest.mark.parametrize("exclude_links", [0, 1])
     def test_values_with_display_values_change_nothing(
-        self, full_device: str, bob: User, exclude_links: int, switch: int
+        self, full_device: str, bob: User, exclude_links: int, input_display_value: int
     ):
         query: dict[str, Any] = {"display_value": "all", "exclude_reference_link": exclude_links}
-        (read_record,) = data_of(api(bob).get(f"device/{full_device}", **query))
-        assert read_record["state"] == {"value": "2", "display_value": "Old"}
-        body = {name: value for name, value in read_record.items() if "tree" not in name}
-        assert data_of(api(bob).patch(f"device/{full_device}", body, **query, input_display_value=switch)) == [
-            read_record
-        ]
+        (stored_record,) = data_of(api(bob).get(f"device/{full_device}", **query))
+        assert stored_record["state"] == {"value": "2", "display_value": "Old"}
+        body = {name: value for name, value in stored_record.items() if "tree" not in name}
+        assert data_of(
+            api(bob).patch(f"device/{full_device}", body, **query, input_display_value=input_display_value)
+        ) == [stored_record]
         trees = data_of(api(bob).get(f"device/{full_device}", fields="tree,no_tree,empty_tree"))[0]
-        assert data_of(api(bob).put(f"device/{full_device}", body | trees, **query, input_display_value=switch)) == [
-            read_record
-        ]
+        assert data_of(
+            api(bob).put(f"device/{full_device}", body | trees, **query, input_display_value=input_display_value)
+        ) == [stored_record]
         assert stored_row(full_device, "sys_version") == 0
 
-    @pytest.mark.parametrize("switch", [0, 1])
-    def test_value_takes_precedence_over_display_value(self, full_device: str, bob: User, alice: User, switch: int):
+    @pytest.mark.parametrize("input_display_value", [0, 1])
+    def test_value_takes_precedence_over_display_value(
+        self, full_device: str, bob: User, alice: User, input_display_value: int
+    ):
         body: dict[str, Any] = {
             "state": {"value": "1", "display_value": "Old"},
             "yes": {"value": True, "display_value": "No"},
@@ -269,7 +271,9 @@ class TestRoundTrip:
             "tree": {"value": 1, "display_value": "1"},
         }
         (record_after,) = data_of(
-            api(bob).patch(f"device/{full_device}", body, input_display_value=switch, exclude_reference_link=1)
+            api(bob).patch(
+                f"device/{full_device}", body, input_display_value=input_display_value, exclude_reference_link=1
+            )
         )
         assert [record_after[name] for name in body] == [
             "1", True, "2031-01-02", alice.pk, None, {"a": [1.5, None], "b": {"c": True}} | body["tree"]
@@ -279,53 +283,55 @@ class TestRoundTrip:
             {"value": "1"},
             {"value": "1", "display_value": 1, "x": 1},
         ):
-            response = api(bob).patch(f"device/{full_device}", {"state": invalid_value}, input_display_value=switch)
+            response = api(bob).patch(
+                f"device/{full_device}", {"state": invalid_value}, input_display_value=input_display_value
+            )
             assert error_of(response) == (422, "invalid_value", "state")
         other_body = {"sys_id": {"value": "1", "display_value": full_device}}
         assert error_of(api(bob).patch(f"device/{full_device}", other_body)) == (400, "read_only", "sys_id")
 
     def test_new_record_accepts_values_with_display_values(self, full_device: str, bob: User):
-        (read_record,) = data_of(
+        (stored_record,) = data_of(
             api(bob).get(f"device/{full_device}", display_value="all", fields="name,state,users,fixed_none")
         )
-        (record,) = data_of(api(bob).post("device", read_record))
+        (record,) = data_of(api(bob).post("device", stored_record))
         assert (record["name"], record["state"], len(record["users"])) == ("Lamp", "2", 2)
 
     def test_unwritable_column_can_be_sent_back_empty(self, full_device: str, bob: User):
         table = Table.objects.get(name="device")
         for name in ("empty", "nobody_left"):
             rule("write", table, name, roles=("admin",))
-        (read_record,) = data_of(api(bob).get(f"device/{full_device}"))
-        assert read_record["empty"] is read_record["nobody_left"] is None
-        assert data_of(api(bob).put(f"device/{full_device}", read_record | {"rank": 2}))[0]["rank"] == 2
+        (stored_record,) = data_of(api(bob).get(f"device/{full_device}"))
+        assert stored_record["empty"] is stored_record["nobody_left"] is None
+        assert data_of(api(bob).put(f"device/{full_device}", stored_record | {"rank": 2}))[0]["rank"] == 2
         assert error_of(api(bob).patch(f"device/{full_device}", {"empty": "x"}))[:2] == (403, "access_denied")
 
     def test_null_for_an_empty_json_list_is_a_change(self, full_device: str, bob: User):
         data_of(api(bob).patch(f"device/{full_device}", {"empty_tree": None}))
         assert stored_row(full_device, "empty_tree", "sys_version") == (None, 1)
 
-    @pytest.mark.parametrize("display", ["false", "true"])
-    def test_stored_invalid_value_can_be_sent_back(self, full_device: str, bob: User, display: str):
+    @pytest.mark.parametrize("display_value", ["false", "true"])
+    def test_stored_invalid_value_can_be_sent_back(self, full_device: str, bob: User, display_value: str):
         Choice.objects.get(column__table__name="device", column__name="state", value="2").delete()
         column = Column.objects.get(table__name="device", name="name")
         query_rows("UPDATE records.device SET name = %s", "x" * 40)
         Column.objects.filter(pk=column.pk).update(max_length=10)
         State.increment_version()
-        query = {"display_value": display, "fields": "name,state,rank"}
-        (read_record,) = data_of(api(bob).get(f"device/{full_device}", **query))
+        query = {"display_value": display_value, "fields": "name,state,rank"}
+        (stored_record,) = data_of(api(bob).get(f"device/{full_device}", **query))
 
         def send_body(body: dict[str, Any]) -> Any:
-            return api(bob).patch(f"device/{full_device}", body, input_display_value=display, **query)
+            return api(bob).patch(f"device/{full_device}", body, input_display_value=display_value, **query)
 
-        assert data_of(send_body(read_record)) == [read_record] and stored_row(full_device, "sys_version") == 0
-        assert data_of(send_body(read_record | {"rank": 3}))[0]["state"] == read_record["state"]
+        assert data_of(send_body(stored_record)) == [stored_record] and stored_row(full_device, "sys_version") == 0
+        assert data_of(send_body(stored_record | {"rank": 3}))[0]["state"] == stored_record["state"]
         assert error_of(send_body({"state": "3"}))[:2] == (422, "invalid_value")
         assert error_of(send_body({"name": "y" * 40}))[0] == 422
 
     def test_one_changed_value_changes_one_column(self, full_device: str, bob: User):
-        (read_record,) = data_of(api(bob).get(f"device/{full_device}"))
-        (record_after,) = data_of(api(bob).put(f"device/{full_device}", read_record | {"rank": 2}))
-        changed_columns = {name for name in read_record if read_record[name] != record_after[name]}
+        (stored_record,) = data_of(api(bob).get(f"device/{full_device}"))
+        (record_after,) = data_of(api(bob).put(f"device/{full_device}", stored_record | {"rank": 2}))
+        changed_columns = {name for name in stored_record if stored_record[name] != record_after[name]}
         assert {"rank", "sys_version"} <= changed_columns <= {"rank", "sys_version", "sys_updated_at", "sys_updated_by"}
         assert stored_row(full_device, "name", "html") == ("Lamp", "<p>Hi &amp; <b>you</b> &lt;3</p>")
 
@@ -373,18 +379,18 @@ class TestRoundTrip:
         column.type = "wysiwyg"
         saving.save_column(column)
 
-        (read_record,) = data_of(api(bob).get(f"device/{lamp}"))
-        assert read_record["notes"] == "use <br> & <foo> if a < b"
-        assert data_of(api(bob).put(f"device/{lamp}", read_record)) == [read_record]
+        (stored_record,) = data_of(api(bob).get(f"device/{lamp}"))
+        assert stored_record["notes"] == "use <br> & <foo> if a < b"
+        assert data_of(api(bob).put(f"device/{lamp}", stored_record)) == [stored_record]
         data_of(api(bob).patch(f"device/{lamp}", {"notes": "<p>Some <b>bold</b></p>"}))
-        (read_record,) = data_of(api(bob).get(f"device/{lamp}"))
-        assert read_record["notes"] == "Some bold"
-        assert data_of(api(bob).put(f"device/{lamp}", read_record)) == [read_record]
+        (stored_record,) = data_of(api(bob).get(f"device/{lamp}"))
+        assert stored_record["notes"] == "Some bold"
+        assert data_of(api(bob).put(f"device/{lamp}", stored_record)) == [stored_record]
         assert stored_row(lamp, "notes") == "<p>Some <b>bold</b></p>"
         set_property("wysiwyg.columns.rest_api_json_mode", column.pk)
-        (read_record,) = data_of(api(bob).get(f"device/{lamp}"))
-        assert read_record["notes"] == "<p>Some <b>bold</b></p>"
-        assert data_of(api(bob).put(f"device/{lamp}", read_record)) == [read_record]
+        (stored_record,) = data_of(api(bob).get(f"device/{lamp}"))
+        assert stored_record["notes"] == "<p>Some <b>bold</b></p>"
+        assert data_of(api(bob).put(f"device/{lamp}", stored_record)) == [stored_record]
 
     def test_formatting_can_be_removed_if_shown_as_html(self, lamp: str, bob: User):
         query_rows("UPDATE records.device SET notes = 'a < b & c'")
@@ -392,9 +398,9 @@ class TestRoundTrip:
         column.type = "wysiwyg"
         saving.save_column(column)
         set_property("wysiwyg.columns.rest_api_json_mode", column.pk)
-        (read_record,) = data_of(api(bob).get(f"device/{lamp}"))
-        assert read_record["notes"] == "a &lt; b &amp; c"
-        assert data_of(api(bob).put(f"device/{lamp}", read_record)) == [read_record]
+        (stored_record,) = data_of(api(bob).get(f"device/{lamp}"))
+        assert stored_record["notes"] == "a &lt; b &amp; c"
+        assert data_of(api(bob).put(f"device/{lamp}", stored_record)) == [stored_record]
         assert stored_row(lamp, "notes", "sys_version") == ("a < b & c", 0)
         for notes in ("<p>Some <b>bold</b></p>", "Some bold"):
             assert data_of(api(bob).patch(f"device/{lamp}", {"notes": notes}))[0]["notes"] == notes
@@ -402,21 +408,23 @@ class TestRoundTrip:
 
 def test_record_with_display_values_round_trips(lamp: str, bob: User):
     query = {"display_value": "true"}
-    (read_record,) = data_of(api(bob).get(f"device/{lamp}", **query))
+    (stored_record,) = data_of(api(bob).get(f"device/{lamp}", **query))
 
-    assert data_of(api(bob).put(f"device/{lamp}", read_record, input_display_value="true", **query)) == [read_record]
+    assert data_of(api(bob).put(f"device/{lamp}", stored_record, input_display_value="true", **query)) == [
+        stored_record
+    ]
     assert stored_row(lamp, "sys_version") == 0
-    body = read_record | {"sys_created_at": "1 Jan 2020 00:00:00"}
+    body = stored_record | {"sys_created_at": "1 Jan 2020 00:00:00"}
     response = api(bob).put(f"device/{lamp}", body, input_display_value="true")
     assert error_of(response) == (400, "read_only", "sys_created_at")
 
 
 def test_hidden_name_in_a_system_column_can_be_sent_back(lamp: str, bob: User):
     query = {"display_value": 1, "exclude_reference_link": 1}
-    (read_record,) = data_of(api(bob).get(f"device/{lamp}", **query))
-    assert read_record["sys_db_table_id"] is None and stored_row(lamp, "sys_db_table_id")
+    (stored_record,) = data_of(api(bob).get(f"device/{lamp}", **query))
+    assert stored_record["sys_db_table_id"] is None and stored_row(lamp, "sys_db_table_id")
 
-    assert data_of(api(bob).put(f"device/{lamp}", read_record, input_display_value=1, **query)) == [read_record]
+    assert data_of(api(bob).put(f"device/{lamp}", stored_record, input_display_value=1, **query)) == [stored_record]
     assert stored_row(lamp, "sys_version") == 0
     response = api(bob).patch(f"device/{lamp}", {"sys_db_table_id": None})
     assert error_of(response) == (400, "read_only", "sys_db_table_id")
@@ -455,8 +463,8 @@ class TestIfMatch:
     def test_if_match_of_a_missing_record_is_404(self, device: Table, bob: User):
         hidden_device = record("device", name="x")
         rule("read", "device", condition="name=visible")
-        for rule_ in device.rules.filter(operation="read", condition=""):
-            rule_.delete()
+        for read_rule in device.rules.filter(operation="read", condition=""):
+            read_rule.delete()
         for tag in ('"0-x"', '"9-x"', "*"):
             response = api(bob).patch(f"device/{hidden_device}", {"name": "a"}, headers={"If-Match": tag})
             assert error_of(response) == (404, "record_not_found", None)

@@ -25,11 +25,11 @@ THREAD_TIMEOUT_S = 20
 
 @pytest.fixture
 def device(transactional_db: Any) -> Table:
-    created = table("device")
+    new_table = table("device")
     for name in ("name", "colour", "size"):
         field("device", name)
     open_table("device")
-    return created
+    return new_table
 
 
 def stored_values(*names: str) -> Any:
@@ -37,7 +37,7 @@ def stored_values(*names: str) -> Any:
 
 
 def run_in_thread(action: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
-    """Do this in a thread with connections of its own."""
+    """Run an action in a thread with its own connections."""
     results: list[Any] = []
 
     def run() -> None:
@@ -52,7 +52,7 @@ def run_in_thread(action: Callable[[], Any]) -> tuple[threading.Thread, list[Any
 
 
 def waits_for_lock(job: tuple[threading.Thread, list[Any]]) -> bool:
-    """Wait until it has ended or waits for a lock; whether it waits."""
+    """Wait until the job ends or waits for a lock; returns whether it waits."""
     deadline = time.monotonic() + THREAD_TIMEOUT_S
     while job[0].is_alive() and time.monotonic() < deadline:
         if query_rows("SELECT 1 FROM pg_locks WHERE NOT granted"):
@@ -64,13 +64,13 @@ def waits_for_lock(job: tuple[threading.Thread, list[Any]]) -> bool:
 def result_of(job: tuple[threading.Thread, list[Any]]) -> Any:
     thread, results = job
     thread.join(THREAD_TIMEOUT_S)
-    assert not thread.is_alive() and results, "it did not end well"
+    assert not thread.is_alive() and results, "the thread did not end or failed"
     return results[0]
 
 
 @contextmanager
 def held_lock(statement: str, *values: Any) -> Iterator[None]:
-    """What this statement locks is locked meanwhile, by another connection."""
+    """Run a statement on another connection and hold its locks until the end of the block."""
     is_locked, is_released = threading.Event(), threading.Event()
 
     def hold() -> bool:
@@ -91,7 +91,7 @@ def held_lock(statement: str, *values: Any) -> Iterator[None]:
 
 @contextmanager
 def short_timeout(setting: str) -> Iterator[None]:
-    """This connection waits no longer than a moment, instead of the seconds that web processes wait."""
+    """A timeout of 200 ms for this connection, instead of the seconds of web processes."""
     query_rows(f"SET {setting} = 200")
     try:
         yield
@@ -100,7 +100,7 @@ def short_timeout(setting: str) -> Iterator[None]:
 
 
 def paused_call(monkeypatch: Any, module: Any, name: str) -> tuple[threading.Event, threading.Event]:
-    """The first call of this function, in another thread, waits before it begins."""
+    """Make the first call of a function in another thread wait before it begins."""
     original_function = getattr(module, name)
     is_reached, release = threading.Event(), threading.Event()
 
@@ -116,7 +116,7 @@ def paused_call(monkeypatch: Any, module: Any, name: str) -> tuple[threading.Eve
 
 class TestTwoWriters:
     def test_concurrent_patches_lose_no_column(self, device: Table, bob: User, monkeypatch: Any):  # B51
-        """Two that read the record at the same time and change different columns of it."""
+        """Two requests that read the record at the same time and change different columns."""
         lamp = record("device", name="a", colour="red", size="big")
         is_reached, release = paused_call(monkeypatch, designed_records, "update")
         # With If-Match in a transaction, without it in one statement.
@@ -174,7 +174,7 @@ class TestTwoWriters:
         }
 
     def test_one_of_two_equal_logins_wins(self, alice: User, monkeypatch: Any):
-        """Both have found that the login is free before either saves it."""
+        """Both requests find the login unused before one saves it."""
         barrier = threading.Barrier(2, timeout=THREAD_TIMEOUT_S)
         save = User.save
 
@@ -233,7 +233,7 @@ class TestConcurrentDeletion:
         assert query_rows("SELECT count(*) FROM sys_deletion_log WHERE record_id = %s", lamp) == [(1,)]
 
     def test_concurrent_mandatory_reference_is_refused(self, device: Table, bob: User, monkeypatch: Any):
-        """After the deletion has looked for references, before it is done: none may come in between."""
+        """A reference is written after the deletion has checked for references and before it commits."""
         table("desk")
         field("desk", "lamp", target="device", mandatory=True)
         open_table("desk")
@@ -249,14 +249,14 @@ class TestConcurrentDeletion:
         assert query_rows("SELECT sys_id FROM records.desk") == []
 
 
-class TestWaiting:
+class TestLockTimeouts:
     def test_locked_record_is_503(self, device: Table, bob: User):  # B49
         lamp = record("device", name="a")
         with held_lock("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp), short_timeout("lock_timeout"):
             for response in (api(bob).patch(f"device/{lamp}", {"name": "b"}), api(bob).delete(f"device/{lamp}")):
                 assert error_of(response) == (503, "unavailable", None)
                 assert int(response["Retry-After"]) > 0
-            assert column_values(api(bob).get("device"), "name") == ["a"], "who reads does not wait"
+            assert column_values(api(bob).get("device"), "name") == ["a"], "readers do not wait"
             assert api(bob).post("device", {"name": "c"}).status_code == 201
         assert api(bob).patch(f"device/{lamp}", {"name": "b"}).status_code == 200
 
@@ -295,21 +295,21 @@ class TestWaiting:
 
 
 class TestConcurrentDesign:
-    """Another process designs: this one knows the table as it was."""
+    """Another process changes the design; this process has the old catalogue."""
 
     @contextmanager
-    def change_elsewhere(self, design: Callable[[], Any]) -> Iterator[None]:
+    def change_in_other_process(self, change: Callable[[], Any]) -> Iterator[None]:
         """This process keeps the catalogue from before."""
         catalogue_before = catalogue_loader.reload_if_changed()
-        design()
+        change()
         catalogue_loader._cache.catalogue = catalogue_before
         yield
 
     def test_new_column_is_known_immediately(self, device: Table, bob: User):  # B55
         lamp = record("device", name="a")
-        with self.change_elsewhere(lambda: field("device", "weight", "integer")):
+        with self.change_in_other_process(lambda: field("device", "weight", "integer")):
             assert data_of(api(bob).patch(f"device/{lamp}", {"weight": 5}))[0]["weight"] == 5
-        with self.change_elsewhere(lambda: field("device", "height", "integer", default_value="3")):
+        with self.change_in_other_process(lambda: field("device", "height", "integer", default_value="3")):
             assert column_values(api(bob).post("device", {"name": "b"}), "height") == [3]
 
     def test_dropped_column_is_unknown_immediately(self, device: Table, bob: User):  # B55
@@ -319,13 +319,13 @@ class TestConcurrentDesign:
             "size": lambda: api(bob).patch(f"device/{lamp}", {"size": "big"}),
         }
         for name, send in requests.items():
-            with self.change_elsewhere(Column.objects.get(table=device, name=name).delete):
+            with self.change_in_other_process(Column.objects.get(table=device, name=name).delete):
                 assert error_of(send()) == (400, "unknown_field", name)
         assert column_values(api(bob).put(f"device/{lamp}", {"name": "b"}), "name") == ["b"]
         assert stored_values("name") == [("b",)]
 
     def test_dropped_table_is_404(self, device: Table, bob: User):  # B55
-        with self.change_elsewhere(device.delete):
+        with self.change_in_other_process(device.delete):
             assert error_of(api(bob).post("device", {"name": "a"})) == (404, "table_not_found", None)
         assert error_of(api(bob).delete("device/1")) == (404, "table_not_found", None)
 
@@ -336,13 +336,13 @@ class TestConcurrentDesign:
             Column.objects.get(table=device, name="colour").delete()
             field("device", "colour", "integer")
 
-        with self.change_elsewhere(change_type):
+        with self.change_in_other_process(change_type):
             assert error_of(api(bob).patch(f"device/{lamp}", {"colour": "blue"})) == (422, "invalid_value", "colour")
         assert data_of(api(bob).patch(f"device/{lamp}", {"colour": "5"}))[0]["colour"] == 5
 
     def test_column_dropped_during_a_write(self, device: Table, bob: User, monkeypatch: Any):  # B55
         is_reached, release = paused_call(monkeypatch, designed_records, "insert")
-        key = {"Idempotency-Key": "so that it is not one statement"}
+        key = {"Idempotency-Key": "prevents a single statement"}
         job = run_in_thread(lambda: api(bob).post("device", {"colour": "red"}, headers=key))
         assert is_reached.wait(THREAD_TIMEOUT_S)
         Column.objects.get(table=device, name="colour").delete()
@@ -368,8 +368,8 @@ class TestConcurrentDesign:
 
         jobs = [run_in_thread(write_repeatedly) for _ in range(2)]
         for number in range(6):
-            created = field("device", "extra", "text" if number % 2 else "string")
-            created.delete()
+            new_column = field("device", "extra", "text" if number % 2 else "string")
+            new_column.delete()
         is_over.set()
         seen_statuses = {status for job in jobs for status in result_of(job)}
         assert seen_statuses <= {200, 201, 400, 503} and 200 in seen_statuses

@@ -19,12 +19,12 @@ BASE_URL = "http://testserver/rest/v1/table/"
 
 @pytest.fixture
 def device(db: Any) -> Table:
-    """A table whose records everybody may make and read."""
-    created = table("device")
+    """A table whose records everybody may create and read."""
+    new_table = table("device")
     field("device", "name")
     field("device", "price", "decimal")
     open_table("device")
-    return created
+    return new_table
 
 
 def row_count(name: str = "device") -> int:
@@ -83,11 +83,11 @@ class TestRecord:
         assert [record[name] for name in names] == [None] * 4
 
     def test_every_type_is_returned_as_stored(self, device: Table, bob: User, alice: User):
-        for name, kind in {
+        for name, type_name in {
             "text_": "text", "html": "wysiwyg", "whole": "integer", "exact": "decimal", "yes": "boolean",
             "at": "datetime", "on_day": "date", "tree": "json",
         }.items():  # fmt: skip
-            field("device", name, kind)
+            field("device", name, type_name)
         field("device", "owner", target="user")
         field("device", "users", "list", target="user")
         field("device", "state", choices={"1": "New"})
@@ -118,15 +118,15 @@ class TestRecord:
 class TestNumbers:
     @pytest.fixture
     def ticket(self, db: Any) -> Table:
-        created = table("ticket", number_prefix="TCK")
+        new_table = table("ticket", number_prefix="TCK")
         field("ticket", "display_name")
         open_table("ticket")
-        return created
+        return new_table
 
     def test_numbers_count_and_become_the_display_name(self, ticket: Table, bob: User):
-        created = [data_of(api(bob).post("ticket", {}))[0] for _ in range(2)]
-        assert [record["number"] for record in created] == ["TCK0000001", "TCK0000002"]
-        assert [record["display_name"] for record in created] == ["TCK0000001", "TCK0000002"]
+        tickets = [data_of(api(bob).post("ticket", {}))[0] for _ in range(2)]
+        assert [record["number"] for record in tickets] == ["TCK0000001", "TCK0000002"]
+        assert [record["display_name"] for record in tickets] == ["TCK0000001", "TCK0000002"]
         assert column_values(api(bob).post("ticket", {"display_name": "Own"}), "display_name") == ["Own"]
 
     def test_child_table_uses_its_own_or_inherited_prefix(self, ticket: Table, bob: User):
@@ -200,7 +200,7 @@ class TestRefusals:
         assert column_values(api(alice).post("device", {}), "score") == [3]
 
     @pytest.mark.parametrize(
-        ("kind", "values"),
+        ("type_name", "values"),
         {
             "string": [True, [], {}, "x" * 11],
             "integer": ["1.5", 1.5, "twelve", True, 2**63, "9" * 40, [], "0x10"],
@@ -211,8 +211,10 @@ class TestRefusals:
             "date": ["infinity", "0000-01-01", "10000-01-01", "2030-02-30", "today", 20300101],
         }.items(),
     )  # fmt: skip
-    def test_values_of_another_type_are_refused(self, device: Table, bob: User, kind: str, values: list[Any]):  # B71
-        field("device", "given", kind, **({"max_length": 10} if kind == "string" else {}))
+    def test_values_of_another_type_are_refused(
+        self, device: Table, bob: User, type_name: str, values: list[Any]
+    ):  # B71
+        field("device", "given", type_name, **({"max_length": 10} if type_name == "string" else {}))
         for value in values:
             assert error_of(api(bob).post("device", {"given": value})) == (422, "invalid_value", "given"), value
         assert row_count() == 0
@@ -248,7 +250,7 @@ class TestImports:
         assert row_count() == 0
 
     def test_id_in_the_generated_range_is_refused(self, device: Table, alice: User):
-        # Records were refused for a minute, when somebody had taken the ids of that minute.
+        # Imported ids of the current minute once caused conflicts with generated ids.
         for seconds_ahead in (0, 30, 10**9):
             sys_id = f"{int(time.time()) + seconds_ahead:010}00000001"
             assert error_of(api(alice).post("device", {"sys_id": sys_id})) == (422, "invalid_value", "sys_id"), (
@@ -288,15 +290,15 @@ class TestBodies:
         assert row_count() == 1
 
     @pytest.mark.parametrize(
-        "kind",
+        "media_type",
         ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "",
          "application/json; charset=utf-16", "application/xml"],
     )  # fmt: skip
-    def test_other_media_type_is_415(self, device: Table, bob: User, kind: str):  # B67
+    def test_other_media_type_is_415(self, device: Table, bob: User, media_type: str):  # B67
         body = json.dumps({"name": "Lamp"})
         for response in (
-            api(bob).post("device", body, headers={"Content-Type": kind}),
-            api(bob).patch(f"device/{record('device')}", body, headers={"Content-Type": kind}),
+            api(bob).post("device", body, headers={"Content-Type": media_type}),
+            api(bob).patch(f"device/{record('device')}", body, headers={"Content-Type": media_type}),
         ):
             assert error_of(response)[:2] == (415, "unsupported_media_type")
         assert column_values(api(bob).get("device"), "name") == [None]
@@ -306,8 +308,8 @@ class TestBodies:
         assert error_of(response)[0] == 415
 
     def test_charset_utf_8_is_accepted(self, device: Table, bob: User):
-        kind = {"Content-Type": "application/json; charset=UTF-8"}
-        assert column_values(api(bob).post("device", {"name": "é"}, headers=kind), "name") == ["é"]
+        headers = {"Content-Type": "application/json; charset=UTF-8"}
+        assert column_values(api(bob).post("device", {"name": "é"}, headers=headers), "name") == ["é"]
 
     def test_more_than_ten_mebibytes_is_413(self, device: Table, bob: User):
         body = json.dumps({"name": "x" * (10 * 1024 * 1024)})
@@ -318,10 +320,10 @@ class TestBodies:
     def test_other_methods_are_refused(self, device: Table, bob: User):  # B66
         for method in ("PUT", "PATCH", "DELETE"):
             assert error_of(api(bob).send(method, "device", "{}"))[0] == 405
-        created = record("device", name="Lamp")
-        assert error_of(api(bob).post(f"device/{created}", {}))[0] == 405
+        record_id = record("device", name="Lamp")
+        assert error_of(api(bob).post(f"device/{record_id}", {}))[0] == 405
         for method in ("TRACE", "OPTIONS", "PROPFIND"):
             assert error_of(api(bob).send(method, "device"))[0] == 405
         headers = {"X-HTTP-Method-Override": "DELETE", "X-Method-Override": "DELETE"}
-        assert column_values(api(bob).get(f"device/{created}?_method=DELETE", headers=headers), "name") == ["Lamp"]
+        assert column_values(api(bob).get(f"device/{record_id}?_method=DELETE", headers=headers), "name") == ["Lamp"]
         assert column_values(api(bob).get("device"), "name") == ["Lamp"]

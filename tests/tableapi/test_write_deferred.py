@@ -21,11 +21,11 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def plan(db: Any) -> Table:
-    created = table("plan", deferred_create=True, number_prefix="PLN")
+    new_table = table("plan", deferred_create=True, number_prefix="PLN")
     field("plan", "name", is_unique=True)
     field("plan", "owner", target="user")
     open_table("plan")
-    return created
+    return new_table
 
 
 def row_count(name: str = "plan") -> int:
@@ -37,7 +37,7 @@ def create_deferred_records() -> None:
     tasks.create_deferred()
 
 
-class TestAccepting:
+class TestDeferredRequest:
     def test_response_has_the_values_and_the_future_id(self, plan: Table, bob: User):
         response = api(bob).post("plan", {"name": "a", "owner": bob.pk})
         assert response.status_code == 201
@@ -55,9 +55,9 @@ class TestAccepting:
             assert error_of(early_response) == (404, "record_not_found", None)
 
         tasks.create_deferred()
-        (read_record,) = data_of(api(bob).get(path))
+        (stored_record,) = data_of(api(bob).get(path))
         columns = ("sys_id", "name", "owner", "number", "sys_created_by", "sys_version", "sys_db_table_id")
-        assert {name: read_record[name] for name in columns} == {name: record[name] for name in columns}
+        assert {name: stored_record[name] for name in columns} == {name: record[name] for name in columns}
         assert not DeferredRecord.objects.exists()
 
     def test_dot_walked_fields_are_null(self, plan: Table, bob: User):
@@ -70,11 +70,11 @@ class TestAccepting:
         assert column_values(api(bob).get("plan", fields="owner.login"), "owner.login") == ["bob"]
 
     def test_every_type_is_created(self, plan: Table, bob: User):
-        for name, kind in {
+        for name, type_name in {
             "html": "wysiwyg", "whole": "integer", "exact": "decimal", "yes": "boolean", "at": "datetime",
             "on_day": "date", "tree": "json", "pin": "password", "token": "secret", "text_": "text",
         }.items():  # fmt: skip
-            field("plan", name, kind)
+            field("plan", name, type_name)
         field("plan", "state", choices={"1": "New"})
         field("plan", "users", "list", target="user")
         body = {
@@ -84,8 +84,8 @@ class TestAccepting:
         (record,) = data_of(api(bob).post("plan", {**body, "pin": "p", "token": "t"}, exclude_reference_link=1))
         assert {name: record[name] for name in body} == body
         tasks.create_deferred()
-        (read_record,) = data_of(api(bob).get(f"plan/{record['sys_id']}", exclude_reference_link=1))
-        assert {name: read_record[name] for name in body} == body
+        (stored_record,) = data_of(api(bob).get(f"plan/{record['sys_id']}", exclude_reference_link=1))
+        assert {name: stored_record[name] for name in body} == body
         assert len(data_of(api(bob).get("plan", query="htmlLIKEhi you"))) == 1
         assert None not in query_rows("SELECT pin, token FROM records.plan")[0]
 
@@ -95,20 +95,20 @@ class TestAccepting:
         (record,) = data_of(api(bob).post("plan", {"other": None}))
         assert (record["rank"], record["other"]) == (7, None)
         tasks.create_deferred()
-        (read_record,) = data_of(api(bob).get(f"plan/{record['sys_id']}"))
-        assert (read_record["rank"], read_record["other"]) == (7, None)
+        (stored_record,) = data_of(api(bob).get(f"plan/{record['sys_id']}"))
+        assert (stored_record["rank"], stored_record["other"]) == (7, None)
 
     def test_errors_are_reported_immediately(self, plan: Table, bob: User):
         field("plan", "code", mandatory=True, default_value="x")
         record("plan", name="taken")
-        for body, refusal in (
+        for body, expected_error in (
             ({"name": "Taken"}, (409, "duplicate", "name")),
             ({"code": None}, (422, "mandatory", "code")),
             ({"owner": "1"}, (422, "invalid_value", "owner")),
             ({"nothing": 1}, (400, "unknown_field", "nothing")),
             ({"sys_version": 1}, (400, "read_only", "sys_version")),
         ):
-            assert error_of(api(bob).post("plan", body)) == refusal
+            assert error_of(api(bob).post("plan", body)) == expected_error
         rule("create", "plan", "name", condition="name!=bad")
         assert error_of(api(bob).post("plan", {"name": "bad"}))[0] == 403
         assert not DeferredRecord.objects.exists() and row_count() == 1
@@ -132,7 +132,7 @@ class TestAccepting:
         assert responses[0].content == responses[1].content and DeferredRecord.objects.count() == 1
 
 
-class TestCreating:
+class TestDeferredCreation:
     def test_later_conflict_is_recorded_for_administrators(self, plan: Table, alice: User, bob: User, as_alice: Client):
         data_of(api(bob).post("plan", {"name": "same"}))
         data_of(api(bob).post("plan", {"name": "Same"}))
@@ -220,7 +220,7 @@ class TestWithWorkers:
         assert row_count() == 1
 
     def test_two_workers_create_each_record_once(self, plan: Table, bob: User, monkeypatch: Any):
-        """The second begins while the first is in the middle of the first record."""
+        """The second worker starts while the first one creates its first record."""
         for name in ("a", "b", "c"):
             data_of(api(bob).post("plan", {"name": name}))
         insert, is_inside, is_done = designed_records.insert, threading.Event(), threading.Event()

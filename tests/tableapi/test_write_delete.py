@@ -17,10 +17,10 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def device(db: Any) -> Table:
     """A table whose records everybody may delete."""
-    created = table("device")
+    new_table = table("device")
     field("device", "name", is_display=True)
     open_table("device")
-    return created
+    return new_table
 
 
 def stored_rows(name: str, *columns: str) -> list[Any]:
@@ -38,8 +38,14 @@ def test_response_describes_the_deletion(device: Table, bob: User):
 
 
 def test_deletion_is_logged(device: Table, bob: User):
-    for name, kind in {"at": "datetime", "on_day": "date", "exact": "decimal", "tree": "json", "pin": "secret"}.items():
-        field("device", name, kind)
+    for name, type_name in {
+        "at": "datetime",
+        "on_day": "date",
+        "exact": "decimal",
+        "tree": "json",
+        "pin": "secret",
+    }.items():
+        field("device", name, type_name)
     field("device", "owner", target="user")
     field("device", "users", "list", target="user")
     (record,) = data_of(
@@ -81,14 +87,14 @@ def test_record_without_a_name_is_logged_by_its_id(device: Table, bob: User):
     assert DeletionLogEntry.objects.get().display_value == lamp
 
 
-class TestRecordsOfChildren:
+class TestChildRecords:
     @pytest.mark.parametrize("path", ["device", "laptop", "tablet"])
     def test_rows_of_all_tables_are_deleted(self, device: Table, bob: User, path: str):
         table("laptop", parent="device")
         field("laptop", "ram", "integer")
         table("tablet", parent="laptop")
-        created, kept_tablet = record("tablet", name="T", ram=4), record("tablet", name="S", ram=8)
-        assert api(bob).delete(f"{path}/{created}").status_code == 200
+        record_id, kept_tablet = record("tablet", name="T", ram=4), record("tablet", name="S", ram=8)
+        assert api(bob).delete(f"{path}/{record_id}").status_code == 200
         assert stored_rows("device") == stored_rows("laptop") == stored_rows("tablet") == [(kept_tablet,)]
         entry = DeletionLogEntry.objects.get()
         assert (entry.table, entry.payload["ram"], entry.display_value) == ("tablet", 4, "T")
@@ -113,33 +119,33 @@ class TestReferringRecords:
         assert api(bob).delete(f"device/{lamp}").status_code == 200
         assert stored_rows("desk", "lamps") == [([other_device],), ([],), (None,)]
 
-    @pytest.mark.parametrize("kind", ["reference", "list"])
-    def test_mandatory_reference_prevents_deletion(self, device: Table, bob: User, kind: str):  # B53
+    @pytest.mark.parametrize("type_name", ["reference", "list"])
+    def test_mandatory_reference_prevents_deletion(self, device: Table, bob: User, type_name: str):  # B53
         lamp, other_device = record("device", name="Lamp"), record("device", name="Other")
         table("hidden_desk")
-        field("hidden_desk", "hidden_lamp", kind, target="device", mandatory=True)
-        desk = record("hidden_desk", hidden_lamp=[lamp] if kind == "list" else lamp)
+        field("hidden_desk", "hidden_lamp", type_name, target="device", mandatory=True)
+        desk = record("hidden_desk", hidden_lamp=[lamp] if type_name == "list" else lamp)
         response = api(bob).delete(f"device/{lamp}")
         assert error_of(response) == (409, "referenced", None)
         assert b"hidden" not in response.content and desk.encode() not in response.content
         assert len(stored_rows("device")) == 2 and not DeletionLogEntry.objects.exists()
         assert api(bob).delete(f"device/{other_device}").status_code == 200
-        if kind == "list":
+        if type_name == "list":
             third_device = record("device", name="Third")
             query_rows("UPDATE records.hidden_desk SET hidden_lamp = ARRAY[%s, %s]", lamp, third_device)
             assert api(bob).delete(f"device/{lamp}").status_code == 200, "one is left in the list"
             assert stored_rows("hidden_desk", "hidden_lamp") == [([third_device],)]
 
-    @pytest.mark.parametrize("kind", ["reference", "list"])
-    def test_visible_mandatory_reference_is_named(self, device: Table, bob: User, kind: str):
+    @pytest.mark.parametrize("type_name", ["reference", "list"])
+    def test_visible_mandatory_reference_is_named(self, device: Table, bob: User, type_name: str):
         lamp = record("device", name="Lamp")
         for name in ("desk", "room"):
             field(table(name), "name")
-            field(name, "lamp", kind, target="device", mandatory=True)
-            record(name, name="near", lamp=[lamp] if kind == "list" else lamp)
-        field("desk", "spare", kind, target="device", mandatory=True)
-        field("device", "twin", kind, target="device", mandatory=True)
-        query_rows("UPDATE records.device SET twin = %s", [lamp] if kind == "list" else lamp)
+            field(name, "lamp", type_name, target="device", mandatory=True)
+            record(name, name="near", lamp=[lamp] if type_name == "list" else lamp)
+        field("desk", "spare", type_name, target="device", mandatory=True)
+        field("device", "twin", type_name, target="device", mandatory=True)
+        query_rows("UPDATE records.device SET twin = %s", [lamp] if type_name == "list" else lamp)
 
         def refusal_message() -> str:
             response = api(bob).delete(f"device/{lamp}")
@@ -162,16 +168,16 @@ class TestReferringRecords:
 
     def test_reference_to_the_parent_table_counts(self, device: Table, bob: User):
         table("laptop", parent="device")
-        created = record("laptop", name="X1")
+        record_id = record("laptop", name="X1")
         field(table("desk"), "lamps", "list", target="device")
         field("desk", "needed", target="laptop", mandatory=True)
-        desk = record("desk", lamps=[created], needed=created)
-        assert error_of(api(bob).delete(f"device/{created}")) == (409, "referenced", None)
+        desk = record("desk", lamps=[record_id], needed=record_id)
+        assert error_of(api(bob).delete(f"device/{record_id}")) == (409, "referenced", None)
         query_rows("UPDATE records.desk SET needed = NULL")
-        assert api(bob).delete(f"device/{created}").status_code == 200
+        assert api(bob).delete(f"device/{record_id}").status_code == 200
         assert stored_rows("desk", "sys_id", "lamps") == [(desk, [])]
 
-    def test_self_reference(self, device: Table, bob: User):
+    def test_self_reference_does_not_prevent_deletion(self, device: Table, bob: User):
         field("device", "part_of", target="device")
         field("device", "parts", "list", target="device")
         lamp = record("device", name="Lamp")
@@ -181,7 +187,7 @@ class TestReferringRecords:
         assert stored_rows("device", "sys_id", "part_of", "parts") == [(bulb, None, [])]
 
     def test_concurrent_list_change_prevents_deletion(self, device: Table, bob: User, monkeypatch: Any):
-        """Somebody takes the other one out of a mandatory list between the look and the deletion."""
+        """The other item is removed from a mandatory list between the check and the deletion."""
         table("desk")
         field("desk", "lamps", "list", target="device", mandatory=True)
         open_table("desk")
@@ -191,8 +197,7 @@ class TestReferringRecords:
         assert error_of(api(bob).delete(f"device/{lamp}"))[:2] == (409, "referenced")
         assert [lamp_value["value"] for lamp_value in data_of(api(bob).get(f"desk/{desk}"))[0]["lamps"]] == [lamp]
 
-    def test_mandatory_self_reference(self, device: Table, bob: User):
-        """A record that needs only itself can go."""
+    def test_mandatory_self_reference_does_not_prevent_deletion(self, device: Table, bob: User):
         field("device", "part_of", target="device", mandatory=True)
         lamp = record("device", name="Lamp")
         query_rows("UPDATE records.device SET part_of = sys_id")

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 class TestUnreadableColumn:
     @pytest.fixture
     def device(self, db: Any) -> str:
-        """Bob reads devices, but no laptops; what hides him the column of devices shows it of laptops."""
+        """Bob can read devices but no laptops. The column `hid` is hidden for devices and readable for laptops."""
         table("device")
         table("laptop", parent="device")
         field("device", "name")
@@ -32,7 +32,7 @@ class TestUnreadableColumn:
         return record("device", name="a", hid="s")
 
     @pytest.mark.parametrize("value", ["new", "s", None, 1, {"a": 1}])
-    def test_is_unknown_to_every_write(self, device: str, bob: User, value: Any):
+    def test_hidden_column_is_unknown_to_every_write(self, device: str, bob: User, value: Any):
         for name in ("hid", "nothing"):
             for response in (
                 api(bob).patch(f"device/{device}", {name: value}), api(bob).put(f"device/{device}", {name: value}),
@@ -54,7 +54,7 @@ class TestUnreadableColumn:
 class TestSecretColumn:
     @pytest.fixture
     def notes(self, db: Any, alice: User) -> list[str]:
-        """One with a token, one without; only administrators may write it."""
+        """A note with a token and one without. Only administrators may write tokens."""
         table("note")
         field("note", "name")
         field("note", "token", "secret")
@@ -98,7 +98,7 @@ class TestConvertedText:
         saving.save_column(body)
         return result
 
-    def test_change_to_the_tagless_text_is_stored(self, note: str, bob: User):
+    def test_text_without_its_tags_is_stored_as_a_change(self, note: str, bob: User):
         assert data_of(api(bob).get(f"note/{note}", fields="body")) == [{"body": "a <b>x</b> 1"}]
         response = api(bob).patch(f"note/{note}", {"body": "a x 1"}, fields="body,sys_version")
         assert data_of(response) == [{"body": "a x 1", "sys_version": 1}]
@@ -114,12 +114,12 @@ class TestConvertedText:
 def test_rules_of_a_column_are_deleted_with_it(db: Any, bob: User):
     table("device")
     table("laptop", parent="device")
-    created = field("device", "price")
+    new_column = field("device", "price")
     field("device", "name")
     for name in ("device", "laptop"):
         rule("read", name, "price", roles=["keeper"])
         rule("read", name, "name")
-    created.delete()
+    new_column.delete()
     remaining_rules = Rule.objects.filter(table__name__in=["device", "laptop"])
     assert list(remaining_rules.values_list("column_name", flat=True)) == ["name", "name"]
     field("device", "price")

@@ -21,10 +21,10 @@ KEY_HEADER = {"Idempotency-Key": "one"}
 
 @pytest.fixture
 def device(db: Any) -> Table:
-    created = table("device")
+    new_table = table("device")
     field("device", "name", is_unique=True)
     open_table("device")
-    return created
+    return new_table
 
 
 def device_count() -> int:
@@ -146,14 +146,14 @@ def test_reads_ignore_the_key(device: Table, bob: User):
 
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_repetition_is_a_conflict(device: Table, bob: User, monkeypatch: Any):
-    """Two connections: the first holds its key until the second was answered."""
+    """The first request holds its key until the second one has its response."""
     import threading
 
     from django.db import connection
 
     is_inside, is_answered = threading.Event(), threading.Event()
     insert = designed_records.insert
-    result: dict[str, Any] = {}
+    responses: dict[str, Any] = {}
 
     def insert_slowly(*positional: Any) -> str:
         is_inside.set()
@@ -162,7 +162,7 @@ def test_concurrent_repetition_is_a_conflict(device: Table, bob: User, monkeypat
 
     def send_first() -> None:
         try:
-            result["first"] = post_device(bob, {"name": "a"})
+            responses["first"] = post_device(bob, {"name": "a"})
         finally:
             connections.close_all()
 
@@ -175,13 +175,13 @@ def test_concurrent_repetition_is_a_conflict(device: Table, bob: User, monkeypat
     thread.join(20)
 
     assert error_of(second_response) == (409, "idempotency_in_progress", None)
-    assert result["first"].status_code == 201
-    assert post_device(bob, {"name": "a"}).content == result["first"].content
+    assert responses["first"].status_code == 201
+    assert post_device(bob, {"name": "a"}).content == responses["first"].content
     assert device_count() == 1 and connection.is_usable()
 
 
 def test_stored_response_is_valid_only_for_the_same_roles(device: Table, bob: User):  # B65
-    """A key for fewer roles must not be told what another one was."""
+    """A key with fewer roles must not get the response to another key."""
     field("device", "price")
     rule("read", "device", "price", roles=["auditor"])
     grant(bob, "auditor", "other")

@@ -22,13 +22,13 @@ from tests.tableapi.world import api, data_of, error_of, field, open_table, reco
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# More often than it takes until a connection prepares a statement.
+# More repetitions than a connection needs before it prepares a statement.
 REPETITIONS = 8
 
 
 @pytest.fixture
 def laptop(transactional_db: Any) -> str:
-    """A record of a table that extends another; loans refer to such."""
+    """A record of a child table; loans refer to it."""
     table("device")
     field("device", "name")
     table("laptop", parent="device")
@@ -52,8 +52,8 @@ class TestConcurrentChanges:
         assert waits_for_lock(second_patch), "it waits for the first"
         release.set()
         assert result_of(first_patch).status_code == result_of(second_patch).status_code == 200
-        (read_record,) = data_of(api(bob).get(f"laptop/{laptop}"))
-        assert (read_record["notes"], read_record["sys_version"]) == ({"a": 1, "b": 2}, 2)
+        (stored_record,) = data_of(api(bob).get(f"laptop/{laptop}"))
+        assert (stored_record["notes"], stored_record["sys_version"]) == ({"a": 1, "b": 2}, 2)
 
     def test_many_json_merges_survive(self, laptop: str, bob: User):
         jobs = [
@@ -63,14 +63,14 @@ class TestConcurrentChanges:
             for number in range(4)
         ]
         assert [result_of(job).status_code for job in jobs] == [200] * 4
-        (read_record,) = data_of(api(bob).get(f"laptop/{laptop}"))
-        assert read_record["notes"] == {str(number): number for number in range(4)}
-        assert read_record["sys_version"] == 4
+        (stored_record,) = data_of(api(bob).get(f"laptop/{laptop}"))
+        assert stored_record["notes"] == {str(number): number for number in range(4)}
+        assert stored_record["sys_version"] == 4
 
 
 @pytest.mark.parametrize("path", ["laptop", "device"])
 class TestReferenceToDeletedRecord:
-    """The deletion has looked for references, and is not done: none may come in between."""
+    """A reference is written after the deletion has checked for references and before it commits."""
 
     def delete_during_write(self, bob: User, monkeypatch: Any, path: str, laptop: str, write: Callable[[], Any]) -> Any:
         is_reached, release = paused_call(monkeypatch, designed_records, "stored_values")
@@ -125,7 +125,7 @@ def test_deletion_waits_for_a_concurrent_list_write(laptop: str, bob: User, monk
 
 
 class TestRecreatedColumn:
-    """In a process that sent the same statements so often that they are prepared."""
+    """A column is recreated when the statements with it are already prepared."""
 
     @pytest.fixture
     def note(self, transactional_db: Any, bob: User) -> str:
@@ -134,11 +134,11 @@ class TestRecreatedColumn:
         open_table("note")
         result = record("note", worth=1)
         for number in range(REPETITIONS):
-            self.read_values(bob, result, number)
+            self.write_and_read_values(bob, result, number)
         return result
 
-    def read_values(self, bob: User, note: str, value: Any) -> list[Any]:
-        """Everything that makes statements with the column, on the one connection of this thread."""
+    def write_and_read_values(self, bob: User, note: str, value: Any) -> list[Any]:
+        """Run every kind of statement with the column on the connection of this thread."""
         caller, path = api(bob), f"note/{note}"
         responses = [
             caller.patch(path, {"worth": value}), caller.put(path, {"worth": value}), caller.get(path),
@@ -146,19 +146,19 @@ class TestRecreatedColumn:
         ]  # fmt: skip
         return [data_of(response)[0]["worth"] for response in responses]
 
-    @pytest.mark.parametrize("is_known", [False, True], ids=["unknown_yet", "known_already"])
+    @pytest.mark.parametrize("is_change_known", [False, True], ids=["unknown_yet", "known_already"])
     @pytest.mark.parametrize(
         ("type_name", "value"), [("string", "dear"), ("boolean", True), ("date", "2030-01-02"), ("decimal", 1.5)]
     )
     def test_recreated_column_is_read_and_written(
-        self, note: str, bob: User, type_name: str, value: Any, is_known: bool
+        self, note: str, bob: User, type_name: str, value: Any, is_change_known: bool
     ):
         def recreate_column() -> Any:
             Column.objects.get(table__name="note", name="worth").delete()
             field("note", "worth", type_name)
-            return api(bob).get("note") if is_known else True
+            return api(bob).get("note") if is_change_known else True
 
         result_of(run_in_thread(recreate_column))
         assert data_of(api(bob).get(f"note/{note}"))[0]["worth"] is None
         for _ in range(REPETITIONS):
-            assert self.read_values(bob, note, value) == [value] * 5
+            assert self.write_and_read_values(bob, note, value) == [value] * 5

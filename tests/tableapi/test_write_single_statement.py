@@ -21,15 +21,15 @@ VARYING_COLUMNS = ("sys_id", "number", "sys_created_at", "sys_updated_at", "disp
 
 @pytest.fixture
 def maker(db: Any) -> Table:
-    created = table("maker")
+    new_table = table("maker")
     field("maker", "name")
     open_table("maker")
-    return created
+    return new_table
 
 
 @pytest.fixture
 def closed_device(maker: Table) -> Table:
-    created = table("device", number_prefix="DEV")
+    new_table = table("device", number_prefix="DEV")
     for name in ("name", "colour"):
         field("device", name)
     field("device", "rank", "integer", default_value="7")
@@ -37,7 +37,7 @@ def closed_device(maker: Table) -> Table:
     field("device", "code", is_unique=True)
     field("device", "maker", target="maker")
     field("device", "other", target="device")
-    return created
+    return new_table
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def device(closed_device: Table) -> Table:
 
 @pytest.fixture
 def use_transactions(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """From then on no write is one statement."""
+    """A function after which every write runs in a transaction."""
 
     def switch_to_transactions() -> None:
         monkeypatch.setattr(single_statement, "_run", lambda *_, **__: None)
@@ -56,16 +56,16 @@ def use_transactions(monkeypatch: pytest.MonkeyPatch) -> Any:
     return switch_to_transactions
 
 
-def comparable(response: Any) -> tuple[int, Any, set[str]]:
+def comparable_response(response: Any) -> tuple[int, Any, set[str]]:
     body = json.loads(response.content)
     rows = [{key: value for key, value in row.items() if key not in VARYING_COLUMNS} for row in body.get("data", [])]
     return response.status_code, rows or body, set(response.headers)
 
 
 def statements_on_records(send: Any) -> list[str]:
-    with captured_statements() as executed:
+    with captured_statements() as executed_statements:
         assert send().status_code < 300
-    return [sql for sql in executed if "records." in sql or "tableapi_state" in sql]
+    return [sql for sql in executed_statements if "records." in sql or "tableapi_state" in sql]
 
 
 STORED_QUERY = "SELECT name, colour, rank, bought_at, sys_version, sys_created_by FROM records.device ORDER BY sys_id"
@@ -86,7 +86,7 @@ def test_created_record_is_the_same(device: Table, bob: User, use_transactions: 
     use_transactions()
     other_response = api(bob).post("device", body)
 
-    assert comparable(response) == comparable(other_response)
+    assert comparable_response(response) == comparable_response(other_response)
     assert stored_row == query_rows(STORED_QUERY)
 
 
@@ -104,7 +104,7 @@ def test_changed_record_is_the_same(device: Table, bob: User, use_transactions: 
     use_transactions()
     other_response = api(bob).patch(f"device/{second_device}", body)
 
-    assert comparable(response) == comparable(other_response)
+    assert comparable_response(response) == comparable_response(other_response)
     query = "SELECT name, rank, bought_at, sys_version, sys_updated_by FROM records.device WHERE sys_id = %s"
     assert query_rows(query, first_device) == query_rows(query, second_device)
 
@@ -118,12 +118,12 @@ def test_usual_writes_are_one_statement(device: Table, maker: Table, bob: User):
 
 
 @pytest.mark.parametrize("headers", [{"If-Match": "*"}, {"Idempotency-Key": "once"}])
-def test_other_writes_are_several(device: Table, bob: User, headers: dict[str, str]):
+def test_conditional_and_idempotent_writes_are_several_statements(device: Table, bob: User, headers: dict[str, str]):
     lamp = record("device", name="Lamp")
     assert len(statements_on_records(lambda: api(bob).patch(f"device/{lamp}", {"name": "New"}, headers=headers))) > 1
 
 
-def test_reference_to_a_hidden_record_is_refused_as_one_to_a_missing_record(device: Table, bob: User):
+def test_reference_to_a_hidden_record_is_refused_like_a_missing_one(device: Table, bob: User):
     table("owner")
     field("owner", "name")
     rule("read", "owner", condition="name!=Secret")
@@ -133,16 +133,16 @@ def test_reference_to_a_hidden_record_is_refused_as_one_to_a_missing_record(devi
         api(bob).send(method, path, {"owner": hidden_owner})  # fills the caches
         responses, sent_statements = [], []
         for sys_id in (hidden_owner, "0" * 18):
-            with captured_statements() as executed:
+            with captured_statements() as executed_statements:
                 responses.append(api(bob).send(method, path, {"owner": sys_id}))
-            sent_statements.append(executed)
+            sent_statements.append(executed_statements)
         assert error_of(responses[0]) == (422, "invalid_value", "owner")
         assert responses[0].content == responses[1].content
         assert sent_statements[0] == sent_statements[1] and any("WITH written" in sql for sql in sent_statements[0])
     assert query_rows("SELECT count(*) FROM records.device WHERE owner IS NOT NULL") == [(0,)]
 
 
-def test_record_that_refers_to_itself_is_shown_as_it_is_now(device: Table, bob: User):
+def test_self_reference_shows_the_new_values(device: Table, bob: User):
     lamp = record("device", name="Lamp")
     (row,) = data_of(api(bob).patch(f"device/{lamp}", {"other": lamp, "name": "New"}, fields="name,other.name"))
     assert row == {"name": "New", "other.name": "New"}
@@ -161,7 +161,7 @@ RULE_EXAMPLES = [
     ("write", "colour"),
     ("create", "colour"),
 ]
-# Of the record itself, before and after the write.
+# Conditions on the record itself, checked before and after the write.
 CONDITION_EXAMPLES = ["colour=red", "colour!=red", "rank<5", "nameISEMPTY", "sys_updated_byDYNAMICme",
               "sys_created_byDYNAMICme", "codeISNOTEMPTY^ORcolour=red", "nameSAMEAScolour"]  # fmt: skip
 BODY_EXAMPLES: list[dict[str, Any]] = [{"colour": "red"}, {"colour": "blue", "rank": 9}, {"rank": 3}, {"name": "red"},
@@ -171,13 +171,13 @@ STORED_DEVICES: list[dict[str, Any]] = [{"colour": "red", "rank": 1}, {"colour":
 
 def write_device(bob: User, sys_id: str | None, body: dict[str, Any]) -> tuple[Any, int]:
     """The answer, and the number of statements on records."""
-    with captured_statements() as executed:
+    with captured_statements() as executed_statements:
         response = api(bob).patch(f"device/{sys_id}", body) if sys_id else api(bob).post("device", body)
-    return response, len([sql for sql in executed if "records." in sql])
+    return response, len([sql for sql in executed_statements if "records." in sql])
 
 
-def only_rules(operation: str, column: str, condition: str) -> None:
-    """Everything is open but this."""
+def make_rules(operation: str, column: str, condition: str) -> None:
+    """Rules that allow everything, except one with this condition."""
     for other_operation in ("create", "read", "write"):
         rule(other_operation, "device", condition=condition if (other_operation, column) == (operation, "") else "")
     if column:
@@ -189,7 +189,7 @@ def only_rules(operation: str, column: str, condition: str) -> None:
 def test_rule_with_a_condition_has_the_same_effect(
     closed_device: Table, bob: User, use_transactions: Any, operation: str, column: str, condition: str
 ):
-    only_rules(operation, column, condition)
+    make_rules(operation, column, condition)
     cases = [(values, body) for values in (None, *STORED_DEVICES) for body in BODY_EXAMPLES]
     ids = [[record("device", **values) if values else None for values, _ in cases] for _ in range(2)]
     results = [write_device(bob, sys_id, body) for sys_id, (_, body) in zip(ids[0], cases, strict=True)]
@@ -197,7 +197,7 @@ def test_rule_with_a_condition_has_the_same_effect(
     other_results = [write_device(bob, sys_id, body) for sys_id, (_, body) in zip(ids[1], cases, strict=True)]
 
     for case, (response, _), (other_response, _) in zip(cases, results, other_results, strict=True):
-        assert comparable(response) == comparable(other_response), case
+        assert comparable_response(response) == comparable_response(other_response), case
     query = """
         SELECT colour, rank, name, sys_version, sys_updated_by FROM records.device WHERE sys_id = ANY(%s)
         ORDER BY 1, 2, 3, 4, 5
@@ -209,8 +209,10 @@ def test_rule_with_a_condition_has_the_same_effect(
 @pytest.mark.parametrize(
     "condition", ["maker.name=Acme", "other.name=x^ORcolour=red", "sys_version<9", "sys_updated_at>2020-01-01 00:00:00"]
 )
-def test_rule_on_other_records_or_unknown_values_takes_the_transaction(closed_device: Table, bob: User, condition: str):
-    only_rules("read", "", condition)
+def test_rule_on_other_records_or_unknown_values_requires_a_transaction(
+    closed_device: Table, bob: User, condition: str
+):
+    make_rules("read", "", condition)
     lamp = record("device", name="Lamp", colour="red", maker=record("maker", name="Acme"))
     response, count = write_device(bob, lamp, {"name": "New"})
     assert response.status_code == 200 and count > 1
@@ -219,13 +221,13 @@ def test_rule_on_other_records_or_unknown_values_takes_the_transaction(closed_de
 @pytest.mark.parametrize("column", ["number", "display_name", "sys_id", "sys_created_at"])
 def test_rule_on_a_generated_value_is_checked(closed_device: Table, bob: User, column: str):
     field("device", "display_name")
-    only_rules("create", "", f"{column}ISEMPTY")
+    make_rules("create", "", f"{column}ISEMPTY")
     response, _ = write_device(bob, None, {"name": "Lamp"})
     assert error_of(response)[0] == 403
 
 
-def test_hidden_value_takes_as_long_whether_it_is_sent_or_another(closed_device: Table, bob: User):
-    only_rules("read", "colour", "rank<5")
+def test_guess_of_a_hidden_value_runs_as_many_statements(closed_device: Table, bob: User):
+    make_rules("read", "colour", "rank<5")
     statement_counts = set()
     for colour in ("red", "blue"):
         lamp = record("device", colour="red", rank=9)
@@ -235,15 +237,15 @@ def test_hidden_value_takes_as_long_whether_it_is_sent_or_another(closed_device:
     assert len(statement_counts) == 1
 
 
-def test_guard_of_another_column_that_refers_to_the_record_is_read_after_the_write(closed_device: Table, bob: User):
-    only_rules("read", "rank", "other.colour=red")
+def test_guard_through_a_self_reference_is_evaluated_after_the_write(closed_device: Table, bob: User):
+    make_rules("read", "rank", "other.colour=red")
     lamp = record("device", colour="blue", rank=1)
     query_rows("UPDATE records.device SET other = sys_id")
     assert data_of(api(bob).patch(f"device/{lamp}", {"colour": "red"}, fields="rank")) == [{"rank": 1}]
 
 
 def test_columns_of_designed_tables_have_no_defaults_in_the_database(db: Any):
-    """A condition on a new record takes a column that is not sent for NULL."""
+    """The condition for a new record takes omitted columns as NULL."""
     query = """
         SELECT table_name, column_name FROM information_schema.columns
         WHERE table_schema = 'records' AND column_default IS NOT NULL AND column_name NOT LIKE 'sys\\_%%'

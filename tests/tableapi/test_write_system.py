@@ -61,8 +61,8 @@ class TestUserRecords:
 
     def test_user_round_trips(self, alice: User, bob: User):
         for send in (api(alice).put, api(alice).patch):
-            (read_record,) = data_of(api(alice).get(f"user/{bob.pk}"))
-            assert data_of(send(f"user/{bob.pk}", read_record)) == [read_record]
+            (stored_record,) = data_of(api(alice).get(f"user/{bob.pk}"))
+            assert data_of(send(f"user/{bob.pk}", stored_record)) == [stored_record]
         assert bob.refreshed().has_usable_password(), "a password that is not sent stays"
 
     def test_put_clears_omitted_columns(self, alice: User, bob: User):
@@ -182,14 +182,14 @@ class TestRoles:
         )
 
     def test_role_round_trips_with_put(self, alice: User):
-        created = role("editor", contains=["reader"])
-        (read_record,) = data_of(api(alice).get(record_path(created)))
-        assert data_of(api(alice).put(record_path(created), read_record)) == [read_record]
-        (record_after,) = data_of(api(alice).put(record_path(created), {"name": "editor"}))
-        assert record_after["contains"] is None and created.refreshed().contains == []
-        (record_after,) = data_of(api(alice).patch(record_path(created), {"contains": [role("reader").pk]}))
-        assert [contained["value"] for contained in record_after["contains"]] == [role("reader").pk]
-        assert created.refreshed().contains == [role("reader").pk]
+        new_role = role("editor", contains=["reader"])
+        (stored_record,) = data_of(api(alice).get(record_path(new_role)))
+        assert data_of(api(alice).put(record_path(new_role), stored_record)) == [stored_record]
+        (record_after,) = data_of(api(alice).put(record_path(new_role), {"name": "editor"}))
+        assert record_after["contains"] is None and new_role.refreshed().contains == []
+        (record_after,) = data_of(api(alice).patch(record_path(new_role), {"contains": [role("reader").pk]}))
+        assert [contained_role["value"] for contained_role in record_after["contains"]] == [role("reader").pk]
+        assert new_role.refreshed().contains == [role("reader").pk]
 
     def test_cycles_and_shipped_roles_are_refused(self, alice: User):
         outer, inner = role("outer", contains=["inner"]), role("inner")
@@ -214,8 +214,8 @@ class TestProperties:
         assert properties.get(properties.CASE_SENSITIVE) is False
         assert error_of(api(alice).patch(record_path(row), {"value": "perhaps"})) == (422, "invalid_value", "value")
         assert error_of(api(alice).patch(record_path(row), {"name": "x"})) == (400, "read_only", "name")
-        (read_record,) = data_of(api(alice).get(record_path(row)))
-        assert data_of(api(alice).put(record_path(row), read_record)) == [read_record]
+        (stored_record,) = data_of(api(alice).get(record_path(row)))
+        assert data_of(api(alice).put(record_path(row), stored_record)) == [stored_record]
 
     def test_unknown_properties_cannot_be_created(self, alice: User):
         assert error_of(api(alice).post("sys_property", {"name": "own"})) == (400, "read_only", "name")
@@ -267,13 +267,13 @@ class TestDesign:
         assert api(bob).get("device").status_code == 404
 
     def test_rule_can_be_changed(self, alice: User, bob: User):
-        """One of any table too, which refers to none."""
+        """Also a rule for any table, which refers to no table."""
         device, general_rule = table("device"), rule("create", None)
         read_rule = rule("read", device)
         assert api(bob).get("device").status_code == 200
         for rule_record in (read_rule, general_rule):
-            (read_record,) = data_of(api(alice).get(record_path(rule_record)))
-            assert data_of(api(alice).put(record_path(rule_record), read_record)) == [read_record]
+            (stored_record,) = data_of(api(alice).get(record_path(rule_record)))
+            assert data_of(api(alice).put(record_path(rule_record), stored_record)) == [stored_record]
             (record_after,) = data_of(api(alice).patch(record_path(rule_record), {"active": False}))
             assert (record_after["active"], record_after["sys_version"]) == (False, 1)
         assert api(bob).get("device").status_code == 404
@@ -338,28 +338,30 @@ class TestDesign:
                      f"sys_db_column/{Column.objects.get(table__name='user', name='email').pk}"):  # fmt: skip
             assert error_of(api(alice).delete(path)) == (409, "conflict", None)
         for design_record in (device, name, Table.objects.get(name="user")):
-            (read_record,) = data_of(api(alice).get(record_path(design_record)))
-            assert data_of(api(alice).put(record_path(design_record), read_record)) == [read_record]
+            (stored_record,) = data_of(api(alice).get(record_path(design_record)))
+            assert data_of(api(alice).put(record_path(design_record), stored_record)) == [stored_record]
 
     def test_error_names_a_column_that_was_not_sent(self, alice: User):
         base = {"table": table("device").pk, "name": "it", "label": "x"}
-        for kind in ("reference", "list"):
-            response = api(alice).post("sys_db_column", base | {"type": kind})
+        for type_name in ("reference", "list"):
+            response = api(alice).post("sys_db_column", base | {"type": type_name})
             assert error_of(response) == (422, "invalid_value", "reference_table")
 
-    @pytest.mark.parametrize(("length", "kind"), [(-5, "string"), (0, "string"), (0, "text"), (5, "integer")])
-    def test_length_has_one_bound_and_one_message(self, alice: User, length: int, kind: str):
+    @pytest.mark.parametrize(("length", "type_name"), [(-5, "string"), (0, "string"), (0, "text"), (5, "integer")])
+    def test_length_has_one_bound_and_one_message(self, alice: User, length: int, type_name: str):
         base = {"table": table("device").pk, "name": "it", "label": "x"}
-        response = api(alice).post("sys_db_column", base | {"type": kind, "max_length": length})
+        response = api(alice).post("sys_db_column", base | {"type": type_name, "max_length": length})
         assert error_of(response) == (422, "invalid_value", "max_length")
         assert response.json()["errors"][0]["message"] == "Only text can have a maximum length. It must be at least 1."
 
     def test_last_sent_column_of_a_unique_set_is_named(self, alice: User, bob: User):
         state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
-        values = (409, "duplicate", "value")
-        assert error_of(api(alice).post("sys_choice", {"column": state.pk, "value": "1", "label": "x"})) == values
+        expected_error = (409, "duplicate", "value")
+        assert (
+            error_of(api(alice).post("sys_choice", {"column": state.pk, "value": "1", "label": "x"})) == expected_error
+        )
         second_choice = state.choices.get(value="2")
-        assert error_of(api(alice).patch(record_path(second_choice), {"value": "1"})) == values
+        assert error_of(api(alice).patch(record_path(second_choice), {"value": "1"})) == expected_error
         columns = {"user": bob.pk, "role": role("reader").pk}
         data_of(api(alice).post("sys_user_role", columns))
         assert error_of(api(alice).post("sys_user_role", columns)) == (409, "duplicate", "role")
@@ -405,9 +407,9 @@ class TestDesign:
 
     def test_put_of_a_column_keeps_its_name_type_and_table(self, alice: User):
         name = field(table("device"), "name", "text")
-        (read_record,) = data_of(api(alice).get(record_path(name)))
+        (stored_record,) = data_of(api(alice).get(record_path(name)))
         (record_after,) = data_of(
-            api(alice).put(record_path(name), read_record | {"label": "Title", "mandatory": True})
+            api(alice).put(record_path(name), stored_record | {"label": "Title", "mandatory": True})
         )
         assert (record_after["label"], record_after["mandatory"], record_after["type"]) == ("Title", True, "text")
         assert (422, "mandatory", "name") in errors_of(api(alice).put(record_path(name), {"label": "x"}))
@@ -439,12 +441,12 @@ class TestPermissions:
                     assert error_of(send(f"{name}/{sys_id}", {}))[:2] == (403, "access_denied")
                 assert error_of(api(user).delete(f"{name}/{sys_id}"))[:2] == (403, "access_denied")
 
-    @pytest.mark.parametrize("guarded", ["admin", "collection_admin", "auditor", "holder of auditor"])
-    def test_rules_cannot_grant_writes_to_accounts_with_more_rights(self, guarded: str, bob: User):  # B27
+    @pytest.mark.parametrize("role_name", ["admin", "collection_admin", "auditor", "holder of auditor"])
+    def test_rules_cannot_grant_writes_to_accounts_with_more_rights(self, role_name: str, bob: User):  # B27
         Role.objects.create(name="auditor", grantable_by_sign_in=False)
         role("holder of auditor", contains=["auditor"])
         boss, plain_user = User.objects.create_user("boss", PASSWORD), User.objects.create_user("plain", PASSWORD)
-        grant(boss, guarded)
+        grant(boss, role_name)
         for operation in ("create", "read", "write", "delete"):
             rule(operation, "user")
         for name in ("read", "write"):
@@ -455,12 +457,12 @@ class TestPermissions:
         assert error_of(api(bob).put(record_path(boss), {"login": "mine"}))[:2] == (403, "access_denied")
         assert error_of(api(bob).delete(record_path(boss)))[:2] == (403, "access_denied")
         assert boss.refreshed().check_password(PASSWORD)
-        # What opens nothing is his to change, and what stays as it is is no change.
+        # Columns without security relevance can be changed, and unchanged values are no change.
         (record_after,) = data_of(api(bob).patch(record_path(boss), {"phone": "5", "login": "boss", "active": True}))
         assert record_after["phone"] == "5"
 
-    def test_values_of_such_accounts_cannot_be_guessed(self, alice: User, bob: User):
-        """By who may write the column and not read it: a right guess is refused like a wrong one."""
+    def test_values_of_privileged_accounts_cannot_be_guessed(self, alice: User, bob: User):
+        """A caller may write the column but not read it: a right guess is refused like a wrong one."""
         for operation in ("read", "write"):
             rule(operation, "user")
         rule("read", "user", "email", condition="login=bob")
@@ -524,16 +526,18 @@ class TestReferencedDeletion:
         device = table("device")
         field(device, "owner", target="user")
         field(device, "users", "list", target="user")
-        created = record("device", owner=bob.pk, users=[bob.pk, alice.pk])
+        record_id = record("device", owner=bob.pk, users=[bob.pk, alice.pk])
         assert api(alice).delete(record_path(bob)).status_code == 200
-        assert query_rows("SELECT owner, users FROM records.device WHERE sys_id = %s", created) == [(None, [alice.pk])]
+        assert query_rows("SELECT owner, users FROM records.device WHERE sys_id = %s", record_id) == [
+            (None, [alice.pk])
+        ]
 
-    @pytest.mark.parametrize("kind", ["reference", "list"])
-    def test_mandatory_reference_prevents_deletion(self, kind: str, alice: User, bob: User, as_alice: Client):
+    @pytest.mark.parametrize("type_name", ["reference", "list"])
+    def test_mandatory_reference_prevents_deletion(self, type_name: str, alice: User, bob: User, as_alice: Client):
         """By the API and in the admin alike."""
         device = table("device")
-        field(device, "owner", kind, target="user", mandatory=True)
-        created = record("device", owner=[bob.pk] if kind == "list" else bob.pk)
+        field(device, "owner", type_name, target="user", mandatory=True)
+        record_id = record("device", owner=[bob.pk] if type_name == "list" else bob.pk)
         response = api(alice).delete(record_path(bob))
         assert (
             error_of(response) == (409, "referenced", None)
@@ -546,7 +550,7 @@ class TestReferencedDeletion:
         page = as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}, headers={"Accept": "text/html"})
         assert page.status_code in (302, 409)
         assert User.objects.filter(pk=bob.pk).exists() and not DeletionLogEntry.objects.exists()
-        query_rows("DELETE FROM records.device WHERE sys_id = %s", created)
+        query_rows("DELETE FROM records.device WHERE sys_id = %s", record_id)
         assert as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}).status_code == 302
         assert not User.objects.filter(pk=bob.pk).exists()
 

@@ -19,11 +19,11 @@ UNKNOWN_ID = "123456789012345678"
 
 @pytest.fixture
 def device(db: Any) -> Table:
-    """A table with a name that anybody may do anything with."""
-    created = table("device")
+    """A table with a name that everybody may read and write."""
+    new_table = table("device")
     field("device", "name")
     open_table("device")
-    return created
+    return new_table
 
 
 def stored_values(name: str) -> list[Any]:
@@ -33,21 +33,21 @@ def stored_values(name: str) -> list[Any]:
 class TestReferences:
     @pytest.fixture
     def maker(self, device: Table) -> Table:
-        """Referred to by a device; who is no auditor reads only the open ones."""
-        created = table("maker")
+        """Devices refer to makers. Only auditors can read makers that are not open."""
+        new_table = table("maker")
         field("maker", "name", is_display=True)
         rule("read", "maker", condition="nameSTARTSWITHopen")
         rule("read", "maker", roles=["auditor"])
         field("device", "maker", target="maker")
         field("device", "makers", "list", target="maker")
-        return created
+        return new_table
 
     def test_missing_and_unreadable_references_are_refused_alike(self, maker: Table, bob: User):  # B30
         open_maker, hidden_maker = record("maker", name="open"), record("maker", name="closed")
         lamp = record("device", name="Lamp")
-        for name, wrap in (("maker", str), ("makers", lambda value: [open_maker, value])):
+        for name, as_value in (("maker", str), ("makers", lambda value: [open_maker, value])):
             responses = [
-                send(path, {name: wrap(sys_id)})
+                send(path, {name: as_value(sys_id)})
                 for sys_id in (hidden_maker, UNKNOWN_ID)
                 for send, path in (
                     (api(bob).post, "device"),
@@ -58,18 +58,18 @@ class TestReferences:
             assert {error_of(response) for response in responses} == {(422, "invalid_value", name)}
             assert len({response.content for response in responses}) == 1
             assert "that you can read" in responses[0].json()["errors"][0]["message"]
-            assert api(bob).patch(f"device/{lamp}", {name: wrap(open_maker)}).status_code == 200
-            assert api(grant(bob, "auditor")).patch(f"device/{lamp}", {name: wrap(hidden_maker)}).status_code == 200
+            assert api(bob).patch(f"device/{lamp}", {name: as_value(open_maker)}).status_code == 200
+            assert api(grant(bob, "auditor")).patch(f"device/{lamp}", {name: as_value(hidden_maker)}).status_code == 200
             bob.grants.all().delete()
         assert len(stored_values("name")) == 1
 
     def test_stored_reference_can_stay(self, maker: Table, bob: User):
         hidden_maker = record("maker", name="closed")
         lamp = record("device", name="Lamp", maker=hidden_maker, makers=[hidden_maker])
-        (read_record,) = data_of(api(bob).get(f"device/{lamp}"))
-        assert read_record["maker"]["value"] == hidden_maker
-        (record_after,) = data_of(api(bob).put(f"device/{lamp}", read_record | {"name": "x"}))
-        assert (record_after["maker"], record_after["name"]) == (read_record["maker"], "x")
+        (stored_record,) = data_of(api(bob).get(f"device/{lamp}"))
+        assert stored_record["maker"]["value"] == hidden_maker
+        (record_after,) = data_of(api(bob).put(f"device/{lamp}", stored_record | {"name": "x"}))
+        assert (record_after["maker"], record_after["name"]) == (stored_record["maker"], "x")
         assert api(bob).patch(f"device/{lamp}", {"maker": None, "makers": []}).status_code == 200
 
     def test_reference_to_a_table_unknown_to_the_caller(self, device: Table, bob: User):  # B30
@@ -83,8 +83,8 @@ class TestReferences:
 
     def test_reference_to_a_child_record(self, maker: Table, bob: User):
         table("factory", parent="maker")
-        created = record("factory", name="open")
-        assert data_of(api(bob).post("device", {"maker": created}))[0]["maker"]["value"] == created
+        record_id = record("factory", name="open")
+        assert data_of(api(bob).post("device", {"maker": record_id}))[0]["maker"]["value"] == record_id
 
     def test_reference_to_itself_and_to_system_records(self, device: Table, bob: User):
         field("device", "part_of", target="device")
@@ -146,12 +146,12 @@ class TestReferences:
 class TestDisplayValues:
     @pytest.fixture
     def maker(self, device: Table) -> Table:
-        created = table("maker")
+        new_table = table("maker")
         field("maker", "name", is_display=True)
         rule("read", "maker", condition="name!=hidden")
         field("device", "maker", target="maker")
         field("device", "makers", "list", target="maker")
-        return created
+        return new_table
 
     def post_device(self, user: User, body: Any) -> Any:
         return api(user).post("device", body, input_display_value=1, exclude_reference_link=1)
@@ -171,9 +171,9 @@ class TestDisplayValues:
     def test_ambiguous_unreadable_and_missing_names_are_refused_alike(self, maker: Table, bob: User):  # B30
         for name in ("twice", "twice", "hidden"):
             record("maker", name=name)
-        for field_name, wrap in (("maker", lambda value: value), ("makers", lambda value: [value])):
+        for field_name, as_value in (("maker", lambda value: value), ("makers", lambda value: [value])):
             names = ("twice", "hidden", "nobody", record("maker", name="Acme"))
-            responses = [self.post_device(bob, {field_name: wrap(name)}) for name in names]
+            responses = [self.post_device(bob, {field_name: as_value(name)}) for name in names]
             assert {error_of(response) for response in responses} == {(422, "invalid_value", field_name)}
             assert len({response.content for response in responses}) == 1
             assert "Expected the display value of exactly one record" in responses[0].json()["errors"][0]["message"]
@@ -185,7 +185,7 @@ class TestDisplayValues:
         assert self.post_device(bob, {"maker": "acme3"}).status_code == 201
 
     def test_empty_names_are_ignored(self, device: Table, bob: User):
-        table("slot")  # none of its columns is shown
+        table("slot")  # without a display column
         open_table("slot")
         field("device", "slots", "list", target="slot")
         slot = record("slot")
@@ -193,9 +193,9 @@ class TestDisplayValues:
         (row,) = data_of(self.post_device(bob, {"slots": [{"value": slot}]}))
         path = f"device/{row['sys_id']}"
         for name in ("all", "1"):
-            (seen_record,) = data_of(api(bob).get(path, display_value=name, fields="slots"))
+            (shown_record,) = data_of(api(bob).get(path, display_value=name, fields="slots"))
             (record_after,) = data_of(
-                api(bob).patch(path, seen_record, input_display_value=1, exclude_reference_link=1)
+                api(bob).patch(path, shown_record, input_display_value=1, exclude_reference_link=1)
             )
             assert (record_after["slots"], record_after["sys_version"]) == ([slot], 0)
         assert error_of(self.post_device(bob, {"slots": ["a name"]})) == (422, "invalid_value", "slots")
@@ -225,7 +225,7 @@ class TestDisplayValues:
         assert error_of(self.post_device(bob, {"active": "maybe"})) == (422, "invalid_value", "active")
 
     @pytest.mark.parametrize(
-        ("type_name", "value", "display"),
+        ("type_name", "value", "display_value"),
         [
             ("choice", "1", "First one"),
             ("choice", "gone", "gone"),
@@ -238,7 +238,7 @@ class TestDisplayValues:
         ],
     )
     def test_display_values_of_every_type_can_be_sent(
-        self, device: Table, bob: User, type_name: str, value: Any, display: str
+        self, device: Table, bob: User, type_name: str, value: Any, display_value: str
     ):
         table("slot")
         field(
@@ -255,11 +255,11 @@ class TestDisplayValues:
         (row,) = data_of(
             api(bob).post("device", {"slot": slot, "slots": [slot]}, display_value=1, fields="sys_id,slot,slots")
         )
-        assert row["slot"]["display_value"] == row["slots"][0]["display_value"] == display
+        assert row["slot"]["display_value"] == row["slots"][0]["display_value"] == display_value
 
         path, values = f"device/{row['sys_id']}", {name: row[name] for name in ("slot", "slots")}
         assert api(bob).patch(path, {"slot": None, "slots": None}).status_code == 200
-        for body in (values, {"slot": display, "slots": [display]}):
+        for body in (values, {"slot": display_value, "slots": [display_value]}):
             (record_after,) = data_of(api(bob).patch(path, body, input_display_value=1, exclude_reference_link=1))
             assert (record_after["slot"], record_after["slots"]) == (slot, [slot])
 
@@ -293,7 +293,7 @@ class TestDisplayValues:
 class TestDisplayedReferences:
     @pytest.fixture
     def lamp(self, db: Any) -> str:
-        """Made by a maker that Bob may not read, and by one without a name."""
+        """A lamp that refers to a maker that Bob may not read, and to one without a name."""
         table("maker")
         field("maker", "name")
         rule("read", "maker", condition="name!=hidden^ORnameISEMPTY")
@@ -305,12 +305,12 @@ class TestDisplayedReferences:
         return record("lamp", name="Lamp", maker=record("maker", name="hidden"), other=record("maker"))
 
     def test_reference_without_a_name_is_kept(self, lamp: str, bob: User):
-        path, result = f"lamp/{lamp}", {"display_value": 1, "fields": "name,maker,other"}
-        (record_before,) = data_of(api(bob).get(path, **result))
+        path, options = f"lamp/{lamp}", {"display_value": 1, "fields": "name,maker,other"}
+        (record_before,) = data_of(api(bob).get(path, **options))
         values_before = query_rows("SELECT maker, other FROM records.lamp")
         assert record_before["maker"]["display_value"] is None and record_before["other"]["display_value"] is None
 
-        (record_after,) = data_of(api(bob).patch(path, record_before, input_display_value=1, **result))
+        (record_after,) = data_of(api(bob).patch(path, record_before, input_display_value=1, **options))
         assert record_after == record_before and query_rows("SELECT maker, other FROM records.lamp") == values_before
 
     @pytest.mark.parametrize("value", [{}, {"link": "x"}])
@@ -392,11 +392,11 @@ class TestSecrets:
 
     def test_secrets_are_never_shown(self, lamp: str, alice: User, bob: User):  # B28
         for user in (alice, bob):
-            (read_record,) = data_of(api(user).get(f"device/{lamp}"))
-            assert not {"pin", "token"} & read_record.keys()
+            (stored_record,) = data_of(api(user).get(f"device/{lamp}"))
+            assert not {"pin", "token"} & stored_record.keys()
             for name in ("pin", "token"):
-                for shape in ({"fields": name}, {"query": f"{name}ISNOTEMPTY"}, {"query": f"ORDERBY{name}"}):
-                    assert error_of(api(user).get("device", **shape))[0] == 400
+                for params in ({"fields": name}, {"query": f"{name}ISNOTEMPTY"}, {"query": f"ORDERBY{name}"}):
+                    assert error_of(api(user).get("device", **params))[0] == 400
 
     def test_secrets_are_cleared_only_by_null(self, lamp: str, bob: User):
         (token_before,) = stored_values("token")
@@ -411,7 +411,7 @@ class TestSecrets:
         assert (stored_values("pin"), stored_values("token")) == ([None], [None])
 
     def test_guessing_a_secret_reveals_nothing(self, lamp: str, bob: User):
-        """Whether the value is the same must not show."""
+        """A response must not reveal whether the value is the same."""
         rows = [data_of(api(bob).patch(f"device/{lamp}", {"pin": value}))[0] for value in ("guess", "guess", "pin-123")]
         assert [row["sys_version"] for row in rows] == [1, 2, 3]
 

@@ -80,7 +80,7 @@ def test_executable_content_is_removed(html: str, expected: str | None):
     assert expected is None or result == expected
 
 
-class RefusingParser(HTMLParser):
+class ExecutableContentChecker(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag not in (
             "script",
@@ -109,9 +109,9 @@ class RefusingParser(HTMLParser):
 
 def check_no_executable_content(html: str) -> None:
     assert "<script" not in html.lower()
-    reader = RefusingParser()
-    reader.feed(html)
-    reader.close()
+    checker = ExecutableContentChecker()
+    checker.feed(html)
+    checker.close()
 
 
 HTML_PIECES = [
@@ -206,6 +206,6 @@ def test_expensive_input_is_refused_early(html: str, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("html", LONG_HTML.values(), ids=LONG_HTML.keys())
 def test_long_input_is_accepted(html: str):
-    """Each of these took minutes, or would, on a quadratic path."""
+    """With quadratic time, each of these would take minutes."""
     sanitized = sanitize_html(html)
     assert sanitize_html(sanitized) == sanitized

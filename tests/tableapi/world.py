@@ -1,16 +1,16 @@
 """Short functions to create tables, rules and records, and to call the Table API as clients do.
 
-Calls, each with real credentials and no cookies (`api` keeps nothing between two of them):
+Calls, each with real credentials and no cookies (`api` keeps no state between requests):
 
     api(bob).get("device", query="name=Lamp", fields="name,maker.name")   GET /rest/v1/table/device?sysparm_query=…
-    api(bob).get("device?sysparm_limit=1&unknown=2")                      a query string as it stands
+    api(bob).get("device?sysparm_limit=1&unknown=2")                      a query string as it is sent
     api(bob).get(f"device/{lamp}", headers={"If-None-Match": tag})
     api(bob).post("device", {"name": "Lamp"}, display_value=1)            a body that is not text or bytes becomes JSON
     api(bob).put(path, body), .patch(path, body), .delete(path), .head(path), .send("TRACE", path, body)
     api(bob, credential="key"), api(bob, scope=["auditor"])               Bearer instead of Basic; a key for some roles
-    api(None)                                                             nobody
+    api(None)                                                             an anonymous caller
 
-    data_of(response)               the records of a success; refuses anything else with what came
+    data_of(response)               the records of a successful response; fails for any other response
     column_values(response, "name") one column of them
     error_of(response)              (status, code, field) of an error
     errors_of(response)             the same of every error of a response
@@ -20,9 +20,10 @@ Calls, each with real credentials and no cookies (`api` keeps nothing between tw
 Definitions, saved by the models so that the database changes too. Tables may be given by name:
 
     table("device"), table("laptop", parent="device")                     as designs.make_table
-    field("device", "price", "decimal", is_indexed=True)                  as designs.make_column;
-    field("device", "state", "choice", choices={"1": "New"}); field("device", "maker", to="company") is a reference,
-    field("device", "owners", "list", to="user") a list of them
+    field("device", "price", "decimal", is_indexed=True)                  as designs.make_column
+    field("device", "state", choices={"1": "New"})                        a choice column
+    field("device", "maker", target="company")                            a reference
+    field("device", "owners", "list", target="user")                      a list of references
     role("auditor", contains=["reader"]); grant(bob, "auditor")           a missing role is created
     group("Helpers", bob)
     rule("read", "device"), rule("read", None), rule("read", "device", "price", roles=["auditor"]),
@@ -31,8 +32,6 @@ Definitions, saved by the models so that the database changes too. Tables may be
     view("device", "short", "name", "maker.name")
     record("device", name="Lamp")                                         its sys_id; bypasses the API and its rules,
                                                                           also for tables that extend others
-
-The fixtures `api`, `world` of `conftest.py`: `api` is this one, `world` is this module.
 """
 
 import base64
@@ -57,8 +56,8 @@ from tests.tableapi import designs
 BASE_PATH = "/rest/v1/table/"
 
 
-class Api:
-    """One caller; every request begins without cookies."""
+class ApiClient:
+    """Sends requests of one caller, without cookies."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.headers = dict(headers)
@@ -94,16 +93,16 @@ class Api:
         return self.send("DELETE", path, headers=headers, **params)
 
 
-def api(user: User | None, *, credential: str = "password", scope: Iterable[str] = ()) -> Api:
+def api(user: User | None, *, credential: str = "password", scope: Iterable[str] = ()) -> ApiClient:
     """A client with Basic credentials, or with a new access key."""
     if user is None:
-        return Api({})
+        return ApiClient({})
     scope_ids = list(Role.objects.filter(name__in=list(scope)).values_list("sys_id", flat=True))
     if credential == "key" or scope_ids:
         key = access_keys.create_key(user, "of a test", expires_at=None, scope=scope_ids)
-        return Api({"Authorization": f"Bearer {key}"})
-    pair = base64.b64encode(f"{user.login}:{PASSWORD}".encode()).decode()
-    return Api({"Authorization": f"Basic {pair}"})
+        return ApiClient({"Authorization": f"Bearer {key}"})
+    credentials = base64.b64encode(f"{user.login}:{PASSWORD}".encode()).decode()
+    return ApiClient({"Authorization": f"Basic {credentials}"})
 
 
 def data_of(response: Any) -> Any:
@@ -136,7 +135,7 @@ def next_page_url(response: Any) -> str:
     return str(link[1:].partition(">")[0])
 
 
-def values_of_all_pages(caller: Api, path: str, name: str, **options: Any) -> Iterator[Any]:
+def values_of_all_pages(caller: ApiClient, path: str, name: str, **options: Any) -> Iterator[Any]:
     """The values of this field on all pages, by the links."""
     response = caller.get(path, **options)
     while True:
@@ -148,7 +147,7 @@ def values_of_all_pages(caller: Api, path: str, name: str, **options: Any) -> It
 
 
 def table(name: str, parent: str | Table | None = None, **attributes: Any) -> Table:
-    return designs.make_table(name, _table_of(parent) if parent else None, **attributes)
+    return designs.make_table(name, _find_table(parent) if parent else None, **attributes)
 
 
 def field(
@@ -161,15 +160,15 @@ def field(
     **attributes: Any,
 ) -> Column:
     if target is not None:
-        attributes["reference_table"] = _table_of(target)
-    kind = type_name or ("reference" if target is not None else "choice" if choices else "string")
-    created = designs.make_column(_table_of(table), name, kind, **attributes)
+        attributes["reference_table"] = _find_table(target)
+    type_of_column = type_name or ("reference" if target is not None else "choice" if choices else "string")
+    column = designs.make_column(_find_table(table), name, type_of_column, **attributes)
     for position, (value, label) in enumerate((choices or {}).items(), 1):
-        saving.save_choice(Choice(column=created, value=value, label=label, position=position))
-    return created
+        saving.save_choice(Choice(column=column, value=value, label=label, position=position))
+    return column
 
 
-def _table_of(table: str | Table) -> Table:
+def _find_table(table: str | Table) -> Table:
     return Table.objects.get(name=table) if isinstance(table, str) else table
 
 
@@ -177,7 +176,7 @@ def role(name: str, contains: Iterable[str] = ()) -> Role:
     """The role of this name; a missing one is created."""
     result = Role.objects.filter(name=name).first() or Role(name=name)
     if contains:
-        result.contains = [role(contained).pk for contained in contains]
+        result.contains = [role(contained_name).pk for contained_name in contains]
     result.save()
     return result
 
@@ -202,7 +201,7 @@ def rule(
     ids = [(Role.objects.filter(name=name).first() or role(name)).pk for name in roles]
     rule = Rule(
         operation=operation,
-        table=_table_of(table) if table is not None else None,
+        table=_find_table(table) if table is not None else None,
         column_name=column,
         roles=ids,
         condition=condition,
@@ -218,7 +217,7 @@ def open_table(name: str | Table) -> None:
 
 
 def view(table: str | Table, name: str, *paths: str) -> View:
-    view = View(table=_table_of(table), name=name)
+    view = View(table=_find_table(table), name=name)
     saving.save_view(view)
     for position, path in enumerate(paths, 1):
         saving.save_view_column(ViewColumn(view=view, path=path, position=position))
@@ -227,14 +226,14 @@ def view(table: str | Table, name: str, *paths: str) -> View:
 
 def record(name: str, /, **values: Any) -> str:
     """A record with these values, written in all tables that share it."""
-    result = catalogue_loader.reload_if_changed().tables[name]
+    table_definition = catalogue_loader.reload_if_changed().tables[name]
     sys_id = values.pop("sys_id", None)
-    for owner in reversed(result.lineage):
+    for owner in reversed(table_definition.lineage):
         own_values: dict[str, Any] = {"sys_id": sys_id} if sys_id else {}
-        if owner == result.lineage[-1]:
-            own_values["sys_db_table_id"] = result.id
-        for key in [key for key in values if result.columns[key].owner == owner]:
-            own_values |= _stored_values(result.columns[key], values.pop(key))
+        if owner == table_definition.lineage[-1]:
+            own_values["sys_db_table_id"] = table_definition.id
+        for key in [key for key in values if table_definition.columns[key].owner == owner]:
+            own_values |= _stored_values(table_definition.columns[key], values.pop(key))
         sys_id = _insert(owner, own_values)
     assert not values, f"{name} has no column {', '.join(values)}"
     assert sys_id is not None

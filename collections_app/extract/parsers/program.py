@@ -37,26 +37,26 @@ def load_module(name: str) -> Any:
 def run_parser(parser: Any, data: bytes, limits: dict[str, Any]) -> dict[str, Any]:
     """The parser's result, or why there is none. A library's error text stays here because it may quote the file."""
     failures, text_writer = load_module("common.failures"), load_module("common.text_writer")
-    text = text_writer.TextWriter(limits["max_characters"])
+    writer = text_writer.TextWriter(limits["max_characters"])
     try:
-        parser.parse(data, text, limits)
-        result: dict[str, Any] = text.result()
+        parser.parse(data, writer, limits)
+        result: dict[str, Any] = writer.result()
         return result
     except failures.ParserRefused as error:
         return {"failed": error.code, "message": error.message}
     except MemoryError:
         return {"failed": "limit_memory", "message": "Reading the file required too much memory."}
     except Exception as error:  # whatever a library raises for a file that it cannot read
-        is_deep = isinstance(error, RecursionError) or "Excessive depth" in str(error)
-        return {"failed": "damaged", "message": failures.DEEP_MESSAGE if is_deep else failures.DAMAGED_MESSAGE}
+        is_too_deep = isinstance(error, RecursionError) or "Excessive depth" in str(error)
+        return {"failed": "damaged", "message": failures.TOO_DEEP_MESSAGE if is_too_deep else failures.DAMAGED_MESSAGE}
 
 
 def prepare(arguments: list[str]) -> Callable[[bytes], bytes]:
     """Imports everything that the parser may need, because no file can be opened later."""
-    name, limits_json, *packages = arguments
-    sys.path += packages
-    for package in UNWANTED_PACKAGES.get(name, ()):
-        sys.modules[package] = None  # type: ignore[assignment]  # so that importing it fails
+    name, limits_json, *package_folders = arguments
+    sys.path += package_folders
+    for package_name in UNWANTED_PACKAGES.get(name, ()):
+        sys.modules[package_name] = None  # type: ignore[assignment]  # so that importing it fails
     parser = load_module(f"formats.{name}")
     load_module("common.text_writer")
     limits = json.loads(limits_json)

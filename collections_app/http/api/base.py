@@ -28,13 +28,13 @@ CHANGE_ERRORS = (*DELETE_ERRORS, Conflict)
 ETAG_HEADER = response_header(
     "ETag",
     {"type": "string"},
-    "The version of the returned resource. Send it in `If-Match` to change or delete this version.",
+    "The ETag of the returned resource. Send it in `If-Match` to change or delete only this version.",
 )
 IF_MATCH_HEADER = OpenApiParameter(
     "If-Match",
     {"type": "string"},
     OpenApiParameter.HEADER,
-    description="The ETag of the version that you read. If the resource has changed since, the response is 412.",
+    description="The ETag of the version that you read. If the resource has changed since then, the response is 412.",
 )
 
 
@@ -48,7 +48,7 @@ class ManagementView(JsonView):
     def caller(self) -> User:
         return access.caller(self.request)
 
-    def open(self, sys_id: str, right: access.Right) -> Collection:
+    def open_collection(self, sys_id: str, right: access.Right) -> Collection:
         return access.open_collection_by_id(self.caller(), sys_id, right)
 
 
@@ -60,12 +60,12 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
-class StrictFilters(DjangoFilterBackend):  # type: ignore[misc]  # has no types
+class StrictFilterBackend(DjangoFilterBackend):  # type: ignore[misc]  # has no types
     """Refuses unknown filters: a misspelled one would otherwise return too many entries."""
 
     def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
         filters = self.get_filterset(request, queryset, view)
-        parameters.refuse_unknown(request.query_params, (*filters.filters, *OffsetPagination.names))
+        parameters.refuse_unknown(request.query_params, (*filters.filters, *OffsetPagination.parameter_names))
         if not filters.is_valid():
             fields = filters.form.fields
             raise combine_errors([_filter_error(name, fields[name], errors) for name, errors in filters.errors.items()])
@@ -82,17 +82,17 @@ def _filter_error(name: str, field: Any, errors: Sequence[str]) -> ServiceError:
 class OffsetPagination(LimitOffsetPagination):
     """The response is an array; headers have the total count and the next offset."""
 
-    names = ("limit", "offset")
+    parameter_names = ("limit", "offset")
     default_limit = 50
     max_limit = 500
 
     def get_limit(self, request: Request) -> int:
-        return self._number(request, "limit", 1, self.max_limit) or self.default_limit
+        return self._read_number(request, "limit", 1, self.max_limit) or self.default_limit
 
     def get_offset(self, request: Request) -> int:
-        return self._number(request, "offset", 0, MAX_OFFSET)
+        return self._read_number(request, "offset", 0, MAX_OFFSET)
 
-    def _number(self, request: Request, name: str, minimum: int, maximum: int) -> int:
+    def _read_number(self, request: Request, name: str, minimum: int, maximum: int) -> int:
         value = parameters.TextValue(tuple(request.query_params.getlist(name)))
         return parameters.number_reader(minimum, maximum)(name, value) if value.texts else 0
 
@@ -110,8 +110,8 @@ class OffsetPagination(LimitOffsetPagination):
             "limit": {"minimum": 1, "maximum": self.max_limit, "default": self.default_limit},
             "offset": {"minimum": 0, "maximum": MAX_OFFSET, "default": 0},
         }
-        described = super().get_schema_operation_parameters(view)
-        return [parameter | {"schema": parameter["schema"] | bounds[parameter["name"]]} for parameter in described]
+        base_params = super().get_schema_operation_parameters(view)
+        return [parameter | {"schema": parameter["schema"] | bounds[parameter["name"]]} for parameter in base_params]
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         return schema
@@ -126,8 +126,8 @@ def compute_etag(version: object) -> str:
     return f'"{hashlib.sha256(json.dumps(version, sort_keys=True).encode()).hexdigest()[:16]}"'
 
 
-def refuse_stale_etag(request: Request, current: str) -> None:
+def refuse_stale_etag(request: Request, current_etag: str) -> None:
     """Without If-Match the last writer wins; with it nobody overwrites a change that they have not seen."""
     tags = etags.required_tags(request)
-    if tags is not None and {current, etags.ANY_TAG}.isdisjoint(tags):
+    if tags is not None and {current_etag, etags.ANY_TAG}.isdisjoint(tags):
         raise PreconditionFailed("The resource has changed since you read it. Read it again before you change it.")

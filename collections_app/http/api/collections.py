@@ -39,15 +39,15 @@ class CollectionFilters(django_filters.FilterSet):  # type: ignore[misc]  # has 
     )
 
     def filter_by_name(self, collections: Any, name: str, value: str) -> Any:
-        part = unicodedata.normalize("NFC", value)
+        name_part = unicodedata.normalize("NFC", value)
         # Names have collation C, which ignores case for ASCII letters only; other letters match as written.
-        return collections.filter(Q(name__icontains=part) | Q(name__contains=part))
+        return collections.filter(Q(name__icontains=name_part) | Q(name__contains=name_part))
 
 
 class CollectionList(base.ManagementView, GenericAPIView[Collection]):
     serializer_class = ManagedSerializer
     pagination_class = base.OffsetPagination
-    filter_backends = (base.StrictFilters,)
+    filter_backends = (base.StrictFilterBackend,)
     filterset_class = CollectionFilters
 
     queryset = Collection.objects.none()  # for the OpenAPI document; `get_queryset` depends on the caller
@@ -62,7 +62,7 @@ class CollectionList(base.ManagementView, GenericAPIView[Collection]):
     def get(self, request: Request) -> Response:
         """The collections that you can read."""
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        return self.get_paginated_response(managed_bodies(self.caller(), page))
+        return self.get_paginated_response(managed_collection_bodies(self.caller(), page))
 
     @describe(
         "collections_make", "Create a collection", {201: ManagedSerializer}, NotFound, AccessDenied, Conflict,
@@ -83,59 +83,59 @@ class CollectionDetail(base.ManagementView):
         "collections_read", "Read a collection", {200: ManagedSerializer}, NotFound, parameters=[base.ETAG_HEADER]
     )
     def get(self, request: Request, sys_id: str) -> Response:
-        return settings_response(self.caller(), self.open(sys_id, "read"))
+        return settings_response(self.caller(), self.open_collection(sys_id, "read"))
 
     @describe(
         "collections_change", "Update a collection", {200: ManagedSerializer}, *base.CHANGE_ERRORS,
         parameters=[base.ETAG_HEADER, base.IF_MATCH_HEADER], request=CollectionSettingsSerializer(partial=True),
     )  # fmt: skip
     def patch(self, request: Request, sys_id: str) -> Response:
-        self.open(sys_id, "manage")
+        self.open_collection(sys_id, "manage")
         return settings_response(self.caller(), update_collection(sys_id, lambda stored: self._change(request, stored)))
 
-    def _change(self, request: Request, stored: Collection) -> None:
-        base.refuse_stale_etag(request, base.compute_etag(stored.sys_version))
-        settings = CollectionSettingsSerializer(stored, data=parameters.json_body(request), partial=True)
+    def _change(self, request: Request, collection: Collection) -> None:
+        base.refuse_stale_etag(request, base.compute_etag(collection.sys_version))
+        settings = CollectionSettingsSerializer(collection, data=parameters.json_body(request), partial=True)
         settings.is_valid(raise_exception=True)
-        settings.update(stored, settings.validated_data)
+        settings.update(collection, settings.validated_data)
 
     @describe(
         "collections_delete", "Delete a collection and its documents", {200: DeletedCollectionSerializer},
         *base.DELETE_ERRORS, parameters=[base.IF_MATCH_HEADER],
     )  # fmt: skip
     def delete(self, request: Request, sys_id: str) -> Response:
-        collection = self.open(sys_id, "manage")
-        deleted = deletion.delete_collection(
+        collection = self.open_collection(sys_id, "manage")
+        deleted_counts = deletion.delete_collection(
             collection, lambda stored: base.refuse_stale_etag(request, base.compute_etag(stored.sys_version))
         )
-        return Response(responses.deleted_collection_body(collection, *deleted))
+        return Response(responses.deleted_collection_body(collection, *deleted_counts))
 
 
 def update_collection(sys_id: str, change: Callable[[Collection], None]) -> Collection:
     """Changes the stored collection under its lock, so that concurrent changes of other settings are kept."""
     try:
         with transaction.atomic():
-            stored = Collection.objects.select_for_update().filter(pk=sys_id, deleted_at__isnull=True).first()
-            if stored is None:
+            collection = Collection.objects.select_for_update().filter(pk=sys_id, deleted_at__isnull=True).first()
+            if collection is None:
                 raise NotFound("The collection does not exist.")
-            change(stored)
-            stored.save()
-            return stored
+            change(collection)
+            collection.save()
+            return collection
     except IntegrityError:
         raise Conflict("This name is already taken.", code="name_taken", field="collection_name") from None
 
 
 class ReembedCollection(base.ManagementView):
-    """Replaces the vectors by those of the default model. Searches use the old vectors until all new ones exist."""
+    """Replaces the vectors with those of the default model. Searches use the old ones until all new ones are ready."""
 
     @describe(
         "collections_reembed", "Re-embed a collection", {202: ManagedSerializer}, NotFound, AccessDenied,
         parameters=[base.ETAG_HEADER], request=None,
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
-        collection = self.open(sys_id, "manage")
+        collection = self.open_collection(sys_id, "manage")
         reembedding.start_reembedding(collection, embed.default_space())
-        return settings_response(self.caller(), self.open(sys_id, "read"), status=202)
+        return settings_response(self.caller(), self.open_collection(sys_id, "read"), status=202)
 
 
 class SearchCollection(base.ManagementView):
@@ -145,15 +145,15 @@ class SearchCollection(base.ManagementView):
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
         search_request = build_search_request(parameters.parse_request(request, CollectionSearch.names()))
-        return responses.passages_response(search([self.open(sys_id, "read")], search_request))
+        return responses.passages_response(search([self.open_collection(sys_id, "read")], search_request))
 
 
 def settings_response(caller: User, collection: Collection, status: int = 200) -> Response:
     headers = {"ETag": base.compute_etag(collection.sys_version)}
-    return Response(managed_bodies(caller, [collection])[0], status=status, headers=headers)
+    return Response(managed_collection_bodies(caller, [collection])[0], status=status, headers=headers)
 
 
-def managed_bodies(caller: User, collections: Sequence[Collection]) -> list[dict[str, Any]]:
+def managed_collection_bodies(caller: User, collections: Sequence[Collection]) -> list[dict[str, Any]]:
     """The collections with their settings, counts and the caller's rights."""
     roles = role_names(collections)
     counts_by_id = counts.count_by_collection([collection.pk for collection in collections])

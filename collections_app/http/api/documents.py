@@ -64,11 +64,11 @@ class DocumentFilters(django_filters.FilterSet):  # type: ignore[misc]  # has no
 class DocumentList(base.ManagementView, GenericAPIView[Document]):
     serializer_class = DocumentSerializer
     pagination_class = base.OffsetPagination
-    filter_backends = (base.StrictFilters,)
+    filter_backends = (base.StrictFilterBackend,)
     filterset_class = DocumentFilters
     # While the purge runs, a document may exist without its versions.
-    existing = Document.objects.filter(deleted_at__isnull=True, newest__generation__gte=1)
-    queryset = existing.select_related("newest").order_by("id")
+    complete_documents = Document.objects.filter(deleted_at__isnull=True, newest__generation__gte=1)
+    queryset = complete_documents.select_related("newest").order_by("id")
     body_limit = uploads.max_body_bytes()
 
     @describe(
@@ -77,7 +77,7 @@ class DocumentList(base.ManagementView, GenericAPIView[Document]):
     )  # fmt: skip
     def get(self, request: Request, sys_id: str) -> Response:
         """The documents of a collection, in any status."""
-        collection = self.open(sys_id, "read")
+        collection = self.open_collection(sys_id, "read")
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset().filter(collection=collection)))
         searched_versions = Version.objects.filter(document__in=[document.pk for document in page], is_searched=True)
         searched_ids = set(searched_versions.values_list("document_id", flat=True))
@@ -91,7 +91,7 @@ class DocumentList(base.ManagementView, GenericAPIView[Document]):
         parameters=[LoadParameters.as_post_query_parameters()], request={"multipart/form-data": FileLoadSerializer},
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
-        collection = self.open(sys_id, "write")
+        collection = self.open_collection(sys_id, "write")
         with uploads.receive_upload(django_request(request)) as upload:
             values = parameters.parse_parameters(request.query_params, upload.fields, load_requests.OPTION_NAMES)
             load_request = load_requests.from_upload(upload, values)
@@ -103,7 +103,7 @@ class DocumentDetail(base.ManagementView):
         "documents_read", "Read a document's status", {200: DocumentSerializer}, NotFound, parameters=[base.ETAG_HEADER]
     )
     def get(self, request: Request, sys_id: str, document: str) -> Response:
-        collection = self.open(sys_id, "read")
+        collection = self.open_collection(sys_id, "read")
         return status_response(collection, find_document(collection, document))
 
     @describe(
@@ -111,22 +111,22 @@ class DocumentDetail(base.ManagementView):
         parameters=[base.ETAG_HEADER, base.IF_MATCH_HEADER], request=ChangeSerializer,
     )  # fmt: skip
     def patch(self, request: Request, sys_id: str, document: str) -> Response:
-        collection = self.open(sys_id, "write")
+        collection = self.open_collection(sys_id, "write")
         change = ChangeSerializer(data=parameters.json_body(request))
         change.is_valid(raise_exception=True)
-        stored = find_document(collection, document)
+        stored_document = find_document(collection, document)
 
         def check(version: Version) -> None:
             base.refuse_stale_etag(request, content_etag(version))
 
-        return status_response(collection, replace_metadata(stored, change.validated_data["metadata"], check))
+        return status_response(collection, replace_metadata(stored_document, change.validated_data["metadata"], check))
 
     @describe(
-        "documents_delete", "Delete a document by its id", {200: DeletedDocumentSerializer}, *base.DELETE_ERRORS,
+        "documents_delete", "Delete a document by its ID", {200: DeletedDocumentSerializer}, *base.DELETE_ERRORS,
         parameters=[base.IF_MATCH_HEADER],
     )  # fmt: skip
     def delete(self, request: Request, sys_id: str, document: str) -> Response:
-        collection = self.open(sys_id, "write")
+        collection = self.open_collection(sys_id, "write")
         doc_id = find_document(collection, document).doc_id
 
         def check(locked: Document) -> None:
@@ -134,18 +134,18 @@ class DocumentDetail(base.ManagementView):
                 raise NotFound(NO_DOCUMENT_MESSAGE)  # deleted in between, and another document has the same doc_id
             base.refuse_stale_etag(request, content_etag(reread_newest_version(locked)))
 
-        chunks = deletion.delete_document(collection, doc_id, check)
-        return Response(responses.deleted_document_body(collection, doc_id, chunks))
+        chunk_count = deletion.delete_document(collection, doc_id, check)
+        return Response(responses.deleted_document_body(collection, doc_id, chunk_count))
 
 
 class DocumentContent(base.ManagementView):
-    """Returns the original bytes."""
+    """Returns the original file."""
 
     @describe(
         "documents_content", "Download a document", {(200, "application/octet-stream"): OpenApiTypes.BINARY}, NotFound
     )
     def get(self, request: Request, sys_id: str, document: str) -> HttpResponse:
-        version = newest_version(find_document(self.open(sys_id, "read"), document))
+        version = newest_version(find_document(self.open_collection(sys_id, "read"), document))
         has_body = request.method != "HEAD"
         # In memory: the web server sends a complete response without a thread, but each slow client of a stream would
         # block one of the four threads of a process.
@@ -166,7 +166,7 @@ class ReloadDocument(base.ManagementView):
 
     @describe("documents_reload", "Reprocess a document", {202: LoadedSerializer}, NotFound, AccessDenied, request=None)
     def post(self, request: Request, sys_id: str, document: str) -> Response:
-        collection = self.open(sys_id, "write")
+        collection = self.open_collection(sys_id, "write")
         return responses.load_response(
             request, loading.reprocess(self.caller(), collection, find_document(collection, document))
         )
@@ -183,7 +183,7 @@ class RetryDocument(base.ManagementView):
         parameters=[base.ETAG_HEADER], request=None,
     )  # fmt: skip
     def post(self, request: Request, sys_id: str, document: str) -> Response:
-        collection = self.open(sys_id, "write")
+        collection = self.open_collection(sys_id, "write")
         worker.retry_document(find_document(collection, document))
         return status_response(collection, find_document(collection, document), status=202)
 
@@ -244,8 +244,8 @@ def embedding_progress(collection: Collection, version: Version) -> dict[str, in
     """How many passages have their vector, while the document is being embedded."""
     if version.state != VersionState.EMBEDDING:
         return None
-    embedded = ChunkVector.objects.filter(version=version, space=collection.space_id).count()
-    return {"chunks": Chunk.objects.filter(version=version).count(), "embedded": embedded}
+    embedded_count = ChunkVector.objects.filter(version=version, space=collection.space_id).count()
+    return {"chunks": Chunk.objects.filter(version=version).count(), "embedded": embedded_count}
 
 
 def document_body(collection: Collection, document: Document, is_searched: bool) -> dict[str, Any]:

@@ -23,12 +23,12 @@ MAX_ROLES = 100
 
 
 @extend_schema_field({"type": "number", "minimum": 0, "maximum": 1})
-class ShareField(serializers.Field[float, Any, float, Any]):
+class WeightField(serializers.Field[float, Any, float, Any]):
     """A JSON number from 0 to 1; DRF's FloatField would accept "nan"."""
 
     def to_internal_value(self, data: Any) -> float:
         try:
-            return parameters.read_share(self.field_name or "", data)
+            return parameters.read_weight(self.field_name or "", data)
         except BadRequest as error:
             raise serializers.ValidationError(error.message) from None
 
@@ -45,8 +45,8 @@ class RolesField(serializers.Field[list[str], Any, list[str], Any]):
             self.fail("wrong")
         roles = Role.objects.filter(Q(sys_id__in=data) | Q(name__in=data)).values_list("sys_id", "name")
         ids = {key: sys_id for sys_id, name in roles for key in (sys_id, name)}
-        if missing := [role for role in data if role not in ids]:
-            self.fail("missing", role=missing[0][:100])
+        if missing_roles := [role for role in data if role not in ids]:
+            self.fail("missing", role=missing_roles[0][:100])
         return list(dict.fromkeys(ids[role] for role in data))
 
     def to_representation(self, value: Iterable[str]) -> list[str]:
@@ -76,13 +76,13 @@ class CollectionSettingsSerializer(StrictSerializer):
         max_value=4000,
         help_text="At most half of chunk_size. Default: 200, or a fifth of chunk_size if chunk_size is below 400.",
     )
-    alpha = ShareField(required=False)
+    alpha = WeightField(required=False)
     language = serializers.CharField(
         source="text_configuration",
         required=False,
         allow_blank=True,
         max_length=63,
-        help_text="The PostgreSQL text search configuration for new documents. If empty, it is detected.",
+        help_text="The PostgreSQL text search configuration for new documents. If empty, it is detected per document.",
     )
     reader_roles = RolesField(required=False)
     writer_roles = RolesField(required=False)
@@ -101,12 +101,12 @@ class CollectionSettingsSerializer(StrictSerializer):
         return value
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        existing = self.instance if isinstance(self.instance, Collection) else Collection()
-        size = attrs.get("chunk_size", existing.chunk_size)
-        if existing.is_new:
+        collection = self.instance if isinstance(self.instance, Collection) else Collection()
+        size = attrs.get("chunk_size", collection.chunk_size)
+        if collection.is_new:
             attrs = {"chunk_overlap": default_overlap(size), **attrs}
-        if is_overlap_too_large(size, attrs.get("chunk_overlap", existing.chunk_overlap)):
-            raise serializers.ValidationError(_overlap_error(attrs, existing))
+        if is_overlap_too_large(size, attrs.get("chunk_overlap", collection.chunk_overlap)):
+            raise serializers.ValidationError(_overlap_error(attrs, collection))
         return attrs
 
     def create(self, validated_data: dict[str, Any]) -> Collection:
@@ -118,23 +118,22 @@ class CollectionSettingsSerializer(StrictSerializer):
         return instance
 
 
-def _overlap_error(values: dict[str, Any], existing: Collection) -> dict[str, str]:
+def _overlap_error(values: dict[str, Any], collection: Collection) -> dict[str, str]:
     """The error on the field that was sent, with the stored value of the other one."""
-    for one, other in (("chunk_size", "chunk_overlap"), ("chunk_overlap", "chunk_size")):
+    for field, other in (("chunk_size", "chunk_overlap"), ("chunk_overlap", "chunk_size")):
         if other not in values:
-            return {
-                one: f"{OVERLAP_TOO_LARGE} The current {other} is {getattr(existing, other)}. Send both to change them."
-            }
+            current_text = f"The current {other} is {getattr(collection, other)}."
+            return {field: f"{OVERLAP_TOO_LARGE} {current_text} Send both to change them."}
     return {"chunk_overlap": OVERLAP_TOO_LARGE}
 
 
 class ManagedSerializer(CollectionSettingsSerializer, CollectionSerializer):
-    """A collection with its settings, its counts and what the caller is allowed to do with it."""
+    """A collection with its settings, its counts and the caller's rights."""
 
     sys_id = serializers.CharField()
     next_embedding_model = serializers.CharField(
         allow_null=True,
-        help_text="The model that the collection changes to. Searches use it once all its vectors exist.",
+        help_text="The model of a re-embedding in progress. Searches use it when all vectors are stored.",
     )
     rights = serializers.ListField(child=serializers.ChoiceField(choices=("read", "write", "manage")))
 
@@ -151,9 +150,9 @@ class MetadataField(serializers.Field[dict[str, Any], Any, dict[str, Any], Any])
 
 
 class ChangeSerializer(StrictSerializer):
-    """A change of a document."""
+    """A change to a document."""
 
-    metadata = MetadataField(help_text="The new metadata; replaces the existing metadata.")
+    metadata = MetadataField(help_text="The new metadata. It replaces the existing metadata.")
 
 
 class ProgressSerializer(serializers.Serializer[Any]):
@@ -169,7 +168,7 @@ class DocumentSerializer(serializers.Serializer[Any]):
     collection_name = serializers.CharField()
     document_status = serializers.ChoiceField(choices=VersionState.choices)
     is_searched = serializers.BooleanField(
-        help_text="Whether searches find this document, in its newest or an earlier version."
+        help_text="Whether searches find the newest or an earlier version of this document."
     )
     error = serializers.CharField(allow_null=True)
     error_code = serializers.CharField(allow_null=True)

@@ -41,17 +41,17 @@ def reembed_changed_collections() -> list[Collection]:
     with transaction.atomic():
         for space in list(_changed_spaces()):
             embed.retire_space(space)
-    target = embed.default_space()
+    target_space = embed.default_space()
     is_stale = Q(space__provider=embed.RETIRED_PROVIDER, next_space=None) | Q(
         next_space__provider=embed.RETIRED_PROVIDER
     )
     collections = Collection.objects.filter(is_stale, deleted_at__isnull=True)
-    started = []
+    started_collections = []
     for collection in collections:
         with suppress(NotFound):  # deleted in between
-            reembedding.start_reembedding(collection, target)
-            started.append(collection)
-    return started
+            reembedding.start_reembedding(collection, target_space)
+            started_collections.append(collection)
+    return started_collections
 
 
 def _changed_spaces() -> Iterator[EmbeddingSpace]:
@@ -59,8 +59,8 @@ def _changed_spaces() -> Iterator[EmbeddingSpace]:
     default = embed.default_space()
     if embed.is_model_changed(default):
         yield default
-    existing = Collection.objects.filter(deleted_at__isnull=True)
-    is_used = Q(pk__in=existing.values("space")) | Q(pk__in=existing.values("next_space"))
+    existing_collections = Collection.objects.filter(deleted_at__isnull=True)
+    is_used = Q(pk__in=existing_collections.values("space")) | Q(pk__in=existing_collections.values("next_space"))
     for space in EmbeddingSpace.objects.filter(is_used).exclude(pk=default.pk).exclude(provider=embed.RETIRED_PROVIDER):
         try:
             if embed.is_model_changed(space):

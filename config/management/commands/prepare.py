@@ -22,13 +22,13 @@ from config.maintenance import preparation
 from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD
 from config.scheduling import schedules
 from system import properties
-from system.monitoring.health import OLDEST_VECTOR, pending_migrations, version
+from system.monitoring.health import MIN_VECTOR_VERSION, parse_version, pending_migration_count
 from tableapi.setup import demo_records as demo_records
 from tableapi.setup import shipped_tables, system_tables
 
-OLDEST_POSTGRES = 17
+MIN_POSTGRES_VERSION = 17
 # Older versions have known vulnerabilities: unknown critical headers in PyJWT, injections in Django.
-OLDEST_PACKAGES = {"PyJWT": (2, 15, 1), "Django": (5, 2, 19)}
+MIN_PACKAGE_VERSIONS = {"PyJWT": (2, 15, 1), "Django": (5, 2, 19)}
 ADVISORY_LOCK_ID = 7_301_002  # hosts that start at the same time migrate one after the other
 
 DATABASE_PROPERTIES_SQL = """
@@ -43,7 +43,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--if-changed", action="store_true", help="skip this if neither the code nor the database has changed"
+            "--if-changed", action="store_true", help="do nothing if neither the code nor the database has changed"
         )
 
     def handle(self, *_: Any, if_changed: bool = False, **__: Any) -> None:
@@ -56,13 +56,13 @@ class Command(BaseCommand):
                 if if_changed and preparation.is_current():
                     create_administrator()  # somebody may have removed the last one
                 else:
-                    self.bring_up_to_date()
+                    self.update_database()
             finally:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [ADVISORY_LOCK_ID])
 
-    def bring_up_to_date(self) -> None:
+    def update_database(self) -> None:
         preparation.delete_stamp()
-        if pending_migrations():
+        if pending_migration_count():
             self.stdout.write("updating the database")
             migrate()
         # These can be new without a migration.
@@ -70,7 +70,7 @@ class Command(BaseCommand):
         create_administrator()
         system_tables.update_system_tables()
         shipped_tables.create_shipped_tables()
-        schedules.make_rows()
+        schedules.update_schedules()
         is_complete = True
         if settings.ENVIRONMENT.wants_demo:
             demo.create_demo_users(lambda: stored_password(DEMO_PASSWORD))
@@ -125,9 +125,9 @@ def stored_password(name: str) -> str:
 
 
 def refuse_old_packages() -> None:
-    for name, oldest in OLDEST_PACKAGES.items():
-        if version(importlib.metadata.version(name)) < oldest:
-            raise ConfigurationError(f"{name} must be {format_version(oldest)} or newer. Start again with ./run")
+    for name, min_version in MIN_PACKAGE_VERSIONS.items():
+        if parse_version(importlib.metadata.version(name)) < min_version:
+            raise ConfigurationError(f"{name} must be {format_version(min_version)} or newer. Start again with ./run.")
 
 
 def refuse_unsuitable_database() -> None:
@@ -135,13 +135,15 @@ def refuse_unsuitable_database() -> None:
     try:
         with connection.cursor() as cursor:
             cursor.execute(DATABASE_PROPERTIES_SQL)
-            major, encoding, is_replica, installed, available = cursor.fetchone()
+            major_version, encoding, is_replica, installed_version, available_version = cursor.fetchone()
     except Error as error:
         raise ConfigurationError(
             f"The database cannot be reached. Check DATABASE_URL. The error was: {first_line(error)}"
         ) from None
-    if major < OLDEST_POSTGRES:
-        raise ConfigurationError(f"The database is PostgreSQL {major}; version {OLDEST_POSTGRES} or newer is required.")
+    if major_version < MIN_POSTGRES_VERSION:
+        raise ConfigurationError(
+            f"The database server runs PostgreSQL {major_version}. Version {MIN_POSTGRES_VERSION} or newer is required."
+        )
     if encoding != "UTF8":
         raise ConfigurationError(
             f"The encoding of the database is {encoding}. Create it again with: "
@@ -149,28 +151,28 @@ def refuse_unsuitable_database() -> None:
         )
     if is_replica:
         raise ConfigurationError("DATABASE_URL points to a replica, which is read-only. Set it to the primary server.")
-    refuse_unsuitable_vector(installed, available)
+    refuse_unsuitable_vector(installed_version, available_version)
 
 
-def refuse_unsuitable_vector(installed: str | None, available: str | None) -> None:
-    required = format_version(OLDEST_VECTOR)
-    pgvector = installed or available
+def refuse_unsuitable_vector(installed_version: str | None, available_version: str | None) -> None:
+    required = format_version(MIN_VECTOR_VERSION)
+    pgvector = installed_version or available_version
     if pgvector is None:
         raise ConfigurationError(
             f"The pgvector extension is not available in this database. Install pgvector {required} or newer on the "
             "database server."
         )
-    if version(pgvector) >= OLDEST_VECTOR:
+    if parse_version(pgvector) >= MIN_VECTOR_VERSION:
         return
-    if available and version(available) >= OLDEST_VECTOR:
+    if available_version and parse_version(available_version) >= MIN_VECTOR_VERSION:
         raise ConfigurationError(
             f"The database still uses pgvector {pgvector}. As its owner, run: ALTER EXTENSION vector UPDATE"
         )
     raise ConfigurationError(f"The database has pgvector {pgvector}, but {required} or newer is required.")
 
 
-def format_version(numbers: tuple[int, ...]) -> str:
-    return ".".join(map(str, numbers))
+def format_version(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
 
 
 def first_line(error: Exception) -> str:

@@ -11,15 +11,15 @@ class Command(BaseCommand):
     help = "Encrypt all stored secrets with the first key of SVC_SECRET_KEYS, while the service runs."
 
     def handle(self, *_: Any, **__: Any) -> None:
-        unreadable = 0
-        for outcome in reencryption.reencrypt_all():
-            if outcome.count:
-                self.stdout.write(f"{outcome.name}: {outcome.reencrypted} of {outcome.count} re-encrypted.")
-            if outcome.unreadable:
-                self.stderr.write(f"{outcome.name}: cannot be decrypted with any key: {', '.join(outcome.unreadable)}.")
-            unreadable += len(outcome.unreadable)
-        if unreadable:
+        failure_count = 0
+        for result in reencryption.reencrypt_all():
+            if result.secret_count:
+                self.stdout.write(f"{result.name}: {result.reencrypted_count} of {result.secret_count} re-encrypted.")
+            if result.unreadable:
+                self.stderr.write(f"{result.name}: cannot be decrypted with any key: {', '.join(result.unreadable)}.")
+            failure_count += len(result.unreadable)
+        if failure_count:
             raise CommandError(
-                f"{unreadable} secrets could not be decrypted. Add their key to SVC_SECRET_KEYS, or enter them again."
+                f"{failure_count} secrets could not be decrypted. Add their key to SVC_SECRET_KEYS or enter them again."
             )
         self.stdout.write("All stored secrets are encrypted with the first key of SVC_SECRET_KEYS.")

@@ -10,14 +10,14 @@ from config.maintenance import backup
 
 
 class Command(BaseCommand):
-    help = "Replace the database with a backup. The former database is kept under a dated name."
+    help = "Replace the database with a backup. The previous database is kept under a dated name."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
 
     def handle(self, *_: Any, file: Path, **__: Any) -> None:
-        former = backup.restore_backup(file)
+        old_name = backup.restore_backup(file)
         call_command("prepare")
         self.stdout.write(
-            f"{file} was restored. The former database is kept as {former}. Drop it when you no longer need it."
+            f"{file} was restored. The previous database is kept as {old_name}. Drop it when you no longer need it."
         )

@@ -28,22 +28,22 @@ class Command(BaseCommand):
     help = "Print the URL of the service and how to sign in."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("address")
+        parser.add_argument("local_url")
 
-    def handle(self, *_: Any, address: str, **__: Any) -> None:
-        public = settings.BASE_URL or address
-        is_own_name = validate_host(split_domain_port(urlsplit(address).netloc)[0], settings.ALLOWED_HOSTS)
-        lines = ["", "  Servicebase is running.", "", f"    Open       {public}/"]
+    def handle(self, *_: Any, local_url: str, **__: Any) -> None:
+        public_url = settings.BASE_URL or local_url
+        is_own_name = validate_host(split_domain_port(urlsplit(local_url).netloc)[0], settings.ALLOWED_HOSTS)
+        lines = ["", "  Servicebase is running.", "", f"    Open       {public_url}/"]
         login = settings.ENVIRONMENT.admin_login
-        holds_role = UserRole.objects.filter(role__name=roles.ADMIN, user__login=login).exists()
-        password = current_password(ADMIN_PASSWORD, login) if holds_role else None
+        is_admin = UserRole.objects.filter(role__name=roles.ADMIN, user__login=login).exists()
+        password = current_password(ADMIN_PASSWORD, login) if is_admin else None
         lines += self.sign_in_lines(login, password)
         lines += [
-            f"    Admin      {public}/admin/",
-            f"    API        {public}/api/docs",
+            f"    Admin      {public_url}/admin/",
+            f"    API        {public_url}/api/docs",
             "",
             "    First API call:",
-            f"    {curl(login, password, address if is_own_name else public)}",
+            f"    {curl(login, password, local_url if is_own_name else public_url)}",
             "",
             "    Stop with Ctrl-C.",
             "",
@@ -54,7 +54,7 @@ class Command(BaseCommand):
         """Shows the random password at the first start, and later only where it is stored."""
         if password is None:
             lines = [f"    Sign in    {login}, with its password"]
-        elif settings.DATA_FOLDER.password_shown.exists():
+        elif settings.DATA_FOLDER.password_shown_file.exists():
             lines = [f"    Sign in    {login}, password in {secret_path(ADMIN_PASSWORD)}"]
         else:
             lines = [
@@ -73,7 +73,7 @@ def secret_path(name: str) -> str:
     return shlex.quote(str(settings.DATA_FOLDER.secrets / name))
 
 
-def curl(login: str, password: str | None, address: str) -> str:
-    insecure = "-k " if settings.ENVIRONMENT.tls_cert else ""
-    secret = f':"$(cat {secret_path(ADMIN_PASSWORD)})"' if password else ""
-    return f"curl {insecure}-u {login}{secret} {address}/api/me"
+def curl(login: str, password: str | None, local_url: str) -> str:
+    insecure_option = "-k " if settings.ENVIRONMENT.tls_cert else ""
+    password_part = f':"$(cat {secret_path(ADMIN_PASSWORD)})"' if password else ""
+    return f"curl {insecure_option}-u {login}{password_part} {local_url}/api/me"

@@ -5,8 +5,8 @@
   const STATE_TEXTS = { ready: "ready", empty: "no text found", failed: "could not be read" };
   const PERMANENT_ERROR_STATUSES = [413, 415]; // too large, or an unsupported type: a retry would fail again
   const EMPTY_FILE_CODE = "empty_file"; // a permanent error too
-  const UPLOAD_FAILED = "Upload failed. Try again. If the file has changed since, choose it again.";
-  const NAME_IS_AMBIGUOUS = "Several documents have this name, so it is unclear which one to replace. Delete all but one and try again.";
+  const UPLOAD_FAILED_TEXT = "Upload failed. Try again. If the file has changed since, choose it again.";
+  const AMBIGUOUS_NAME_TEXT = "Several documents have this name. Delete all but the one to replace, then try again.";
   const REMOVED_CHARACTERS = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu; // the service stores names without them
 
   let uploadCount = 0; // since the page was opened
@@ -102,8 +102,8 @@
       }
       this.showStatus(upload, "sending");
       const documents = upload.replaces ? await this.findDocuments(upload) : [];
-      if (documents === null) this.showFailure(upload, UPLOAD_FAILED, true);
-      else if (documents.length > 1) this.showFailure(upload, NAME_IS_AMBIGUOUS, true);
+      if (documents === null) this.showFailure(upload, UPLOAD_FAILED_TEXT, true);
+      else if (documents.length > 1) this.showFailure(upload, AMBIGUOUS_NAME_TEXT, true);
       else this.showResult(upload, await this.send(upload, documents[0]));
     }
 
@@ -147,7 +147,7 @@
         const code = result.errors?.[0]?.code;
         if (code === "invalid_metadata") messages.push("Change the metadata above and try again.");
         const canRetry = !PERMANENT_ERROR_STATUSES.includes(request.status) && code !== EMPTY_FILE_CODE;
-        this.showFailure(upload, messages.join(" ") || UPLOAD_FAILED, canRetry);
+        this.showFailure(upload, messages.join(" ") || UPLOAD_FAILED_TEXT, canRetry);
       }
       uploadCount += 1;
       htmx.trigger(document.body, "uploaded");
@@ -157,7 +157,7 @@
     async reportSameName(upload, text, docId) {
       const documents = (await this.findDocuments(upload)) ?? [];
       const hasOther = documents.some((candidate) => candidate.doc_id !== docId);
-      if (hasOther) this.showStatus(upload, `${text}; there is another document with this name`);
+      if (hasOther) this.showStatus(upload, `${text}. Another document has the same name.`);
     }
 
     showFailure(upload, text, canRetry) {

@@ -15,7 +15,7 @@ SHORT_TIMEOUTS = {
     "request_s": 0.5,
     "total_s": 1.5,
     "retry_s": 0.6,
-    "first_wait_s": 0.02,
+    "first_backoff_s": 0.02,
     "query_s": 0.3,
 }
 

@@ -29,44 +29,50 @@ def remaining_pause_s(check_call: Callable[[], None]) -> int | None:
 
 def fail_searches(breaker: CircuitBreaker, times: int = MAX_FAILED_SEARCHES) -> None:
     for _ in range(times):
-        breaker.search_failed()
+        breaker.record_search_failure()
 
 
 class TestLoads:
     def test_one_failure_stops_loads_and_searches(self, breaker: CircuitBreaker):
-        breaker.load_failed(EmbeddingUnavailable())
+        breaker.record_load_failure(EmbeddingUnavailable())
 
-        assert (remaining_pause_s(breaker.before_load), remaining_pause_s(breaker.before_search)) == (5, 5)
+        assert (remaining_pause_s(breaker.check_load_allowed), remaining_pause_s(breaker.check_search_allowed)) == (
+            5,
+            5,
+        )
 
     def test_error_tells_how_long_to_wait_and_later_ones_have_its_reason(self, breaker: CircuitBreaker):
         error = EmbeddingUnavailable("Out of order.", code="out_of_order")
-        breaker.load_failed(error)
+        breaker.record_load_failure(error)
 
         assert error.retry_after_s == 5
         with pytest.raises(EmbeddingUnavailable) as exc_info:
-            breaker.before_load()
+            breaker.check_load_allowed()
         assert (exc_info.value.message, exc_info.value.code) == ("Out of order.", "out_of_order")
 
     def test_pauses_grow_to_minutes_and_end_with_a_success(self, breaker: CircuitBreaker, clock: list[float]):  # X20
         pauses = []
         for _ in range(8):
-            breaker.load_failed(EmbeddingUnavailable())
+            breaker.record_load_failure(EmbeddingUnavailable())
             pauses.append(breaker.pause_left_s)
             clock[0] += pauses[-1]
-            assert remaining_pause_s(breaker.before_load) == 0
+            assert remaining_pause_s(breaker.check_load_allowed) == 0
         assert pauses == [5, 10, 20, 40, 80, 120, 120, 120]
 
-        breaker.load_succeeded()
-        breaker.load_failed(EmbeddingUnavailable(retry_after_s=60))
+        breaker.record_load_success()
+        breaker.record_load_failure(EmbeddingUnavailable(retry_after_s=60))
         assert breaker.pause_left_s == 60
-        breaker.load_succeeded()
-        assert (remaining_pause_s(breaker.before_load), remaining_pause_s(breaker.before_search)) == (0, 0)
+        breaker.record_load_success()
+        assert (remaining_pause_s(breaker.check_load_allowed), remaining_pause_s(breaker.check_search_allowed)) == (
+            0,
+            0,
+        )
 
     def test_concurrent_failures_begin_one_pause(self, breaker: CircuitBreaker, clock: list[float]):
-        breaker.load_failed(EmbeddingUnavailable())
+        breaker.record_load_failure(EmbeddingUnavailable())
         clock[0] += 2
         second_failure = EmbeddingUnavailable()
-        breaker.load_failed(second_failure)
+        breaker.record_load_failure(second_failure)
 
         assert (breaker.pause_left_s, second_failure.retry_after_s) == (3, 3)
 
@@ -74,25 +80,25 @@ class TestLoads:
 class TestSearches:
     def test_failures_in_a_row_stop_searches_and_no_loads(self, breaker: CircuitBreaker, clock: list[float]):
         fail_searches(breaker, MAX_FAILED_SEARCHES - 1)
-        assert remaining_pause_s(breaker.before_search) == 0
-        breaker.search_failed()
+        assert remaining_pause_s(breaker.check_search_allowed) == 0
+        breaker.record_search_failure()
         clock[0] += 5
 
-        assert remaining_pause_s(breaker.before_search) == SEARCH_PAUSE_S - 5
-        assert remaining_pause_s(breaker.before_load) == 0
+        assert remaining_pause_s(breaker.check_search_allowed) == SEARCH_PAUSE_S - 5
+        assert remaining_pause_s(breaker.check_load_allowed) == 0
 
     def test_success_between_failures_starts_the_count_again(self, breaker: CircuitBreaker):
         fail_searches(breaker, MAX_FAILED_SEARCHES - 1)
-        breaker.search_succeeded()
-        breaker.search_failed()
+        breaker.record_search_success()
+        breaker.record_search_failure()
 
-        assert remaining_pause_s(breaker.before_search) == 0
+        assert remaining_pause_s(breaker.check_search_allowed) == 0
 
     def test_one_search_is_allowed_after_the_pause(self, breaker: CircuitBreaker, clock: list[float]):
         fail_searches(breaker)
         clock[0] += SEARCH_PAUSE_S
 
-        assert [remaining_pause_s(breaker.before_search), remaining_pause_s(breaker.before_search)] == [
+        assert [remaining_pause_s(breaker.check_search_allowed), remaining_pause_s(breaker.check_search_allowed)] == [
             0,
             SEARCH_PAUSE_S,
         ]
@@ -100,19 +106,22 @@ class TestSearches:
     def test_that_search_ends_the_pause_or_begins_another(self, breaker: CircuitBreaker, clock: list[float]):
         fail_searches(breaker)
         clock[0] += SEARCH_PAUSE_S
-        assert remaining_pause_s(breaker.before_search) == 0
+        assert remaining_pause_s(breaker.check_search_allowed) == 0
         clock[0] += 5
-        breaker.search_failed()
-        assert remaining_pause_s(breaker.before_search) == SEARCH_PAUSE_S
+        breaker.record_search_failure()
+        assert remaining_pause_s(breaker.check_search_allowed) == SEARCH_PAUSE_S
 
         clock[0] += SEARCH_PAUSE_S
-        assert remaining_pause_s(breaker.before_search) == 0
-        breaker.search_succeeded()
-        assert [remaining_pause_s(breaker.before_search), remaining_pause_s(breaker.before_search)] == [0, 0]
+        assert remaining_pause_s(breaker.check_search_allowed) == 0
+        breaker.record_search_success()
+        assert [remaining_pause_s(breaker.check_search_allowed), remaining_pause_s(breaker.check_search_allowed)] == [
+            0,
+            0,
+        ]
 
     def test_loads_of_a_provider_that_is_slow_for_searches_continue(self, breaker: CircuitBreaker):
         fail_searches(breaker)
-        breaker.load_succeeded()
+        breaker.record_load_success()
 
-        assert remaining_pause_s(breaker.before_load) == 0
-        assert remaining_pause_s(breaker.before_search) == SEARCH_PAUSE_S
+        assert remaining_pause_s(breaker.check_load_allowed) == 0
+        assert remaining_pause_s(breaker.check_search_allowed) == SEARCH_PAUSE_S

@@ -32,7 +32,7 @@ RESPONSE_BODIES = (
 @given(RESPONSE_BODIES, some.integers(0, 3))
 def test_any_response_gives_valid_vectors_or_an_error(answer: Any, count: int):  # C30
     try:
-        vectors = vector_checks.unit_vectors(vector_checks.read_response(json.dumps(answer).encode(), count), 2)
+        vectors = vector_checks.unit_vectors(vector_checks.parse_response(json.dumps(answer).encode(), count), 2)
     except (EmbeddingRefused, EmbeddingUnavailable):
         return
 
@@ -51,13 +51,13 @@ def test_any_response_gives_valid_vectors_or_an_error(answer: Any, count: int): 
 @given(some.binary(max_size=40))
 def test_invalid_bytes_are_refused(body: bytes):
     with pytest.raises((EmbeddingUnavailable, EmbeddingRefused)):
-        vector_checks.read_response(body, 1)
+        vector_checks.parse_response(body, 1)
 
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"data": ' + b"9" * 5000 + b"}", b"<html>", b'{"error": {}}', b""])
 def test_invalid_response_can_be_retried(body: bytes):
     with pytest.raises(EmbeddingUnavailable):
-        vector_checks.read_response(body, 1)
+        vector_checks.parse_response(body, 1)
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_ambiguous_indexes_are_refused(indexes: list[Any]):  # C30
     data = [{"embedding": [1.0], "index": index} for index in indexes]
 
     with pytest.raises(EmbeddingRefused) as error:
-        vector_checks.read_response(json.dumps({"data": data}).encode(), 2)
+        vector_checks.parse_response(json.dumps({"data": data}).encode(), 2)
     assert error.value.code == "wrong_order"
 
 
 def test_vectors_without_indexes_are_in_order():
     body = json.dumps({"data": [{"embedding": [1.0]}, {"embedding": [2.0]}]}).encode()
 
-    assert vector_checks.read_response(body, 2) == [[1.0], [2.0]]
+    assert vector_checks.parse_response(body, 2) == [[1.0], [2.0]]

@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 
 from collections_app.embed import EmbeddingMisconfigured, local_model, vector_checks
 from collections_app.embed.local_model import LOCAL_MODELS, LocalModel, LocalProvider
-from collections_app.embed.spaces import PROBE
+from collections_app.embed.spaces import PROBE_TEXT
 
 UNUSUAL_TEXTS = ["", " \n", "\0", "\ud800", "🦕", "中文句子", "x" * 8000, ".", "́"]
 
@@ -38,9 +38,9 @@ def letters_model(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         loaded_models.append(threading.current_thread().name)
         return lambda texts: numpy.array([[text.count(letter) for letter in "abcd"] for text in texts], dtype=float)
 
-    model = LocalModel(name="letters", dimensions=4, load=load, before_documents="aa ", before_queries="bb ")
+    model = LocalModel(name="letters", dimensions=4, load=load, document_prefix="aa ", query_prefix="bb ")
     monkeypatch.setitem(LOCAL_MODELS, model.name, model)
-    monkeypatch.setattr(local_model, "_loaded", {})
+    monkeypatch.setattr(local_model, "_encoders", {})
     return loaded_models
 
 
@@ -73,7 +73,7 @@ def test_order_and_batch_do_not_change_vectors(wordllama: LocalProvider):
 def test_vectors_are_those_of_the_library():
     library = wordllama_package.WordLlama.load(cache_dir=Path(wordllama_package.__file__).parent, disable_download=True)
     encode = local_model.load_wordllama()
-    words = [*UNUSUAL_TEXTS, *PROBE.split()]
+    words = [*UNUSUAL_TEXTS, *PROBE_TEXT.split()]
     random = Random(19)
     texts = [
         vector_checks.sendable_text(" ".join(random.choices(words, k=random.randrange(1, 60)))) for _ in range(300)
@@ -95,10 +95,10 @@ def write_matrix(path: Path) -> numpy.ndarray:
 def test_matrix_is_mapped_from_its_file_so_that_processes_share_its_memory(tmp_path: Path):
     matrix = write_matrix(tmp_path / "file")
 
-    mapped_matrix = local_model.mapped_matrix(tmp_path / "file", "matrix")
-    assert numpy.array_equal(mapped_matrix, matrix) and mapped_matrix.dtype == matrix.dtype
-    assert not mapped_matrix.flags.writeable and not mapped_matrix.flags.owndata
-    assert isinstance(mapped_matrix.base.base, mmap.mmap)
+    map_matrix = local_model.map_matrix(tmp_path / "file", "matrix")
+    assert numpy.array_equal(map_matrix, matrix) and map_matrix.dtype == matrix.dtype
+    assert not map_matrix.flags.writeable and not map_matrix.flags.owndata
+    assert isinstance(map_matrix.base.base, mmap.mmap)
 
 
 @pytest.mark.parametrize("kept_bytes", [0, 5, 40, -1])
@@ -107,11 +107,11 @@ def test_incomplete_file_of_a_matrix_is_refused(tmp_path: Path, kept_bytes: int)
     (tmp_path / "file").write_bytes((tmp_path / "file").read_bytes()[:kept_bytes])
 
     with pytest.raises(ValueError):  # noqa: PT011  (of JSON or of the mapping)
-        local_model.mapped_matrix(tmp_path / "file", "matrix")
+        local_model.map_matrix(tmp_path / "file", "matrix")
 
 
 def test_local_model_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: LocalProvider):
-    monkeypatch.setattr(local_model, "_loaded", {})
+    monkeypatch.setattr(local_model, "_encoders", {})
     monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("a connection"))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: pytest.fail("a look-up"))
 

@@ -288,7 +288,7 @@ def test_one_failed_batch_refuses_all(embedding_server: EmbeddingServer, space: 
     with pytest.raises(EmbeddingRefused):
         embed.Embedder(space).embed_documents([f"text {number}" for number in range(50)])
     assert len(embedding_server.requests) < 10, "the others were of no use any more"
-    spaces._provider_connection().documents.shutdown()  # the one under way ends before the test does
+    spaces._provider_pool().document_executor.shutdown()  # the one under way ends before the test does
 
 
 def test_caller_deadline_is_respected(embedding_server: EmbeddingServer, space: Any, configured: Any):

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def expired_probe_cache(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """What the process believes of the model is too old."""
-    monkeypatch.setattr(spaces, "MODEL_TRUST_S", -1.0)
+    monkeypatch.setattr(spaces, "MODEL_CHECK_INTERVAL_S", -1.0)
     return embed.reset_providers
 
 
@@ -107,7 +107,7 @@ class TestDefault:
     def test_too_many_dimensions_are_a_misconfiguration(self, configured: Any, embedding_server: EmbeddingServer):
         embedding_server.dimensions = 3901
 
-        with pytest.raises(EmbeddingMisconfigured, match="3901 dimensions, more than the 3900"):
+        with pytest.raises(EmbeddingMisconfigured, match="3901 dimensions, but at most 3900 can be stored"):
             embed.default_space()
 
     def test_maximum_dimensions_can_be_stored(self, configured: Any, embedding_server: EmbeddingServer):
@@ -179,16 +179,16 @@ class TestProbe:
         embed.Embedder(space).embed_documents(["one"])
         space.refresh_from_db()
 
-        assert space.probe == pytest.approx(embedding_server.vector(spaces.PROBE))
+        assert space.probe == pytest.approx(embedding_server.vector(spaces.PROBE_TEXT))
 
     def test_probe_result_is_cached(self, configured: Any, embedding_server: EmbeddingServer):
         space = embed.default_space()
         for _ in range(3):
             embed.Embedder(space).embed_documents(["one"])
 
-        assert len([request for request in embedding_server.requests if request["input"] == [spaces.PROBE]]) == 2, (
-            "dimensions, probe"
-        )
+        assert (
+            len([request for request in embedding_server.requests if request["input"] == [spaces.PROBE_TEXT]]) == 2
+        ), "dimensions, probe"
 
     def test_changed_model_stops_loading(self, configured: Any, embedding_server: Any, expired_probe_cache: Any):  # C31
         space = embed.default_space()
@@ -200,7 +200,7 @@ class TestProbe:
         with pytest.raises(EmbeddingRefused, match="model has changed") as error:
             embed.Embedder(space).embed_documents(["canary"])
         assert error.value.code == "model_changed"
-        assert [request["input"] for request in embedding_server.requests] == [[spaces.PROBE]]
+        assert [request["input"] for request in embedding_server.requests] == [[spaces.PROBE_TEXT]]
 
     def test_tiny_difference_means_the_same_model(
         self, configured: Any, embedding_server: Any, expired_probe_cache: Any

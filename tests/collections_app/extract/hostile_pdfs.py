@@ -132,18 +132,18 @@ def a_lock_that_nobody_knows() -> bytes:
     return pdf(["kept"], trailer={b"Encrypt": b"<</Filter/Strange/V 99/R 99/O(x)/U(x)/P 0>>", b"ID": b"[(a)(a)]"})
 
 
-@hostile_file(PDFS, "pdf", "text|damaged|limit_.*", memory=400 * MB)
+@hostile_file(PDFS, "pdf", "text|damaged|limit_.*", memory_bytes=400 * MB)
 def a_stream_of_objects_that_is_a_bomb() -> bytes:
     bomb = pdf_stream(deflated_bomb(1000), b"/Filter/FlateDecode/Type/ObjStm/N 1/First 4")
     return one_page(bomb, content=b"6 0 R", resources=b"/XObject 6 0 R")
 
 
-@hostile_file(PDFS, "pdf", "text|damaged|limit_.*", memory=300 * MB)
+@hostile_file(PDFS, "pdf", "text|damaged|limit_.*", memory_bytes=300 * MB)
 def a_content_that_is_a_bomb() -> bytes:
     return one_page(content=pdf_stream(deflated_bomb(1000), b"/Filter/FlateDecode"))
 
 
-@hostile_file(PDFS, "pdf", "text|damaged|limit_.*", memory=300 * MB)
+@hostile_file(PDFS, "pdf", "text|damaged|limit_.*", memory_bytes=300 * MB)
 def a_content_packed_four_times() -> bytes:
     content = deflated_bomb(1000)
     for _ in range(3):
@@ -176,7 +176,7 @@ for media_box in (b"0 0 1e30 1e30", b"-1e9 -1e9 1e9 1e9", b"0 0 0 0", b"a b c d"
     add_file(PDFS, "pdf", f"a page of {media_box.decode()}", partial(pdf, ["kept"], media_box=media_box), "text")
 
 
-@hostile_file(PDFS, "pdf", "text|damaged|limit_.*", memory=250 * MB)
+@hostile_file(PDFS, "pdf", "text|damaged|limit_.*", memory_bytes=250 * MB)
 def a_form_that_draws_itself() -> bytes:
     form = pdf_stream(b"/X Do /X Do", b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</X 6 0 R>>>>")
     return one_page(form, content=pdf_stream(PAGE_CONTENT + b" /X Do"), resources=b"/XObject<</X 6 0 R>>")

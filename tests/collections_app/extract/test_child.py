@@ -48,7 +48,7 @@ def test_child_over_its_time_is_killed_with_its_group():  # C20
 
 def test_child_over_its_memory_ends():  # C20
     with pytest.raises(UnreadableFile) as exc_info:
-        extract(("x" * 1000 + ",").encode("utf-16") * 20_000, "csv", limits_for_tests(memory=150 * 1024 * 1024))
+        extract(("x" * 1000 + ",").encode("utf-16") * 20_000, "csv", limits_for_tests(memory_bytes=150 * 1024 * 1024))
 
     assert exc_info.value.code == "limit_memory"
     assert child_pids() == []

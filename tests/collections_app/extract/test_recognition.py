@@ -14,12 +14,12 @@ from collections_app.extract.file_formats import FORMATS
 from system.errors import UnsupportedMediaType
 from tests.collections_app.extract.samples import FILENAMES, SAMPLE_FILES, changed_archive, entries_of
 
-OFFICE_TYPE = "application/vnd.openxmlformats-officedocument."
+OFFICE_PREFIX = "application/vnd.openxmlformats-officedocument."
 MEDIA_TYPES = {
     "pdf": "application/pdf",
-    "docx": OFFICE_TYPE + "wordprocessingml.document",
-    "pptx": OFFICE_TYPE + "presentationml.presentation",
-    "xlsx": OFFICE_TYPE + "spreadsheetml.sheet",
+    "docx": OFFICE_PREFIX + "wordprocessingml.document",
+    "pptx": OFFICE_PREFIX + "presentationml.presentation",
+    "xlsx": OFFICE_PREFIX + "spreadsheetml.sheet",
     "odt": "application/vnd.oasis.opendocument.text",
     "html": "text/html; charset=utf-8",
     "markdown": "text/markdown",
@@ -194,7 +194,7 @@ CROWDED_ARCHIVES = {
 
 @pytest.mark.parametrize("name", CROWDED_ARCHIVES)
 def test_archive_with_many_entries_is_refused(name: str):
-    assert "an archive of more than 2,000 entries" in refusal_message(CROWDED_ARCHIVES[name], "a.docx")
+    assert "an archive with more than 2,000 entries" in refusal_message(CROWDED_ARCHIVES[name], "a.docx")
 
 
 def test_part_of_an_archive_is_read_once():

@@ -66,7 +66,7 @@ def test_long_documents_are_returned_one_at_a_time(manager: KeyCaller, monkeypat
     monkeypatch.setattr(metadata_listing, "MAX_CHARACTERS", 100)
     add_document(make_library_collection("manuals"), "Long. " * 40, doc_id="long", metadata={"n": 1})
     add_document(Document.objects.get().collection, "Short.", doc_id="short", metadata={"n": 2})
-    with metadata_listing.LONG_RESPONSES:
+    with metadata_listing.LONG_RESPONSE_SLOT:
         refusal = manager.get(BY_TAG_PATH, collection_name="manuals", tag_info="n=1")
         short_response = manager.get(BY_TAG_PATH, collection_name="manuals", tag_info="n=2")
 

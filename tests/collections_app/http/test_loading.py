@@ -273,7 +273,7 @@ def test_permission_is_checked_before_the_file(manager: KeyCaller, stranger: Key
 
 
 def test_third_concurrent_load_is_left_to_the_worker(manager: KeyCaller):
-    acquired = [loading.CONCURRENT_LOADS.acquire(blocking=False) for _ in range(2)]
+    acquired = [loading.LOAD_SLOTS.acquire(blocking=False) for _ in range(2)]
     try:
         responses = [
             manager.post(LOAD_TEXT_PATH, {"text": "The third."}, collection_name="manuals"),
@@ -281,7 +281,7 @@ def test_third_concurrent_load_is_left_to_the_worker(manager: KeyCaller):
         ]
     finally:
         for _ in acquired:
-            loading.CONCURRENT_LOADS.release()
+            loading.LOAD_SLOTS.release()
     assert acquired == [True, True]
     assert [(response.status_code, response.json()["document_status"]) for response in responses] == [
         (202, "queued")

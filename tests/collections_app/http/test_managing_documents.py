@@ -79,8 +79,8 @@ def test_refused_retry_explains_what_to_do(manager: KeyCaller, collection: Colle
         for document in (loaded_document, queued_document)
     ]
 
-    assert "this one is ready." in result[0] and "/reload." in result[0]
-    assert "this one is queued." in result[1] and "reload" not in result[1]
+    assert "This document is ready." in result[0] and "/reload." in result[0]
+    assert "This document is queued." in result[1] and "reload" not in result[1]
 
 
 def test_list_supports_filter_order_and_limit(manager: KeyCaller, collection: Collection):

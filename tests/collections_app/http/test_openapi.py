@@ -65,7 +65,7 @@ def test_every_parameter_of_a_view_is_described(schema: dict[str, Any]):
                 body = schema["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
                 assert body["additionalProperties"] is False
                 described_parameters |= set(body["properties"])
-            known_parameters = set(view.known) | (
+            known_parameters = set(view.parameter_names) | (
                 {"file", *load_requests.PARAMETER_NAMES} if view is endpoints.LoadDocument else set()
             )
             assert described_parameters == known_parameters, name
@@ -220,7 +220,7 @@ def test_no_default_in_the_query_string_contradicts_a_body(schema: dict[str, Any
 
 
 def test_no_parameter_chooses_a_provider():  # C28
-    names = {name for view in ENDPOINTS.values() for name in view.known} | set(load_requests.PARAMETER_NAMES)
+    names = {name for view in ENDPOINTS.values() for name in view.parameter_names} | set(load_requests.PARAMETER_NAMES)
     assert {"query", "text", "doc_id"} <= names
     assert not [name for name in names if "model" in name or "url" in name or "provider" in name]
 

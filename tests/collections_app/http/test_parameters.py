@@ -30,20 +30,20 @@ def allowed_values(*texts: str) -> TextValue:
         (parameters.number_reader(1, 200), allowed_values("200"), 200),
         (parameters.number_reader(1, 200), 1, 1),
         (parameters.number_reader(0, 200), allowed_values("0"), 0),
-        (parameters.read_share, allowed_values("0.25"), 0.25),
-        (parameters.read_share, 0, 0.0),
-        (parameters.read_share, 1.0, 1.0),
+        (parameters.read_weight, allowed_values("0.25"), 0.25),
+        (parameters.read_weight, 0, 0.0),
+        (parameters.read_weight, 1.0, 1.0),
         (parameters.read_boolean, allowed_values("TRUE"), True),
         (parameters.read_boolean, allowed_values("0"), False),
         (parameters.read_boolean, allowed_values(""), None),
         (parameters.read_boolean, False, False),
         (parameters.choice_reader(("a", "b")), allowed_values("b"), "b"),
-        (parameters.read_names, allowed_values("b", "a", "b"), ["b", "a"]),
-        (parameters.read_names, allowed_values("a,b"), ["a,b"]),
-        (parameters.read_names, allowed_values('["a", "b"]'), ["a", "b"]),
-        (parameters.read_names, "a", ["a"]),
-        (parameters.read_names, ["a", "a"], ["a"]),
-        (parameters.read_names, ["[a"], ["[a"]),
+        (parameters.read_collection_names, allowed_values("b", "a", "b"), ["b", "a"]),
+        (parameters.read_collection_names, allowed_values("a,b"), ["a,b"]),
+        (parameters.read_collection_names, allowed_values('["a", "b"]'), ["a", "b"]),
+        (parameters.read_collection_names, "a", ["a"]),
+        (parameters.read_collection_names, ["a", "a"], ["a"]),
+        (parameters.read_collection_names, ["[a"], ["[a"]),
         (parameters.read_query, "how?", "how?"),
         (parameters.read_query, "ю" * 4096, "ю" * 4096),
         (parameters.read_metadata, allowed_values('{"type": "x"}'), {"type": "x"}),
@@ -73,25 +73,25 @@ def test_valid_parameters(reader: Reader, value: Any, expected: Any):
             (parameters.number_reader(1, 200), allowed_values(word))
             for word in ("0", "-1", "10**9", "five", "", "1.0", " 5", "\u0663", "1" * 99)
         ),
-        *((parameters.read_share, value) for value in (-0.1, 1.1, True, "0.5", None, float("nan"), 10**400)),
+        *((parameters.read_weight, value) for value in (-0.1, 1.1, True, "0.5", None, float("nan"), 10**400)),
         *(
-            (parameters.read_share, allowed_values(word))
+            (parameters.read_weight, allowed_values(word))
             for word in ("nan", "inf", "-0.1", "1.1", "", "1e-3", "\u0660")
         ),
         *((parameters.read_boolean, value) for value in (1, 0, "true", [True])),
         *((parameters.read_boolean, allowed_values(word)) for word in ("yes", "2")),
         (parameters.choice_reader(("a", "b")), "c"),
         (parameters.choice_reader(("a", "b")), True),
-        (parameters.read_names, []),
-        (parameters.read_names, {}),
-        (parameters.read_names, 5),
-        (parameters.read_names, ["a", 5]),
-        (parameters.read_names, ["a\x00"]),
-        (parameters.read_names, [str(number) for number in range(51)]),  # C03
-        (parameters.read_names, allowed_values(*(str(number) for number in range(10_000)))),  # C03
-        (parameters.read_names, allowed_values("[]")),
-        (parameters.read_names, allowed_values("[1]")),
-        (parameters.read_names, allowed_values("[a")),
+        (parameters.read_collection_names, []),
+        (parameters.read_collection_names, {}),
+        (parameters.read_collection_names, 5),
+        (parameters.read_collection_names, ["a", 5]),
+        (parameters.read_collection_names, ["a\x00"]),
+        (parameters.read_collection_names, [str(number) for number in range(51)]),  # C03
+        (parameters.read_collection_names, allowed_values(*(str(number) for number in range(10_000)))),  # C03
+        (parameters.read_collection_names, allowed_values("[]")),
+        (parameters.read_collection_names, allowed_values("[1]")),
+        (parameters.read_collection_names, allowed_values("[a")),
         (parameters.read_query, ""),  # C32
         (parameters.read_query, " \n"),
         (parameters.read_query, "a" * 8193),
@@ -127,7 +127,7 @@ def test_equal_values_in_query_and_body_are_accepted():
     )
 
     assert result.get("k", parameters.number_reader(1, 9)) == 3
-    assert result.get("collection_names", parameters.read_names) == ["a"]
+    assert result.get("collection_names", parameters.read_collection_names) == ["a"]
     assert result.get("flag", parameters.read_boolean) is True
 
 
@@ -192,9 +192,9 @@ JSON_VALUES: Any = some.recursive(
     max_leaves=6,
 )
 READER_EXAMPLES = [
-    parameters.read_text, parameters.read_name, parameters.number_reader(1, 200), parameters.read_share,
-    parameters.read_boolean, parameters.choice_reader(("a", "b")), parameters.read_names, parameters.read_query,
-    parameters.read_metadata, parameters.long_text_reader(100),
+    parameters.read_text, parameters.read_name, parameters.number_reader(1, 200), parameters.read_weight,
+    parameters.read_boolean, parameters.choice_reader(("a", "b")), parameters.read_collection_names,
+    parameters.read_query, parameters.read_metadata, parameters.long_text_reader(100),
 ]  # fmt: skip
 
 

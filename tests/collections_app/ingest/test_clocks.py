@@ -8,7 +8,7 @@ from collections_app.models.documents import VersionState
 from collections_app.queue import leases
 from collections_app.vectors import reembedding
 from tests.collections_app.ingest.world import process_queue, store_document
-from tests.support.clocks import database_clock_goes_back, host_clock_off_by, time_passes
+from tests.support.clocks import let_time_pass, set_database_clock_back, shifted_host_clock
 
 pytestmark = pytest.mark.django_db
 both_directions = pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
@@ -25,7 +25,7 @@ def queue_state() -> str:
 
 @both_directions
 def test_document_is_loaded_at_once_whatever_the_host_says_that_accepted_it(collection: Collection, hours: int):
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         store_document(collection)
     assert (leases.due_versions().count(), process_queue(), queue_state()) == (1, 1, VersionState.READY)
 
@@ -33,29 +33,29 @@ def test_document_is_loaded_at_once_whatever_the_host_says_that_accepted_it(coll
 @both_directions
 def test_lease_is_respected_by_a_worker_whose_clock_is_wrong(collection: Collection, hours: int):
     store_document(collection, takes_lease=True)
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         assert (leases.due_versions().count(), leases.take_next_lease()) == (0, None)
 
 
 @both_directions
 def test_pause_is_respected_by_a_worker_whose_clock_is_wrong(collection: Collection, hours: int):
     result = store_document(collection, takes_lease=True)
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         leases.postpone_version(version_of(result), 10, "provider", "away")
         assert (leases.due_versions().count(), leases.take_next_lease()) == (0, None)
-    time_passes(Version.objects.all(), "next_at", seconds=13)
+    let_time_pass(Version.objects.all(), "next_at", seconds=13)
     assert (leases.due_versions().count(), process_queue(), queue_state()) == (1, 1, VersionState.READY)
 
 
 def test_document_does_not_wait_after_the_clock_was_set_back(collection: Collection):
     store_document(collection)
-    database_clock_goes_back(Version.objects.all(), "next_at")
+    set_database_clock_back(Version.objects.all(), "next_at")
     assert (leases.due_versions().count(), process_queue(), queue_state()) == (1, 1, VersionState.READY)
 
 
 def test_lease_of_a_killed_worker_ends_after_the_clock_was_set_back(collection: Collection):
     result = store_document(collection, takes_lease=True)
-    database_clock_goes_back(Version.objects.all(), "next_at", "lease_until")
+    set_database_clock_back(Version.objects.all(), "next_at", "lease_until")
     assert (leases.due_versions().count(), process_queue(), queue_state()) == (1, 1, VersionState.READY)
     with pytest.raises(leases.LeaseLost):
         version_of(result)
@@ -64,17 +64,17 @@ def test_lease_of_a_killed_worker_ends_after_the_clock_was_set_back(collection: 
 @both_directions
 def test_reembedding_waits_by_the_clock_of_the_database(collection: Collection, hours: int):
     Collection.objects.update(has_old_vectors=True)
-    with host_clock_off_by(hours):
+    with shifted_host_clock(hours):
         reembedding._record_status(collection.pk, "away", 1, 60)
         assert not reembedding.due_collections().exists()
     assert not reembedding.due_collections().exists()
-    time_passes(Collection.objects.all(), "reembed_at", seconds=61)
-    with host_clock_off_by(hours):
+    let_time_pass(Collection.objects.all(), "reembed_at", seconds=61)
+    with shifted_host_clock(hours):
         assert reembedding.due_collections().exists()
 
 
 def test_reembedding_goes_on_after_the_clock_was_set_back(collection: Collection):
     Collection.objects.update(has_old_vectors=True)
     reembedding._record_status(collection.pk, "away", 1, 60)
-    database_clock_goes_back(Collection.objects.all(), "reembed_at")
+    set_database_clock_back(Collection.objects.all(), "reembed_at")
     assert reembedding.due_collections().exists()

@@ -193,7 +193,7 @@ class TestAttempts:
             "attempts",
             False,
         )
-        assert "interrupted at every attempt" in poison_version.error
+        assert "Every attempt to process the document was interrupted" in poison_version.error
         assert Version.objects.get(pk=other_version.pk).state == "ready"
 
     def test_stored_result_resets_the_attempts(self, collection: Collection):

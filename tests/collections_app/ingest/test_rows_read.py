@@ -38,7 +38,7 @@ def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
         cursor.execute(FORGET_STATISTICS_QUERY)
     for name in ("letters-a", "letters-b"):
         monkeypatch.setitem(local_model.LOCAL_MODELS, name, vector_rows.local_model(name))
-    monkeypatch.setattr(local_model, "_loaded", {})
+    monkeypatch.setattr(local_model, "_encoders", {})
     spaces = [vector_rows.make_space(name) for name in ("letters-a", "letters-b")]
     return make_collection("manuals", space=spaces[0], next_space=spaces[1])
 

@@ -67,9 +67,11 @@ def test_only_texts_of_the_result_are_read(db: Any) -> None:
 
 def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
     result = tuple(
-        [QueryWord(lexeme=f"w{number}", position=number, term=number, chunks=number) for number in range(1, 200)]
+        [QueryWord(lexeme=f"w{number}", position=number, term=number, chunk_count=number) for number in range(1, 200)]
     )
-    query_terms = QueryTerms(chunks=200, words=(QueryWord(lexeme="unknown", position=1, term=0, chunks=0), *result))
+    query_terms = QueryTerms(
+        chunk_count=200, words=(QueryWord(lexeme="unknown", position=1, term=0, chunk_count=0), *result)
+    )
     row: Any = passages.Hit(
         collection_id="c", collection_name="c", configuration="simple", document_id="d", doc_id="d", metadata="{}",
         filename="", chunks_count=1, chunk_index=0, page_content="x", heading_path=[], page=None, page_end=None,

@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from collections_app.lexical.language_detection import guess_language
+from collections_app.lexical.language_detection import detect_language
 from collections_app.models import Version
 from tests.collections_app.search.searches import add_document, found_ids, make_collection, run_search
 
@@ -61,17 +61,17 @@ UNSUPPORTED_SENTENCES = {
 
 @pytest.mark.parametrize("language", SENTENCES)
 def test_language_with_a_configuration_is_detected(language: str) -> None:
-    assert guess_language(SENTENCES[language]) == language
+    assert detect_language(SENTENCES[language]) == language
 
 
 @pytest.mark.parametrize("language", ["english", "german", "russian"])
 def test_capitals_make_no_difference(language: str) -> None:
-    assert guess_language(SENTENCES[language].upper()) == language
+    assert detect_language(SENTENCES[language].upper()) == language
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED_SENTENCES)
 def test_unknown_languages_are_simple(name: str) -> None:
-    assert guess_language(UNSUPPORTED_SENTENCES[name]) == "simple"
+    assert detect_language(UNSUPPORTED_SENTENCES[name]) == "simple"
 
 
 @pytest.mark.django_db
@@ -86,8 +86,8 @@ def test_few_foreign_words_do_not_change_the_language() -> None:
     english_with_quotes = (
         "The words „der, die, das“ and „und“ are the most frequent ones in German, as it was said before."
     )
-    assert guess_language(english_with_quotes) == "english"
-    assert guess_language(SENTENCES["english"] * 3 + SENTENCES["russian"]) == "english"
+    assert detect_language(english_with_quotes) == "english"
+    assert detect_language(SENTENCES["english"] * 3 + SENTENCES["russian"]) == "english"
 
 
 @pytest.mark.django_db

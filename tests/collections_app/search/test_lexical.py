@@ -67,7 +67,7 @@ def test_adding_and_removing_counts_leaves_nothing() -> None:
     version = version_without_words(make_collection(), "The quick fox", "and the slow fox")
     store_words(version)
     counts_before = stored_counts(version.collection)
-    term_statistics.change_counts(version.pk, version.collection_id, 1)
+    term_statistics.change_term_counts(version.pk, version.collection_id, 1)
     assert stored_counts(version.collection)[0] == 2 and sorted(stored_counts(version.collection).values()) == [
         1,
         1,
@@ -75,7 +75,7 @@ def test_adding_and_removing_counts_leaves_nothing() -> None:
         2,
         2,
     ]
-    term_statistics.change_counts(version.pk, version.collection_id, -1)
+    term_statistics.change_term_counts(version.pk, version.collection_id, -1)
     assert stored_counts(version.collection) == counts_before == {}
 
 
@@ -106,9 +106,9 @@ def test_headings_are_indexed_with_their_chunk() -> None:
     version = version_without_words(make_collection(), "Press the lid.")
     Chunk.objects.filter(version=version).update(heading_path=["Toner", "Replacing it"])
     store_words(version)
-    term_statistics.change_counts(version.pk, version.collection_id, 1)
+    term_statistics.change_term_counts(version.pk, version.collection_id, 1)
     words = term_statistics.find_query_terms("toner replaced", [version.collection])[version.collection_id]
-    assert [word.chunks for word in words.words] == [1, 1]
+    assert [word.chunk_count for word in words.words] == [1, 1]
 
 
 # C24
@@ -130,7 +130,7 @@ def test_any_text_can_be_indexed() -> None:
     )
     store_words(version)
     assert ChunkWords.objects.filter(version=version).count() == len(texts) - 3
-    term_statistics.change_counts(version.pk, version.collection_id, 1)
+    term_statistics.change_term_counts(version.pk, version.collection_id, 1)
     assert stored_counts(version.collection)[0] == len(texts)
 
 
@@ -155,9 +155,9 @@ def test_word_weights_are_per_collection() -> None:
         add_document(rare_collection, f"d{number}", "fox hound" if number == 0 else "hound only")
         add_document(common_collection, f"d{number}", "fox hound")
     words = term_statistics.find_query_terms("fox hound", [rare_collection, common_collection])
-    assert [word.chunks for word in words[rare_collection.pk].words] == [1, 4]
-    assert [word.chunks for word in words[common_collection.pk].words] == [4, 4]
-    assert words[rare_collection.pk].chunks == words[common_collection.pk].chunks == 4
+    assert [word.chunk_count for word in words[rare_collection.pk].words] == [1, 4]
+    assert [word.chunk_count for word in words[common_collection.pk].words] == [4, 4]
+    assert words[rare_collection.pk].chunk_count == words[common_collection.pk].chunk_count == 4
     assert term_statistics.inverse_document_frequency(1, 4) > term_statistics.inverse_document_frequency(4, 4) > 0
 
 
@@ -176,11 +176,11 @@ def test_concurrent_counts_do_not_deadlock() -> None:
             barrier.wait(10)
             for _ in range(15):
                 with transaction.atomic():
-                    term_statistics.change_counts(version.pk, collection.pk, 1)
+                    term_statistics.change_term_counts(version.pk, collection.pk, 1)
                 with transaction.atomic():
-                    term_statistics.change_counts(version.pk, collection.pk, -1)
+                    term_statistics.change_term_counts(version.pk, collection.pk, -1)
             with transaction.atomic():
-                term_statistics.change_counts(version.pk, collection.pk, 1)
+                term_statistics.change_term_counts(version.pk, collection.pk, 1)
         except BaseException as error:
             errors.append(error)
         finally:

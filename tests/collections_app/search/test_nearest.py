@@ -59,7 +59,7 @@ def fill_collection(collection: Collection) -> None:
 def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
     """Of the nearest ten by scan, the part that the index finds; it finds as many as were asked for."""
     matches = total = 0
-    available_count = CHUNKS if scope.versions is None else CHUNKS_PER_VERSION * len(scope.versions)
+    available_count = CHUNKS if scope.version_ids is None else CHUNKS_PER_VERSION * len(scope.version_ids)
     for _ in range(20):
         request = vector_retrieval.vector_literal(random_vector())
         with read_snapshot():
@@ -79,8 +79,8 @@ def test_index_search_equals_a_scan(large_collection: Collection, monkeypatch: p
     for searched_versions in (None, versions[: len(versions) * 6 // 10], versions[::10], versions[::100]):
         scope = Scope(
             collection=large_collection,
-            versions=searched_versions,
-            chunks=None if searched_versions is None else CHUNKS_PER_VERSION * len(searched_versions),
+            version_ids=searched_versions,
+            chunk_count=None if searched_versions is None else CHUNKS_PER_VERSION * len(searched_versions),
         )
         assert recall(scope, monkeypatch) > 0.95
     assert vector_indexes.index_name(large_collection.pk, large_collection.space_id) in plan_of_a_search(

@@ -184,7 +184,7 @@ def test_pairs_weigh_as_if_characters_were_not_indexed(db: Any) -> None:
     (hit,) = run_search(collection, "水管", mode="text").hits
     assert [hit.page_content[start:stop] for start, stop in hit.highlights] == ["水管"]
     words = term_statistics.find_query_terms("水管", [collection])[collection.pk]
-    assert [(word.lexeme, word.chunks) for word in words.words] == [("水管", 1)]
+    assert [(word.lexeme, word.chunk_count) for word in words.words] == [("水管", 1)]
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_one_unavailable_space_makes_the_search_use_words(collection_with_retire
 
 def test_search_request_defaults() -> None:
     search_request = SearchRequest(query="x", k=5, filter=Filter())
-    assert (search_request.mode, search_request.alpha, search_request.count) == ("hybrid", None, 100)
+    assert (search_request.mode, search_request.alpha, search_request.candidate_count) == ("hybrid", None, 100)
 
 
 # C54
@@ -244,7 +244,7 @@ def test_search_that_started_before_a_change_of_model_finds_its_vectors(
     ]
     for model in [*models, vector_rows.local_model("letters-b")]:
         monkeypatch.setitem(local_model.LOCAL_MODELS, model.name, model)
-    monkeypatch.setattr(local_model, "_loaded", {})
+    monkeypatch.setattr(local_model, "_encoders", {})
     old_space, new_space = vector_rows.make_space("letters-a"), vector_rows.make_space("letters-b")
     collection, unchanged_collection = (
         make_collection("moves", space=old_space),

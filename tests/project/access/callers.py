@@ -1,4 +1,4 @@
-"""Each kind of caller: with credentials in each request, or with a signed-in browser."""
+"""One caller of each kind: programs with credentials, and signed-in browsers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -31,31 +31,33 @@ class MatrixCaller:
         return bool(self.cookies)
 
     def request(self, method: str, path: str) -> Any:
-        """One request; what it did is taken back."""
+        """Send one request and roll back what it changed."""
         self.client.cookies = SimpleCookie(self.cookies.output(header="", sep=";"))
-        body, kind = ("", "application/x-www-form-urlencoded") if self.is_browser else ("{}", "application/json")
+        body, content_type = (
+            ("", "application/x-www-form-urlencoded") if self.is_browser else ("{}", "application/json")
+        )
         if method == "POST" and path.startswith("/load_document_to_collection"):
-            body, kind = UPLOAD_BODY, MULTIPART_CONTENT
+            body, content_type = UPLOAD_BODY, MULTIPART_CONTENT
         with transaction.atomic():
-            response = self.client.generic(method, path, body, content_type=kind, headers=self.headers)
+            response = self.client.generic(method, path, body, content_type=content_type, headers=self.headers)
             transaction.set_rollback(True)
-        acting_user.become(None)
+        acting_user.set_current(None)
         return response
 
 
-def program_caller(name: str, user: User, scope: Iterable[str] = ()) -> MatrixCaller:
+def create_program_caller(name: str, user: User, scope: Iterable[str] = ()) -> MatrixCaller:
     secret = access_keys.create_key(user, name, expires_at=None, scope=list(scope))
     return MatrixCaller(name, bearer_auth(secret))
 
 
-def browser_caller(name: str, user: User) -> MatrixCaller:
+def create_browser_caller(name: str, user: User) -> MatrixCaller:
     client = Client()
     client.force_login(user)
     return MatrixCaller(f"{name}@", cookies=client.cookies)
 
 
-def all_callers() -> list[MatrixCaller]:
-    """A name with @ is a browser that signed in; from few rights to many."""
+def create_callers() -> list[MatrixCaller]:
+    """Ordered from few permissions to many. A name with @ is a signed-in browser."""
     people = {
         "person": make_user("person"),
         "itil": make_user("itil-person", "itil"),
@@ -64,15 +66,15 @@ def all_callers() -> list[MatrixCaller]:
         "coll": make_user("coll-person", "collection_admin"),
         "admin": make_user("the-admin", "admin"),
     }
-    scoped_program = program_caller(
+    scoped_program = create_program_caller(
         "narrow", people["admin"], ["monitoring"]
-    )  # an administrator's key, for one role only
-    deleted_program = program_caller("gone", make_user("gone", "admin", active=False))
+    )  # an administrator's key with one role only
+    inactive_program = create_program_caller("gone", make_user("gone", "admin", active=False))
     return [
         MatrixCaller("nobody"),
-        deleted_program,
-        *(program_caller(name, user) for name, user in people.items() if name != "admin"),
+        inactive_program,
+        *(create_program_caller(name, user) for name, user in people.items() if name != "admin"),
         scoped_program,
-        program_caller("admin", people["admin"]),
-        *(browser_caller(name, people[name]) for name in ("person", "sso", "coll", "admin")),
+        create_program_caller("admin", people["admin"]),
+        *(create_browser_caller(name, people[name]) for name in ("person", "sso", "coll", "admin")),
     ]

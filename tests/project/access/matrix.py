@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from tests.project.access import callers, world
 
 ALL_METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
-# Django's administration answers other methods like one of these.
+# Django's administration handles all other methods like one of these.
 ADMIN_METHODS = ("GET", "POST")
-Cells = dict[tuple[str, str], tuple[str, ...]]
+StatusMatrix = dict[tuple[str, str], tuple[str, ...]]
 
 
 def cell_of(response: object) -> str:
-    """The status; `login` where a page asks to sign in first."""
+    """The status, or `login` for a redirect to the sign-in page."""
     status, location = getattr(response, "status_code"), getattr(response, "headers").get("Location", "")  # noqa: B009
     return "login" if status == 302 and "/login/" in location else str(status)
 
@@ -25,7 +25,7 @@ def statuses_of_route(
 
 
 def rows_of_route(route: str, all_callers: list[callers.MatrixCaller], ids: dict[str, str]) -> Iterator[str]:
-    """Methods with the same answers share a line."""
+    """One line for all methods with the same statuses."""
     methods_by_statuses: dict[tuple[str, ...], list[str]] = {}
     for method, cells in statuses_of_route(route, all_callers, ids):
         methods_by_statuses.setdefault(cells, []).append(method)
@@ -37,15 +37,15 @@ def format_line(route: str, methods: str, cells: tuple[str, ...]) -> str:
     return f"{route:<88} {methods:<46}" + "".join(f"{cell:>8}" for cell in cells)
 
 
-def matrix_text() -> str:
-    ids, all_callers = world.make_world(), callers.all_callers()
-    actual = dict.fromkeys(world.routes())
+def build_matrix_text() -> str:
+    ids, all_callers = world.create_objects(), callers.create_callers()
+    all_routes = dict.fromkeys(world.routes())
     header = format_line("# route", "methods", tuple(caller.name for caller in all_callers))
-    return "\n".join([header, *(row for route in actual for row in rows_of_route(route, all_callers, ids))]) + "\n"
+    return "\n".join([header, *(row for route in all_routes for row in rows_of_route(route, all_callers, ids))]) + "\n"
 
 
-def read_matrix(text: str) -> tuple[list[str], Cells]:
-    """The callers, and what each of them is answered, by route and method."""
+def read_matrix(text: str) -> tuple[list[str], StatusMatrix]:
+    """The names of the callers, and their statuses by route and method."""
     header, *lines = [line.split() for line in text.splitlines()]
     result = {(route, method): tuple(cells) for route, methods, *cells in lines for method in methods.split(",")}
     return header[3:], result

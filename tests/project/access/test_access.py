@@ -1,4 +1,4 @@
-"""Who gets which status, everywhere: a new route, or a changed status, fails here."""
+"""Compares the status of every route and caller with the stored matrix: a new route or a changed status fails."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +9,8 @@ from django.test import Client
 from tests.project.access import callers, matrix, world
 
 MATRIX_FILE = Path(__file__).with_name("matrix.txt")
-CALLERS, CELLS = matrix.read_matrix(MATRIX_FILE.read_text())
-# What is there for everybody: the state of the service, its description, and the ways in and out.
+CALLERS, STATUS_MATRIX = matrix.read_matrix(MATRIX_FILE.read_text())
+# Open to everybody: the state of the service, its description, sign-in and sign-out.
 PUBLIC_ROUTES = (
     "/healthz", "/readyz", "/api/schema", "/api/docs", "/api/docs/reference", "/api/docs/redoc.js",
     "/rest/v1/auth/login", "/", "/login/", "/logout/", "/sso/start/", "/sso/callback/", "/sso/logout/",
@@ -24,23 +24,23 @@ def is_program_route(route: str) -> bool:
 
 
 def routes_with_status(name: str, *, status: str) -> Iterator[tuple[str, str]]:
-    """Routes and methods at which this caller's answers begin so."""
+    """Routes and methods for which this caller gets a status that starts with these digits."""
     column = CALLERS.index(name)
-    return (route for route, cells in CELLS.items() if cells[column].startswith(status))
+    return (route_and_method for route_and_method, cells in STATUS_MATRIX.items() if cells[column].startswith(status))
 
 
 def test_matrix_equals_the_stored_one(db: None, tmp_path: Path):  # X01
-    now = tmp_path / "matrix.txt"
-    now.write_text(matrix.matrix_text())
+    current_file = tmp_path / "matrix.txt"
+    current_file.write_text(matrix.build_matrix_text())
 
-    advice = f"review {now}, and replace the stored matrix if every change is intended"
-    assert now.read_text().splitlines() == MATRIX_FILE.read_text().splitlines(), advice
+    advice = f"review {current_file}, and replace the stored matrix if every change is intended"
+    assert current_file.read_text().splitlines() == MATRIX_FILE.read_text().splitlines(), advice
 
 
 def test_no_response_is_a_server_error():
-    """The provider of the connection here is away, which is said by 503."""
-    assert [route for route, cells in CELLS.items() if "500" in cells] == []
-    assert {route for route, cells in CELLS.items() if "503" in cells} <= {("/sso/start/", "GET")}
+    """The identity provider of the test connection is unreachable, so starting a sign-in returns 503."""
+    assert [route for route, cells in STATUS_MATRIX.items() if "500" in cells] == []
+    assert {route for route, cells in STATUS_MATRIX.items() if "503" in cells} <= {("/sso/start/", "GET")}
 
 
 @pytest.mark.parametrize("name", ["nobody", "gone"])
@@ -49,22 +49,22 @@ def test_without_valid_credentials_only_public_routes_answer(name: str):
 
 
 def test_api_routes_answer_401_without_credentials(db: None):
-    """Not even which methods there are."""
+    """Not even the allowed methods are revealed."""
     column = CALLERS.index("nobody")
-    result = {cells[column] for (route, _), cells in CELLS.items() if is_program_route(route)}
+    result = {cells[column] for (route, _), cells in STATUS_MATRIX.items() if is_program_route(route)}
     assert result == {"401"}
 
-    ids = world.make_world()
-    for route in {route for route, _ in CELLS if is_program_route(route)}:
+    ids = world.create_objects()
+    for route in {route for route, _ in STATUS_MATRIX if is_program_route(route)}:
         response = Client().get(world.example_path(route.removeprefix("/"), ids))
         assert response.headers["WWW-Authenticate"], route
 
 
 def test_browser_session_is_not_accepted_by_the_api():  # B57
-    sessions = [CALLERS.index(caller) for caller in CALLERS if caller.endswith("@")]
-    program_cells = [cells for (route, _), cells in CELLS.items() if route.startswith(("/^", "/metrics"))]
+    browser_columns = [CALLERS.index(caller) for caller in CALLERS if caller.endswith("@")]
+    program_cells = [cells for (route, _), cells in STATUS_MATRIX.items() if route.startswith(("/^", "/metrics"))]
 
-    assert {cells[column] for cells in program_cells for column in sessions} == {"401"}
+    assert {cells[column] for cells in program_cells for column in browser_columns} == {"401"}
 
 
 def test_api_credentials_open_no_page():
@@ -72,7 +72,7 @@ def test_api_credentials_open_no_page():
     anonymous_column = CALLERS.index("nobody")
     pages = [
         cells
-        for (route, _), cells in CELLS.items()
+        for (route, _), cells in STATUS_MATRIX.items()
         if not is_program_route(route) and route not in ("/api/docs", "/api/schema")
     ]
 
@@ -100,4 +100,4 @@ def test_each_role_opens_something():
 
 
 def test_every_caller_has_a_column(db: None):
-    assert [caller.name for caller in callers.all_callers()] == CALLERS
+    assert [caller.name for caller in callers.create_callers()] == CALLERS

@@ -21,7 +21,7 @@ from tableapi.models import DeferredRecord, Rule, Table, View
 from tests.sso import connections
 from tests.tableapi.designs import insert_row
 
-# All that the eight endpoints want between them; each takes what is its own.
+# The required parameters of the eight endpoints of document collections.
 PARAMETERS = {
     "load_document_to_collection": {"collection_name": "manuals"},
     "load_text_to_collection": {"collection_name": "manuals", "text": "Paper", "metadata": "{}"},
@@ -32,11 +32,11 @@ PARAMETERS = {
     "delete_document_from_collection": {"collection_name": "manuals", "id_value": "first"},
     "delete_collection": {"collection_name": "manuals"},
 }
-ADMIN_RECORD = re.compile(r"^admin/(\w+)/(\w+)/(.*)$")
+ADMIN_ROUTE = re.compile(r"^admin/(\w+)/(\w+)/(.*)$")
 
 
-def make_world() -> dict[str, str]:
-    """Ids by what stands for them in addresses."""
+def create_objects() -> dict[str, str]:
+    """Create an object for each route; returns the ids for the placeholders of routes."""
     assert set(PARAMETERS) == set(ENDPOINTS)
     itil = Role.objects.get(name="itil").pk
     task = Table.objects.get(name="task")
@@ -50,7 +50,7 @@ def make_world() -> dict[str, str]:
     Group.objects.create(name="Service desk")
     Company.objects.create(name="Example")
     Company.objects.create(name="Gone").delete()
-    schedules.make_rows()
+    schedules.update_schedules()
     DeferredRecord.objects.create(table="task", record_id="later")
     collection = Collection.objects.create(name="manuals", space=embed.default_space(), reader_roles=[itil])
     result = storage.store_document(
@@ -62,7 +62,7 @@ def make_world() -> dict[str, str]:
 
 
 def routes(resolver: URLResolver | None = None, prefix: str = "") -> Iterator[str]:
-    """Every address that the service knows, as it is written there."""
+    """Every route of the service, as its URL pattern is written."""
     for pattern in (resolver or get_resolver()).url_patterns:
         path = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
@@ -72,8 +72,8 @@ def routes(resolver: URLResolver | None = None, prefix: str = "") -> Iterator[st
 
 
 def example_path(route: str, ids: dict[str, str]) -> str:
-    """An address of this route, of something that is there."""
-    match = ADMIN_RECORD.match(route)
+    """The path of an existing object for this route."""
+    match = ADMIN_ROUTE.match(route)
     if match and match[1] in apps.app_configs:
         return "/" + _admin_path(*match.groups())
     path = route.replace("(?P<table>[^/]+)", "task").replace("(?P<sys_id>[^/]+)", ids["task"])

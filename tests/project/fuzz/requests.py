@@ -29,7 +29,7 @@ QUERY_WORDS = [
     "<p>a</p>", "2024-02-30", "2024-05-31 12:00:30", "me", "x" * 300, "javascript:gs.getUserID()", "@day@ago@1", "1@2",
     "a,b,,c", *EXAMPLE_IDS, *SYNTAX_PIECES,
 ]  # fmt: skip
-# What each parameter takes, besides any word.
+# Likely values of each parameter.
 PARAMETERS: dict[str, list[str]] = {
     "sysparm_limit": ["1", "2", "100", "10000", "10001"],
     "sysparm_page": ["1", "2", "100000"],
@@ -103,71 +103,77 @@ class Request:
 
 @dataclass(frozen=True)
 class RequestGenerator:
-    """Writes requests about records whose ids are known."""
+    """Generates requests about records whose ids are known."""
 
     random: Random
     ids: list[str]
 
-    def request(self) -> Request:
+    def random_request(self) -> Request:
         method = self.random.choice(METHODS)
-        path = self.path(method)
+        path = self.random_path(method)
         has_body = method in ("POST", "PUT", "PATCH") or self.random.random() < 0.02
-        return Request(method, path, self.parameters(), self.headers(has_body), self.body() if has_body else b"")
+        return Request(
+            method,
+            path,
+            self.random_parameters(),
+            self.random_headers(has_body),
+            self.random_body() if has_body else b"",
+        )
 
-    def path(self, method: str) -> str:
+    def random_path(self, method: str) -> str:
         if self.random.random() < 0.12:
             return self.random.choice(OTHER_PATHS)
         base = f"/rest/v1/table/{TABLE_NAME}"
         has_id = method in ("PUT", "PATCH", "DELETE") or (method != "POST" and self.random.random() < 0.3)
         if self.random.random() < 0.05:
             has_id = not has_id
-        return f"{base}/{self.sys_id()}" if has_id else base
+        return f"{base}/{self.random_id()}" if has_id else base
 
-    def sys_id(self) -> str:
-        return self.random.choice(self.ids) if self.random.random() < 0.85 else quote(self.word(), safe="")
+    def random_id(self) -> str:
+        return self.random.choice(self.ids) if self.random.random() < 0.85 else quote(self.random_word(), safe="")
 
-    def word(self) -> str:
+    def random_word(self) -> str:
         return self.random.choice(QUERY_WORDS)
 
-    def column(self) -> str:
+    def random_column(self) -> str:
         names = [*EXAMPLES, *EXAMPLES, "sys_id", "sys_created_by", "sys_version", "nothing", "reference.string"]
         return self.random.choice(
             [*names, "reference.reference.integer", "list.string", "sys_created_by.login", "password."]
         )
 
-    def parameters(self) -> str:
+    def random_parameters(self) -> str:
         parameters = {
-            name: self.random.choice(values) if self.random.random() < 0.7 else self.word()
+            name: self.random.choice(values) if self.random.random() < 0.7 else self.random_word()
             for name, values in PARAMETERS.items()
             if self.random.random() < 0.12
         }
         if self.random.random() < 0.5:
-            parameters["sysparm_query"] = self.query()
+            parameters["sysparm_query"] = self.random_query()
         if self.random.random() < 0.3:
-            parameters["sysparm_fields"] = ",".join(self.column() for _ in range(self.random.randint(1, 5)))
+            parameters["sysparm_fields"] = ",".join(self.random_column() for _ in range(self.random.randint(1, 5)))
         pairs = [*parameters.items(), *([*parameters.items()] if self.random.random() < 0.03 else [])]
         if self.random.random() < 0.03:
             return "&".join(f"{name}={value}" for name, value in pairs).replace("\x00", "%").replace("\n", "")
         return "&".join(f"{name}={quote(value, errors='surrogatepass')}" for name, value in pairs)
 
-    def query(self) -> str:
+    def random_query(self) -> str:
         if self.random.random() < 0.2:
             return random_text(self.random)
-        parts = [self.condition() for _ in range(self.random.choice([1, 1, 2, 3, 8]))]
+        parts = [self.random_condition() for _ in range(self.random.choice([1, 1, 2, 3, 8]))]
         text = self.random.choice(["^", "^OR", "^NQ"]).join(parts)
         for _ in range(self.random.choice([0, 0, 1, 2])):
-            text += f"^ORDERBY{self.random.choice(['', 'DESC'])}{self.column()}"
+            text += f"^ORDERBY{self.random.choice(['', 'DESC'])}{self.random_column()}"
         return text
 
-    def condition(self) -> str:
-        name = self.column()
+    def random_condition(self) -> str:
+        name = self.random_column()
         operator = self.random.choice(["=", "!=", *OPERATORS, *ALIASES, *REFUSED_OPERATORS])
         if self.random.random() < 0.6 and name in EXAMPLES:
-            return f"{name}{operator}{EXAMPLES[name].written}"
-        value = self.random.choice([self.word, self.column])()
+            return f"{name}{operator}{EXAMPLES[name].text_in_query}"
+        value = self.random.choice([self.random_word, self.random_column])()
         return f"{name}{operator}{value}"
 
-    def headers(self, has_body: bool) -> dict[str, str]:
+    def random_headers(self, has_body: bool) -> dict[str, str]:
         headers = {name: self.random.choice(values) for name, values in HEADERS.items() if self.random.random() < 0.04}
         if has_body:
             headers["Content-Type"] = self.random.choice(CONTENT_TYPES)
@@ -178,20 +184,26 @@ class RequestGenerator:
             headers["If-None-Match"] = self.random.choice(HEADERS["If-None-Match"])
         return headers
 
-    def body(self) -> bytes:
+    def random_body(self) -> bytes:
         if self.random.random() < 0.12:
             return self.random.choice(BODY_EXAMPLES)
         names = self.random.sample([*EXAMPLES], self.random.randint(0, 5))
-        return json.dumps({name: self.value(name) for name in names} | self.odd_members()).encode()
+        return json.dumps({name: self.random_value(name) for name in names} | self.unexpected_members()).encode()
 
-    def value(self, name: str) -> Any:
+    def random_value(self, name: str) -> Any:
         example = EXAMPLES[name]
         probability = self.random.random()
         if probability < 0.75:
             return self.random.choice([*example.values, None])
-        return self.random.choice([*example.refused_values, *JUNK_VALUES] if probability < 0.95 else [self.word()])
+        return self.random.choice(
+            [*example.refused_values, *JUNK_VALUES] if probability < 0.95 else [self.random_word()]
+        )
 
-    def odd_members(self) -> dict[str, Any]:
+    def unexpected_members(self) -> dict[str, Any]:
         if self.random.random() < 0.9:
             return {}
-        return {self.random.choice([self.word(), "sys_id", "sys_version", "nothing"]): self.random.choice(JUNK_VALUES)}
+        return {
+            self.random.choice([self.random_word(), "sys_id", "sys_version", "nothing"]): self.random.choice(
+                JUNK_VALUES
+            )
+        }

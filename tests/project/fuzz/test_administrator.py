@@ -12,23 +12,23 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.generation import GenerationMode
 
 from tests.config.stack import Stack, manage
-from tests.support.nightly import run_seed, share_of
+from tests.support.nightly import choose_seed, scaled_count
 
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
 REQUEST_COUNT = 5_000
-# Tables with records that may be changed and deleted. Of the others, ids are made up: without its account, its key, the
-# rules and the tables the administrator could not go on.
+# Tables whose records may be changed and deleted. For other tables the ids are generated, as the administrator needs
+# the account, the key, the rules and the tables.
 CHANGEABLE_TABLES = ("company", "service", "sys_group", "task", "sys_schedule", "sys_indication")
 load_all_checks()
 EXCLUDED_CHECKS = [
     CHECKS.get_one(name)
     for name in (
-        "ignored_auth",  # counted as guesses of a password: 429 after ten; tests/project/access asks everybody
+        "ignored_auth",  # counts as failed sign-ins, so it gets 429; see tests/project/access
         "positive_data_acceptance",  # a schema cannot say which ids exist, or which queries fit a column
     )
 ]
-# A parameter without a value counts as not given, which a schema cannot say either.
+# An empty parameter counts as omitted, which a schema cannot express.
 INVALID_DATA_CHECK = CHECKS.get_one("negative_data_rejection")
 
 
@@ -50,12 +50,12 @@ class AdministratorClient:
         )
         return [record["sys_id"] for record in response.body["data"]]
 
-    def send_many(self, operation: Any, number: int, chosen_seed: int) -> None:
+    def send_many(self, operation: Any, count: int, seed: int) -> None:
         ids = self.existing_ids(operation.path)
 
-        @hypothesis.seed(chosen_seed)
+        @hypothesis.seed(seed)
         @settings(
-            max_examples=number,
+            max_examples=count,
             deadline=None,
             database=None,
             phases=[Phase.generate],
@@ -64,14 +64,15 @@ class AdministratorClient:
         @given(
             case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
             | operation.as_strategy(generation_mode=GenerationMode.NEGATIVE),
-            number=hypothesis.strategies.integers(0, 199),
+            id_index=hypothesis.strategies.integers(0, 199),
         )
-        def send_case(case: Any, number: int) -> None:
-            if number < len(ids) and case.meta.generation.mode is GenerationMode.POSITIVE:
-                case.path_parameters = {**case.path_parameters, "sys_id": ids[number]}
-            has_empty = "" in (case.query or {}).values()
+        def send_case(case: Any, id_index: int) -> None:
+            if id_index < len(ids) and case.meta.generation.mode is GenerationMode.POSITIVE:
+                case.path_parameters = {**case.path_parameters, "sys_id": ids[id_index]}
+            has_empty_value = "" in (case.query or {}).values()
             case.call_and_validate(
-                headers=self.headers, excluded_checks=[*EXCLUDED_CHECKS, *([INVALID_DATA_CHECK] if has_empty else [])]
+                headers=self.headers,
+                excluded_checks=[*EXCLUDED_CHECKS, *([INVALID_DATA_CHECK] if has_empty_value else [])],
             )
 
         send_case()
@@ -91,13 +92,13 @@ def administrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Administ
 
 def test_responses_conform_to_the_document_of_the_administrator(administrator: AdministratorClient):
     schema = schemathesis.openapi.from_url(administrator.stack.url + "/api/schema", headers=administrator.headers)
-    operations_described: Any = schema.get_all_operations()
-    operations = [operation.ok() for operation in operations_described]
+    described_operations: Any = schema.get_all_operations()
+    operations = [operation.ok() for operation in described_operations]
     assert len(operations) > 100
-    chosen_seed = run_seed()
+    seed = choose_seed()
 
     for operation in operations:
-        administrator.send_many(operation, -(-share_of(REQUEST_COUNT) // len(operations)), chosen_seed)
+        administrator.send_many(operation, -(-scaled_count(REQUEST_COUNT) // len(operations)), seed)
 
     assert administrator.stack.call("GET", "/api/me", key=administrator.key).status == 200
     assert "Traceback" not in administrator.stack.output

@@ -13,23 +13,23 @@ from accounts import demo as demo_people
 from tableapi.setup import demo_records
 from tests.project.access import callers, world
 from tests.support.fuzzing import count_statuses, send_case
-from tests.support.nightly import share_of
+from tests.support.nightly import scaled_count
 from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.django_db
 
-# Catalogue and rules are among what the last may write: that changes what the next request meets.
+# The administrator can change the catalogue and its rules, which changes the result of the next requests.
 CALLER_NAMES = ("nobody", "gone", "person", "itil", "monitor", "sso", "coll", "narrow", "admin")
 FEW_EXAMPLES, MANY_EXAMPLES = 6, 150
 
 
 @dataclass
-class DescribedService:
-    """Somebody who asks, and what is there to be asked for, by the address with its names in braces."""
+class CallerFuzzer:
+    """Sends generated requests as one caller. `known_paths` has the path of an existing object by path template."""
 
     caller: callers.MatrixCaller
     known_paths: dict[str, str]
-    turns: Iterator[int] = field(default_factory=count)
+    request_numbers: Iterator[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
         self.client = Client(headers=self.caller.headers)
@@ -37,21 +37,21 @@ class DescribedService:
         self.schema = schemathesis.openapi.from_dict(response.json())
 
     def send(self, case: Any) -> Any:
-        """Every second time with ids that lead somewhere: made-up ones never get past the door."""
-        known_path = self.known_paths.get(case.path) if next(self.turns) % 2 else None
+        """Every second request uses the ids of existing objects; generated ids would only ever get a 404."""
+        known_path = self.known_paths.get(case.path) if next(self.request_numbers) % 2 else None
         return send_case(self.client, case, known_path)
 
-    def send_all(self, examples: int) -> dict[int, int]:
-        """So many requests of each operation that this caller is told of; how often each status was answered."""
-        result: dict[int, int] = {}
+    def send_all(self, example_count: int) -> dict[int, int]:
+        """Send requests of each operation in the document of this caller; returns how often each status occurred."""
+        status_counts: dict[int, int] = {}
         operations: Any = self.schema.get_all_operations()
-        for operation in (result.ok() for result in operations):
-            count_statuses(operation, examples, self.send, result)
-        return result
+        for operation in (operation_result.ok() for operation_result in operations):
+            count_statuses(operation, example_count, self.send, status_counts)
+        return status_counts
 
 
 def known_paths(ids: dict[str, str], admin: Client) -> dict[str, str]:
-    """The address of something that is there, for each that has ids in it."""
+    """The path of an existing object, for each path with ids."""
     result = {}
     for path in admin.get("/api/schema").json()["paths"]:
         if "{tableName}" in path:
@@ -67,22 +67,23 @@ def known_paths(ids: dict[str, str], admin: Client) -> dict[str, str]:
 
 
 @pytest.fixture(params=CALLER_NAMES)
-def described_service(request: pytest.FixtureRequest, db: None) -> DescribedService:
+def caller_fuzzer(request: pytest.FixtureRequest, db: None) -> CallerFuzzer:
     demo_people.create_demo_users(lambda: PASSWORD)
     demo_records.create_demo_records()
-    ids, all_callers = world.make_world(), {caller.name: caller for caller in callers.all_callers()}
-    return DescribedService(all_callers[request.param], known_paths(ids, Client(headers=all_callers["admin"].headers)))
+    ids, all_callers = world.create_objects(), {caller.name: caller for caller in callers.create_callers()}
+    return CallerFuzzer(all_callers[request.param], known_paths(ids, Client(headers=all_callers["admin"].headers)))
 
 
-def test_no_request_causes_a_server_error(described_service: DescribedService):
-    result = described_service.send_all(FEW_EXAMPLES)
+def test_no_request_causes_a_server_error(caller_fuzzer: CallerFuzzer):
+    status_counts = caller_fuzzer.send_all(FEW_EXAMPLES)
 
-    # It got somewhere: not everything was refused at the door.
-    let_in = described_service.caller.name not in ("nobody", "gone")
-    assert result.get(200 if let_in else 401, 0) > 0 and (result.get(400, 0) > 0 or not let_in)
+    # Not every request was refused at once.
+    is_authenticated = caller_fuzzer.caller.name not in ("nobody", "gone")
+    assert status_counts.get(200 if is_authenticated else 401, 0) > 0
+    assert status_counts.get(400, 0) > 0 or not is_authenticated
 
 
 @pytest.mark.nightly
-def test_no_request_of_many_causes_a_server_error(described_service: DescribedService):
-    """Of all callers together, more than 50,000."""
-    described_service.send_all(share_of(MANY_EXAMPLES))
+def test_no_request_of_many_causes_a_server_error(caller_fuzzer: CallerFuzzer):
+    """More than 50,000 requests of all callers together."""
+    caller_fuzzer.send_all(scaled_count(MANY_EXAMPLES))

@@ -1,4 +1,4 @@
-"""Bytes on a connection to the running product: whatever comes, no server error, and it goes on serving."""
+"""Bytes on a connection to the running product: no bytes cause a server error or stop the service."""
 
 import socket
 import time
@@ -14,12 +14,12 @@ import pytest
 
 from tests.config.stack import Stack, eventually, manage
 from tests.project.fuzz.requests import RequestGenerator
-from tests.support.nightly import run_seed, share_of
+from tests.support.nightly import choose_seed, scaled_count
 
 pytestmark = pytest.mark.stack
 
 FEW_CONNECTIONS, MANY_CONNECTIONS, THREAD_COUNT = 400, 40_000, 8
-# A body that never comes is given up after this time by the service, and after that one by its client.
+# The client waits longer than the service waits for a body that never arrives.
 LONG_WAIT_S, PIECE_PAUSE_S = 75.0, 0.05
 NOISE_BYTES = [
     b"\x16\x03\x01\x02\x00\x01\x00", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x00" * 50, b"\r\n" * 10,
@@ -53,11 +53,11 @@ class RunningProduct:
 
 @dataclass(frozen=True)
 class SendPlan:
-    """The bytes in pieces, and whether their sender waits for an answer or leaves at once."""
+    """The bytes in pieces, and whether the sender waits for a response or disconnects at once."""
 
     pieces: list[bytes]
     pause_s: float
-    is_waited_for: bool
+    waits_for_response: bool
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def running_product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runnin
 def random_plan(random: Random, key: str) -> SendPlan:
     content = random.choice(NOISE_BYTES) if random.random() < 0.03 else random_message(random, key)
     for _ in range(random.choice([0, 0, 1, 2, 8])):
-        content = with_damage(random, content)
+        content = damage_content(random, content)
     while random.random() < 0.1:
         content += random_message(random, key)
     cuts = sorted(random.sample(range(len(content) + 1), random.choice([0, 0, 1, 3]) % (len(content) + 1)))
@@ -84,7 +84,7 @@ def random_plan(random: Random, key: str) -> SendPlan:
 
 
 def random_message(random: Random, key: str) -> bytes:
-    request = RequestGenerator(random, ["1"]).request()
+    request = RequestGenerator(random, ["1"]).random_request()
     headers = {"Host": "localhost", "Authorization": f"Bearer {key}", **request.headers}
     body = request.body
     if body and random.random() < 0.3:
@@ -94,13 +94,13 @@ def random_message(random: Random, key: str) -> bytes:
         headers["Content-Length"] = str(len(body) + random.choice([0] * 8 + [-1, 1]))
     if random.random() < 0.05:
         headers["Expect"] = "100-continue"
-    # As they are: what other clients would never send.
+    # Unescaped, as no HTTP client would send them.
     lines = [f"{request.method} {request.url.replace('/every', '/task')} HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogatepass") + body
 
 
-def with_damage(random: Random, content: bytes) -> bytes:
+def damage_content(random: Random, content: bytes) -> bytes:
     position = random.randrange(len(content) + 1)
     piece = random.choice([*MESSAGE_PIECES, random.randbytes(random.randint(1, 4)), b"a" * random.choice([10, 70_000])])
     tail = content[position + random.choice([0, 0, 1, 5, 100]) :]
@@ -109,43 +109,43 @@ def with_damage(random: Random, content: bytes) -> bytes:
     )
 
 
-def exchange(port: int, plan: SendPlan) -> bytes:
-    """What comes back until the service closes the connection, which it does once nothing more can come."""
+def send_and_receive(port: int, plan: SendPlan) -> bytes:
+    """Everything that the service sends until it closes the connection."""
     content = b""
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), LONG_WAIT_S) as link:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), LONG_WAIT_S) as connection:
         for piece in plan.pieces:
-            link.sendall(piece)
+            connection.sendall(piece)
             time.sleep(plan.pause_s)
-        if plan.is_waited_for:
-            link.shutdown(socket.SHUT_WR)
-            while data := link.recv(65536):
+        if plan.waits_for_response:
+            connection.shutdown(socket.SHUT_WR)
+            while data := connection.recv(65536):
                 content += data
     return content
 
 
 def statuses_in(content: bytes) -> list[int]:
-    """Of each response; a body may hold no line like this one, as it is JSON or HTML."""
+    """The status of each response. No body contains such a line, as bodies are JSON or HTML."""
     return [
         int(line[9:12]) for line in content.split(b"\r\n") if line.startswith(b"HTTP/1.1 ") and line[9:12].isdigit()
     ]
 
 
-def send_many(product: RunningProduct, number: int) -> Counter[int]:
-    first_seed, status_counts = run_seed(), Counter[int]()
+def send_many(product: RunningProduct, count: int) -> Counter[int]:
+    first_seed, status_counts = choose_seed(), Counter[int]()
 
-    def send_plan(number: int) -> list[int]:
-        result = statuses_in(exchange(product.stack.port, random_plan(Random(number), product.key)))
-        # 503: more bodies came slowly than are waited for at a time.
-        assert not [status for status in result if status >= 500 and status != 503], number
+    def send_plan(seed: int) -> list[int]:
+        result = statuses_in(send_and_receive(product.stack.port, random_plan(Random(seed), product.key)))
+        # 503: too many slow bodies at a time.
+        assert not [status for status in result if status >= 500 and status != 503], seed
         return result
 
     with ThreadPoolExecutor(THREAD_COUNT) as pool:
-        for result in pool.map(send_plan, range(first_seed, first_seed + number)):
+        for result in pool.map(send_plan, range(first_seed, first_seed + count)):
             status_counts.update(result or [0])
     return status_counts
 
 
-def assert_still_working(product: RunningProduct, processes_before: set[int]) -> None:
+def check_still_working(product: RunningProduct, processes_before: set[int]) -> None:
     eventually(lambda: product.stack.call("GET", "/api/me", key=product.key).status == 200)
     assert product.web_processes() == processes_before, "a web process had to start again"
     assert "Traceback" not in product.stack.output
@@ -158,14 +158,14 @@ def test_no_bytes_end_or_block_the_service(running_product: RunningProduct):
     status_counts = send_many(running_product, FEW_CONNECTIONS)
 
     assert status_counts.keys() >= {0, 200, 400, 404}
-    assert_still_working(running_product, processes_before)
+    check_still_working(running_product, processes_before)
 
 
 @pytest.mark.nightly
 def test_no_bytes_of_many_end_or_block_the_service(running_product: RunningProduct):
     processes_before = running_product.web_processes()
 
-    status_counts = send_many(running_product, share_of(MANY_CONNECTIONS))
+    status_counts = send_many(running_product, scaled_count(MANY_CONNECTIONS))
 
     assert status_counts.keys() >= {0, 200, 201, 400, 403, 404, 405}
-    assert_still_working(running_product, processes_before)
+    check_still_working(running_product, processes_before)

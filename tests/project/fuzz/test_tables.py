@@ -1,4 +1,4 @@
-"""Conversations with the Table API about a table with every column type: each answer has its documented form."""
+"""Requests about a table with every column type: each response has its documented form."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,23 +12,23 @@ from django.test import Client
 from accounts.models import User
 from system.records import acting_user
 from tests.project.fuzz.requests import LAST_ETAG, TABLE_NAME, Request, RequestGenerator
-from tests.support.nightly import share_of
+from tests.support.nightly import scaled_count
 from tests.tableapi import world
 from tests.tableapi.column_types import EXAMPLE_IDS, EXAMPLES
 
 pytestmark = pytest.mark.django_db
 
 FEW_REQUESTS, MANY_REQUESTS, REQUESTS_PER_TEST = 600, 120_000, 5_000
-# What was written is taken back after so many, and keys and tags are new.
+# After so many requests, writes are rolled back, and keys and tags are forgotten.
 CONVERSATION_LENGTH = 25
-# A fuzz that only ever meets the first error would prove little.
+# Requests that only cause the first error would prove little.
 EXPECTED_STATUSES = {200, 201, 304, 400, 401, 403, 404, 405, 409, 412}
 USUAL_STATUSES = {200, 201, 304, 400, 401, 404}
 
 
 @dataclass
 class Conversation:
-    """Callers in turn, who send back the tags that they heard."""
+    """Sends requests as random callers, with the ETags of earlier responses."""
 
     clients: list[Client]
     etags: dict[str, str] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Conversation:
         response = client.generic(
             request.method, request.url, request.body, content_type=headers.pop("Content-Type", ""), headers=headers
         )
-        acting_user.become(None)
+        acting_user.set_current(None)
         if "ETag" in response.headers:
             self.etags[request.path] = response.headers["ETag"]
         return response
@@ -49,7 +49,7 @@ class Conversation:
 
 @pytest.fixture
 def clients(alice: User, bob: User) -> list[Client]:
-    """An administrator, a user, one with more roles, and nobody; the table is open but for a column and a condition."""
+    """Clients of five callers; the table is open except for one column and one condition."""
     world.table(TABLE_NAME)
     for name in EXAMPLES:
         is_reference = name in ("reference", "list")
@@ -68,8 +68,8 @@ def clients(alice: User, bob: User) -> list[Client]:
     return [Client(headers=caller.headers) for caller in callers]
 
 
-def violation(request: Request, response: Any) -> str:
-    """What is wrong with an answer, or nothing."""
+def find_violation(request: Request, response: Any) -> str:
+    """What is wrong with a response, or an empty text."""
     status = response.status_code
     if status >= 500:
         return "a server error"
@@ -81,24 +81,24 @@ def violation(request: Request, response: Any) -> str:
         return "no JSON"
     body = response.json()
     if status < 300:
-        form = dict if request.method == "DELETE" else list
-        return "" if body["status"] == "OK" and isinstance(body["data"], form) else "another form of success"
+        data_type = dict if request.method == "DELETE" else list
+        return "" if body["status"] == "OK" and isinstance(body["data"], data_type) else "another form of success"
     is_error = body["status"] == "ERROR" and all(error["code"] and error["message"] for error in body["errors"])
     return "" if is_error and body["errors"] else "another form of error"
 
 
-def send_many(clients: list[Client], first_seed: int, number: int) -> Counter[int]:
+def send_many(clients: list[Client], first_seed: int, count: int) -> Counter[int]:
     statuses: Counter[int] = Counter()
-    for seed in range(first_seed, first_seed + number, CONVERSATION_LENGTH):
+    for seed in range(first_seed, first_seed + count, CONVERSATION_LENGTH):
         random = Random(seed)
         conversation, generator = Conversation(clients), RequestGenerator(random, [*EXAMPLE_IDS])
         request: Request | None = None
         with transaction.atomic():
             for _ in range(CONVERSATION_LENGTH):
-                if request is None or random.random() > 0.1:  # else the same again
-                    request = generator.request()
+                if request is None or random.random() > 0.1:  # else repeat the request
+                    request = generator.random_request()
                 response = conversation.send(random, request)
-                assert not (error := violation(request, response)), (seed, error, request, response.content)
+                assert not (error := find_violation(request, response)), (seed, error, request, response.content)
                 statuses[response.status_code] += 1
                 if request.method == "POST" and response.status_code == 201:
                     generator.ids.extend(record["sys_id"] for record in response.json()["data"] if "sys_id" in record)
@@ -111,6 +111,8 @@ def test_every_response_is_well_formed(clients: list[Client]):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("first_seed", range(FEW_REQUESTS, FEW_REQUESTS + share_of(MANY_REQUESTS), REQUESTS_PER_TEST))
+@pytest.mark.parametrize(
+    "first_seed", range(FEW_REQUESTS, FEW_REQUESTS + scaled_count(MANY_REQUESTS), REQUESTS_PER_TEST)
+)
 def test_every_response_of_many_is_well_formed(clients: list[Client], first_seed: int):
     assert send_many(clients, first_seed, REQUESTS_PER_TEST).keys() >= EXPECTED_STATUSES

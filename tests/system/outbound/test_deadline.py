@@ -108,10 +108,10 @@ def test_dead_first_address_leaves_time_for_the_second(policy: Policy) -> None:
 
 def test_caller_can_shorten_the_deadline(policy: Policy) -> None:
     with serving(lambda visit: visit.stay_silent()) as server, check_cut_off(r"within 0\.2 s"):
-        get(f"http://idp.example.com:{server.port}/", policy.within(0.2))
+        get(f"http://idp.example.com:{server.port}/", policy.limited_to(0.2))
 
 
 def test_expired_deadline_makes_no_call(policy: Policy) -> None:
     with serving(responds_with(b"{}")) as server, check_cut_off("within 0 s"):
-        get(f"http://idp.example.com:{server.port}/", policy.within(0))
+        get(f"http://idp.example.com:{server.port}/", policy.limited_to(0))
     assert server.connection_count == 0

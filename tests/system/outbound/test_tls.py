@@ -142,7 +142,7 @@ def test_deadline_covers_a_slow_response_over_tls(
 
     started_at = monotonic()
     with serving(send_slowly, tls=valid_certificate) as server, pytest.raises(OutboundFailed, match="within 1 s"):
-        get(f"https://{HOST_NAME}:{server.port}/", trusting_policy.within(1))
+        get(f"https://{HOST_NAME}:{server.port}/", trusting_policy.limited_to(1))
     assert monotonic() - started_at < MAX_RESPONSE_S / 2
 
 

@@ -1,4 +1,4 @@
-"""All callers that the oracle knows exist."""
+"""Stores all callers of the oracle."""
 
 from typing import Any
 

@@ -22,9 +22,9 @@ from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS
 
 def create_callers() -> None:
     """The users, groups and roles of the oracle, once for a test."""
-    # Tables are created and dropped under the same names with other columns, for which old plans would be invalid.
+    # Prepared plans would become invalid, as tables are recreated with other columns under the same names.
     connection.ensure_connection()
-    connection.statements.prepared_after = None  # type: ignore[attr-defined]  # of our backend
+    connection.statements.prepare_after_uses = None  # type: ignore[attr-defined]  # of our backend
     User.objects.bulk_create(User(sys_id=sys_id, login=f"user{number}") for number, sys_id in enumerate(USER_IDS))
     Group.objects.bulk_create(Group(sys_id=sys_id, name=f"group{number}") for number, sys_id in enumerate(GROUP_IDS))
     for name, sys_id in ROLE_IDS.items():
@@ -39,7 +39,7 @@ def store_groups(caller: Caller) -> None:
 
 
 @contextmanager
-def rolled_back() -> Iterator[None]:
+def rollback_afterwards() -> Iterator[None]:
     """Roll back all writes of the block, even after a database error."""
     savepoint = transaction.savepoint()
     try:
@@ -53,25 +53,25 @@ def rolled_back() -> Iterator[None]:
 @contextmanager
 def stored_world(world: World, *, with_references: bool = False) -> Iterator[World]:
     """Store the world and make its catalogue current; yields the world with that catalogue."""
-    with rolled_back():
-        setup_statements(world, with_references=with_references)
+    with rollback_afterwards():
+        store_tables_and_records(world, with_references=with_references)
         with active_catalogue(world.catalogue) as catalogue:
             yield World(catalogue, world.rows)
 
 
 @contextmanager
 def active_catalogue(catalogue: Catalogue) -> Iterator[Catalogue]:
-    """The process takes this for its newest catalogue."""
-    current = replace(catalogue, version=State.objects.values_list("version", flat=True).get(pk=State.ROW_ID))
-    catalogue_loader._cache.catalogue = current
+    """Make this the current catalogue of the process."""
+    current_catalogue = replace(catalogue, version=State.objects.values_list("version", flat=True).get(pk=State.ROW_ID))
+    catalogue_loader._cache.catalogue = current_catalogue
     try:
-        yield current
+        yield current_catalogue
     finally:
         catalogue_loader.clear_cache()
 
 
-def setup_statements(world: World, *, with_references: bool = False) -> None:
-    """All tables and records, in one message to the server."""
+def store_tables_and_records(world: World, *, with_references: bool = False) -> None:
+    """Create all tables and records with one message to the server."""
     tables = list(world.catalogue.tables.values())
     statements = [statement for table in tables for statement in create_statements(world.catalogue, table)]
     values: list[Any] = []
@@ -80,7 +80,7 @@ def setup_statements(world: World, *, with_references: bool = False) -> None:
         for name in reversed(table.lineage):
             if rows:
                 statements.append(insert_statement(world.catalogue.tables[name], table, rows, values))
-    # Last, when every record that is referred to is there.
+    # Foreign keys are added when all referenced records exist.
     if with_references:
         statements += [statement for table in tables for statement in reference_statements(world.catalogue, table)]
     with connection.cursor() as cursor:
@@ -92,19 +92,24 @@ def columns_of(table: Table) -> list[Column]:
 
 
 def create_statements(catalogue: Catalogue, table: Table) -> Iterator[sql.Composable]:
-    """The tables as the designer makes them, without what only makes them quick."""
+    """The tables as the designer creates them, but without indexes."""
     if table.parent is None:
         yield schema_editor.ROOT_DDL.format(table=table_identifier(table), id=physical_names.ID_TYPE, table_id=table.id)
     else:
         parent = table_identifier(catalogue.tables[table.parent])
         yield schema_editor.CHILD_DDL.format(table=table_identifier(table), id=physical_names.ID_TYPE, parent=parent)
-    parts = [(column.database_name, sql.SQL(column.column_type.definition)) for column in columns_of(table)]
-    parts += [(column.plain_text_name, sql.SQL("text")) for column in columns_of(table) if column.type == "wysiwyg"]
-    if parts:
-        added = sql.SQL(", ").join(
-            sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(name), kind) for name, kind in parts
+    column_definitions = [
+        (column.database_name, sql.SQL(column.column_type.definition)) for column in columns_of(table)
+    ]
+    column_definitions += [
+        (column.plain_text_name, sql.SQL("text")) for column in columns_of(table) if column.type == "wysiwyg"
+    ]
+    if column_definitions:
+        add_clauses = sql.SQL(", ").join(
+            sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(name), definition)
+            for name, definition in column_definitions
         )
-        yield sql.SQL("ALTER TABLE {} {}").format(table_identifier(table), added)
+        yield sql.SQL("ALTER TABLE {} {}").format(table_identifier(table), add_clauses)
 
 
 def reference_statements(catalogue: Catalogue, table: Table) -> Iterator[sql.Composable]:
@@ -117,13 +122,13 @@ def reference_statements(catalogue: Catalogue, table: Table) -> Iterator[sql.Com
 
 
 def insert_statement(owner: Table, table: Table, rows: list[Row], values: list[Any]) -> sql.Composable:
-    """The part of these records that stands in one table of their lineage; adds to the values."""
+    """Inserts these records into one table of their lineage; appends their values to `values`."""
     columns = [column for column in table.columns.values() if column.owner == owner.name and column.name != "sys_id"]
     names = [sql.Identifier("sys_id"), *(sql.Identifier(column.database_name) for column in columns)]
     formatted_columns = [column for column in columns if column.type == "wysiwyg"]
     names += [sql.Identifier(column.plain_text_name) for column in formatted_columns]
     for row in rows:
-        values += [row["sys_id"], *(stored_form(column, row[column.name]) for column in columns)]
+        values += [row["sys_id"], *(adapt_value(column, row[column.name]) for column in columns)]
         values += [text_of_html(row[column.name]) for column in formatted_columns]
     row_placeholders = sql.SQL("({})").format(sql.SQL(", ").join([sql.SQL("%s")] * len(names)))
     return sql.SQL("INSERT INTO {} ({}) VALUES {}").format(
@@ -131,7 +136,7 @@ def insert_statement(owner: Table, table: Table, rows: list[Row], values: list[A
     )
 
 
-def stored_form(column: Column, value: Any) -> Any:
+def adapt_value(column: Column, value: Any) -> Any:
     return Jsonb(value) if column.type == "json" and value is not None else value
 
 
@@ -140,7 +145,7 @@ def table_identifier(table: Table) -> sql.Identifier:
 
 
 def read_back(catalogue: Catalogue) -> World:
-    """The records as they stand in the database now."""
+    """The records that the database contains now."""
     rows: dict[str, dict[str, Row]] = {}
     for table in catalogue.tables.values():
         columns = list(table.columns.values())
@@ -150,12 +155,14 @@ def read_back(catalogue: Catalogue) -> World:
             else table_identifier(table)
             for depth, name in enumerate(table.lineage)
         )
-        expected = sql.SQL(", ").join(sql.Identifier(column.database_name) for column in columns)
-        query = sql.SQL("SELECT {} FROM {}").format(expected, source)
+        column_list = sql.SQL(", ").join(sql.Identifier(column.database_name) for column in columns)
+        query = sql.SQL("SELECT {} FROM {}").format(column_list, source)
         if not table.is_system:
             query += sql.SQL(" WHERE {} = {}").format(sql.Identifier(OWN_TABLE_COLUMN), table.id)
         with connection.cursor() as cursor:
             cursor.execute(query)
-            result = [dict(zip((column.name for column in columns), row, strict=True)) for row in cursor.fetchall()]
-        rows[table.name] = {row["sys_id"]: row for row in result}
+            stored_rows = [
+                dict(zip((column.name for column in columns), row, strict=True)) for row in cursor.fetchall()
+            ]
+        rows[table.name] = {row["sys_id"]: row for row in stored_rows}
     return World(catalogue, rows)

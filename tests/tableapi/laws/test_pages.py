@@ -1,4 +1,4 @@
-"""The pages of a list together are the list: nothing twice, nothing missing."""
+"""The pages of a list together are the list: no record is repeated or missing."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from system.encoded_query import OrderBy, Query
-from tests.tableapi.laws.questions import (
+from tests.tableapi.laws.list_requests import (
+    ListRequest,
     ListResponse,
-    Question,
-    QuestionSeries,
-    account,
+    RequestSeries,
+    failure_report,
     fuzz_settings,
-    is_closed,
-    questions_in_turn,
+    is_never_readable,
+    iterate_requests,
     send_query,
 )
 from tests.tableapi.laws.storage import stored_world
@@ -23,65 +23,65 @@ from tests.tableapi.oracle import World
 from tests.tableapi.oracle.queries import SORTABLE_TYPES, path_strategy
 from tests.tableapi.oracle.worlds import caller_strategy, world_strategy
 
-# With it a fault that repeats a page would page for ever.
+# Without this limit a fault that repeats a page would never end.
 MAX_PAGES = 40
 
 
 @st.composite
-def sorted_lists(draw: DrawFn) -> QuestionSeries:
-    """Every record, by up to three keys; the values are few, so many are alike and many empty."""
+def sorted_list_strategy(draw: DrawFn) -> RequestSeries:
+    """Lists of all records by up to three sort keys, with many equal and empty values."""
     world, caller = draw(world_strategy()), draw(caller_strategy())
-    generated = []
+    requests = []
     for _ in range(4):
         table = draw(st.sampled_from(list(world.catalogue.tables)))
-        keys = path_strategy(world, world.catalogue.tables[table], hops=1).filter(
+        keys = path_strategy(world, world.catalogue.tables[table], max_hops=1).filter(
             lambda path: path[1].type in SORTABLE_TYPES
         )
         order = draw(st.lists(st.builds(OrderBy, keys.map(lambda path: path[0]), st.booleans()), max_size=3))
-        generated.append(Question(caller, table, Query((), tuple(order))))
-    return QuestionSeries(world, generated)
+        requests.append(ListRequest(caller, table, Query((), tuple(order))))
+    return RequestSeries(world, requests)
 
 
-def ids_by_page(world: World, question: Question, limit: int) -> list[str]:
-    results: list[str] = []
+def ids_by_page(world: World, request: ListRequest, limit: int) -> list[str]:
+    ids: list[str] = []
     for page in range(1, MAX_PAGES):
-        response = send_query(world, question.caller, question.table, question.text, limit=limit, page=page)
+        response = send_query(world, request.caller, request.table, request.text, limit=limit, page=page)
         assert isinstance(response, ListResponse)
-        results += response.ids
+        ids += response.ids
         if not response.ids:
             break
-    return results
+    return ids
 
 
-def ids_by_cursor(world: World, question: Question, limit: int) -> list[str]:
-    results: list[str] = []
-    values: dict[str, str] = {}
+def ids_by_cursor(world: World, request: ListRequest, limit: int) -> list[str]:
+    ids: list[str] = []
+    cursor_parameter: dict[str, str] = {}
     for _ in range(MAX_PAGES):
-        response = send_query(world, question.caller, question.table, question.text, limit=limit, **values)
+        response = send_query(world, request.caller, request.table, request.text, limit=limit, **cursor_parameter)
         assert isinstance(response, ListResponse)
         assert len(response.ids) == limit or not response.next_cursor
-        results += response.ids
+        ids += response.ids
         if not response.next_cursor:
             break
-        values = {"cursor": response.next_cursor}
-    return results
+        cursor_parameter = {"cursor": response.next_cursor}
+    return ids
 
 
-def check_pages(interview: QuestionSeries) -> None:
-    with stored_world(interview.world) as world:
-        for number, (question, _) in enumerate(questions_in_turn(world, interview)):
-            whole_list = send_query(world, question.caller, question.table, question.text)
-            if is_closed(world, question.caller, question.table) or not isinstance(whole_list, ListResponse):
+def check_pages(series: RequestSeries) -> None:
+    with stored_world(series.world) as world:
+        for number, (request, _) in enumerate(iterate_requests(world, series)):
+            whole_list = send_query(world, request.caller, request.table, request.text)
+            if is_never_readable(world, request.caller, request.table) or not isinstance(whole_list, ListResponse):
                 continue
             assert len(set(whole_list.ids)) == len(whole_list.ids)
             for read_pages in (ids_by_page, ids_by_cursor):
-                assert read_pages(world, question, 1 + number % 3) == whole_list.ids, account(world, question)
+                assert read_pages(world, request, 1 + number % 3) == whole_list.ids, failure_report(world, request)
 
 
 def test_concatenated_pages_equal_the_list() -> None:
-    fuzz_settings(40)(given(sorted_lists())(check_pages))()
+    fuzz_settings(40)(given(sorted_list_strategy())(check_pages))()
 
 
 @pytest.mark.nightly
 def test_many_concatenated_pages_equal_the_list() -> None:
-    fuzz_settings(2_000)(given(sorted_lists())(check_pages))()
+    fuzz_settings(2_000)(given(sorted_list_strategy())(check_pages))()

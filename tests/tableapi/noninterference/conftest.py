@@ -1,4 +1,4 @@
-"""All callers that the oracle knows exist, and the clock is stopped."""
+"""Stores all callers of the oracle and stops the clock of the database."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from tests.tableapi.noninterference import running
 @pytest.fixture(autouse=True)
 def known_callers(db: Any) -> Iterator[None]:
     storage.create_callers()
-    running.fix_database_clock()
+    running.stop_database_clock()
     yield
-    # PostgreSQL keeps something for each of thousands of tables that came and went, until the connection ends.
+    # A connection keeps memory for each of the thousands of dropped tables.
     connection.close()

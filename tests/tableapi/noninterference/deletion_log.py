@@ -1,4 +1,4 @@
-"""The content of deleted records is for administrators: to others it makes no difference, however they ask."""
+"""Only administrators see the content of deleted records; it changes no response to other callers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tableapi.database import catalogue_loader
 from tableapi.design import saving
 from tableapi.models import Rule, Table
 from tableapi.read import context
-from tests.tableapi.laws.storage import rolled_back
+from tests.tableapi.laws.storage import rollback_afterwards
 from tests.tableapi.noninterference.programs import Step
 from tests.tableapi.noninterference.running import Conversation
 from tests.tableapi.oracle import Caller
@@ -29,19 +29,18 @@ ORDER_CLAUSES = ["", "^ORDERBYpayload", "^ORDERBYDESCpayload", "^ORDERBYrecord_i
 RULE_CONDITIONS = ["", "table=device", "deleted_byISEMPTY", f"deleted_by={USER_IDS[0]}"]
 
 
-def violation(seed: int) -> tuple[Step, Any, Any] | None:
-    """The first answer that two logs give differently whose entries differ in what was deleted, or to entries that the
-    caller may not read."""
+def find_violation(seed: int) -> tuple[Step, Any, Any] | None:
+    """The first response that differs between two logs with different content or different hidden entries."""
     random = Random(seed)
     condition = random.choice(RULE_CONDITIONS)
     steps = [make_step(random) for _ in range(4)]
-    with rolled_back(), patch.object(context, "now", lambda: NOW), acting_user.acting_as(CALLER.id):
+    with rollback_afterwards(), patch.object(context, "now", lambda: NOW), acting_user.acting_as(CALLER.id):
         saving.save_rule(Rule(operation="read", table=Table.objects.get(name=LOG_TABLE), condition=condition))
-        # Known before, so that the first of the two does not load more.
+        # Loaded here, so that both logs cause the same statements.
         catalogue_loader.clear_cache()
         catalogue_loader.reload_if_changed()
         responses = responses_with_payloads([{}, {"a": 1}], steps)
-        other_responses = responses_with_payloads([{"name": "secret"}, None], steps, has_hidden=bool(condition))
+        other_responses = responses_with_payloads([{"name": "secret"}, None], steps, has_hidden_entry=bool(condition))
     catalogue_loader.clear_cache()
     return next(
         (
@@ -68,14 +67,14 @@ def make_step(random: Random) -> Step:
     return Step("GET", LOG_TABLE, sys_id, params, max_pages=0 if sys_id else 1)
 
 
-def responses_with_payloads(payloads: list[Any], steps: list[Step], *, has_hidden: bool = False) -> list[Any]:
-    with rolled_back():
+def responses_with_payloads(payloads: list[Any], steps: list[Step], *, has_hidden_entry: bool = False) -> list[Any]:
+    with rollback_afterwards():
         for number, payload in enumerate(payloads, 1):
             store_entry(f"1800000000000000a{number}", "device", USER_IDS[0], payload)
-        if has_hidden:
+        if has_hidden_entry:
             store_entry("1800000000000000b1", "other", USER_IDS[1], {"name": "secret"})
         conversation = Conversation(CALLER)
-        return [response for step in steps for response in conversation.results_of(step)]
+        return [response for step in steps for response in conversation.send_and_follow(step)]
 
 
 def store_entry(sys_id: str, table: str, user_id: str, payload: Any) -> None:

@@ -13,44 +13,47 @@ from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import ProgramGenerator, Step
 from tests.tableapi.noninterference.renaming import unreadable_columns
-from tests.tableapi.noninterference.running import Difference, conversation
+from tests.tableapi.noninterference.running import Difference, open_conversation
 from tests.tableapi.oracle import World
 
 
-def violation(seed: int) -> Difference | None:
+def find_violation(seed: int) -> Difference | None:
     random = Random(seed)
     pair = pairs.make_pair(random, may_write=True)
     hidden_columns = [
         (table, name)
         for table, name in unreadable_columns(pair)
-        if is_called_after(pair.catalogue.tables[table].columns[name], table)
-        and is_hidden_everywhere(pair, table, name)
+        if is_named_after(pair.catalogue.tables[table].columns[name], table) and is_hidden_everywhere(pair, table, name)
     ]
     if not hidden_columns:
         return None
     table, name = random.choice(hidden_columns)
     pair = with_unique_name(pair, table, name)
-    # Two that leave the column to its default: the second meets what the first has taken.
-    steps = [*ProgramGenerator(random, pair).program(), Step("POST", table, body={}), Step("POST", table, body={})]
-    with conversation(pair) as conversation_of_pair:
+    # Two records with the default value of the column: the second one is a duplicate.
+    steps = [
+        *ProgramGenerator(random, pair).random_program(),
+        Step("POST", table, body={}),
+        Step("POST", table, body={}),
+    ]
+    with open_conversation(pair) as conversation_of_pair:
         make_unique(pair.catalogue, table, name)
         for step in steps:
             if name in str(step) or not all(param.isascii() for param in step.params.values()):
                 continue
-            for _, response, _ in conversation_of_pair.results_of(step):
+            for _, response, _ in conversation_of_pair.send_and_follow(step):
                 if name in str(response):
                     return Difference(pair, step, response, name)
     return None
 
 
-def is_called_after(column: Column, table: str) -> bool:
-    """No other table has a column with this name."""
+def is_named_after(column: Column, table: str) -> bool:
+    """Whether the column is named after the table, so that no other table has this name."""
     return column.type == "string" and column.owner == table and column.name.startswith(table)
 
 
 def is_hidden_everywhere(pair: Pair, table: str, name: str) -> bool:
     hidden_columns = unreadable_columns(pair)
-    return all((relative, name) in hidden_columns for relative in pair.catalogue.tables[table].family)
+    return all((family_table, name) in hidden_columns for family_table in pair.catalogue.tables[table].family)
 
 
 def with_unique_name(pair: Pair, table: str, name: str) -> Pair:

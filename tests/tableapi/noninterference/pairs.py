@@ -9,12 +9,12 @@ from typing import Any
 
 from system.encoded_query import Moment
 from tableapi.catalogue.definitions import CREATE, DELETE, OPERATIONS, READ, WRITE, Catalogue, Column, Rule, Table
-from tests.tableapi.oracle import Caller, Row, World, can, visible
+from tests.tableapi.oracle import Caller, Row, World, is_permitted, visible_rows
 from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS, moment
 from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.worlds import generated_values, make_catalogue, make_column
 
-# Fewer values than anywhere else: most records have some in common.
+# So few values that most records share some.
 COLUMN_VALUES: dict[str, list[Any]] = {
     "string": [None, "a", "ab", "b", "Ab c"],
     "text": [None, "a", "b", "red fox"],
@@ -46,13 +46,13 @@ COLUMN_TYPES = [
     "reference",
     "list",
 ]
-# What decides rules of databases that are written to: nobody may change it, so no write moves what may be seen.
+# The column in the rules of databases that are written to. Nobody may change it, so no write changes who sees what.
 KIND_COLUMN = "kind"
 MAX_ATTEMPTS = 8
 
 
-# What a caller sees: for each table and record, the values of the columns that they may read, and what they may change.
-SeenValues = dict[tuple[str, str], dict[str, Any]]
+# For each table and record: the values that a caller may read, and the allowed operations.
+VisibleValues = dict[tuple[str, str], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Pair:
     one: World
     other: World
     may_write: bool
-    view: SeenValues
+    visible_values: VisibleValues
 
     @property
     def catalogue(self) -> Catalogue:
@@ -87,12 +87,12 @@ def make_pair(random: Random, *, may_write: bool | None = None) -> Pair:
         catalogue, {name: random_records(random, catalogue, table) for name, table in catalogue.tables.items()}
     )
     now = moment(caller.id)
-    view = seen_values(world, caller, now)
+    caller_values = visible_values(world, caller, now)
     for _ in range(MAX_ATTEMPTS):
-        other_world = redraw_hidden(random, world, view)
-        if seen_values(other_world, caller, now) == view:
-            return Pair(caller, world, other_world, may_write, view)
-    return Pair(caller, world, world, may_write, view)
+        other_world = redraw_hidden_data(random, world, caller_values)
+        if visible_values(other_world, caller, now) == caller_values:
+            return Pair(caller, world, other_world, may_write, caller_values)
+    return Pair(caller, world, world, may_write, caller_values)
 
 
 def random_schema(random: Random) -> Catalogue:
@@ -102,25 +102,25 @@ def random_schema(random: Random) -> Catalogue:
         parents["gamma"] = "alpha"
     columns: dict[str, list[Column]] = {}
     for name in parents:
-        created = [] if name == "gamma" else [make_column(name, KIND_COLUMN, "string"), table_label(name)]
+        own_columns = [] if name == "gamma" else [make_column(name, KIND_COLUMN, "string"), name_column(name)]
         if name == "alpha":
-            created.append(make_column(name, "alpha_to", "reference", "beta"))
+            own_columns.append(make_column(name, "alpha_to", "reference", "beta"))
         for number in range(random.randint(2, 3)):
             type_ = random.choice(COLUMN_TYPES)
             target = random.choice(["alpha", "beta"]) if type_ in ("reference", "list") else None
             column = make_column(name, f"{name}_{number}", type_, target, is_indexed=random.random() < 0.6)
-            # Of a mandatory reference a deletion would tell.
-            created.append(replace(column, mandatory=target is None and random.random() < 0.1))
-        columns[name] = created
+            # A deletion would reveal a mandatory reference.
+            own_columns.append(replace(column, mandatory=target is None and random.random() < 0.1))
+        columns[name] = own_columns
     return make_catalogue(parents, columns, [])
 
 
-def table_label(table: str) -> Column:
+def name_column(table: str) -> Column:
     return replace(make_column(table, "name", "string"), is_display=True, is_indexed=True)
 
 
 def random_rules(random: Random, catalogue: Catalogue, may_write: bool) -> tuple[Rule, ...]:
-    """Some records and some columns are hidden, always or by what stands in the record."""
+    """Some records and some columns are hidden, always or by a condition."""
     rules: list[Rule] = []
     for name, table in catalogue.tables.items():
         if name != "gamma" or random.random() < 0.5:
@@ -159,11 +159,11 @@ def random_condition(random: Random, table: Table, may_write: bool) -> str:
     name = random.choice(
         [column.name for column in table.columns.values() if column.type in ("string", "integer", "choice")]
     )
-    walked_paths = [
+    reference_names = [
         column.name for column in table.columns.values() if column.type == "reference" and column.reference == "beta"
     ]
-    if walked_paths and probability < 0.8:
-        path = f"{random.choice(walked_paths)}.{random.choice([KIND_COLUMN, 'name'])}"
+    if reference_names and probability < 0.8:
+        path = f"{random.choice(reference_names)}.{random.choice([KIND_COLUMN, 'name'])}"
         return f"{path}{random.choice(['=a', '!=b', 'ISEMPTY'])}"
     return f"{name}{random.choice(['ISEMPTY', 'ISNOTEMPTY'])}"
 
@@ -177,9 +177,9 @@ def random_views(random: Random, catalogue: Catalogue) -> dict[tuple[str, str], 
     return result
 
 
-def random_records(random: Random, catalogue: Catalogue, table: Table, start: int = 0) -> dict[str, Row]:
+def random_records(random: Random, catalogue: Catalogue, table: Table, first_number: int = 0) -> dict[str, Row]:
     index = list(catalogue.tables).index(table.name)
-    ids = [f"17000000{index:02d}{number:08d}" for number in range(start, start + random.randint(2, 4))]
+    ids = [f"17000000{index:02d}{number:08d}" for number in range(first_number, first_number + random.randint(2, 4))]
     return {sys_id: random_record(random, table, sys_id) for sys_id in ids}
 
 
@@ -203,40 +203,38 @@ def random_value(random: Random, column: Column) -> Any:
     return random.choice(COLUMN_VALUES[column.type])
 
 
-def seen_values(world: World, caller: Caller, now: Moment) -> SeenValues:
-    """The declared exceptions are left out: when and how often a record was changed."""
-    result: SeenValues = {}
+def visible_values(world: World, caller: Caller, now: Moment) -> VisibleValues:
+    """Without the declared exceptions: when and how often a record was changed."""
+    result: VisibleValues = {}
     for name, table in world.catalogue.tables.items():
-        for row in visible(world, caller, name, now):
+        for row in visible_rows(world, caller, name, now):
             if world.own_table(table, row).name != name:
                 continue
             allowed_operations = {
-                f"may {operation}": can(world, caller, operation, name, row, now) for operation in OPERATIONS
+                f"may {operation}": is_permitted(world, caller, operation, name, row, now) for operation in OPERATIONS
             }
-            output = {
-                operation.name: row[operation.name]
-                for operation in table.columns.values()
-                if operation.is_readable and can(world, caller, READ, name, row, now, operation.name)
+            values = {
+                column.name: row[column.name]
+                for column in table.columns.values()
+                if column.is_readable and is_permitted(world, caller, READ, name, row, now, column.name)
             }
-            result[name, row["sys_id"]] = {**allowed_operations, **output}
+            result[name, row["sys_id"]] = {**allowed_operations, **values}
     for key in result:
         for name in ("sys_updated_at", "sys_updated_by", "sys_version"):
             result[key].pop(name, None)
     return result
 
 
-def redraw_hidden(random: Random, world: World, view: SeenValues) -> World:
-    """All that is hidden drawn again: values, and which records there are."""
+def redraw_hidden_data(random: Random, world: World, caller_values: VisibleValues) -> World:
+    """A world with other hidden values and other hidden records."""
     rows: dict[str, dict[str, Row]] = {}
     for name, table in world.catalogue.tables.items():
         result: dict[str, Row] = {}
         for sys_id, row in world.rows[name].items():
-            visible_values = view.get((name, sys_id))
-            if visible_values is not None:
+            caller_row = caller_values.get((name, sys_id))
+            if caller_row is not None:
                 hidden_columns = [
-                    column
-                    for column in table.columns.values()
-                    if column.name not in visible_values and not column.is_sys
+                    column for column in table.columns.values() if column.name not in caller_row and not column.is_sys
                 ]
                 result[sys_id] = {
                     **row,
@@ -246,7 +244,7 @@ def redraw_hidden(random: Random, world: World, view: SeenValues) -> World:
                 result[sys_id] = random_record(random, table, sys_id) if random.random() < 0.7 else row
                 result[sys_id][KIND_COLUMN] = row[KIND_COLUMN]
         if random.random() < 0.5:
-            for sys_id, row in random_records(random, world.catalogue, table, start=4).items():
+            for sys_id, row in random_records(random, world.catalogue, table, first_number=4).items():
                 result[sys_id] = {**row, KIND_COLUMN: "b"}
         rows[name] = result
     return World(world.catalogue, rows)

@@ -11,9 +11,9 @@ from psycopg import sql
 from system.records import acting_user
 from tableapi.catalogue.definitions import Catalogue, Column, Table
 from tableapi.database import catalogue_loader
-from tests.tableapi.laws.storage import rolled_back, table_identifier
+from tests.tableapi.laws.storage import rollback_afterwards, table_identifier
 from tests.tableapi.noninterference.programs import Step
-from tests.tableapi.noninterference.running import CanonicalResponse, canonical, send_step
+from tests.tableapi.noninterference.running import CanonicalResponse, canonical_response, send_step
 from tests.tableapi.oracle import Caller
 from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS
 
@@ -27,16 +27,16 @@ COLUMN_VALUES: dict[str, list[Any]] = {
 KNOWN_IDS = [*USER_IDS, *GROUP_IDS, *ROLE_IDS.values()]
 
 
-def violation(seed: int) -> tuple[Step, CanonicalResponse] | None:
+def find_violation(seed: int) -> tuple[Step, CanonicalResponse] | None:
     random = Random(seed)
     catalogue = catalogue_loader.reload_if_changed()
     tables = [table for table in catalogue.tables.values() if table.is_system]
-    with rolled_back(), acting_user.acting_as(CALLER.id):
+    with rollback_afterwards(), acting_user.acting_as(CALLER.id):
         digests_before = table_digests(catalogue)
         for _ in range(4):
             step = make_step(random, random.choice(tables))
-            with rolled_back():
-                response = canonical(send_step(step, CALLER))
+            with rollback_afterwards():
+                response = canonical_response(send_step(step, CALLER))
                 if response[0] < 400 or table_digests(catalogue) != digests_before:
                     return step, response
     return None

@@ -15,7 +15,7 @@ TYPE_OPERATORS: dict[str, list[str]] = {
     "plain": ["=", "!=", "IN", "NOT IN", ">", "<="],
     "exact": ["=", "!="],
 }
-# Where nothing is stored.
+# Literals for columns without stored values.
 SAMPLE_VALUES = {
     "integer": "1",
     "decimal": "1.5",
@@ -25,15 +25,15 @@ SAMPLE_VALUES = {
 }
 UNARY_OPERATORS = ["ISEMPTY", "ISNOTEMPTY", "ANYTHING"]
 STRANGE_NAMES = ["nosuch", "alpha_9", "alpha_to.nosuch", "nosuch.name"]
-# Stands for the ETag that the caller heard last of this record.
+# A placeholder for the last ETag of this record that the caller received.
 LAST_ETAG = "heard"
-# What the database makes first in each of the two, see `running.CLOCK`.
+# The first id that each database generates, see `running.STOP_CLOCK_STATEMENT`.
 FIRST_CREATED_ID = "180000000000000002"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One request; `follows` is how many more pages are fetched by the cursor that each names."""
+    """One request; up to `max_pages` next pages are read too."""
 
     method: str
     table: str
@@ -45,14 +45,14 @@ class Step:
 
 
 def json_value(value: Any, column: Column) -> Any:
-    """A stored value as a body has it."""
+    """A stored value as a request body contains it."""
     if value is None or column.type in ("json", "list", "boolean", "integer", "wysiwyg", "secret"):
         return value
     return text_of(value, column) or None
 
 
 class ProgramGenerator:
-    """Writes programs about one pair: every name and every value of both databases is known."""
+    """Generates programs for one pair, with the names and values of both databases."""
 
     def __init__(self, random: Random, pair: Pair, *, fixed_columns: frozenset[str] = frozenset({KIND_COLUMN})) -> None:
         self.random = random
@@ -61,34 +61,36 @@ class ProgramGenerator:
         self.tables = list(pair.catalogue.tables.values())
         worlds = (pair.one, pair.other)
         self.ids = {
-            table.name: sorted({sys_id for world in worlds for own in table.family for sys_id in world.rows[own]})
+            table.name: sorted({sys_id for world in worlds for name in table.family for sys_id in world.rows[name]})
             for table in self.tables
         }
 
-    def program(self) -> list[Step]:
+    def random_program(self) -> list[Step]:
         steps: list[Step] = []
         for _ in range(self.random.randint(1, 6)):
-            steps.append(self.step())
+            steps.append(self.random_step())
             if "Idempotency-Key" in steps[-1].headers and self.random.random() < 0.5:
                 steps.append(steps[-1])
         return steps
 
-    def step(self) -> Step:
+    def random_step(self) -> Step:
         table = self.random.choice(self.tables)
         probability = self.random.random()
         if probability < (0.45 if self.pair.may_write else 0.8):
-            return self.list_step(table)
+            return self.random_list_step(table)
         if not self.pair.may_write or probability < 0.55:
-            actual = self.headers("If-None-Match")
-            return Step("GET", table.name, self.random_id(table), self.random_fields(table), headers=actual)
-        return self.write_step(table)
+            headers = self.random_headers("If-None-Match")
+            return Step("GET", table.name, self.random_id(table), self.random_fields(table), headers=headers)
+        return self.random_write_step(table)
 
-    def write_step(self, table: Table) -> Step:
-        """A write with what its client says of it."""
-        step = replace(self.write_body_step(table), headers=self.headers("If-Match", "Idempotency-Key"))
-        return self.uses_display_values(table, step) if step.body and self.random.random() < 0.15 else step
+    def random_write_step(self, table: Table) -> Step:
+        """A write request with conditional headers."""
+        step = replace(
+            self.random_write_step_without_headers(table), headers=self.random_headers("If-Match", "Idempotency-Key")
+        )
+        return self.replace_ids_by_names(table, step) if step.body and self.random.random() < 0.15 else step
 
-    def headers(self, *names: str) -> dict[str, str]:
+    def random_headers(self, *names: str) -> dict[str, str]:
         keys = {"Idempotency-Key": ["k", "k", "l"]}
         return {
             name: self.random.choice(keys.get(name, [LAST_ETAG, LAST_ETAG, LAST_ETAG, "*", '"1-x"']))
@@ -96,56 +98,60 @@ class ProgramGenerator:
             if self.random.random() < 0.12
         }
 
-    def uses_display_values(self, table: Table, step: Step) -> Step:
-        """The same with names in the place of ids."""
+    def replace_ids_by_names(self, table: Table, step: Step) -> Step:
+        """The same step with names instead of ids in its body."""
         body = dict(step.body or {})
         for name in body:
             column = table.columns.get(name)
             if column is not None and column.type in ("reference", "list"):
-                called = self.random.choice(COLUMN_VALUES["string"])
-                body[name] = [called] if column.type == "list" and called else called
+                name_value = self.random.choice(COLUMN_VALUES["string"])
+                body[name] = [name_value] if column.type == "list" and name_value else name_value
         return replace(step, body=body, params={**step.params, "sysparm_input_display_value": "1"})
 
-    def write_body_step(self, table: Table) -> Step:
+    def random_write_step_without_headers(self, table: Table) -> Step:
         method = self.random.choice(["POST", "POST", "PATCH", "PATCH", "PUT", "DELETE"])
         sys_id = "" if method == "POST" else self.random_id(table)
-        visible_rows = [column for name, column in self.pair.view if name in table.family]
-        if sys_id and visible_rows and self.random.random() < 0.6:
-            sys_id = self.random.choice(visible_rows)
+        visible_ids = [sys_id for name, sys_id in self.pair.visible_values if name in table.family]
+        if sys_id and visible_ids and self.random.random() < 0.6:
+            sys_id = self.random.choice(visible_ids)
         if method == "DELETE":
             return Step(method, table.name, sys_id)
-        response = self.pair.view.get((table.name, sys_id))
-        if method == "PUT" and response and self.random.random() < 0.6:
-            return Step(method, table.name, sys_id, self.random_fields(table), self.read_step(table, response))
-        if method == "PATCH" and response and self.random.random() < 0.5:
+        visible_values = self.pair.visible_values.get((table.name, sys_id))
+        if method == "PUT" and visible_values and self.random.random() < 0.6:
             return Step(
-                method, table.name, sys_id, self.random_fields(table), self.guessed_write(table, sys_id, response)
+                method, table.name, sys_id, self.random_fields(table), self.round_trip_body(table, visible_values)
             )
-        return Step(method, table.name, sys_id, self.random_fields(table), self.body(table))
+        if method == "PATCH" and visible_values and self.random.random() < 0.5:
+            return Step(
+                method, table.name, sys_id, self.random_fields(table), self.guessing_body(table, sys_id, visible_values)
+            )
+        return Step(method, table.name, sys_id, self.random_fields(table), self.random_body(table))
 
-    def guessed_write(self, table: Table, sys_id: str, field_names: dict[str, Any]) -> dict[str, Any]:
-        """The hidden value of a record, sent as if to change it: does it count as changed?"""
-        # One that is hidden from this caller in every record is refused before it is compared.
-        never_readable = {rule.column for rule in self.pair.catalogue.rules if rule.operation == READ and rule.roles}
+    def guessing_body(self, table: Table, sys_id: str, visible_values: dict[str, Any]) -> dict[str, Any]:
+        """A body that guesses a hidden value, to find out whether it counts as a change."""
+        # A column that is hidden in every record is refused before values are compared.
+        restricted_columns = {
+            rule.column for rule in self.pair.catalogue.rules if rule.operation == READ and rule.roles
+        }
         hidden_columns = [
-            rule
-            for name, rule in table.columns.items()
-            if name not in {*field_names, *never_readable} and not rule.is_sys
+            column
+            for name, column in table.columns.items()
+            if name not in {*visible_values, *restricted_columns} and not column.is_sys
         ]
         column = self.random.choice(hidden_columns or [table.columns["name"]])
         world = self.random.choice([self.pair.one, self.pair.other])
         return {column.name: json_value(world.rows[table.name][sys_id][column.name], column)}
 
-    def read_step(self, table: Table, field_names: dict[str, Any]) -> dict[str, Any]:
-        """What a client has read of the record, sent back as it was."""
-        columns = [column for name, column in table.columns.items() if name in field_names and not column.is_sys]
-        return {column.name: json_value(field_names[column.name], column) for column in columns}
+    def round_trip_body(self, table: Table, visible_values: dict[str, Any]) -> dict[str, Any]:
+        """The values that a client has read, sent back unchanged."""
+        columns = [column for name, column in table.columns.items() if name in visible_values and not column.is_sys]
+        return {column.name: json_value(visible_values[column.name], column) for column in columns}
 
     def random_id(self, table: Table) -> str:
-        created = [FIRST_CREATED_ID] if self.pair.may_write else []
-        return self.random.choice([*self.ids[table.name], *self.ids[table.name], "170000000000000099", *created])
+        created_ids = [FIRST_CREATED_ID] if self.pair.may_write else []
+        return self.random.choice([*self.ids[table.name], *self.ids[table.name], "170000000000000099", *created_ids])
 
-    def body(self, table: Table) -> dict[str, Any]:
+    def random_body(self, table: Table) -> dict[str, Any]:
         columns = [
             column for column in table.columns.values() if not column.is_sys and column.name not in self.fixed_columns
         ]
@@ -159,9 +165,9 @@ class ProgramGenerator:
             result[self.random.choice(["nosuch", "sys_version", "sys_created_by"])] = self.random.choice([1, "1"])
         return result
 
-    def list_step(self, table: Table) -> Step:
+    def random_list_step(self, table: Table) -> Step:
         params = self.random_fields(table)
-        query = self.query(table)
+        query = self.random_query(table)
         if query:
             params["sysparm_query"] = query
         params["sysparm_limit"] = self.random.choice(["1", "2", "3", "20", "20"])
@@ -175,7 +181,7 @@ class ProgramGenerator:
         params = {}
         probability = self.random.random()
         if probability < 0.35:
-            names = [self.name(table) for _ in range(self.random.randint(1, 3))]
+            names = [self.random_field_path(table) for _ in range(self.random.randint(1, 3))]
             params["sysparm_fields"] = ",".join([*names, *(["sys_id"] * (self.random.random() < 0.5))])
         elif probability < 0.5:
             params["sysparm_view"] = self.random.choice(["some", "some", "few", "nosuch"])
@@ -185,7 +191,7 @@ class ProgramGenerator:
             params["sysparm_exclude_reference_link"] = "1"
         return params
 
-    def column(self, table: Table) -> tuple[str, Column]:
+    def random_path_and_column(self, table: Table) -> tuple[str, Column]:
         """A path to a column, through up to two references."""
         path = ""
         for _ in range(2):
@@ -203,18 +209,20 @@ class ProgramGenerator:
         column = self.random.choice([*columns, *columns, table.columns["sys_id"]])
         return path + column.name, column
 
-    def name(self, table: Table) -> str:
-        return self.random.choice(STRANGE_NAMES) if self.random.random() < 0.1 else self.column(table)[0]
+    def random_field_path(self, table: Table) -> str:
+        return (
+            self.random.choice(STRANGE_NAMES) if self.random.random() < 0.1 else self.random_path_and_column(table)[0]
+        )
 
-    def query(self, table: Table) -> str:
+    def random_query(self, table: Table) -> str:
         text = ""
         for _ in range(self.random.choice([0, 1, 1, 2, 3])):
-            text += (self.random.choice(["^", "^OR", "^NQ"]) if text else "") + self.condition(table)
+            text += (self.random.choice(["^", "^OR", "^NQ"]) if text else "") + self.random_condition(table)
         for _ in range(self.random.choice([0, 0, 1, 2])):
-            text += f"^ORDERBY{self.random.choice(['', 'DESC'])}{self.name(table)}"
+            text += f"^ORDERBY{self.random.choice(['', 'DESC'])}{self.random_field_path(table)}"
         return text.removeprefix("^")
 
-    def condition(self, table: Table) -> str:
+    def random_condition(self, table: Table) -> str:
         probability = self.random.random()
         if probability < 0.05:
             return f"{self.random.choice(STRANGE_NAMES)}=a"
@@ -222,7 +230,7 @@ class ProgramGenerator:
             return f"sys_idARE{self.random.choice(['a', 'b', 'ab', 'red', 'fox'])}"
         if probability < 0.23:
             return f"sys_idINSTANCEOF{self.random.choice([*self.ids, 'nosuch'])}"
-        path, column = self.column(table)
+        path, column = self.random_path_and_column(table)
         if self.random.random() < 0.15 or column.type in ("json", "secret"):
             return path + self.random.choice(UNARY_OPERATORS)
         if self.random.random() < 0.3:
@@ -233,12 +241,16 @@ class ProgramGenerator:
             ]
             if similar_columns:
                 return f"{path}{self.random.choice(['SAMEAS', 'NSAMEAS'])}{self.random.choice(similar_columns)}"
-        kind = "text" if column.type in ("string", "text", "wysiwyg") and column.name != "sys_id" else "plain"
-        kind = "exact" if column.type in ("boolean", "reference", "list", "choice") or column.name == "sys_id" else kind
-        return path + self.random.choice(TYPE_OPERATORS[kind]) + self.literal(column)
+        operator_kind = "text" if column.type in ("string", "text", "wysiwyg") and column.name != "sys_id" else "plain"
+        operator_kind = (
+            "exact"
+            if column.type in ("boolean", "reference", "list", "choice") or column.name == "sys_id"
+            else operator_kind
+        )
+        return path + self.random.choice(TYPE_OPERATORS[operator_kind]) + self.random_literal(column)
 
-    def literal(self, column: Column) -> str:
-        """A value that either database may hold there, or how one begins."""
+    def random_literal(self, column: Column) -> str:
+        """A value that one of the databases may contain there, or its first characters."""
         if column.name == "sys_id":
             return self.random.choice(self.ids["alpha"] or ["1"])
         sample = (

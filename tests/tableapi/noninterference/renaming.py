@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.tableapi.laws.storage import rolled_back
+from tests.tableapi.laws.storage import rollback_afterwards
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import Step
-from tests.tableapi.noninterference.running import CanonicalResponse, Difference, canonical, conversation, send_step
+from tests.tableapi.noninterference.running import (
+    CanonicalResponse,
+    Difference,
+    canonical_response,
+    open_conversation,
+    send_step,
+)
 from tests.tableapi.oracle import QueryRefused, field_value
 from tests.tableapi.oracle.alphabets import moment
 
@@ -20,37 +26,37 @@ QUERIES = [
 ]  # fmt: skip
 
 
-def difference_of_names(seed: int) -> Difference | None:
-    """Where a hidden column is told from a missing one."""
+def find_difference(seed: int) -> Difference | None:
+    """The first request that distinguishes a hidden column from a missing one."""
     random = Random(seed)
     pair = pairs.make_pair(random)
     hidden_columns = unreadable_columns(pair)
     if not hidden_columns:
         return None
     table, name = random.choice(hidden_columns)
-    # Of the same length, for the positions; and in the same place of the alphabet.
+    # Of the same length, for equal positions, and in the same place of the alphabet.
     missing_name = name[:-1] + "z"
-    with conversation(pair):
+    with open_conversation(pair):
         for step in steps_for_column(random, pair, table):
             results = []
             for used_name in (name, missing_name):
-                with rolled_back():
-                    response = canonical(send_step(with_column_name(step, used_name), pair.caller))
-                results.append(blanked(response, used_name))
+                with rollback_afterwards():
+                    response = canonical_response(send_step(with_column_name(step, used_name), pair.caller))
+                results.append(replace_name(response, used_name))
             if results[0] != results[1]:
                 return Difference(pair, with_column_name(step, name), *results)
     return None
 
 
 def unreadable_columns(pair: Pair) -> list[tuple[str, str]]:
-    """(table, column) of all that this caller can never read, in tables that they can."""
+    """(table, column) of all columns that the caller can never read, in readable tables."""
     results = []
     now = moment(pair.caller.id)
     for table in pair.catalogue.tables.values():
         full_row = {**dict.fromkeys(table.columns), "sys_id": "0", "sys_db_table_id": table.id}
         for name, column in table.columns.items():
             if not column.is_readable:
-                continue  # a secret is there for everybody who may write it
+                continue  # a secret is known to everybody who may write it
             try:
                 field_value(pair.one, pair.caller, table.name, full_row, (name,), now)
             except QueryRefused:
@@ -81,7 +87,7 @@ def with_column_name(step: Step, name: str) -> Step:
     return Step(step.method, step.table, step.sys_id, params, body)
 
 
-def blanked(response: CanonicalResponse, name: str) -> CanonicalResponse:
+def replace_name(response: CanonicalResponse, name: str) -> CanonicalResponse:
     status, headers, content = response
     return (
         status,

@@ -29,21 +29,20 @@ from tests.tableapi.laws.storage import (
     create_statements,
     insert_statement,
     read_back,
-    rolled_back,
+    rollback_afterwards,
     store_groups,
     stored_world,
     table_identifier,
 )
 from tests.tableapi.noninterference import pairs
-from tests.tableapi.noninterference.pairs import Pair, seen_values
+from tests.tableapi.noninterference.pairs import Pair, visible_values
 from tests.tableapi.noninterference.programs import LAST_ETAG, ProgramGenerator, Step
 from tests.tableapi.oracle import Caller, World
 from tests.tableapi.oracle.alphabets import moment
 from tests.tableapi.oracle.column_types import NOW
 
-# In its own schema before PostgreSQL's: the product asks for the time without saying whose. The ids that the database
-# makes are counted from the beginning for each of the two.
-FIXED_CLOCK_STATEMENT = f"""
+# The schema precedes `pg_catalog`, so the product calls this function. Generated ids start again for each database.
+STOP_CLOCK_STATEMENT = f"""
     CREATE SCHEMA stopped;
     CREATE FUNCTION stopped.clock_timestamp() RETURNS timestamptz LANGUAGE sql STABLE
         AS $$ SELECT timestamptz '{NOW.isoformat()}' $$;
@@ -55,13 +54,13 @@ FIXED_CLOCK_STATEMENT = f"""
 IGNORED_HEADERS = {"date", "x-request-id"}
 REQUEST_FACTORY = APIRequestFactory()
 CanonicalResponse = tuple[int, tuple[tuple[str, str], ...], bytes]
-# An answer, and what was asked of the database for it: a difference there is one in time.
+# A response and its database statements, as different statements take different times.
 StepResult = tuple[Step, CanonicalResponse, list[str]]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What told the two databases apart."""
+    """The difference between the two databases."""
 
     pair: Pair
     step: Step | None
@@ -76,57 +75,63 @@ class Difference:
         return f"{self.step}\n{self.one}\n{self.other}\n{self.pair.caller}\n{rules}"
 
 
-def fix_database_clock() -> None:
+def stop_database_clock() -> None:
     with connection.cursor() as cursor:
-        cursor.execute(FIXED_CLOCK_STATEMENT)
+        cursor.execute(STOP_CLOCK_STATEMENT)
 
 
 def first_difference(seed: int) -> Difference | None:
-    """The first answer, or the state afterwards, in which the two databases of this seed differ."""
+    """The first response, or else the final state, that differs between the two databases of this seed."""
     random = Random(seed)
     pair = pairs.make_pair(random)
-    program = ProgramGenerator(random, pair).program()
+    program = ProgramGenerator(random, pair).random_program()
     if not pair.is_informative:
         return None
     with ExitStack() as stack:
-        stack.enter_context(rolled_back())
+        stack.enter_context(rollback_afterwards())
         stack.enter_context(patch.object(context, "now", lambda: NOW))
         stack.enter_context(acting_user.acting_as(pair.caller.id))
         make_tables(pair)
         store_groups(pair.caller)
         responses = []
         for world in (pair.one, pair.other):
-            with rolled_back(), active_catalogue(pair.catalogue):
+            with rollback_afterwards(), active_catalogue(pair.catalogue):
                 insert_world(world)
                 caller_conversation = Conversation(pair.caller)
-                result = [response for step in program for response in caller_conversation.results_of(step)]
-                responses.append((result, seen_values(read_back(pair.catalogue), pair.caller, moment(pair.caller.id))))
-    (results, after_one), (other_results, after_other) = responses
+                step_results = [response for step in program for response in caller_conversation.send_and_follow(step)]
+                responses.append(
+                    (step_results, visible_values(read_back(pair.catalogue), pair.caller, moment(pair.caller.id)))
+                )
+    (results, values_after), (other_results, other_values_after) = responses
     for (step, *left), (_, *right) in zip(results, other_results, strict=False):
         if left != right:
             return Difference(pair, step, left, right)
-    keys = [key for key in after_one | after_other if after_one.get(key) != after_other.get(key)]
-    if keys or len(results) != len(other_results):
-        return Difference(pair, None, program, [(key, after_one.get(key), after_other.get(key)) for key in keys])
+    different_keys = [
+        key for key in values_after | other_values_after if values_after.get(key) != other_values_after.get(key)
+    ]
+    if different_keys or len(results) != len(other_results):
+        return Difference(
+            pair, None, program, [(key, values_after.get(key), other_values_after.get(key)) for key in different_keys]
+        )
     return None
 
 
 def make_tables(pair: Pair) -> None:
     tables = list(pair.catalogue.tables.values())
-    created = [statement for table in tables for statement in create_statements(pair.catalogue, table)]
+    statements = [statement for table in tables for statement in create_statements(pair.catalogue, table)]
     for table in tables:
         for column in columns_of(table):
             if column.type == "reference":
                 target = table_identifier(pair.catalogue.tables[column.reference or ""])
-                # Deferred, so that a record may refer to one that only the other database has.
-                created.append(
+                # Deferred, as a record may refer to one that only the other database has.
+                statements.append(
                     sql.SQL(
                         "ALTER TABLE {} ADD FOREIGN KEY ({}) REFERENCES {} (sys_id) ON DELETE SET NULL "
                         "DEFERRABLE INITIALLY DEFERRED"
                     ).format(table_identifier(table), sql.Identifier(column.database_name), target)
                 )
     with connection.cursor() as cursor:
-        cursor.execute(sql.SQL(";").join(created))
+        cursor.execute(sql.SQL(";").join(statements))
 
 
 def insert_world(world: World) -> None:
@@ -142,26 +147,26 @@ def insert_world(world: World) -> None:
 
 
 class Conversation:
-    """What one caller asks one after the other: they send back the tags that they heard."""
+    """Sends the requests of one caller, with the ETags of earlier responses."""
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
         self.etags: dict[tuple[str, str], str] = {}
 
-    def results_of(self, step: Step) -> list[StepResult]:
-        with captured_statements() as result:
+    def send_and_follow(self, step: Step) -> list[StepResult]:
+        with captured_statements() as statements:
             response = self.send(step)
-        actual = [(step, canonical(response), result)]
+        results = [(step, canonical_response(response), statements)]
         for _ in range(step.max_pages):
             next_link = response.headers.get("Link", "")
             if not next_link:
                 break
             sent_values = parse_qs(urlsplit(next_link[1 : next_link.index(">")]).query)
             params = {name: values[0] for name, values in sent_values.items()}
-            with captured_statements() as result:
+            with captured_statements() as statements:
                 response = self.send(Step("GET", step.table, "", params))
-            actual.append((step, canonical(response), result))
-        return actual
+            results.append((step, canonical_response(response), statements))
+        return results
 
     def send(self, step: Step) -> HttpResponse:
         address = (step.table, step.sys_id)
@@ -174,8 +179,8 @@ class Conversation:
 
 
 @contextmanager
-def conversation(pair: Pair) -> Iterator[Conversation]:
-    """The first of the two databases is there, and the caller about to ask."""
+def open_conversation(pair: Pair) -> Iterator[Conversation]:
+    """Store the first database of the pair and the groups of the caller."""
     with ExitStack() as stack:
         stack.enter_context(patch.object(context, "now", lambda: NOW))
         stack.enter_context(acting_user.acting_as(pair.caller.id))
@@ -187,9 +192,9 @@ def conversation(pair: Pair) -> Iterator[Conversation]:
 def send_step(step: Step, caller: Caller) -> HttpResponse:
     path = f"{API_PATH}{step.table}" + (f"/{step.sys_id}" if step.sys_id else "")
     text = "" if step.body is None else json.dumps(step.body)
-    kind = "application/json" if step.body is not None else ""
+    content_type = "application/json" if step.body is not None else ""
     request = REQUEST_FACTORY.generic(
-        step.method, path, text, content_type=kind, QUERY_STRING=query_string(step.params), headers=step.headers
+        step.method, path, text, content_type=content_type, QUERY_STRING=query_string(step.params), headers=step.headers
     )
     user = User(sys_id=caller.id, login="somebody")
     user.role_names = caller.role_names
@@ -203,7 +208,7 @@ def query_string(params: dict[str, str]) -> str:
     return urlencode(params)
 
 
-def canonical(response: HttpResponse) -> CanonicalResponse:
+def canonical_response(response: HttpResponse) -> CanonicalResponse:
     headers = sorted((name.lower(), value) for name, value in response.headers.items())
     return (
         response.status_code,

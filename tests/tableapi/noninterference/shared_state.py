@@ -1,4 +1,4 @@
-"""What one caller leaves behind tells another nothing: stored answers, deferred records, the deletion log."""
+"""State that one caller leaves behind reveals nothing to another: stored answers, deferred records, deletion log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db import connection
 
 from system.records import acting_user
 from tableapi.read import context
-from tests.tableapi.laws.storage import active_catalogue, rolled_back, store_groups
+from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards, store_groups
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import ProgramGenerator, Step
@@ -24,34 +24,37 @@ from tests.tableapi.oracle.column_types import NOW
 SHARED_TABLES = ("tableapi_idempotent_answer", "tableapi_deferred_record", "sys_deletion_log")
 
 
-def violation(seed: int) -> Difference | None:
-    """The first answer that differs between a database with what another caller has left behind, and one without."""
+def find_violation(seed: int) -> Difference | None:
+    """The first response that differs between a database with the state of another caller and one without it."""
     random = Random(seed)
-    pair = deferred_step(random, pairs.make_pair(random, may_write=True))
-    program = ProgramGenerator(random, pair).program()
-    # The other one may read more, and sends the same requests or similar ones, all with keys.
-    keyed = [replace(step, headers={**step.headers, "Idempotency-Key": "k"}) for step in program if step.body]
-    other_steps = [*keyed, *(step for step in ProgramGenerator(random, pair).program() if step.method != "GET")]
+    pair = with_deferred_tables(random, pairs.make_pair(random, may_write=True))
+    program = ProgramGenerator(random, pair).random_program()
+    # The other caller may read more, and sends the same or similar requests, all with keys.
+    keyed_steps = [replace(step, headers={**step.headers, "Idempotency-Key": "k"}) for step in program if step.body]
+    other_steps = [
+        *keyed_steps,
+        *(step for step in ProgramGenerator(random, pair).random_program() if step.method != "GET"),
+    ]
     program = [random.choice([step, replace(step, headers={**step.headers, "Idempotency-Key": "k"})])
                if step.body else step for step in program]  # fmt: skip
     with ExitStack() as stack:
-        stack.enter_context(rolled_back())
+        stack.enter_context(rollback_afterwards())
         stack.enter_context(patch.object(context, "now", lambda: NOW))
         stack.enter_context(active_catalogue(pair.catalogue))
         make_tables(pair)
         store_groups(pair.caller)
         insert_world(pair.one)
-        responses_of(other_caller(pair), other_steps)
-        responses = responses_after(pair, program, is_cleared=False)
-        other_responses = responses_after(pair, program, is_cleared=True)
+        run_program(other_caller(pair), other_steps)
+        responses = run_after_other_caller(pair, program, is_cleared=False)
+        other_responses = run_after_other_caller(pair, program, is_cleared=True)
     for (step, *left), (_, *right) in zip(responses, other_responses, strict=True):
         if left != right:
             return Difference(pair, step, left, right)
     return None
 
 
-def deferred_step(random: Random, pair: Pair) -> Pair:
-    """Some of its tables create their records later."""
+def with_deferred_tables(random: Random, pair: Pair) -> Pair:
+    """The same pair, in which some tables are deferred."""
     tables = {
         name: replace(table, deferred_create=random.random() < 0.5) for name, table in pair.catalogue.tables.items()
     }
@@ -65,15 +68,15 @@ def other_caller(pair: Pair) -> Caller:
     return Caller(user_id, names, (), tuple(ROLE_IDS[name] for name in names))
 
 
-def responses_after(pair: Pair, program: list[Step], *, is_cleared: bool) -> list[Any]:
-    with rolled_back(), connection.cursor() as cursor:
+def run_after_other_caller(pair: Pair, program: list[Step], *, is_cleared: bool) -> list[Any]:
+    with rollback_afterwards(), connection.cursor() as cursor:
         cursor.execute("SELECT setval('stopped.ids', 1000)")
         for table in SHARED_TABLES if is_cleared else ():
             cursor.execute(f"DELETE FROM {table}")
-        return responses_of(pair.caller, program)
+        return run_program(pair.caller, program)
 
 
-def responses_of(caller: Caller, program: list[Step]) -> list[Any]:
+def run_program(caller: Caller, program: list[Step]) -> list[Any]:
     conversation = Conversation(caller)
     with acting_user.acting_as(caller.id):
-        return [response for step in program for response in conversation.results_of(step)]
+        return [response for step in program for response in conversation.send_and_follow(step)]

@@ -19,30 +19,30 @@ from tests.tableapi.noninterference.leaks import LEAKS, active_leak
 
 FINDERS: dict[str, Callable[[int], object]] = {
     "pairs": running.first_difference,
-    "names": renaming.difference_of_names,
-    "write_checks": write_checks.violation,
-    "name_leaks": name_leaks.violation,
-    "privileges": privileges.violation,
-    "shared_state": shared_state.violation,
-    "deletion_log": deletion_log.violation,
+    "names": renaming.find_difference,
+    "write_checks": write_checks.find_violation,
+    "name_leaks": name_leaks.find_violation,
+    "privileges": privileges.find_violation,
+    "shared_state": shared_state.find_violation,
+    "deletion_log": deletion_log.find_violation,
 }
-# The faults that few requests can show: a seed that does is close behind.
+# For leaks that few requests reveal: a seed shortly before one that does.
 FIRST_SEEDS: dict[str, int] = {
-    "a_filter_ignores_the_guard_of_a_column": 103,
+    "filter_ignores_the_guard_of_a_column": 103,
     "sorting_accepts_every_column": 22,
     "sorting_ignores_the_guard_of_a_column": 241,
-    "a_view_shows_every_column": 55,
+    "view_shows_every_column": 55,
     "words_are_searched_in_every_column": 80,
-    "the_other_column_of_a_comparison_is_not_guarded": 49,
-    "a_record_can_be_named_by_a_hidden_name": 163,
-    "a_walk_ends_at_every_record": 55,
-    "a_walk_begins_at_every_reference": 22,
+    "other_column_of_a_comparison_is_not_guarded": 49,
+    "record_can_be_named_by_a_hidden_name": 163,
+    "walk_ends_at_every_record": 55,
+    "walk_begins_at_every_reference": 22,
     "hidden_records_have_a_display_value": 40,
-    "a_link_is_shown_only_for_an_existing_record": 21,
+    "link_is_shown_only_for_an_existing_record": 21,
     "changing_a_hidden_record_is_forbidden_and_not_missing": 32,
-    "a_hidden_value_sent_as_stored_counts_as_unchanged": 145,
+    "hidden_value_sent_as_stored_counts_as_unchanged": 145,
     "replacing_a_record_clears_hidden_values": 109,
-    "a_deletion_reveals_hidden_references": 74,
+    "deletion_reveals_hidden_references": 74,
 }
 MAX_SEEDS = 150
 
@@ -75,33 +75,33 @@ def test_every_abuse_case_has_a_leak() -> None:
 @pytest.mark.parametrize("seed", range(0, 100, 10))
 def test_hidden_column_is_like_a_missing_one(seed: int) -> None:
     for case_seed in range(seed, seed + 10):
-        difference = renaming.difference_of_names(case_seed)
+        difference = renaming.find_difference(case_seed)
         assert difference is None, f"seed {case_seed}\n{difference}"
 
 
 @pytest.mark.parametrize("seed", range(0, 100, 20))
 def test_no_write_exceeds_its_rules(seed: int) -> None:  # B22 B23 B25 B26
     for case_seed in range(seed, seed + 20):
-        violation = write_checks.violation(case_seed)
+        violation = write_checks.find_violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 
 @pytest.mark.nightly
 def test_no_write_of_many_exceeds_its_rules() -> None:
     for case_seed in range(100, 5000):
-        violation = write_checks.violation(case_seed)
+        violation = write_checks.find_violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 
 def test_no_response_names_hidden_data() -> None:  # B17 B19
     for case_seed in range(150):
-        violation = name_leaks.violation(case_seed)
+        violation = name_leaks.find_violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 
 def test_system_tables_require_a_role_to_change() -> None:  # B27
     for case_seed in range(60):
-        violation = privileges.violation(case_seed)
+        violation = privileges.find_violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 
@@ -109,15 +109,15 @@ FEW_SEEDS = [0, 20, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in 
 
 
 @pytest.mark.parametrize("seed", FEW_SEEDS)
-def test_other_callers_leave_nothing_behind_that_tells(seed: int) -> None:  # B24 B54
-    """Stored answers to an `Idempotency-Key` and records that are created later, of somebody who may read more."""
+def test_state_of_other_callers_changes_no_response(seed: int) -> None:  # B24 B54
+    """Stored answers and deferred records of a caller who may read more."""
     for case_seed in range(seed, seed + 20):
-        violation = shared_state.violation(case_seed)
+        violation = shared_state.find_violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 
 @pytest.mark.parametrize("seed", FEW_SEEDS)
-def test_deletion_log_tells_only_what_may_be_read(seed: int) -> None:  # B13 B28
+def test_deletion_log_reveals_only_readable_data(seed: int) -> None:  # B13 B28
     for case_seed in range(seed, seed + 20):
-        violation = deletion_log.violation(case_seed)
+        violation = deletion_log.find_violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"

@@ -1,10 +1,10 @@
 """No request tells apart two databases that differ only in what its caller may not read.
 
-Compared are status, every header but the date and the request's id, and the body, byte for byte; and afterwards what
-the caller may read of either. Declared exceptions:
+The tests compare the status, every header except the date and the request id, the body byte for byte, and afterwards
+everything that the caller may read. Declared exceptions:
 
-- `sys_version`, `sys_updated_at` and `sys_updated_by` of a visible record tell that something of it was changed;
-- a unique column tells that a value is there: none is generated;
+- `sys_version`, `sys_updated_at` and `sys_updated_by` of a visible record reveal that it was changed;
+- a unique column reveals that a value exists: none is generated;
 - a write that moves a record across a rule whose column is hidden does what the rule says: the rules of databases that
   are written to look only at a column that this caller may not change.
 """
@@ -15,12 +15,12 @@ from random import Random
 
 import pytest
 
-from tests.support.nightly import share_of
+from tests.support.nightly import scaled_count
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.running import first_difference
 
 PAIR_COUNT, NIGHTLY_PAIR_COUNT = 500, 20_000
-# Their tables fill the catalogue until the test's end, and all that looks there is slower with each.
+# Dropped tables fill the PostgreSQL catalogue until the end of a test and slow it down.
 PAIRS_PER_TEST = 500
 
 
@@ -31,7 +31,7 @@ def test_hidden_data_changes_no_response() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("first_seed", range(PAIR_COUNT, PAIR_COUNT + share_of(NIGHTLY_PAIR_COUNT), PAIRS_PER_TEST))
+@pytest.mark.parametrize("first_seed", range(PAIR_COUNT, PAIR_COUNT + scaled_count(NIGHTLY_PAIR_COUNT), PAIRS_PER_TEST))
 def test_hidden_data_changes_no_response_of_many(first_seed: int) -> None:
     for seed in range(first_seed, first_seed + PAIRS_PER_TEST):
         result = first_difference(seed)
@@ -39,6 +39,6 @@ def test_hidden_data_changes_no_response_of_many(first_seed: int) -> None:
 
 
 def test_most_pairs_hide_something() -> None:
-    """Two databases that are the same would pass every test."""
+    """Two equal databases would pass every test."""
     result = [pairs.make_pair(Random(seed)) for seed in range(40)]
     assert sum(pair.is_informative for pair in result) > 25

@@ -13,33 +13,36 @@ from tests.tableapi.laws.storage import read_back
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import KIND_COLUMN, Pair
 from tests.tableapi.noninterference.programs import ProgramGenerator, Step
-from tests.tableapi.noninterference.running import CanonicalResponse, Difference, conversation
-from tests.tableapi.oracle import Row, World, can
+from tests.tableapi.noninterference.running import CanonicalResponse, Difference, open_conversation
+from tests.tableapi.oracle import Row, World, is_permitted
 from tests.tableapi.oracle.alphabets import USER_IDS, moment
 
-# What the server writes with every change, and what it alone writes once.
+# Columns that the server writes with every change.
 ALWAYS_CHANGED = frozenset({"sys_updated_at", "sys_updated_by", "sys_version"})
 WRITE_COUNT = 6
 
 
-def violation(seed: int) -> Difference | None:
-    """The first write of this seed that does what it may not."""
+def find_violation(seed: int) -> Difference | None:
+    """The first write of this seed that violates a rule."""
     random = Random(seed)
     pair = with_movable_rows(random, pairs.make_pair(random, may_write=True))
-    author = ProgramGenerator(random, pair, fixed_columns=frozenset())
-    steps = [with_more_columns(random, author.write_step(random.choice(author.tables))) for _ in range(WRITE_COUNT)]
-    with conversation(pair) as caller_conversation:
+    generator = ProgramGenerator(random, pair, fixed_columns=frozenset())
+    steps = [
+        with_more_columns(random, generator.random_write_step(random.choice(generator.tables)))
+        for _ in range(WRITE_COUNT)
+    ]
+    with open_conversation(pair) as caller_conversation:
         world_before = read_back(pair.catalogue)
-        sent_columns: set[tuple[str, ...]] = set()
+        sent_keys: set[tuple[str, ...]] = set()
         for step in steps:
-            ((_, response, _),) = caller_conversation.results_of(step)
+            ((_, response, _),) = caller_conversation.send_and_follow(step)
             world_after = read_back(pair.catalogue)
-            all_faults = [*faults(pair, step, response, world_before, world_after)]
-            # One that was sent before has its answer from then.
+            all_faults = [*find_faults(pair, step, response, world_before, world_after)]
+            # A repeated request gets the first response.
             key = (step.method, step.table, step.sys_id, step.headers.get("Idempotency-Key", ""))
-            if not key[-1] or key not in sent_columns:
-                all_faults += wrong_refusals(pair, step, response[0], world_before)
-            sent_columns.add(key)
+            if not key[-1] or key not in sent_keys:
+                all_faults += find_wrong_refusals(pair, step, response[0], world_before)
+            sent_keys.add(key)
             if all_faults:
                 return Difference(pair, step, response, all_faults)
             world_before = world_after
@@ -47,7 +50,7 @@ def violation(seed: int) -> Difference | None:
 
 
 def with_more_columns(random: Random, step: Step) -> Step:
-    """More of what rules decide by, and of what only the server writes."""
+    """The same step, perhaps with columns that decide rules or that only the server writes."""
     body = dict(step.body or {})
     if step.body is not None and random.random() < 0.4:
         body[KIND_COLUMN] = random.choice(["a", "b", None])
@@ -57,8 +60,7 @@ def with_more_columns(random: Random, step: Step) -> Step:
 
 
 def with_movable_rows(random: Random, pair: Pair) -> Pair:
-    """With the column changeable that decides the rules: so a write moves records across them. And with rules of
-    columns that are decided by it, too."""
+    """The same pair, but the column that decides the rules can be changed, and decides rules of columns too."""
     rules = [rule for rule in pair.catalogue.rules if (rule.operation, rule.column) != (WRITE, KIND_COLUMN)]
     rules += [
         Rule(f"of {operation} {table.name}.{name}", operation, table.name, name, frozenset(), f"{KIND_COLUMN}!=b")
@@ -71,23 +73,25 @@ def with_movable_rows(random: Random, pair: Pair) -> Pair:
     return replace(pair, one=World(catalogue, pair.one.rows), other=World(catalogue, pair.other.rows))
 
 
-def faults(
+def find_faults(
     pair: Pair, step: Step, response: CanonicalResponse, world_before: World, world_after: World
 ) -> Iterator[str]:
     status = response[0]
     if status >= 500:
-        yield "no answer"
+        yield "server error"
     rows_before, rows_after = rows_by_id(world_before), rows_by_id(world_after)
     deleted_ids, created_ids = rows_before.keys() - rows_after.keys(), rows_after.keys() - rows_before.keys()
     changed_ids = {
         sys_id for sys_id in rows_before.keys() & rows_after.keys() if rows_before[sys_id] != rows_after[sys_id]
     }
     if status >= 400 and (deleted_ids or created_ids or changed_ids):
-        yield f"refused and done: {deleted_ids} {created_ids} {changed_ids}"
+        yield f"refused but done: {deleted_ids} {created_ids} {changed_ids}"
     permissions_pair = CallerPermissions(pair, world_before), CallerPermissions(pair, world_after)
     for sys_id in deleted_ids:
-        allowed = all(permissions_pair[0].record(operation, *rows_before[sys_id]) for operation in (READ, DELETE))
-        if step.method != "DELETE" or sys_id != step.sys_id or not allowed:
+        is_allowed = all(
+            permissions_pair[0].allows_record(operation, *rows_before[sys_id]) for operation in (READ, DELETE)
+        )
+        if step.method != "DELETE" or sys_id != step.sys_id or not is_allowed:
             yield f"{sys_id} was deleted"
     for sys_id in created_ids:
         yield from faults_of_created(pair, step, permissions_pair[1], *rows_after[sys_id])
@@ -95,7 +99,7 @@ def faults(
         yield from faults_of_released(pair, deleted_ids, rows_before[sys_id], rows_after[sys_id])
     for sys_id in () if deleted_ids else changed_ids:
         if step.method == "POST" or sys_id != step.sys_id:
-            yield f"{sys_id} was changed beside"
+            yield f"{sys_id} was changed too"
         else:
             yield from faults_of_changed(pair, permissions_pair, rows_before[sys_id], rows_after[sys_id])
 
@@ -108,28 +112,28 @@ def rows_by_id(world: World) -> dict[str, TableRow]:
 
 
 class CallerPermissions:
-    """What the caller may do in this world."""
+    """The permissions of the caller in this world."""
 
     def __init__(self, pair: Pair, world: World) -> None:
         self.pair = pair
         self.world = world
 
-    def record(self, operation: str, table: str, row: Row) -> bool:
-        return can(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id))
+    def allows_record(self, operation: str, table: str, row: Row) -> bool:
+        return is_permitted(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id))
 
-    def column(self, operation: str, table: str, row: Row, name: str) -> bool:
-        return can(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id), name)
+    def allows_column(self, operation: str, table: str, row: Row, name: str) -> bool:
+        return is_permitted(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id), name)
 
 
-def wrong_refusals(pair: Pair, step: Step, status: int, world_before: World) -> Iterator[str]:
-    """Readable and not for them to change: 403. Not readable: 404, whatever else they may do with it."""
+def find_wrong_refusals(pair: Pair, step: Step, status: int, world_before: World) -> Iterator[str]:
+    """A readable record that may not be changed is a 403, an unreadable one a 404."""
     if step.method == "POST":
         return
     result = world_before.find(pair.catalogue.tables[step.table], step.sys_id)
     permissions = CallerPermissions(pair, world_before)
-    if result is None or not permissions.record(READ, step.table, result):
+    if result is None or not permissions.allows_record(READ, step.table, result):
         expected = {400, 404, 409}  # 400: the body is read first; 409: a key that was used for another request
-    elif not permissions.record(DELETE if step.method == "DELETE" else WRITE, step.table, result):
+    elif not permissions.allows_record(DELETE if step.method == "DELETE" else WRITE, step.table, result):
         expected = {400, 403, 409, 412}
     else:
         return
@@ -139,28 +143,31 @@ def wrong_refusals(pair: Pair, step: Step, status: int, world_before: World) -> 
 
 def faults_of_created(pair: Pair, step: Step, permissions: CallerPermissions, table: str, row: Row) -> Iterator[str]:
     if step.method != "POST" or step.table != table:
-        yield f"{row['sys_id']} was made by {step.method} {step.table}"
-    if not permissions.record(CREATE, table, row):
-        yield f"{row['sys_id']} was made"
-    yield from (f"{name} was given" for name in step.body or {} if not permissions.column(CREATE, table, row, name))
+        yield f"{row['sys_id']} was created by {step.method} {step.table}"
+    if not permissions.allows_record(CREATE, table, row):
+        yield f"{row['sys_id']} was created"
+    yield from (
+        f"{name} was set" for name in step.body or {} if not permissions.allows_column(CREATE, table, row, name)
+    )
     if row["sys_created_by"] != pair.caller.id:
-        yield f"it was made by {row['sys_created_by']}"
+        yield f"it was created by {row['sys_created_by']}"
 
 
 def faults_of_changed(
-    pair: Pair, permissions: tuple[CallerPermissions, CallerPermissions], row_before: TableRow, row_after: TableRow
+    pair: Pair, permissions: tuple[CallerPermissions, CallerPermissions], old: TableRow, new: TableRow
 ) -> Iterator[str]:
-    (table, old_row), (_, new_row) = row_before, row_after
-    if not permissions[0].record(READ, table, old_row) or not all(
-        permissions.record(WRITE, table, row) for permissions, row in zip(permissions, (old_row, new_row), strict=True)
+    (table, old_row), (_, new_row) = old, new
+    if not permissions[0].allows_record(READ, table, old_row) or not all(
+        permissions_of_row.allows_record(WRITE, table, row)
+        for permissions_of_row, row in zip(permissions, (old_row, new_row), strict=True)
     ):
         yield f"{old_row['sys_id']} was changed"
     for name in old_row.keys() - ALWAYS_CHANGED:
         if old_row[name] != new_row[name] and (
             pair.catalogue.tables[table].columns[name].is_sys
             or not all(
-                permissions.column(WRITE, table, row, name)
-                for permissions, row in zip(permissions, (old_row, new_row), strict=True)
+                permissions_of_row.allows_column(WRITE, table, row, name)
+                for permissions_of_row, row in zip(permissions, (old_row, new_row), strict=True)
             )
         ):
             yield f"{name} was changed"
@@ -168,10 +175,10 @@ def faults_of_changed(
         yield "the version was not counted"
 
 
-def faults_of_released(pair: Pair, deleted_ids: set[str], row_before: TableRow, row_after: TableRow) -> Iterator[str]:
-    """A deletion takes the record out of every list, and changes nothing else. What refers to it by a foreign key is
-    emptied by that, and there is none here: the references of these databases may lead nowhere."""
-    (table, old_row), (_, new_row) = row_before, row_after
+def faults_of_released(pair: Pair, deleted_ids: set[str], old: TableRow, new: TableRow) -> Iterator[str]:
+    """A deletion removes the record from every list and changes nothing else. These databases have no foreign keys that
+    would clear references."""
+    (table, old_row), (_, new_row) = old, new
     for name, column in pair.catalogue.tables[table].columns.items():
         if name not in ALWAYS_CHANGED and new_row[name] != without_deleted(column, old_row[name], deleted_ids):
             yield f"{name} of {old_row['sys_id']} became {json.dumps(new_row[name], default=str)}"

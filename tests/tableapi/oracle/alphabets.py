@@ -1,7 +1,7 @@
-"""The few values that generated records and queries are made of, so that they meet: "a tiny alphabet, so that
+"""The few values of generated records and queries, so that queries match records: "a tiny alphabet, so that
 collisions happen".
 
-Kept out on purpose, since they are questions about the database and not about us: letters whose lower case is longer
+Deliberately without values that would test the database and not the product: letters whose lower case is longer
 or depends on the neighbours (İ, Σ), markup within wysiwyg texts, and words of ARE that are more than [a-z]+.
 """
 
@@ -34,7 +34,7 @@ def moment(user_id: str) -> Moment:
 
 
 def draw_rarely(draw: DrawFn, one_in: int) -> bool:
-    """Once in so many. Hypothesis likes the ends of a range, so this asks for its middle."""
+    """True once in so many draws. Hypothesis prefers the ends of a range, so this takes the middle."""
     return draw(st.integers(0, one_in - 1)) == one_in // 2
 
 
@@ -42,7 +42,7 @@ Palette = Mapping[str, list[Any]]
 
 
 def value_palette(random: Random, ids: list[str]) -> Palette:
-    """For one world a handful of values of each type, so that records have some in common."""
+    """A few values of each type for one world, so that records share values."""
     all_values = {**STORED_VALUES, "words": WORD_VALUES, "reference": [*ids, *KNOWN_IDS]}
     few_values = {name: [None, *random.sample(values, 3)] for name, values in all_values.items() if len(values) > 3}
     lists = [random.sample(all_values["reference"], random.randint(0, 3)) for _ in range(3)]
@@ -69,13 +69,13 @@ def text_of(value: Any, column: Column) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def written_values(world: World, column: Column) -> SearchStrategy[str]:
-    """Texts of one value for this column, none of them with a comma; often one that a record has."""
-    text_values = {
+def query_text_strategy(world: World, column: Column) -> SearchStrategy[str]:
+    """Texts of one value of this column, without a comma, often the value of a record."""
+    stored_texts = {
         text_of(row[column.name], column) for rows in world.rows.values() for row in rows.values() if column.name in row
     }
-    written = (
-        [*KNOWN_IDS, CURRENT_USER] if family_of(column) in ("id", "list") else TYPE_ROWS[column.type].written_values
+    example_texts = (
+        [*KNOWN_IDS, CURRENT_USER] if family_of(column) in ("id", "list") else TYPE_ROWS[column.type].query_texts
     )
-    result = sorted(text_values - {""})
-    return st.sampled_from(result) | st.sampled_from(written) if result else st.sampled_from(written)
+    texts = sorted(stored_texts - {""})
+    return st.sampled_from(texts) | st.sampled_from(example_texts) if texts else st.sampled_from(example_texts)

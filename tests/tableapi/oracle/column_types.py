@@ -55,14 +55,14 @@ INVALID_INTEGERS = ["a", "1.0", "1.5", "9223372036854775808", "javascript:gs.now
 
 @dataclass(frozen=True)
 class TypeRow:
-    """Columns of one family can be compared with each other. `stored` are values of records, `written` the texts of
-    queries for them, `refused` texts that are not values of the type.
+    """Columns of one family can be compared with each other. `stored_values` are values of records,
+    `query_texts` their texts in queries, `refused_texts` are not values of the type.
     """
 
     family: str
     stored_values: list[Any]
-    written_values: list[str]
-    refused_values: tuple[str, ...] = ()
+    query_texts: list[str]
+    refused_texts: tuple[str, ...] = ()
     is_whole: bool = False
     is_sortable: bool = True
 
@@ -96,10 +96,10 @@ TYPE_ROWS = {
     "datetime": TypeRow("time", [None, *INSTANT_VALUES], TIME_VALUES, ("2024-02-30", CURRENT_USER)),
     "date": TypeRow("time", [None, *DATE_VALUES], TIME_VALUES, ("a",)),
     "choice": TypeRow("choice", [None, *CHOICE_VALUES], [*CHOICE_VALUES, "B", "nosuch"]),
-    # The values of references are ids of the world.
+    # The values of references are the ids of a world.
     "reference": TypeRow("id", [], [], ("javascript:gs.now()",)),
     "list": TypeRow("list", [], [], ("a,,b",), is_sortable=False),
-    # No operator takes a value on these, so any text is as wrong as the next.
+    # No operator of these types takes a value, so any text is refused.
     "json": TypeRow("json", [None, "", [], {}, {"a": 1}, "a", 0, False, [1]], ["a"], is_sortable=False),
     "password": TypeRow("never", [None, "pa", "pb"], ["pa"], is_sortable=False),
     "secret": TypeRow("never", [None, "sa", "sb"], ["sa"], is_sortable=False),

@@ -13,29 +13,29 @@ from tableapi.catalogue.definitions import Column, Table
 from .column_types import TYPE_ROWS
 from .literals import comparable_value
 from .operators import OperatorUse, build_test
-from .world import QueryRefused, Question, Row
+from .world import EvaluationContext, QueryRefused, Row
 
 RowTest = Callable[[Row], bool]
 
 
 class ValueReader(Protocol):
-    """How names are resolved and values seen: raw for the condition of a rule, guarded for a caller."""
+    """How names and values are read: unrestricted for a rule, restricted for a caller."""
 
     @property
-    def question(self) -> Question: ...
+    def context(self) -> EvaluationContext: ...
 
     def column(self, table: Table, path: Path) -> Column:
-        """The column at the end of the path, or Refused."""
+        """The column at the end of the path, or `QueryRefused`."""
 
     def value(self, table: Table, row: Row, path: Path) -> Any:
-        """What is seen there in this record; None when it is missing or hidden."""
+        """The value at the path in this record; None if it is missing or hidden."""
 
     def knows_table(self, name: str) -> bool:
         """Whether INSTANCEOF may name it."""
 
 
 def query_test(values: ValueReader, table: Table, query: Query) -> RowTest:
-    """The query as a test; Refused or QueryError when any condition is bad, whatever the records are."""
+    """The query as a test; raises an error if any condition is invalid, even without records."""
     if not query.groups:
         return lambda row: True
     return any_test(group_test(values, table, group) for group in query.groups)
@@ -49,9 +49,9 @@ def factor_test(values: ValueReader, table: Table, factor: Condition | SubQuery)
     if isinstance(factor, SubQuery):
         return any_test(group_test(values, table, group) for group in factor.groups)
     if factor.operator == "ARE":
-        return has_words(values, table, factor)
+        return word_search_test(values, table, factor)
     if factor.operator == "INSTANCEOF":
-        return is_instance(values, table, factor)
+        return instance_test(values, table, factor)
     return condition_test(values, table, factor)
 
 
@@ -67,15 +67,15 @@ def all_tests(tests: Iterable[RowTest]) -> RowTest:
 
 def condition_test(values: ValueReader, table: Table, condition: Condition) -> RowTest:
     column = values.column(table, condition.path)
-    other_path = named_path(condition)
+    other_path = compared_path(condition)
     if other_path is None:
-        test = build_test(OperatorUse(values.question, condition, column))
+        test = build_test(OperatorUse(values.context, condition, column))
         return lambda row: test(values.value(table, row, condition.path), None)
-    test = build_test(OperatorUse(values.question, condition, column, values.column(table, other_path)))
+    test = build_test(OperatorUse(values.context, condition, column, values.column(table, other_path)))
     return lambda row: test(values.value(table, row, condition.path), values.value(table, row, other_path))
 
 
-def named_path(condition: Condition) -> Path | None:
+def compared_path(condition: Condition) -> Path | None:
     """The other column that the condition names."""
     if condition.row.kind is ValueKind.PATH:
         return read_whole_path(condition.value, RECORDS)
@@ -83,7 +83,7 @@ def named_path(condition: Condition) -> Path | None:
     return value.path if isinstance(value, Distance) else None
 
 
-def has_words(values: ValueReader, table: Table, condition: Condition) -> RowTest:
+def word_search_test(values: ValueReader, table: Table, condition: Condition) -> RowTest:
     """ARE: "words, each in one of the readable text columns marked indexed; no such column: 400"."""
     values.column(table, ("sys_id",))
     columns = [
@@ -95,12 +95,12 @@ def has_words(values: ValueReader, table: Table, condition: Condition) -> RowTes
     assert isinstance(words, tuple)
 
     def test(row: Row) -> bool:
-        result = set()
+        record_words = set()
         for column in columns:
             text = comparable_value(values.value(table, row, (column.name,)), column) or ""
-            result.update(re.findall("[a-z0-9]+", text))
-        is_there = values.value(table, row, ("sys_id",)) is not None
-        return is_there and all(str(word).lower() in result for word in words)
+            record_words.update(re.findall("[a-z0-9]+", text))
+        is_visible = values.value(table, row, ("sys_id",)) is not None
+        return is_visible and all(str(word).lower() in record_words for word in words)
 
     return test
 
@@ -117,15 +117,15 @@ def is_readable(values: ValueReader, table: Table, column: Column) -> bool:
     return True
 
 
-def is_instance(values: ValueReader, table: Table, condition: Condition) -> RowTest:
+def instance_test(values: ValueReader, table: Table, condition: Condition) -> RowTest:
     values.column(table, ("sys_id",))
-    world = values.question.world
+    world = values.context.world
     if not values.knows_table(condition.value):
         raise QueryRefused
     table_family = world.catalogue.tables[condition.value].family
 
     def test(row: Row) -> bool:
-        is_there = values.value(table, row, ("sys_id",)) is not None
-        return is_there and world.own_table(table, row).name in table_family
+        is_visible = values.value(table, row, ("sys_id",)) is not None
+        return is_visible and world.own_table(table, row).name in table_family
 
     return test

@@ -12,12 +12,12 @@ def instant_of(text: str) -> datetime:
 
 
 NOON = instant_of("2024-05-31 12:00:30")
-# Type of `c`, its value, what is asked, whether it matches; `d` is a second column of that type, see BESIDE.
+# Type of `c`, its value, query, whether it matches; `d` is a second column of that type, see OTHER_VALUES.
 FALSY_VALUES: list[Any] = [{}, [], "", 0, False]
 OPERATOR_EXAMPLES: list[tuple[str, Any, str, bool]] = [
     *(
-        (kind, "aB", text, True)
-        for kind in ("string", "text")
+        (type_name, "aB", text, True)
+        for type_name in ("string", "text")
         for text in ("c=Ab", "cINx,AB", "cLIKEB", "c>AA", "c<=ab")
     ),
     *(("string", None, f"c{text}", False) for text in ("=a", ">a", "<a", "INa", "LIKEa", "BETWEENa@b", "EMPTYSTRING")),
@@ -91,7 +91,7 @@ OPERATOR_EXAMPLES: list[tuple[str, Any, str, bool]] = [
     ("list", ["g1"], "cCONTAINS_DYNAMICmy_groups", True),
     *(("json", value, "cISEMPTY", False) for value in FALSY_VALUES),
     ("json", None, "cISEMPTY", True),
-    # Beside the other column, d.
+    # Comparisons with the other column, `d`.
     ("string", "B", "cSAMEASd", True),
     ("string", "", "cSAMEASd", False),
     ("integer", 2, "cGT_FIELDd", True),

@@ -16,7 +16,7 @@ from .world import QueryRefused, is_empty, shown_value
 NUMBER_PATTERN = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 INTEGER_PATTERN = re.compile(r"-?[0-9]+")
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
-# What stands between the commas of a list.
+# The column type of one item of a list.
 ID_COLUMN = Column("", "reference", "", "")
 BOOLEAN_TEXTS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -29,7 +29,7 @@ def family_of(column: Column) -> str:
 
 
 def literal(operand: Operand, column: Column, moment: Moment) -> Any:
-    """What the text of a query is, compared with this column; Refused when it is no value of the column's type."""
+    """The value of a query text for this column; raises `QueryRefused` if the column type has no such value."""
     if column.type == "list" and isinstance(operand, str):
         return [literal(item, ID_COLUMN, moment) for item in read_list(operand)]
     value = resolve(operand, moment)
@@ -58,7 +58,7 @@ def literal(operand: Operand, column: Column, moment: Moment) -> Any:
 
 
 def comparable_value(value: Any, column: Column) -> Any:
-    """The stored value, as it is compared with a literal: None when empty, times cut to the second."""
+    """The stored value for a comparison with a literal: None if empty, times without fractions of a second."""
     value = shown_value(value, column)
     if is_empty(value, column):
         return None
@@ -72,14 +72,14 @@ def exact_value(value: Any, column: Column) -> Any:
     value = shown_value(value, column)
     if is_empty(value, column):
         return None
-    return instant(value) if family_of(column) == "time" else value
+    return as_instant(value) if family_of(column) == "time" else value
 
 
-def instant(value: datetime | date) -> datetime:
+def as_instant(value: datetime | date) -> datetime:
     return value if isinstance(value, datetime) else datetime.combine(value, time(), UTC)
 
 
-def comparison_value(value: Any, column: Column) -> Any:
-    """The stored value, as it is compared with another column's."""
+def column_comparison_value(value: Any, column: Column) -> Any:
+    """The stored value for a comparison with another column."""
     value = comparable_value(value, column)
-    return instant(value) if value is not None and family_of(column) == "time" else value
+    return as_instant(value) if value is not None and family_of(column) == "time" else value

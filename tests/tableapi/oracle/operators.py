@@ -10,8 +10,8 @@ from typing import Any
 from system.encoded_query import Condition, Distance, Period, Range, RelativeTime, read, shift
 from tableapi.catalogue.definitions import Column
 
-from .literals import comparable_value, comparison_value, exact_value, family_of, literal
-from .world import QueryRefused, Question, is_empty, shown_value
+from .literals import column_comparison_value, comparable_value, exact_value, family_of, literal
+from .world import EvaluationContext, QueryRefused, is_empty, shown_value
 
 # The value of the column, and of the other column where the operator names one; else None.
 ValueTest = Callable[[Any, Any], bool]
@@ -34,7 +34,7 @@ NEGATED_OPERATORS = {
 class OperatorUse:
     """One operator on one column."""
 
-    question: Question
+    context: EvaluationContext
     condition: Condition
     column: Column
     other: Column | None = None
@@ -44,7 +44,7 @@ class OperatorUse:
         return read(self.condition)
 
     def literal(self, operand: Any) -> Any:
-        return literal(operand, self.column, self.question.moment)
+        return literal(operand, self.column, self.context.moment)
 
     @property
     def other_column(self) -> Column:
@@ -53,25 +53,25 @@ class OperatorUse:
 
 
 def build_test(operator_use: OperatorUse) -> ValueTest:
-    """The test that the condition puts to a record; QueryRefused when it cannot be put to such a column at all."""
+    """The test of a condition; raises `QueryRefused` if the operator does not fit the column."""
     name = operator_use.condition.operator
-    # "password, secret none" and every other combination that is not in the table is a bad query.
+    # "password, secret none" and every other combination that is not in the table is an invalid query.
     if not operator_use.condition.row.fits(operator_use.column.compare_as, operator_use.condition.path):
         raise QueryRefused
     if name not in NEGATED_OPERATORS:
         return OPERATOR_TESTS[name](operator_use)
-    positive = OPERATOR_TESTS[NEGATED_OPERATORS[name]](operator_use)
-    return lambda value, other_value: not positive(value, other_value)
+    positive_test = OPERATOR_TESTS[NEGATED_OPERATORS[name]](operator_use)
+    return lambda value, other_value: not positive_test(value, other_value)
 
 
 def value_test(
-    operator_use: OperatorUse, holds: Callable[[Any], bool], form: Callable[[Any, Column], Any] = comparable_value
+    operator_use: OperatorUse, holds: Callable[[Any], bool], convert: Callable[[Any, Column], Any] = comparable_value
 ) -> ValueTest:
-    """False for an empty column, else what `holds` says of the value in that form."""
+    """False for an empty value, otherwise the result of `holds` for the converted value."""
 
     def test(value: Any, _: Any) -> bool:
-        result = form(value, operator_use.column)
-        return result is not None and holds(result)
+        comparison_value = convert(value, operator_use.column)
+        return comparison_value is not None and holds(comparison_value)
 
     return test
 
@@ -95,8 +95,8 @@ def text_test(holds: Callable[[str, str], bool]) -> Callable[[OperatorUse], Valu
 
 
 def membership_test(operator_use: OperatorUse) -> ValueTest:
-    result = [operator_use.literal(operand) for operand in operator_use.value]
-    return value_test(operator_use, lambda value: value in result)
+    members = [operator_use.literal(operand) for operand in operator_use.value]
+    return value_test(operator_use, lambda value: value in members)
 
 
 def between_test(operator_use: OperatorUse) -> ValueTest:
@@ -112,8 +112,11 @@ def same_as_test(operator_use: OperatorUse) -> ValueTest:
         raise QueryRefused
 
     def test(value: Any, other: Any) -> bool:
-        # An empty value beside another is None, so both empty are the same, and one empty is not.
-        return bool(comparison_value(value, operator_use.column) == comparison_value(other, operator_use.other_column))
+        # Empty values are None, so two empty values are the same.
+        return bool(
+            column_comparison_value(value, operator_use.column)
+            == column_comparison_value(other, operator_use.other_column)
+        )
 
     return test
 
@@ -124,11 +127,11 @@ def column_order_test(compare: Callable[[Any, Any], bool]) -> Callable[[Operator
             raise QueryRefused
 
         def test(value: Any, other: Any) -> bool:
-            comparable, other_comparable = (
-                comparison_value(value, operator_use.column),
-                comparison_value(other, operator_use.other_column),
+            own_value, other_value = (
+                column_comparison_value(value, operator_use.column),
+                column_comparison_value(other, operator_use.other_column),
             )
-            return comparable is not None and other_comparable is not None and compare(comparable, other_comparable)
+            return own_value is not None and other_value is not None and compare(own_value, other_value)
 
         return test
 
@@ -137,7 +140,7 @@ def column_order_test(compare: Callable[[Any, Any], bool]) -> Callable[[Operator
 
 def period_test(operator_use: OperatorUse) -> ValueTest:
     assert isinstance(operator_use.value, Period)
-    start, end = operator_use.value.bounds(operator_use.question.moment)
+    start, end = operator_use.value.bounds(operator_use.context.moment)
     return value_test(operator_use, lambda value: start <= value <= end, exact_value)
 
 
@@ -148,15 +151,15 @@ def date_part_test(part: Callable[[Any], int]) -> Callable[[OperatorUse], ValueT
 def relative_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValueTest]:
     def build(operator_use: OperatorUse) -> ValueTest:
         assert isinstance(operator_use.value, RelativeTime)
-        edge = operator_use.value.instant(operator_use.question.moment)
-        return value_test(operator_use, lambda value: compare(value, edge), exact_value)
+        boundary = operator_use.value.instant(operator_use.context.moment)
+        return value_test(operator_use, lambda value: compare(value, boundary), exact_value)
 
     return build
 
 
 def same_period_test(operator_use: OperatorUse) -> ValueTest:
     assert isinstance(operator_use.value, RelativeTime)
-    start, end = operator_use.value.bounds(operator_use.question.moment)
+    start, end = operator_use.value.bounds(operator_use.context.moment)
     return value_test(operator_use, lambda value: start <= value <= end, exact_value)
 
 
@@ -164,8 +167,8 @@ def distance_test(is_greater: bool) -> Callable[[OperatorUse], ValueTest]:
     """MORETHAN lies beyond the shifted column, LESSTHAN between the column itself and the shifted one."""
 
     def build(operator_use: OperatorUse) -> ValueTest:
-        request = operator_use.value
-        assert isinstance(request, Distance)
+        distance = operator_use.value
+        assert isinstance(distance, Distance)
         if family_of(operator_use.other_column) != "time":
             raise QueryRefused
 
@@ -173,8 +176,8 @@ def distance_test(is_greater: bool) -> Callable[[OperatorUse], ValueTest]:
             instant, start = exact_value(value, operator_use.column), exact_value(other, operator_use.other_column)
             if instant is None or start is None:
                 return False
-            end = shift(start, request.unit, -request.count if request.is_before else request.count)
-            if request.is_before:
+            end = shift(start, distance.unit, -distance.count if distance.is_before else distance.count)
+            if distance.is_before:
                 return bool(instant < end) if is_greater else bool(end < instant <= start)
             return bool(instant > end) if is_greater else bool(start <= instant < end)
 
@@ -184,7 +187,7 @@ def distance_test(is_greater: bool) -> Callable[[OperatorUse], ValueTest]:
 
 
 def name_test(operator_use: OperatorUse) -> ValueTest:
-    ids = operator_use.question.caller.has_name(operator_use.value)
+    ids = operator_use.context.caller.ids_of_name(operator_use.value)
     return value_test(operator_use, lambda value: value in ids)
 
 
@@ -194,7 +197,7 @@ def list_test(operator_use: OperatorUse) -> ValueTest:
 
 
 def list_name_test(operator_use: OperatorUse) -> ValueTest:
-    ids = operator_use.question.caller.has_name(operator_use.value)
+    ids = operator_use.context.caller.ids_of_name(operator_use.value)
     return value_test(operator_use, lambda value: any(sys_id in value for sys_id in ids))
 
 

@@ -21,12 +21,12 @@ from system.encoded_query import (
 from tableapi.catalogue.column_types import COLUMN_TYPES
 from tableapi.catalogue.definitions import Column, Table
 
-from .alphabets import draw_rarely, written_values
+from .alphabets import draw_rarely, query_text_strategy
 from .column_types import TIME_VALUES, TYPE_ROWS, WORD_VALUES
 from .literals import family_of
 from .world import World
 
-# (operator, column type) of each pair that fits; ARE and INSTANCEOF stand on the record as a whole.
+# (operator, column type) of each pair that fits; ARE and INSTANCEOF apply to the whole record.
 OPERATOR_TYPE_PAIRS = [
     (row.name, column_type)
     for row in OPERATORS.values()
@@ -39,7 +39,7 @@ MAX_CONDITIONS_BY_DEPTH = {0: 6, 1: 4, 2: 3, 3: 2}
 
 
 @st.composite
-def path_strategy(draw: DrawFn, world: World, table: Table, hops: int) -> tuple[Path, Column]:
+def path_strategy(draw: DrawFn, world: World, table: Table, max_hops: int) -> tuple[Path, Column]:
     """A path from the table through at most so many references, and the column at its end."""
     names: list[str] = []
     while True:
@@ -47,12 +47,12 @@ def path_strategy(draw: DrawFn, world: World, table: Table, hops: int) -> tuple[
         walkable_columns = [
             column for column in columns if column.type == "reference" and column.reference in world.catalogue.tables
         ]
-        if len(names) == hops or not walkable_columns or draw_rarely(draw, 4):
+        if len(names) == max_hops or not walkable_columns or draw_rarely(draw, 4):
             break
         reference = draw(st.sampled_from(walkable_columns))
         names.append(reference.name)
         table = world.catalogue.tables[reference.reference or ""]
-    # What an administrator designed is of more types than what every table has.
+    # Mostly designed columns, as system columns have few types.
     is_sys = draw_rarely(draw, 5)
     column = draw(st.sampled_from([candidate for candidate in columns if candidate.is_sys is is_sys]))
     return (*names, column.name), column
@@ -61,16 +61,16 @@ def path_strategy(draw: DrawFn, world: World, table: Table, hops: int) -> tuple[
 @st.composite
 def condition_strategy(draw: DrawFn, world: World, table: Table, hops: int) -> Condition:
     """A condition that fits the type of its column, with a value that fits it too."""
-    usable_paths = path_strategy(world, table, hops).filter(lambda path: path[1].is_readable)
-    path, column = draw(usable_paths)
+    readable_paths = path_strategy(world, table, hops).filter(lambda path: path[1].is_readable)
+    path, column = draw(readable_paths)
     row = draw(st.sampled_from([operator for operator in OPERATORS.values() if operator.fits(column.compare_as, path)]))
-    # Without this choice one condition in two would be of a kind that tells little.
+    # Otherwise half of all conditions would use operators that check little.
     if row.name in ("ANYTHING", "NOTHING", "ISEMPTY", "ISNOTEMPTY") and draw(st.booleans()):
         row = OPERATORS["!="] if column.type != "json" else row
     return Condition(path, row.name, draw(value_strategy(world, table, column, row)))
 
 
-def conditions_for_pair(world: World, table: Table, pair: tuple[str, str]) -> SearchStrategy[Condition]:
+def condition_for_pair_strategy(world: World, table: Table, pair: tuple[str, str]) -> SearchStrategy[Condition]:
     """Conditions of one operator on the table's own columns of one type."""
     row, fitting_columns = OPERATORS[pair[0]], [column for column in table.columns.values() if column.type == pair[1]]
     if row.only_path:
@@ -84,29 +84,29 @@ def conditions_for_pair(world: World, table: Table, pair: tuple[str, str]) -> Se
 
 def value_strategy(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
     """Texts for the kind of value that the operator takes."""
-    single_value = written_values(world, column)
+    text_strategy = query_text_strategy(world, column)
     count_strategy = st.sampled_from(["0", "1", "2", "12", "30"])
     units = st.sampled_from(list(Unit))
     times = st.sampled_from(TIME_VALUES)
-    # Whole ranges would hit what is stored too seldom.
+    # Numbers from whole ranges would match stored values too rarely.
     numbers = (2023, 2024, 2025) if row.name == "YEAR_IS" else (0, 1, 2, 4, 5, 11, 12, 22, 23, 30, 31, 52)
     parts = [number for number in numbers if number in row.numbers]
     match row.kind:
         case ValueKind.NONE:
             return st.just("")
         case ValueKind.TEXT if column.type == "list":
-            # A function before a comma is no function: the whole text would have to be one.
-            return st.lists(single_value.filter(lambda text: ":" not in text), min_size=1, max_size=2).map(",".join)
+            # A function is only valid as the whole text, not as an item of a list.
+            return st.lists(text_strategy.filter(lambda text: ":" not in text), min_size=1, max_size=2).map(",".join)
         case ValueKind.TEXT:
-            return single_value
+            return text_strategy
         case ValueKind.LIST:
-            return st.lists(single_value, min_size=1, max_size=3).map(",".join)
+            return st.lists(text_strategy, min_size=1, max_size=3).map(",".join)
         case ValueKind.RANGE:
             # The first @ would end the first value.
-            text_without_at = single_value.filter(lambda text: "@" not in text)
+            text_without_at = text_strategy.filter(lambda text: "@" not in text)
             return st.tuples(text_without_at, text_without_at).map("@".join)
         case ValueKind.PATH:
-            return other_paths(world, table, column, row)
+            return other_path_strategy(world, table, column, row)
         case ValueKind.DAY:
             return times | st.tuples(st.just("label"), times, times).map("@".join)
         case ValueKind.DATE_PART:
@@ -114,7 +114,7 @@ def value_strategy(world: World, table: Table, column: Column, row: Operator) ->
         case ValueKind.RELATIVE:
             return st.tuples(st.just(""), units, st.sampled_from(["ago", "ahead"]), count_strategy).map("@".join)
         case ValueKind.DISTANCE:
-            other_path = other_paths(world, table, column, row)
+            other_path = other_path_strategy(world, table, column, row)
             return st.tuples(other_path, units, st.sampled_from(["before", "after"]), count_strategy).map("@".join)
         case ValueKind.DYNAMIC:
             return st.sampled_from(["me", "my_groups", "my_roles"])
@@ -124,15 +124,15 @@ def value_strategy(world: World, table: Table, column: Column, row: Operator) ->
             return st.sampled_from(list(world.catalogue.tables))
 
 
-def other_paths(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
+def other_path_strategy(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
     """Columns that this one can be compared with, of the record itself or one hop away."""
-    result: list[tuple[Path, Column]] = [((column.name,), column) for column in table.columns.values()]
-    for (name,), reference in list(result):
+    paths: list[tuple[Path, Column]] = [((column.name,), column) for column in table.columns.values()]
+    for (name,), reference in list(paths):
         target = world.catalogue.tables.get(reference.reference or "")
         if reference.type == "reference" and target:
-            result += [((name, column.name), column) for column in target.columns.values()]
-    fitting_paths = [".".join(path) for path, candidate in result if family_of(candidate) == family_of(column)]
-    # The condition's column may lie further away, and nothing of its kind near by.
+            paths += [((name, column.name), column) for column in target.columns.values()]
+    fitting_paths = [".".join(path) for path, candidate in paths if family_of(candidate) == family_of(column)]
+    # No column of this family may be within reach.
     return st.sampled_from(fitting_paths or ["nosuch"])
 
 
@@ -145,7 +145,7 @@ def query_strategy(draw: DrawFn, world: World, table: Table) -> Query:
         st.lists(condition_strategy(world, table, hops), min_size=min_size, max_size=MAX_CONDITIONS_BY_DEPTH[hops])
     )
     if draw_rarely(draw, 12):
-        factors.append(draw(invalid_queries(world, table)))
+        factors.append(draw(invalid_condition_strategy(world, table)))
     keys = path_strategy(world, table, hops).filter(lambda path: path[1].type in SORTABLE_TYPES)
     order = draw(st.lists(st.builds(OrderBy, keys.map(lambda path: path[0]), st.booleans()), max_size=1 + (not hops)))
     return Query(draw(group_strategy(factors)), tuple(order))
@@ -154,29 +154,29 @@ def query_strategy(draw: DrawFn, world: World, table: Table) -> Query:
 @st.composite
 def group_strategy(draw: DrawFn, factors: list[Condition], *, may_nest: bool = True) -> tuple[Group, ...]:
     """The conditions in their order, joined in any way."""
-    results: list[list[list[Condition | SubQuery]]] = []
+    groups: list[list[list[Condition | SubQuery]]] = []
     remaining_factors = list(factors)
     while remaining_factors:
         size = draw(st.integers(2, 3)) if may_nest and len(remaining_factors) > 2 and draw(st.booleans()) else 1
         taken_factors, remaining_factors = remaining_factors[:size], remaining_factors[size:]
         factor = taken_factors[0] if size == 1 else SubQuery(draw(group_strategy(taken_factors, may_nest=False)))
-        joiner = draw(st.sampled_from(["^", "^", "^OR", "^NQ"])) if results else "^NQ"
+        joiner = draw(st.sampled_from(["^", "^", "^OR", "^NQ"])) if groups else "^NQ"
         if joiner == "^NQ":
-            results.append([[factor]])
+            groups.append([[factor]])
         elif joiner == "^":
-            results[-1].append([factor])
+            groups[-1].append([factor])
         else:
-            results[-1][-1].append(factor)
-    return tuple(Group(tuple(Term(tuple(term)) for term in group)) for group in results)
+            groups[-1][-1].append(factor)
+    return tuple(Group(tuple(Term(tuple(term)) for term in group)) for group in groups)
 
 
 @st.composite
-def invalid_queries(draw: DrawFn, world: World, table: Table) -> Condition:
+def invalid_condition_strategy(draw: DrawFn, world: World, table: Table) -> Condition:
     """A condition that must be refused, whoever asks."""
     column = draw(st.sampled_from(list(table.columns.values())))
     fitting_operators = [row.name for row in OPERATORS.values() if row.fits(column.compare_as, (column.name,))]
-    result = [Condition(("nosuch",), "ISEMPTY"), Condition((column.name, "nosuch"), "ISEMPTY")]
+    conditions = [Condition(("nosuch",), "ISEMPTY"), Condition((column.name, "nosuch"), "ISEMPTY")]
     if "LIKE" not in fitting_operators:
-        result.append(Condition((column.name,), "LIKE", "a"))
-    result += [Condition((column.name,), "=", text) for text in TYPE_ROWS[column.type].refused_values]
-    return draw(st.sampled_from(result))
+        conditions.append(Condition((column.name,), "LIKE", "a"))
+    conditions += [Condition((column.name,), "=", text) for text in TYPE_ROWS[column.type].refused_texts]
+    return draw(st.sampled_from(conditions))

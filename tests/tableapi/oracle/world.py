@@ -1,4 +1,4 @@
-"""The data of questions: a catalogue, its records, and callers."""
+"""The data that the oracle evaluates: a catalogue, its records, and callers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Row = dict[str, Any]
 
 
 class QueryRefused(Exception):
-    """The query is a bad one, a 400: the oracle does not tell why, and neither may the answer tell too much."""
+    """The query is invalid, a 400. The oracle gives no reason."""
 
 
 @dataclass(frozen=True)
 class World:
-    """Each record once, under its own table; through a parent it is seen, not stored."""
+    """Each record is stored once, under its own table."""
 
     catalogue: Catalogue
     rows: Mapping[str, Mapping[str, Row]]
@@ -36,7 +36,7 @@ class World:
         return next((row for row in self.records(table) if row["sys_id"] == sys_id), None)
 
     def own_table(self, table: Table, row: Row) -> Table:
-        """The table that a record met in `table` is of; system tables have no children."""
+        """The own table of a record that was found in `table`."""
         return table if table.is_system else self.catalogue.tables_by_id[row[OWN_TABLE_COLUMN]]
 
 
@@ -51,14 +51,14 @@ class Caller:
     def is_admin(self) -> bool:
         return "admin" in self.role_names
 
-    def has_name(self, name: str) -> tuple[str, ...]:
+    def ids_of_name(self, name: str) -> tuple[str, ...]:
         """The ids that `me`, `my_groups`, `my_roles` stand for."""
         return {"me": (self.id,), "my_groups": self.groups, "my_roles": self.role_ids}[name]
 
 
 @dataclass(frozen=True)
-class Question:
-    """One caller asks one world at one moment."""
+class EvaluationContext:
+    """One caller reads one world at one moment."""
 
     world: World
     caller: Caller
@@ -66,14 +66,14 @@ class Question:
 
 
 def is_empty(value: Any, column: Column) -> bool:
-    """Of JSON only NULL is empty: `""` and `[]` are what somebody stored."""
+    """For JSON only NULL is empty, as `""` and `[]` are JSON values."""
     return value is None or (column.type != "json" and (value == "" or value == []))
 
 
 def text_of_html(html: str | None) -> str | None:
-    """What filters see of a wysiwyg value. Enough for values like `<p>a</p>`; the generators make no others.
+    """What filters see of a wysiwyg value. Enough for values like `<p>a</p>`; the generators create no others.
 
-    >>> plain_text("<p>a</p>"), plain_text("<p></p>"), plain_text(None)
+    >>> text_of_html("<p>a</p>"), text_of_html("<p></p>"), text_of_html(None)
     ('a', '', None)
     """
     return None if html is None else re.sub("<[^>]*>", "", html)

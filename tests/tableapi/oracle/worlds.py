@@ -40,7 +40,7 @@ from .world import Caller, Row, World
 DESIGNED_TABLES = ("alpha", "beta", "gamma", "delta")
 SYSTEM_TABLE = "person"
 COLUMN_TYPES = sorted(TYPE_ROWS)
-# References are what most leaks go through, so there are more of them.
+# More references than other columns, as most leaks involve them.
 LIKELY_TYPES = [*COLUMN_TYPES, "reference", "reference", "string"]
 
 
@@ -87,7 +87,7 @@ def make_catalogue(parents: dict[str, str | None], columns: dict[str, list[Colum
             lineage=lineages[name],
         )
     for name in tables:
-        table_family = tuple(relative for relative in tables if name in lineages[relative])
+        table_family = tuple(family_table for family_table in tables if name in lineages[family_table])
         tables[name] = replace(tables[name], family=table_family)
     return Catalogue(1, tables, tuple(rules))
 
@@ -100,16 +100,18 @@ def schema_strategy(draw: DrawFn) -> Catalogue:
     parents = {name: draw(st.sampled_from([None, *candidates])) for name, candidates in earlier_names.items()}
     if draw(st.booleans()):
         parents[SYSTEM_TABLE] = None
-    result: dict[str, set[str]] = {}
+    used_names: dict[str, set[str]] = {}
     columns: dict[str, list[Column]] = {}
     for name, parent in parents.items():
-        result[name] = set(result[parent]) if parent else set()
+        used_names[name] = set(used_names[parent]) if parent else set()
         columns[name] = []
         for _ in range(draw(st.integers(2, 6))):
             type_ = draw(st.sampled_from(LIKELY_TYPES))
-            # The same names come again in tables that are not related, which rules for any table can tell apart.
-            free_name = next(f"{type_}_{number}" for number in range(1, 99) if f"{type_}_{number}" not in result[name])
-            result[name].add(free_name)
+            # Unrelated tables have columns of the same names, so that rules for any table apply to several.
+            free_name = next(
+                f"{type_}_{number}" for number in range(1, 99) if f"{type_}_{number}" not in used_names[name]
+            )
+            used_names[name].add(free_name)
             target = draw(st.sampled_from(list(parents))) if type_ in ("reference", "list") else None
             columns[name].append(make_column(name, free_name, type_, target, is_indexed=draw(st.booleans())))
     return make_catalogue(parents, columns, [])
@@ -119,17 +121,17 @@ def schema_strategy(draw: DrawFn) -> Catalogue:
 def record_strategy(draw: DrawFn, catalogue: Catalogue) -> dict[str, dict[str, Row]]:
     """Up to five records of each table.
 
-    Their values come of one seed: drawn one by one they would take most of the time. So Hypothesis can leave out
-    records when it looks for the smallest failure, but cannot make their values simpler.
+    Their values come from one seed, as drawing them one by one would take most of the time. So Hypothesis can
+    remove records from a failing example, but cannot simplify their values.
     """
     ids = {
         name: [f"17000000{index:02d}{number:08d}" for number in range(draw(st.integers(1, 6)) % 6)]
         for index, name in enumerate(catalogue.tables)
     }
     random = Random(draw(st.integers(0, 2**32 - 1)))
-    result = value_palette(random, [sys_id for known_ids in ids.values() for sys_id in known_ids])
+    palette = value_palette(random, [sys_id for known_ids in ids.values() for sys_id in known_ids])
     return {
-        name: {sys_id: random_record(random, catalogue, table, sys_id, ids, result) for sys_id in ids[name]}
+        name: {sys_id: random_record(random, catalogue, table, sys_id, ids, palette) for sys_id in ids[name]}
         for name, table in catalogue.tables.items()
     }
 
@@ -143,7 +145,7 @@ def random_record(
         fitting_ids = [sys_id for name in target.family for sys_id in ids[name]] if target else []
         if column.name in row:
             continue
-        # Mostly a record that is there: a walk through nothing shows nothing.
+        # Mostly an existing record, as dot-walking through missing ones shows nothing.
         if column.type == "reference" and fitting_ids and random.random() < 0.75:
             row[column.name] = random.choice(fitting_ids)
         else:
@@ -158,15 +160,15 @@ def generated_values(table: Table, sys_id: str) -> Row:
 
 @st.composite
 def rule_set_strategy(draw: DrawFn, world: World) -> tuple[Rule, ...]:
-    """Rules that let much through, and some that do not: of every operation, level, role; broken ones among them."""
+    """Rules of every operation, level and role, most of them permissive, some broken."""
     tables = world.catalogue.tables
-    rules_so_far: list[Rule] = []
+    rules: list[Rule] = []
     for name in tables:
-        # Where nothing can be read there is little to find out.
+        # Most tables can be read, otherwise the tests would check little.
         if draw_rarely(draw, 2):
-            rules_so_far.append(Rule("", READ, name, "", frozenset()))
+            rules.append(Rule("", READ, name, "", frozenset()))
         elif not draw_rarely(draw, 8):
-            rules_so_far.append(draw(rule_strategy(world, READ, name, "")))
+            rules.append(draw(rule_strategy(world, READ, name, "")))
     for _ in range(draw(st.integers(0, 6))):
         table = draw(st.none() | st.sampled_from(list(tables)))
         names = {
@@ -176,18 +178,16 @@ def rule_set_strategy(draw: DrawFn, world: World) -> tuple[Rule, ...]:
             if table in (None, known_table.name)
         }
         column = draw(st.sampled_from(["", "*"]) | st.sampled_from(sorted(names)))
-        rules_so_far.append(
-            draw(rule_strategy(world, draw(st.sampled_from([READ, READ, READ, *OPERATIONS])), table, column))
-        )
-    return tuple(replace(rule, id=f"rule{index}") for index, rule in enumerate(rules_so_far))
+        rules.append(draw(rule_strategy(world, draw(st.sampled_from([READ, READ, READ, *OPERATIONS])), table, column)))
+    return tuple(replace(rule, id=f"rule{index}") for index, rule in enumerate(rules))
 
 
 @st.composite
 def rule_strategy(draw: DrawFn, world: World, operation: str, table: str | None, column: str) -> Rule:
     rule_table = world.catalogue.tables[table or draw(st.sampled_from(list(world.catalogue.tables)))]
-    kind = draw(st.sampled_from(["open"] * 4 + ["condition"] * 5 + ["not query_test"]))
-    condition = "nosuch=1" if kind == "not query_test" else ""
-    if kind == "condition":
+    condition_kind = draw(st.sampled_from(["open"] * 4 + ["condition"] * 5 + ["invalid"]))
+    condition = "nosuch=1" if condition_kind == "invalid" else ""
+    if condition_kind == "condition":
         rule_condition = draw(condition_strategy(world, rule_table, hops=1))
         condition = to_text(Query((Group((Term((rule_condition,)),)),)))
     return Rule(
@@ -219,7 +219,7 @@ def world_strategy(draw: DrawFn) -> World:
 
 
 @dataclass(frozen=True)
-class QuestionCase:
+class RequestCase:
     """One request for a list."""
 
     world: World
@@ -230,17 +230,17 @@ class QuestionCase:
 
 
 @st.composite
-def case_strategy(draw: DrawFn) -> QuestionCase:
+def case_strategy(draw: DrawFn) -> RequestCase:
     world, caller = draw(world_strategy()), draw(caller_strategy())
     table = draw(st.sampled_from(list(world.catalogue.tables)))
     query = draw(query_strategy(world, world.catalogue.tables[table]))
-    return QuestionCase(world, caller, table, to_text(query), moment(caller.id))
+    return RequestCase(world, caller, table, to_text(query), moment(caller.id))
 
 
 def full_world() -> World:
     """One fixed world: `alpha` has two columns of each type and one of searchable text, `beta` extends it; all is open.
 
-    The second column runs through the alphabet at another pace, so that the two meet in many ways.
+    The second column takes the values in another order, so that many combinations occur.
     """
     names = [(type_, number) for type_ in COLUMN_TYPES for number in (1, 2)]
     columns = [make_column("alpha", f"{type_}_{number}", type_, "alpha") for type_, number in names]
@@ -270,13 +270,13 @@ def full_world() -> World:
         table = catalogue.tables["beta" if index % 3 == 0 else "alpha"]
         row = {"sys_created_by": USER_IDS[0], "sys_updated_by": None, **generated_values(table, sys_id)}
         for column in table.columns.values():
-            result = ["fox", "red Fox", None] if column.name == "string_3" else values[column.type]
-            pace = index if column.name.endswith("1") else index * 13 // 3
-            row.setdefault(column.name, result[pace % len(result)])
+            column_values = ["fox", "red Fox", None] if column.name == "string_3" else values[column.type]
+            position = index if column.name.endswith("1") else index * 13 // 3
+            row.setdefault(column.name, column_values[position % len(column_values)])
         rows[table.name][sys_id] = row
     return World(catalogue, rows)
 
 
-def open_caller() -> SearchStrategy[Caller]:
-    """Callers without roles, for whom `everything` is open as well."""
+def unprivileged_caller_strategy() -> SearchStrategy[Caller]:
+    """Callers without the role `admin`."""
     return caller_strategy().map(lambda caller: replace(caller, role_names=caller.role_names - {"admin"}))

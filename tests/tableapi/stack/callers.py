@@ -13,7 +13,7 @@ import psycopg
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, eventually
 
-# Starts one part of the product, with more in its environment.
+# Starts one component of the product with further environment variables.
 ComponentStarter = Callable[..., Stack]
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
@@ -31,28 +31,28 @@ class ApiResponse:
 
     @property
     def is_retry_response(self) -> bool:
-        """The answer that tells a program to come back."""
+        """Whether the response asks the program to retry later."""
         code = json.loads(self.content)["errors"][0]["code"]
         return self.status == 503 and code == "unavailable" and int(self.headers["retry-after"]) > 0
 
 
 @dataclass(frozen=True)
 class ApiCaller:
-    """Somebody with an access key; each request has a connection of its own."""
+    """A caller with an access key; each request uses a new connection."""
 
     web: Stack
     key: str
 
     def send(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] = NO_HEADERS) -> ApiResponse:
-        link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=30)
+        client_connection = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=30)
         try:
-            link.request(method, f"/rest/v1/table/{path}", *self._request_parts(body, headers))
-            response = link.getresponse()
+            client_connection.request(method, f"/rest/v1/table/{path}", *self._request_parts(body, headers))
+            response = client_connection.getresponse()
             return ApiResponse(
                 response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
             )
         finally:
-            link.close()
+            client_connection.close()
 
     def _request_parts(self, body: Any, headers: Mapping[str, str]) -> tuple[bytes | None, dict[str, str]]:
         default_headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
@@ -61,54 +61,54 @@ class ApiCaller:
     def send_and_disconnect(
         self, method: str, path: str, body: Any, headers: Mapping[str, str] = NO_HEADERS
     ) -> http.client.HTTPConnection:
-        """Send, and do not wait; whoever closes what is returned is a client that went away."""
-        link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=30)
-        link.request(method, f"/rest/v1/table/{path}", *self._request_parts(body, headers))
-        return link
+        """Send a request without waiting for its response. Closing the returned connection disconnects the client."""
+        client_connection = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=30)
+        client_connection.request(method, f"/rest/v1/table/{path}", *self._request_parts(body, headers))
+        return client_connection
 
-    def design(self, name: str, **attributes: Any) -> str:
-        """A table with a column `name`."""
-        (created,) = self.send("POST", "sys_db_table", {"name": name, "label": name, **attributes}).records
-        column = {"table": created["sys_id"], "name": "name", "label": "Name", "type": "string"}
+    def create_table(self, name: str, **attributes: Any) -> str:
+        """Create a table with a column `name`; returns its id."""
+        (created_record,) = self.send("POST", "sys_db_table", {"name": name, "label": name, **attributes}).records
+        column = {"table": created_record["sys_id"], "name": "name", "label": "Name", "type": "string"}
         assert self.send("POST", "sys_db_column", column).status == 201
-        return str(created["sys_id"])
+        return str(created_record["sys_id"])
 
     def names(self, table: str) -> list[str]:
         return [record["name"] for record in self.send("GET", f"{table}?sysparm_fields=name").records]
 
 
 TRIGGER_STATEMENT = """
-CREATE OR REPLACE FUNCTION records.of_test() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does}; RETURN NEW; END $$;
+CREATE OR REPLACE FUNCTION records.of_test() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {action}; RETURN NEW; END $$;
 CREATE OR REPLACE TRIGGER of_test BEFORE INSERT OR UPDATE ON records.{table} FOR EACH ROW
 EXECUTE FUNCTION records.of_test()
 """
 
 
-# Waits as long as the statement may last: what the test does meanwhile needs its time on a busy machine.
+# Without a lock timeout, as the test may be slow on a busy machine.
 WAIT_AT_GATE = "PERFORM set_config('lock_timeout', '0', true); PERFORM pg_advisory_xact_lock(4711)"
 
 
 @contextmanager
 def closed_gate(servers: SharedServers) -> Iterator[None]:
-    """What is AT_THE_GATE waits until the end of the block."""
+    """Statements with `WAIT_AT_GATE` wait until the end of the block."""
     with closing(psycopg.connect(servers.postgres.url, autocommit=True)) as connection:
         connection.execute("SELECT pg_advisory_lock(4711)")
         yield
 
 
-def write_trigger(sql: psycopg.Connection, table: str, action: str) -> None:
-    """From now on this happens inside of every write to the table, in whatever process makes it."""
-    sql.execute(TRIGGER_STATEMENT.format(table=table, does=action))
+def create_write_trigger(sql: psycopg.Connection, table: str, action: str) -> None:
+    """Run this action within every later write to the table, in any process."""
+    sql.execute(TRIGGER_STATEMENT.format(table=table, action=action))
 
 
-def wait_until_one_waits(sql: psycopg.Connection, process: str) -> int:
-    """Until a connection of this kind of process waits for a lock; its number."""
+def wait_for_blocked_connection(sql: psycopg.Connection, process: str) -> int:
+    """Wait until a connection of this kind of process waits for a lock; returns its process id."""
     query = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
     (pid,) = eventually(lambda: sql.execute(query, [f"servicebase {process}"]).fetchone())
     return int(pid)
 
 
-def wait_until_gone(sql: psycopg.Connection, pid: int) -> None:
-    """Until a connection has ended, and with it whatever it had not committed."""
+def wait_for_closed_connection(sql: psycopg.Connection, pid: int) -> None:
+    """Wait until a connection has closed, so that its transaction is rolled back."""
     query = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
     eventually(lambda: sql.execute(query, [pid]).fetchone() == (0,))

@@ -1,4 +1,4 @@
-"""One PostgreSQL and Valkey, and the components of the product as on separate hosts."""
+"""One PostgreSQL and one Valkey, and components of the product as on separate hosts."""
 
 from collections.abc import Iterator
 
@@ -9,8 +9,8 @@ from tests.config.shared import SharedServers
 from tests.config.stack import Stack, environment, free_port, manage
 from tests.tableapi.stack.callers import ApiCaller, ComponentStarter
 
-# Between the commit of a write and its answer there is no other place to stop a process at.
-KILLABLE_SETTINGS = {"DJANGO_SETTINGS_MODULE": "tests.tableapi.stack.killable"}
+# A process can be killed between the commit of a write and its response only with these settings.
+KILLABLE_SETTINGS = {"DJANGO_SETTINGS_MODULE": "tests.tableapi.stack.killable_settings"}
 
 
 @pytest.fixture(scope="package")
@@ -25,13 +25,13 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]
 
 @pytest.fixture(scope="package")
 def start_component(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComponentStarter]:
-    """Starts one part, with more in its environment."""
+    """Starts one component with further environment variables."""
     hosts: list[Stack] = []
 
-    def start_one(part: str, **variables: str) -> Stack:
-        host = Stack(tmp_path_factory.mktemp(part), SVC_DEMO="0", **servers.environ, **variables)
+    def start_one(component: str, **variables: str) -> Stack:
+        host = Stack(tmp_path_factory.mktemp(component), SVC_DEMO="0", **servers.environ, **variables)
         hosts.append(host)
-        return host.start("--only", part)
+        return host.start("--only", component)
 
     yield start_one
     for host in reversed(hosts):
@@ -52,6 +52,6 @@ def admin(web: Stack) -> ApiCaller:
 
 @pytest.fixture
 def sql(servers: SharedServers) -> Iterator[psycopg.Connection]:
-    """A connection past the product; what it does is done at once."""
+    """A direct connection to the database, in autocommit mode."""
     with psycopg.connect(servers.postgres.url, autocommit=True) as connection:
         yield connection

@@ -11,9 +11,9 @@ from tests.tableapi.stack.callers import (
     ApiCaller,
     ComponentStarter,
     closed_gate,
-    wait_until_gone,
-    wait_until_one_waits,
-    write_trigger,
+    create_write_trigger,
+    wait_for_blocked_connection,
+    wait_for_closed_connection,
 )
 
 pytestmark = pytest.mark.stack
@@ -21,28 +21,28 @@ pytestmark = pytest.mark.stack
 
 @pytest.fixture(scope="module")
 def worker(admin: ApiCaller, start_component: ComponentStarter) -> Stack:
-    admin.design("plan", deferred_create=True, number_prefix="PLN")
-    started, beat = start_component("worker"), start_component("beat")
-    started.wait_for("ready")
+    admin.create_table("plan", deferred_create=True, number_prefix="PLN")
+    worker_host, beat = start_component("worker"), start_component("beat")
+    worker_host.wait_for("ready")
     beat.wait_for("beat_leads")
-    return started
+    return worker_host
 
 
-def kill_all(host: Stack) -> None:
-    """The worker and its children, as when memory runs out; what supervises them starts them again."""
+def kill_worker(host: Stack) -> None:
+    """Kill the worker and its children, as when memory runs out. The supervisor restarts them."""
     for child in psutil.Process(host.child(" worker ").pid).children(recursive=True):
         child.kill()
     host.child(" worker ").kill()
 
 
 def test_deferred_record_exists_after_the_worker_ran(worker: Stack, admin: ApiCaller, sql: psycopg.Connection):
-    (created,) = admin.send("POST", "plan", {"name": "first"}).records
-    path = f"plan/{created['sys_id']}"
+    (created_record,) = admin.send("POST", "plan", {"name": "first"}).records
+    path = f"plan/{created_record['sys_id']}"
 
     eventually(lambda: admin.send("GET", path).status == 200)
     (record,) = admin.send("GET", path).records
     assert {name: record[name] for name in ("name", "number", "sys_created_by")} == {
-        name: created[name] for name in ("name", "number", "sys_created_by")
+        name: created_record[name] for name in ("name", "number", "sys_created_by")
     }
     assert sql.execute("SELECT count(*) FROM tableapi_deferred_record").fetchone() == (0,)
 
@@ -50,19 +50,19 @@ def test_deferred_record_exists_after_the_worker_ran(worker: Stack, admin: ApiCa
 def test_killed_worker_creates_the_record_once(
     worker: Stack, admin: ApiCaller, servers: SharedServers, sql: psycopg.Connection
 ):
-    # Only in the worker: the request tries the same insert first, and undoes it.
+    # Only in the worker, as the request tries the same insert first and rolls it back.
     worker_condition = "current_setting('application_name') = 'servicebase worker'"
-    write_trigger(sql, "plan", f"IF {worker_condition} THEN {WAIT_AT_GATE}; END IF")
+    create_write_trigger(sql, "plan", f"IF {worker_condition} THEN {WAIT_AT_GATE}; END IF")
     with closed_gate(servers):
-        (created,) = admin.send("POST", "plan", {"name": "second"}).records
-        blocked_pid = wait_until_one_waits(sql, "worker")
-        kill_all(worker)
-    wait_until_gone(sql, blocked_pid)
+        (created_record,) = admin.send("POST", "plan", {"name": "second"}).records
+        blocked_pid = wait_for_blocked_connection(sql, "worker")
+        kill_worker(worker)
+    wait_for_closed_connection(sql, blocked_pid)
 
-    path = f"plan/{created['sys_id']}"
+    path = f"plan/{created_record['sys_id']}"
     eventually(lambda: admin.send("GET", path).status == 200)
     (record,) = admin.send("GET", path).records
-    assert (record["name"], record["number"], record["sys_version"]) == ("second", created["number"], 0)
+    assert (record["name"], record["number"], record["sys_version"]) == ("second", created_record["number"], 0)
     count_query = "SELECT count(*) FROM records.plan WHERE name = 'second'"
-    count = f"SELECT ({count_query}), (SELECT count(*) FROM tableapi_deferred_record)"
-    eventually(lambda: sql.execute(count).fetchone() == (1, 0))
+    counts_query = f"SELECT ({count_query}), (SELECT count(*) FROM tableapi_deferred_record)"
+    eventually(lambda: sql.execute(counts_query).fetchone() == (1, 0))

@@ -15,11 +15,11 @@ from tests.tableapi.stack.callers import (
     ApiCaller,
     ApiResponse,
     closed_gate,
-    wait_until_gone,
-    wait_until_one_waits,
-    write_trigger,
+    create_write_trigger,
+    wait_for_blocked_connection,
+    wait_for_closed_connection,
 )
-from tests.tableapi.stack.killing import DIE_HEADER
+from tests.tableapi.stack.kill_middleware import KILL_HEADER
 
 pytestmark = pytest.mark.stack
 
@@ -28,7 +28,7 @@ CONNECTION_ERRORS = (http.client.HTTPException, OSError)
 
 @pytest.fixture(scope="module")
 def order_table(admin: ApiCaller) -> str:
-    return admin.design("sales_order", number_prefix="ORD")
+    return admin.create_table("sales_order", number_prefix="ORD")
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def orders(order_table: str, sql: psycopg.Connection) -> None:
 
 
 def send_until_answered(admin: ApiCaller, *request: Any) -> ApiResponse:
-    """The same request, until a process is there to answer it."""
+    """Repeat the request until a process answers it."""
 
     def try_to_send() -> ApiResponse | None:
         try:
@@ -58,11 +58,11 @@ def test_retry_after_the_commit_gets_the_first_response(
     path = "sales_order" if method == "POST" else f"sales_order/{order_before['sys_id']}"
     key = {"Idempotency-Key": f"killed-{method}"}
     request = (method, path, None if method == "DELETE" else {"name": "new"})
-    text = "SELECT body::text, status FROM tableapi_idempotent_answer WHERE key = %s"
+    answers_query = "SELECT body::text, status FROM tableapi_idempotent_answer WHERE key = %s"
 
     with pytest.raises(CONNECTION_ERRORS):
-        admin.send(*request, {**key, DIE_HEADER: "1"})
-    body, status = sql.execute(text, list(key.values())).fetchone()  # type: ignore[misc]  # it was committed
+        admin.send(*request, {**key, KILL_HEADER: "1"})
+    body, status = sql.execute(answers_query, list(key.values())).fetchone()  # type: ignore[misc]  # it was committed
     orders_before = visible_orders(admin)
 
     for _ in range(2):
@@ -80,24 +80,24 @@ def visible_orders(admin: ApiCaller) -> list[tuple[str, int]]:
 def test_retry_before_the_commit_creates_the_record(
     orders: None, web: Stack, admin: ApiCaller, servers: SharedServers, sql: psycopg.Connection
 ):  # B54
-    write_trigger(sql, "sales_order", WAIT_AT_GATE)
+    create_write_trigger(sql, "sales_order", WAIT_AT_GATE)
     with closed_gate(servers):
         request = ("POST", "sales_order", {"name": "new"}, {"Idempotency-Key": "before"})
-        link = admin.send_and_disconnect(*request)
-        blocked_pid = wait_until_one_waits(sql, "web")
+        client_connection = admin.send_and_disconnect(*request)
+        blocked_pid = wait_for_blocked_connection(sql, "web")
         kill_serving_process(web)
         with pytest.raises(CONNECTION_ERRORS):
-            link.getresponse()
-        link.close()
-    wait_until_gone(sql, blocked_pid)
+            client_connection.getresponse()
+        client_connection.close()
+    wait_for_closed_connection(sql, blocked_pid)
 
-    text = "SELECT count(*) FROM tableapi_idempotent_answer WHERE key = 'before'"
-    count = f"SELECT (SELECT count(*) FROM records.sales_order), ({text})"
-    assert sql.execute(count).fetchone() == (0, 0)
+    answers_query = "SELECT count(*) FROM tableapi_idempotent_answer WHERE key = 'before'"
+    counts_query = f"SELECT (SELECT count(*) FROM records.sales_order), ({answers_query})"
+    assert sql.execute(counts_query).fetchone() == (0, 0)
     response = send_until_answered(admin, *request)
     assert response.status == 201
     assert send_until_answered(admin, *request).content == response.content
-    assert sql.execute(count).fetchone() == (1, 1)
+    assert sql.execute(counts_query).fetchone() == (1, 1)
 
 
 def kill_serving_process(web: Stack) -> None:

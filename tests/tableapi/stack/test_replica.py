@@ -28,13 +28,13 @@ class Standby:
     def __init__(self, primary: SharedServers, root: Path) -> None:
         self.folder = DataFolder(root)
         self.folder.prepare()
-        copy = [
+        command = [
             *unprivileged.command_prefix(), postgres_tool("pg_basebackup"), "--pgdata", str(self.folder.postgres),
             "--host", str(primary.folder.sockets), "--username", DATABASE, "--write-recovery-conf",
             "--checkpoint=fast", "--no-sync",
         ]  # fmt: skip
         shutil.rmtree(self.folder.postgres, ignore_errors=True)
-        result = subprocess.run(copy, capture_output=True, text=True, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
         self.process = subprocess.Popen([*Postgres(self.folder).command(), *FAST_OPTIONS], stderr=subprocess.DEVNULL)
         eventually(self.is_following)
@@ -80,7 +80,7 @@ def standby(servers: SharedServers, admin: ApiCaller, tmp_path_factory: pytest.T
 
 @pytest.fixture(scope="module")
 def reader(start_component: ComponentStarter, standby: Standby, admin: ApiCaller) -> ApiCaller:
-    """Somebody without roles, at a host that knows the replica; a rule lets them read notes."""
+    """A caller without roles, at a host with a replica; a rule lets them read notes."""
     reader_web = start_component("web", DATABASE_REPLICA_URL=standby.url).wait_until_up()
     assert admin.send("POST", "user", {"login": "reader"}).status == 201
     return ApiCaller(reader_web, manage("key", "reader", "test", env=reader_web.env).stdout.strip())
@@ -88,13 +88,13 @@ def reader(start_component: ComponentStarter, standby: Standby, admin: ApiCaller
 
 @pytest.fixture
 def read_rule(admin: ApiCaller, standby: Standby, reader: ApiCaller, sql: psycopg.Connection) -> Iterator[str]:
-    """The rule that opens the notes, and one note; the replica has both, then stands still."""
-    table = admin.design("note")
-    (created,) = admin.send("POST", "sys_acl", {"operation": "read", "table": table}).records
+    """A rule for reading notes, and one note. The replica has both and is then paused."""
+    table = admin.create_table("note")
+    (created_record,) = admin.send("POST", "sys_acl", {"operation": "read", "table": table}).records
     assert admin.send("POST", "note", {"name": "old"}).status == 201
     eventually(lambda: seen_names(reader) == ["old"] and is_caught_up(standby, sql))
     standby.pause()
-    yield created["sys_id"]
+    yield created_record["sys_id"]
     if standby.process.poll() is None:
         standby.resume()
     for record in admin.send("GET", "note?sysparm_fields=sys_id").records:
@@ -116,7 +116,7 @@ def seen_names(caller: ApiCaller, parameters: str = REPLICA_PARAMETERS) -> list[
 def test_replica_answers_reads_that_ask_for_it(read_rule: str, admin: ApiCaller, reader: ApiCaller, standby: Standby):
     assert admin.send("POST", "note", {"name": "new"}).status == 201
     assert seen_names(reader, "sysparm_fields=name") == ["old", "new"]
-    assert seen_names(reader) == ["old"], "the replica has not heard of it"
+    assert seen_names(reader) == ["old"], "the replica is paused"
 
     standby.resume()
     eventually(lambda: seen_names(reader) == ["old", "new"])
@@ -151,7 +151,7 @@ def test_new_column_is_read_from_the_primary(
 def test_vanished_replica_is_replaced_by_the_primary(
     read_rule: str, admin: ApiCaller, reader: ApiCaller, standby: Standby, sql: psycopg.Connection
 ):
-    """The last test: the replica does not come back."""
+    """This must be the last test, as the replica is not restarted."""
     standby.resume()
     eventually(lambda: is_caught_up(standby, sql) and seen_names(reader) == ["old"])
     standby.end()

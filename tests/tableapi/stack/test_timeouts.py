@@ -1,4 +1,4 @@
-"""Statements and locks that take too long are ended: the caller is asked to retry, and nothing is half done."""
+"""Statements and locks that take too long are ended: the caller is asked to retry, and no change is incomplete."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,8 +16,8 @@ from tests.tableapi.stack.callers import (
     ApiCaller,
     ComponentStarter,
     closed_gate,
-    wait_until_one_waits,
-    write_trigger,
+    create_write_trigger,
+    wait_for_blocked_connection,
 )
 
 pytestmark = pytest.mark.stack
@@ -25,20 +25,20 @@ pytestmark = pytest.mark.stack
 
 @pytest.fixture(scope="module")
 def device(admin: ApiCaller) -> str:
-    return admin.design("device")
+    return admin.create_table("device")
 
 
 @pytest.fixture
 def lamp(device: str, admin: ApiCaller, sql: psycopg.Connection) -> str:
     sql.execute("DROP TRIGGER IF EXISTS of_test ON records.device")
     sql.execute("DELETE FROM records.device")
-    (created,) = admin.send("POST", "device", {"name": "Lamp"}).records
-    return str(created["sys_id"])
+    (created_record,) = admin.send("POST", "device", {"name": "Lamp"}).records
+    return str(created_record["sys_id"])
 
 
 @pytest.fixture
 def other_connection(servers: SharedServers) -> Any:
-    """Somebody else's connection, in a transaction."""
+    """Another connection, in a transaction."""
     with closing(psycopg.connect(servers.postgres.url)) as connection:
         yield connection
 
@@ -46,11 +46,11 @@ def other_connection(servers: SharedServers) -> Any:
 def test_connections_of_web_processes_have_their_limits(lamp: str, admin: ApiCaller, sql: psycopg.Connection):
     # B48 B49 B50
     names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
-    message = " || ' ' || ".join(f"current_setting('{name}')" for name in names)
-    write_trigger(sql, "device", f"NEW.name = {message}")
+    settings_sql = " || ' ' || ".join(f"current_setting('{name}')" for name in names)
+    create_write_trigger(sql, "device", f"NEW.name = {settings_sql}")
 
-    (created,) = admin.send("POST", "device", {}).records
-    assert created["name"] == "5s 2s 10s"
+    (created_record,) = admin.send("POST", "device", {}).records
+    assert created_record["name"] == "5s 2s 10s"
 
 
 def test_idle_transaction_ends_and_releases_its_locks(servers: SharedServers, lamp: str, other_connection: Any):  # B50
@@ -77,18 +77,18 @@ def test_idle_transaction_ends_and_releases_its_locks(servers: SharedServers, la
 def test_disconnected_client_leaves_no_open_transaction(
     servers: SharedServers, lamp: str, admin: ApiCaller, sql: psycopg.Connection, other_connection: Any
 ):  # B50
-    write_trigger(sql, "device", WAIT_AT_GATE)
+    create_write_trigger(sql, "device", WAIT_AT_GATE)
     with closed_gate(servers):
-        link = admin.send_and_disconnect("PATCH", f"device/{lamp}", {"name": "Other"})
-        wait_until_one_waits(sql, "web")
-        link.close()
+        client_connection = admin.send_and_disconnect("PATCH", f"device/{lamp}", {"name": "Other"})
+        wait_for_blocked_connection(sql, "web")
+        client_connection.close()
 
     open_transactions_query = (
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'servicebase web' AND xact_start IS NOT NULL"
     )
     eventually(lambda: sql.execute(open_transactions_query).fetchone() == (0,))
     other_connection.execute("SELECT FROM records.device FOR UPDATE NOWAIT")
-    assert admin.names("device") in (["Lamp"], ["Other"]), "all of it or nothing: nobody is there to be told"
+    assert admin.names("device") in (["Lamp"], ["Other"]), "the change is complete or not made"
 
 
 def test_locked_record_is_503_until_released(lamp: str, admin: ApiCaller, other_connection: Any):  # B49
@@ -99,7 +99,7 @@ def test_locked_record_is_503_until_released(lamp: str, admin: ApiCaller, other_
 
     (record,) = admin.send("GET", f"device/{lamp}").records
     assert (record["name"], record["sys_version"]) == ("Lamp", 0)
-    # As often as there are connections: whichever of them was refused is as good as before.
+    # Once for each connection, as refused statements must not break one.
     for _ in range(8):
         assert admin.send("PATCH", f"device/{lamp}", {"name": "Mine"}).status == 200
 
@@ -112,16 +112,16 @@ def test_locked_table_is_503_for_reads(lamp: str, admin: ApiCaller, other_connec
 
 
 @pytest.fixture
-def unlimited_caller(sql: psycopg.Connection) -> Iterator[None]:
-    """Afterwards, the administrator may run several requests at a time again."""
+def reset_slow_statements(sql: psycopg.Connection) -> Iterator[None]:
+    """After the test, the administrator may run several requests at a time again."""
     yield
     sql.execute('UPDATE "user" SET slow_statements = 0')
 
 
-@pytest.mark.usefixtures("unlimited_caller")
+@pytest.mark.usefixtures("reset_slow_statements")
 def test_slow_statement_is_422_and_changes_nothing(lamp: str, admin: ApiCaller, sql: psycopg.Connection):  # B48
     key = {"Idempotency-Key": "slow"}
-    write_trigger(sql, "device", "PERFORM pg_sleep(60)")
+    create_write_trigger(sql, "device", "PERFORM pg_sleep(60)")
     for response in (
         admin.send("POST", "device", {"name": "Slow"}),
         admin.send("PATCH", f"device/{lamp}", {"name": "Slow"}),
@@ -137,24 +137,24 @@ def test_slow_statement_is_422_and_changes_nothing(lamp: str, admin: ApiCaller, 
     assert sorted(admin.names("device")) == ["Lamp", "Slow"]
 
 
-@pytest.mark.usefixtures("unlimited_caller")
+@pytest.mark.usefixtures("reset_slow_statements")
 def test_slow_caller_is_limited_by_every_process_of_every_host(
     servers: SharedServers, lamp: str, admin: ApiCaller, sql: psycopg.Connection, start_component: ComponentStarter
 ):
     other_host = ApiCaller(start_component("web", SVC_WEB_PROCESSES="2").wait_until_up(), admin.key)
-    write_trigger(sql, "device", "PERFORM pg_sleep(60)")
+    create_write_trigger(sql, "device", "PERFORM pg_sleep(60)")
     for _ in range(2):
         assert admin.send("POST", "device", {"name": "Slow"}).status == 422
 
-    write_trigger(sql, "device", WAIT_AT_GATE)
+    create_write_trigger(sql, "device", WAIT_AT_GATE)
     with closed_gate(servers):
-        link = admin.send_and_disconnect("PATCH", f"device/{lamp}", {"name": "Other"})
-        wait_until_one_waits(sql, "web")
+        client_connection = admin.send_and_disconnect("PATCH", f"device/{lamp}", {"name": "Other"})
+        wait_for_blocked_connection(sql, "web")
         responses = [caller.send("GET", "device") for caller in (admin, *[other_host] * 8)]
     assert {response.status for response in responses} == {429}
     assert all(int(response.headers["retry-after"]) > 0 for response in responses)
-    assert link.getresponse().status == 200
-    link.close()
+    assert client_connection.getresponse().status == 200
+    client_connection.close()
 
     sql.execute("DROP TRIGGER of_test ON records.device")
     assert admin.names("device") == other_host.names("device") == ["Other"]

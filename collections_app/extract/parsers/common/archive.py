@@ -27,13 +27,13 @@ def check_archive(data: bytes, limits: dict[str, Any]) -> None:
         raise damaged_error("The file is damaged: it cannot be opened as an archive.") from None
 
 
-def check_entries(archive: zipfile.ZipFile, size: int, limits: dict[str, Any]) -> None:
+def check_entries(archive: zipfile.ZipFile, archive_size: int, limits: dict[str, Any]) -> None:
     entries = archive.infolist()
     if len(entries) > limits["archive_entries"]:
         raise ParserRefused(
-            "limit_archive", f"The file is an archive of more than {limits['archive_entries']} entries."
+            "limit_archive", f"The file is an archive with more than {limits['archive_entries']} entries."
         )
-    total = 0
+    total_bytes = 0
     for entry in entries:
         if entry.flag_bits & ENCRYPTED_FLAG:
             raise encrypted_error()
@@ -41,12 +41,12 @@ def check_entries(archive: zipfile.ZipFile, size: int, limits: dict[str, Any]) -
             raise damaged_error("The archive uses a compression method that is not supported.")
         with archive.open(entry) as content:
             while block := content.read(BLOCK_BYTES):
-                total += len(block)
-                check_total(total, size, limits)
+                total_bytes += len(block)
+                check_total_bytes(total_bytes, archive_size, limits)
 
 
-def check_total(total: int, size: int, limits: dict[str, Any]) -> None:
-    if total > limits["archive_bytes"]:
+def check_total_bytes(total_bytes: int, archive_size: int, limits: dict[str, Any]) -> None:
+    if total_bytes > limits["archive_bytes"]:
         raise ParserRefused("limit_archive", f"The file unpacks to more than {limits['archive_bytes'] // 1024**2} MB.")
-    if total > RATIO_CHECK_FROM_BYTES and total > size * limits["archive_ratio"]:
+    if total_bytes > RATIO_CHECK_FROM_BYTES and total_bytes > archive_size * limits["archive_ratio"]:
         raise ParserRefused("limit_archive", f"The file unpacks to more than {limits['archive_ratio']} times its size.")

@@ -40,47 +40,47 @@ class NotText(Exception):
     """The data are not text in any common encoding."""
 
 
-def decode(data: bytes, *, declared: str = "", is_cut: bool = False) -> str:
-    """Decodes a text; with `is_cut` it may end within a character.
+def decode(data: bytes, *, declared_encoding: str = "", is_truncated: bool = False) -> str:
+    """Decodes a text; with `is_truncated` it may end within a character.
 
-    `declared` is tried after byte order marks and Unicode.
+    `declared_encoding` is tried after byte order marks and Unicode.
 
     >>> decode("Привет, как дела?".encode("cp1251"))
     'Привет, как дела?'
     """
-    for encoding in (encoding_by_mark(data), "utf-8", *encodings_by_zeros(data), declared):
-        text = try_decode(data, encoding, is_cut) if encoding else None
-        if text is not None and is_text(text, may_be_unknown=encoding in UTF_8):
+    for encoding in (encoding_by_byte_order_mark(data), "utf-8", *encodings_by_zero_bytes(data), declared_encoding):
+        text = try_decode(data, encoding, is_truncated) if encoding else None
+        if text is not None and is_text(text, allows_unassigned=encoding in UTF_8):
             return text
-        if encoding and encoding == encoding_by_mark(data):
+        if encoding and encoding == encoding_by_byte_order_mark(data):
             raise NotText
     if b"\0" in data:
         raise NotText
-    return guess_and_decode(data, is_cut)
+    return guess_and_decode(data, is_truncated)
 
 
-def encoding_by_mark(data: bytes) -> str:
+def encoding_by_byte_order_mark(data: bytes) -> str:
     """The encoding that a byte order mark names."""
     return next((encoding for mark, encoding in BYTE_ORDER_MARKS if data.startswith(mark)), "")
 
 
-def encodings_by_zeros(data: bytes) -> list[str]:
+def encodings_by_zero_bytes(data: bytes) -> list[str]:
     """Candidates without a byte order mark: UTF-32 by the position of its zero bytes, or UTF-16.
 
     The byte order with more ASCII characters comes first: texts of any script have spaces, line ends or digits.
 
-    >>> encodings_by_zeros("日本語 1".encode("utf-16-be"))[0], encodings_by_zeros("a".encode("utf-32-le"))
+    >>> encodings_by_zero_bytes("日本語 1".encode("utf-16-be"))[0], encodings_by_zero_bytes("a".encode("utf-32-le"))
     ('utf-16-be', ['utf-32-le'])
     """
     sample = data[: SAMPLE_LENGTH // 4 * 4]
     if b"\0" not in sample:
         return []
-    zeros = [sample[offset::4].count(0) for offset in range(4)]
+    zero_counts = [sample[offset::4].count(0) for offset in range(4)]
     quarter = len(sample) // 4
     if quarter and len(data) % 4 == 0:
-        if zeros[3] == quarter and zeros[2] >= MIN_ZERO_SHARE * quarter:
+        if zero_counts[3] == quarter and zero_counts[2] >= MIN_ZERO_SHARE * quarter:
             return ["utf-32-le"]
-        if zeros[0] == quarter and zeros[1] >= MIN_ZERO_SHARE * quarter:
+        if zero_counts[0] == quarter and zero_counts[1] >= MIN_ZERO_SHARE * quarter:
             return ["utf-32-be"]
     return sorted(("utf-16-le", "utf-16-be"), key=lambda encoding: -count_ascii(sample, encoding))
 
@@ -89,47 +89,47 @@ def count_ascii(sample: bytes, encoding: str) -> int:
     return sum(character < "\x7f" for character in sample.decode(encoding, "ignore"))
 
 
-def try_decode(data: bytes, encoding: str, is_cut: bool) -> str | None:
+def try_decode(data: bytes, encoding: str, is_truncated: bool) -> str | None:
     try:
         # Unpaired surrogates are removed later, with a warning.
         decoder = codecs.getincrementaldecoder(encoding)("surrogatepass" if "16" in encoding else "strict")
-        return decoder.decode(data, final=not is_cut)
+        return decoder.decode(data, final=not is_truncated)
     except (UnicodeError, LookupError, ValueError, OSError):  # OSError: a codec that was not loaded before
         return None
 
 
-def is_text(text: str, *, may_be_unknown: bool = False) -> bool:
-    """Whether this looks like text. With `may_be_unknown` the encoding is certain, so unassigned characters are valid.
+def is_text(text: str, *, allows_unassigned: bool = False) -> bool:
+    """Whether this looks like text. With `allows_unassigned`, unassigned characters are valid.
 
-    >>> is_text("\ue000"), is_text("\ue000", may_be_unknown=True), is_text("\1\2", may_be_unknown=True)
+    >>> is_text("\ue000"), is_text("\ue000", allows_unassigned=True), is_text("\1\2", allows_unassigned=True)
     (False, True, False)
     """
     sample = text[:SAMPLE_LENGTH]
     counts = Counter(sample).items()
-    controls = sum(count for character, count in counts if CONTROL_CHARACTERS.match(character))
-    if controls > max(1, MAX_CONTROL_SHARE * len(sample)):
+    control_count = sum(count for character, count in counts if CONTROL_CHARACTERS.match(character))
+    if control_count > max(1, MAX_CONTROL_SHARE * len(sample)):
         return False
-    if may_be_unknown:
+    if allows_unassigned:
         return True
     unassigned = sum(count for character, count in counts if unicodedata.category(character) in ("Cn", "Co", "Cs"))
     return unassigned <= MAX_UNASSIGNED_SHARE * len(sample)
 
 
-def guess_and_decode(data: bytes, is_cut: bool) -> str:
+def guess_and_decode(data: bytes, is_truncated: bool) -> str:
     """Detects the encoding with the library; our order decides between equally good matches."""
     sample = cut_sample(data)
     for end in range(len(sample), max(0, len(sample) - MAX_CHARACTER_BYTES), -1):
         if matches := list(from_bytes(sample[:end], cp_isolation=list(COMMON_ENCODINGS))):
             break
-        if len(sample) == len(data) and not is_cut:  # the sample does not end within a character
+        if len(sample) == len(data) and not is_truncated:  # the sample does not end within a character
             raise NotText
     else:
         raise NotText
     best = matches[0]
-    equal = [match for match in matches if (match.chaos, match.coherence) == (best.chaos, best.coherence)]
-    names = {name for match in equal for name in (match.encoding, *match.could_be_from_charset)}
+    equal_matches = [match for match in matches if (match.chaos, match.coherence) == (best.chaos, best.coherence)]
+    names = {name for match in equal_matches for name in (match.encoding, *match.could_be_from_charset)}
     for encoding in sorted(names.intersection(COMMON_ENCODINGS), key=COMMON_ENCODINGS.index):
-        text = try_decode(data, encoding, is_cut)
+        text = try_decode(data, encoding, is_truncated)
         if text is not None and is_text(text):
             return text
     raise NotText
@@ -142,9 +142,9 @@ def cut_sample(data: bytes) -> bytes:
     return data[: end + 1] if end > SAMPLE_LENGTH // 2 else data[:SAMPLE_LENGTH]
 
 
-def prepare(*, is_declared: bool = False) -> None:
-    """Loads the codecs, which Python opens at their first use; with `is_declared` all, since a file may name any."""
-    encodings = {*COMMON_ENCODINGS, *UNICODE_ENCODINGS, *(aliases.values() if is_declared else ())}
+def prepare(*, loads_all: bool = False) -> None:
+    """Loads the codecs, which Python opens at their first use; with `loads_all` all, since a file may name any."""
+    encodings = {*COMMON_ENCODINGS, *UNICODE_ENCODINGS, *(aliases.values() if loads_all else ())}
     for encoding in sorted(encodings):
         try:
             codecs.lookup(encoding)

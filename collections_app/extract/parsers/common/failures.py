@@ -2,7 +2,7 @@
 
 ENCRYPTED_MESSAGE = "The file is password-protected. Remove the password and send the file again."
 DAMAGED_MESSAGE = "The file is damaged, or its content does not match its name."
-DEEP_MESSAGE = "The file is nested too deeply to be read."
+TOO_DEEP_MESSAGE = "The file is nested too deeply to be read."
 
 
 class ParserRefused(Exception):

@@ -11,20 +11,20 @@ def write_pages(
     pages: Sequence[Any],
     read_text: Callable[[Any], str],
     page_errors: tuple[type[Exception], ...],
-    text: TextWriter,
+    writer: TextWriter,
     max_pages: int,
 ) -> None:
     """Pages that raise one of the errors are left out, with a warning."""
     if len(pages) > max_pages:
         raise ParserRefused("limit_pages", f"The file has more than {max_pages} pages.")
-    unreadable_pages = 0
+    unreadable_count = 0
     for page in pages:
-        text.page()
+        writer.begin_page()
         try:
-            text.add(read_text(page))
+            writer.add(read_text(page))
         except page_errors:
-            unreadable_pages += 1
-    if unreadable_pages == len(pages):
+            unreadable_count += 1
+    if unreadable_count == len(pages):
         raise damaged_error()
-    if unreadable_pages:
-        text.warn(f"{unreadable_pages} of {len(pages)} pages could not be read.")
+    if unreadable_count:
+        writer.warn(f"{unreadable_count} of {len(pages)} pages could not be read.")

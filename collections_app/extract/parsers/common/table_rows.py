@@ -10,32 +10,32 @@ MAX_ROWS = 1_048_576
 
 
 class TableWriter:
-    def __init__(self, text: TextWriter, max_cells: int) -> None:
-        self.text = text
+    def __init__(self, writer: TextWriter, max_cells: int) -> None:
+        self.writer = writer
         self.max_cells = max_cells
-        self.cells = 0
+        self.cell_count = 0
 
     def add(self, rows: Iterable[Sequence[str]]) -> None:
         """Writes one sheet. Its first row gives the column names if it looks like a header."""
-        names: list[str] | None = None
+        column_names: list[str] | None = None
         gap = PARAGRAPH_GAP
-        for number, row in enumerate(rows):
-            self.count(row, number)
+        for row_number, row in enumerate(rows):
+            self.count_cells(row, row_number)
             cells = [" ".join(cell.split()) for cell in row]
             if not any(cells):
                 continue
-            if names is None:
-                names = cells if is_header(cells) else []
-                self.text.add(" | ".join(cells), gap)
+            if column_names is None:
+                column_names = cells if is_header(cells) else []
+                self.writer.add(" | ".join(cells), gap)
             else:
-                self.text.add(format_row(names, cells), gap)
+                self.writer.add(format_row(column_names, cells), gap)
             gap = LINE_GAP
 
-    def count(self, row: Sequence[str], number: int) -> None:
-        self.cells += sum(1 for cell in row if cell)
-        if self.cells > self.max_cells:
+    def count_cells(self, row: Sequence[str], row_number: int) -> None:
+        self.cell_count += sum(1 for cell in row if cell)
+        if self.cell_count > self.max_cells:
             raise ParserRefused("limit_cells", f"The file has more than {self.max_cells} cells.")
-        if number >= MAX_ROWS:
+        if row_number >= MAX_ROWS:
             raise ParserRefused("limit_cells", f"The file has more than {MAX_ROWS} rows.")
 
 
@@ -45,8 +45,8 @@ def is_header(cells: Sequence[str]) -> bool:
     >>> is_header(["Name", "Age"]), is_header(["Ann", "42"]), is_header(["Name", "Name"]), is_header(["A title", ""])
     (True, False, False, False)
     """
-    filled = [cell for cell in cells if cell]
-    return len(filled) > 1 and len(set(filled)) == len(filled) and not any(is_number(cell) for cell in filled)
+    values = [cell for cell in cells if cell]
+    return len(values) > 1 and len(set(values)) == len(values) and not any(is_number(cell) for cell in values)
 
 
 def is_number(cell: str) -> bool:
@@ -57,16 +57,16 @@ def is_number(cell: str) -> bool:
     return any(character.isdigit() for character in cell) and not any(character.isalpha() for character in cell)
 
 
-def format_row(names: Sequence[str], cells: Sequence[str]) -> str:
+def format_row(column_names: Sequence[str], cells: Sequence[str]) -> str:
     """
     >>> format_row(["Name", "Age"], ["Ann", "42", "tall"]), format_row([], ["Ann", "", "42"])
     ('Name: Ann; Age: 42; tall', 'Ann | 42')
     """
-    if not names:
+    if not column_names:
         return " | ".join(cell for cell in cells if cell)
     parts = []
     for index, cell in enumerate(cells):
-        name = names[index] if index < len(names) else ""
+        name = column_names[index] if index < len(column_names) else ""
         if cell:
             parts.append(f"{name}: {cell}" if name else cell)
     return "; ".join(parts)

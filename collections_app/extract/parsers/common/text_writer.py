@@ -28,7 +28,7 @@ class TextWriter:
         # Offset, level (1 is the outermost), title.
         self.headings: list[tuple[int, int, str]] = []
         self.warnings: list[str] = []
-        self.pending_pages = 0
+        self.pending_page_count = 0
 
     def add(self, block: str, gap: str = PARAGRAPH_GAP) -> None:
         """Write a block after `gap`. White space alone is left out."""
@@ -50,25 +50,25 @@ class TextWriter:
     def add_verbatim(self, text: str) -> None:
         self.write(self.clean_text(text))
 
-    def page(self) -> None:
+    def begin_page(self) -> None:
         if self.page_starts is None:
             self.page_starts = []
-        self.pending_pages += 1
+        self.pending_page_count += 1
 
-    def heading(self, level: int, title: str, *, is_written: bool = True) -> None:
+    def add_heading(self, level: int, title: str, *, is_written: bool = True) -> None:
         plain_title = " ".join(self.clean_text(title).split())
         if not plain_title:
             return
         if is_written:
             self.write(PARAGRAPH_GAP if self.length else "")
             self.record_page_starts()
-        self.mark(
+        self.record_heading(
             self.length if is_written or not self.length else self.length + len(PARAGRAPH_GAP), level, plain_title
         )
         if is_written:
             self.write(self.clean_text(title.strip()))
 
-    def mark(self, offset: int, level: int, title: str) -> None:
+    def record_heading(self, offset: int, level: int, title: str) -> None:
         if len(self.headings) < MAX_HEADINGS:
             self.headings.append((offset, level, title[:MAX_HEADING_LENGTH]))
         else:
@@ -80,8 +80,8 @@ class TextWriter:
 
     def record_page_starts(self) -> None:
         if self.page_starts is not None:
-            self.page_starts += [self.length] * self.pending_pages
-            self.pending_pages = 0
+            self.page_starts += [self.length] * self.pending_page_count
+            self.pending_page_count = 0
 
     def write(self, text: str) -> None:
         self.length += len(text)

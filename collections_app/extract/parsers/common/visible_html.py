@@ -22,57 +22,57 @@ HEADING_LEVELS = {f"h{level}": level for level in range(1, 7)}
 TOO_LARGE_ERROR = "XML_PARSE_HUGE"
 
 
-def write_visible_text(page: str, text: TextWriter) -> None:
-    reader = html_parser(target=VisibleText(text))
-    reader.feed(page.encode("utf-8", "replace"))
-    reader.close()
+def write_visible_text(page: str, writer: TextWriter) -> None:
+    parser = html_parser(target=VisibleTextTarget(writer))
+    parser.feed(page.encode("utf-8", "replace"))
+    parser.close()
 
 
-def fits_tree(page: str) -> bool:
+def fits_in_tree(page: str) -> bool:
     """Whether a tree holds the whole page. Libraries that work on trees silently lose the rest."""
-    reader = html_parser()
+    parser = html_parser()
     try:
-        lxml.html.document_fromstring(page.encode("utf-8", "replace"), parser=reader)
+        lxml.html.document_fromstring(page.encode("utf-8", "replace"), parser=parser)
     except lxml.etree.ParserError:
         return True  # the page is empty
-    return not any(TOO_LARGE_ERROR in error.message for error in reader.error_log)
+    return not any(TOO_LARGE_ERROR in error.message for error in parser.error_log)
 
 
 def html_parser(**options: Any) -> lxml.html.HTMLParser:
     return lxml.html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, **options)
 
 
-class VisibleText:
+class VisibleTextTarget:
     """Handles tags and text as events, without a tree, so that no page is nested too deeply."""
 
-    def __init__(self, text: TextWriter) -> None:
-        self.text = text
+    def __init__(self, writer: TextWriter) -> None:
+        self.writer = writer
         self.block: list[str] = []
         # The number of open elements inside the outermost invisible one, itself included.
         self.invisible_depth = 0
 
-    def start(self, kind: str, attributes: Any) -> None:
-        if self.invisible_depth or kind in INVISIBLE_ELEMENTS:
+    def start(self, tag: str, attributes: Any) -> None:
+        if self.invisible_depth or tag in INVISIBLE_ELEMENTS:
             self.invisible_depth += 1
             return
-        if kind in BLOCK_ELEMENTS:
+        if tag in BLOCK_ELEMENTS:
             self.flush()
-        if kind == "br":
+        if tag == "br":
             self.block.append("\n")
 
     def data(self, content: str) -> None:
         if not self.invisible_depth:
             self.block.append(content)
 
-    def end(self, kind: str) -> None:
+    def end(self, tag: str) -> None:
         if self.invisible_depth:
             self.invisible_depth -= 1
-        elif kind in HEADING_LEVELS:
+        elif tag in HEADING_LEVELS:
             title, self.block = "".join(self.block), []
-            self.text.heading(HEADING_LEVELS[kind], " ".join(title.split()))
-        elif kind in ("td", "th"):
+            self.writer.add_heading(HEADING_LEVELS[tag], " ".join(title.split()))
+        elif tag in ("td", "th"):
             self.block.append(" ")
-        elif kind in BLOCK_ELEMENTS:
+        elif tag in BLOCK_ELEMENTS:
             self.flush()
 
     def close(self) -> None:
@@ -81,4 +81,4 @@ class VisibleText:
     def flush(self) -> None:
         lines = "".join(self.block).split("\n")
         self.block = []
-        self.text.add(" ".join(" ".join(line.split()) for line in lines if line.strip()))
+        self.writer.add(" ".join(" ".join(line.split()) for line in lines if line.strip()))

@@ -14,11 +14,11 @@ DELIMITERS = ",;\t|"
 SAMPLE_LENGTH = 8 * 1024
 
 
-def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     content = decode_text(data)
     csv.field_size_limit(len(content) + 1)
     reader = csv.reader(io.StringIO(content, newline=""), detect_dialect(content[:SAMPLE_LENGTH]), strict=False)
-    TableWriter(text, limits["max_cells"]).add(reader)
+    TableWriter(writer, limits["max_cells"]).add(reader)
 
 
 def detect_dialect(sample: str) -> type[csv.Dialect]:

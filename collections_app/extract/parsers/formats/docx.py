@@ -32,26 +32,26 @@ TITLE_LEVEL = 1
 MAIN_PART = "word/document.xml"
 
 
-def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     """Only the document part is required; a file without styles has no headings."""
     archive.check_archive(data, limits)
     with zipfile.ZipFile(BytesIO(data)) as file:
-        main = relationship_target(file, "", "officeDocument") or MAIN_PART
-        document = parse_part(file, main)
+        main_part = relationship_target(file, "", "officeDocument") or MAIN_PART
+        document = parse_part(file, main_part)
         body = None if document is None else document.find(qn("body"))
         if body is None:
             raise damaged_error()
-        styles = parse_part(file, relationship_target(file, main, "styles"))
-    write_blocks(body, text, {} if styles is None else heading_levels(styles))
+        styles = parse_part(file, relationship_target(file, main_part, "styles"))
+    write_blocks(body, writer, {} if styles is None else heading_levels(styles))
 
 
 def relationship_target(file: zipfile.ZipFile, source: str, kind: str) -> str:
     """The name of the part that `source` ("" for the file itself) refers to with this relationship, or ""."""
     folder, name = posixpath.split(source)
-    relations = parse_part(file, posixpath.join(folder, "_rels", f"{name}.rels"))
-    for relation in () if relations is None else relations:
-        if isinstance(relation.tag, str) and relation.get("Type", "").endswith(f"/relationships/{kind}"):
-            return posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).lstrip("/")
+    relationships = parse_part(file, posixpath.join(folder, "_rels", f"{name}.rels"))
+    for relationship in () if relationships is None else relationships:
+        if isinstance(relationship.tag, str) and relationship.get("Type", "").endswith(f"/relationships/{kind}"):
+            return posixpath.normpath(posixpath.join("/", folder, relationship.get("Target", ""))).lstrip("/")
     return ""
 
 
@@ -60,8 +60,8 @@ def parse_part(file: zipfile.ZipFile, name: str) -> Any:
     if name not in file.namelist():
         return None
     # A "huge" tree may be 2048 levels deep instead of 256, which is 80 nested tables.
-    reader = etree.XMLParser(remove_blank_text=True, resolve_entities=False, no_network=True, huge_tree=True)
-    return etree.fromstring(file.read(name), reader)
+    parser = etree.XMLParser(remove_blank_text=True, resolve_entities=False, no_network=True, huge_tree=True)
+    return etree.fromstring(file.read(name), parser)
 
 
 def heading_levels(styles: Any) -> dict[str, int]:
@@ -71,41 +71,41 @@ def heading_levels(styles: Any) -> dict[str, int]:
 
 def style_level(style: Any) -> int:
     """The heading level of a style, from its name (English in every language) or its outline level; 0 if none."""
-    named = style.find(qn("name"))
-    name = "" if named is None else named.get(qn("val"), "").lower()
+    name_element = style.find(qn("name"))
+    name = "" if name_element is None else name_element.get(qn("val"), "").lower()
     if match := HEADING_STYLE.fullmatch(name):
         return int(match[1])
     return TITLE_LEVEL if name == "title" else outline_level(style)
 
 
 def outline_level(element: Any) -> int:
-    level = element.find(f"{qn('pPr')}/{qn('outlineLvl')}")
-    value = "" if level is None else level.get(qn("val"), "")
+    level_element = element.find(f"{qn('pPr')}/{qn('outlineLvl')}")
+    value = "" if level_element is None else level_element.get(qn("val"), "")
     return int(value) + 1 if value.isdecimal() and int(value) < 9 else 0
 
 
-def write_blocks(element: Any, text: TextWriter, levels: dict[str, int]) -> None:
+def write_blocks(element: Any, writer: TextWriter, levels: dict[str, int]) -> None:
     """Write the blocks of an element, also those in content controls and tracked changes."""
     for child in element:
         if child.tag == PARAGRAPH:
-            add_paragraph(child, text, levels)
+            add_paragraph(child, writer, levels)
         elif child.tag == TABLE:
-            text.add_table(map(cell_text, descendants(row, CELL)) for row in descendants(child, ROW))
+            writer.add_table(map(cell_text, descendants(row, CELL)) for row in descendants(child, ROW))
         elif child.tag not in IGNORED_TAGS:
-            write_blocks(child, text, levels)
+            write_blocks(child, writer, levels)
 
 
-def add_paragraph(paragraph: Any, text: TextWriter, levels: dict[str, int]) -> None:
+def add_paragraph(paragraph: Any, writer: TextWriter, levels: dict[str, int]) -> None:
     content = "".join(text_pieces(paragraph))
     style = paragraph.find(f"{qn('pPr')}/{qn('pStyle')}")
     level = outline_level(paragraph) or levels.get("" if style is None else style.get(qn("val"), ""), 0)
     if level and content.strip():
-        text.heading(level, content)
+        writer.add_heading(level, content)
     else:
-        text.add(content)
+        writer.add(content)
     for box in paragraph.iter(TEXT_BOX):
         if not any(ancestor.tag in IGNORED_TAGS for ancestor in box.iterancestors()):
-            write_blocks(box, text, levels)
+            write_blocks(box, writer, levels)
 
 
 def text_pieces(element: Any) -> Iterator[str]:

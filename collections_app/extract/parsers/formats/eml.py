@@ -32,24 +32,24 @@ class TruncatingPolicy(policy.EmailPolicy):
         return super().header_fetch_parse(name, value[:MAX_HEADER_LENGTH])
 
 
-def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     message: Any = BytesParser(_class=EmailMessage, policy=TruncatingPolicy()).parsebytes(data)
     # Mail programs show the first header of each name.
     headers = {name.title(): raw for name, raw in reversed(list(message.raw_items()))}
     headers = {name: str(raw) for name, raw in headers.items() if name in KEPT_HEADERS}
     for name in KEPT_HEADERS:
         if len(headers.get(name, "")) > MAX_HEADER_LENGTH:
-            text.warn(f"Only the first {MAX_HEADER_LENGTH:,} characters of the header {name} were kept.")
+            writer.warn(f"Only the first {MAX_HEADER_LENGTH:,} characters of the header {name} were kept.")
     headers = {name: decode_raw_header(raw) for name, raw in headers.items()}
-    text.heading(1, headers.get("Subject", ""), is_written=False)
+    writer.add_heading(1, headers.get("Subject", ""), is_written=False)
     for name in KEPT_HEADERS:
         if value := headers.get(name):
-            text.add(f"{name}: {value}", LINE_GAP)
+            writer.add(f"{name}: {value}", LINE_GAP)
     body = message.get_body(preferencelist=("plain", "html"))
     if body is not None:
-        add_body(body, text)
+        add_body(body, writer)
     if names := list(attachment_names(message, body)):
-        text.add("Attachments: " + ", ".join(names))
+        writer.add("Attachments: " + ", ".join(names))
 
 
 def decode_raw_header(raw: str) -> str:
@@ -61,26 +61,26 @@ def decode_raw_header(raw: str) -> str:
     raw = raw[:MAX_HEADER_LENGTH]
     try:
         # The library returns bytes beyond ASCII as surrogates.
-        plain = decode(raw.encode("ascii", "surrogateescape"))
-        value = str(make_header(decode_header(plain)))
+        decoded = decode(raw.encode("ascii", "surrogateescape"))
+        value = str(make_header(decode_header(decoded)))
     except (NotText, HeaderParseError, UnicodeError, LookupError, ValueError, OSError):
         value = raw
     return " ".join(value.split())
 
 
-def add_body(body: Any, text: TextWriter) -> None:
+def add_body(body: Any, writer: TextWriter) -> None:
     content = body.get_payload(decode=True)
     if not isinstance(content, bytes) or not content.strip():
         return
     try:
-        words = decode(content, declared=str(body.get_content_charset() or ""))
+        body_text = decode(content, declared_encoding=str(body.get_content_charset() or ""))
     except NotText:
-        text.warn("The body of the email was skipped because its text encoding was not recognized.")
+        writer.warn("The body of the email was skipped because its text encoding was not recognized.")
         return
     if body.get_content_subtype() == "html":
-        visible_html.write_visible_text(words, text)
+        visible_html.write_visible_text(body_text, writer)
     else:
-        text.add(words.replace("\r\n", LINE_GAP).strip())
+        writer.add(body_text.replace("\r\n", LINE_GAP).strip())
 
 
 def attachment_names(message: Any, body: Any) -> Iterator[str]:
@@ -96,4 +96,4 @@ def attachment_names(message: Any, body: Any) -> Iterator[str]:
 def prepare() -> None:
     """Parses a sample, since the library imports decoders when it first needs them."""
     parse(SAMPLE_MESSAGE, TextWriter(len(SAMPLE_MESSAGE) * 2), {})
-    decoding.prepare(is_declared=True)
+    decoding.prepare(loads_all=True)

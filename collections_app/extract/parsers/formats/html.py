@@ -17,40 +17,40 @@ HEAD_BYTES = 4096
 ARTICLE_BLOCKS = {"p", "item", "quote", "code", "head", "row", "list", "table", "div", "graphic"}
 
 
-def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     match = DECLARED_ENCODING.search(data[:HEAD_BYTES])
-    declared = (match[1] or match[2]).decode() if match else ""
-    write_page(decode_text(data, declared), text)
+    declared_encoding = (match[1] or match[2]).decode() if match else ""
+    write_page(decode_text(data, declared_encoding), writer)
 
 
-def write_page(page: str, text: TextWriter) -> None:
-    if not visible_html.fits_tree(page):
-        visible_html.write_visible_text(page, text)
+def write_page(page: str, writer: TextWriter) -> None:
+    if not visible_html.fits_in_tree(page):
+        visible_html.write_visible_text(page, writer)
         return
     article = trafilatura.bare_extraction(page, include_comments=False, favor_recall=True, with_metadata=False)
     body = getattr(article, "body", None)
     if body is not None and "".join(body.itertext()).strip():
-        write_article(body, text)
-    if not text.length:
-        visible_html.write_visible_text(page, text)
+        write_article(body, writer)
+    if not writer.length:
+        visible_html.write_visible_text(page, writer)
 
 
-def write_article(element: Any, text: TextWriter) -> None:
+def write_article(element: Any, writer: TextWriter) -> None:
     """Write trafilatura's tree: head, p, list with item, table with row and cell."""
     for child in element:
-        kind = str(child.tag)
-        if kind == "head":
-            text.heading(visible_html.HEADING_LEVELS.get(child.get("rend", ""), 2), inline_text(child))
-        elif kind == "table":
-            text.add_table(["".join(cell.itertext()) for cell in row.iter("cell")] for row in child.iter("row"))
+        tag = str(child.tag)
+        if tag == "head":
+            writer.add_heading(visible_html.HEADING_LEVELS.get(child.get("rend", ""), 2), inline_text(child))
+        elif tag == "table":
+            writer.add_table(["".join(cell.itertext()) for cell in row.iter("cell")] for row in child.iter("row"))
         elif any(element.tag in ARTICLE_BLOCKS for element in child.iterdescendants()):
-            text.add(" ".join((child.text or "").split()))
-            write_article(child, text)
+            writer.add(" ".join((child.text or "").split()))
+            write_article(child, writer)
         else:
-            text.add(
-                inline_text(child), LINE_GAP if kind == "item" and child.getprevious() is not None else PARAGRAPH_GAP
+            writer.add(
+                inline_text(child), LINE_GAP if tag == "item" and child.getprevious() is not None else PARAGRAPH_GAP
             )
-        text.add(" ".join((child.tail or "").split()))
+        writer.add(" ".join((child.tail or "").split()))
 
 
 def inline_text(element: Any) -> str:
@@ -67,4 +67,4 @@ def prepare() -> None:
     sample = "<html><body><article><h1>One</h1><p>" + "Some words in a sentence. " * 30 + "</p></article></body></html>"
     write_page(sample, TextWriter(len(sample)))
     write_page("<html><body><nav>One</nav></body></html>", TextWriter(len(sample)))
-    decoding.prepare(is_declared=True)
+    decoding.prepare(loads_all=True)

@@ -18,11 +18,11 @@ MAX_EXAMINED_LENGTH = 1000
 INLINE_MARKUP = re.compile(r"[*_`]+|!?\[([^\]\n]{0,300})\]\([^)\n]{0,2000}\)")
 
 
-def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    content = text.clean_text(decode_text(data))
-    text.add_verbatim(content)
+def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
+    content = writer.clean_text(decode_text(data))
+    writer.add_verbatim(content)
     for offset, level, title in find_headings(content):
-        text.mark(offset, level, title)
+        writer.record_heading(offset, level, title)
 
 
 def find_headings(content: str) -> Iterator[tuple[int, int, str]]:
@@ -64,8 +64,8 @@ def strip_closing_marks(title: str) -> str:
     ('C# ', 'C#')
     """
     title = title.rstrip()
-    bare = title.rstrip("#")
-    return bare if bare != title and bare.endswith((" ", "\t")) else title
+    bare_title = title.rstrip("#")
+    return bare_title if bare_title != title and bare_title.endswith((" ", "\t")) else title
 
 
 def plain_title(title: str) -> str:

@@ -20,7 +20,7 @@ MAX_SPACES = 100
 TEXT_NODE_TYPES = (3, 4)
 
 
-def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     archive.check_archive(data, limits)
     with zipfile.ZipFile(BytesIO(data)) as file:
         if b"encryption-data" in file.read("META-INF/manifest.xml"):
@@ -28,32 +28,32 @@ def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
     body = getattr(load(BytesIO(data)), "text", None)
     if body is None:
         raise damaged_error()
-    write_blocks(body, text)
+    write_blocks(body, writer)
 
 
-def write_blocks(element: Any, text: TextWriter) -> None:
+def write_blocks(element: Any, writer: TextWriter) -> None:
     for child in element.childNodes:
-        name = getattr(child, "qname", None)
-        if name == HEADING:
+        qname = getattr(child, "qname", None)
+        if qname == HEADING:
             level = str(child.attributes.get((TEXTNS, "outline-level"), "1"))
-            text.heading(int(level) if level.isdecimal() else 1, element_text(child))
-        elif name == PARAGRAPH:
-            text.add(element_text(child))
-            write_text_boxes(child, text)
-        elif name == TABLE:
-            text.add_table(
+            writer.add_heading(int(level) if level.isdecimal() else 1, element_text(child))
+        elif qname == PARAGRAPH:
+            writer.add(element_text(child))
+            write_text_boxes(child, writer)
+        elif qname == TABLE:
+            writer.add_table(
                 [" ".join(paragraph_texts(cell)) for cell in descendants(row, CELLS)]
                 for row in descendants(child, (ROW,))
             )
-        elif name and name not in IGNORED_ELEMENTS:
-            write_blocks(child, text)
+        elif qname and qname not in IGNORED_ELEMENTS:
+            write_blocks(child, writer)
 
 
-def write_text_boxes(paragraph: Any, text: TextWriter) -> None:
+def write_text_boxes(paragraph: Any, writer: TextWriter) -> None:
     """Write the text boxes of a paragraph, which are not part of its text."""
     for child in paragraph.childNodes:
         if getattr(child, "qname", ("", ""))[1] in ("frame", "text-box", "span", "a"):
-            write_blocks(child, text) if child.qname[1] == "text-box" else write_text_boxes(child, text)
+            write_blocks(child, writer) if child.qname[1] == "text-box" else write_text_boxes(child, writer)
 
 
 def element_text(element: Any) -> str:
@@ -65,32 +65,32 @@ def text_pieces(element: Any) -> Iterator[str]:
         if child.nodeType in TEXT_NODE_TYPES:
             yield child.data
             continue
-        name = child.qname
-        if name == (TEXTNS, "s"):
+        qname = child.qname
+        if qname == (TEXTNS, "s"):
             yield " " * min(int(child.attributes.get((TEXTNS, "c"), 1)), MAX_SPACES)
-        elif name == (TEXTNS, "tab"):
+        elif qname == (TEXTNS, "tab"):
             yield "\t"
-        elif name == (TEXTNS, "line-break"):
+        elif qname == (TEXTNS, "line-break"):
             yield "\n"
-        elif name not in IGNORED_ELEMENTS and name[1] != "text-box":
+        elif qname not in IGNORED_ELEMENTS and qname[1] != "text-box":
             yield from text_pieces(child)
 
 
-def descendants(element: Any, names: tuple[Any, ...]) -> Iterator[Any]:
+def descendants(element: Any, qnames: tuple[Any, ...]) -> Iterator[Any]:
     for child in element.childNodes:
-        name = getattr(child, "qname", None)
-        if name in names:
+        qname = getattr(child, "qname", None)
+        if qname in qnames:
             yield child
-        elif name and name not in IGNORED_ELEMENTS:
-            yield from descendants(child, names)
+        elif qname and qname not in IGNORED_ELEMENTS:
+            yield from descendants(child, qnames)
 
 
 def paragraph_texts(cell: Any) -> Iterator[str]:
     for child in cell.childNodes:
-        name = getattr(child, "qname", None)
-        if name in (PARAGRAPH, HEADING):
+        qname = getattr(child, "qname", None)
+        if qname in (PARAGRAPH, HEADING):
             yield element_text(child)
-        elif name and name not in IGNORED_ELEMENTS:
+        elif qname and qname not in IGNORED_ELEMENTS:
             yield from paragraph_texts(child)
 
 

@@ -16,7 +16,7 @@ LINE_END_HYPHEN = re.compile("[\x02\ufffe]\n?")
 PROTECTION_ERRORS = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
 
 
-def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -24,7 +24,7 @@ def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
             raise encrypted_error() from None
         raise damaged_error() from None
     read_text = partial(page_text, document)
-    write_pages(range(len(document)), read_text, (pypdfium2.PdfiumError,), text, limits["max_pages"])
+    write_pages(range(len(document)), read_text, (pypdfium2.PdfiumError,), writer, limits["max_pages"])
 
 
 def page_text(document: Any, number: int) -> str:

@@ -16,11 +16,11 @@ filters.JBIG2DEC_BINARY = None
 PAGE_ERRORS = (PyPdfError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
 
 
-def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     reader = pypdf.PdfReader(BytesIO(data), strict=False)
     if reader.is_encrypted and not reader.decrypt(""):
         raise encrypted_error()
-    write_pages(reader.pages, page_text, PAGE_ERRORS, text, limits["max_pages"])
+    write_pages(reader.pages, page_text, PAGE_ERRORS, writer, limits["max_pages"])
 
 
 def page_text(page: pypdf.PageObject) -> str:

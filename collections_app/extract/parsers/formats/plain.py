@@ -8,13 +8,13 @@ from ..common.failures import damaged_error
 from ..common.text_writer import TextWriter
 
 
-def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    text.add_verbatim(decode_text(data))
+def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
+    writer.add_verbatim(decode_text(data))
 
 
-def decode_text(data: bytes, declared: str = "") -> str:
+def decode_text(data: bytes, declared_encoding: str = "") -> str:
     try:
-        return decode(data, declared=declared)
+        return decode(data, declared_encoding=declared_encoding)
     except NotText:
         raise damaged_error("The text encoding of the file was not recognized. Save the file as UTF-8.") from None
 

@@ -12,29 +12,29 @@ from ..common.failures import ParserRefused
 from ..common.text_writer import TextWriter
 
 
-def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     archive.check_archive(data, limits)
     slides = pptx.Presentation(BytesIO(data)).slides
     if len(slides) > limits["max_pages"]:
         raise ParserRefused("limit_pages", f"The file has more than {limits['max_pages']} slides.")
     for slide in slides:
-        text.page()
-        add_slide(slide, text)
+        writer.begin_page()
+        add_slide(slide, writer)
 
 
-def add_slide(slide: Any, text: TextWriter) -> None:
+def add_slide(slide: Any, writer: TextWriter) -> None:
     title = slide.shapes.title
     if title is not None and title.has_text_frame:
-        text.heading(1, with_line_breaks(title.text_frame.text))
+        writer.add_heading(1, restore_line_breaks(title.text_frame.text))
     for shape in leaf_shapes(slide.shapes):
         if title is not None and shape.shape_id == title.shape_id:
             continue
         if getattr(shape, "has_table", False):
-            text.add_table([cell.text for cell in row.cells] for row in shape.table.rows)
+            writer.add_table([cell.text for cell in row.cells] for row in shape.table.rows)
         elif shape.has_text_frame:
-            text.add(with_line_breaks(shape.text_frame.text))
+            writer.add(restore_line_breaks(shape.text_frame.text))
     if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
-        text.add(with_line_breaks(notes.text))
+        writer.add(restore_line_breaks(notes.text))
 
 
 def leaf_shapes(shapes: Any) -> Iterator[Any]:
@@ -45,7 +45,7 @@ def leaf_shapes(shapes: Any) -> Iterator[Any]:
             yield shape
 
 
-def with_line_breaks(text: str) -> str:
+def restore_line_breaks(text: str) -> str:
     """The library returns a line break within a paragraph as a vertical tab."""
     return text.replace("\v", "\n").strip()
 

@@ -14,15 +14,15 @@ INVALID_ESCAPE = re.compile(r"\\u-?\d{6,}")
 WESTERN_CODE_PAGE = "cp1252"
 
 
-def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    declared = CODE_PAGE.search(data)
-    encoding = f"cp{declared[1].decode()}" if declared else WESTERN_CODE_PAGE
+def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
+    declaration = CODE_PAGE.search(data)
+    encoding = f"cp{declaration[1].decode()}" if declaration else WESTERN_CODE_PAGE
     if try_decode(b"", encoding, False) is None:
         data, encoding = CODE_PAGE.sub(rb"\\ansicpg1252", data), WESTERN_CODE_PAGE
     # Nearly always ASCII; other bytes are in the declared code page.
     content = try_decode(data, encoding, False)
     content = INVALID_ESCAPE.sub("", data.decode("latin-1") if content is None else content)
-    text.add(plain_text(content))
+    writer.add(plain_text(content))
 
 
 def plain_text(content: str) -> str:
@@ -35,5 +35,5 @@ def plain_text(content: str) -> str:
 
 
 def prepare() -> None:
-    decoding.prepare(is_declared=True)
+    decoding.prepare(loads_all=True)
     plain_text("{\\rtf1\\ansi\\ansicpg1251 \\'cf}")

@@ -12,16 +12,16 @@ from ..common.table_rows import TableWriter
 from ..common.text_writer import TextWriter
 
 
-def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     archive.check_archive(data, limits)
     warnings.simplefilter("ignore")  # unknown parts of a workbook
     workbook = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
-    rows = TableWriter(text, limits["max_cells"])
+    table = TableWriter(writer, limits["max_cells"])
     for sheet in workbook.worksheets:
-        text.heading(1, sheet.title)
+        writer.add_heading(1, sheet.title)
         # Otherwise the library trusts the size declared in the sheet, and read 4 of a million rows.
         sheet.reset_dimensions()
-        rows.add([format_cell(value) for value in row] for row in sheet.iter_rows(values_only=True))
+        table.add([format_cell(value) for value in row] for row in sheet.iter_rows(values_only=True))
 
 
 def format_cell(value: Any) -> str:
@@ -36,8 +36,8 @@ def format_cell(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     if isinstance(value, datetime.datetime):
-        is_day = value.time() == datetime.time()
-        return value.date().isoformat() if is_day else value.isoformat(" ", "seconds")
+        is_date = value.time() == datetime.time()
+        return value.date().isoformat() if is_date else value.isoformat(" ", "seconds")
     return str(value)
 
 

@@ -1,10 +1,10 @@
-"""Faults that can be switched on, each under the abuse cases that it stands for. All of them must be found.
+"""Leaks that can be switched on, each with its abuse cases. The tests must detect all of them.
 
 switch             the list of them
 columns, records   what reads may show
-names              a hidden column that is not like a missing one
-writes             what writes may tell, and what they may do
-state              what requests leave behind
+names              hidden columns that differ from missing ones
+writes             what writes may reveal, and what they may do
+state              state that requests leave behind
 """
 
 from tests.tableapi.noninterference.leaks import columns, names, records, state, writes

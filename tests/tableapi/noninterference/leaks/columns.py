@@ -18,23 +18,27 @@ from tableapi.query.expressions import PathStep, ResolvedPath
 from tableapi.query.path_resolver import RuleScope
 from tableapi.read import pipeline
 from tableapi.sql import output_fields, predicates, select
-from tests.tableapi.noninterference.leaks.switch import leak, replace_function, unguarded, with_all_permissions
+from tests.tableapi.noninterference.leaks.switch import leak, replace_function, with_all_permissions, without_guard
 
 
 @leak("B01", "B04")
-def a_filter_accepts_every_column(stack: ExitStack) -> None:
+def filter_accepts_every_column(stack: ExitStack) -> None:
     replace_function(stack, read_plan, "resolve_query", with_all_permissions)
 
 
 @leak("B01")
-def a_filter_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
+def filter_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
     def unguarded_condition(original: Any, self: Any, path: Any) -> list[str]:
         if not path:
             return []
-        return [predicates.expression_sql(self.builder, path, self.alias, lambda leaf: unguarded_column(self, leaf))]
+        return [
+            predicates.expression_sql(
+                self.builder, path, self.alias, lambda column_path: unguarded_column(self, column_path)
+            )
+        ]
 
-    def unguarded_column(scope: Any, leaf: ResolvedPath) -> str:
-        return str(scope.alias_at(leaf.steps).column(leaf.column))
+    def unguarded_column(scope: Any, path: ResolvedPath) -> str:
+        return str(scope.alias_at(path.steps).column(path.column))
 
     replace_function(stack, select.FromClause, "query_conditions", unguarded_condition)
 
@@ -50,7 +54,7 @@ def sorting_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
         stack,
         select,
         "_sort_key",
-        lambda original, scope, sort: original(scope, replace(sort, path=unguarded(sort.path))),
+        lambda original, scope, sort: original(scope, replace(sort, path=without_guard(sort.path))),
     )
 
 
@@ -72,11 +76,11 @@ def responses_show_every_column(stack: ExitStack) -> None:
 @leak("B07")
 def responses_ignore_the_guard_of_a_column(stack: ExitStack) -> None:
     replace_function(stack, output_fields, "field_sql", lambda original, text, style, output, anchor: original(
-        text, style, replace(output, path=unguarded(output.path)), anchor))  # fmt: skip
+        text, style, replace(output, path=without_guard(output.path)), anchor))  # fmt: skip
 
 
 @leak("B09")
-def a_view_shows_every_column(stack: ExitStack) -> None:
+def view_shows_every_column(stack: ExitStack) -> None:
     replace_function(stack, read_plan, "_output_fields", lambda original, permissions, table, fields, view: original(
         RuleScope(permissions.catalogue) if view is not None and not fields else permissions,
         table, fields, view))  # fmt: skip
@@ -88,17 +92,17 @@ def words_are_searched_in_every_column(stack: ExitStack) -> None:
 
 
 @leak("B15")
-def the_other_column_of_a_comparison_is_not_guarded(stack: ExitStack) -> None:
+def other_column_of_a_comparison_is_not_guarded(stack: ExitStack) -> None:
     replace_function(stack, path_resolver, "_resolve_other_path", with_all_permissions)
 
 
 @leak("B10")
-def a_record_can_be_named_by_a_hidden_name(stack: ExitStack) -> None:
-    def display_path(original: Any, scope: Any, column: Any) -> Any:
+def record_can_be_named_by_a_hidden_name(stack: ExitStack) -> None:
+    def unguarded_display_path(original: Any, scope: Any, column: Any) -> Any:
         path = original(RuleScope(scope.catalogue), column)
         return path and replace(path, steps=unguarded_hops(scope, path))
 
-    replace_function(stack, read_plan, "display_path", display_path)
+    replace_function(stack, read_plan, "display_path", unguarded_display_path)
 
 
 def unguarded_hops(permissions: Any, path: ResolvedPath) -> tuple[PathStep, ...]:
@@ -106,34 +110,34 @@ def unguarded_hops(permissions: Any, path: ResolvedPath) -> tuple[PathStep, ...]
 
 
 @leak("B20")
-def the_etag_covers_every_column(stack: ExitStack) -> None:
-    def record(original: Any, caller: Any, table: str, sys_id: str, output: Any) -> Any:
+def etag_covers_every_column(stack: ExitStack) -> None:
+    def read_record_with_full_etag(original: Any, caller: Any, table: str, sys_id: str, output: Any) -> Any:
         result = original(caller, table, sys_id, output)
         with connection.cursor() as cursor:
             cursor.execute(f'SELECT t::text FROM records."{table}" t WHERE sys_id = %s', [sys_id])
             text = cursor.fetchone()[0]
         return replace(result, version=int(hashlib.sha256(text.encode()).hexdigest()[:6], 16))
 
-    replace_function(stack, pipeline, "_read_record", record)
+    replace_function(stack, pipeline, "_read_record", read_record_with_full_etag)
 
 
 @leak("B18")
-def a_hidden_value_is_read_as_a_number(stack: ExitStack) -> None:
-    def records(original: Any, caller: Any, table: str, request: Any) -> Any:
+def hidden_value_is_read_as_a_number(stack: ExitStack) -> None:
+    def cast_every_name(original: Any, caller: Any, table: str, request: Any) -> Any:
         root = catalogue_loader.cached_catalogue().tables[table].lineage[-1]
         statement = f"SELECT max(CASE WHEN name = 'b' THEN name::integer END) FROM records.\"{root}\""
         try:
             with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute(statement)
         except DataError:
-            raise BadRequest("This is no number.", code="invalid_value") from None
+            raise BadRequest("This is not a number.", code="invalid_value") from None
         return original(caller, table, request)
 
-    replace_function(stack, pipeline, "_read_list", records)
+    replace_function(stack, pipeline, "_read_list", cast_every_name)
 
 
 @leak("B28")
-def a_secret_is_read_like_any_text(stack: ExitStack) -> None:
+def secret_is_read_like_any_text(stack: ExitStack) -> None:
     def column(original: Any, self: CallerView, table: Table, name: str) -> Any:
         column = table.columns.get(name)
         if column is not None and not column.is_readable:

@@ -15,23 +15,23 @@ from tests.tableapi.noninterference.leaks.switch import leak, replace_function
 
 
 @leak("B19", finder="names")
-def the_message_for_a_hidden_column_differs(stack: ExitStack) -> None:
-    def leaf(original: Any, permissions: Any, table: Table, path: tuple[str, ...]) -> Any:
+def message_for_a_hidden_column_differs(stack: ExitStack) -> None:
+    def reveal_hidden_column(original: Any, permissions: Any, table: Table, path: tuple[str, ...]) -> Any:
         result = original(permissions, table, path)
         if result is None and original(RuleScope(permissions.catalogue), table, path):
             raise BadRequest(f"You may not read {'.'.join(path)}.", code="unknown_field", field=".".join(path))
         return result
 
-    replace_function(stack, path_resolver, "resolve_path", leaf)
+    replace_function(stack, path_resolver, "resolve_path", reveal_hidden_column)
 
 
 @leak("B07", finder="names")
 def ignored_names_are_named_when_they_exist(stack: ExitStack) -> None:
-    def plan(original: Any, permissions: Any, table: Table, **named: Any) -> Any:
+    def list_existing_names(original: Any, permissions: Any, table: Table, **named: Any) -> Any:
         result = original(permissions, table, **named)
         return replace(result, ignored=tuple(name for name in result.ignored if name.split(".")[0] in table.columns))
 
-    replace_function(stack, read_plan, "plan_read", plan)
+    replace_function(stack, read_plan, "plan_read", list_existing_names)
 
 
 @leak("B29", finder="names")
@@ -40,9 +40,9 @@ def only_a_known_column_in_a_body_is_forbidden(stack: ExitStack) -> None:
 
 
 @leak("B08", finder="names")
-def a_hidden_column_is_omitted_silently(stack: ExitStack) -> None:
-    def outputs(original: Any, permissions: Any, table: Table, fields: tuple[str, ...], view: Any) -> Any:
+def hidden_column_is_omitted_silently(stack: ExitStack) -> None:
+    def omit_hidden_fields(original: Any, permissions: Any, table: Table, fields: tuple[str, ...], view: Any) -> Any:
         result = tuple(field for field in fields if field not in table.columns or permissions.column(table, field))
         return original(permissions, table, result or fields, view)
 
-    replace_function(stack, read_plan, "_output_fields", outputs)
+    replace_function(stack, read_plan, "_output_fields", omit_hidden_fields)

@@ -21,7 +21,7 @@ from tests.tableapi.noninterference.leaks.switch import leak, replace_function, 
 
 
 @leak("B13")
-def a_list_has_every_record(stack: ExitStack) -> None:
+def list_has_every_record(stack: ExitStack) -> None:
     replace_function(
         stack,
         select,
@@ -31,7 +31,7 @@ def a_list_has_every_record(stack: ExitStack) -> None:
 
 
 @leak("B21")
-def a_record_is_found_by_its_id_despite_the_rules(stack: ExitStack) -> None:
+def record_is_found_by_its_id_despite_the_rules(stack: ExitStack) -> None:
     replace_function(
         stack,
         select,
@@ -51,16 +51,16 @@ def hidden_records_are_counted(stack: ExitStack) -> None:
 
 
 @leak("B14")
-def an_or_leads_past_the_rule(stack: ExitStack) -> None:
-    def plan(original: Any, *positional: Any, **named: Any) -> Any:
+def or_leads_past_the_rule(stack: ExitStack) -> None:
+    def plan_without_record_rules(original: Any, *positional: Any, **named: Any) -> Any:
         result = original(*positional, **named)
         return replace(result, records=ALWAYS) if isinstance(result.where, AnyOf) else result
 
-    replace_function(stack, read_plan, "plan_read", plan)
+    replace_function(stack, read_plan, "plan_read", plan_without_record_rules)
 
 
 @leak("B06")
-def a_walk_ends_at_every_record(stack: ExitStack) -> None:
+def walk_ends_at_every_record(stack: ExitStack) -> None:
     replace_function(
         stack,
         select.FromClause,
@@ -70,7 +70,7 @@ def a_walk_ends_at_every_record(stack: ExitStack) -> None:
 
 
 @leak("B05")
-def a_walk_begins_at_every_reference(stack: ExitStack) -> None:
+def walk_begins_at_every_reference(stack: ExitStack) -> None:
     replace_function(
         stack,
         select.FromClause,
@@ -81,51 +81,51 @@ def a_walk_begins_at_every_reference(stack: ExitStack) -> None:
 
 @leak("B10")
 def hidden_records_have_a_display_value(stack: ExitStack) -> None:
-    def called(original: Any, text: Any, display: ResolvedPath | None, reference: str) -> Any:
+    def unguarded_name_sql(original: Any, text: Any, display: ResolvedPath | None, reference: str) -> Any:
         unguarded_display = display and replace(
             display, steps=tuple(replace(hop, records=ALWAYS) for hop in display.steps)
         )
         return original(text, unguarded_display, reference)
 
-    replace_function(stack, output_fields, "_referenced_name_sql", called)
+    replace_function(stack, output_fields, "_referenced_name_sql", unguarded_name_sql)
 
 
 @leak("B11")
-def a_link_is_shown_only_for_an_existing_record(stack: ExitStack) -> None:
-    def linked(original: Any, text: Any, column: Any, stored: str) -> str:
-        link = str(original(text, column, stored))
+def link_is_shown_only_for_an_existing_record(stack: ExitStack) -> None:
+    def link_existing_record(original: Any, text: Any, column: Any, stored_sql: str) -> str:
+        link = str(original(text, column, stored_sql))
         if column.is_sys:
             return link
-        return f"CASE WHEN EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored}) THEN {link} END"
+        return f"CASE WHEN EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored_sql}) THEN {link} END"
 
-    replace_function(stack, output_fields, "_link_object_sql", linked)
+    replace_function(stack, output_fields, "_link_object_sql", link_existing_record)
 
 
 @leak("B13")
 def children_are_read_by_the_rules_of_their_parent(stack: ExitStack) -> None:
-    replace_function(stack, Permissions, "_record_outcome", lambda original, self, operation, own: original(
-        self, operation, self.catalogue.tables[own.lineage[-1]]))  # fmt: skip
+    replace_function(stack, Permissions, "_record_outcome", lambda original, self, operation, own_table: original(
+        self, operation, self.catalogue.tables[own_table.lineage[-1]]))  # fmt: skip
 
 
 @leak("B12")
-def a_next_page_counts_hidden_records(stack: ExitStack) -> None:
-    def records(original: Any, caller: Any, table: str, request: Any) -> Any:
+def next_page_counts_hidden_records(stack: ExitStack) -> None:
+    def count_all_records(original: Any, caller: Any, table: str, request: Any) -> Any:
         result = original(caller, table, request)
         return replace(
             result, next_page=result.next_page or {"sysparm_cursor": "0"} if row_count(table) > request.limit else {}
         )
 
-    replace_function(stack, pipeline, "_read_list", records)
+    replace_function(stack, pipeline, "_read_list", count_all_records)
 
 
 @leak("B12")
-def the_cursor_says_how_many_records_there_are(stack: ExitStack) -> None:
-    def encode(original: Any, keys: Any, bound_to: Any) -> str:
+def cursor_says_how_many_records_there_are(stack: ExitStack) -> None:
+    def append_record_count(original: Any, keys: Any, bound_to: Any) -> str:
         with connection.cursor() as cursor:
             cursor.execute(f'SELECT count(*) FROM records."{bound_to[0]}"')
             return f"{original(keys, bound_to)}{cursor.fetchone()[0]}"
 
-    replace_function(stack, cursors, "encode", encode)
+    replace_function(stack, cursors, "encode", append_record_count)
 
 
 @leak("B21")
@@ -145,10 +145,10 @@ def changing_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> N
     )
 
 
-def raise_forbidden(place: Callable[..., tuple[str, str]], original: Any, *positional: Any) -> Any:
+def raise_forbidden(locate_record: Callable[..., tuple[str, str]], original: Any, *positional: Any) -> Any:
     try:
         return original(*positional)
     except NotFound as error:
-        if error.code == "record_not_found" and row_count(*place(*positional)):
+        if error.code == "record_not_found" and row_count(*locate_record(*positional)):
             raise AccessDenied from None
         raise

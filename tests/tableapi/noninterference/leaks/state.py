@@ -1,4 +1,4 @@
-"""Leaks of what requests leave behind: stored answers, deferred records, the deletion log."""
+"""Leaks of state that requests leave behind: stored answers, deferred records, the deletion log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def call_without_caller(original: Any, *rest: Any) -> dict[str, Any]:
 
 
 @leak("B24", finder="shared_state")
-def a_stored_answer_is_for_everybody_who_sends_the_same(stack: ExitStack) -> None:
+def stored_answer_is_for_everybody_who_sends_the_same(stack: ExitStack) -> None:
     def hash_without_roles(original: Any, request: Any) -> str:
         return hashlib.sha256(django_request(request).body).hexdigest()
 
@@ -38,23 +38,23 @@ def a_stored_answer_is_for_everybody_who_sends_the_same(stack: ExitStack) -> Non
 
 
 @leak("B24", finder="shared_state")
-def a_deferred_record_is_refused_while_others_wait(stack: ExitStack) -> None:
-    def defer(original: Any, change: Any, *rest: Any) -> Any:
+def deferred_record_is_refused_while_others_wait(stack: ExitStack) -> None:
+    def refuse_second_record(original: Any, change: Any, *rest: Any) -> Any:
         if DeferredRecord.objects.filter(table=change.table.name).exists():
             raise Conflict("Another record of this table is being created.")
         return original(change, *rest)
 
-    replace_function(stack, create, "_defer", defer)
+    replace_function(stack, create, "_defer", refuse_second_record)
 
 
 @leak("B28", finder="deletion_log")
-def the_content_of_deleted_records_is_readable(stack: ExitStack) -> None:
+def content_of_deleted_records_is_readable(stack: ExitStack) -> None:
     stack.enter_context(patch.dict(permissions.FIXED_READERS, clear=True))
 
 
 @leak("B13", finder="deletion_log")
 def every_entry_of_the_deletion_log_is_readable(stack: ExitStack) -> None:
-    def records(original: Any, self: Permissions, operation: str, table: Table) -> Any:
+    def open_deletion_log(original: Any, self: Permissions, operation: str, table: Table) -> Any:
         return ALWAYS if table.name == "sys_deletion_log" and operation == "read" else original(self, operation, table)
 
-    replace_function(stack, Permissions, "records", records)
+    replace_function(stack, Permissions, "records", open_deletion_log)

@@ -18,7 +18,7 @@ InstallFunction = Callable[[ExitStack], None]
 
 @dataclass(frozen=True)
 class Leak:
-    """`by` says how it shows: see FINDERS in `test_leaks`."""
+    """`finder` is the check that detects it: see FINDERS in `test_leaks`."""
 
     install: InstallFunction
     cases: tuple[str, ...]
@@ -43,22 +43,22 @@ def active_leak(name: str) -> Iterator[None]:
         yield
 
 
-def replace_function(stack: ExitStack, where: Any, name: str, wrap: Callable[..., Any]) -> None:
-    """`wrap` stands there; it gets the right function first, then what that would get."""
-    original = getattr(where, name)
+def replace_function(stack: ExitStack, owner: Any, name: str, replacement: Callable[..., Any]) -> None:
+    """Replace a function. The replacement gets the original function, then its arguments."""
+    original = getattr(owner, name)
 
     def call_wrapped(*positional: Any, **named: Any) -> Any:
-        return wrap(original, *positional, **named)
+        return replacement(original, *positional, **named)
 
-    stack.enter_context(patch.object(where, name, call_wrapped))
+    stack.enter_context(patch.object(owner, name, call_wrapped))
 
 
 def with_all_permissions(original: Any, permissions: Any, *rest: Any, **named: Any) -> Any:
     return original(RuleScope(permissions.catalogue), *rest, **named)
 
 
-def unguarded(leaf: ResolvedPath) -> ResolvedPath:
-    return replace(leaf, guard=ALWAYS)
+def without_guard(path: ResolvedPath) -> ResolvedPath:
+    return replace(path, guard=ALWAYS)
 
 
 def row_count(table: str, sys_id: str = "") -> int:

@@ -31,7 +31,7 @@ from tests.tableapi.noninterference.leaks.switch import leak, replace_function, 
 
 
 @leak("B30")
-def a_reference_to_a_hidden_record_is_accepted(stack: ExitStack) -> None:
+def reference_to_a_hidden_record_is_accepted(stack: ExitStack) -> None:
     class AllRecords:
         def records(self, operation: str, table: Table) -> Any:
             return ALWAYS
@@ -40,42 +40,48 @@ def a_reference_to_a_hidden_record_is_accepted(stack: ExitStack) -> None:
         stack,
         permission_queries,
         "count_readable_statement",
-        lambda original, rights, target, **named: original(AllRecords(), target, **named),
+        lambda original, permissions, target, **named: original(AllRecords(), target, **named),
     )
 
 
 @leak("B23", finder="write_checks")
-def a_single_statement_ignores_the_rules(stack: ExitStack) -> None:
+def single_statement_ignores_the_rules(stack: ExitStack) -> None:
     replace_function(stack, single_statement, "_conditions", lambda original, text, decisions, record: [])
 
 
 @leak("B29")
-def a_hidden_value_sent_as_stored_counts_as_unchanged(stack: ExitStack) -> None:
-    replace_function(stack, changes, "changed_value", lambda original, change, column, value, stored, **named: original(
-        change, column, value, replace(stored, is_readable=True), **named))  # fmt: skip
+def hidden_value_sent_as_stored_counts_as_unchanged(stack: ExitStack) -> None:
+    replace_function(
+        stack,
+        changes,
+        "changed_value",
+        lambda original, change, column, value, stored_value, **named: original(
+            change, column, value, replace(stored_value, is_readable=True), **named
+        ),
+    )
 
 
 @leak("B24")
 def replacing_a_record_clears_hidden_values(stack: ExitStack) -> None:
-    def left_out(original: Any, table: Table, sent: Any, current: Any) -> Any:
-        return original(table, sent, replace(current, columns={
-            column: replace(stored, is_readable=True) for column, stored in current.columns.items()}))  # fmt: skip
+    def clear_hidden_values(original: Any, table: Table, sent_values: Any, current: Any) -> Any:
+        columns = {column: replace(value, is_readable=True) for column, value in current.columns.items()}
+        return original(table, sent_values, replace(current, columns=columns))
 
-    replace_function(stack, changes, "defaults_for_omitted", left_out)
+    replace_function(stack, changes, "defaults_for_omitted", clear_hidden_values)
 
 
 @leak("B24")
-def a_write_returns_every_column(stack: ExitStack) -> None:
-    def prepare(original: Any, change: Any) -> Any:
+def write_returns_every_column(stack: ExitStack) -> None:
+    def return_every_column(original: Any, change: Any) -> Any:
         with patch.object(read_plan, "_output_field", partial(with_all_permissions, read_plan._output_field)):
             return original(change)
 
-    replace_function(stack, response_record, "prepare_reader", prepare)
+    replace_function(stack, response_record, "prepare_reader", return_every_column)
 
 
 @leak("B30")
-def a_deletion_reveals_hidden_references(stack: ExitStack) -> None:
-    def release(original: Any, catalogue: Any, table: Table, sys_id: str) -> None:
+def deletion_reveals_hidden_references(stack: ExitStack) -> None:
+    def count_references(original: Any, catalogue: Any, table: Table, sys_id: str) -> None:
         for column in catalogue.referring_columns(table):
             if column.type == "reference":
                 with connection.cursor() as cursor:
@@ -87,33 +93,35 @@ def a_deletion_reveals_hidden_references(stack: ExitStack) -> None:
                     raise Conflict(f"{count} records of {column.owner} need this one.", code="referenced")
         original(catalogue, table, sys_id)
 
-    replace_function(stack, references, "release_references", release)
+    replace_function(stack, references, "release_references", count_references)
 
 
 @leak("B17", finder="name_leaks")
-def a_conflict_names_a_column_that_was_not_sent(stack: ExitStack) -> None:
+def conflict_names_a_column_that_was_not_sent(stack: ExitStack) -> None:
     @contextmanager
-    def naming(original: Any, change: Any) -> Iterator[None]:
+    def name_the_column(original: Any, change: Any) -> Iterator[None]:
         try:
             yield
         except designed_records.Duplicate as error:
             error.field = next(iter(error.columns), None)
             raise
 
-    replace_function(stack, column_errors, "hiding_unknown_columns", naming)
+    replace_function(stack, column_errors, "hiding_unknown_columns", name_the_column)
 
 
 @leak("B22", finder="write_checks")
-def a_readable_record_can_be_deleted(stack: ExitStack) -> None:
-    replace_function(stack, current_record, "lock_current_record", partial(allowed, DELETE))
+def readable_record_can_be_deleted(stack: ExitStack) -> None:
+    replace_function(stack, current_record, "lock_current_record", partial(allow_operation, DELETE))
 
 
 @leak("B23", finder="write_checks")
-def a_readable_record_can_be_updated(stack: ExitStack) -> None:
-    replace_function(stack, current_record, "lock_current_record", partial(allowed, WRITE))
+def readable_record_can_be_updated(stack: ExitStack) -> None:
+    replace_function(stack, current_record, "lock_current_record", partial(allow_operation, WRITE))
 
 
-def allowed(allowed_operation: str, original: Any, change: Any, sys_id: str, operation: str, columns: Any) -> Any:
+def allow_operation(
+    allowed_operation: str, original: Any, change: Any, sys_id: str, operation: str, columns: Any
+) -> Any:
     record = original(change, sys_id, operation, columns)
     return replace(record, is_allowed=record.is_allowed or operation == allowed_operation)
 
@@ -125,32 +133,33 @@ def every_column_of_a_record_can_be_updated(stack: ExitStack) -> None:
 
 
 @leak("B25", finder="write_checks")
-def the_record_is_not_checked_after_the_write(stack: ExitStack) -> None:
+def record_is_not_checked_after_the_write(stack: ExitStack) -> None:
     replace_function(stack, current_record, "check_allowed", lambda original, *rest: None)
 
 
 @leak("B26", finder="write_checks")
-def the_creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
-    result: dict[str, Any] = {}
+def creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
+    sent_values: dict[str, Any] = {}
 
-    def columns(original: Any, change: Any) -> Any:
-        result["who"] = change.body.get("sys_created_by")
+    def remember_creator(original: Any, change: Any) -> Any:
+        sent_values["creator"] = change.body.get("sys_created_by")
         return original(
             replace(change, body={name: value for name, value in change.body.items() if name not in SYS_COLUMNS})
         )
 
-    def insert(original: Any, catalogue: Any, table: Table, *rest: Any) -> str:
-        created = str(original(catalogue, table, *rest))
-        if isinstance(result["who"], str):
+    def insert_with_sent_creator(original: Any, catalogue: Any, table: Table, *rest: Any) -> str:
+        sys_id = str(original(catalogue, table, *rest))
+        if isinstance(sent_values["creator"], str):
             root = table.lineage[-1]
             with connection.cursor() as cursor:
                 cursor.execute(
-                    f'UPDATE records."{root}" SET sys_created_by = %s WHERE sys_id = %s', [result["who"], created]
+                    f'UPDATE records."{root}" SET sys_created_by = %s WHERE sys_id = %s',
+                    [sent_values["creator"], sys_id],
                 )
-        return created
+        return sys_id
 
-    replace_function(stack, payload, "read_columns", columns)
-    replace_function(stack, designed_records, "insert", insert)
+    replace_function(stack, payload, "read_columns", remember_creator)
+    replace_function(stack, designed_records, "insert", insert_with_sent_creator)
 
 
 @leak("B27", finder="privileges")

@@ -3,4 +3,4 @@
 from config.settings import *  # noqa: F403
 from config.settings import MIDDLEWARE
 
-MIDDLEWARE = ["tests.tableapi.stack.killing.DiesWithItsAnswer", *MIDDLEWARE]
+MIDDLEWARE = ["tests.tableapi.stack.kill_middleware.KillAfterResponseMiddleware", *MIDDLEWARE]

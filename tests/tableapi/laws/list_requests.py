@@ -23,34 +23,34 @@ from tableapi.database import statement_runner
 from tableapi.read import context, list_page, pipeline
 from tests.support.query_printer import to_text
 from tests.tableapi.laws.storage import store_groups
-from tests.tableapi.oracle import Caller, QueryRefused, World, select_ids, visible
+from tests.tableapi.oracle import Caller, QueryRefused, World, select_ids
 from tests.tableapi.oracle.alphabets import moment
 from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.queries import query_strategy
 from tests.tableapi.oracle.worlds import caller_strategy, world_strategy
 
-# A caller is one of few, so that statements are used again, as they are in a running service.
-CALLER_COUNT, QUESTION_COUNT = 2, 10
+# Few callers, so that prepared statements are reused as in a running service.
+CALLER_COUNT, REQUEST_COUNT = 2, 10
 REFUSED_RESULT = "refused"
 SINGLE_RECORD = 1
 LINK_PREFIX = "http://testserver/rest/v1/table/"
 
 
-def fuzz_settings(examples: int) -> settings:
-    """Many examples of one law; the same ones each time, so that a run tells of the change and not of luck."""
+def fuzz_settings(example_count: int) -> settings:
+    """Settings for one law; fewer than 1,000 examples are the same in each run."""
     return settings(
         deadline=None,
-        max_examples=examples,
+        max_examples=example_count,
         database=None,
-        derandomize=examples < 1_000,
-        # Chosen: the account of a failure names the question; to make its world smaller took five minutes.
+        derandomize=example_count < 1_000,
+        # No shrinking, as it took five minutes. The failure report names the request.
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
 
 
 @dataclass(frozen=True)
-class Question:
+class ListRequest:
     caller: Caller
     table: str
     query: Query
@@ -60,19 +60,19 @@ class Question:
         return to_text(self.query)
 
 
-class QuestionSeries:
-    """A world, and much that is asked of it: to set it up takes longer than to answer."""
+class RequestSeries:
+    """Many requests for one world, as storing a world takes longer than its requests."""
 
-    # No dataclass: Hypothesis would write all of it out, and `account` says what matters.
-    def __init__(self, world: World, questions: list[Question]) -> None:
-        self.world, self.questions = world, questions
+    # Not a dataclass, as Hypothesis would print all of it; `failure_report` has what matters.
+    def __init__(self, world: World, requests: list[ListRequest]) -> None:
+        self.world, self.requests = world, requests
 
     def __repr__(self) -> str:
-        return f"{len(self.questions)} questions"
+        return f"{len(self.requests)} requests"
 
 
-def account(world: World, question: Question) -> str:
-    """What somebody needs to know who looks into a failure."""
+def failure_report(world: World, request: ListRequest) -> str:
+    """The request, its caller, and the tables and rules of the world."""
     tables = []
     for table in world.catalogue.tables.values():
         names = ", ".join(column.name for column in table.columns.values() if not column.is_sys)
@@ -82,23 +82,23 @@ def account(world: World, question: Question) -> str:
         f"{' broken' * rule.is_broken}{' not admin' * (not rule.admin_overrides)}"
         for rule in world.catalogue.rules
     ]
-    return "\n".join([f"{question.table}: {question.text}", str(question.caller), *tables, *rules])
+    return "\n".join([f"{request.table}: {request.text}", str(request.caller), *tables, *rules])
 
 
 @st.composite
-def question_series(draw: DrawFn) -> QuestionSeries:
+def request_series_strategy(draw: DrawFn) -> RequestSeries:
     world = draw(world_strategy())
     known_callers = [draw(caller_strategy()) for _ in range(CALLER_COUNT)]
-    results = []
-    for _ in range(QUESTION_COUNT):
+    requests = []
+    for _ in range(REQUEST_COUNT):
         table = draw(st.sampled_from(list(world.catalogue.tables)))
-        results.append(
-            Question(
+        requests.append(
+            ListRequest(
                 draw(st.sampled_from(known_callers)), table, draw(query_strategy(world, world.catalogue.tables[table]))
             )
         )
-    # Those of one caller together: the groups change less often.
-    return QuestionSeries(world, sorted(results, key=lambda question: known_callers.index(question.caller)))
+    # Sorted by caller, so that the stored groups change less often.
+    return RequestSeries(world, sorted(requests, key=lambda request: known_callers.index(request.caller)))
 
 
 @dataclass(frozen=True)
@@ -113,34 +113,34 @@ class ListResponse:
 
 
 @contextmanager
-def record_seen_ids() -> Iterator[list[list[str]]]:
-    """The last key of each row that a page is made of: the id, which answers hide where a rule says so. Each record is
-    a block here; `test_blocks` compares with pages in blocks."""
-    results: list[list[str]] = []
-    fetch = statement_runner.fetch_bytes
+def record_read_ids() -> Iterator[list[list[str]]]:
+    """Record the ids of the rows of each page, as responses may hide them. Each block has one record; `test_blocks`
+    compares larger blocks."""
+    read_ids: list[list[str]] = []
+    original_fetch = statement_runner.fetch_bytes
 
     def read_and_record(*positional: Any, **named: Any) -> list[statement_runner.ByteRow]:
-        rows = fetch(*positional, **named)
+        rows = original_fetch(*positional, **named)
         if rows and len(rows[0]) > 2:
-            results.append([row[-2].decode() for row in rows if row[1] is not None and row[-2] is not None])
+            read_ids.append([row[-2].decode() for row in rows if row[1] is not None and row[-2] is not None])
         return rows
 
     with (
         patch.object(statement_runner, "fetch_bytes", read_and_record),
         patch.object(list_page, "BLOCK_SIZE", SINGLE_RECORD),
     ):
-        yield results
+        yield read_ids
 
 
 def send_query(world: World, caller: Caller, table: str, text: str = "", **parameters: Any) -> ListResponse | str:
-    """A list as the product answers it, on stage; REFUSED_RESULT for its 400."""
-    reader = context.Caller(caller.id, caller.role_names, LINK_PREFIX, NOW)
+    """The list that the product returns, or `REFUSED_RESULT` for a 400."""
+    api_caller = context.Caller(caller.id, caller.role_names, LINK_PREFIX, NOW)
     query = QueryDict(mutable=True)
     query.update({"sysparm_query": text, **{f"sysparm_{name}": str(value) for name, value in parameters.items()}})
     query.setdefault("sysparm_limit", "10000")
     try:
-        with record_seen_ids() as ids:
-            result = pipeline.read_list(reader, table, query)
+        with record_read_ids() as ids:
+            result = pipeline.read_list(api_caller, table, query)
     except NotFound:
         return ListResponse([], [], "", 0, ())
     except BadRequest:
@@ -155,28 +155,24 @@ def send_query(world: World, caller: Caller, table: str, text: str = "", **param
     )
 
 
-def expected_ids(world: World, question: Question) -> list[str] | str:
-    """What the oracle says to the same."""
+def expected_ids(world: World, request: ListRequest) -> list[str] | str:
+    """The ids that the oracle expects, or `REFUSED_RESULT`."""
     try:
-        return select_ids(world, question.caller, question.table, question.text, moment(question.caller.id))
+        return select_ids(world, request.caller, request.table, request.text, moment(request.caller.id))
     except QueryRefused:
         return REFUSED_RESULT
 
 
-def is_closed(world: World, caller: Caller, table: str) -> bool:
-    """Whether no record of the table can ever be read: a list is empty whatever is asked of it."""
+def is_never_readable(world: World, caller: Caller, table: str) -> bool:
+    """Whether the caller can read no record of the table, so that every list is empty."""
     return not view_for(world.catalogue, caller.role_names).can_read(world.catalogue.tables[table])
 
 
-def visible_rows(world: World, caller: Caller, table: str) -> list[str]:
-    return sorted(row["sys_id"] for row in visible(world, caller, table, moment(caller.id)))
-
-
-def questions_in_turn(world: World, interview: QuestionSeries) -> Iterator[tuple[Question, Table]]:
-    """Each question, its caller seated."""
+def iterate_requests(world: World, series: RequestSeries) -> Iterator[tuple[ListRequest, Table]]:
+    """Each request with its table, after the groups of its caller are stored."""
     current_caller = None
-    for question in interview.questions:
-        if question.caller != current_caller:
-            store_groups(question.caller)
-            current_caller = question.caller
-        yield question, world.catalogue.tables[question.table]
+    for request in series.requests:
+        if request.caller != current_caller:
+            store_groups(request.caller)
+            current_caller = request.caller
+        yield request, world.catalogue.tables[request.table]
