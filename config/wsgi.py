@@ -42,7 +42,7 @@ request_finished.disconnect(base.reset_urlconf)
 
 # Host names that Django has checked, with the names that were allowed then.
 CHECKED_HOSTS: WeightedCache[tuple[str, ...], str] = WeightedCache(
-    "host names", limit=100_000, weigh=lambda key, host: sum(map(len, key)) + len(host)
+    "host names", max_weight=100_000, weigh=lambda key, host: sum(map(len, key)) + len(host)
 )
 NO_PARAMETERS: Any = QueryDict()
 

@@ -119,7 +119,7 @@ def test_changed_file_replaces_the_document(collection_visitor: Visitor):
     upload_files(page, file_payload("b.md", b"The new lantern"), file_payload("c.md", b"First of its name"))
     wait_until_ready(page, 3)
     expect(documents_section(page)).to_contain_text("3 documents,")
-    expect(page.locator("#uploads")).not_to_contain_text("another document")
+    expect(page.locator("#uploads")).not_to_contain_text("Another document")
     # The replaced document keeps its metadata, because no other was entered.
     expect(documents_section(page).locator(".metadata", has_text="type: manual")).to_have_count(2)
     page.get_by_label("What are you looking for?").fill("old new lantern")
@@ -142,7 +142,7 @@ def test_composed_and_decomposed_names_are_equal(collection_visitor: Visitor):
         file_payload("cafe\u0301.md", b"Thrice"),
     )
     for payload in payloads:
-        expect(upload_files(page, payload)).not_to_contain_text("another document")
+        expect(upload_files(page, payload)).not_to_contain_text("Another document")
         wait_until_ready(page)
     expect(documents_section(page)).to_contain_text("1 document,")
 
@@ -152,7 +152,7 @@ def test_second_document_with_the_name_is_reported(collection_visitor: Visitor):
     assert not page.get_by_label(REPLACE_LABEL).is_checked()
     upload_rows = upload_files(page, file_payload("b.md", b"The old lamp"))
     wait_until_ready(page)
-    expect(upload_rows).not_to_contain_text("another document")
+    expect(upload_rows).not_to_contain_text("Another document")
     upload_rows = upload_files(page, file_payload("b.md", b"The new lamp"))
     expect(upload_rows).to_contain_text("Another document has the same name.")
     wait_until_ready(page, 2)
