@@ -250,8 +250,8 @@ SPECTACULAR_SETTINGS = {
         "accounts.authentication.schemes.BrowserSessionAuthentication",
     ],
     "SORT_OPERATIONS": False,  # in the order of the URL patterns
-    "PREPROCESSING_HOOKS": ["system.openapi.strip_trailing_slashes", "tableapi.openapi.hooks.without_table_view"],
-    "POSTPROCESSING_HOOKS": ["tableapi.openapi.hooks.with_tables", "system.openapi.add_error_responses"],
+    "PREPROCESSING_HOOKS": ["system.openapi.strip_trailing_slashes", "tableapi.openapi.hooks.remove_table_view"],
+    "POSTPROCESSING_HOOKS": ["tableapi.openapi.hooks.add_tables", "system.openapi.add_error_responses"],
 }
 
 if REDIS_URL.startswith("rediss://"):

@@ -9,16 +9,16 @@ from .dialect import METADATA, RECORDS, Dialect, Path
 from .errors import QueryError
 from .functions import FUNCTIONS, Moment, Operand, ValueFunction, read_operand, resolve
 from .grammar import parse
-from .operators import ALIASES, OPERATORS, REFUSED, ComparisonKind, OnEmpty, Operator, ValueKind
+from .operators import ALIASES, OPERATORS, REFUSED_OPERATORS, ComparisonKind, EmptyMatch, Operator, ValueKind
 from .periods import Unit, end_of, shift, start_of
-from .time_values import Distance, Period, Relative, read_instant
+from .time_values import Distance, Period, RelativeTime, read_instant
 from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
 from .values import ConditionValue, Range, read, read_boolean, read_list, read_words
 
 __all__ = [
-    "ALIASES", "FUNCTIONS", "METADATA", "OPERATORS", "RECORDS", "REFUSED", "ComparisonKind", "Condition",
-    "ConditionValue", "Dialect", "Distance", "Group", "Moment", "OnEmpty", "Operand", "Operator", "OrderBy", "Path",
-    "Period", "Query", "QueryError", "Range", "Relative", "SubQuery", "Term", "Unit", "ValueFunction", "ValueKind",
+    "ALIASES", "FUNCTIONS", "METADATA", "OPERATORS", "RECORDS", "REFUSED_OPERATORS", "ComparisonKind", "Condition",
+    "ConditionValue", "Dialect", "Distance", "EmptyMatch", "Group", "Moment", "Operand", "Operator", "OrderBy", "Path",
+    "Period", "Query", "QueryError", "Range", "RelativeTime", "SubQuery", "Term", "Unit", "ValueFunction", "ValueKind",
     "end_of", "parse", "read", "read_boolean", "read_instant", "read_list", "read_operand", "read_words", "resolve",
     "shift", "start_of",
 ]  # fmt: skip

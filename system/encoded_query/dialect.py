@@ -12,30 +12,30 @@ Path = tuple[str, ...]
 class Dialect:
     """The syntax of names, and the limits of one query.
 
-    `name` matches one name of a path and must be linear: one repeated class, no nesting. It must never match
+    `name_pattern` matches one name of a path and must be linear: one repeated class, no nesting. It must never match
     where an operator begins, since that is where a path ends. `allows_quoted_names` allows any other name in {…}.
     """
 
-    name: re.Pattern[str]
+    name_pattern: re.Pattern[str]
     max_name_length: int
     allows_quoted_names: bool = False
-    length: int = 16 * 1024
-    conditions: int = 200
-    list_values: int = 1_000
-    hops: int = 5
+    max_bytes: int = 16 * 1024
+    max_conditions: int = 200
+    max_list_values: int = 1_000
+    max_hops: int = 5
     # Chosen: no list that a person reads is sorted by more, and each key costs time on every page.
-    sort_keys: int = 20
+    max_sort_keys: int = 20
     # Chosen: deeper than any user interface builds, shallow enough for recursion.
-    depth: int = 20
+    max_depth: int = 20
 
 
 # "Table and column names match [a-z][a-z0-9_]{0,62}"; the length is checked separately, for a better message.
-RECORDS = Dialect(name=re.compile(r"[a-z][a-z0-9_]*+"), max_name_length=63)
+RECORDS = Dialect(name_pattern=re.compile(r"[a-z][a-z0-9_]*+"), max_name_length=63)
 
 # Metadata fields are named by whoever loads a document. Every operator is a symbol or begins with two upper-case
 # letters, so a name may be anything else: docType and Department are bare names, {docID} and {file name} need braces.
 METADATA = Dialect(
-    name=re.compile(r"""(?:[^\x00-\x20\x7fA-Z.,;^(){}=!<>@"'\\]|[A-Z](?![A-Z]))++"""),
+    name_pattern=re.compile(r"""(?:[^\x00-\x20\x7fA-Z.,;^(){}=!<>@"'\\]|[A-Z](?![A-Z]))++"""),
     max_name_length=200,
     allows_quoted_names=True,
 )
@@ -50,14 +50,14 @@ def read_quoted(text: str, start: int) -> tuple[str, int]:
     ('{x}', 6)
     """
     pieces = []
-    begin = start + 1
-    while (end := text.find("}", begin)) >= 0:
+    piece_start = start + 1
+    while (end := text.find("}", piece_start)) >= 0:
         if not text.startswith("}", end + 1):
-            pieces.append(text[begin:end])
+            pieces.append(text[piece_start:end])
             return "".join(pieces), end + 1
-        pieces.append(text[begin : end + 1])
-        begin = end + 2
-    raise QueryError("unclosed { (a brace inside a quoted value is written }})", start, "{")
+        pieces.append(text[piece_start : end + 1])
+        piece_start = end + 2
+    raise QueryError("unclosed { (write }} for a } inside the braces)", start, "{")
 
 
 def read_path(text: str, start: int, dialect: Dialect) -> tuple[Path, int]:
@@ -73,8 +73,8 @@ def read_path(text: str, start: int, dialect: Dialect) -> tuple[Path, int]:
         names.append(name)
         if not text.startswith(".", end):
             return tuple(names), end
-        if len(names) > dialect.hops:
-            raise QueryError(f"a path has more than {dialect.hops} dots", start, text[start:end])
+        if len(names) > dialect.max_hops:
+            raise QueryError(f"a path has more than {dialect.max_hops} dots", start, text[start:end])
         position = end + 1
 
 
@@ -82,7 +82,7 @@ def _read_name(text: str, start: int, dialect: Dialect) -> tuple[str, int]:
     if dialect.allows_quoted_names and text.startswith("{", start):
         name, end = read_quoted(text, start)
     else:
-        match = dialect.name.match(text, start)
+        match = dialect.name_pattern.match(text, start)
         name, end = (match.group(), match.end()) if match else ("", start)
     if not name:
         raise QueryError("a field name is expected", start, text[start : start + 12])

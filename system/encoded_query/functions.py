@@ -63,30 +63,30 @@ def _ago_rows(unit: Unit) -> Iterator[FunctionRow]:
     yield FunctionRow(name=f"{name}End", unit=unit, resolve=lambda moment, count: end_of(ago(moment, count), unit))
 
 
-def _edge_rows(frame: str, unit: Unit, offset: int) -> Iterator[FunctionRow]:
+def _start_and_end_rows(period: str, unit: Unit, offset: int) -> Iterator[FunctionRow]:
     """`beginningOfLastWeek()` and `endOfLastWeek()`."""
 
     def start(moment: Moment, _: int) -> datetime:
         return shift(start_of(moment.now, unit), unit, offset)
 
-    yield FunctionRow(name=f"beginningOf{frame}", resolve=start)
-    yield FunctionRow(name=f"endOf{frame}", resolve=lambda moment, _: end_of(start(moment, 0), unit))
+    yield FunctionRow(name=f"beginningOf{period}", resolve=start)
+    yield FunctionRow(name=f"endOf{period}", resolve=lambda moment, _: end_of(start(moment, 0), unit))
 
 
-def _rows() -> Iterator[FunctionRow]:
+def _function_rows() -> Iterator[FunctionRow]:
     yield FunctionRow(name="getUserID", resolve=lambda moment, _: moment.user_id)
     for name in ("now", "nowDateTime"):
         yield FunctionRow(name=name, resolve=lambda moment, _: moment.now)
     for unit in (Unit.MINUTE, Unit.HOUR, Unit.DAY, Unit.MONTH, Unit.QUARTER, Unit.YEAR):
         yield from _ago_rows(unit)
-    for frame, offset in (("Yesterday", -1), ("Today", 0), ("Tomorrow", 1)):
-        yield from _edge_rows(frame, Unit.DAY, offset)
-    for frame, offset in (("Last", -1), ("This", 0), ("Next", 1)):
+    for period, offset in (("Yesterday", -1), ("Today", 0), ("Tomorrow", 1)):
+        yield from _start_and_end_rows(period, Unit.DAY, offset)
+    for period, offset in (("Last", -1), ("This", 0), ("Next", 1)):
         for unit in (Unit.WEEK, Unit.MONTH, Unit.QUARTER, Unit.YEAR):
-            yield from _edge_rows(frame + unit.capitalize(), unit, offset)
+            yield from _start_and_end_rows(period + unit.capitalize(), unit, offset)
 
 
-FUNCTIONS: Mapping[str, FunctionRow] = {row.name: row for row in _rows()}
+FUNCTIONS: Mapping[str, FunctionRow] = {row.name: row for row in _function_rows()}
 """Every function by its name."""
 
 # The parser reads a call as one piece, so that its ")" does not close the group around it.
@@ -117,7 +117,7 @@ def read_operand(text: str, position: int = 0) -> str | ValueFunction:
         raise QueryError(f"this value function {rule}", position, text)
     count = int(number or 0)
     if row.unit and not is_within_limit(row.unit, count):
-        raise QueryError("more than a thousand years", position, text)
+        raise QueryError("a time span cannot exceed 1,000 years", position, text)
     return ValueFunction(row.name, count)
 
 

@@ -17,7 +17,7 @@ import re
 from .dialect import RECORDS, Dialect, read_path, read_quoted
 from .errors import QueryError
 from .functions import CALL_PATTERN
-from .operators import ALIASES, REFUSED, ValueKind, spelling_at
+from .operators import ALIASES, REFUSED_OPERATORS, ValueKind, match_operator
 from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
 from .values import read
 
@@ -29,7 +29,7 @@ _VALUE = re.compile(r"[^^]*+")
 # leave half a call, which is an error, so no valid query changes its meaning.
 _VALUE_IN_GROUP = re.compile(rf"(?:{CALL_PATTERN}|[^^)])*+")
 _UNKNOWN_TOKEN = re.compile(r"[A-Z_]++|.", re.DOTALL)
-_WITHOUT_VALUE = {"=": "ISEMPTY", "!=": "ISNOTEMPTY"}
+_OPERATORS_WITHOUT_VALUE = {"=": "ISEMPTY", "!=": "ISNOTEMPTY"}
 
 
 def parse(text: str, dialect: Dialect = RECORDS) -> Query:
@@ -44,21 +44,21 @@ def parse(text: str, dialect: Dialect = RECORDS) -> Query:
     """
     unstorable = _UNSTORABLE.search(text)
     if unstorable:
-        raise QueryError("a character that cannot be stored", unstorable.start(), ascii(unstorable.group()))
-    if len(text.encode()) > dialect.length:
-        raise QueryError(f"longer than {dialect.length} bytes")
+        raise QueryError("invalid character", unstorable.start(), ascii(unstorable.group()))
+    if len(text.encode()) > dialect.max_bytes:
+        raise QueryError(f"the query is longer than {dialect.max_bytes} bytes")
     return _Parser(text, dialect).start()
 
 
 class _Parser:
-    """The position in the text. Each method reads one rule of the grammar and leaves `at` after it."""
+    """The position in the text. Each method reads one rule of the grammar and leaves `position` after it."""
 
     def __init__(self, text: str, dialect: Dialect) -> None:
         self.text = text
         self.dialect = dialect
-        self.at = 0
+        self.position = 0
         self.depth = 0
-        self.conditions = 0
+        self.condition_count = 0
         self.order: list[OrderBy] = []
 
     def start(self) -> Query:
@@ -66,18 +66,18 @@ class _Parser:
         if self.text.startswith("ORDERBY"):
             self.order_clause("ORDERBY")
         self.order_clauses()
-        if self.is_over():
+        if self.is_at_end():
             return Query((), tuple(self.order))
         if self.order:
             self.take("^")
         groups = self.query()
-        if not self.is_over():
+        if not self.is_at_end():
             raise self.error("^ or the end of the query is expected")
         return Query(groups, tuple(self.order))
 
-    def is_over(self) -> bool:
+    def is_at_end(self) -> bool:
         # "a final '^EQ' is ignored"
-        return self.at == len(self.text) or (self.at == len(self.text) - 3 and self.text.endswith("^EQ"))
+        return self.position == len(self.text) or (self.position == len(self.text) - 3 and self.text.endswith("^EQ"))
 
     def query(self) -> tuple[Group, ...]:
         groups = [self.group()]
@@ -87,7 +87,7 @@ class _Parser:
 
     def group(self) -> Group:
         terms = [self.term()]
-        while not self.is_over() and not self.text.startswith("^NQ", self.at) and self.take("^"):
+        while not self.is_at_end() and not self.text.startswith("^NQ", self.position) and self.take("^"):
             terms.append(self.term())
         return Group(tuple(terms))
 
@@ -98,56 +98,56 @@ class _Parser:
         return Term(tuple(factors))
 
     def factor(self) -> Condition | SubQuery:
-        factor = self.sub_query() if self.text.startswith("(", self.at) else self.condition()
+        factor = self.sub_query() if self.text.startswith("(", self.position) else self.condition()
         # A tail can only begin after a factor, so the methods above never see one.
         self.order_clauses()
         return factor
 
     def sub_query(self) -> SubQuery:
-        opened = self.at
-        self.at += 1
+        start = self.position
+        self.position += 1
         self.depth += 1
-        if self.depth > self.dialect.depth:
-            raise QueryError(f"more than {self.dialect.depth} levels of parentheses", opened, "(")
+        if self.depth > self.dialect.max_depth:
+            raise QueryError(f"more than {self.dialect.max_depth} levels of parentheses", start, "(")
         groups = self.query()
         if not self.take(")"):
-            if self.at < len(self.text):
+            if self.position < len(self.text):
                 raise self.error("^ or ) is expected")
-            raise QueryError("unclosed (", opened, "(")
+            raise QueryError("unclosed (", start, "(")
         self.depth -= 1
-        return SubQuery(groups, opened)
+        return SubQuery(groups, start)
 
     def order_clauses(self) -> None:
-        while self.text.startswith("^ORDERBY", self.at):
+        while self.text.startswith("^ORDERBY", self.position):
             if self.depth:
                 raise self.error("ORDERBY cannot be used inside parentheses")
             self.order_clause("^ORDERBY")
 
     def order_clause(self, keyword: str) -> None:
-        start = self.at
-        self.at += len(keyword)
+        start = self.position
+        self.position += len(keyword)
         is_descending = self.take("DESC")
-        place = self.at
-        path, self.at = read_path(self.text, self.at, self.dialect)
-        self.order.append(OrderBy(path, is_descending, place))
-        if len(self.order) > self.dialect.sort_keys:
-            raise QueryError(f"more than {self.dialect.sort_keys} sort keys", start, "ORDERBY")
+        path_position = self.position
+        path, self.position = read_path(self.text, self.position, self.dialect)
+        self.order.append(OrderBy(path, is_descending, path_position))
+        if len(self.order) > self.dialect.max_sort_keys:
+            raise QueryError(f"more than {self.dialect.max_sort_keys} sort keys", start, "ORDERBY")
 
     def condition(self) -> Condition:
-        start = self.at
+        start = self.position
         self.count_conditions(1, start)
-        path, self.at = read_path(self.text, start, self.dialect)
-        operator, operator_at = self.operator(), self.at
-        self.at += len(operator)
-        value, value_at = self.value()
+        path, self.position = read_path(self.text, start, self.dialect)
+        operator, operator_position = self.operator(), self.position
+        self.position += len(operator)
+        value, value_position = self.value()
         name = ALIASES.get(operator, operator)
         if not value:
             # "`f=` is empty, `f!=` is not empty": decided here, so that no reader of the tree can forget it.
-            name = _WITHOUT_VALUE.get(name, name)
-        condition = Condition(path, name, value, start, value_at)
+            name = _OPERATORS_WITHOUT_VALUE.get(name, name)
+        condition = Condition(path, name, value, start, value_position)
         only_path = condition.row.only_path
         if only_path and path != only_path:
-            raise QueryError(f"{name} can be used with {'.'.join(only_path)} only", operator_at, operator)
+            raise QueryError(f"{name} can only be used with {'.'.join(only_path)}", operator_position, operator)
         # Read here, so that an invalid value is refused even if nothing uses it.
         parsed = read(condition, self.dialect)
         if condition.row.kind is ValueKind.WORDS and isinstance(parsed, tuple):
@@ -156,37 +156,37 @@ class _Parser:
         return condition
 
     def count_conditions(self, number: int, start: int) -> None:
-        self.conditions += number
-        if self.conditions > self.dialect.conditions:
-            raise QueryError(f"more than {self.dialect.conditions} conditions", start, self.text[start : start + 12])
+        self.condition_count += number
+        if self.condition_count > (maximum := self.dialect.max_conditions):
+            raise QueryError(f"more than {maximum} conditions", start, self.text[start : start + 12])
 
     def operator(self) -> str:
-        spelling = spelling_at(self.text, self.at)
+        spelling = match_operator(self.text, self.position)
         if spelling is None:
-            token = _UNKNOWN_TOKEN.match(self.text, self.at)
+            token = _UNKNOWN_TOKEN.match(self.text, self.position)
             if token is None:
-                raise QueryError("an operator is expected", self.at)
-            raise QueryError("unknown operator", self.at, token.group())
-        if spelling in REFUSED:
-            raise QueryError(f"{spelling} is not supported here", self.at, spelling)
+                raise QueryError("an operator is expected", self.position)
+            raise QueryError("unknown operator", self.position, token.group())
+        if spelling in REFUSED_OPERATORS:
+            raise QueryError(f"{spelling} is not supported here", self.position, spelling)
         return spelling
 
     def value(self) -> tuple[str, int]:
         """The value and the position of its text."""
-        start = self.at
+        start = self.position
         if self.text.startswith("{", start):
-            value, self.at = read_quoted(self.text, start)
+            value, self.position = read_quoted(self.text, start)
             return value, start + 1
         match = (_VALUE_IN_GROUP if self.depth else _VALUE).match(self.text, start)
         value = match.group() if match else ""
-        self.at += len(value)
+        self.position += len(value)
         return value, start
 
     def take(self, token: str) -> bool:
-        is_present = self.text.startswith(token, self.at)
+        is_present = self.text.startswith(token, self.position)
         if is_present:
-            self.at += len(token)
+            self.position += len(token)
         return is_present
 
     def error(self, message: str) -> QueryError:
-        return QueryError(message, self.at, self.text[self.at : self.at + 12])
+        return QueryError(message, self.position, self.text[self.position : self.position + 12])

@@ -18,12 +18,12 @@ class ValueKind(Enum):
     DATE_PART = "whole number"
     RELATIVE = "@unit@ago|ahead@n"
     DISTANCE = "path@unit@before|after@n"
-    NAMED = "me, my_groups, my_roles"
+    DYNAMIC = "me, my_groups, my_roles"
     WORDS = "words"
     TABLE = "table"
 
 
-class OnEmpty(Enum):
+class EmptyMatch(Enum):
     """Whether a record whose column is empty matches; the last two also depend on the other column."""
 
     NO = "no"
@@ -32,15 +32,15 @@ class OnEmpty(Enum):
     UNLESS_BOTH_EMPTY = "unless both are empty"
 
     @property
-    def opposite(self) -> "OnEmpty":
+    def opposite(self) -> "EmptyMatch":
         return _OPPOSITES[self]
 
 
 _OPPOSITES = {
-    OnEmpty.NO: OnEmpty.YES,
-    OnEmpty.YES: OnEmpty.NO,
-    OnEmpty.IF_BOTH_EMPTY: OnEmpty.UNLESS_BOTH_EMPTY,
-    OnEmpty.UNLESS_BOTH_EMPTY: OnEmpty.IF_BOTH_EMPTY,
+    EmptyMatch.NO: EmptyMatch.YES,
+    EmptyMatch.YES: EmptyMatch.NO,
+    EmptyMatch.IF_BOTH_EMPTY: EmptyMatch.UNLESS_BOTH_EMPTY,
+    EmptyMatch.UNLESS_BOTH_EMPTY: EmptyMatch.IF_BOTH_EMPTY,
 }
 
 
@@ -67,9 +67,9 @@ _DATES = frozenset({ComparisonKind.DATE, ComparisonKind.DATETIME})
 _CHOICE = frozenset({ComparisonKind.CHOICE})
 _REFERENCE = frozenset({ComparisonKind.REFERENCE})
 _LIST = frozenset({ComparisonKind.LIST})
-_READABLE = frozenset(ComparisonKind) - {ComparisonKind.NEVER}
+_VISIBLE = frozenset(ComparisonKind) - {ComparisonKind.NEVER}
 # "json only the empty ones and ANYTHING/NOTHING".
-_ALL = _READABLE - {ComparisonKind.JSON}
+_COMPARABLE = _VISIBLE - {ComparisonKind.JSON}
 _ORDERED = _TEXTS | _NUMBERS | _DATES
 _RECORD_ID = ("sys_id",)
 
@@ -78,20 +78,20 @@ _RECORD_ID = ("sys_id",)
 class Operator:
     """One operator; `complement` is the operator that matches exactly the other records.
 
-    `only_path` is the only path that it applies to, whatever the column; `allowed` are the numbers of a date part.
+    `only_path` is the only path that it applies to, whatever the column; `numbers` is the range of a date part.
     """
 
     name: str
     kind: ValueKind
     description: str
-    on_empty: OnEmpty = OnEmpty.NO
+    empty_match: EmptyMatch = EmptyMatch.NO
     complement: str | None = None
     # The operator that this one negates.
     negates: str | None = None
-    fits_kinds: frozenset[ComparisonKind] = frozenset()
+    column_kinds: frozenset[ComparisonKind] = frozenset()
     only_path: tuple[str, ...] | None = None
     aliases: tuple[str, ...] = ()
-    allowed: range = range(0)
+    numbers: range = range(0)
 
     def fits(self, kind: ComparisonKind, path: tuple[str, ...]) -> bool:
         """Whether the operator can be used on a column that is compared in this way.
@@ -101,7 +101,7 @@ class Operator:
         >>> OPERATORS["="].fits(ComparisonKind.NEVER, ("token",))
         False
         """
-        return kind in self.fits_kinds if self.only_path is None else path == self.only_path
+        return kind in self.column_kinds if self.only_path is None else path == self.only_path
 
 
 def _pair(
@@ -109,7 +109,7 @@ def _pair(
     kind: ValueKind,
     descriptions: tuple[str, str],
     kinds: frozenset[ComparisonKind],
-    on_empty: OnEmpty = OnEmpty.NO,
+    empty_match: EmptyMatch = EmptyMatch.NO,
     aliases: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
     negation: int = 1,
 ) -> list[Operator]:
@@ -122,10 +122,10 @@ def _pair(
             name=names[side],
             kind=kind,
             description=descriptions[side],
-            on_empty=on_empty.opposite if side else on_empty,
+            empty_match=empty_match.opposite if side else empty_match,
             complement=names[1 - side],
             negates=names[1 - side] if side == negation else None,
-            fits_kinds=kinds,
+            column_kinds=kinds,
             aliases=aliases[side],
         )
         for side in (0, 1)
@@ -133,11 +133,11 @@ def _pair(
 
 
 def _operator(name: str, kind: ValueKind, description: str, kinds: frozenset[ComparisonKind]) -> Operator:
-    return Operator(name=name, kind=kind, description=description, fits_kinds=kinds)
+    return Operator(name=name, kind=kind, description=description, column_kinds=kinds)
 
 
-def _date_part(name: str, description: str, allowed: range) -> Operator:
-    return Operator(name=name, kind=ValueKind.DATE_PART, description=description, fits_kinds=_DATES, allowed=allowed)
+def _date_part(name: str, description: str, numbers: range) -> Operator:
+    return Operator(name=name, kind=ValueKind.DATE_PART, description=description, column_kinds=_DATES, numbers=numbers)
 
 
 def _on_record(name: str, kind: ValueKind, description: str) -> Operator:
@@ -147,7 +147,7 @@ def _on_record(name: str, kind: ValueKind, description: str) -> Operator:
 _FIELD_KINDS = _NUMBERS | _DATES
 
 _ROWS: tuple[Operator, ...] = (
-    *_pair(("=", "!="), ValueKind.TEXT, ("equal to", "not equal to"), _ALL),
+    *_pair(("=", "!="), ValueKind.TEXT, ("equal to", "not equal to"), _COMPARABLE),
     _operator(">", ValueKind.TEXT, "after or greater than", _ORDERED),
     _operator("<", ValueKind.TEXT, "before or less than", _ORDERED),
     _operator(">=", ValueKind.TEXT, "equal to, after or greater than", _ORDERED),
@@ -163,17 +163,17 @@ _ROWS: tuple[Operator, ...] = (
     _operator("STARTSWITH", ValueKind.TEXT, "begins with, ignoring case", _TEXTS | _CHOICE),
     _operator("ENDSWITH", ValueKind.TEXT, "ends with, ignoring case", _TEXTS | _CHOICE),
     *_pair(
-        ("ISEMPTY", "ISNOTEMPTY"), ValueKind.NONE, ("has no value", "has a value"), _READABLE, OnEmpty.YES, negation=0
+        ("ISEMPTY", "ISNOTEMPTY"), ValueKind.NONE, ("has no value", "has a value"), _VISIBLE, EmptyMatch.YES, negation=0
     ),
     _operator("EMPTYSTRING", ValueKind.NONE, "is the empty text", _TEXTS),
-    *_pair(("ANYTHING", "NOTHING"), ValueKind.NONE, ("every record", "no record"), _READABLE, OnEmpty.YES),
+    *_pair(("ANYTHING", "NOTHING"), ValueKind.NONE, ("every record", "no record"), _VISIBLE, EmptyMatch.YES),
     _operator("BETWEEN", ValueKind.RANGE, "from the first value to the second, both included", _ORDERED | _CHOICE),
     *_pair(
         ("SAMEAS", "NSAMEAS"),
         ValueKind.PATH,
         ("equal to another column", "different from another column"),
-        _ALL,
-        OnEmpty.IF_BOTH_EMPTY,
+        _COMPARABLE,
+        EmptyMatch.IF_BOTH_EMPTY,
     ),
     _operator("GT_FIELD", ValueKind.PATH, "greater than another column", _FIELD_KINDS),
     _operator("LT_FIELD", ValueKind.PATH, "less than another column", _FIELD_KINDS),
@@ -185,25 +185,25 @@ _ROWS: tuple[Operator, ...] = (
     _date_part("MONTH_IS", "in that month of its year", range(1, 13)),
     _date_part("WEEK_IS", "in that ISO week of its year", range(1, 54)),
     _date_part("DAY_IS", "on that day of its month", range(1, 32)),
-    _date_part("DAY_OF_WEEK_IS", "on that day of its week, 1 is Monday", range(1, 8)),
+    _date_part("DAY_OF_WEEK_IS", "on that day of its week (1 is Monday)", range(1, 8)),
     _date_part("HOUR_IS", "in that hour of its day", range(24)),
     _operator("RELATIVEGT", ValueKind.RELATIVE, "after a time relative to now", _DATES),
     _operator("RELATIVEGE", ValueKind.RELATIVE, "at or after a time relative to now", _DATES),
     _operator("RELATIVELT", ValueKind.RELATIVE, "before a time relative to now", _DATES),
     _operator("RELATIVELE", ValueKind.RELATIVE, "at or before a time relative to now", _DATES),
-    _operator("RELATIVEEE", ValueKind.RELATIVE, "in the minute, hour, day … that is this far from now", _DATES),
+    _operator("RELATIVEEE", ValueKind.RELATIVE, "in the unit of time that contains a time relative to now", _DATES),
     _operator("MORETHAN", ValueKind.DISTANCE, "more than a distance from another date column", _DATES),
     _operator("LESSTHAN", ValueKind.DISTANCE, "less than a distance from another date column", _DATES),
     *_pair(
         ("DYNAMIC", "ISNOT_DYNAMIC"),
-        ValueKind.NAMED,
+        ValueKind.DYNAMIC,
         ("is the caller's id, group or role", "is not the caller's id, group or role"),
         _REFERENCE,
     ),
     *_pair(("HAS", "HASNOT"), ValueKind.LIST, ("the list contains the id", "the list does not contain the id"), _LIST),
     *_pair(
         ("CONTAINS_DYNAMIC", "DOESNOTCONTAIN_DYNAMIC"),
-        ValueKind.NAMED,
+        ValueKind.DYNAMIC,
         (
             "the list contains the caller's id, group or role",
             "the list does not contain the caller's id, group or role",
@@ -211,7 +211,7 @@ _ROWS: tuple[Operator, ...] = (
         _LIST,
     ),
     _on_record("ARE", ValueKind.WORDS, "each of the words is in one of the searchable columns"),
-    _on_record("INSTANCEOF", ValueKind.TABLE, "the record is of this table or of one that extends it"),
+    _on_record("INSTANCEOF", ValueKind.TABLE, "the record belongs to this table or to one that extends it"),
 )
 
 OPERATORS: Mapping[str, Operator] = {row.name: row for row in _ROWS}
@@ -221,21 +221,21 @@ ALIASES: Mapping[str, str] = {alias: row.name for row in _ROWS for alias in row.
 """Other spellings, with the name of the operator."""
 
 # They depend on the history of a change, which a stored record does not have.
-REFUSED = frozenset({"VALCHANGES", "CHANGESFROM", "CHANGESTO", "IS_CALCULATED"})
+REFUSED_OPERATORS = frozenset({"VALCHANGES", "CHANGESFROM", "CHANGESTO", "IS_CALCULATED"})
 
 
-def _longest_first(names: Iterable[str]) -> re.Pattern[str]:
+def _longest_first_pattern(names: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
 
 
-_SPELLING = _longest_first([*OPERATORS, *ALIASES, *REFUSED])
+_OPERATOR_PATTERN = _longest_first_pattern([*OPERATORS, *ALIASES, *REFUSED_OPERATORS])
 
 
-def spelling_at(text: str, position: int = 0) -> str | None:
+def match_operator(text: str, position: int = 0) -> str | None:
     """The longest operator spelling at this position, including refused ones: "INSTANCEOF before IN".
 
-    >>> spelling_at("numberINC1", 6), spelling_at("sys_idINSTANCEOFtask", 6), spelling_at("nameIS", 4)
+    >>> match_operator("numberINC1", 6), match_operator("sys_idINSTANCEOFtask", 6), match_operator("nameIS", 4)
     ('IN', 'INSTANCEOF', None)
     """
-    match = _SPELLING.match(text, position)
+    match = _OPERATOR_PATTERN.match(text, position)
     return match.group() if match else None

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from .dialect import RECORDS, Dialect
 from .functions import Moment
-from .time_values import Distance, Period, Relative
+from .time_values import Distance, Period, RelativeTime
 from .tree import Condition
 from .values import read
 
@@ -45,7 +45,7 @@ class ConditionCompiler(ABC, Generic[SubjectT]):
     """One condition on one or two sides, for one store."""
 
     dialect: ClassVar[Dialect] = RECORDS
-    rows: ClassVar[Mapping[str, "Comparison"]]
+    comparisons: ClassVar[Mapping[str, "Comparison"]]
 
     def __init__(self, condition: Condition, subject: SubjectT, other: SubjectT | None) -> None:
         self.condition = condition
@@ -60,7 +60,7 @@ class ConditionCompiler(ABC, Generic[SubjectT]):
     def sql(self) -> str:
         """Never NULL for a negation, so that a record without a value is on exactly one side."""
         negates = self.condition.row.negates
-        positive = self.rows[negates or self.condition.operator](self)
+        positive = self.comparisons[negates or self.condition.operator](self)
         return f"(({positive}) IS NOT TRUE)" if negates else f"({positive})"
 
     @abstractmethod
@@ -104,70 +104,70 @@ def _ordered(operator: str) -> Comparison:
     return lambda compiler: compiler.ordered(operator)
 
 
-def _compared(operator: str) -> Comparison:
+def _compare(operator: str) -> Comparison:
     return lambda compiler: compiler.any_value(compiler.subject.compared(operator, compiler.other))
 
 
 def _text(template: str) -> Comparison:
-    def row(compiler: ConditionCompiler[Any]) -> str:
+    def comparison(compiler: ConditionCompiler[Any]) -> str:
         value = FOLD_SQL.format(compiler.bind(compiler.read_text, "text"))
         return compiler.any_value(template.format(c=FOLD_SQL.format(compiler.subject.raw), v=value))
 
-    return row
+    return comparison
 
 
-def _period_bound(number: int) -> ValueReader:
+def _period_bound(index: int) -> ValueReader:
     def reader(condition: Condition, moment: Moment) -> datetime:
         value: Any = read(condition)
-        assert isinstance(value, Period | Relative)
-        return value.bounds(moment)[number]
+        assert isinstance(value, Period | RelativeTime)
+        return value.bounds(moment)[index]
 
     return reader
 
 
-def _within(compiler: ConditionCompiler[Any]) -> str:
-    start, end = (compiler.bind(_period_bound(number), "timestamptz") for number in (0, 1))
+def _within_period(compiler: ConditionCompiler[Any]) -> str:
+    start, end = (compiler.bind(_period_bound(index), "timestamptz") for index in (0, 1))
     return compiler.any_value(f"{compiler.subject.instant} BETWEEN {start} AND {end}")
 
 
-def _part(field: str) -> Comparison:
-    def row(compiler: ConditionCompiler[Any]) -> str:
+def _date_part(field: str) -> Comparison:
+    def comparison(compiler: ConditionCompiler[Any]) -> str:
         number = compiler.bind(lambda condition, _: read(condition), "integer")
         return compiler.any_value(f"extract({field} FROM {compiler.subject.instant} AT TIME ZONE 'UTC') = {number}")
 
-    return row
+    return comparison
 
 
 def _relative_instant(condition: Condition, moment: Moment) -> datetime:
     value: Any = read(condition)
-    assert isinstance(value, Relative)
+    assert isinstance(value, RelativeTime)
     return value.instant(moment)
 
 
-def _relative(operator: str) -> Comparison:
-    def row(compiler: ConditionCompiler[Any]) -> str:
+def _relative_time(operator: str) -> Comparison:
+    def comparison(compiler: ConditionCompiler[Any]) -> str:
         value = compiler.bind(_relative_instant, "timestamptz")
         return compiler.any_value(f"{compiler.subject.instant} {operator} {value}")
 
-    return row
+    return comparison
 
 
 def _distance(is_more: bool) -> Comparison:
     """More than so many units after (before) the other side; or less, on the same side of it."""
 
-    def row(compiler: ConditionCompiler[Any]) -> str:
+    def comparison(compiler: ConditionCompiler[Any]) -> str:
         distance: Any = read(compiler.condition, compiler.dialect)
         assert isinstance(distance, Distance)
         months = {"quarter": f"{3 * distance.count} months"}
-        length = f"interval '{months.get(distance.unit, f'{distance.count} {distance.unit}s')}'"
-        beyond, back, sign = ("<", ">", "-") if distance.is_before else (">", "<", "+")
-        one, two = compiler.subject.instant, compiler.other.instant
-        limit = f"{two} {sign} {length}"
+        interval = f"interval '{months.get(distance.unit, f'{distance.count} {distance.unit}s')}'"
+        farther, nearer, sign = ("<", ">", "-") if distance.is_before else (">", "<", "+")
+        own_instant, other_instant = compiler.subject.instant, compiler.other.instant
+        limit = f"{other_instant} {sign} {interval}"
         if is_more:
-            return compiler.any_value(f"{one} {beyond} {limit}")
-        return compiler.any_value(f"({one} {back} {limit} AND {one} {beyond}= {two})")
+            return compiler.any_value(f"{own_instant} {farther} {limit}")
+        return compiler.any_value(f"({own_instant} {nearer} {limit} AND {own_instant} {farther}= {other_instant})")
 
-    return row
+    return comparison
 
 
 COMPARISONS: Mapping[str, Comparison] = {
@@ -185,23 +185,23 @@ COMPARISONS: Mapping[str, Comparison] = {
     "ANYTHING": lambda _: "TRUE",
     "BETWEEN": lambda compiler: compiler.between(),
     "SAMEAS": lambda compiler: compiler.same_as(),
-    "GT_FIELD": _compared(">"),
-    "LT_FIELD": _compared("<"),
-    "GT_OR_EQUALS_FIELD": _compared(">="),
-    "LT_OR_EQUALS_FIELD": _compared("<="),
-    "ON": _within,
-    "YEAR_IS": _part("year"),
-    "QUARTER_IS": _part("quarter"),
-    "MONTH_IS": _part("month"),
-    "WEEK_IS": _part("week"),
-    "DAY_IS": _part("day"),
-    "DAY_OF_WEEK_IS": _part("isodow"),
-    "HOUR_IS": _part("hour"),
-    "RELATIVEGT": _relative(">"),
-    "RELATIVEGE": _relative(">="),
-    "RELATIVELT": _relative("<"),
-    "RELATIVELE": _relative("<="),
-    "RELATIVEEE": _within,
+    "GT_FIELD": _compare(">"),
+    "LT_FIELD": _compare("<"),
+    "GT_OR_EQUALS_FIELD": _compare(">="),
+    "LT_OR_EQUALS_FIELD": _compare("<="),
+    "ON": _within_period,
+    "YEAR_IS": _date_part("year"),
+    "QUARTER_IS": _date_part("quarter"),
+    "MONTH_IS": _date_part("month"),
+    "WEEK_IS": _date_part("week"),
+    "DAY_IS": _date_part("day"),
+    "DAY_OF_WEEK_IS": _date_part("isodow"),
+    "HOUR_IS": _date_part("hour"),
+    "RELATIVEGT": _relative_time(">"),
+    "RELATIVEGE": _relative_time(">="),
+    "RELATIVELT": _relative_time("<"),
+    "RELATIVELE": _relative_time("<="),
+    "RELATIVEEE": _within_period,
     "MORETHAN": _distance(True),
     "LESSTHAN": _distance(False),
     "HAS": lambda compiler: compiler.has(),

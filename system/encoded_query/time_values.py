@@ -36,13 +36,13 @@ class Period:
         if self.last is None:
             return start_of(first, Unit.DAY), end_of(first, Unit.DAY)
         last = read_instant(resolve(self.last, moment))
-        is_bare = isinstance(self.last, str) and len(self.last) == _DATE_LENGTH
+        is_date = isinstance(self.last, str) and len(self.last) == _DATE_LENGTH
         # Times are displayed to the second: one that is displayed as the end is in the period.
-        return first.replace(microsecond=0), end_of(last, Unit.DAY) if is_bare else last.replace(microsecond=999_999)
+        return first.replace(microsecond=0), end_of(last, Unit.DAY) if is_date else last.replace(microsecond=999_999)
 
 
 @dataclass(frozen=True, slots=True)
-class Relative:
+class RelativeTime:
     """RELATIVE…: `count` units from now, before now if negative."""
 
     unit: Unit
@@ -109,18 +109,18 @@ def _read_edge(text: str, position: int) -> Operand:
     return operand
 
 
-def read_relative(text: str, position: int = 0) -> Relative:
+def read_relative_time(text: str, position: int = 0) -> RelativeTime:
     """The value of RELATIVE….
 
-    >>> read_relative("@day@ago@3")
-    Relative(unit=<Unit.DAY: 'day'>, count=-3)
+    >>> read_relative_time("@day@ago@3")
+    RelativeTime(unit=<Unit.DAY: 'day'>, count=-3)
     """
-    before, *pieces = text.split("@", 3)
-    if before or len(pieces) != 3 or pieces[1] not in ("ago", "ahead"):
+    prefix, *pieces = text.split("@", 3)
+    if prefix or len(pieces) != 3 or pieces[1] not in ("ago", "ahead"):
         raise QueryError("@unit@ago@number or @unit@ahead@number is expected", position, text)
-    unit, side, digits = pieces
-    known, count = _read_length(unit, digits, position)
-    return Relative(known, -count if side == "ago" else count)
+    unit_name, direction, digits = pieces
+    unit, count = _read_unit_and_count(unit_name, digits, position)
+    return RelativeTime(unit, -count if direction == "ago" else count)
 
 
 def read_distance(text: str, position: int = 0, dialect: Dialect = RECORDS) -> Distance:
@@ -132,26 +132,26 @@ def read_distance(text: str, position: int = 0, dialect: Dialect = RECORDS) -> D
     path, *pieces = text.rsplit("@", 3)
     if len(pieces) != 3 or pieces[1] not in ("before", "after"):
         raise QueryError("path@unit@before@number or path@unit@after@number is expected", position, text)
-    unit, count = _read_length(pieces[0], pieces[2], position + len(path))
+    unit, count = _read_unit_and_count(pieces[0], pieces[2], position + len(path))
     return Distance(read_whole_path(path, dialect, position), unit, pieces[1] == "before", count)
 
 
-def _read_length(unit: str, digits: str, position: int) -> tuple[Unit, int]:
+def _read_unit_and_count(unit: str, digits: str, position: int) -> tuple[Unit, int]:
     if unit not in _UNITS:
         raise QueryError(f"one of {', '.join(Unit)} is expected", position, unit)
     if not re.fullmatch("[0-9]{1,9}", digits):
         raise QueryError("a whole number is expected", position, digits)
     if not is_within_limit(Unit(unit), int(digits)):
-        raise QueryError("more than a thousand years", position, digits)
+        raise QueryError("a time span cannot exceed 1,000 years", position, digits)
     return Unit(unit), int(digits)
 
 
-def read_part(text: str, allowed: range, position: int = 0) -> int:
+def read_date_part(text: str, numbers: range, position: int = 0) -> int:
     """The number of YEAR_IS and its siblings.
 
-    >>> read_part("12", range(1, 13))
+    >>> read_date_part("12", range(1, 13))
     12
     """
-    if not re.fullmatch("[0-9]{1,4}", text) or int(text) not in allowed:
-        raise QueryError(f"a whole number from {allowed[0]} to {allowed[-1]} is expected", position, text)
+    if not re.fullmatch("[0-9]{1,4}", text) or int(text) not in numbers:
+        raise QueryError(f"a whole number from {numbers[0]} to {numbers[-1]} is expected", position, text)
     return int(text)

@@ -61,7 +61,7 @@ class SubQuery:
 @dataclass(frozen=True, slots=True)
 class OrderBy:
     path: Path
-    descending: bool = False
+    is_descending: bool = False
     position: int = field(default=0, compare=False)
 
 

@@ -8,13 +8,13 @@ from .dialect import RECORDS, Dialect, read_whole_path
 from .errors import QueryError
 from .functions import Operand, read_operand
 from .operators import ValueKind
-from .time_values import Distance, Period, Relative, read_distance, read_part, read_period, read_relative
+from .time_values import Distance, Period, RelativeTime, read_date_part, read_distance, read_period, read_relative_time
 from .tree import Condition
 
 DYNAMIC_VALUES = frozenset({"me", "my_groups", "my_roles"})
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
-_TABLE = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_TABLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Range:
     high: Operand
 
 
-ConditionValue = None | Operand | tuple[Operand, ...] | Range | Period | Relative | Distance | int
+ConditionValue = None | Operand | tuple[Operand, ...] | Range | Period | RelativeTime | Distance | int
 
 
 def read_list(text: str, position: int = 0, dialect: Dialect = RECORDS) -> tuple[Operand, ...]:
@@ -34,8 +34,8 @@ def read_list(text: str, position: int = 0, dialect: Dialect = RECORDS) -> tuple
     >>> read_list("1,2,javascript:gs.getUserID()")
     ('1', '2', ValueFunction(name='getUserID', count=0))
     """
-    if text.count(",") >= dialect.list_values:
-        raise QueryError(f"more than {dialect.list_values} values", position, text)
+    if text.count(",") >= dialect.max_list_values:
+        raise QueryError(f"more than {dialect.max_list_values} values", position, text)
     operands = []
     for piece in text.split(","):
         # Chosen: an empty value is a mistake of the client. Ignoring it would make NOT IN match more than intended.
@@ -52,10 +52,10 @@ def read_range(text: str, position: int = 0) -> Range:
     >>> read_range("1@5")
     Range(low='1', high='5')
     """
-    low, at, high = text.partition("@")
+    low, separator, high = text.partition("@")
     if not (low and high) or "@" in high:
         raise QueryError("two values separated by one @ are expected", position, text)
-    return Range(read_operand(low, position), read_operand(high, position + len(low) + len(at)))
+    return Range(read_operand(low, position), read_operand(high, position + len(low) + len(separator)))
 
 
 def read_dynamic(text: str, position: int = 0) -> str:
@@ -94,13 +94,13 @@ def read_boolean(text: str, position: int = 0) -> bool:
     return value
 
 
-def read_table(text: str, position: int = 0) -> str:
+def read_table_name(text: str, position: int = 0) -> str:
     """The table of INSTANCEOF.
 
-    >>> read_table("task")
+    >>> read_table_name("task")
     'task'
     """
-    if not _TABLE.fullmatch(text):
+    if not _TABLE_NAME.fullmatch(text):
         raise QueryError("a table name is expected", position, text)
     return text
 
@@ -112,17 +112,19 @@ def _refuse_value(condition: Condition, _: Dialect) -> None:
 
 _READERS: Mapping[ValueKind, Callable[[Condition, Dialect], ConditionValue]] = {
     ValueKind.NONE: _refuse_value,
-    ValueKind.TEXT: lambda it, _: read_operand(it.value, it.value_position),
-    ValueKind.LIST: lambda it, dialect: read_list(it.value, it.value_position, dialect),
-    ValueKind.RANGE: lambda it, _: read_range(it.value, it.value_position),
-    ValueKind.PATH: lambda it, dialect: read_whole_path(it.value, dialect, it.value_position),
-    ValueKind.DAY: lambda it, _: read_period(it.value, it.value_position),
-    ValueKind.DATE_PART: lambda it, _: read_part(it.value, it.row.allowed, it.value_position),
-    ValueKind.RELATIVE: lambda it, _: read_relative(it.value, it.value_position),
-    ValueKind.DISTANCE: lambda it, dialect: read_distance(it.value, it.value_position, dialect),
-    ValueKind.NAMED: lambda it, _: read_dynamic(it.value, it.value_position),
-    ValueKind.WORDS: lambda it, _: read_words(it.value, it.value_position),
-    ValueKind.TABLE: lambda it, _: read_table(it.value, it.value_position),
+    ValueKind.TEXT: lambda condition, _: read_operand(condition.value, condition.value_position),
+    ValueKind.LIST: lambda condition, dialect: read_list(condition.value, condition.value_position, dialect),
+    ValueKind.RANGE: lambda condition, _: read_range(condition.value, condition.value_position),
+    ValueKind.PATH: lambda condition, dialect: read_whole_path(condition.value, dialect, condition.value_position),
+    ValueKind.DAY: lambda condition, _: read_period(condition.value, condition.value_position),
+    ValueKind.DATE_PART: lambda condition, _: read_date_part(
+        condition.value, condition.row.numbers, condition.value_position
+    ),
+    ValueKind.RELATIVE: lambda condition, _: read_relative_time(condition.value, condition.value_position),
+    ValueKind.DISTANCE: lambda condition, dialect: read_distance(condition.value, condition.value_position, dialect),
+    ValueKind.DYNAMIC: lambda condition, _: read_dynamic(condition.value, condition.value_position),
+    ValueKind.WORDS: lambda condition, _: read_words(condition.value, condition.value_position),
+    ValueKind.TABLE: lambda condition, _: read_table_name(condition.value, condition.value_position),
 }
 
 

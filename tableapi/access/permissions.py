@@ -61,9 +61,9 @@ class Permissions:
         """The records of this table, and of tables that extend it, on which the operation is allowed."""
         key = (operation, table.name)
         if key not in self._records:
-            fixed = FIXED_WRITERS.get(table.name) if operation != READ else None
-            if fixed is not None:
-                self._records[key] = ALWAYS if fixed & self.role_names else NEVER
+            fixed_roles = FIXED_WRITERS.get(table.name) if operation != READ else None
+            if fixed_roles is not None:
+                self._records[key] = ALWAYS if fixed_roles & self.role_names else NEVER
             else:
                 self._records[key] = self._decide(table, lambda member: self._record_outcome(operation, member))
         return self._records[key]
@@ -72,8 +72,8 @@ class Permissions:
         """The records among those on which the operation is allowed on this column."""
         key = (operation, table.name, column.name)
         if key not in self._columns:
-            fixed = FIXED_READERS.get((table.name, column.name))
-            if fixed is not None and not fixed & self.role_names:
+            fixed_roles = FIXED_READERS.get((table.name, column.name))
+            if fixed_roles is not None and not fixed_roles & self.role_names:
                 self._columns[key] = NEVER
             else:
                 self._columns[key] = self._decide(
@@ -86,8 +86,8 @@ class Permissions:
         them the rules of columns alone decide."""
         if self.records(READ, table) != NEVER:
             return self.column(READ, table, column) != NEVER
-        fixed = FIXED_READERS.get((table.name, column.name))
-        if fixed is not None and not fixed & self.role_names:
+        fixed_roles = FIXED_READERS.get((table.name, column.name))
+        if fixed_roles is not None and not fixed_roles & self.role_names:
             return False
         family = (self.catalogue.tables[name] for name in table.family)
         return any(self._is_open(member, self._column_outcome(READ, member, column.name)) for member in family)
@@ -97,7 +97,7 @@ class Permissions:
         return any(self.records(operation, table) != NEVER for operation in OPERATIONS)
 
     def _record_outcome(self, operation: str, member: Table) -> LevelOutcome:
-        outcome = self._first_level((operation, name, RECORD_LEVEL) for name in self._tables_upwards(member))
+        outcome = self._first_outcome((operation, name, RECORD_LEVEL) for name in self._tables_upwards(member))
         # "Record without any rule: denied." "admin passes a level that has no rule".
         return outcome if outcome is not None else ALWAYS if self.is_admin else ()
 
@@ -108,22 +108,22 @@ class Permissions:
 
     def _column_outcome(self, operation: str, member: Table, column: str) -> LevelOutcome:
         tables = self._tables_upwards(member)
-        outcome = self._first_level((operation, table, name) for name in (column, ANY_COLUMN) for table in tables)
+        outcome = self._first_outcome((operation, table, name) for name in (column, ANY_COLUMN) for table in tables)
         # "Column without any rule: allowed where the record is."
         return outcome if outcome is not None else ALWAYS
 
     def _tables_upwards(self, member: Table) -> tuple[str | None, ...]:
         return member.lineage if member.is_system else (*member.lineage, ANY_TABLE)
 
-    def _first_level(self, levels: Iterable[RuleLevel]) -> LevelOutcome | None:
+    def _first_outcome(self, levels: Iterable[RuleLevel]) -> LevelOutcome | None:
         """The outcome of the first of these levels that has a rule."""
         rules = next(filter(None, map(self.catalogue.rules_by_level.get, levels)), None)
         if rules is None:
             return None
         if self.is_admin and any(rule.admin_overrides for rule in rules):
             return ALWAYS
-        valid = [rule for rule in rules if not rule.is_broken and (not rule.roles or rule.roles & self.role_names)]
-        return ALWAYS if any(not rule.condition for rule in valid) else tuple(valid)
+        applicable = [rule for rule in rules if not rule.is_broken and (not rule.roles or rule.roles & self.role_names)]
+        return ALWAYS if any(not rule.condition for rule in applicable) else tuple(applicable)
 
     def _is_open(self, member: Table, outcome: LevelOutcome) -> bool:
         """Whether a record of this very table might pass; a rule that does not fit the table opens none."""
@@ -136,8 +136,8 @@ class Permissions:
         for name in table.family:
             member = self.catalogue.tables[name]
             outcomes.setdefault(outcome_of(member), []).append(member)
-        possible = [self._case(table, group, outcome, len(outcomes) == 1) for outcome, group in outcomes.items()]
-        cases = tuple(case for case in possible if case is not None)
+        all_cases = [self._case(table, group, outcome, len(outcomes) == 1) for outcome, group in outcomes.items()]
+        cases = tuple(case for case in all_cases if case is not None)
         return ALWAYS if cases == (DecisionCase(None, None),) else ConditionalDecision(cases)
 
     def _case(self, table: Table, group: list[Table], outcome: LevelOutcome, is_only: bool) -> DecisionCase | None:
@@ -145,10 +145,10 @@ class Permissions:
         tables = None if is_only else tuple(sorted(member.id for member in group))
         if isinstance(outcome, AlwaysAllowed):
             return DecisionCase(tables, None)
-        conditions = tuple(self._conditions(table, group, outcome))
+        conditions = tuple(self._rule_conditions(table, group, outcome))
         return DecisionCase(tables, conditions) if conditions else None
 
-    def _conditions(self, table: Table, group: list[Table], rules: tuple[Rule, ...]) -> Iterator[Expression]:
+    def _rule_conditions(self, table: Table, group: list[Table], rules: tuple[Rule, ...]) -> Iterator[Expression]:
         for rule in rules:
             if self._condition_fits(table, rule.query):
                 yield self._resolve_condition(table, rule.query)

@@ -138,14 +138,14 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
         }
         options["help_texts"] = {
             "name": "Lowercase letters, digits and underscores. Cannot be changed later.",
-            "type": "After creation, only string and text can be changed: to each other, or to formatted text.",
+            "type": "Can later be changed only between String and Text, or from these to Formatted text.",
             "reference_table": "The table that the values refer to. Cannot be changed later.",
             "read_only": "Callers cannot write this column.",
             "is_unique": "No two records can have the same value. Case is ignored.",
-            "is_indexed": "Speeds up filtering and sorting, and adds text to word search.",
-            "is_display": "The column whose values represent records. Only one column of a table can have this option.",
-            "default_value": "The value of new records for which none is sent.",
+            "is_indexed": "Speeds up filtering and sorting. Makes text searchable by word.",
+            "is_display": "References to a record show this value. Only one column of a table can have this option.",
+            "default_value": "The value of new records if the request does not set one.",
             "max_length": "In characters, for text only. Leave empty for no limit.",
-            "converted_from_text": "Callers keep receiving plain text, as before the conversion to formatted text.",
+            "converted_from_text": "Callers still receive plain text, as before the conversion to formatted text.",
         }
         return super().get_form(request, obj, change, **options)

@@ -38,7 +38,7 @@ class DesignAdmin(TrackedAdmin):
         names = super().get_readonly_fields(request, obj)
         if obj is None:
             return names
-        fixed = [name for name in self.fields if name != "label"] if _is_in_system_table(obj) else obj.fixed
+        fixed = [name for name in self.fields if name != "label"] if _is_in_system_table(obj) else obj.fixed_fields
         return (*names, *(name for name in fixed if name in self.fields and name not in names))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

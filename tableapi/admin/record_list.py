@@ -39,29 +39,29 @@ class RecordList:
     page: int = 1
 
 
-def read_list(user: User, name: str, query: str, page: str) -> RecordList:
+def read_list(user: User, table_name: str, query: str, page: str) -> RecordList:
     values = {"sysparm_query": query, "sysparm_page": page or "1", "sysparm_limit": str(PAGE_SIZE), **OUTPUT_OPTIONS}
     try:
-        result = pipeline.read_list(_caller(user), name, _query_parameters(values))
+        result = pipeline.read_list(_caller(user), table_name, _query_parameters(values))
     except (ServiceError, OperationalError) as error:
         refusal = to_service_error(error, user)
         assert refusal is not None
         return RecordList(error=refusal.message)
-    table = catalogue_loader.cached_catalogue().tables[name]
+    table = catalogue_loader.cached_catalogue().tables[table_name]
     html_columns = frozenset(column.name for column in table.columns.values() if column.column_type.is_html)
     records = [
         {name: strip_tags(as_text(value)) if name in html_columns else as_text(value) for name, value in record.items()}
         for record in json.loads(b"[" + b",".join(result.blocks) + b"]")
     ]
-    designed = [column.name for column in table.columns.values() if column.is_readable and not column.is_sys]
-    filled = [name for name in designed if any(record.get(name) for record in records)]
-    names = [*filled[:MAX_COLUMNS], "sys_updated_at"]
+    designed_columns = [column.name for column in table.columns.values() if column.is_readable and not column.is_sys]
+    filled_columns = [name for name in designed_columns if any(record.get(name) for record in records)]
+    names = [*filled_columns[:MAX_COLUMNS], "sys_updated_at"]
     rows = [
         RecordRow(record.get("sys_id", ""), [(name, record.get(name, "")[:MAX_VALUE_LENGTH]) for name in names])
         for record in records
     ]
-    number = int(page or 1)
-    return RecordList(names, rows, number + 1 if result.next_page else None, page=number)
+    page_number = int(page or 1)
+    return RecordList(names, rows, page_number + 1 if result.next_page else None, page=page_number)
 
 
 def hidden_columns(table: models.Table) -> list[str]:
@@ -70,9 +70,9 @@ def hidden_columns(table: models.Table) -> list[str]:
     return [column.name for column in catalogue.tables[table.name].columns.values() if not column.is_readable]
 
 
-def read_values(user: User, name: str, sys_id: str) -> list[tuple[str, str]]:
+def read_values(user: User, table_name: str, sys_id: str) -> list[tuple[str, str]]:
     """The columns of a record and their values; raises NotFound."""
-    result = pipeline.read_record(_caller(user), name, sys_id, _query_parameters(OUTPUT_OPTIONS))
+    result = pipeline.read_record(_caller(user), table_name, sys_id, _query_parameters(OUTPUT_OPTIONS))
     return [(column, as_text(value)) for column, value in json.loads(result.body).items()]
 
 

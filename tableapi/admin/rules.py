@@ -58,7 +58,7 @@ def rules_of(role: Role) -> Iterator[str]:
 
 @admin.register(Rule)
 class RuleAdmin(PerTableAdmin):
-    holds = "Rules define who can create, read, write or delete records. Without rules, only administrators can."
+    empty_list_text = "Rules define who can create, read, write or delete records. By default, only administrators can."
     form = RuleForm
     list_display = ("subject", "role_list", "checked_condition", "admin_overrides", "active")
     list_filter = ["operation", "active"]

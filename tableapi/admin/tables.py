@@ -37,7 +37,7 @@ class TableAdmin(DesignAdmin):
     readonly_fields = links
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).annotate(columns_here=Count("columns"))
+        return super().get_queryset(request).annotate(own_column_count=Count("columns"))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:
@@ -50,7 +50,7 @@ class TableAdmin(DesignAdmin):
         if other := others.first():
             messages.warning(
                 request,
-                f"{other.name} has the same number prefix, {obj.number_prefix}, so numbers may occur in both tables.",
+                f"{other.name} has the same number prefix, {obj.number_prefix}. Numbers can occur in both tables.",
             )
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
@@ -62,9 +62,9 @@ class TableAdmin(DesignAdmin):
         }
         return super().get_form(request, obj, change, **options)
 
-    @admin.display(description="Columns", ordering="columns_here")
+    @admin.display(description="Columns", ordering="own_column_count")
     def column_count(self, table: Any) -> int:
-        return int(table.columns_here)
+        return int(table.own_column_count)
 
     @admin.display(description="Owner", ordering="is_system")
     def owner(self, table: Table) -> str:
@@ -77,7 +77,7 @@ class TableAdmin(DesignAdmin):
 
     @admin.display(description="Columns")
     def column_links(self, table: Any) -> str:
-        return self._links("column", table, table.columns_here, may_add=not table.is_system)
+        return self._links("column", table, table.own_column_count, can_add=not table.is_system)
 
     @admin.display(description="Views")
     def view_links(self, table: Table) -> str:
@@ -89,11 +89,11 @@ class TableAdmin(DesignAdmin):
         links = self._links("rule", table, count)
         return links if _is_read_by_rules(table) else format_html("{} · {}", links, NO_READ_RULE)
 
-    def _links(self, kind: str, table: Table, count: int, *, may_add: bool = True) -> str:
-        list_url = f"{reverse(f'admin:tableapi_{kind}_changelist')}?{urlencode({TABLE_FILTER: table.pk})}"
-        add_url = f"{reverse(f'admin:tableapi_{kind}_add')}?{urlencode({'table': table.pk})}"
+    def _links(self, model_name: str, table: Table, count: int, *, can_add: bool = True) -> str:
+        list_url = f"{reverse(f'admin:tableapi_{model_name}_changelist')}?{urlencode({TABLE_FILTER: table.pk})}"
+        add_url = f"{reverse(f'admin:tableapi_{model_name}_add')}?{urlencode({'table': table.pk})}"
         all_link = format_html('<a class="sb-link" href="{}">Show all {}</a>', list_url, count) if count else "None"
-        return format_html('{} · <a class="sb-link" href="{}">Add</a>', all_link, add_url) if may_add else all_link
+        return format_html('{} · <a class="sb-link" href="{}">Add</a>', all_link, add_url) if can_add else all_link
 
     def get_urls(self) -> Any:
         view = self.admin_site.admin_view(require_safe(self.records_view))
@@ -132,6 +132,6 @@ class TableAdmin(DesignAdmin):
 
 def _is_read_by_rules(table: Table) -> bool:
     """Whether an active read rule applies to the records. Rules for any table apply to designed tables only."""
-    of_lineage = Q(table__in=table.lineage)
-    applies = of_lineage if table.is_system else of_lineage | Q(table=None)
+    in_lineage = Q(table__in=table.lineage)
+    applies = in_lineage if table.is_system else in_lineage | Q(table=None)
     return Rule.objects.filter(applies, operation=Rule.Operation.READ, column_name="", active=True).exists()

@@ -58,13 +58,13 @@ class ViewColumnInline(TabularInline):  # type: ignore[misc]  # the theme has no
     extra = 0
     verbose_name = "column"
     verbose_name_plural = (
-        "columns (use dots for related fields, for example assigned_user.company.name; lower positions come first)"
+        "columns, lowest position first (use dots to follow references, such as assigned_user.company.name)"
     )
 
 
 @admin.register(View)
 class ViewAdmin(PerTableAdmin):
-    holds = "Views are named lists of columns that callers request together."
+    empty_list_text = "Views are named lists of columns that callers request together."
     list_display = ("name", "table")
     list_select_related = ("table",)
     list_filter = ()
@@ -78,4 +78,4 @@ class ViewAdmin(PerTableAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         names = super().get_readonly_fields(request, obj)
-        return (*names, *obj.fixed) if obj is not None else names
+        return (*names, *obj.fixed_fields) if obj is not None else names

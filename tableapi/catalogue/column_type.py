@@ -20,7 +20,7 @@ class Storage(Enum):
     PLAIN = "the value"
     JSON = "the value as jsonb"
     HTML = "sanitised HTML, with its plain text in a second column"
-    HASHED = "a hash that nothing turns back"
+    HASHED = "a one-way hash"
     ENCRYPTED = "the encrypted text"
 
 
@@ -33,11 +33,11 @@ class TargetKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedLength:
+class IndexedLengthLimits:
     """The maximum length of an indexed, unique or display column: if none is set, and at most."""
 
     default: int
-    longest: int
+    maximum: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,14 +58,14 @@ class ColumnType:
     # The SQL of the value in a response, of that value as JSON text, and of its display value.
     value_sql: str = "{}"
     json_sql: str = "to_json({})::text"
-    display: DisplayFormat | None = None
+    display_format: DisplayFormat | None = None
     # JSON Schema of the value in a response, and in a body where that differs.
     schema: JsonSchema
     request_schema: JsonSchema | None = None
     # A B-tree refuses a value of more than 2,704 bytes, and the write of it: longer values have no such index.
     has_main_index: bool = True
     can_be_unique: bool = True
-    indexed_length: IndexedLength | None = None  # None: the type has no maximum length
+    length_limits: IndexedLengthLimits | None = None  # None: the type has no maximum length
     has_default: bool = True
     has_choices: bool = False
     # The types that a column can be changed to, because the database stores them alike.
@@ -110,7 +110,7 @@ class ColumnType:
 
     @property
     def has_max_length(self) -> bool:
-        return self.indexed_length is not None
+        return self.length_limits is not None
 
     @property
     def can_be_indexed(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from system.encoded_query import ComparisonKind
 
 from . import display_formats, value_readers
-from .column_type import ColumnType, IndexedLength, JsonSchema, Storage, TargetKind
+from .column_type import ColumnType, IndexedLengthLimits, JsonSchema, Storage, TargetKind
 
 # An indexed text must fit into a page of the index, whatever its letters; its words into their list.
 MAX_INDEXED_LENGTH = 600
@@ -56,12 +56,12 @@ _STRING = ColumnType(
     name="string",
     label="String",
     sql_type="text",
-    read=value_readers.text,
+    read=value_readers.read_text,
     empty_text_clears=False,
     compare_as=ComparisonKind.TEXT,
     value_sql=_EMPTY_IS_NULL,
     schema=_nullable("string"),
-    indexed_length=IndexedLength(DEFAULT_INDEXED_LENGTH, MAX_INDEXED_LENGTH),
+    length_limits=IndexedLengthLimits(DEFAULT_INDEXED_LENGTH, MAX_INDEXED_LENGTH),
     convertible_types=frozenset({"text", "wysiwyg"}),
     model_fields=("CharField",),
 )
@@ -71,7 +71,7 @@ _TEXT = replace(
     label="Text",
     has_main_index=False,
     can_be_unique=False,
-    indexed_length=IndexedLength(MAX_SEARCHED_LENGTH, MAX_SEARCHED_LENGTH),
+    length_limits=IndexedLengthLimits(MAX_SEARCHED_LENGTH, MAX_SEARCHED_LENGTH),
     convertible_types=frozenset({"string", "wysiwyg"}),
     model_fields=("TextField",),
 )
@@ -80,7 +80,7 @@ _PASSWORD = ColumnType(
     label="Password (hashed)",
     sql_type="text",
     storage=Storage.HASHED,
-    read=value_readers.secret,
+    read=value_readers.read_secret,
     empty_text_clears=False,
     compare_as=ComparisonKind.NEVER,
     is_same=_never_same,
@@ -99,7 +99,7 @@ _ROWS = (
         name="wysiwyg",
         label="Formatted text",
         storage=Storage.HTML,
-        read=value_readers.formatted_text,
+        read=value_readers.read_formatted_text,
         convertible_types=frozenset(),
         model_fields=(),
     ),
@@ -107,27 +107,27 @@ _ROWS = (
         name="url",
         label="URL",
         sql_type="text",
-        read=value_readers.url,
+        read=value_readers.read_url,
         compare_as=ComparisonKind.TEXT,
         value_sql=_EMPTY_IS_NULL,
         schema=_nullable("string", format="uri"),
-        indexed_length=IndexedLength(DEFAULT_INDEXED_LENGTH, MAX_INDEXED_LENGTH),
+        length_limits=IndexedLengthLimits(DEFAULT_INDEXED_LENGTH, MAX_INDEXED_LENGTH),
     ),
     ColumnType(
         name="email",
         label="Email address",
         sql_type="text",
-        read=value_readers.email,
+        read=value_readers.read_email,
         compare_as=ComparisonKind.TEXT,
         value_sql=_EMPTY_IS_NULL,
         schema=_nullable("string", format="email"),
-        indexed_length=IndexedLength(value_readers.MAX_EMAIL_LENGTH, MAX_INDEXED_LENGTH),
+        length_limits=IndexedLengthLimits(value_readers.MAX_EMAIL_LENGTH, MAX_INDEXED_LENGTH),
     ),
     ColumnType(
         name="integer",
         label="Integer",
         sql_type="bigint",
-        read=value_readers.integer,
+        read=value_readers.read_integer,
         compare_as=ComparisonKind.INTEGER,
         schema=_nullable("integer", format="int64"),
         model_fields=("IntegerField",),
@@ -136,16 +136,16 @@ _ROWS = (
         name="duration",
         label="Duration",
         sql_type="bigint",
-        read=value_readers.duration,
+        read=value_readers.read_duration,
         compare_as=ComparisonKind.INTEGER,
-        display=display_formats.DURATION,
+        display_format=display_formats.DURATION,
         schema=_nullable("integer", format="int64", minimum=0, description="In seconds."),
     ),
     ColumnType(
         name="decimal",
         label="Decimal",
         sql_type="numeric",
-        read=value_readers.decimal,
+        read=value_readers.read_decimal,
         compare_as=ComparisonKind.DECIMAL,
         schema=_nullable("number"),
         model_fields=("DecimalField", "FloatField"),
@@ -154,18 +154,18 @@ _ROWS = (
         name="percent",
         label="Percent",
         sql_type="numeric",
-        read=value_readers.percent,
+        read=value_readers.read_percent,
         compare_as=ComparisonKind.DECIMAL,
-        display=display_formats.PERCENT,
+        display_format=display_formats.PERCENT,
         schema=_nullable("number", minimum=0, maximum=100),
     ),
     ColumnType(
         name="boolean",
         label="Yes or no",
         sql_type="boolean",
-        read=value_readers.boolean,
+        read=value_readers.read_boolean,
         compare_as=ComparisonKind.BOOLEAN,
-        display=display_formats.BOOLEAN,
+        display_format=display_formats.BOOLEAN,
         schema=_nullable("boolean"),
         can_be_unique=False,
         model_fields=("BooleanField",),
@@ -174,13 +174,13 @@ _ROWS = (
         name="datetime",
         label="Date and time",
         sql_type="timestamptz",
-        read=value_readers.instant,
+        read=value_readers.read_time,
         compare_as=ComparisonKind.DATETIME,
         is_same=_is_same_second,
         # PostgreSQL's own text of a time begins with `YYYY-MM-DD HH:MM:SS`. Measured: to_char takes half as long again.
         value_sql="left(({} AT TIME ZONE 'UTC')::text, 19)",
         json_sql="'\"' || {} || '\"'",  # nothing to escape
-        display=display_formats.DATETIME,
+        display_format=display_formats.DATETIME,
         schema=_schema_or_null(_schema_reference("Time")),
         request_schema=_schema_or_null(_schema_reference("SentTime")),
         model_fields=("DateTimeField",),
@@ -189,9 +189,9 @@ _ROWS = (
         name="date",
         label="Date",
         sql_type="date",
-        read=value_readers.day,
+        read=value_readers.read_date,
         compare_as=ComparisonKind.DATE,
-        display=display_formats.DATE,
+        display_format=display_formats.DATE,
         schema=_nullable("string", format="date"),
         request_schema=_schema_or_null(_schema_reference("SentDate")),
         model_fields=("DateField",),
@@ -201,7 +201,7 @@ _ROWS = (
         label="Choice",
         sql_type="text",
         column_sql='text COLLATE "C"',
-        read=value_readers.choice,
+        read=value_readers.read_choice,
         compare_as=ComparisonKind.CHOICE,
         value_sql=_EMPTY_IS_NULL,
         schema=_nullable("string"),
@@ -213,7 +213,7 @@ _ROWS = (
         sql_type="varchar",
         column_sql='varchar(32) COLLATE "C"',
         target=TargetKind.ONE,
-        read=value_readers.reference,
+        read=value_readers.read_reference,
         compare_as=ComparisonKind.REFERENCE,
         schema=_schema_or_null(_schema_reference("Reference")),
         has_default=False,
@@ -224,7 +224,7 @@ _ROWS = (
         sql_type="varchar[]",
         column_sql='varchar(32)[] COLLATE "C"',
         target=TargetKind.MANY,
-        read=value_readers.references,
+        read=value_readers.read_references,
         compare_as=ComparisonKind.LIST,
         is_sortable=False,
         schema=_schema_or_null({"type": "array", "items": _schema_reference("Reference")}),
@@ -236,7 +236,7 @@ _ROWS = (
         label="JSON",
         sql_type="jsonb",
         storage=Storage.JSON,
-        read=value_readers.json_value,
+        read=value_readers.read_json_value,
         empty_text_clears=False,
         compare_as=ComparisonKind.JSON,
         is_same=_is_same_json,
@@ -253,9 +253,9 @@ _ROWS = (
 COLUMN_TYPES: Mapping[str, ColumnType] = MappingProxyType({row.name: row for row in _ROWS})
 
 
-def names_where(holds: Callable[[ColumnType], bool]) -> list[str]:
+def names_where(predicate: Callable[[ColumnType], bool]) -> list[str]:
     """The names of the types for which this holds, for a query or a form."""
-    return [row.name for row in _ROWS if holds(row)]
+    return [row.name for row in _ROWS if predicate(row)]
 
 
 def choices() -> Iterator[tuple[str, str]]:

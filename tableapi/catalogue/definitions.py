@@ -27,7 +27,7 @@ SYS_COLUMNS: Mapping[str, tuple[str, str | None]] = {
     "sys_version": ("integer", None),
 }
 # Designed tables also have this one: the table of the record itself, which may extend the table in the URL.
-OWN_TABLE = "sys_db_table_id"
+OWN_TABLE_COLUMN = "sys_db_table_id"
 NUMBER_COLUMN = "number"
 DISPLAY_NAME_COLUMN = "display_name"
 
@@ -43,12 +43,12 @@ def plain_text_column_name(column_id: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """One column; `owner` is the table that defines it, `physical` its name in the database."""
+    """One column; `owner` is the table that defines it, `database_name` its name in the database."""
 
     name: str
     type: str
     owner: str
-    physical: str
+    database_name: str
     id: str = ""
     label: str = ""
     reference: str | None = None
@@ -77,14 +77,14 @@ class Column:
     @property
     def is_sys(self) -> bool:
         """Written by the server only, in every table."""
-        return self.name in SYS_COLUMNS or self.name == OWN_TABLE
+        return self.name in SYS_COLUMNS or self.name == OWN_TABLE_COLUMN
 
     @property
     def is_readable(self) -> bool:
         return not self.column_type.is_write_only
 
     @property
-    def plain(self) -> str:
+    def plain_text_name(self) -> str:
         return plain_text_column_name(self.id)
 
 
@@ -132,16 +132,16 @@ class Table:
     @property
     def display_column(self) -> Column | None:
         """The column whose value names a record of this table."""
-        marked = next((column for column in self.columns.values() if column.is_display), None)
-        return marked or self.columns.get("name") or self.columns.get(NUMBER_COLUMN)
+        display_column = next((column for column in self.columns.values() if column.is_display), None)
+        return display_column or self.columns.get("name") or self.columns.get(NUMBER_COLUMN)
 
-    def is_generated(self, column: Column) -> bool:
+    def is_record_number(self, column: Column) -> bool:
         """Whether the column holds the record numbers."""
         return column.name == NUMBER_COLUMN and bool(self.number_prefix)
 
     def is_server_managed(self, column: Column) -> bool:
         """Whether clients can never write the column."""
-        return column.is_sys or column.read_only or self.is_generated(column)
+        return column.is_sys or column.read_only or self.is_record_number(column)
 
 
 class DerivedCaches:

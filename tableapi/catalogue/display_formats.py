@@ -29,17 +29,17 @@ class DisplayFormat:
     stored_texts: Callable[[str], list[str]]
 
 
-def value_with_label(name: Any, values: Sequence[tuple[str, Any]]) -> Any:
+def value_with_label(label: Any, labelled_values: Sequence[tuple[str, Any]]) -> Any:
     """The value with this label, spelled exactly or else in another case; None if there is none or more than one.
 
     >>> value_with_label("yes", [("Yes", True), ("No", False)]), value_with_label("maybe", [("Yes", True)])
     (True, None)
     """
-    if isinstance(name, bool) or not isinstance(name, str | int):
+    if isinstance(label, bool) or not isinstance(label, str | int):
         return None
-    text = str(name)
-    exact = [value for label, value in values if label == text]
-    matches = exact or [value for label, value in values if label.casefold() == text.casefold()]
+    text = str(label)
+    exact = [value for other, value in labelled_values if other == text]
+    matches = exact or [value for other, value in labelled_values if other.casefold() == text.casefold()]
     return matches[0] if len(matches) == 1 else None
 
 

@@ -71,12 +71,12 @@ class HtmlTooComplex(ValueError):
     """The HTML would take too long to sanitise."""
 
 
-def sanitized_html(html: str) -> str:
+def sanitize_html(html: str) -> str:
     """The HTML without what could run, load or cover something. Sanitising the result again does not change it.
 
-    >>> sanitized_html('<p onclick="steal()">Hello <b>you</b><script>steal()</script>')
+    >>> sanitize_html('<p onclick="steal()">Hello <b>you</b><script>steal()</script>')
     '<p>Hello <b>you</b></p>'
-    >>> sanitized_html("1 <b:\\nsmoke")
+    >>> sanitize_html("1 <b:\\nsmoke")
     '1 &lt;b:<br>smoke'
     """
     for _ in range(5):
@@ -85,7 +85,7 @@ def sanitized_html(html: str) -> str:
             return cleaned
         html = cleaned
     # Markup that changes each time it is serialised is a way past filters: only its plain text is stored.
-    return CLEANER.clean(_TidyHtml(escape(plain_text(html), quote=False)).text)
+    return CLEANER.clean(_TidyHtml(escape(extract_plain_text(html), quote=False)).text)
 
 
 class _TidyHtml:
@@ -98,7 +98,7 @@ class _TidyHtml:
         self.text_length = len(html)
         self.text = MARKUP_PATTERN.sub(self._tidy, html)
         if self.stray_count * self.text_length > MAX_COPIED_CHARACTERS:
-            raise HtmlTooComplex("The HTML contains too many < or & characters outside of tags.")
+            raise HtmlTooComplex("The HTML contains too many < or & characters outside tags.")
         if not self.tag_count:
             # "accept text": a text without tags keeps its lines.
             self.text = re.sub(r"\r\n?|\n", lambda _: self._count_markup("<br>"), self.text)
@@ -106,7 +106,7 @@ class _TidyHtml:
     def _count_markup(self, text: str) -> str:
         self.markup_count += 1
         if self.markup_count * self.max_weight > MAX_WORK:
-            raise HtmlTooComplex("The HTML has too many tags, or too many that are not closed.")
+            raise HtmlTooComplex("The HTML has too many tags or too many unclosed tags.")
         return text
 
     def _tidy(self, match: re.Match[str]) -> str:
@@ -155,10 +155,10 @@ CLEANER = nh3.Cleaner(
 )
 
 
-def plain_text(html: str) -> str:
+def extract_plain_text(html: str) -> str:
     """The text of sanitised HTML: blocks and `<br>` begin a line, cells are separated, white space is one space.
 
-    >>> plain_text("<h1>Printer</h1><p>on&nbsp; fire &amp;<br>smoke</p>")
+    >>> extract_plain_text("<h1>Printer</h1><p>on&nbsp; fire &amp;<br>smoke</p>")
     'Printer\\non fire &\\nsmoke'
     """
     reader = _PlainTextParser()

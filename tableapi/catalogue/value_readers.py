@@ -49,7 +49,7 @@ class ColumnLimits(Protocol):
     def choices(self) -> tuple[tuple[str, str], ...]: ...
 
 
-def text(column: ColumnLimits, value: Any) -> str:
+def read_text(column: ColumnLimits, value: Any) -> str:
     return _check_length(column, _as_text(value))
 
 
@@ -68,19 +68,19 @@ def _check_length(column: ColumnLimits, value: str) -> str:
     return value
 
 
-def formatted_text(column: ColumnLimits, value: Any) -> str:
+def read_formatted_text(column: ColumnLimits, value: Any) -> str:
     try:
-        markup = html.sanitized_html(_as_text(value))
+        markup = html.sanitize_html(_as_text(value))
     except html.HtmlTooComplex as error:
         raise InvalidValue(str(error)) from None
-    _check_length(column, html.plain_text(markup))
+    _check_length(column, html.extract_plain_text(markup))
     return markup
 
 
-def url(column: ColumnLimits, value: Any) -> str:
+def read_url(column: ColumnLimits, value: Any) -> str:
     """
     >>> from tableapi.catalogue.definitions import Column
-    >>> url(Column("it", "url", "", "it"), "https://example.com/a?b=c#d")
+    >>> read_url(Column("it", "url", "", "it"), "https://example.com/a?b=c#d")
     'https://example.com/a?b=c#d'
     """
     try:
@@ -94,10 +94,10 @@ def url(column: ColumnLimits, value: Any) -> str:
     return _check_length(column, value)
 
 
-def email(column: ColumnLimits, value: Any) -> str:
+def read_email(column: ColumnLimits, value: Any) -> str:
     """
     >>> from tableapi.catalogue.definitions import Column
-    >>> email(Column("it", "email", "", "it"), "jane.doe@example.com")
+    >>> read_email(Column("it", "email", "", "it"), "jane.doe@example.com")
     'jane.doe@example.com'
     """
     local_part, _, domain = value.rpartition("@") if isinstance(value, str) else ("", "", "")
@@ -108,7 +108,7 @@ def email(column: ColumnLimits, value: Any) -> str:
     return _check_length(column, value)
 
 
-def choice(column: ColumnLimits, value: Any) -> str:
+def read_choice(column: ColumnLimits, value: Any) -> str:
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or text not in dict(column.choices):
         raise InvalidValue(invalid_choice_message([f"{value} ({label})" for value, label in column.choices]))
@@ -122,7 +122,7 @@ def invalid_choice_message(choices: Sequence[str]) -> str:
     return f"Not a valid choice. Expected one of: {names}{more}." if choices else "The column has no choices."
 
 
-def integer(column: ColumnLimits, value: Any) -> int:
+def read_integer(column: ColumnLimits, value: Any) -> int:
     is_number = isinstance(value, int | Decimal) or (isinstance(value, float) and math.isfinite(value))
     if isinstance(value, bool) or not (is_number or (isinstance(value, str) and _INTEGER.fullmatch(value))):
         raise InvalidValue("Expected a whole number.")
@@ -134,14 +134,14 @@ def integer(column: ColumnLimits, value: Any) -> int:
     return number
 
 
-def duration(column: ColumnLimits, value: Any) -> int:
-    seconds = integer(column, value)
+def read_duration(column: ColumnLimits, value: Any) -> int:
+    seconds = read_integer(column, value)
     if seconds < 0:
         raise InvalidValue("Expected a number of seconds, 0 or more.")
     return seconds
 
 
-def decimal(column: ColumnLimits, value: Any) -> Decimal:
+def read_decimal(column: ColumnLimits, value: Any) -> Decimal:
     # The shortest text of a float is what the client wrote; its exact value would be 0.1000000000000000055….
     text = value if isinstance(value, str) else str(value)
     is_number = isinstance(value, str | int | float | Decimal) and not isinstance(value, bool)
@@ -160,14 +160,14 @@ def _digit_count(number: Decimal) -> int:
     return max(len(digits) + exponent, len(digits), -exponent)
 
 
-def percent(column: ColumnLimits, value: Any) -> Decimal:
-    number = decimal(column, value)
+def read_percent(column: ColumnLimits, value: Any) -> Decimal:
+    number = read_decimal(column, value)
     if not 0 <= number <= 100:
         raise InvalidValue("Expected a number from 0 to 100.")
     return number
 
 
-def boolean(column: ColumnLimits, value: Any) -> bool:
+def read_boolean(column: ColumnLimits, value: Any) -> bool:
     if isinstance(value, bool):
         return value
     text = str(value) if isinstance(value, int) else value
@@ -176,7 +176,7 @@ def boolean(column: ColumnLimits, value: Any) -> bool:
     return _BOOLEANS[text]
 
 
-def instant(column: ColumnLimits, value: Any) -> datetime:
+def read_time(column: ColumnLimits, value: Any) -> datetime:
     try:
         if isinstance(value, str):
             # Responses show whole seconds, so whole seconds are stored: a value that was read can be sent back.
@@ -186,18 +186,18 @@ def instant(column: ColumnLimits, value: Any) -> datetime:
     raise InvalidValue("Expected a date and time such as 2024-05-19 13:45:00.")
 
 
-def day(column: ColumnLimits, value: Any) -> date:
+def read_date(column: ColumnLimits, value: Any) -> date:
     try:
-        return instant(column, value).date()
+        return read_time(column, value).date()
     except InvalidValue:
         raise InvalidValue("Expected a date such as 2024-05-19.") from None
 
 
-def reference(column: ColumnLimits, value: Any) -> str | None:
+def read_reference(column: ColumnLimits, value: Any) -> str | None:
     """An id, or a reference as responses show it: `{value, link}`."""
     if isinstance(value, dict):
         if "value" not in value or not value.keys() <= {"value", "link", "display_value"}:
-            raise InvalidValue("Expected an id, or an object with the member value.")
+            raise InvalidValue('Expected an id, or an object such as {"value": "<id>"}.')
         value = value["value"]
         if value is None or value == "":
             return None
@@ -207,12 +207,12 @@ def reference(column: ColumnLimits, value: Any) -> str | None:
     return text
 
 
-def references(column: ColumnLimits, value: Any) -> list[str]:
+def read_references(column: ColumnLimits, value: Any) -> list[str]:
     """References in their order, without duplicates."""
     items = [item.strip(" ") for item in value.split(",")] if isinstance(value, str) else value
     if not isinstance(items, list):
         raise InvalidValue("Expected a list of ids.")
-    ids = dict.fromkeys(reference(column, item) for item in items)
+    ids = dict.fromkeys(read_reference(column, item) for item in items)
     if len(ids) > MAX_REFERENCES:
         raise InvalidValue(f"Expected at most {MAX_REFERENCES} references.")
     if None in ids:
@@ -220,7 +220,7 @@ def references(column: ColumnLimits, value: Any) -> list[str]:
     return [sys_id for sys_id in ids if sys_id is not None]
 
 
-def json_value(column: ColumnLimits, value: Any) -> Any:
+def read_json_value(column: ColumnLimits, value: Any) -> Any:
     try:
         json.dumps(value, allow_nan=False)
     except TypeError:  # the body parser returns a decimal where a float would lose digits
@@ -230,7 +230,7 @@ def json_value(column: ColumnLimits, value: Any) -> Any:
     return value
 
 
-def secret(column: ColumnLimits, value: Any) -> str:
+def read_secret(column: ColumnLimits, value: Any) -> str:
     # An empty text is refused: a form that was left empty must not remove a password unnoticed.
     if not isinstance(value, str) or not value:
         raise InvalidValue("Expected a non-empty string, or null to clear the value.")

@@ -10,7 +10,7 @@ from accounts.models import Role
 from system import process_cache
 from system.encoded_query import QueryError
 from tableapi import models
-from tableapi.catalogue.definitions import OWN_TABLE, SYS_COLUMNS, TABLE_TABLE, Catalogue, Column, Rule, Table
+from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, SYS_COLUMNS, TABLE_TABLE, Catalogue, Column, Rule, Table
 
 MAX_ATTEMPTS = 5
 
@@ -78,7 +78,7 @@ def _tables() -> Iterator[Table]:
         lineage = tuple(_lineage(sys_id, rows))
         family = tuple(_family(sys_id, children))
         root = names[lineage[-1]]
-        numbering = next((table for table in lineage if rows[table]["number_prefix"]), "")
+        numbered_table = next((table for table in lineage if rows[table]["number_prefix"]), "")
         columns = {column.name: column for column in _sys_columns(root, bool(row["is_system"]))}
         for table in reversed(lineage):
             columns |= {column.name: column for column in own_columns[table]}
@@ -89,8 +89,8 @@ def _tables() -> Iterator[Table]:
             columns=columns,
             parent=names.get(row["parent_id"]),
             is_system=row["is_system"],
-            number_prefix=rows[numbering]["number_prefix"] if numbering else "",
-            number_table_id=numbering,
+            number_prefix=rows[numbered_table]["number_prefix"] if numbered_table else "",
+            number_table_id=numbered_table,
             deferred_create=row["deferred_create"],
             lineage=tuple(names[table] for table in lineage),
             family=tuple(names[table] for table in family),
@@ -113,16 +113,17 @@ def _family(sys_id: str, children: Mapping[str | None, list[str]]) -> Iterator[s
 
 
 def _sys_columns(root: str, is_system: bool) -> Iterator[Column]:
-    for name, (kind, reference) in SYS_COLUMNS.items():
-        yield Column(name, kind, root, name, label=name, reference=reference, read_only=True)
+    for name, (type_name, reference) in SYS_COLUMNS.items():
+        yield Column(name, type_name, root, name, label=name, reference=reference, read_only=True)
     if not is_system:
-        yield Column(OWN_TABLE, "reference", root, OWN_TABLE, label="Table", reference=TABLE_TABLE, read_only=True)
+        name = OWN_TABLE_COLUMN
+        yield Column(name, "reference", root, name, label="Table", reference=TABLE_TABLE, read_only=True)
 
 
 def _columns(names: Mapping[str, str]) -> dict[str, list[Column]]:
     choices: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    in_order = models.Choice.objects.order_by("position", "sys_id")
-    for column, value, label in in_order.values_list("column_id", "value", "label"):
+    ordered_choices = models.Choice.objects.order_by("position", "sys_id")
+    for column, value, label in ordered_choices.values_list("column_id", "value", "label"):
         choices[column].append((value, label))
     columns: dict[str, list[Column]] = defaultdict(list)
     for row in models.Column.objects.order_by("sys_id").values():
@@ -131,7 +132,7 @@ def _columns(names: Mapping[str, str]) -> dict[str, list[Column]]:
                 name=row["name"],
                 type=row["type"],
                 owner=names[row["table_id"]],
-                physical=row["physical_name"] or row["name"],
+                database_name=row["physical_name"] or row["name"],
                 id=row["sys_id"],
                 label=row["label"],
                 reference=names.get(row["reference_table_id"]),
@@ -177,12 +178,12 @@ def _is_valid(rule: Rule) -> bool:
 
 
 def _views() -> dict[tuple[str, str], tuple[str, ...]]:
-    paths_of: dict[tuple[str, str], list[str]] = defaultdict(list)
+    paths_by_view: dict[tuple[str, str], list[str]] = defaultdict(list)
     rows = models.ViewColumn.objects.order_by("position", "sys_id").values_list(
         "view__table__name", "view__name", "path"
     )
     for table, view in models.View.objects.values_list("table__name", "name"):
-        paths_of[table, view] = []
+        paths_by_view[table, view] = []
     for table, view, path in rows:
-        paths_of[table, view].append(path)
-    return {key: tuple(paths) for key, paths in paths_of.items()}
+        paths_by_view[table, view].append(path)
+    return {key: tuple(paths) for key, paths in paths_by_view.items()}

@@ -21,11 +21,11 @@ class CatalogueChanged(Exception):
 
 
 def fetch(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[Row]:
-    return database_statements.run_sql(statement.encoded(inputs.version), statement.values(inputs), alias).rows()
+    return database_statements.run_sql(statement.encode(inputs.version), statement.values(inputs), alias).rows()
 
 
 def fetch_bytes(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[ByteRow]:
-    return database_statements.run_sql(statement.encoded(inputs.version), statement.values(inputs), alias).byte_rows()
+    return database_statements.run_sql(statement.encode(inputs.version), statement.values(inputs), alias).byte_rows()
 
 
 def strip_version(rows: list[Row], catalogue: Catalogue) -> list[Row]:

@@ -46,13 +46,13 @@ class Index:
 
 
 def drop_index_sql(schema: str, name: str, concurrently: bool = False) -> sql.Composed:
-    word = sql.SQL("CONCURRENTLY" if concurrently else "")
-    return sql.SQL("DROP INDEX {} IF EXISTS {}").format(word, sql.Identifier(schema, name))
+    concurrently_sql = sql.SQL("CONCURRENTLY" if concurrently else "")
+    return sql.SQL("DROP INDEX {} IF EXISTS {}").format(concurrently_sql, sql.Identifier(schema, name))
 
 
 def searchable_column(column: IndexableColumn) -> sql.Identifier:
     """The database column for filters and sorting."""
-    return sql.Identifier(plain_text_column_name(column.id) if column.column_type.is_html else column.physical)
+    return sql.Identifier(plain_text_column_name(column.id) if column.column_type.is_html else column.database_name)
 
 
 def comparison_key(column: IndexableColumn) -> sql.Composable:
@@ -74,8 +74,8 @@ def unique_index(column: IndexableColumn, table: str) -> Index:
 
 
 def main_index(column: IndexableColumn, table: str, schema: str) -> Index:
-    shape = sql.SQL("USING gin ({})") if column.column_type.is_list else sql.SQL("(({}), sys_id)")
-    return Index(f"I{column.id}", schema, table, shape.format(comparison_key(column)))
+    body = sql.SQL("USING gin ({})") if column.column_type.is_list else sql.SQL("(({}), sys_id)")
+    return Index(f"I{column.id}", schema, table, body.format(comparison_key(column)))
 
 
 def word_index(column: IndexableColumn, table: str, schema: str) -> Index:
@@ -83,7 +83,7 @@ def word_index(column: IndexableColumn, table: str, schema: str) -> Index:
     if not column.converted_from_text:
         return Index(f"W{column.id}", schema, table, sql.SQL("USING gin (to_tsvector('simple', {}))").format(words))
     # Values from before the conversion have no plain text, so the query and the index fall back to the text itself.
-    text = sql.SQL("coalesce({}, {})").format(words, sql.Identifier(column.physical))
+    text = sql.SQL("coalesce({}, {})").format(words, sql.Identifier(column.database_name))
     return Index(f"W{column.id}c", schema, table, sql.SQL("USING gin (to_tsvector('simple', {}))").format(text))
 
 
@@ -96,9 +96,9 @@ def column_indexes(column: IndexableColumn, table: str, schema: str = RECORDS_SC
     """The indexes that the worker builds for a column. A unique index is created immediately instead, and records are
     found and sorted by it too. (Those of system tables distinguish case.)"""
     column_type = column.column_type
-    is_sought = column_type.has_target or column.is_display or column.is_unique
+    needs_lookup = column_type.has_target or column.is_display or column.is_unique
     has_unique_index = column.is_unique and schema == RECORDS_SCHEMA
-    if (column.is_indexed or (is_sought and not has_unique_index)) and column_type.has_main_index:
+    if (column.is_indexed or (needs_lookup and not has_unique_index)) and column_type.has_main_index:
         yield main_index(column, table, schema)
     if column.is_indexed and column_type.is_text:
         yield word_index(column, table, schema)

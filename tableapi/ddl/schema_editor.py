@@ -38,21 +38,21 @@ WITH_LOCK_TIMEOUT = sql.SQL("""
 """)
 
 _is_locked: ContextVar[bool] = ContextVar("locked", default=False)
-_is_product: ContextVar[bool] = ContextVar("is_product", default=False)
+_is_product_change: ContextVar[bool] = ContextVar("is_product_change", default=False)
 
 
 @contextmanager
 def as_product() -> Iterator[None]:
     """Allow changes of system tables and reserved names, which only the product itself makes."""
-    token = _is_product.set(True)
+    token = _is_product_change.set(True)
     try:
         yield
     finally:
-        _is_product.reset(token)
+        _is_product_change.reset(token)
 
 
-def is_product() -> bool:
-    return _is_product.get()
+def is_product_change() -> bool:
+    return _is_product_change.get()
 
 
 def lock_designs() -> None:
@@ -96,7 +96,7 @@ def _run_with_retries(statement: sql.Composable) -> None:
                 ) from error
             if isinstance(cause, errors.InsufficientPrivilege):
                 raise ValidationError(
-                    "The service cannot change this table, because its database role is not the table's owner."
+                    "The service cannot change this table, because its database role does not own the table."
                 ) from error
             if isinstance(cause, errors.QueryCanceled):
                 raise Unavailable("The change took too long. Try again when the load is lower.") from error
@@ -115,7 +115,7 @@ def has_records(table: Table) -> bool:
 
 def count_values(column: Column) -> int:
     """The number of records with a value in the column."""
-    name = sql.Identifier(column.physical)
+    name = sql.Identifier(column.database_name)
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("SELECT count({}) FROM {}").format(name, qualified_name(column.table)))
         return int(cursor.fetchone()[0])
@@ -125,13 +125,13 @@ def has_longer_text(column: Column, maximum: int) -> bool:
     """Whether a record has a longer text; of formatted text, its plain text counts. The length in bytes is compared
     first, because it is known without decompression. A table that is too large to scan in a request counts as having
     none."""
-    words: sql.Composable = sql.Identifier(column.physical)
+    text_sql: sql.Composable = sql.Identifier(column.database_name)
     if column.column_type.is_html:
-        words = sql.SQL("coalesce({}, {})").format(sql.Identifier(plain_text_column_name(column.pk)), words)
-    query = sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE octet_length({words}) > %s AND length({words}) > %s)")
+        text_sql = sql.SQL("coalesce({}, {})").format(sql.Identifier(plain_text_column_name(column.pk)), text_sql)
+    query = sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE octet_length({text}) > %s AND length({text}) > %s)")
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(query.format(qualified_name(column.table), words=words), [maximum, maximum])
+            cursor.execute(query.format(qualified_name(column.table), text=text_sql), [maximum, maximum])
             return bool(cursor.fetchone()[0])
     except OperationalError as error:
         if not isinstance(error.__cause__, errors.QueryCanceled):
@@ -161,7 +161,7 @@ def create_table(table: Table) -> None:
     if table.parent is None:
         run(
             ROOT_DDL.format(table=qualified_name(table), id=physical_names.ID_TYPE, table_id=table.pk),
-            *_time_index(table),
+            *_time_indexes(table),
         )
         return
     run(CHILD_DDL.format(table=qualified_name(table), id=physical_names.ID_TYPE, parent=qualified_name(table.parent)))
@@ -184,7 +184,7 @@ def enable_hot_updates(table: Table) -> None:
     )
 
 
-def _time_index(table: Table) -> Iterator[sql.Composable]:
+def _time_indexes(table: Table) -> Iterator[sql.Composable]:
     for letter, column in (("C", "sys_created_at"), ("D", "sys_updated_at")):
         yield sql.SQL("CREATE INDEX {} ON {} ({}, sys_id)").format(
             sql.Identifier(f"{letter}{table.pk}"), qualified_name(table), sql.Identifier(column)
@@ -223,7 +223,7 @@ def add_columns(table: Table, columns: Sequence[Column]) -> None:
 
 def _add_clauses(column: Column) -> Iterator[sql.Composable]:
     add = sql.SQL("ADD COLUMN {} {}")
-    clause = add.format(sql.Identifier(column.physical), sql.SQL(column.column_type.definition))
+    clause = add.format(sql.Identifier(column.database_name), sql.SQL(column.column_type.definition))
     if column.column_type.is_reference and column.reference_table is not None:
         # The new column is empty in every record, so PostgreSQL scans nothing.
         clause += sql.SQL(" CONSTRAINT {} REFERENCES {} (sys_id) ON DELETE SET NULL").format(
@@ -234,29 +234,29 @@ def _add_clauses(column: Column) -> Iterator[sql.Composable]:
         yield add.format(sql.Identifier(plain_text_column_name(column.pk)), sql.SQL("text"))
 
 
-def change_column(column: Column, before: Column) -> None:
+def change_column(column: Column, previous: Column) -> None:
     """Apply the differences. Types change only in ways that rewrite no record."""
     table = column.table
     required_indexes = list(physical_names.column_indexes(column, table.name))
-    previous_indexes = list(physical_names.column_indexes(before, table.name))
-    if column.type != before.type:
+    previous_indexes = list(physical_names.column_indexes(previous, table.name))
+    if column.type != previous.type:
         if column.column_type.is_html:
             text = sql.SQL("ALTER TABLE {} ADD COLUMN {} text")
             run(text.format(qualified_name(table), sql.Identifier(plain_text_column_name(column.pk))))
         # New indexes have the same names and other expressions, and an old one would reject long texts.
         run(*(index.drop_sql() for index in previous_indexes))
         previous_indexes = []
-    if column.is_unique and not before.is_unique:
+    if column.is_unique and not previous.is_unique:
         create_unique_index(column)
-    if before.is_unique and not column.is_unique:
-        run(physical_names.unique_index(before, table.name).drop_sql())
+    if previous.is_unique and not column.is_unique:
+        run(physical_names.unique_index(previous, table.name).drop_sql())
     old_names, new_names = {index.name for index in previous_indexes}, {index.name for index in required_indexes}
     missing_indexes = [index for index in required_indexes if index.name not in old_names]
     create_or_queue_indexes(missing_indexes, table, has_surplus=bool(old_names - new_names))
 
 
 def drop_column(column: Column) -> None:
-    names = [column.physical, plain_text_column_name(column.pk)] if column.column_type.is_html else [column.physical]
+    names = [column.database_name, *([plain_text_column_name(column.pk)] if column.column_type.is_html else [])]
     parts = [sql.SQL("DROP COLUMN IF EXISTS {}").format(sql.Identifier(name)) for name in names]
     run(sql.SQL("ALTER TABLE IF EXISTS {} {}").format(qualified_name(column.table), sql.SQL(", ").join(parts)))
 

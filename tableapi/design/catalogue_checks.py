@@ -28,8 +28,8 @@ def check_rule(rule: Rule) -> None:
 def check_path_in_view(column: ViewColumn, path: str) -> None:
     """Refuse an invalid path for this column of a view. A path that becomes invalid later, with its column, is omitted
     from responses."""
-    before = column.stored()
-    if before is not None and (before.path, before.view_id) == (path, column.view_id):
+    previous = column.stored_record()
+    if previous is not None and (previous.path, previous.view_id) == (path, column.view_id):
         return
     view = View.objects.select_related("table").filter(pk=column.view_id).first()
     if view is not None:  # otherwise reported by the field validation

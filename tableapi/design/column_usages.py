@@ -22,10 +22,10 @@ class ColumnUsage(Enum):
 
 def rules_using(catalogue: Catalogue, column: Column) -> Iterator[tuple[Rule, ColumnUsage]]:
     """Each rule once, with its most important usage: a rule whose condition loses a column matches no record."""
-    places = (*catalogue.tables[column.owner].family, ANY_TABLE)
+    table_names = (*catalogue.tables[column.owner].family, ANY_TABLE)
     for rule in catalogue.rules:
         usages = set() if rule.is_broken else set(_usages(catalogue, rule, column))
-        if rule.column == column.name and rule.table in places:
+        if rule.column == column.name and rule.table in table_names:
             usages.add(ColumnUsage.SUBJECT)
         first = next((usage for usage in ColumnUsage if usage in usages), None)
         if first is not None:
@@ -38,7 +38,7 @@ def views_using(catalogue: Catalogue, column: Column) -> Iterator[tuple[str, str
     for (table, name), paths in catalogue.views.items():
         candidates = (path.split(".") for path in paths if column.name in path)
         resolved = (resolve_path(scope, catalogue.tables[table], tuple(path)) for path in candidates)
-        if any(column.id in _columns(path) for path in resolved if path is not None):
+        if any(column.id in _column_ids(path) for path in resolved if path is not None):
             yield table, name
 
 
@@ -54,13 +54,13 @@ def _usages(catalogue: Catalogue, rule: Rule, column: Column) -> Iterator[Column
 def _usages_in(table: Table, catalogue: Catalogue, query: Query, column: Column) -> Iterator[ColumnUsage]:
     try:
         for predicate in permissions.predicates_in(RuleScope(catalogue), table, query):
-            if column.id in _columns(predicate.path) | (_columns(predicate.other) if predicate.other else set()):
+            if column.id in _column_ids(predicate.path) | (_column_ids(predicate.other) if predicate.other else set()):
                 yield ColumnUsage.CONDITION
-            if any(column.id in _columns(path) for path in predicate.searched_paths):
+            if any(column.id in _column_ids(path) for path in predicate.searched_paths):
                 yield ColumnUsage.SEARCH
     except (QueryError, BadRequest):
         return  # the condition is invalid for this table
 
 
-def _columns(path: ResolvedPath) -> set[str]:
+def _column_ids(path: ResolvedPath) -> set[str]:
     return {path.column.id, *(step.column.id for step in path.steps)}

@@ -26,14 +26,14 @@ EXISTING_INDEXES = """
 
 def missing_indexes() -> list[Index]:
     """Indexes that the catalogue requires and the database lacks, or has only as invalid ones."""
-    existing = _indexes()
+    existing = _find_indexes()
     return [index for index in _required_indexes() if not existing.get((index.schema, index.name))]
 
 
 def surplus_indexes() -> list[tuple[str, str]]:
     """Schema and name of our indexes that are no longer needed."""
     required = {(index.schema, index.name) for index in _required_indexes()}
-    return [(schema, name) for schema, name in sorted(_indexes().keys() - required) if INDEX_NAME.fullmatch(name)]
+    return [(schema, name) for schema, name in sorted(_find_indexes().keys() - required) if INDEX_NAME.fullmatch(name)]
 
 
 def build_indexes() -> list[str]:
@@ -47,7 +47,7 @@ def build_indexes() -> list[str]:
         return built + [name for name, statement in drops if index_builds.execute(cursor, name, statement)]
 
 
-def _indexes() -> dict[tuple[str, str], bool]:
+def _find_indexes() -> dict[tuple[str, str], bool]:
     return {(schema, name): is_valid for schema, name, is_valid in fetch_rows(EXISTING_INDEXES)}
 
 
@@ -60,6 +60,6 @@ def _required_indexes() -> Iterator[Index]:
     for column in columns.filter(has_option | has_target, table__is_system=False):
         yield from physical_names.column_indexes(column, column.table.name)
     # System tables have the indexes of their models, except those on text that ignore case.
-    texts = names_where(lambda row: row.is_text and row.has_main_index)
-    for column in columns.filter(has_option, table__is_system=True, type__in=texts):
+    text_types = names_where(lambda row: row.is_text and row.has_main_index)
+    for column in columns.filter(has_option, table__is_system=True, type__in=text_types):
         yield from physical_names.column_indexes(column, column.table.name, "public")

@@ -28,12 +28,12 @@ ID_FIELDS = frozenset({"sys_id"})
 
 def save_table(table: Table) -> None:
     """Save the table. A new one is created in the database; a number prefix adds the column `number`."""
-    with _row_saved(table) as before:
+    with _saving_row(table) as previous:
         if table.is_system:
             return
-        if before is None:
+        if previous is None:
             schema_editor.create_table(table)
-        if table.number_prefix and (before is None or not before.number_prefix):
+        if table.number_prefix and (previous is None or not previous.number_prefix):
             schema_editor.create_sequence(table)
             _add_number_column(table)
 
@@ -48,13 +48,13 @@ def _add_number_column(table: Table) -> None:
 
 def save_column(column: Column) -> None:
     """Save the column and add it to its table in the database, or change it there."""
-    with _row_saved(column) as before:
+    with _saving_row(column) as previous:
         if column.table.is_system:
             return
-        if before is None:
+        if previous is None:
             schema_editor.add_columns(column.table, [column])
         else:
-            schema_editor.change_column(column, before)
+            schema_editor.change_column(column, previous)
         if column.is_display:
             for other in column.table.columns.filter(is_display=True).exclude(pk=column.pk):
                 other.is_display = False
@@ -62,7 +62,7 @@ def save_column(column: Column) -> None:
 
 
 def _save_row(record: Choice | View | ViewColumn | Rule) -> None:
-    with _row_saved(record):
+    with _saving_row(record):
         pass  # nothing else changes in the database
 
 
@@ -70,13 +70,13 @@ save_choice = save_view = save_view_column = save_rule = _save_row
 
 
 @contextmanager
-def _row_saved(record: RecordType) -> Iterator[RecordType | None]:
+def _saving_row(record: RecordType) -> Iterator[RecordType | None]:
     """Save the row under the design lock; the block changes the database. Yields the record as it was before."""
     with schema_editor.design_lock():
-        before = record.stored()
+        previous = record.stored_record()
         validate(record)
         record.save_row()
-        yield before
+        yield previous
 
 
 def validate(record: CatalogueRecord) -> None:
@@ -88,9 +88,9 @@ def validate(record: CatalogueRecord) -> None:
     record.check_characters()
     errors: dict[str, Any] = {}
     for step in (partial(record.clean_fields, exclude=ID_FIELDS), record.clean, partial(_check_catalogue, record)):
-        errors = _errors_of(step, errors)
+        errors = _collect_errors(step, errors)
     for validate_rows in (record.validate_unique, record.validate_constraints):
-        errors = _errors_of(partial(validate_rows, exclude=ID_FIELDS | errors.keys()), errors)
+        errors = _collect_errors(partial(validate_rows, exclude=ID_FIELDS | errors.keys()), errors)
     if errors:
         raise ValidationError(errors)
 
@@ -102,7 +102,7 @@ def _check_catalogue(record: CatalogueRecord) -> None:
         catalogue_checks.check_path_in_view(record, record.path)
 
 
-def _errors_of(step: Callable[[], None], errors: dict[str, Any]) -> dict[str, Any]:
+def _collect_errors(step: Callable[[], None], errors: dict[str, Any]) -> dict[str, Any]:
     try:
         step()
     except ValidationError as error:

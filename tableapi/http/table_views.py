@@ -93,7 +93,7 @@ def _write(
     operation: Callable[[WriteRequest], Result],
 ) -> Result:
     context = caller.context(catalogue)
-    return operation(change.on(context, context.view.open_table(table_name)))
+    return operation(change.for_table(context, context.view.open_table(table_name)))
 
 
 def caller_of(request: Request) -> Caller:

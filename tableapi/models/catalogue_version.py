@@ -59,17 +59,17 @@ class CatalogueRecord(Record):
         schema_editor.lock_designs()
 
     # Attributes that cannot be changed after creation.
-    fixed: ClassVar[tuple[str, ...]] = ()
+    fixed_fields: ClassVar[tuple[str, ...]] = ()
 
     def save(self, *positional: Any, **options: Any) -> NoReturn:
         """Refused, because it would skip checks and leave the database unchanged."""
-        raise RuntimeError(f"{type(self).__name__} has no plain save(). Call its function in tableapi.design.saving.")
+        raise RuntimeError(f"{type(self).__name__}.save() is disabled. Use its function in tableapi.design.saving.")
 
     def save_row(self) -> None:
         """Save the row alone. Only `tableapi.design.saving` calls this."""
         super().save()
 
-    def stored(self) -> Self | None:
+    def stored_record(self) -> Self | None:
         """The record as the database has it, or None for a new one."""
         return None if self.is_new else type(self)._base_manager.filter(pk=self.pk).first()
 
@@ -86,9 +86,9 @@ class CatalogueRecord(Record):
 
     def clean(self) -> None:
         super().clean()
-        before = self.stored()
-        for name in self.fixed if before is not None else ():
+        previous = self.stored_record()
+        for name in self.fixed_fields if previous is not None else ():
             field: Any = self._meta.get_field(name)
-            if getattr(self, field.attname) != getattr(before, field.attname):
+            if getattr(self, field.attname) != getattr(previous, field.attname):
                 message = f"{str(field.verbose_name).capitalize()} cannot be changed after creation."
                 raise ValidationError({name: message})

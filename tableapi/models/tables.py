@@ -34,7 +34,7 @@ class Table(CatalogueRecord):
     deferred_create = models.BooleanField(default=False)
     is_system = models.BooleanField(default=False, editable=False)
     history = history_field()
-    fixed = ("name", "parent", "is_system")
+    fixed_fields = ("name", "parent", "is_system")
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_db_table"
@@ -94,7 +94,7 @@ class Column(CatalogueRecord):
     # The column name of a system table; empty in designed tables, where it is the name.
     physical_name = models.CharField(max_length=MAX_NAME_LENGTH, blank=True, default="", editable=False)
     history = history_field()
-    fixed = ("name", "table", "reference_table")
+    fixed_fields = ("name", "table", "reference_table")
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_db_column"
@@ -122,7 +122,7 @@ class Column(CatalogueRecord):
         return COLUMN_TYPES[self.type]
 
     @property
-    def physical(self) -> str:
+    def database_name(self) -> str:
         """Its name in the database."""
         return self.physical_name or self.name
 

@@ -13,7 +13,7 @@ from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from accounts.models import Role
 from tableapi.catalogue import definitions
 from tableapi.catalogue.column_types import COLUMN_TYPES
-from tableapi.catalogue.definitions import NUMBER_COLUMN, OWN_TABLE, SYS_COLUMNS
+from tableapi.catalogue.definitions import NUMBER_COLUMN, OWN_TABLE_COLUMN, SYS_COLUMNS
 from tableapi.ddl import schema_editor
 from tableapi.values import defaults
 
@@ -29,15 +29,15 @@ MAX_LENGTH_NEEDS_TEXT = "Only text can have a maximum length. It must be at leas
 
 
 def check_table(table: Table) -> None:
-    before = table.stored()
-    if schema_editor.is_product():
+    previous = table.stored_record()
+    if schema_editor.is_product_change():
         return
-    if table.is_system or (before is not None and before.is_system):
-        own = ("number_prefix", "deferred_create")
-        if before is None or any(getattr(table, name) != getattr(before, name) for name in own):
+    if table.is_system or (previous is not None and previous.is_system):
+        options = ("number_prefix", "deferred_create")
+        if previous is None or any(getattr(table, name) != getattr(previous, name) for name in options):
             raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
         return
-    if before is None and table.name.startswith(RESERVED_PREFIXES):
+    if previous is None and table.name.startswith(RESERVED_PREFIXES):
         raise ValidationError({"name": "Names that start with sys_ or svc_ are reserved."})
     parent = type(table).objects.filter(pk=table.parent_id).first()
     if parent is not None and parent.is_system:
@@ -45,7 +45,7 @@ def check_table(table: Table) -> None:
 
 
 def check_table_deletion(table: Table) -> None:
-    if table.is_system and not schema_editor.is_product():
+    if table.is_system and not schema_editor.is_product_change():
         raise ValidationError("System tables cannot be deleted.")
     if table.children.exists():
         raise ValidationError(f"{table.name} is the parent of other tables. Delete those tables first.")
@@ -60,32 +60,32 @@ def check_column(column: Column) -> None:
     table = apps.get_model("tableapi", "Table").objects.filter(pk=column.table_id).first()
     if table is None or column.type not in COLUMN_TYPES:
         return  # reported by the field validation
-    before = column.stored()
-    if table.is_system and not schema_editor.is_product():
-        _check_label_only(column, before)
+    previous = column.stored_record()
+    if table.is_system and not schema_editor.is_product_change():
+        _check_only_label_changed(column, previous)
         return
-    if before is None:
+    if previous is None:
         _check_name(column, table)
-    elif column.type != before.type:
-        _check_new_type(column, before)
+    elif column.type != previous.type:
+        _check_new_type(column, previous)
     _check_reference_table(column)
     _check_options(column)
     _check_max_length(column)
-    if before is not None:
-        _check_stored_lengths(column, before)
+    if previous is not None:
+        _check_stored_lengths(column, previous)
     _check_default(column)
 
 
-def _check_label_only(column: Column, before: Column | None) -> None:
+def _check_only_label_changed(column: Column, previous: Column | None) -> None:
     fields = [field.attname for field in column._meta.concrete_fields if not field.name.startswith("sys_")]
-    if before is None or any(getattr(column, name) != getattr(before, name) for name in fields if name != "label"):
+    if previous is None or any(getattr(column, name) != getattr(previous, name) for name in fields if name != "label"):
         raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
 
 
 def _check_name(column: Column, table: Table) -> None:
     name = column.name
-    is_reserved = name.startswith(RESERVED_PREFIXES) and not schema_editor.is_product()
-    if is_reserved or name in SYS_COLUMNS or name == OWN_TABLE:
+    is_reserved = name.startswith(RESERVED_PREFIXES) and not schema_editor.is_product_change()
+    if is_reserved or name in SYS_COLUMNS or name == OWN_TABLE_COLUMN:
         raise ValidationError({"name": "Names that start with sys_ or svc_ are reserved."})
     if name in POSTGRESQL_SYSTEM_COLUMNS:
         raise ValidationError({"name": "This name is reserved by the database. Choose another name."})
@@ -96,11 +96,11 @@ def _check_name(column: Column, table: Table) -> None:
         raise ValidationError({"name": f"{existing.table.name} already has a column with this name.{hint}"})
 
 
-def _check_new_type(column: Column, before: Column) -> None:
-    if column.type not in before.column_type.convertible_types:
+def _check_new_type(column: Column, previous: Column) -> None:
+    if column.type not in previous.column_type.convertible_types:
         raise ValidationError(
             {
-                "type": f"{before.type} cannot be changed to {column.type}, because every record would be rewritten. "
+                "type": f"{previous.type} cannot be changed to {column.type}, because every record would be rewritten. "
                 "Create a column of the new type, copy the values, then delete this column."
             }
         )
@@ -110,43 +110,43 @@ def _check_new_type(column: Column, before: Column) -> None:
 
 def _check_reference_table(column: Column) -> None:
     if column.column_type.has_target and column.reference_table_id is None:
-        raise ValidationError({"reference_table": "Select the referenced table."})
+        raise ValidationError({"reference_table": "Select the reference table."})
     if not column.column_type.has_target and column.reference_table_id is not None:
-        raise ValidationError({"reference_table": "Only a reference or list can have a referenced table."})
+        raise ValidationError({"reference_table": "Only columns of type reference or list can have a reference table."})
 
 
 def _check_options(column: Column) -> None:
     label = column.get_type_display().lower()
     column_type = column.column_type
-    for mark, can_be in (
+    for option, is_supported in (
         ("is_unique", column_type.can_be_unique),
         ("is_indexed", column_type.can_be_indexed),
         ("is_display", column_type.can_be_display),
     ):
-        if getattr(column, mark) and not can_be:
-            raise ValidationError({mark: f"A column of type {label} cannot have this option."})
+        if getattr(column, option) and not is_supported:
+            raise ValidationError({option: f"A column of type {label} cannot have this option."})
     if column.converted_from_text and not column_type.is_html:
         raise ValidationError({"converted_from_text": "Only formatted text can have this option."})
 
 
 def _check_max_length(column: Column) -> None:
-    limit = column.column_type.indexed_length
-    if column.max_length is not None and limit is None:
+    limits = column.column_type.length_limits
+    if column.max_length is not None and limits is None:
         raise ValidationError({"max_length": MAX_LENGTH_NEEDS_TEXT})
-    is_marked = column.is_unique or column.is_indexed or column.is_display
-    if limit is None or not is_marked:
+    has_index_option = column.is_unique or column.is_indexed or column.is_display
+    if limits is None or not has_index_option:
         return
-    column.max_length = column.max_length or limit.default
-    if column.max_length > limit.longest:
-        raise ValidationError({"max_length": f"An indexed text can have at most {limit.longest:,} characters."})
+    column.max_length = column.max_length or limits.default
+    if column.max_length > limits.maximum:
+        raise ValidationError({"max_length": f"An indexed text can have at most {limits.maximum:,} characters."})
 
 
-def _check_stored_lengths(column: Column, before: Column) -> None:
+def _check_stored_lengths(column: Column, previous: Column) -> None:
     """A single text that is too long for an index or its words would prevent the index from being built."""
-    marks = ("is_unique", "is_indexed", "is_display")
-    is_new_type = column.type != before.type
-    is_newly_marked = any(getattr(column, mark) and (is_new_type or not getattr(before, mark)) for mark in marks)
-    if is_newly_marked and column.max_length and schema_editor.has_longer_text(before, column.max_length):
+    names = ("is_unique", "is_indexed", "is_display")
+    is_new_type = column.type != previous.type
+    gains_index_option = any(getattr(column, name) and (is_new_type or not getattr(previous, name)) for name in names)
+    if gains_index_option and column.max_length and schema_editor.has_longer_text(previous, column.max_length):
         problem = f"Some records have a text of more than {column.max_length:,} characters. Shorten those texts first."
         raise ValidationError({"max_length": problem})
 
@@ -161,7 +161,7 @@ def _check_default(column: Column) -> None:
         name=column.name,
         type=column.type,
         owner="",
-        physical="",
+        database_name="",
         default=column.default_value,
         max_length=column.max_length,
         choices=choices,
@@ -171,7 +171,7 @@ def _check_default(column: Column) -> None:
 
 
 def check_column_deletion(column: Column) -> None:
-    if column.table.is_system and not schema_editor.is_product():
+    if column.table.is_system and not schema_editor.is_product_change():
         raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
     relatives = [column.table, *column.table.descendants]
     if column.name == NUMBER_COLUMN and any(table.number_prefix for table in relatives):
@@ -184,23 +184,23 @@ def check_choice(choice: Choice) -> None:
         is_system = column.table.is_system
     except ObjectDoesNotExist:
         return  # reported by the field validation
-    if schema_editor.is_product():
+    if schema_editor.is_product_change():
         return
     if is_system:
         raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
     if not column.column_type.has_choices:
         raise ValidationError("Only columns of type choice can have choices.")
-    before = choice.stored()
-    if "," in choice.value and (before is None or before.value != choice.value):
+    previous = choice.stored_record()
+    if "," in choice.value and (previous is None or previous.value != choice.value):
         raise ValidationError(
             {"value": "A value must not contain a comma, because the IN operator uses commas to separate values."}
         )
-    if before is not None and (before.value, before.column_id) != (choice.value, choice.column_id):
-        _check_is_not_default(before)
+    if previous is not None and (previous.value, previous.column_id) != (choice.value, choice.column_id):
+        _check_is_not_default(previous)
 
 
 def check_choice_deletion(choice: Choice, *, with_column: bool) -> None:
-    if schema_editor.is_product():
+    if schema_editor.is_product_change():
         return
     if choice.column.table.is_system:
         raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
@@ -221,21 +221,21 @@ def check_rule(rule: Rule) -> None:
 
 
 def _role_errors(rule: Rule) -> dict[str, str]:
-    known = set(Role.objects.filter(sys_id__in=rule.roles).values_list("sys_id", flat=True))
+    existing_roles = set(Role.objects.filter(sys_id__in=rule.roles).values_list("sys_id", flat=True))
     stored = type(rule).objects.filter(pk=rule.pk).values_list("roles", flat=True).first() if not rule.is_new else None
-    if set(rule.roles) - known - set(stored or ()):
+    if set(rule.roles) - existing_roles - set(stored or ()):
         return {"roles": "This role does not exist."}
-    if rule.roles and not known:
+    if rule.roles and not existing_roles:
         # Without roles it would apply to everybody.
         return {"roles": "The roles of this rule were deleted. Select other roles."}
-    rule.roles = [sys_id for sys_id in dict.fromkeys(rule.roles) if sys_id in known]
+    rule.roles = [sys_id for sys_id in dict.fromkeys(rule.roles) if sys_id in existing_roles]
     return {}
 
 
 def _column_errors(rule: Rule) -> dict[str, str]:
     table = apps.get_model("tableapi", "Table").objects.filter(pk=rule.table_id).first()
     name = rule.column_name
-    if table is None or name in ("", "*", OWN_TABLE) or name in SYS_COLUMNS:
+    if table is None or name in ("", "*", OWN_TABLE_COLUMN) or name in SYS_COLUMNS:
         return {}
     columns = apps.get_model("tableapi", "Column").objects
     is_defined = columns.filter(table__in=table.lineage, name=name).exists()

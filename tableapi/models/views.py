@@ -15,7 +15,7 @@ class View(CatalogueRecord):
     table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="views")
     name = models.CharField(max_length=100)
     history = history_field()
-    fixed = ("table",)
+    fixed_fields = ("table",)
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_ui_view"

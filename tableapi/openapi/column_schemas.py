@@ -11,7 +11,7 @@ ID_SCHEMA: Object = {"type": "string", "pattern": "^[0-9a-z]{1,32}$"}
 NULL_SCHEMA: Object = {"type": "null"}
 IMPORTED_ID_SCHEMA: Object = {
     "anyOf": [ID_SCHEMA, NULL_SCHEMA],
-    "description": "The id to import the record with. If it is omitted, the service generates one.",
+    "description": "The id of an imported record. If omitted, the service generates an id.",
 }
 
 # Schemas that hundreds of columns refer to, which makes the document a third as long.
@@ -36,12 +36,12 @@ VALUE_SCHEMAS: Mapping[str, Object] = {
 }
 
 
-def read_schema(column: Column, target: str) -> Object:
+def response_schema(column: Column, target_label: str) -> Object:
     """A value in a response."""
-    return _described(dict(column.column_type.schema), column, target)
+    return _describe(dict(column.column_type.schema), column, target_label)
 
 
-def written_schema(column: Column, target: str) -> Object:
+def request_schema(column: Column, target_label: str) -> Object:
     """A value in a request; a mandatory one is not null."""
     column_type = column.column_type
     schema = dict(column_type.request_schema or column_type.schema)
@@ -52,7 +52,7 @@ def written_schema(column: Column, target: str) -> Object:
         schema["maxLength"] = column.max_length
     if column.mandatory and column_type.is_text:
         schema["minLength"] = 1
-    return _described(schema, column, target)
+    return _describe(schema, column, target_label)
 
 
 def _not_null(schema: Object) -> Object:
@@ -65,7 +65,7 @@ def _not_null(schema: Object) -> Object:
     return schema | ({"type": schema["type"][0]} if "type" in schema else {})
 
 
-def _described(schema: Object, column: Column, target: str) -> Object:
+def _describe(schema: Object, column: Column, target_label: str) -> Object:
     column_type = column.column_type
     schema["title"] = column.label or column.name
     if column.choices:
@@ -73,9 +73,10 @@ def _described(schema: Object, column: Column, target: str) -> Object:
         if isinstance(schema["type"], list):
             schema["enum"].append(None)
         schema["description"] = ", ".join(f"`{value}`: {label}" for value, label in column.choices)
-    elif target:
-        schema["description"] = f"{'References' if column_type.is_list else 'Reference'} to {target}."
-    is_text = "string" in (column_type.request_schema or column_type.schema).get("type", ()) and not column_type.is_html
-    if column.default and not column.read_only and column_type.has_default and is_text:
+    elif target_label:
+        schema["description"] = f"{'References' if column_type.is_list else 'Reference'} to {target_label}."
+    json_types = (column_type.request_schema or column_type.schema).get("type", ())
+    is_plain_string = "string" in json_types and not column_type.is_html
+    if column.default and not column.read_only and column_type.has_default and is_plain_string:
         schema["default"] = column.default
     return schema

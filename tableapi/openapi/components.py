@@ -24,7 +24,7 @@ PARAMETERS: dict[str, Object] = {
     "page": parameter(
         "sysparm_page",
         {"type": "integer", "minimum": 1, "maximum": MAX_PAGED_RECORDS, "default": 1},
-        "The page number. Limit times page must not exceed 1,000,000; use the cursor beyond that.",
+        "The page number. `sysparm_limit` times `sysparm_page` is at most 1,000,000. To read more, use the cursor.",
     ),
     "cursor": parameter(
         "sysparm_cursor", {"type": "string"}, 'The cursor from `Link` with `rel="next"`, instead of a page number.'
@@ -38,19 +38,16 @@ PARAMETERS: dict[str, Object] = {
     "display": parameter(
         "sysparm_display_value",
         SWITCH_SCHEMA | {"enum": [*SWITCH_SCHEMA["enum"], "all"]},
-        "`0` returns stored values, `1` display values, `all` both.",
+        "`0` returns stored values, `1` returns display values, and `all` returns both.",
     ),
     "links": parameter("sysparm_exclude_reference_link", SWITCH_SCHEMA, "`1` returns references without links."),
     "fields": parameter(
         "sysparm_fields", {"type": "string"}, "Fields to return, separated by commas. Use dots to follow references."
     ),
-    "view": parameter("sysparm_view", {"type": "string"}, "The form view whose fields are returned."),
+    "view": parameter("sysparm_view", {"type": "string"}, "The form view whose fields to return."),
     "input": parameter("sysparm_input_display_value", SWITCH_SCHEMA, "`1` if the body contains display values."),
     "ifMatch": parameter(
-        "If-Match",
-        {"type": "string"},
-        "The ETag that you read; if it no longer matches, the response is 412.",
-        "header",
+        "If-Match", {"type": "string"}, "The ETag you read. If it no longer matches, the response is 412.", "header"
     ),
     "ifNoneMatch": parameter(
         "If-None-Match", {"type": "string"}, "The ETag you read. If it still matches, the response is 304.", "header"
@@ -58,7 +55,7 @@ PARAMETERS: dict[str, Object] = {
     "idempotencyKey": parameter(
         "Idempotency-Key",
         {"type": "string", "maxLength": 255},
-        "A unique key for safe retries: within 24 hours, the same request returns the first response.",
+        "A unique key for safe retries. Repeating the request within 24 hours returns the first response.",
         "header",
     ),
 }
@@ -76,8 +73,8 @@ SCHEMAS: dict[str, Object] = {
     **VALUE_SCHEMAS,
     "Record": {
         "type": "object",
-        "description": "A record: a value for each field. With `sysparm_display_value`, values are display values "
-        "or objects of both; the key of a field behind references is its path.",
+        "description": "The fields of a record. `sysparm_display_value` decides whether they have stored values, "
+        "display values or objects with both. The key of a field reached through references is its path.",
         "additionalProperties": True,
     },
     "Records": envelope_of({"type": "array", "items": reference("schemas", "Record")}),

@@ -13,19 +13,19 @@ from tableapi.query.expressions import NEVER
 from tableapi.write import system_records
 from tableapi.write.current_record import may_import_ids
 
-from .column_schemas import IMPORTED_ID_SCHEMA, read_schema, written_schema
+from .column_schemas import IMPORTED_ID_SCHEMA, request_schema, response_schema
 from .components import PARAMETERS, RESPONSE_HEADERS, SCHEMAS, envelope_of
 from .paths import ANY_TABLE_NAME, API_PATH, TableDescription, table_paths
 
 
-def without_table_view(endpoints: list[Any]) -> list[Any]:
+def remove_table_view(endpoints: list[Any]) -> list[Any]:
     """PREPROCESSING_HOOKS: leaves out the view, which knows its tables only when it is called."""
     return [endpoint for endpoint in endpoints if not endpoint[0].startswith(API_PATH)]
 
 
-def with_tables(result: Object, request: Request | None = None, **_: Any) -> Object:
+def add_tables(result: Object, request: Request | None = None, **_: Any) -> Object:
     """POSTPROCESSING_HOOKS: adds the Table API as this caller sees it."""
-    paths = any_table_paths()
+    paths = describe_any_table()
     components = result.setdefault("components", {})
     components["parameters"] = PARAMETERS
     components["headers"] = RESPONSE_HEADERS
@@ -33,22 +33,22 @@ def with_tables(result: Object, request: Request | None = None, **_: Any) -> Obj
     user: Any = getattr(request, "user", None)
     if user is not None and user.is_authenticated:
         view = view_for(catalogue_loader.reload_if_changed(), frozenset(user.role_names))
-        own_paths, own_schemas = view.cached("openapi", lambda: visible_tables(view))
-        paths |= own_paths
-        schemas |= own_schemas
+        visible_paths, visible_schemas = view.cached("openapi", lambda: describe_visible_tables(view))
+        paths |= visible_paths
+        schemas |= visible_schemas
     result["paths"] = {**result["paths"], **paths}
     components["schemas"] = {**components.get("schemas", {}), **schemas}
     return result
 
 
-def any_table_paths() -> Object:
+def describe_any_table() -> Object:
     """The paths with the table name as a parameter; they reveal no table."""
     bodies = dict.fromkeys(("post", "put", "patch"), "NewValues")
     methods = {"get", "delete", *bodies}
     return table_paths(TableDescription(ANY_TABLE_NAME, "record", reference("schemas", "Records"), bodies), methods)
 
 
-def visible_tables(view: CallerView) -> tuple[Object, Object]:
+def describe_visible_tables(view: CallerView) -> tuple[Object, Object]:
     """Paths and schemas of every table that the caller can see, with the columns that they can see."""
     paths: Object = {}
     schemas: Object = {}
@@ -66,8 +66,8 @@ def visible_tables(view: CallerView) -> tuple[Object, Object]:
         bodies = body_schemas(view, table, methods)
         schemas |= {f"{name}.{kind}": schema for kind, schema in bodies.items()}
         kinds = {"post": "create", "put": "replace" if "replace" in bodies else "write", "patch": "write"}
-        named = {method: f"{name}.{kind}" for method, kind in kinds.items() if method in methods}
-        paths |= table_paths(TableDescription(table.name, table.label, response, named), methods)
+        body_schema_names = {method: f"{name}.{kind}" for method, kind in kinds.items() if method in methods}
+        paths |= table_paths(TableDescription(table.name, table.label, response, body_schema_names), methods)
     return paths, schemas
 
 
@@ -106,7 +106,7 @@ def allowed_methods(view: CallerView, table: Table) -> Iterator[str]:
 def record_schema(view: CallerView, table: Table) -> Object:
     """The fields that the caller may see in some record, as stored values."""
     columns = [visible[0] for name in table.columns if (visible := view.column(table, name)) is not None]
-    properties = {column.name: read_schema(column, target_label(view, column)) for column in columns}
+    properties = {column.name: response_schema(column, target_label(view, column)) for column in columns}
     for column in columns:
         if table.is_server_managed(column):
             properties[column.name]["readOnly"] = True
@@ -121,9 +121,9 @@ def body_schema(view: CallerView, table: Table, operation: str) -> Object:
             continue
         if table.is_server_managed(column):
             if operation == WRITE and view.column(table, column.name) is not None:
-                properties[column.name] = read_schema(column, target_label(view, column)) | {"readOnly": True}
+                properties[column.name] = response_schema(column, target_label(view, column)) | {"readOnly": True}
         elif view.permissions.column(operation, table, column) != NEVER:
-            properties[column.name] = written_schema(column, target_label(view, column))
+            properties[column.name] = request_schema(column, target_label(view, column))
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 

@@ -38,21 +38,21 @@ class TableDescription:
 
 def table_paths(table: TableDescription, methods: set[str]) -> Object:
     """Both paths of a table, with the operations among `methods`."""
-    on_list = {"get": _list, "post": _create}
-    on_record = {"get": _read, "put": _replace, "patch": _update, "delete": _delete}
+    on_list = {"get": _describe_list, "post": _describe_create}
+    on_record = {"get": _describe_read, "put": _describe_replace, "patch": _describe_update, "delete": _describe_delete}
     operations = {
-        path: {method: describe(table) for method, describe in described.items() if method in methods}
-        for path, described in ((f"{API_PATH}{table.name}", on_list), (f"{API_PATH}{table.name}/{{sys_id}}", on_record))
+        path: {method: describe(table) for method, describe in builders.items() if method in methods}
+        for path, builders in ((f"{API_PATH}{table.name}", on_list), (f"{API_PATH}{table.name}/{{sys_id}}", on_record))
     }
     return {path: by_method for path, by_method in operations.items() if by_method}
 
 
-def _list(table: TableDescription) -> Object:
+def _describe_list(table: TableDescription) -> Object:
     success = {"200": _records(table, "The records.", *LIST_HEADERS)}
     return _operation(table, "list", "List records", LIST_PARAMETERS, READ_ERRORS, success)
 
 
-def _read(table: TableDescription) -> Object:
+def _describe_read(table: TableDescription) -> Object:
     success = {
         "200": _records(table, "The record.", "ETag", *RECORD_HEADERS),
         "304": {"description": "The record has not changed."},
@@ -61,27 +61,27 @@ def _read(table: TableDescription) -> Object:
     return _operation(table, "read", "Read a record", parameters, READ_ERRORS, success)
 
 
-def _create(table: TableDescription) -> Object:
+def _describe_create(table: TableDescription) -> Object:
     description = "The new record, with the fields that the caller can read."
     success = {"201": _records(table, description, "Location", "ETag", *RECORD_HEADERS)}
     created = _operation(table, "create", "Create a record", WRITE_PARAMETERS, CREATE_ERRORS, success)
     return _with_body(table, "post", created)
 
 
-def _replace(table: TableDescription) -> Object:
-    return _with_body(table, "put", _change(table, "replace", "Replace a record"))
+def _describe_replace(table: TableDescription) -> Object:
+    return _with_body(table, "put", _describe_change(table, "replace", "Replace a record"))
 
 
-def _update(table: TableDescription) -> Object:
-    return _with_body(table, "patch", _change(table, "change", "Update a record"))
+def _describe_update(table: TableDescription) -> Object:
+    return _with_body(table, "patch", _describe_change(table, "change", "Update a record"))
 
 
-def _change(table: TableDescription, verb: str, title: str) -> Object:
+def _describe_change(table: TableDescription, verb: str, title: str) -> Object:
     success = {"200": _records(table, "The fields of the record that the caller can read.", "ETag", *RECORD_HEADERS)}
     return _operation(table, verb, title, ("sysId", "ifMatch", *WRITE_PARAMETERS), CHANGE_ERRORS, success)
 
 
-def _delete(table: TableDescription) -> Object:
+def _describe_delete(table: TableDescription) -> Object:
     success = {"200": json_response(reference("schemas", "Deleted"), "The record was deleted.")}
     parameters = ("sysId", "ifMatch", "idempotencyKey")
     return _operation(table, "delete", "Delete a record", parameters, DELETE_ERRORS, success)
@@ -93,12 +93,12 @@ def _with_body(table: TableDescription, method: str, described: Object) -> Objec
 
 
 def _operation(
-    table: TableDescription, verb: str, title: str, parameters: tuple[str, ...], possible: Errors, success: Object
+    table: TableDescription, verb: str, title: str, parameters: tuple[str, ...], error_types: Errors, success: Object
 ) -> Object:
     if table.name == ANY_TABLE_NAME:
         names = ("tableName", *parameters)
         operation_id, summary, tag = f"records_{verb}", f"{title} · any table", TABLE_API_TAG
-        failures = error_responses(possible)
+        failures = error_responses(error_types)
     else:
         names = parameters
         operation_id, summary, tag = f"{verb}_{table.name}", f"{title} · {table.label}", f"Table {table.name}"

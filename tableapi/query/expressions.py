@@ -17,9 +17,9 @@ ALWAYS = AlwaysAllowed()
 
 @dataclass(frozen=True, slots=True)
 class DecisionCase:
-    """For records of these tables (by id; None for any), one of the conditions must hold; None for no condition."""
+    """For records of these tables (None for any), one of the conditions must hold; None for no condition."""
 
-    tables: tuple[str, ...] | None
+    table_ids: tuple[str, ...] | None
     conditions: "tuple[Expression, ...] | None"
 
 
@@ -61,7 +61,7 @@ class Predicate:
     path: ResolvedPath
     other: ResolvedPath | None = None
     # For INSTANCEOF the ids of tables, for ARE the columns that are searched.
-    tables: tuple[str, ...] = ()
+    table_ids: tuple[str, ...] = ()
     searched_paths: tuple[ResolvedPath, ...] = ()
     slot: int | None = None
 

@@ -44,7 +44,7 @@ class OutputOptions(NamedTuple):
 
     fields: tuple[str, ...] = ()
     view: str = ""
-    display: DisplayMode = DisplayMode.VALUE
+    display_mode: DisplayMode = DisplayMode.VALUE
     with_links: bool = True
 
 
@@ -65,7 +65,7 @@ def parse_list(raw: RawParameters) -> ListRequest:
     page = _parse_number(raw, "sysparm_page", 1, maximum=MAX_PAGED_RECORDS)
     cursor = _parameter(raw, "sysparm_cursor")
     if limit * page > MAX_PAGED_RECORDS:
-        message = f"Pages end at record {MAX_PAGED_RECORDS:,}. Use the cursor from the Link header instead."
+        message = f"Page numbers reach only the first {MAX_PAGED_RECORDS:,} records. To read more, use the cursor."
         raise _invalid("sysparm_page", message)
     if cursor and page != 1:
         raise _invalid("sysparm_cursor", "Send sysparm_cursor or sysparm_page, not both.")
@@ -83,7 +83,7 @@ def parse_list(raw: RawParameters) -> ListRequest:
 def parse_output(raw: RawParameters) -> OutputOptions:
     fields = tuple(name for part in _parameter(raw, "sysparm_fields").split(",") if (name := part.strip()))
     if len(fields) > MAX_FIELDS:
-        raise _invalid("sysparm_fields", f"At most {MAX_FIELDS} fields can be requested.")
+        raise _invalid("sysparm_fields", f"You can request at most {MAX_FIELDS} fields.")
     excludes_links = _parse_switch("sysparm_exclude_reference_link", _parameter(raw, "sysparm_exclude_reference_link"))
     return OutputOptions(fields, _parameter(raw, "sysparm_view"), _parse_display_mode(raw), not excludes_links)
 
@@ -102,7 +102,7 @@ def parse_input_display(raw: RawParameters) -> bool:
 def invalid_query(error: QueryError) -> BadRequest:
     """The response to a query that cannot be parsed, planned or bound."""
     return BadRequest(
-        f"The query cannot be understood: {error}.",
+        f"The query is invalid: {error}.",
         code="invalid_query",
         field="sysparm_query",
         position=error.position,
@@ -126,9 +126,9 @@ def _parameter(raw: RawParameters, name: str) -> str:
     return value
 
 
-def _parse_switch(name: str, value: str, allowed: str = "1 or 0") -> bool:
+def _parse_switch(name: str, value: str, expected: str = "1 or 0") -> bool:
     if value.lower() not in SWITCH_VALUES:
-        raise _invalid(name, f"{name} must be {allowed}.")
+        raise _invalid(name, f"{name} must be {expected}.")
     return SWITCH_VALUES[value.lower()]
 
 
@@ -141,10 +141,10 @@ def _parse_number(raw: RawParameters, name: str, default: int, maximum: int) -> 
     return int(text)
 
 
-def _parse_choice(raw: RawParameters, name: str, allowed: tuple[str, ...]) -> str:
+def _parse_choice(raw: RawParameters, name: str, choices: tuple[str, ...]) -> str:
     value = _parameter(raw, name)
-    if value not in allowed:
-        raise _invalid(name, f"{name} must be one of {', '.join(filter(None, allowed))}.")
+    if value not in choices:
+        raise _invalid(name, f"{name} must be one of {', '.join(filter(None, choices))}.")
     return value
 
 

@@ -10,7 +10,7 @@ QUERY_CACHE_BYTES = 8 * 1024 * 1024
 BYTES_PER_CONDITION = 1_200
 
 # Values of these kinds stay in the shape: they decide the SQL, not only a parameter.
-SHAPING_KINDS = frozenset({ValueKind.PATH, ValueKind.DISTANCE, ValueKind.TABLE, ValueKind.WORDS, ValueKind.NAMED})
+SHAPING_KINDS = frozenset({ValueKind.PATH, ValueKind.DISTANCE, ValueKind.TABLE, ValueKind.WORDS, ValueKind.DYNAMIC})
 
 
 class QueryShape:

@@ -86,24 +86,24 @@ def resolve_path(scope: ReadScope, table: Table, path: tuple[str, ...]) -> Resol
         return None
     steps: list[PathStep] = []
     for name in path[:-1]:
-        visible = scope.column(table, name)
-        if visible is None or not visible[0].column_type.is_reference:
+        visible_column = scope.column(table, name)
+        if visible_column is None or not visible_column[0].column_type.is_reference:
             return None
-        target = scope.catalogue.tables.get(visible[0].reference or "")
+        target = scope.catalogue.tables.get(visible_column[0].reference or "")
         if target is None or (records := scope.records(target)) == NEVER:
             return None
-        steps.append(PathStep(*visible, target, records))
+        steps.append(PathStep(*visible_column, target, records))
         table = target
-    visible = scope.column(table, path[-1])
-    return ResolvedPath(tuple(steps), *visible) if visible else None
+    visible_column = scope.column(table, path[-1])
+    return ResolvedPath(tuple(steps), *visible_column) if visible_column else None
 
 
 def resolve_query(scope: ReadScope, table: Table, query: Query, *, with_slots: bool = False) -> Expression | None:
     """The whole condition of a query; None if it has none."""
     if not query.groups:
         return None
-    numbered = enumerate(query.conditions())
-    slots = {id(condition): slot for slot, condition in numbered} if with_slots else {}
+    numbered_conditions = enumerate(query.conditions())
+    slots = {id(condition): slot for slot, condition in numbered_conditions} if with_slots else {}
     condition = _resolve_groups(scope, table, query.groups, slots)
     _refuse_too_many_words(condition)
     return condition
@@ -115,17 +115,17 @@ def _refuse_too_many_words(condition: Expression) -> None:
     searches = [predicate for predicate in predicates if predicate.searched_paths]
     if not searches:
         return
-    words = sum(len(read_words(search.condition.value)) * len(search.searched_paths) for search in searches)
-    if len(predicates) - len(searches) + words > RECORDS.conditions:
+    counts = (len(read_words(search.condition.value)) * len(search.searched_paths) for search in searches)
+    if len(predicates) - len(searches) + sum(counts) > RECORDS.max_conditions:
         raise QueryError(
-            f"more than {RECORDS.conditions} conditions, where each word of ARE counts once for each searched column",
+            f"more than {RECORDS.max_conditions} conditions (each word of ARE counts once per searched column)",
             searches[0].condition.position,
         )
 
 
 def _resolve_groups(scope: ReadScope, table: Table, groups: tuple[Group, ...], slots: dict[int, int]) -> Expression:
     terms = [[_resolve_term(scope, table, term, slots) for term in group.terms] for group in groups]
-    return _combined(AnyOf, [_combined(AllOf, parts) for parts in terms])
+    return _combine(AnyOf, [_combine(AllOf, parts) for parts in terms])
 
 
 def _resolve_term(scope: ReadScope, table: Table, term: Term, slots: dict[int, int]) -> Expression:
@@ -135,10 +135,10 @@ def _resolve_term(scope: ReadScope, table: Table, term: Term, slots: dict[int, i
         else resolve_condition(scope, table, factor, slots.get(id(factor)))
         for factor in term.factors
     ]
-    return _combined(AnyOf, factors)
+    return _combine(AnyOf, factors)
 
 
-def _combined(kind: type[AllOf] | type[AnyOf], parts: list[Expression]) -> Expression:
+def _combine(kind: type[AllOf] | type[AnyOf], parts: list[Expression]) -> Expression:
     return parts[0] if len(parts) == 1 else kind(tuple(parts))
 
 
@@ -148,12 +148,12 @@ def resolve_condition(scope: ReadScope, table: Table, condition: Condition, slot
     if path is None:
         raise unknown_column_error(condition.path, condition.position)
     if not condition.row.fits(path.column.compare_as, condition.path):
-        raise QueryError(f"{condition.operator} cannot be used with type {path.column.type}", condition.position)
+        raise QueryError(f"{condition.operator} cannot be used with {path.column.type} columns", condition.position)
     kind = condition.row.kind
     if kind in (ValueKind.PATH, ValueKind.DISTANCE):
         return Predicate(condition, path, other=_resolve_other_path(scope, table, condition, path), slot=slot)
     if kind is ValueKind.TABLE:
-        return Predicate(condition, path, tables=_family_ids(scope, condition), slot=slot)
+        return Predicate(condition, path, table_ids=_family_table_ids(scope, condition), slot=slot)
     if kind is ValueKind.WORDS:
         return Predicate(condition, path, searched_paths=_searched_paths(scope, table, condition), slot=slot)
     return Predicate(condition, path, slot=slot)
@@ -169,14 +169,14 @@ def _resolve_other_path(scope: ReadScope, table: Table, condition: Condition, pa
     kinds = {COMPARABLE_KINDS.get(column.compare_as, column.compare_as) for column in (path.column, other.column)}
     if len(kinds) > 1 or not OPERATORS[condition.operator].fits(other.column.compare_as, other_path):
         raise QueryError(
-            f"a column of type {other.column.type} cannot be compared with one of type {path.column.type}",
+            f"{other.column.type} columns cannot be compared with {path.column.type} columns",
             condition.value_position,
             condition.value,
         )
     return other
 
 
-def _family_ids(scope: ReadScope, condition: Condition) -> tuple[str, ...]:
+def _family_table_ids(scope: ReadScope, condition: Condition) -> tuple[str, ...]:
     table = scope.table(condition.value)
     if table is None or scope.records(table) == NEVER:
         raise QueryError("there is no such table", condition.value_position, condition.value)
@@ -184,9 +184,9 @@ def _family_ids(scope: ReadScope, condition: Condition) -> tuple[str, ...]:
 
 
 def _searched_paths(scope: ReadScope, table: Table, condition: Condition) -> tuple[ResolvedPath, ...]:
-    indexed = [column for column in table.columns.values() if column.column_type.is_text and column.is_indexed]
-    paths = [resolve_path(scope, table, (column.name,)) for column in indexed]
-    visible = tuple(path for path in paths if path is not None)
-    if not visible:
-        raise QueryError("the table has no column with word search", condition.position)
-    return visible
+    indexed_columns = [column for column in table.columns.values() if column.column_type.is_text and column.is_indexed]
+    paths = [resolve_path(scope, table, (column.name,)) for column in indexed_columns]
+    visible_paths = tuple(path for path in paths if path is not None)
+    if not visible_paths:
+        raise QueryError("the table has no column that supports word search", condition.position)
+    return visible_paths

@@ -22,13 +22,13 @@ class OutputField:
 
     key: str
     path: ResolvedPath
-    display: ResolvedPath | None = None
+    display_path: ResolvedPath | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
     path: ResolvedPath
-    descending: bool
+    is_descending: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +56,25 @@ def plan_read(
     """Raises BadRequest or QueryError for names that do not exist or do not fit."""
     query = query or Query()
     where = resolve_query(scope, table, query, with_slots=True)
-    order = _order(scope, table, query)
+    sort_keys = _sort_keys(scope, table, query)
     view_paths = _view_paths(scope, table, view) if view else None
     outputs, ignored = _output_fields(scope, table, fields, view_paths)
     version = resolve_path(scope, table, ("sys_version",))
-    plan = ReadPlan(table, scope.records(table), outputs, where, order, ignored, version)
+    plan = ReadPlan(table, scope.records(table), outputs, where, sort_keys, ignored, version)
     _refuse_too_many_joins(plan, query, "sysparm_fields" if fields else "sysparm_view")
     return plan
 
 
-def _order(scope: ReadScope, table: Table, query: Query) -> tuple[SortKey, ...]:
-    sorts = []
-    for by in query.order:
-        path = resolve_path(scope, table, by.path)
+def _sort_keys(scope: ReadScope, table: Table, query: Query) -> tuple[SortKey, ...]:
+    sort_keys = []
+    for sort in query.order:
+        path = resolve_path(scope, table, sort.path)
         if path is None:
-            raise unknown_column_error(by.path, by.position)
+            raise unknown_column_error(sort.path, sort.position)
         if not path.column.column_type.is_sortable:
-            raise QueryError(f"a column of type {path.column.type} cannot be sorted", by.position, ".".join(by.path))
-        sorts.append(SortKey(path, by.descending))
-    return tuple(sorts)
+            raise QueryError(f"{path.column.type} columns cannot be sorted", sort.position, ".".join(sort.path))
+        sort_keys.append(SortKey(path, sort.is_descending))
+    return tuple(sort_keys)
 
 
 def _view_paths(scope: ReadScope, table: Table, view: str) -> tuple[str, ...] | None:
@@ -125,28 +125,28 @@ def display_path(scope: ReadScope, column: Column) -> ResolvedPath | None:
     display_column = target.display_column if target else None
     if target is None or display_column is None or (records := scope.records(target)) == NEVER:
         return None
-    visible = scope.column(target, display_column.name)
-    return ResolvedPath((PathStep(column, ALWAYS, target, records),), *visible) if visible else None
+    visible_column = scope.column(target, display_column.name)
+    return ResolvedPath((PathStep(column, ALWAYS, target, records),), *visible_column) if visible_column else None
 
 
 def _refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) -> None:
     """Names the parameter that leads too far: the query, or the one that chooses the fields."""
-    joins = _joins(_query_paths(query))
+    query_joins = _reference_paths(_query_paths(query))
     message = f"The paths follow more than {MAX_JOINS} references. Request fewer paths."
-    if len(joins) > MAX_JOINS:
+    if len(query_joins) > MAX_JOINS:
         raise BadRequest(message, code="invalid_query", field="sysparm_query")
-    if len(joins | _joins(tuple(output.key.split(".")) for output in plan.fields)) > MAX_JOINS:
+    if len(query_joins | _reference_paths(tuple(output.key.split(".")) for output in plan.fields)) > MAX_JOINS:
         raise BadRequest(message, code="invalid_parameter", field=output_parameter)
 
 
-def _joins(paths: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
+def _reference_paths(paths: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
     """The references that the paths follow."""
     return {path[:length] for path in paths for length in range(1, len(path))}
 
 
 def _query_paths(query: Query) -> Iterator[tuple[str, ...]]:
     """Every path of the query, including those that are values of conditions."""
-    yield from (by.path for by in query.order)
+    yield from (sort.path for sort in query.order)
     for condition in query.conditions():
         yield condition.path
         if condition.row.kind in (ValueKind.PATH, ValueKind.DISTANCE):

@@ -121,7 +121,7 @@ def _compile_list(context: ReadContext, plan: ReadPlan, request: ListRequest, pa
 
 
 def style_of(output: OutputOptions) -> OutputStyle:
-    return OutputStyle(output.display, output.with_links, properties.get(properties.WYSIWYG_COLUMNS))
+    return OutputStyle(output.display_mode, output.with_links, properties.get(properties.WYSIWYG_COLUMNS))
 
 
 def _count(context: ReadContext, plan: ReadPlan, request: ListRequest, inputs: Inputs, database: str) -> int:

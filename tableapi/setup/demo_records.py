@@ -25,41 +25,39 @@ IS_CALLER = "callerDYNAMICme"
 SERVICE_NAMES = ("E-mail", "Network", "Printing", "Workplace")
 
 
-class Demo(NamedTuple):
-    """A task. `opened` is days ago and `due` is days ahead; empty columns are not set."""
-
+class Task(NamedTuple):
     short_description: str
     description: str
     service: str
     state: str
     priority: str
-    opened: int
-    due: int
+    opened_days_ago: int
+    due_in_days: int
     caller: str = "user"
     is_assigned: bool = True
 
 
 TASKS = (
-    Demo("Printer on the second floor jams", "Every second page, since this morning.", "Printing", "1", "3", 1, 3),
-    Demo("Mailbox is full", "I can still receive, but not send.", "E-mail", "2", "2", 2, 1),
-    Demo("New notebook for a colleague", "She starts on the first of next month.", "Workplace", "1", "4", 3, 14),
-    Demo("VPN drops every hour", "Only at home; it works in the office.", "Network", "2", "2", 4, 1),
-    Demo("Shared calendar is missing", "It was there before the update.", "E-mail", "3", "3", 5, 4),
-    Demo("Switch in room 114 is down", "Twelve desks are without network.", "Network", "2", "1", 0, 0, "agent"),
-    Demo("Toner for the colour printer", "Magenta is at five percent.", "Printing", "4", "4", 9, 0),
-    Demo("Monitor flickers", "Worse when it is warm.", "Workplace", "2", "3", 6, 3),
-    Demo("Forward a former colleague's mail", "To her team's mailbox, for three months.", "E-mail", "5", "4", 20, 0),
-    Demo("Guest Wi-Fi for Thursday", "About thirty visitors, one day.", "Network", "1", "3", 1, 2),
-    Demo("Keyboard with a Cyrillic layout", "", "Workplace", "1", "4", 2, 10, is_assigned=False),
-    Demo("Mail to a customer comes back", "The bounce mentions a missing SPF record.", "E-mail", "2", "1", 1, 0),
-    Demo("Scanner produces blank pages", "Only from the feeder, not from the glass.", "Printing", "3", "3", 8, 5),
-    Demo("Move four desks to room 220", "Network sockets there are labelled.", "Workplace", "1", "4", 4, 20, "agent"),
-    Demo("Intranet certificate expires soon", "In two weeks.", "Network", "1", "2", 1, 12, "agent"),
-    Demo("Spam filter is too strict", "Invoices from one supplier end up there.", "E-mail", "4", "3", 15, 0),
-    Demo("Print queue is stuck", "Nothing has been printed since noon.", "Printing", "5", "2", 12, 0, "agent"),
-    Demo("Docking station has no sound", "", "Workplace", "2", "4", 7, 6, is_assigned=False),
-    Demo("Slow connection to the branch", "Copies of large files take an hour.", "Network", "3", "2", 10, 2, "agent"),
-    Demo("Signature with the new logo", "For all mailboxes of the company.", "E-mail", "1", "4", 3, 30),
+    Task("Printer on the second floor jams", "Every second page, since this morning.", "Printing", "1", "3", 1, 3),
+    Task("Mailbox is full", "I can still receive, but not send.", "E-mail", "2", "2", 2, 1),
+    Task("New notebook for a colleague", "She starts on the first of next month.", "Workplace", "1", "4", 3, 14),
+    Task("VPN drops every hour", "Only at home; it works in the office.", "Network", "2", "2", 4, 1),
+    Task("Shared calendar is missing", "It was there before the update.", "E-mail", "3", "3", 5, 4),
+    Task("Switch in room 114 is down", "Twelve desks are without network.", "Network", "2", "1", 0, 0, "agent"),
+    Task("Toner for the colour printer", "Magenta is at five percent.", "Printing", "4", "4", 9, 0),
+    Task("Monitor flickers", "Worse when it is warm.", "Workplace", "2", "3", 6, 3),
+    Task("Forward a former colleague's mail", "To her team's mailbox, for three months.", "E-mail", "5", "4", 20, 0),
+    Task("Guest Wi-Fi for Thursday", "About thirty visitors, one day.", "Network", "1", "3", 1, 2),
+    Task("Keyboard with a Cyrillic layout", "", "Workplace", "1", "4", 2, 10, is_assigned=False),
+    Task("Mail to a customer comes back", "The bounce mentions a missing SPF record.", "E-mail", "2", "1", 1, 0),
+    Task("Scanner produces blank pages", "Only from the feeder, not from the glass.", "Printing", "3", "3", 8, 5),
+    Task("Move four desks to room 220", "Network sockets there are labelled.", "Workplace", "1", "4", 4, 20, "agent"),
+    Task("Intranet certificate expires soon", "In two weeks.", "Network", "1", "2", 1, 12, "agent"),
+    Task("Spam filter is too strict", "Invoices from one supplier end up there.", "E-mail", "4", "3", 15, 0),
+    Task("Print queue is stuck", "Nothing has been printed since noon.", "Printing", "5", "2", 12, 0, "agent"),
+    Task("Docking station has no sound", "", "Workplace", "2", "4", 7, 6, is_assigned=False),
+    Task("Slow connection to the branch", "Copies of large files take an hour.", "Network", "3", "2", 10, 2, "agent"),
+    Task("Signature with the new logo", "For all mailboxes of the company.", "E-mail", "1", "4", 3, 30),
 )  # fmt: skip
 CLOSED_STATE = "5"
 WORK_NOTES = "Investigated; see the knowledge base."
@@ -105,7 +103,8 @@ def _create_tasks(catalogue: Catalogue, users: dict[str, User]) -> None:
     service = catalogue.tables["service"]
     task = catalogue.tables["task"]
     services = {
-        name: designed_records.insert(catalogue, service, _values(service, {"name": name})) for name in SERVICE_NAMES
+        name: designed_records.insert(catalogue, service, _stored_values(service, {"name": name}))
+        for name in SERVICE_NAMES
     }
     group = Group.objects.filter(name="Service Desk").values_list("sys_id", flat=True).first()
     company = Company.objects.filter(name="Example Company").values_list("sys_id", flat=True).first()
@@ -113,7 +112,7 @@ def _create_tasks(catalogue: Catalogue, users: dict[str, User]) -> None:
     first = None
     for demo, values in zip(TASKS, _task_values(users, services), strict=True):
         parent = first if demo.short_description == "Docking station has no sound" else None
-        sys_id = designed_records.insert(catalogue, task, _values(task, shared | values | {"parent_id": parent}))
+        sys_id = designed_records.insert(catalogue, task, _stored_values(task, shared | values | {"parent_id": parent}))
         first = first or sys_id
 
 
@@ -136,8 +135,8 @@ def _task_values(users: dict[str, User], services: dict[str, str]) -> Iterator[d
             "followers_list": [agent, caller] if demo.priority == "1" and caller != agent else None,
             "work_notes": WORK_NOTES if demo.state != "1" else None,
             "active": not is_closed,
-            "opened_at": _instant(now - timedelta(days=demo.opened)),
-            "due_date": _instant(now + timedelta(days=demo.due)),
+            "opened_at": _instant(now - timedelta(days=demo.opened_days_ago)),
+            "due_date": _instant(now + timedelta(days=demo.due_in_days)),
             "closed_at": _instant(now) if is_closed else None,
             "closed_by": agent if is_closed else None,
             "attention_required": demo.priority == "1",
@@ -148,7 +147,7 @@ def _instant(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _values(table: CataloguedTable, row: dict[str, Any]) -> dict[Column, Any]:
+def _stored_values(table: CataloguedTable, row: dict[str, Any]) -> dict[Column, Any]:
     """The values that the API would store: these, and the defaults of the other columns."""
     stored = {}
     for column in table.columns.values():

@@ -92,8 +92,8 @@ def create_shipped_tables() -> None:
         if state.shipped_level < 1:
             for name, (attributes, columns) in SHIPPED_TABLES.items():
                 _create_table(name, attributes, columns)
-            for name, readable in READABLE_COLUMNS.items():
-                _create_rules(Table.objects.get(name=name), readable)
+            for name, column_names in READABLE_COLUMNS.items():
+                _create_rules(Table.objects.get(name=name), column_names)
         if state.shipped_level < 2:
             for table in Table.objects.filter(is_system=True, name__in=MANAGED_TABLES):
                 _create_rules_for_role(table, *MANAGED_TABLES[table.name])
@@ -120,7 +120,7 @@ def _create_table(name: str, attributes: dict[str, Any], columns: dict[str, dict
     table = Table(name=name, **attributes)
     saving.save_table(table)
     # Together and without the checks of single columns, because a table with thirty columns would take seconds.
-    Column.objects.bulk_create(_column(table, column, values) for column, values in columns.items())
+    Column.objects.bulk_create(_build_column(table, column, values) for column, values in columns.items())
     stored = table.columns.filter(name__in=columns).select_related("reference_table")
     created = {column.name: column for column in stored}
     schema_editor.add_columns(table, list(created.values()))
@@ -131,7 +131,7 @@ def _create_table(name: str, attributes: dict[str, Any], columns: dict[str, dict
     )
 
 
-def _column(table: Table, name: str, values: dict[str, Any]) -> Column:
+def _build_column(table: Table, name: str, values: dict[str, Any]) -> Column:
     attributes = dict(values)
     choices, target = attributes.pop("choices", None), attributes.pop("to", None)
     type_name = "choice" if choices else "reference" if target else "string"
@@ -141,14 +141,14 @@ def _column(table: Table, name: str, values: dict[str, Any]) -> Column:
     return Column(table=table, name=name, **{"type": type_name, "label": label} | attributes)
 
 
-def _create_rules(table: Table, readable: tuple[str, ...]) -> None:
+def _create_rules(table: Table, columns: tuple[str, ...]) -> None:
     admin = Role.objects.get(name=roles.ADMIN).pk
     subject: dict[str, Any] = {"operation": Rule.Operation.READ, "table": table}
     Rule.objects.bulk_create(
         [
             Rule(**subject, description="Any signed-in user can see the table."),
             Rule(**subject, column_name="*", roles=[admin], description="Other columns are for administrators only."),
-            *(Rule(**subject, column_name=name, description="Any signed-in user can read it.") for name in readable),
+            *(Rule(**subject, column_name=name, description="Any signed-in user can read it.") for name in columns),
         ]
     )
 

@@ -48,13 +48,13 @@ def _create_tables(models_by_table: dict[str, type[Record]]) -> bool:
 
 def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, Table]) -> bool:
     stored = {(column.table_id, column.name): column for column in Column.objects.filter(table__is_system=True)}
-    described = {(table_id, name): values for table_id, name, values in _descriptions(models_by_table, tables)}
-    new = [Column(table_id=key[0], name=key[1], **values) for key, values in described.items() if key not in stored]
-    changed = [stored[key] for key, values in described.items() if key in stored and _differs(stored[key], values)]
-    removed = [column.pk for key, column in stored.items() if key not in described]
+    descriptions = {(table_id, name): values for table_id, name, values in _describe_columns(models_by_table, tables)}
+    new = [Column(table_id=key[0], name=key[1], **values) for key, values in descriptions.items() if key not in stored]
+    changed = [stored[key] for key, values in descriptions.items() if key in stored and _differs(stored[key], values)]
+    removed = [column.pk for key, column in stored.items() if key not in descriptions]
     for column in changed:
         for name in ATTRIBUTES_FROM_MODEL:
-            setattr(column, name, described[column.table_id, column.name][name])
+            setattr(column, name, descriptions[column.table_id, column.name][name])
         column.sys_updated_at, column.sys_version = timezone.now(), column.sys_version + 1
     Column.objects.bulk_create(new)
     Column.objects.bulk_update(changed, [*ATTRIBUTES_FROM_MODEL, "sys_updated_at", "sys_version"])
@@ -62,14 +62,14 @@ def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, 
     return bool(new or changed or removed)
 
 
-def _descriptions(
+def _describe_columns(
     models_by_table: dict[str, type[Record]], tables: dict[str, Table]
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for table_name, model in models_by_table.items():
         if table_name not in tables:
             continue  # an administrator designed a table with this name before the product had one
         for name in model.table_columns:
-            values = _describe(model, name, tables)
+            values = _describe_column(model, name, tables)
             if values is not None:
                 yield tables[table_name].pk, name, values
 
@@ -92,7 +92,7 @@ def _differs(column: Column, values: dict[str, Any]) -> bool:
     return any(getattr(column, name) != values[name] for name in ATTRIBUTES_FROM_MODEL)
 
 
-def _describe(model: type[Record], name: str, tables: dict[str, Table]) -> dict[str, Any] | None:
+def _describe_column(model: type[Record], name: str, tables: dict[str, Table]) -> dict[str, Any] | None:
     """The attributes of the column for a field, or None for a reference to a table that the catalogue does not have."""
     field: Any = model._meta.get_field(name)
     type_name, target = _type_of(model, field)
@@ -105,9 +105,9 @@ def _describe(model: type[Record], name: str, tables: dict[str, Table]) -> dict[
         "type": type_name,
         "reference_table_id": tables[target].pk if target else None,
         "mandatory": not is_optional,
-        "is_unique": field.unique or any(it.fields == (name,) for it in model._meta.total_unique_constraints),
+        "is_unique": field.unique or any(rule.fields == (name,) for rule in model._meta.total_unique_constraints),
         "read_only": not field.editable,
-        "default_value": "" if is_secret else _default(field),
+        "default_value": "" if is_secret else _default_text(field),
         "max_length": field.max_length if COLUMN_TYPES[type_name].has_max_length else None,
         "is_display": model.display_column == name,
         "physical_name": field.column,
@@ -135,7 +135,7 @@ def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:
     raise TypeError(f"No column type fits the field {model.__name__}.{field.name}. Remove it from `table_columns`.")
 
 
-def _default(field: Any) -> str:
+def _default_text(field: Any) -> str:
     value = field.default if field.has_default() and not callable(field.default) else None
     if isinstance(value, bool):
         return "true" if value else "false"

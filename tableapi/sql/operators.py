@@ -23,12 +23,12 @@ INSTANT_COMPARISONS = {">": ">= {v} + " + SECOND_SQL, ">=": ">= {v}", "<": "< {v
 
 # Group membership decides what a caller may read: it is read from the primary only.
 MEMBERSHIPS = "public.sys_user_group"
-NAMED_VALUE_TESTS = {
+DYNAMIC_VALUE_TESTS = {
     "me": "= {me}",
     "my_groups": f"IN (SELECT group_id FROM {MEMBERSHIPS} WHERE user_id = {{me}})",
     "my_roles": "IN (SELECT sys_id FROM public.sys_role WHERE name = ANY ({roles}))",
 }
-NAMED_VALUE_ARRAYS = {
+DYNAMIC_VALUE_ARRAYS = {
     "me": "ARRAY[{me}]",
     "my_groups": f"ARRAY(SELECT group_id FROM {MEMBERSHIPS} WHERE user_id = {{me}})",
     "my_roles": "ARRAY(SELECT sys_id FROM public.sys_role WHERE name = ANY ({roles}))",
@@ -64,13 +64,13 @@ class ColumnSubject:
         return f"({self.raw})::timestamp AT TIME ZONE 'UTC'" if self.kind is ComparisonKind.DATE else self.raw
 
     @property
-    def second(self) -> str:
+    def whole_second(self) -> str:
         """Truncated to the second, as it is displayed."""
         is_time = self.kind in (ComparisonKind.DATE, ComparisonKind.DATETIME)
         return f"date_trunc('second', {self.instant})" if is_time else self.key
 
     def compared(self, operator: str, other: "ColumnSubject") -> str:
-        return f"{self.second} {operator} {other.second}"
+        return f"{self.whole_second} {operator} {other.whole_second}"
 
 
 _TEXT_COLUMN = Column("", "string", "", "")
@@ -158,7 +158,7 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
         values = self.bind(items, SQL_TYPES[side.kind] + "[]")
         if side.kind is ComparisonKind.TEXT:
             return f"{side.key} = ANY ({FOLD_ARRAY_SQL.format(values)})"
-        return f"{side.second if side.kind is ComparisonKind.DATETIME else side.key} = ANY ({values})"
+        return f"{side.whole_second if side.kind is ComparisonKind.DATETIME else side.key} = ANY ({values})"
 
     def between(self) -> str:
         side = self.subject
@@ -177,17 +177,17 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
     def same_as(self) -> str:
         if self.subject.kind is ComparisonKind.LIST:
             return f"nullif({self.subject.raw}, '{{}}') IS NOT DISTINCT FROM nullif({self.other.raw}, '{{}}')"
-        return f"{self.subject.second} IS NOT DISTINCT FROM {self.other.second}"
+        return f"{self.subject.whole_second} IS NOT DISTINCT FROM {self.other.whole_second}"
 
     def named(self, templates: Mapping[str, str]) -> str:
         template = templates[self.condition.value]
         # Bound only where it is used: PostgreSQL refuses a parameter that the text does not contain.
         if "{roles}" in template:
             return template.format(roles=self.builder.roles())
-        return template.format(me=self.builder.me())
+        return template.format(me=self.builder.caller_id())
 
-    rows: ClassVar[Mapping[str, Comparison]] = {
+    comparisons: ClassVar[Mapping[str, Comparison]] = {
         **COMPARISONS,
-        "DYNAMIC": lambda it: f"{it.subject.key} {it.named(NAMED_VALUE_TESTS)}",
-        "CONTAINS_DYNAMIC": lambda it: f"{it.subject.raw} && {it.named(NAMED_VALUE_ARRAYS)}::varchar[]",
+        "DYNAMIC": lambda it: f"{it.subject.key} {it.named(DYNAMIC_VALUE_TESTS)}",
+        "CONTAINS_DYNAMIC": lambda it: f"{it.subject.raw} && {it.named(DYNAMIC_VALUE_ARRAYS)}::varchar[]",
     }

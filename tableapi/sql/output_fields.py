@@ -14,7 +14,7 @@ from .statement_builder import StatementBuilder, TableAlias, literal
 class OutputStyle(NamedTuple):
     """How values are returned: stored values, display values or both; with links or without."""
 
-    display: DisplayMode = DisplayMode.VALUE
+    mode: DisplayMode = DisplayMode.VALUE
     with_links: bool = True
     # Ids of converted columns that are returned as HTML.
     html_column_ids: tuple[str, ...] = ()
@@ -24,10 +24,10 @@ def field_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField
     """The JSON of one field as text; `alias` is the record at the end of its path."""
     column = output.path.column
     value = predicates.guarded_value(builder, output.path.guard, alias, _stored_sql(style, column, alias))
-    if style.display == DisplayMode.VALUE and column.column_type.is_reference and style.with_links:
-        return f"CASE WHEN {value} <> '' THEN {_linked_sql(builder, column, value)} ELSE 'null' END"
-    if style.display == DisplayMode.VALUE and not column.column_type.has_target:
-        json = column.column_type.json_sql.format(_value(column, value))
+    if style.mode == DisplayMode.VALUE and column.column_type.is_reference and style.with_links:
+        return f"CASE WHEN {value} <> '' THEN {_link_object_sql(builder, column, value)} ELSE 'null' END"
+    if style.mode == DisplayMode.VALUE and not column.column_type.has_target:
+        json = column.column_type.json_sql.format(_value_sql(column, value))
     else:
         json = f"to_json({_json_sql(builder, style, output, value)})::text"
     return f"coalesce({json}, 'null')"
@@ -40,88 +40,88 @@ def _json_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField
     if column.column_type.is_reference:
         return _reference_sql(builder, style, output, value)
     display_value = display_value_sql(column, value)
-    if style.display == DisplayMode.DISPLAY:
+    if style.mode == DisplayMode.DISPLAY:
         return display_value
-    return f"json_build_object('value', {_value(column, value)}, 'display_value', {display_value})"
+    return f"json_build_object('value', {_value_sql(column, value)}, 'display_value', {display_value})"
 
 
 def _stored_sql(style: OutputStyle, column: Column, alias: TableAlias) -> str:
     if not column.column_type.is_html or (column.converted_from_text and column.id not in style.html_column_ids):
         return alias.column(column)
-    html = alias.column(column, plain=False)
+    html = alias.column(column, is_plain=False)
     if not column.converted_from_text:
         return html
     escaped = f"replace(replace(replace({html}, '&', '&amp;'), '<', '&lt;'), '>', '&gt;')"
     return f"CASE WHEN {alias.is_html(column)} THEN {html} ELSE {escaped} END"
 
 
-def _value(column: Column, sql: str) -> str:
+def _value_sql(column: Column, sql: str) -> str:
     return column.column_type.value_sql.format(sql)
 
 
 def display_value_sql(column: Column, sql: str) -> str:
     if column.choices:
         labels = " ".join(f"WHEN {literal(value)} THEN {literal(label)}" for value, label in column.choices)
-        return f"CASE {sql} {labels} ELSE {_value(column, sql)} END"
-    display = column.column_type.display
-    return display.sql.format(sql) if display else _value(column, sql)
+        return f"CASE {sql} {labels} ELSE {_value_sql(column, sql)} END"
+    display_format = column.column_type.display_format
+    return display_format.sql.format(sql) if display_format else _value_sql(column, sql)
 
 
-def _referenced_name_sql(builder: StatementBuilder, display: ResolvedPath | None, reference: str) -> str:
+def _referenced_name_sql(builder: StatementBuilder, display_path: ResolvedPath | None, reference: str) -> str:
     """The display value of the record that a reference refers to; NULL where the caller may not read it."""
-    if display is None:
+    if display_path is None:
         # With the reference: its guard may have bound parameters, and PostgreSQL refuses those that the text lacks.
         return f"CASE WHEN {reference} IS NULL THEN NULL::text END"
-    step = display.steps[0]
+    step = display_path.steps[0]
     target = TableAlias(builder, step.target)
     value = predicates.guarded_value(
-        builder, display.guard, target, display_value_sql(display.column, target.column(display.column))
+        builder, display_path.guard, target, display_value_sql(display_path.column, target.column(display_path.column))
     )
     where = [f"{target.sys_id()} = {reference}", *predicates.decision_conditions(builder, step.records, target)]
     return f"(SELECT ({value})::text FROM {target.from_sql()} WHERE {' AND '.join(where)})"
 
 
-def _reference_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, stored: str) -> str:
+def _reference_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, stored_sql: str) -> str:
     column = output.path.column
-    if style.display == DisplayMode.VALUE and not style.with_links:
-        return f"nullif({stored}, '')"
-    if style.display == DisplayMode.DISPLAY and not style.with_links:
-        return _referenced_name_sql(builder, output.display, stored)
-    json_object = f"json_build_object({_json_members(builder, style, column, output.display, stored)})"
-    return json_object if style.display == DisplayMode.BOTH else f"CASE WHEN {stored} <> '' THEN {json_object} END"
+    if style.mode == DisplayMode.VALUE and not style.with_links:
+        return f"nullif({stored_sql}, '')"
+    if style.mode == DisplayMode.DISPLAY and not style.with_links:
+        return _referenced_name_sql(builder, output.display_path, stored_sql)
+    json_object = f"json_build_object({_json_members(builder, style, column, output.display_path, stored_sql)})"
+    return json_object if style.mode == DisplayMode.BOTH else f"CASE WHEN {stored_sql} <> '' THEN {json_object} END"
 
 
-def _linked_sql(builder: StatementBuilder, column: Column, stored: str) -> str:
+def _link_object_sql(builder: StatementBuilder, column: Column, stored_sql: str) -> str:
     """Id and link as JSON text: an id has only digits and letters. Measured: json_build_object takes twice as long."""
     start, middle, table = literal('{"value":"'), literal('","link":"'), literal(f"{column.reference}/")
-    return f"concat({start}, {stored}, {middle}, {builder.link()}, {table}, {stored}, '\"}}')"
+    return f"concat({start}, {stored_sql}, {middle}, {builder.link()}, {table}, {stored_sql}, '\"}}')"
 
 
-def _list_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, stored: str) -> str:
+def _list_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, stored_sql: str) -> str:
     column = output.path.column
     # With its alias: a column of the records that it refers to may have any of these names.
     items_alias = builder.alias()
     item, place = f"{items_alias}.item", f"{items_alias}.place"
-    if style.display == DisplayMode.VALUE and style.with_links:
-        json = f"{_linked_sql(builder, column, item)}::json"
-    elif style.with_links or style.display == DisplayMode.BOTH:
-        json = f"json_build_object({_json_members(builder, style, column, output.display, item)})"
+    if style.mode == DisplayMode.VALUE and style.with_links:
+        json = f"{_link_object_sql(builder, column, item)}::json"
+    elif style.with_links or style.mode == DisplayMode.BOTH:
+        json = f"json_build_object({_json_members(builder, style, column, output.display_path, item)})"
     else:
-        json = item if style.display == DisplayMode.VALUE else _referenced_name_sql(builder, output.display, item)
-    source = f"unnest({stored}) WITH ORDINALITY AS {items_alias}(item, place)"
+        json = item if style.mode == DisplayMode.VALUE else _referenced_name_sql(builder, output.display_path, item)
+    source = f"unnest({stored_sql}) WITH ORDINALITY AS {items_alias}(item, place)"
     items = f"(SELECT json_agg({json} ORDER BY {place}) FROM {source})"
     # Most lists are empty; checking that first saves a sub-select for each.
-    return f"CASE WHEN cardinality({stored}) > 0 THEN {items} END"
+    return f"CASE WHEN cardinality({stored_sql}) > 0 THEN {items} END"
 
 
 def _json_members(
-    builder: StatementBuilder, style: OutputStyle, column: Column, display: ResolvedPath | None, stored: str
+    builder: StatementBuilder, style: OutputStyle, column: Column, display_path: ResolvedPath | None, stored_sql: str
 ) -> str:
     pairs = []
-    if style.display != DisplayMode.DISPLAY:
-        pairs += ["'value'", stored]
-    if style.display != DisplayMode.VALUE:
-        pairs += ["'display_value'", _referenced_name_sql(builder, display, stored)]
+    if style.mode != DisplayMode.DISPLAY:
+        pairs += ["'value'", stored_sql]
+    if style.mode != DisplayMode.VALUE:
+        pairs += ["'display_value'", _referenced_name_sql(builder, display_path, stored_sql)]
     if style.with_links:
-        pairs += ["'link'", f"{builder.link()} || {literal(f'{column.reference}/')} || {stored}"]
+        pairs += ["'link'", f"{builder.link()} || {literal(f'{column.reference}/')} || {stored_sql}"]
     return ", ".join(pairs)

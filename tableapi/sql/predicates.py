@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from system.encoded_query import ValueKind, read_words
-from tableapi.catalogue.definitions import OWN_TABLE, Table
+from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, Table
 from tableapi.query.expressions import (
     AllOf,
     AlwaysAllowed,
@@ -23,23 +23,23 @@ from .statement_builder import StatementBuilder, TableAlias, literal
 ValueOf = Callable[[ResolvedPath], str]
 
 
-def decision_sql(builder: StatementBuilder, decided: Decision, alias: TableAlias) -> str | None:
+def decision_sql(builder: StatementBuilder, decision: Decision, alias: TableAlias) -> str | None:
     """The condition on which the decision holds for a record; None if it always does."""
-    if isinstance(decided, AlwaysAllowed):
+    if isinstance(decision, AlwaysAllowed):
         return None
-    if not decided.cases:
+    if not decision.cases:
         return "FALSE"
-    return _joined_conditions(" OR ", [_case_sql(builder, case, alias) for case in decided.cases])
+    return _join_conditions(" OR ", [_case_sql(builder, case, alias) for case in decision.cases])
 
 
 def _case_sql(builder: StatementBuilder, case: DecisionCase, alias: TableAlias) -> str:
     parts = []
-    if case.tables is not None:
-        ids = ", ".join(map(literal, case.tables))
-        parts.append(f"{alias.column(alias.table.columns[OWN_TABLE])} IN ({ids})")
+    if case.table_ids is not None:
+        ids = ", ".join(map(literal, case.table_ids))
+        parts.append(f"{alias.column(alias.table.columns[OWN_TABLE_COLUMN])} IN ({ids})")
     if case.conditions is not None:
-        parts.append(_joined_conditions(" OR ", [rule_sql(builder, condition, alias) for condition in case.conditions]))
-    return _joined_conditions(" AND ", parts) if parts else "TRUE"
+        parts.append(_join_conditions(" OR ", [rule_sql(builder, condition, alias) for condition in case.conditions]))
+    return _join_conditions(" AND ", parts) if parts else "TRUE"
 
 
 def decision_conditions(builder: StatementBuilder, decision: Decision, alias: TableAlias) -> list[str]:
@@ -73,9 +73,9 @@ def expression_sql(builder: StatementBuilder, condition: Expression, alias: Tabl
     """A condition; `value_of` gives the SQL of its paths."""
     match condition:
         case AllOf(parts):
-            return _joined_conditions(" AND ", [expression_sql(builder, part, alias, value_of) for part in parts])
+            return _join_conditions(" AND ", [expression_sql(builder, part, alias, value_of) for part in parts])
         case AnyOf(parts):
-            return _joined_conditions(" OR ", [expression_sql(builder, part, alias, value_of) for part in parts])
+            return _join_conditions(" OR ", [expression_sql(builder, part, alias, value_of) for part in parts])
         case ChildTablePredicate(table, part):
             return _child_predicate_sql(builder, table, part, alias)
         case Predicate():
@@ -105,10 +105,10 @@ def _predicate_sql(builder: StatementBuilder, predicate: Predicate, alias: Table
 
 
 def _table_sql(predicate: Predicate, alias: TableAlias) -> str:
-    column = alias.table.columns.get(OWN_TABLE)
+    column = alias.table.columns.get(OWN_TABLE_COLUMN)
     if column is None:  # system tables extend no other table
-        return "TRUE" if alias.table.id in predicate.tables else "FALSE"
-    return f"({alias.column(column)} IN ({', '.join(map(literal, predicate.tables))}))"
+        return "TRUE" if alias.table.id in predicate.table_ids else "FALSE"
+    return f"({alias.column(column)} IN ({', '.join(map(literal, predicate.table_ids))}))"
 
 
 def _words_sql(builder: StatementBuilder, predicate: Predicate, value_of: ValueOf) -> str:
@@ -118,9 +118,9 @@ def _words_sql(builder: StatementBuilder, predicate: Predicate, value_of: ValueO
     for word in words:
         query = f"plainto_tsquery('simple', {builder.parameter(lambda _, word=word: word, 'text')})"  # type: ignore[misc]
         columns = [f"to_tsvector('simple', {value_of(path)}) @@ {query}" for path in predicate.searched_paths]
-        conditions.append(_joined_conditions(" OR ", columns))
-    return _joined_conditions(" AND ", conditions)
+        conditions.append(_join_conditions(" OR ", columns))
+    return _join_conditions(" AND ", conditions)
 
 
-def _joined_conditions(word: str, parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"({word.join(parts)})"
+def _join_conditions(separator: str, parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"({separator.join(parts)})"

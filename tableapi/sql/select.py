@@ -34,7 +34,7 @@ class Statement:
     def values(self, inputs: Inputs) -> list[Any]:
         return [value(inputs) for value in self.parameters]
 
-    def encoded(self, version: int) -> bytes:
+    def encode(self, version: int) -> bytes:
         """The text for the driver. Under another version of the catalogue a statement is prepared again: a column that
         was dropped and added again may have another type. The same object each time, since the driver looks it up."""
         known, text = self._encoded
@@ -45,13 +45,12 @@ class Statement:
 
 
 class Page(NamedTuple):
-    """A part of a list, in blocks of so many records; `after` says for each sort key of the cursor whether it has a
-    value."""
+    """A part of a list, in blocks of so many records. `value_flags` tell which sort keys of the cursor have a value."""
 
     limit: int
     block_size: int
     has_offset: bool = False
-    after: tuple[bool, ...] | None = None
+    value_flags: tuple[bool, ...] | None = None
 
 
 class FromClause:
@@ -83,10 +82,10 @@ class FromClause:
         readable = predicates.decision_conditions(self.builder, step.records, target)
         return target, " AND ".join([f"{target.sys_id()} = {reference}", *readable])
 
-    def condition(self, expression: Expression | None) -> list[str]:
+    def query_conditions(self, expression: Expression | None) -> list[str]:
         return [predicates.expression_sql(self.builder, expression, self.alias, self.value)] if expression else []
 
-    def readable(self, records: Decision) -> list[str]:
+    def readable_conditions(self, records: Decision) -> list[str]:
         return predicates.decision_conditions(self.builder, records, self.alias)
 
     def sql(self) -> str:
@@ -101,7 +100,7 @@ def record_statement(plan: ReadPlan, style: OutputStyle) -> Statement:
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
     id_condition = f"{from_clause.alias.sys_id()} = {builder.input('sys_id', 'varchar')}"
-    where = [id_condition, *from_clause.readable(plan.records)]
+    where = [id_condition, *from_clause.readable_conditions(plan.records)]
     body = _json_sql(builder, style, plan.fields, from_clause)
     version = from_clause.value(plan.version) if plan.version else "NULL"
     one = f"SELECT {version} AS version, {body} AS body FROM {from_clause.sql()} WHERE {' AND '.join(where)}"
@@ -158,7 +157,7 @@ def count_statement(plan: ReadPlan, maximum: int | None = None) -> Statement:
     """The number of records that this caller can read; with a maximum, counts up to it."""
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
-    where = _where_sql([*from_clause.readable(plan.records), *from_clause.condition(plan.where)])
+    where = _where_sql([*from_clause.readable_conditions(plan.records), *from_clause.query_conditions(plan.where)])
     limit = f" LIMIT {maximum}" if maximum is not None else ""
     sql = f"SELECT count(*) FROM (SELECT FROM {from_clause.sql()}{where}{limit}) c"
     return Statement(sql, builder.parameters)
@@ -172,28 +171,28 @@ def _sort_key(from_clause: FromClause, sort: SortKey) -> str:
     return comparison_key(sort.path.column.compare_as, from_clause.value(sort.path))
 
 
-def _descending(plan: ReadPlan) -> list[bool]:
+def _descending_flags(plan: ReadPlan) -> list[bool]:
     """For each key. The last, always sys_id, is as the key before it, so that one index serves both."""
-    keys = [sort.descending for sort in plan.order]
+    keys = [sort.is_descending for sort in plan.order]
     return [*keys, keys[-1] if keys else False]
 
 
 def _directions(plan: ReadPlan) -> list[str]:
     # "empty last ascending and first descending": PostgreSQL's own order.
-    return ["DESC" if is_descending else "ASC" for is_descending in _descending(plan)]
+    return ["DESC" if is_descending else "ASC" for is_descending in _descending_flags(plan)]
 
 
 def _page_sql(builder: StatementBuilder, plan: ReadPlan, page: Page, names: list[str]) -> str:
     from_clause = FromClause(builder, plan)
     keys = [*(_sort_key(from_clause, sort) for sort in plan.order), from_clause.alias.sys_id()]
-    parts = [*from_clause.readable(plan.records), *from_clause.condition(plan.where)]
+    parts = [*from_clause.readable_conditions(plan.records), *from_clause.query_conditions(plan.where)]
     selected = ", ".join(f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True))
     order = ", ".join(f"{sql} {direction}" for sql, direction in zip(keys, _directions(plan), strict=True))
     offset = f" OFFSET {builder.input('offset', 'bigint')}" if page.has_offset else ""
     tail = f" ORDER BY {order} LIMIT {page.limit + 1}{offset}"
-    if page.after is None:
+    if page.value_flags is None:
         return f"SELECT {selected} FROM {from_clause.sql()}{_where_sql(parts)}{tail}"
-    branches = _cursor_branches(builder, plan, keys, page.after)
+    branches = _cursor_branches(builder, plan, keys, page.value_flags)
     source = from_clause.sql()
     if page.has_offset or not _can_use_index(plan):
         where = " AND ".join([*parts, f"({' OR '.join(branches)})"])
@@ -214,19 +213,19 @@ def _can_use_index(plan: ReadPlan) -> bool:
     return has_index and not first.steps and isinstance(first.guard, AlwaysAllowed)
 
 
-def _cursor_branches(builder: StatementBuilder, plan: ReadPlan, keys: list[str], after: tuple[bool, ...]) -> list[str]:
+def _cursor_branches(builder: StatementBuilder, plan: ReadPlan, keys: list[str], flags: tuple[bool, ...]) -> list[str]:
     """The records after the cursor, as conditions of which a record meets at most one."""
     types = [*(SQL_TYPES[sort.path.column.compare_as] for sort in plan.order), "varchar"]
     branches: list[str] = []
     equal: list[str] = []
-    for number, (sql, descending, has_value) in enumerate(zip(keys, _descending(plan), after, strict=True)):
+    for number, (sql, is_descending, has_value) in enumerate(zip(keys, _descending_flags(plan), flags, strict=True)):
         value = builder.input(f"after{number}", types[number]) if has_value else ""
         conditions = []
         if has_value:
-            conditions.append(f"{sql} {'<' if descending else '>'} {value}")
-            if not descending and number < len(keys) - 1:
+            conditions.append(f"{sql} {'<' if is_descending else '>'} {value}")
+            if not is_descending and number < len(keys) - 1:
                 conditions.append(f"{sql} IS NULL")
-        elif descending:
+        elif is_descending:
             conditions.append(f"{sql} IS NOT NULL")
         branches += [" AND ".join([*equal, condition]) for condition in conditions]
         equal.append(f"{sql} = {value}" if has_value else f"{sql} IS NULL")

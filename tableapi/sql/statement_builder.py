@@ -61,7 +61,7 @@ class StatementBuilder:
         self.parameters.append(value)
         return f"${len(self.parameters)}::{sql_type}"
 
-    def shared(self, name: str, value: Parameter, sql_type: str) -> str:
+    def shared_parameter(self, name: str, value: Parameter, sql_type: str) -> str:
         """A parameter that a statement may use more than once."""
         if name not in self._shared:
             self._shared[name] = self.parameter(value, sql_type)
@@ -69,16 +69,16 @@ class StatementBuilder:
 
     def input(self, name: str, sql_type: str) -> str:
         """A value of `Inputs.values`."""
-        return self.shared(name, lambda inputs: inputs.values[name], sql_type)
+        return self.shared_parameter(name, lambda inputs: inputs.values[name], sql_type)
 
-    def me(self) -> str:
-        return self.shared("me", lambda inputs: inputs.moment.user_id, "varchar")
+    def caller_id(self) -> str:
+        return self.shared_parameter("me", lambda inputs: inputs.moment.user_id, "varchar")
 
     def roles(self) -> str:
-        return self.shared("roles", lambda inputs: list(inputs.role_names), "varchar[]")
+        return self.shared_parameter("roles", lambda inputs: list(inputs.role_names), "varchar[]")
 
     def link(self) -> str:
-        return self.shared("link", lambda inputs: inputs.link, "text")
+        return self.shared_parameter("link", lambda inputs: inputs.link, "text")
 
 
 class TableAlias:
@@ -92,20 +92,20 @@ class TableAlias:
     def sys_id(self) -> str:
         return f"{self._aliases[self.table.name]}.sys_id"
 
-    def column(self, column: Column, *, plain: bool = True) -> str:
+    def column(self, column: Column, *, is_plain: bool = True) -> str:
         """The stored value; of a wysiwyg column its plain text, unless the HTML is requested."""
         if column.name == "sys_id":
             return self.sys_id()
         alias = self._alias(column.owner)
-        stored = f"{alias}.{quote(column.physical)}"
-        if not column.column_type.is_html or not plain:
+        stored = f"{alias}.{quote(column.database_name)}"
+        if not column.column_type.is_html or not is_plain:
             return stored
-        plain_text = f"{alias}.{quote(column.plain)}"
+        plain_text = f"{alias}.{quote(column.plain_text_name)}"
         # A column that was converted from text has its old values unchanged.
         return f"coalesce({plain_text}, {stored})" if column.converted_from_text else plain_text
 
     def is_html(self, column: Column) -> str:
-        return f"{self._alias(column.owner)}.{quote(column.plain)} IS NOT NULL"
+        return f"{self._alias(column.owner)}.{quote(column.plain_text_name)} IS NOT NULL"
 
     def _alias(self, owner: str) -> str:
         if owner not in self._aliases:

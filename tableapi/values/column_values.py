@@ -18,7 +18,7 @@ from tableapi.catalogue.definitions import Column
 from tableapi.catalogue.value_readers import InvalidValue
 
 # What psycopg takes for a value that is not stored as it is.
-_STORED: Mapping[Storage, Callable[[Any], Any]] = MappingProxyType(
+_STORED_CONVERTERS: Mapping[Storage, Callable[[Any], Any]] = MappingProxyType(
     {Storage.JSON: Jsonb, Storage.HASHED: make_password, Storage.ENCRYPTED: encryption.encrypt}
 )
 
@@ -33,8 +33,8 @@ def parse(column: Column, value: Any) -> Any:
         read_value = column_type.read(column, value)
     except (InvalidValue, InvalidJson) as error:
         raise InvalidInput(str(error), field=column.name) from None
-    to_stored = None if read_value is None else _STORED.get(column_type.storage)
-    return to_stored(read_value) if to_stored else read_value
+    convert = None if read_value is None else _STORED_CONVERTERS.get(column_type.storage)
+    return convert(read_value) if convert else read_value
 
 
 def stored_value(column: Column, value: Any) -> Any:
@@ -44,7 +44,7 @@ def stored_value(column: Column, value: Any) -> Any:
 
 def plain_text(value: str | None) -> str | None:
     """The plain text that is stored with the HTML of a formatted text."""
-    return None if value is None else html.plain_text(value)
+    return None if value is None else html.extract_plain_text(value)
 
 
 def is_same(column: Column, stored: Any, new: Any) -> bool:
@@ -75,7 +75,7 @@ def merge_patch(stored: Any, patch: Any) -> Any:
     return members
 
 
-def log_value(column: Column, value: Any) -> Any:
+def to_log_value(column: Column, value: Any) -> Any:
     """The value as JSON takes it, for the deletion log; never a secret."""
     if value is None or column.column_type.is_write_only:
         return None

@@ -14,7 +14,7 @@ def default_value(column: Column) -> Any:
     if not column.default or column.column_type.is_write_only:
         return None
     try:
-        return _read(column)
+        return _read_default(column)
     except (InvalidInput, InvalidJson):
         # It was valid when it was saved; that a later change made it invalid is not this caller's mistake.
         return None
@@ -29,17 +29,17 @@ def find_problem(column: Column) -> str:
     if not column.column_type.has_default:
         return "A column of this type cannot have a default value."
     try:
-        _read(column)
+        _read_default(column)
     except (InvalidInput, InvalidJson) as error:
         return error.message
     return ""
 
 
-def _read(column: Column) -> Any:
+def _read_default(column: Column) -> Any:
     is_json = column.column_type.is_json
     return column_values.parse(column, parse_json(column.default.encode()) if is_json else column.default)
 
 
-def lacks_value(column: Column, value: Any) -> bool:
+def lacks_mandatory_value(column: Column, value: Any) -> bool:
     """Whether the column is mandatory and the value that will be stored is empty."""
     return column.mandatory and (value is None or (isinstance(value, str | list) and not value))

@@ -1,4 +1,4 @@
-"""Display values in a body become stored values; `output_fields.display_value` goes the other way. Pure."""
+"""Display values in a body become stored values; `output_fields.display_value_sql` goes the other way. Pure."""
 
 from typing import Any
 
@@ -17,15 +17,15 @@ def parse_display_value(column: Column, value: Any) -> Any:
         if choice is None:
             raise InvalidInput(invalid_choice_message([label for _, label in column.choices]), field=column.name)
         return choice
-    display = column.column_type.display
-    return display.parse(value) if display else value
+    display_format = column.column_type.display_format
+    return display_format.parse(value) if display_format else value
 
 
 def stored_texts(column: Column, display_value: str) -> list[str]:
     """The texts, as PostgreSQL writes them, of the stored values that have this display value."""
     if column.column_type.has_choices:
         # A value that is no longer a choice is shown as it is.
-        labelled = [value for value, label in column.choices if label == display_value]
-        return labelled + ([display_value] if display_value not in dict(column.choices) else [])
-    display = column.column_type.display
-    return display.stored_texts(display_value) if display else [display_value]
+        values_with_label = [value for value, label in column.choices if label == display_value]
+        return values_with_label + ([display_value] if display_value not in dict(column.choices) else [])
+    display_format = column.column_type.display_format
+    return display_format.stored_texts(display_value) if display_format else [display_value]

@@ -22,7 +22,7 @@ class RequestedChange:
     # Whether the response is stored together with the write.
     is_idempotent: bool = False
 
-    def on(self, context: ReadContext, table: Table) -> "WriteRequest":
+    def for_table(self, context: ReadContext, table: Table) -> "WriteRequest":
         return WriteRequest(**vars(self), context=context, table=table)
 
 

@@ -28,7 +28,7 @@ def changed_value(change: WriteRequest, column: Column, value: Any, stored: Curr
     if stored.is_readable and _is_shown_value(column, stored, value):
         return UNCHANGED
     try:
-        new = payload.value(change, column, value)
+        new = payload.parse_value(change, column, value)
     except (InvalidInput, BadRequest):
         # A stored value that has become invalid, such as a deleted choice, can stay.
         if stored.is_readable and isinstance(value, str) and value == stored.value:
@@ -43,7 +43,7 @@ def _is_unchanged_read_only(change: WriteRequest, column: Column, stored: Curren
     if value is None and change.uses_display_values and column.is_sys and column.column_type.is_reference:
         return True  # shown like this if the caller cannot read its name; null never empties a system column
     try:
-        return column_values.is_same(column, stored.value, payload.value(change, column, value))
+        return column_values.is_same(column, stored.value, payload.parse_value(change, column, value))
     except (InvalidInput, BadRequest):
         return False
 
@@ -59,9 +59,9 @@ def _is_shown_value(column: Column, stored: CurrentValue, value: Any) -> bool:
     if not column.converted_from_text:
         return False
     if column.id not in properties.get(properties.WYSIWYG_COLUMNS):
-        return value in (stored.value, stored.plain)
+        return value in (stored.value, stored.plain_text)
     # Text from before the conversion has no separate plain text and is shown as escaped HTML.
-    is_unconverted = stored.value is not None and stored.plain == stored.value
+    is_unconverted = stored.value is not None and stored.plain_text == stored.value
     return bool(value == (escape(stored.value, quote=False) if is_unconverted else stored.value))
 
 
@@ -70,7 +70,7 @@ def can_read_and_write(table: Table, column: Column, stored: CurrentValue) -> bo
     return stored.is_readable and stored.is_allowed and not table.is_server_managed(column)
 
 
-def defaults_of_omitted(table: Table, sent: Iterable[Column], current: CurrentRecord) -> dict[Column, Any]:
+def defaults_for_omitted(table: Table, sent: Iterable[Column], current: CurrentRecord) -> dict[Column, Any]:
     """ "Writable columns left out get their default or null"; those that the caller cannot read or write stay."""
     values = {}
     for column, stored in current.columns.items():

@@ -13,7 +13,7 @@ from .change_request import WriteRequest
 
 
 @contextmanager
-def collecting(errors: list[InvalidInput]) -> Iterator[None]:
+def collecting_errors(errors: list[InvalidInput]) -> Iterator[None]:
     """Adds the error of one column to the list instead of raising it."""
     try:
         yield
@@ -24,7 +24,7 @@ def collecting(errors: list[InvalidInput]) -> Iterator[None]:
 
 def check_mandatory(change: WriteRequest, column: Column, value: Any) -> None:
     """A missing value is always reported; its column only to a caller who may know of it."""
-    if defaults.lacks_value(column, value):
+    if defaults.lacks_mandatory_value(column, value):
         is_known = change.context.view.permissions.is_known(change.table, column)
         raise InvalidInput("A value is required.", code="mandatory", field=column.name if is_known else None)
 

@@ -30,15 +30,15 @@ def create(change: WriteRequest) -> WriteResult:
     """ "POST needs `create` on the record as it will be and on each column sent." """
     context, table = change.context, change.table
     if context.view.permissions.records(CREATE, table) == NEVER:
-        raise current_record.create_denied(context, table)
+        raise current_record.create_denied_error(context, table)
     read_record = response_record.prepare_reader(change)
     sent, sys_id = payload.new_record_columns(change)
     sent_values: dict[Column, Any] = {}
     errors: list[InvalidInput] = []
     missing: list[InvalidInput] = []
     for column, value in sent.items():
-        with column_errors.collecting(errors):
-            sent_values[column] = payload.value(change, column, value)
+        with column_errors.collecting_errors(errors):
+            sent_values[column] = payload.parse_value(change, column, value)
     values = dict(sent_values)
     _add_defaults(change, values, sent, missing)
     if not errors and not missing and sys_id is None:
@@ -54,7 +54,7 @@ def create(change: WriteRequest) -> WriteResult:
     with transaction.atomic():
         _check_references(change, sent_values, errors)
         for error in missing:
-            with column_errors.collecting(errors):
+            with column_errors.collecting_errors(errors):
                 raise error
         if errors:
             raise combine_errors(errors)
@@ -63,7 +63,7 @@ def create(change: WriteRequest) -> WriteResult:
 
 def _check_references(change: WriteRequest, values: Mapping[Column, Any], errors: list[InvalidInput]) -> None:
     is_catalogue_checked = False
-    with column_errors.collecting(errors):
+    with column_errors.collecting_errors(errors):
         is_catalogue_checked = payload.check_references(change, values)
     if not is_catalogue_checked:
         # Before anything is written: the write may itself raise the version, and takes a number that would be lost.
@@ -86,8 +86,8 @@ def _add_defaults(
             continue  # its value is invalid, which is reported already
         if column not in values and (value := defaults.default_value(column)) is not None:
             values[column] = value
-        if not table.is_generated(column) and not table.is_system:
-            with column_errors.collecting(errors):
+        if not table.is_record_number(column) and not table.is_system:
+            with column_errors.collecting_errors(errors):
                 column_errors.check_mandatory(change, column, values.get(column))
 
 

@@ -17,12 +17,12 @@ from .change_request import WriteRequest
 
 @dataclass(frozen=True)
 class CurrentValue:
-    """One column of the stored record; `plain` is the plain text of a converted text."""
+    """One column of the stored record; `plain_text` is set for converted text only."""
 
     value: Any
     is_readable: bool
     is_allowed: bool
-    plain: str | None = None
+    plain_text: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ def lock_current_record(
     stored = {}
     results = iter(conditions)
     for column, permission, raw in zip(columns, column_permissions, values, strict=True):
-        value, plain = _split_value(table, column, raw)
+        value, plain_text = _split_value(table, column, raw)
         is_readable = next(results) if permission.is_readable is None else permission.is_readable
         is_writable = next(results) if permission.is_allowed is None else permission.is_allowed
-        stored[column] = CurrentValue(value, is_readable, is_writable, plain)
+        stored[column] = CurrentValue(value, is_readable, is_writable, plain_text)
     return CurrentRecord(is_allowed, stored)
 
 
@@ -88,13 +88,13 @@ def check_allowed(change: WriteRequest, operation: str, sys_id: str, columns: tu
     )
     ((is_allowed, *columns_allowed),) = statement_runner.fetch(statement, context.inputs(sys_id=sys_id))
     if not is_allowed:
-        raise create_denied(context, table) if operation == CREATE else write_denied([])
+        raise create_denied_error(context, table) if operation == CREATE else write_denied_error([])
     if not all(columns_allowed):
         if operation == CREATE and not context.view.can_read(table):
-            raise create_denied(context, table)
+            raise create_denied_error(context, table)
         # "Denied: 403 naming only columns that the client sent", not those that PUT empties.
-        denied = [column.name for column, holds in zip(columns, columns_allowed, strict=True) if not holds]
-        raise write_denied([name for name in denied if name in change.body])
+        denied = [column.name for column, is_writable in zip(columns, columns_allowed, strict=True) if not is_writable]
+        raise write_denied_error([name for name in denied if name in change.body])
 
 
 def may_import_ids(view: CallerView, table: Table) -> bool:
@@ -102,18 +102,18 @@ def may_import_ids(view: CallerView, table: Table) -> bool:
     return view.permissions.is_admin and not table.is_system
 
 
-def create_denied(context: ReadContext, table: Table) -> AccessDenied | NotFound:
+def create_denied_error(context: ReadContext, table: Table) -> AccessDenied | NotFound:
     """ "403 if the caller can read the table, else 404." """
     if context.view.can_read(table):
         return AccessDenied("You are not allowed to create this record.")
     return NotFound("There is no such table.", code="table_not_found")
 
 
-def write_denied(names: list[str]) -> AccessDenied:
+def write_denied_error(names: list[str]) -> AccessDenied:
     if not names:
         return AccessDenied("You are not allowed to change this record in this way.")
     return AccessDenied(f"You are not allowed to write {', '.join(names)}.", field=names[0])
 
 
 def read_only_error(column: Column) -> BadRequest:
-    return BadRequest("This column is read-only: only the server writes it.", code="read_only", field=column.name)
+    return BadRequest("This column is read-only. Only the server can write it.", code="read_only", field=column.name)

@@ -4,7 +4,7 @@ from django.db import transaction
 
 from system import deletion_log
 from system.errors import AccessDenied
-from tableapi.catalogue.definitions import DELETE, OWN_TABLE
+from tableapi.catalogue.definitions import DELETE, OWN_TABLE_COLUMN
 
 from . import current_record, designed_records, references, system_records
 from .change_request import WriteRequest
@@ -21,7 +21,7 @@ def delete(change: WriteRequest, sys_id: str) -> None:
 
 def _delete(change: WriteRequest, sys_id: str) -> None:
     catalogue, table = change.context.view.catalogue, change.table
-    own_table = table.columns.get(OWN_TABLE)
+    own_table = table.columns.get(OWN_TABLE_COLUMN)
     current = current_record.lock_current_record(change, sys_id, DELETE, (own_table,) if own_table else ())
     if not current.is_allowed:
         raise AccessDenied("You have no access to delete the records.")

@@ -112,11 +112,11 @@ def stored_values(table: Table, sys_id: str) -> dict[str, Any]:
     """All values of a record as the deletion log keeps them, without secrets."""
     columns = [column for column in table.columns.values() if column.is_readable]
     alias = TableAlias(StatementBuilder(), table)
-    outputs = ", ".join(alias.column(column, plain=False) for column in columns)
+    outputs = ", ".join(alias.column(column, is_plain=False) for column in columns)
     sql = f"SELECT {outputs} FROM {alias.from_sql()} WHERE {alias.sys_id()} = %(sys_id)s"
     row = next(iter(run_named_sql(sql, {"sys_id": sys_id}).rows()), ())
     return {
-        column.name: column_values.log_value(column, decode_value(column, value))
+        column.name: column_values.to_log_value(column, decode_value(column, value))
         for column, value in zip(columns, row, strict=False)
     }
 
@@ -134,12 +134,12 @@ def _assignments(owner: str, values: Values) -> tuple[list[str], list[str], dict
     for column, value in values.items():
         if column.owner != owner:
             continue
-        physical_values = {column.physical: value}
+        physical_values = {column.database_name: value}
         if column.column_type.is_html:
-            physical_values[column.plain] = column_values.plain_text(value)
-        for physical, stored in physical_values.items():
+            physical_values[column.plain_text_name] = column_values.plain_text(value)
+        for name_in_database, stored in physical_values.items():
             name = f"v{len(columns)}"
-            columns.append(physical)
+            columns.append(name_in_database)
             placeholders.append(f"%({name})s::{column.column_type.sql_type}")
             parameters[name] = stored
     return columns, placeholders, parameters

@@ -17,7 +17,7 @@ from tableapi.values import column_values, display_values
 
 from . import permission_queries
 from .change_request import WriteRequest
-from .current_record import create_denied, empty_as_null, may_import_ids, read_only_error, write_denied
+from .current_record import create_denied_error, empty_as_null, may_import_ids, read_only_error, write_denied_error
 
 GENERATED_ID = re.compile(r"([0-9]{10})[0-9]{8}")
 CLOCK_SKEW_S = 60
@@ -30,7 +30,7 @@ RECORD_NOT_FOUND = "No record that you can read has this id. To send display val
 NAME_NOT_UNIQUE = 'Expected the display value of exactly one record that you can read. To send an id, use {"value": …}.'
 
 
-def payload_columns(change: WriteRequest) -> dict[Column, Any]:
+def read_columns(change: WriteRequest) -> dict[Column, Any]:
     """The columns in the body; the same 400 for a missing column and one that the caller can never read."""
     table, permissions = change.table, change.context.view.permissions
     sent, unknown = {}, []
@@ -59,7 +59,7 @@ def has_value_and_display(column: Column, value: Any) -> bool:
 def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | None]:
     """The columns sent for a new record, and its id if an administrator imports it with one."""
     table, context = change.table, change.context
-    sent = payload_columns(change)
+    sent = read_columns(change)
     sys_id = _imported_id(change, sent)
     read_only = [column for column in sent if table.is_server_managed(column)]
     errors = [read_only_error(column) for column in read_only if sent.pop(column) is not None]
@@ -67,7 +67,7 @@ def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | N
         raise combine_errors(errors)
     names = [column.name for column in sent if context.view.permissions.column(CREATE, table, column) == NEVER]
     if names:
-        raise write_denied(names) if context.view.can_read(table) else create_denied(context, table)
+        raise write_denied_error(names) if context.view.can_read(table) else create_denied_error(context, table)
     return sent, sys_id
 
 
@@ -78,7 +78,7 @@ def _imported_id(change: WriteRequest, sent: dict[Column, Any]) -> str | None:
         return None
     sys_id = sent.pop(column)
     if not isinstance(sys_id, str) or not RECORD_ID.fullmatch(sys_id):
-        raise InvalidInput("An id must have 1 to 32 lowercase letters and digits.", field="sys_id")
+        raise InvalidInput("An id must consist of 1 to 32 lowercase letters and digits.", field="sys_id")
     generated = GENERATED_ID.fullmatch(sys_id)
     if generated is not None and int(generated[1]) > time.time() - CLOCK_SKEW_S:
         # A record created at that time would find its id in use.
@@ -88,15 +88,15 @@ def _imported_id(change: WriteRequest, sent: dict[Column, Any]) -> str | None:
     return sys_id
 
 
-def value(change: WriteRequest, column: Column, sent: Any) -> Any:
+def parse_value(change: WriteRequest, column: Column, sent: Any) -> Any:
     if change.uses_display_values and not has_value_and_display(column, change.body.get(column.name)):
-        sent = _from_display(change, column, sent)
+        sent = _parse_display(change, column, sent)
     if change.table.is_system and column.column_type.storage in (Storage.HASHED, Storage.JSON):
         return sent  # the model converts it
     return empty_as_null(change.table, column_values.parse(column, sent))
 
 
-def _from_display(change: WriteRequest, column: Column, sent: Any) -> Any:
+def _parse_display(change: WriteRequest, column: Column, sent: Any) -> Any:
     if not column.column_type.has_target:
         return display_values.parse_display_value(column, sent)
     if column.column_type.is_reference:
@@ -161,11 +161,11 @@ def check_references(change: WriteRequest, values: Mapping[Column, Any]) -> bool
     for column, ids in references.items():
         ids_by_target.setdefault(_target(column), {}).update(dict.fromkeys(ids))
     # One query for all columns; only if something is missing, one per column.
-    missing, was_queried = _missing(change, ids_by_target)
+    missing, was_queried = _find_missing(change, ids_by_target)
     invalid = [
         column
         for column, ids in references.items()
-        if _target(column) in missing and _missing(change, {_target(column): ids})[0]
+        if _target(column) in missing and _find_missing(change, {_target(column): ids})[0]
     ]
     if invalid:
         raise combine_errors([InvalidInput(RECORD_NOT_FOUND, field=column.name) for column in invalid])
@@ -176,7 +176,7 @@ def _target(column: Column) -> Target:
     return column.reference, column.column_type.is_list
 
 
-def _missing(change: WriteRequest, ids_by_target: Mapping[Target, Collection[str]]) -> tuple[set[Target], bool]:
+def _find_missing(change: WriteRequest, ids_by_target: Mapping[Target, Collection[str]]) -> tuple[set[Target], bool]:
     """The targets where the caller cannot read every record, and whether the database was queried."""
     view = change.context.view
     tables = {target: view.catalogue.tables.get(target[0] or "") for target in ids_by_target}

@@ -42,8 +42,8 @@ def locking_statement(permissions: Permissions, table: Table, operation: str, co
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
     version_column = table.columns["sys_version"]
-    is_visible = permissions.column(READ, table, version_column)
-    version = predicates.guarded_value(builder, is_visible, alias, alias.column(version_column))
+    version_guard = permissions.column(READ, table, version_column)
+    version = predicates.guarded_value(builder, version_guard, alias, alias.column(version_column))
     outputs = [alias.sys_id(), version, _condition_sql(builder, permissions.records(operation, table), alias)]
     outputs += [_stored_sql(alias, column) for column in columns]
     conditions: list[str] = []
@@ -61,8 +61,8 @@ def locking_statement(permissions: Permissions, table: Table, operation: str, co
     lock = "UPDATE" if operation == DELETE else "NO KEY UPDATE"
     # Every row of the record, because PostgreSQL re-reads only locked rows after waiting.
     rows = ", ".join(alias.row_aliases())
-    listed = ", ".join(f"{output} AS o{number}" for number, output in enumerate(outputs))
-    record = f"SELECT {listed} FROM {alias.from_sql()} WHERE {' AND '.join(where)} FOR {lock} OF {rows}"
+    output_list = ", ".join(f"{output} AS o{number}" for number, output in enumerate(outputs))
+    record = f"SELECT {output_list} FROM {alias.from_sql()} WHERE {' AND '.join(where)} FOR {lock} OF {rows}"
     return Statement(
         f"SELECT s.version, r.* FROM public.tableapi_state s LEFT JOIN ({record}) r ON TRUE", builder.parameters
     )
@@ -70,7 +70,7 @@ def locking_statement(permissions: Permissions, table: Table, operation: str, co
 
 def _stored_sql(alias: TableAlias, column: Column) -> str:
     """The stored value; for a converted text with its plain text, which old values do not have."""
-    stored = alias.column(column, plain=False)
+    stored = alias.column(column, is_plain=False)
     if not column.converted_from_text:
         return stored
     return f"CASE WHEN {stored} IS NOT NULL THEN ARRAY[{stored}, {alias.column(column)}] END"
@@ -98,22 +98,22 @@ def count_readable_statement(permissions: Permissions, targets: tuple[tuple[Tabl
     records that the caller can read."""
     builder = StatementBuilder()
     counts = [
-        readable_count(builder, permissions, target, f"ids{number}", for_lists)
-        for number, (target, for_lists) in enumerate(targets)
+        count_sql(builder, permissions, target, f"ids{number}", is_for_list)
+        for number, (target, is_for_list) in enumerate(targets)
     ]
     version = "(SELECT version FROM public.tableapi_state)"
     return Statement(f"SELECT {', '.join([version, *counts])}", builder.parameters)
 
 
-def readable_count(
-    builder: StatementBuilder, permissions: Permissions, target: Table, ids: str, for_lists: bool = False
+def count_sql(
+    builder: StatementBuilder, permissions: Permissions, target: Table, ids: str, is_for_list: bool = False
 ) -> str:
     """How many records with these ids the caller can read."""
     alias = TableAlias(builder, target)
     where = [f"{alias.sys_id()} = ANY ({builder.input(ids, 'varchar[]')})"]
     where += predicates.decision_conditions(builder, permissions.records(READ, target), alias)
     # Lists have no foreign key, so the records are locked until the end of the transaction.
-    lock = f" FOR KEY SHARE OF {', '.join(alias.row_aliases())}" if for_lists else ""
+    lock = f" FOR KEY SHARE OF {', '.join(alias.row_aliases())}" if is_for_list else ""
     records = f"SELECT 1 FROM {alias.from_sql()} WHERE {' AND '.join(where)}{lock}"
     return f"(SELECT count(*) FROM ({records}) c)"
 

@@ -19,7 +19,7 @@ class StillReferenced(Conflict):
     """Mandatory columns refer to the record to delete; `locations` has the table and name of each, for every caller."""
 
     code = "referenced"
-    message = "Other records require this record."
+    message = "Other records have mandatory references to this record."
 
     def __init__(self, locations: Iterable[tuple[str, str]] = ()) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ def release_references(catalogue: Catalogue, table: Table, sys_id: str) -> None:
 
 
 def _blocks_deletion(catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> bool:
-    name = quote(column.physical)
+    name = quote(column.database_name)
     # A record that only refers to itself can be deleted.
     others = "sys_id <> %(id)s AND " if column.owner in table.lineage else ""
     refers = f"{name} = ARRAY[%(id)s]::varchar[]" if column.column_type.is_list else f"{name} = %(id)s"
@@ -56,7 +56,7 @@ def _remove_from_lists(owner: Table, column: Column, sys_id: str) -> bool:
     it would reveal the reference to those who can read the record but not this column."""
     if not column.column_type.is_list:
         return False
-    name = quote(column.physical)
+    name = quote(column.database_name)
     emptied = run_named_sql(
         f"UPDATE {table_identifier(owner)} SET {name} = array_remove({name}, %(id)s::varchar) "
         f"WHERE {name} && ARRAY[%(id)s]::varchar[] RETURNING sys_id <> %(id)s AND cardinality({name}) = 0",
@@ -73,7 +73,7 @@ def error_for_caller(context: ReadContext, error: StillReferenced, sys_id: str) 
     )
     visible = StillReferenced()
     if names := list(islice(locations, MAX_ERRORS)):
-        visible.message = f"Other records require this record: {', '.join(names)}."
+        visible.message = f"Other records have mandatory references to this record: {', '.join(names)}."
     return visible
 
 
@@ -85,8 +85,8 @@ def _is_visible(context: ReadContext, table_name: str, column: str, sys_id: str)
         return False
     parsed = parse_query_text(f"{column}={sys_id}^sys_id!={sys_id}")
     try:
-        read = read_plan.plan_read(view, table, query=parsed.shape.query, fields=(column,))
+        plan = read_plan.plan_read(view, table, query=parsed.shape.query, fields=(column,))
     except (BadRequest, QueryError):
         return False  # the caller cannot know the column
-    ((count,),) = statement_runner.fetch(select.count_statement(read, 1), context.inputs(parsed.conditions))
+    ((count,),) = statement_runner.fetch(select.count_statement(plan, 1), context.inputs(parsed.conditions))
     return bool(count)

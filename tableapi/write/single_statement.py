@@ -52,7 +52,7 @@ def update(change: WriteRequest, sys_id: str) -> WriteResult | None:
     if not all(_is_stored_unchanged(column) and _is_compared_by_value(change.table, column) for column in columns):
         return None
     try:
-        values = {column: payload.value(change, column, change.body[column.name]) for column in columns}
+        values = {column: payload.parse_value(change, column, change.body[column.name]) for column in columns}
     except (InvalidInput, BadRequest):
         return None
     # Empty values count as the same, and mandatory columns must not get one.
@@ -126,7 +126,7 @@ def _statement(
         target = view.catalogue.tables.get(column.reference or "")
         if target is None or not view.can_read(target):
             return None
-        conditions.append(f"{permission_queries.readable_count(builder, view.permissions, target, f'ids{number}')} = 1")
+        conditions.append(f"{permission_queries.count_sql(builder, view.permissions, target, f'ids{number}')} = 1")
     new = {column: builder.input(f"v{number}", column.column_type.sql_type) for number, column in enumerate(columns)}
     write = _insert if operation == CREATE else _update
     written = write(builder, view.permissions, table, new, sent, conditions)
@@ -146,22 +146,22 @@ def _insert(
     conditions: list[str],
 ) -> str | None:
     who = builder.input("who", "varchar")
-    row = {column.physical: value for column, value in new.items()}
+    row = {column.database_name: value for column, value in new.items()}
     row |= {"sys_created_by": who, "sys_updated_by": who, "sys_db_table_id": literal(table.id)}
     columns, values = list(row), list(row.values())
     number = designed_records.add_number(table, columns, values) if designed_records.number_owner(table) else ""
     generated_columns = columns[len(row) :]  # by the database
     empty = {
-        column.physical: f"NULL::{column.column_type.sql_type}"
+        column.database_name: f"NULL::{column.column_type.sql_type}"
         for column in table.columns.values()
-        if not column.is_sys and column.physical not in generated_columns
+        if not column.is_sys and column.database_name not in generated_columns
     }
     decisions = [permissions.records(READ, table), permissions.records(CREATE, table)]
     decisions += [permissions.column(CREATE, table, column) for column in sent]
-    allowed = _conditions(builder, decisions, WrittenRecord(table, empty | row))
-    if allowed is None:
+    rule_conditions = _conditions(builder, decisions, WrittenRecord(table, empty | row))
+    if rule_conditions is None:
         return None
-    source = f"SELECT {number} FROM public.tableapi_state c WHERE {' AND '.join([*conditions, *allowed])}"
+    source = f"SELECT {number} FROM public.tableapi_state c WHERE {' AND '.join([*conditions, *rule_conditions])}"
     names = ", ".join(map(quote, columns))
     return f"INSERT INTO {table_identifier(table)} ({names}) SELECT {', '.join(values)} FROM ({source}) s RETURNING *"
 
@@ -177,17 +177,18 @@ def _update(
     stored = TableAlias(builder, table)
     (alias,) = stored.row_aliases()
     who = builder.input("who", "varchar")
-    row = {column.physical: value for column, value in new.items()} | {"sys_updated_by": who}
+    row = {column.database_name: value for column, value in new.items()} | {"sys_updated_by": who}
     current = {
-        column.physical: stored.column(column)
+        column.database_name: stored.column(column)
         for column in table.columns.values()
         if column.name not in ("sys_version", "sys_updated_at")
     }
     decisions = [permissions.records(WRITE, table), *(permissions.column(WRITE, table, column) for column in sent)]
     readable = [permissions.column(READ, table, column) for column in sent]
-    before = _conditions(builder, [permissions.records(READ, table), *decisions, *readable], stored)
-    after = _conditions(builder, [permissions.records(READ, table), *decisions], WrittenRecord(table, current | row))
-    if before is None or after is None:
+    before_write = _conditions(builder, [permissions.records(READ, table), *decisions, *readable], stored)
+    written = WrittenRecord(table, current | row)
+    after_write = _conditions(builder, [permissions.records(READ, table), *decisions], written)
+    if before_write is None or after_write is None:
         return None
     differs = " OR ".join(f"{stored.column(column)} IS DISTINCT FROM {value}" for column, value in new.items())
     assignments = [
@@ -196,7 +197,7 @@ def _update(
         "sys_updated_at = clock_timestamp()",
     ]
     id_condition = f"{stored.sys_id()} = {builder.input('sys_id', 'varchar')}"
-    where = [*conditions, id_condition, f"({differs})", *before, *after]
+    where = [*conditions, id_condition, f"({differs})", *before_write, *after_write]
     return (
         f"UPDATE {stored.from_sql()} SET {', '.join(assignments)} FROM public.tableapi_state c "
         f"WHERE {' AND '.join(where)} RETURNING {alias}.*"
@@ -217,20 +218,20 @@ class WrittenRecord(TableAlias):
     def sys_id(self) -> str:
         return self.column(self.table.columns["sys_id"])
 
-    def column(self, column: Column, *, plain: bool = True) -> str:
-        if column.physical not in self.values:
+    def column(self, column: Column, *, is_plain: bool = True) -> str:
+        if column.database_name not in self.values:
             raise UnknownBeforeWrite
-        return self.values[column.physical]
+        return self.values[column.database_name]
 
 
 def _conditions(builder: StatementBuilder, decisions: list[Decision], record: TableAlias) -> list[str] | None:
     """None if they can never hold, or need more than the record."""
     tables = builder.table_count
-    different = [decision for decision in dict.fromkeys(decisions) if decision != ALWAYS]
+    conditional_decisions = [decision for decision in dict.fromkeys(decisions) if decision != ALWAYS]
     try:
-        conditions = [predicates.decision_sql(builder, decision, record) for decision in different]
+        conditions = [predicates.decision_sql(builder, decision, record) for decision in conditional_decisions]
     except UnknownBeforeWrite:
         return None
-    if NEVER in different or builder.table_count > tables:
+    if NEVER in conditional_decisions or builder.table_count > tables:
         return None
     return [condition for condition in conditions if condition is not None]

@@ -51,8 +51,8 @@ def model_of(name: str) -> type[Record]:
 def can_be_created_by_clients(table: Table) -> bool:
     """Whether clients can send all required columns. Otherwise only the server creates records of this table."""
     fields = model_of(table.name)._meta.concrete_fields
-    sent = [field for field in fields if not field.name.startswith("sys_")]
-    return all(field.editable or field.has_default() or field.null or field.blank for field in sent)
+    client_fields = [field for field in fields if not field.name.startswith("sys_")]
+    return all(field.editable or field.has_default() or field.null or field.blank for field in client_fields)
 
 
 def lock_for_change(table: Table) -> None:
@@ -95,10 +95,10 @@ def delete(table: Table, sys_id: str) -> None:
 
 
 def _save(table: Table, record: Record, values: Mapping[Column, Any], prepared: Any) -> None:
-    columns = {column.physical: column for column in values}
-    by_physical = {column.physical: column.name for column in table.columns.values()}
+    columns = {column.database_name: column for column in values}
+    column_names = {column.database_name: column.name for column in table.columns.values()}
     fields = record._meta.concrete_fields
-    names = {field.name: by_physical[field.column] for field in fields if field.column in by_physical}
+    names = {field.name: column_names[field.column] for field in fields if field.column in column_names}
     with _keeping_an_admin(table), _as_service_errors(table, record, names):
         password = None if record.is_new else UNCHANGED_PASSWORD
         for field in fields:
@@ -109,7 +109,7 @@ def _save(table: Table, record: Record, values: Mapping[Column, Any], prepared: 
             if column.column_type.storage is Storage.HASHED:
                 password = value
             else:
-                setattr(record, field.attname, _empty(field) if value is None else value)
+                setattr(record, field.attname, _empty_value(field) if value is None else value)
         # Also if the value stays the same, which the result must not reveal.
         if not SIGN_IN_COLUMNS.isdisjoint(column.name for column in values):
             _check_account(record)
@@ -132,7 +132,7 @@ def _check_account(record: Record) -> None:
         )
 
 
-def _empty(field: "Field[Any, Any]") -> Any:
+def _empty_value(field: "Field[Any, Any]") -> Any:
     if field.null:
         return None
     if isinstance(field, ArrayField):
@@ -171,8 +171,8 @@ def _as_service_errors(table: Table, record: Record, names: Mapping[str, str]) -
             yield
     except ValidationError as error:
         by_field = error.error_dict if hasattr(error, "error_dict") else {"": error.error_list}
-        found = [_to_service_error(field, errors_[0], record, names) for field, errors_ in by_field.items()]
-        raise combine_errors(found) from None
+        service_errors = [_to_service_error(field, errors_[0], record, names) for field, errors_ in by_field.items()]
+        raise combine_errors(service_errors) from None
 
 
 def _to_service_error(

@@ -39,7 +39,7 @@ def update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult:
 def _update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult:
     table = change.table
     read_record = response_record.prepare_reader(change)
-    sent = payload.payload_columns(change)
+    sent = payload.read_columns(change)
     prepared = _prepare_save(change, sys_id, sent)
     columns = tuple(table.columns.values()) if replaces else tuple(sent)
     current = current_record.lock_current_record(change, sys_id, WRITE, columns)
@@ -49,10 +49,10 @@ def _update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult
     values = _changed_values(change, sent, current, errors, replaces=replaces)
     denied = [column.name for column in values if not current.columns[column].is_allowed]
     if denied:
-        raise current_record.write_denied(denied)
+        raise current_record.write_denied_error(denied)
     if replaces:
-        values |= changes.defaults_of_omitted(table, sent, current)
-    with column_errors.collecting(errors):
+        values |= changes.defaults_for_omitted(table, sent, current)
+    with column_errors.collecting_errors(errors):
         payload.check_references(change, _added_references(values, current))
     _check_mandatory(change, values, current, errors, replaces=replaces)
     if errors:
@@ -75,9 +75,9 @@ def _prepare_save(change: WriteRequest, sys_id: str, sent: Mapping[Column, Any])
         return None
     values = {}
     for column, value in sent.items():
-        if column.physical in saver.prepared_columns and permissions.column(WRITE, table, column) != NEVER:
+        if column.database_name in saver.prepared_columns and permissions.column(WRITE, table, column) != NEVER:
             with suppress(InvalidInput, BadRequest):
-                values[column.physical] = payload.value(change, column, value)
+                values[column.database_name] = payload.parse_value(change, column, value)
     return saver.prepare(sys_id, values)
 
 
@@ -92,7 +92,7 @@ def _changed_values(
     values = {}
     for column, value in sent.items():
         new = changes.UNCHANGED
-        with column_errors.collecting(errors):
+        with column_errors.collecting_errors(errors):
             new = changes.changed_value(change, column, value, current.columns[column], replaces=replaces)
         if new is not changes.UNCHANGED:
             values[column] = new
@@ -127,7 +127,7 @@ def _check_mandatory(
             result[column] = stored.value
     for column, value in result.items():
         if column.name not in reported:
-            with column_errors.collecting(errors):
+            with column_errors.collecting_errors(errors):
                 column_errors.check_mandatory(change, column, value)
 
 

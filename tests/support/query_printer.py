@@ -1,7 +1,7 @@
 """Writes a parsed query as canonical text; parsing the text gives the same query."""
 
 from system.encoded_query import RECORDS, Condition, Dialect, Group, OrderBy, Path, Query, SubQuery, Term
-from system.encoded_query.operators import spelling_at
+from system.encoded_query.operators import match_operator
 
 
 def to_text(query: Query, dialect: Dialect = RECORDS) -> str:
@@ -39,14 +39,14 @@ class _Printer:
         return self.path_text(factor.path, operator) + operator + value
 
     def order_text(self, key: OrderBy) -> str:
-        return ("ORDERBYDESC" if key.descending else "ORDERBY") + self.path_text(key.path, "")
+        return ("ORDERBYDESC" if key.is_descending else "ORDERBY") + self.path_text(key.path, "")
 
     def path_text(self, path: Path, operator: str) -> str:
         next_texts = ["."] * (len(path) - 1) + [operator]
         return ".".join(self.name_text(name, next_text) for name, next_text in zip(path, next_texts, strict=True))
 
     def name_text(self, name: str, next_text: str) -> str:
-        match = self.dialect.name.match(name + next_text)
+        match = self.dialect.name_pattern.match(name + next_text)
         if match and match.group() == name:
             return name
         if not self.dialect.allows_quoted_names or not name:
@@ -73,5 +73,5 @@ def _must_quote(operator: str, value: str, is_inside: bool) -> bool:
         "^" in value
         or value.startswith("{")
         or (is_inside and ")" in value)
-        or spelling_at(operator + value) != operator
+        or match_operator(operator + value) != operator
     )

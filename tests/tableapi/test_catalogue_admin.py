@@ -230,7 +230,7 @@ def test_default_choice_cannot_be_deleted(as_alice: Client, device: Table):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"type": "reference"}, "Select the referenced table."),
+        ({"type": "reference"}, "Select the reference table."),
         ({"name": "xmin"}, "This name is reserved by the database"),
         ({"name": "a;--"}, "A name must consist of at most 63 lowercase letters"),
         ({"type": "json", "is_unique": "on"}, "cannot have this option"),

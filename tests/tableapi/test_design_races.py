@@ -56,7 +56,7 @@ def check_database() -> None:
     for name, row in tables.items():
         columns = list(Column.objects.filter(table=row))
         expected = ROOT_SYSTEM_COLUMNS if row.parent is None else CHILD_SYSTEM_COLUMNS
-        expected = expected | {column.physical for column in columns}
+        expected = expected | {column.database_name for column in columns}
         expected |= {plain_text_column_name(column.pk) for column in columns if column.column_type.is_html}
         assert column_types_of(name).keys() == expected
     sequences = {name for (name,) in query_rows("SELECT sequencename FROM pg_sequences WHERE schemaname = 'records'")}

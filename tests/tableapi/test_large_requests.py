@@ -183,7 +183,7 @@ class TestIndexes:
         saving.save_column(body)
         lamp = record("note", body="<p>bright <b>lamp</b></p>")
         old_note = record("note", body="dim lamp")
-        plain_column = catalogue_loader.reload_if_changed().tables["note"].columns["body"].plain
+        plain_column = catalogue_loader.reload_if_changed().tables["note"].columns["body"].plain_text_name
         query_rows(f'UPDATE records.note SET "{plain_column}" = NULL WHERE sys_id = %s', old_note)
         executed_statements.clear()
         assert set(column_values(api(bob).get("note", query="sys_idARElamp", fields="sys_id"), "sys_id")) == {

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from system.encoded_query import OPERATORS, Group, OnEmpty, Query, Term, parse
-from tableapi.catalogue.definitions import OWN_TABLE, READ, WRITE, Rule
+from system.encoded_query import OPERATORS, EmptyMatch, Group, Query, Term, parse
+from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, READ, WRITE, Rule
 from tests.support.query_printer import to_text
 from tests.tableapi.oracle import (
     Caller,
@@ -53,7 +53,7 @@ def world_of(columns: dict[str, list[Any]], rows: list[Row], rules: list[Rule] |
     for number, row in enumerate(rows):
         table = catalogue.tables[row.pop("of", "task")]
         empty_row = dict.fromkeys(table.columns)
-        rows_by_table[table.name][str(number)] = {**empty_row, "sys_id": str(number), OWN_TABLE: table.id, **row}
+        rows_by_table[table.name][str(number)] = {**empty_row, "sys_id": str(number), OWN_TABLE_COLUMN: table.id, **row}
     return World(catalogue, rows_by_table)
 
 
@@ -302,11 +302,11 @@ def test_negation_is_complementary_and_empty_values_match_as_specified(
             assert result.isdisjoint(complement) and len(result) + len(complement) == len(ALPHA_ROWS)
         column = ALPHA.columns[condition.path[0]]
         for row in ALPHA_ROWS:
-            if is_empty(shown_value(row[column.name], column), column) and condition.row.on_empty in (
-                OnEmpty.NO,
-                OnEmpty.YES,
+            if is_empty(shown_value(row[column.name], column), column) and condition.row.empty_match in (
+                EmptyMatch.NO,
+                EmptyMatch.YES,
             ):
-                expected = condition.row.on_empty is OnEmpty.YES
+                expected = condition.row.empty_match is EmptyMatch.YES
                 # Empty text is what EMPTYSTRING is about.
                 assert (row["sys_id"] in result) is expected or condition.operator == "EMPTYSTRING"
 

@@ -37,7 +37,7 @@ def test_records_are_listed_with_display_values(as_alice: Client, page_path: str
         and '<td data-column="state">New</td><td data-column="maker">Lux</td>' in text
         and "hush" not in text
     )
-    assert "Hidden columns: secret_code." in text and 'data-column="secret_code"' not in text
+    assert "Not shown, because the values are secret: secret_code." in text and 'data-column="secret_code"' not in text
     assert page_path in as_alice.get(page_path.removesuffix("records/") + "change/").content.decode()
 
 

@@ -104,14 +104,14 @@ class TestRules:
         ):
             response = self.post_rule(as_alice, **values)
             assert (
-                "already grants the same or more" in page_text(as_alice.get(response["Location"]))
+                "already grants the same access or more" in page_text(as_alice.get(response["Location"]))
             ) is is_redundant, values
 
     def test_rule_that_differs_in_admin_bypass_is_not_redundant(self, as_alice: Client):
         itil = Role.objects.get(name="itil").pk
         self.post_rule(as_alice, roles=[itil], admin_overrides="")
         response = self.post_rule(as_alice, roles=[itil], condition="active=true", admin_overrides="on")
-        assert "already grants the same or more" not in page_text(as_alice.get(response["Location"]))
+        assert "already grants the same access or more" not in page_text(as_alice.get(response["Location"]))
 
     def test_similar_rules_have_different_names(self, as_alice: Client):
         itil = Role.objects.get(name="itil")

@@ -42,7 +42,7 @@ def test_catalogue_columns_match_the_models():
             database_columns = {
                 column.name for column in connection.introspection.get_table_description(cursor, table.name)
             }
-        assert {column.physical for column in columns} <= database_columns
+        assert {column.database_name for column in columns} <= database_columns
 
 
 def test_types_and_options_match_the_model():

@@ -23,7 +23,8 @@ MAX_INTEGER = 2**63 - 1
 
 def make_column(type: str, **attributes: Any) -> Column:
     labels = CHOICE_LABELS if type == "choice" else ()
-    return Column(**{"name": "it", "type": type, "owner": "task", "physical": "it", "choices": labels, **attributes})
+    usual_attributes = {"name": "it", "type": type, "owner": "task", "database_name": "it", "choices": labels}
+    return Column(**usual_attributes | attributes)
 
 
 def utc_instant(*parts: int) -> datetime:
@@ -196,14 +197,14 @@ def test_json_value_is_accepted_or_invalid(type: str, value: Any, is_displayed: 
     assert column_values.is_same(json_column, stored_value, stored_value) == (
         json_column.is_readable or stored_value is None
     )
-    json.dumps(column_values.log_value(json_column, stored_value))
+    json.dumps(column_values.to_log_value(json_column, stored_value))
 
 
 @settings(database=None)
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_instant_round_trips(instant: datetime):  # B71
     instant_column = make_column("datetime")
-    output = column_values.log_value(instant_column, instant)
+    output = column_values.to_log_value(instant_column, instant)
 
     assert len(output) == len("2024-05-19 13:45:00")
     assert column_values.is_same(instant_column, instant, column_values.parse(instant_column, output))
@@ -334,13 +335,13 @@ def test_default_of_json_is_json():
 
 @pytest.mark.parametrize("empty_value", [None, "", []])
 def test_mandatory_column_requires_a_value(empty_value: Any):
-    assert not defaults.lacks_value(make_column("string"), empty_value)
-    assert defaults.lacks_value(make_column("string", mandatory=True), empty_value)
+    assert not defaults.lacks_mandatory_value(make_column("string"), empty_value)
+    assert defaults.lacks_mandatory_value(make_column("string", mandatory=True), empty_value)
 
 
 @pytest.mark.parametrize("value", [False, 0, Decimal(0), "0", ["1"], Jsonb({}), Jsonb(""), Jsonb([])])
 def test_false_is_a_value(value: Any):
-    assert not defaults.lacks_value(make_column("string", mandatory=True), value)
+    assert not defaults.lacks_mandatory_value(make_column("string", mandatory=True), value)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +359,7 @@ def test_false_is_a_value(value: Any):
     ],
 )
 def test_values_for_the_deletion_log_are_json(type: str, value: Any, expected: Any):
-    assert column_values.log_value(make_column(type), value) == expected
+    assert column_values.to_log_value(make_column(type), value) == expected
     json.dumps(expected)
 
 

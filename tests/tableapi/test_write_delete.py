@@ -152,16 +152,16 @@ class TestReferringRecords:
             assert error_of(response) == (409, "referenced", None)
             return str(response.json()["errors"][0]["message"])
 
-        general_message = "Other records require this record."
+        general_message = "Other records have mandatory references to this record."
         assert refusal_message() == general_message
         rule("read", "desk", condition="name=far")
         assert refusal_message() == general_message, "there are such records, but this one cannot be read"
         near_rule = rule("read", "desk", condition="name=near")
-        assert refusal_message() == "Other records require this record: desk.lamp."
+        assert refusal_message() == "Other records have mandatory references to this record: desk.lamp."
         rule("read", "room")
-        assert refusal_message() == "Other records require this record: desk.lamp, room.lamp."
+        assert refusal_message() == "Other records have mandatory references to this record: desk.lamp, room.lamp."
         rule("read", "desk", "lamp", roles=["auditor"])
-        assert refusal_message() == "Other records require this record: room.lamp."
+        assert refusal_message() == "Other records have mandatory references to this record: room.lamp."
         rule("read", "room", "lamp", condition="name=far")
         near_rule.delete()
         assert refusal_message() == general_message

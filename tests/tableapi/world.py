@@ -241,9 +241,9 @@ def record(name: str, /, **values: Any) -> str:
 
 
 def _stored_values(column: Any, value: Any) -> dict[str, Any]:
-    stored_values = {column.physical: Jsonb(value) if column.type == "json" and value is not None else value}
+    stored_values = {column.database_name: Jsonb(value) if column.type == "json" and value is not None else value}
     if column.type == "wysiwyg":
-        stored_values[column.plain] = None if value is None else html.plain_text(value)
+        stored_values[column.plain_text_name] = None if value is None else html.extract_plain_text(value)
     return stored_values
 
 

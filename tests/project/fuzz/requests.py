@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 from urllib.parse import quote
 
-from system.encoded_query import ALIASES, OPERATORS, REFUSED
+from system.encoded_query import ALIASES, OPERATORS, REFUSED_OPERATORS
 from tests.system.encoded_query.queries import SYNTAX_PIECES, random_text
 from tests.tableapi.column_types import EXAMPLE_IDS, EXAMPLES
 
@@ -167,7 +167,7 @@ class RequestGenerator:
 
     def random_condition(self) -> str:
         name = self.random_column()
-        operator = self.random.choice(["=", "!=", *OPERATORS, *ALIASES, *REFUSED])
+        operator = self.random.choice(["=", "!=", *OPERATORS, *ALIASES, *REFUSED_OPERATORS])
         if self.random.random() < 0.6 and name in EXAMPLES:
             return f"{name}{operator}{EXAMPLES[name].text_in_query}"
         value = self.random.choice([self.random_word, self.random_column])()

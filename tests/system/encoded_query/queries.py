@@ -12,7 +12,7 @@ from system.encoded_query import (
     ALIASES,
     METADATA,
     OPERATORS,
-    REFUSED,
+    REFUSED_OPERATORS,
     Condition,
     Dialect,
     Group,
@@ -71,7 +71,7 @@ def name_strategy(dialect: Dialect) -> SearchStrategy[str]:
 
 
 def path_strategy(dialect: Dialect) -> SearchStrategy[Path]:
-    walked_path = st.lists(name_strategy(dialect), min_size=1, max_size=1 + dialect.hops).map(tuple)
+    walked_path = st.lists(name_strategy(dialect), min_size=1, max_size=1 + dialect.max_hops).map(tuple)
     return st.tuples(name_strategy(dialect)) | walked_path
 
 
@@ -90,7 +90,7 @@ def length_strategy(prefix: SearchStrategy[str], units: list[str]) -> SearchStra
 
 
 def value_strategy(row: Operator, dialect: Dialect) -> SearchStrategy[str]:
-    parts = st.sampled_from(row.allowed).map(str) if row.allowed else st.nothing()
+    parts = st.sampled_from(row.numbers).map(str) if row.numbers else st.nothing()
     edges = instant_strategy() | st.just("javascript:gs.endOfToday()")
     return {
         ValueKind.NONE: st.just(""),
@@ -106,7 +106,7 @@ def value_strategy(row: Operator, dialect: Dialect) -> SearchStrategy[str]:
         ValueKind.DATE_PART: parts,
         ValueKind.RELATIVE: length_strategy(st.just(""), ["ago", "ahead"]),
         ValueKind.DISTANCE: length_strategy(written_path_strategy(dialect), ["before", "after"]),
-        ValueKind.NAMED: st.sampled_from(["me", "my_groups", "my_roles"]),
+        ValueKind.DYNAMIC: st.sampled_from(["me", "my_groups", "my_roles"]),
         ValueKind.WORDS: text_strategy().filter(lambda text: any(map(str.isalnum, text))),
         ValueKind.TABLE: st.sampled_from(["task", "a", "u_1"]),
     }[row.kind]
@@ -141,7 +141,7 @@ CONDITION_TEXTS = [
     "sys_idAREx y", "aSAMEASb.c", "u=javascript:gs.getUserID()", "t>javascript:gs.daysAgo(1)", "(a=1", "b=2)", "a=)",
 ]  # fmt: skip
 TEXT_TOKENS = [
-    *OPERATORS, *ALIASES, *REFUSED, *SYNTAX_PIECES, *CONDITION_TEXTS, *"ab1\t", "sys_id", "a.b.c", "DESC",
+    *OPERATORS, *ALIASES, *REFUSED_OPERATORS, *SYNTAX_PIECES, *CONDITION_TEXTS, *"ab1\t", "sys_id", "a.b.c", "DESC",
     "javascript:gs.daysAgo(1)", "javascript:", "gs.", "@day@before@3", "me", "\x00", "\ud800", "Ж", "\U0001f600",
     "docType", "{ID}", "2024-02-30",
 ]  # fmt: skip

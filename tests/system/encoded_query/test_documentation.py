@@ -12,7 +12,7 @@ from system.encoded_query import (
     METADATA,
     OPERATORS,
     RECORDS,
-    REFUSED,
+    REFUSED_OPERATORS,
     ComparisonKind,
     Operator,
     QueryError,
@@ -37,14 +37,14 @@ def table_row(operator: Operator) -> str:
     """The line of the page's table that this operator must have, and nothing else may have."""
     alias_text = " ".join(f"`{alias}`" for alias in operator.aliases)
     value = "" if operator.kind is ValueKind.NONE else operator.kind.value.replace("|", "\\|")
-    if operator.allowed:
-        value = f"{operator.allowed[0]} to {operator.allowed[-1]}"
+    if operator.numbers:
+        value = f"{operator.numbers[0]} to {operator.numbers[-1]}"
     cells = [
         f"`{operator.name}`",
         alias_text,
         operator.description,
         value,
-        operator.on_empty.value,
+        operator.empty_match.value,
         type_words(operator),
     ]
     return " ".join(f"| {cell}".rstrip() for cell in cells) + " |"
@@ -53,12 +53,12 @@ def table_row(operator: Operator) -> str:
 def type_words(operator: Operator) -> str:
     if operator.only_path:
         return f"the path `{'.'.join(operator.only_path)}`"
-    if operator.fits_kinds == READABLE_KINDS:
+    if operator.column_kinds == READABLE_KINDS:
         return "every"
-    if operator.fits_kinds == READABLE_KINDS - {"json"}:
+    if operator.column_kinds == READABLE_KINDS - {"json"}:
         return "every but json"
-    words = [word for word, kinds in KIND_WORDS.items() if kinds <= operator.fits_kinds]
-    assert operator.fits_kinds == set().union(*(KIND_WORDS[word] for word in words))
+    words = [word for word, kinds in KIND_WORDS.items() if kinds <= operator.column_kinds]
+    assert operator.column_kinds == set().union(*(KIND_WORDS[word] for word in words))
     return ", ".join(words)
 
 
@@ -85,7 +85,7 @@ def test_every_function_is_documented() -> None:
 
 
 def test_every_unsupported_operator_is_documented() -> None:
-    assert [name for name in sorted(REFUSED) if f"`{name}`" not in PAGE] == []
+    assert [name for name in sorted(REFUSED_OPERATORS) if f"`{name}`" not in PAGE] == []
 
 
 @pytest.mark.parametrize("text", examples("query"))
@@ -106,8 +106,9 @@ def test_every_example_of_a_refused_query_is_refused(text: str) -> None:
 
 def test_limits_are_those_of_the_code() -> None:
     assert (
-        f"{RECORDS.length // 1024} KB of text, {RECORDS.conditions} conditions, {RECORDS.list_values:,} values in a "
-        f"list, {RECORDS.hops} references in a path, {RECORDS.depth} nested parentheses, {RECORDS.sort_keys} sort keys."
+        f"{RECORDS.max_bytes // 1024} KB of text, {RECORDS.max_conditions} conditions, "
+        f"{RECORDS.max_list_values:,} values in a list, {RECORDS.max_hops} references in a path, "
+        f"{RECORDS.max_depth} nested parentheses, {RECORDS.max_sort_keys} sort keys."
     ) in " ".join(section_text("Limits").split())
 
 

@@ -12,7 +12,9 @@ import pytest
 
 from system.encoded_query import METADATA, RECORDS, Dialect, QueryError, dialect, grammar, operators, parse
 
-NO_LIMITS = {"conditions": 10**9, "list_values": 10**9, "sort_keys": 10**9, "length": 10**9, "depth": 100}
+NO_LIMITS = {
+    "max_conditions": 10**9, "max_list_values": 10**9, "max_sort_keys": 10**9, "max_bytes": 10**9, "max_depth": 100
+}  # fmt: skip
 
 # Each piece is repeated; what would make a parser look back or ahead again and again.
 HOSTILE_PIECES = [
@@ -106,8 +108,8 @@ def count_steps(text: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) ->
     with monkeypatch.context() as patch:
         patch.setattr(grammar, "_VALUE", MeteredPattern(grammar._VALUE, meter))
         patch.setattr(grammar, "_VALUE_IN_GROUP", MeteredPattern(grammar._VALUE_IN_GROUP, meter))
-        patch.setattr(operators, "_SPELLING", MeteredPattern(operators._SPELLING, meter))
-        speaker = replace(speaker, name=MeteredPattern(speaker.name, meter), **NO_LIMITS)  # type: ignore[arg-type]
+        patch.setattr(operators, "_OPERATOR_PATTERN", MeteredPattern(operators._OPERATOR_PATTERN, meter))
+        speaker = replace(speaker, name_pattern=MeteredPattern(speaker.name_pattern, meter), **NO_LIMITS)  # type: ignore[arg-type]
         trace_before = sys.gettrace()
         sys.settrace(meter.trace)
         try:
@@ -141,12 +143,18 @@ def test_longest_text_costs_a_few_steps_per_character(monkeypatch: pytest.Monkey
 
 # B47
 def test_every_repetition_in_a_pattern_of_the_parser_is_possessive() -> None:
-    patterns = [grammar._VALUE, grammar._VALUE_IN_GROUP, grammar._UNKNOWN_TOKEN, RECORDS.name, METADATA.name]
+    patterns = [
+        grammar._VALUE,
+        grammar._VALUE_IN_GROUP,
+        grammar._UNKNOWN_TOKEN,
+        RECORDS.name_pattern,
+        METADATA.name_pattern,
+    ]
     for pattern in patterns:
         text_outside_classes = re.sub(r"\[(?:\\.|[^\]\\])*\]|\\.", "x", pattern.pattern)
         assert re.findall(r"[*+}](?!\+)", text_outside_classes.replace("*+", "").replace("++", "")) == []
     # The one alternation of operators repeats nothing at all.
-    assert re.search(r"(?<!\\)[*+{]", operators._SPELLING.pattern) is None
+    assert re.search(r"(?<!\\)[*+{]", operators._OPERATOR_PATTERN.pattern) is None
 
 
 def test_step_counter_detects_double_reading(monkeypatch: pytest.MonkeyPatch) -> None:

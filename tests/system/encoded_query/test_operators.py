@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from system.encoded_query import ALIASES, OPERATORS, REFUSED, ComparisonKind, OnEmpty, Operator, ValueKind
-from system.encoded_query.operators import spelling_at
+from system.encoded_query import ALIASES, OPERATORS, REFUSED_OPERATORS, ComparisonKind, EmptyMatch, Operator, ValueKind
+from system.encoded_query.operators import match_operator
 
 EVERY_KIND = ["=", "!=", "ISEMPTY", "ISNOTEMPTY", "ANYTHING", "NOTHING", "SAMEAS", "NSAMEAS"]
 MATCHING_OPERATORS = ["IN", "NOT IN", "LIKE", "NOTLIKE", "STARTSWITH", "ENDSWITH"]
@@ -55,9 +55,9 @@ def test_operators_are_those_of_the_contract() -> None:
 
 
 def test_empty_columns_match_as_specified() -> None:
-    assert {name for name, row in OPERATORS.items() if row.on_empty is OnEmpty.YES} == OPERATORS_MATCHING_EMPTY
-    assert OPERATORS["SAMEAS"].on_empty is OnEmpty.IF_BOTH_EMPTY
-    assert OPERATORS["NSAMEAS"].on_empty is OnEmpty.UNLESS_BOTH_EMPTY
+    assert {name for name, row in OPERATORS.items() if row.empty_match is EmptyMatch.YES} == OPERATORS_MATCHING_EMPTY
+    assert OPERATORS["SAMEAS"].empty_match is EmptyMatch.IF_BOTH_EMPTY
+    assert OPERATORS["NSAMEAS"].empty_match is EmptyMatch.UNLESS_BOTH_EMPTY
 
 
 COMPLEMENTARY_OPERATORS = [row for row in OPERATORS.values() if row.complement]
@@ -68,9 +68,9 @@ def test_operator_and_negation_are_complementary(row: Operator) -> None:
     negation = OPERATORS[row.complement or ""]
     assert negation.complement == row.name
     assert negation.name != row.name
-    assert negation.on_empty is row.on_empty.opposite
-    assert row.on_empty.opposite.opposite is row.on_empty
-    assert (negation.kind, negation.fits_kinds) == (row.kind, row.fits_kinds)
+    assert negation.empty_match is row.empty_match.opposite
+    assert row.empty_match.opposite.opposite is row.empty_match
+    assert (negation.kind, negation.column_kinds) == (row.kind, row.column_kinds)
 
 
 def test_ten_pairs_are_negations() -> None:
@@ -92,17 +92,19 @@ def test_ten_pairs_are_negations() -> None:
 
 
 def test_only_date_parts_have_numbers() -> None:
-    numeric_operators = {row.name for row in OPERATORS.values() if row.allowed}
+    numeric_operators = {row.name for row in OPERATORS.values() if row.numbers}
     assert numeric_operators == {row.name for row in OPERATORS.values() if row.kind is ValueKind.DATE_PART}
 
 
 def test_longest_operator_name_wins() -> None:
-    spellings = [*OPERATORS, *ALIASES, *REFUSED]
+    spellings = [*OPERATORS, *ALIASES, *REFUSED_OPERATORS]
     for spelling in spellings:
-        assert spelling_at(f"a{spelling}", 1) == spelling
-        assert spelling_at(f"a{spelling} x", 1) == max((s for s in spellings if f"{spelling} x".startswith(s)), key=len)
+        assert match_operator(f"a{spelling}", 1) == spelling
+        assert match_operator(f"a{spelling} x", 1) == max(
+            (s for s in spellings if f"{spelling} x".startswith(s)), key=len
+        )
 
 
 def test_operator_words_begin_with_two_capitals() -> None:
-    words = [spelling for spelling in [*OPERATORS, *ALIASES, *REFUSED] if spelling[0].isalpha()]
+    words = [spelling for spelling in [*OPERATORS, *ALIASES, *REFUSED_OPERATORS] if spelling[0].isalpha()]
     assert [word for word in words if not (word[:2].isalpha() and word[:2].isupper())] == []

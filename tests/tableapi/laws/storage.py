@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from accounts.models import Group, Role, User, UserGroup
-from tableapi.catalogue.definitions import OWN_TABLE, Catalogue, Column, Table
+from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, Catalogue, Column, Table
 from tableapi.database import catalogue_loader
 from tableapi.ddl import physical_names, schema_editor
 from tableapi.models import State
@@ -98,8 +98,12 @@ def create_statements(catalogue: Catalogue, table: Table) -> Iterator[sql.Compos
     else:
         parent = table_identifier(catalogue.tables[table.parent])
         yield schema_editor.CHILD_DDL.format(table=table_identifier(table), id=physical_names.ID_TYPE, parent=parent)
-    column_definitions = [(column.physical, sql.SQL(column.column_type.definition)) for column in columns_of(table)]
-    column_definitions += [(column.plain, sql.SQL("text")) for column in columns_of(table) if column.type == "wysiwyg"]
+    column_definitions = [
+        (column.database_name, sql.SQL(column.column_type.definition)) for column in columns_of(table)
+    ]
+    column_definitions += [
+        (column.plain_text_name, sql.SQL("text")) for column in columns_of(table) if column.type == "wysiwyg"
+    ]
     if column_definitions:
         add_clauses = sql.SQL(", ").join(
             sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(name), definition)
@@ -113,16 +117,16 @@ def reference_statements(catalogue: Catalogue, table: Table) -> Iterator[sql.Com
         target = catalogue.tables.get(column.reference or "")
         if column.type == "reference" and target is not None:
             yield sql.SQL("ALTER TABLE {} ADD FOREIGN KEY ({}) REFERENCES {} (sys_id) ON DELETE SET NULL").format(
-                table_identifier(table), sql.Identifier(column.physical), table_identifier(target)
+                table_identifier(table), sql.Identifier(column.database_name), table_identifier(target)
             )
 
 
 def insert_statement(owner: Table, table: Table, rows: list[Row], values: list[Any]) -> sql.Composable:
     """Inserts these records into one table of their lineage; appends their values to `values`."""
     columns = [column for column in table.columns.values() if column.owner == owner.name and column.name != "sys_id"]
-    names = [sql.Identifier("sys_id"), *(sql.Identifier(column.physical) for column in columns)]
+    names = [sql.Identifier("sys_id"), *(sql.Identifier(column.database_name) for column in columns)]
     formatted_columns = [column for column in columns if column.type == "wysiwyg"]
-    names += [sql.Identifier(column.plain) for column in formatted_columns]
+    names += [sql.Identifier(column.plain_text_name) for column in formatted_columns]
     for row in rows:
         values += [row["sys_id"], *(adapt_value(column, row[column.name]) for column in columns)]
         values += [text_of_html(row[column.name]) for column in formatted_columns]
@@ -151,10 +155,10 @@ def read_back(catalogue: Catalogue) -> World:
             else table_identifier(table)
             for depth, name in enumerate(table.lineage)
         )
-        column_list = sql.SQL(", ").join(sql.Identifier(column.physical) for column in columns)
+        column_list = sql.SQL(", ").join(sql.Identifier(column.database_name) for column in columns)
         query = sql.SQL("SELECT {} FROM {}").format(column_list, source)
         if not table.is_system:
-            query += sql.SQL(" WHERE {} = {}").format(sql.Identifier(OWN_TABLE), table.id)
+            query += sql.SQL(" WHERE {} = {}").format(sql.Identifier(OWN_TABLE_COLUMN), table.id)
         with connection.cursor() as cursor:
             cursor.execute(query)
             stored_rows = [

@@ -128,7 +128,7 @@ def make_tables(pair: Pair) -> None:
                     sql.SQL(
                         "ALTER TABLE {} ADD FOREIGN KEY ({}) REFERENCES {} (sys_id) ON DELETE SET NULL "
                         "DEFERRABLE INITIALLY DEFERRED"
-                    ).format(table_identifier(table), sql.Identifier(column.physical), target)
+                    ).format(table_identifier(table), sql.Identifier(column.database_name), target)
                 )
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL(";").join(statements))

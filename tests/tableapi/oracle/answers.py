@@ -61,10 +61,10 @@ def select_ids(world: World, caller: Caller, table: str, text: str, moment: Mome
             raise QueryRefused
     result = [row for row in visible_rows(world, caller, table, moment) if test(row)]
     # "sys_id is always the last key", in the direction of the one before it.
-    result.sort(key=lambda row: row["sys_id"], reverse=bool(query.order and query.order[-1].descending))
+    result.sort(key=lambda row: row["sys_id"], reverse=bool(query.order and query.order[-1].is_descending))
     # Sorting keeps the order of equals, also when reversed, so the first key goes last.
     for key in reversed(query.order):
-        result.sort(key=lambda row, key=key: sort_key(values, table, row, key), reverse=key.descending)  # type: ignore[misc]
+        result.sort(key=lambda row, key=key: sort_key(values, table, row, key), reverse=key.is_descending)  # type: ignore[misc]
     return [row["sys_id"] for row in result]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from system.encoded_query import Condition, Distance, Period, Range, Relative, read, shift
+from system.encoded_query import Condition, Distance, Period, Range, RelativeTime, read, shift
 from tableapi.catalogue.definitions import Column
 
 from .literals import column_comparison_value, comparable_value, exact_value, family_of, literal
@@ -150,7 +150,7 @@ def date_part_test(part: Callable[[Any], int]) -> Callable[[OperatorUse], ValueT
 
 def relative_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValueTest]:
     def build(operator_use: OperatorUse) -> ValueTest:
-        assert isinstance(operator_use.value, Relative)
+        assert isinstance(operator_use.value, RelativeTime)
         boundary = operator_use.value.instant(operator_use.context.moment)
         return value_test(operator_use, lambda value: compare(value, boundary), exact_value)
 
@@ -158,7 +158,7 @@ def relative_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse]
 
 
 def same_period_test(operator_use: OperatorUse) -> ValueTest:
-    assert isinstance(operator_use.value, Relative)
+    assert isinstance(operator_use.value, RelativeTime)
     start, end = operator_use.value.bounds(operator_use.context.moment)
     return value_test(operator_use, lambda value: start <= value <= end, exact_value)
 

@@ -31,7 +31,7 @@ OPERATOR_TYPE_PAIRS = [
     (row.name, column_type)
     for row in OPERATORS.values()
     for column_type in (sorted(TYPE_ROWS) if row.only_path is None else ["string"])
-    if row.only_path or COLUMN_TYPES[column_type].compare_as in row.fits_kinds
+    if row.only_path or COLUMN_TYPES[column_type].compare_as in row.column_kinds
 ]
 SORTABLE_TYPES = sorted(name for name, row in TYPE_ROWS.items() if row.is_sortable)
 # Hops of the deepest path → conditions, so that no query needs more joins than are allowed.
@@ -90,7 +90,7 @@ def value_strategy(world: World, table: Table, column: Column, row: Operator) ->
     times = st.sampled_from(TIME_VALUES)
     # Numbers from whole ranges would match stored values too rarely.
     numbers = (2023, 2024, 2025) if row.name == "YEAR_IS" else (0, 1, 2, 4, 5, 11, 12, 22, 23, 30, 31, 52)
-    parts = [number for number in numbers if number in row.allowed]
+    parts = [number for number in numbers if number in row.numbers]
     match row.kind:
         case ValueKind.NONE:
             return st.just("")
@@ -116,7 +116,7 @@ def value_strategy(world: World, table: Table, column: Column, row: Operator) ->
         case ValueKind.DISTANCE:
             other_path = other_path_strategy(world, table, column, row)
             return st.tuples(other_path, units, st.sampled_from(["before", "after"]), count_strategy).map("@".join)
-        case ValueKind.NAMED:
+        case ValueKind.DYNAMIC:
             return st.sampled_from(["me", "my_groups", "my_roles"])
         case ValueKind.WORDS:
             return st.lists(st.sampled_from([*WORD_VALUES, "nosuch"]), min_size=1, max_size=2).map(" ".join)

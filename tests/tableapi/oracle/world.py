@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from system.encoded_query import Moment
-from tableapi.catalogue.definitions import OWN_TABLE, Catalogue, Column, Table
+from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, Catalogue, Column, Table
 
 # Column name → Python value: str, int, Decimal, bool, datetime in UTC, date, list[str], what JSON gives, None.
 # All columns of the record's own table are there.
@@ -37,7 +37,7 @@ class World:
 
     def own_table(self, table: Table, row: Row) -> Table:
         """The own table of a record that was found in `table`."""
-        return table if table.is_system else self.catalogue.tables_by_id[row[OWN_TABLE]]
+        return table if table.is_system else self.catalogue.tables_by_id[row[OWN_TABLE_COLUMN]]
 
 
 @dataclass(frozen=True)

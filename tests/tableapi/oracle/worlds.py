@@ -12,7 +12,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from system.encoded_query import Group, Moment, Query, Term
 from tableapi.catalogue.definitions import (
     OPERATIONS,
-    OWN_TABLE,
+    OWN_TABLE_COLUMN,
     READ,
     SYS_COLUMNS,
     TABLE_TABLE,
@@ -48,7 +48,7 @@ def sys_columns(table: str, root: str, *, is_system: bool) -> dict[str, Column]:
     """The columns that the server writes; a family shares those of its root."""
     values = dict(SYS_COLUMNS)
     if not is_system:
-        values[OWN_TABLE] = ("reference", TABLE_TABLE)
+        values[OWN_TABLE_COLUMN] = ("reference", TABLE_TABLE)
     return {
         name: Column(name, type_, root, name, id=f"{root}_{name}", reference=reference, read_only=True)
         for name, (type_, reference) in values.items()
@@ -154,7 +154,7 @@ def random_record(
 
 
 def generated_values(table: Table, sys_id: str) -> Row:
-    own_values = {} if table.is_system else {OWN_TABLE: table.id}
+    own_values = {} if table.is_system else {OWN_TABLE_COLUMN: table.id}
     return {"sys_id": sys_id, "sys_created_at": NOW, "sys_updated_at": NOW, "sys_version": 1, **own_values}
 
 

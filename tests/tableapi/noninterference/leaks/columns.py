@@ -40,12 +40,12 @@ def filter_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
     def unguarded_column(scope: Any, path: ResolvedPath) -> str:
         return str(scope.alias_at(path.steps).column(path.column))
 
-    replace_function(stack, select.FromClause, "condition", unguarded_condition)
+    replace_function(stack, select.FromClause, "query_conditions", unguarded_condition)
 
 
 @leak("B02")
 def sorting_accepts_every_column(stack: ExitStack) -> None:
-    replace_function(stack, read_plan, "_order", with_all_permissions)
+    replace_function(stack, read_plan, "_sort_keys", with_all_permissions)
 
 
 @leak("B02")
@@ -65,7 +65,7 @@ def without_a_sort_the_name_decides_the_order(stack: ExitStack) -> None:
             read_plan.SortKey(ResolvedPath((), table.columns["name"]), False),
         )
 
-    replace_function(stack, read_plan, "_order", order_by_name)
+    replace_function(stack, read_plan, "_sort_keys", order_by_name)
 
 
 @leak("B07")

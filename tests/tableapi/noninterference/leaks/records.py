@@ -98,7 +98,7 @@ def link_is_shown_only_for_an_existing_record(stack: ExitStack) -> None:
             return link
         return f"CASE WHEN EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored_sql}) THEN {link} END"
 
-    replace_function(stack, output_fields, "_linked_sql", link_existing_record)
+    replace_function(stack, output_fields, "_link_object_sql", link_existing_record)
 
 
 @leak("B13")

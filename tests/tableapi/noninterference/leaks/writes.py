@@ -67,7 +67,7 @@ def replacing_a_record_clears_hidden_values(stack: ExitStack) -> None:
         columns = {column: replace(value, is_readable=True) for column, value in current.columns.items()}
         return original(table, sent_values, replace(current, columns=columns))
 
-    replace_function(stack, changes, "defaults_of_omitted", clear_hidden_values)
+    replace_function(stack, changes, "defaults_for_omitted", clear_hidden_values)
 
 
 @leak("B24")
@@ -158,7 +158,7 @@ def creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
                 )
         return sys_id
 
-    replace_function(stack, payload, "payload_columns", remember_creator)
+    replace_function(stack, payload, "read_columns", remember_creator)
     replace_function(stack, designed_records, "insert", insert_with_sent_creator)
 
 
