@@ -204,13 +204,13 @@ def test_dashboard_shows_the_number_of_locked_logins(as_alice: Client, bob: User
         return str(tile.description)
 
     record_failures("bob", count=MAX_FAILURES_PER_LOGIN_AND_ADDRESS - 1)
-    assert "wait" not in people_tile(), "the address has no more than the login"
+    assert "locked" not in people_tile(), "the address has no more than the login"
     record_failures("bob", count=1)
     assert people_tile().endswith("active users. 1 login is temporarily locked")
     record_failures("nobody", count=MAX_FAILURES_PER_LOGIN_AND_ADDRESS)
     assert people_tile().endswith("2 logins are temporarily locked"), "whether or not they exist"
     let_time_pass(timedelta(minutes=16))
-    assert "wait" not in people_tile()
+    assert "locked" not in people_tile()
 
 
 class TestFullDisk:

@@ -10,7 +10,13 @@ from sso.admin import connection_warnings
 from sso.models import OidcSetting
 from sso.provider import client_check
 from system import encryption
-from tests.providers.behaviours import Visit, redirects_to, responds_with, responds_with_error, responds_with_html
+from tests.providers.behaviours import (
+    RecordedRequest,
+    redirects_to,
+    responds_with,
+    responds_with_error,
+    responds_with_html,
+)
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT
 from tests.sso.connections import CALLBACK, make_connection_at, press_button
@@ -198,8 +204,8 @@ class TestStoredSecret:  # A56
         moved_endpoint: bool,
     ):
         with HostileProvider() as other_provider:
-            visits: list[Visit] = []
-            other_provider.serve("token", visits.append)
+            requests: list[RecordedRequest] = []
+            other_provider.serve("token", requests.append)
             if moved_endpoint:
                 columns = {"url_idp": other_provider.url_idp}
             else:
@@ -208,7 +214,7 @@ class TestStoredSecret:  # A56
             report = press_button(as_sonja, "_test", setting, **columns).context["report"]
 
             assert (
-                visits == []
+                requests == []
                 and other_provider.requests_to("token") == []
                 and accepting_provider.requests_to("token") == []
             )

@@ -111,7 +111,7 @@ class TestDiscovery:
         provider.discovery = {"issuer": issuer}
         sentence = refusal_of(provider).message
         assert sentence.startswith("The provider's issuer is ") and len(sentence) < 300 and "\n" not in sentence
-        result = [visit.path for visit in provider.requests]
+        result = [request.path for request in provider.requests]
         assert not any("/protocol/" in path for path in result), (
             "there was a document: the path pattern is no way round it"
         )
@@ -165,7 +165,7 @@ class TestDiscovery:
     def test_a_redirect_is_reported_if_nothing_else_is_found(self, provider: HostileProvider):
         provider.serve("discovery", redirects_to("https://elsewhere.example.com/"))
         assert "Redirects are not followed" in refusal_of(provider).message
-        assert len([visit for visit in provider.requests if visit.endpoint == "discovery"]) == 1
+        assert len([request for request in provider.requests if request.endpoint == "discovery"]) == 1
 
 
 class TestPathPattern:

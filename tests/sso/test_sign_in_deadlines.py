@@ -14,7 +14,7 @@ from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from sso.provider import discovery, request_slots
 from sso.scripts import mapping_script
 from system.outbound.deadline import Deadline
-from tests.providers.behaviours import Behaviour, Visit, responds_with_error, stays_silent
+from tests.providers.behaviours import Behaviour, RecordedRequest, responds_with_error, stays_silent
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import jwk
 from tests.sso.connections import connection_path, form_data, make_connection_at, messages_of, press_button
@@ -32,9 +32,9 @@ def browser(provider: HostileProvider) -> Browser:
 
 
 def respond_after(provider: HostileProvider, seconds: float) -> Behaviour:
-    def behave(visit: Visit) -> None:
-        visit.stop.wait(seconds)
-        provider.respond_correctly(visit)
+    def behave(request: RecordedRequest) -> None:
+        request.stop.wait(seconds)
+        provider.respond_correctly(request)
 
     return behave
 
@@ -175,10 +175,10 @@ class TestButtons:  # A61
         setting = make_connection_at(provider, active=True)
         free_slots: list[bool] = []
 
-        def record_free_slot(visit: Visit) -> None:
+        def record_free_slot(request: RecordedRequest) -> None:
             with request_slots.request_slot():  # the other one
                 free_slots.append(request_slots.SLOTS.acquire(blocking=False))
-            provider.respond_correctly(visit)
+            provider.respond_correctly(request)
 
         for endpoint in ("discovery", "certs"):
             provider.serve(endpoint, record_free_slot)

@@ -9,7 +9,7 @@ import pytest
 from sso.refusals import SignInRefused
 from sso.tokens import token_check
 from sso.tokens.token_check import ExpectedToken, UnknownKey
-from tests.providers.signing import ABSENT, encoded_part, half_hash, jwk, public_pem, token
+from tests.providers.signing import ABSENT, base64url, half_hash, jwk, public_pem, token
 
 NOW = 1_800_000_000
 ISSUER = "https://idp.example.com/realms/main"
@@ -79,10 +79,10 @@ MALFORMED_TOKENS = {
     "e30 .e30.e30": "space",
     " e30.e30.e30": "space before",
     "e30.e30.e30\n": "line break after",
-    encoded_part(b"[]") + ".e30.": "header is a list",
-    encoded_part(b"{") + ".e30.": "header is no JSON",
-    encoded_part(b'{"alg":"RS256","alg":"RS256"}') + ".e30.e30": "a header twice",
-    encoded_part(b"\xff") + ".e30.": "no UTF-8",
+    base64url(b"[]") + ".e30.": "header is a list",
+    base64url(b"{") + ".e30.": "header is no JSON",
+    base64url(b'{"alg":"RS256","alg":"RS256"}') + ".e30.e30": "a header twice",
+    base64url(b"\xff") + ".e30.": "no UTF-8",
     "a" * (16 * 1024 + 1): "over 16 KB",
     ".".join(["a" * 500_000] * 2 + [""]): "1 MB",
 }
@@ -224,7 +224,7 @@ WRONG_PURPOSE_KEYS: list[dict[str, Any]] = [
     jwk("rsa-1", alg="PS256"),
     jwk("rsa-1", kty="EC"),
     jwk("p256-1", kid="rsa-1"),
-    {"kty": "oct", "k": encoded_part(b"published secret"), "kid": "rsa-1", "alg": "RS256"},
+    {"kty": "oct", "k": base64url(b"published secret"), "kid": "rsa-1", "alg": "RS256"},
     {"kid": "rsa-1"},
 ]
 
@@ -262,7 +262,7 @@ def test_a_wrong_signature_is_refused(signing_key: str):
     created = token(claims_with(), key=signing_key, kid="rsa-1")
     if signing_key == "rsa-1":  # right, but for other claims
         header, _, signature = created.split(".")
-        created = f"{header}.{encoded_part(json.dumps(claims_with(sub='sub-root')).encode())}.{signature}"
+        created = f"{header}.{base64url(json.dumps(claims_with(sub='sub-root')).encode())}.{signature}"
 
     assert refusal_code(created) == "token_signature"
 

@@ -56,9 +56,9 @@ def repeat_index(response: ResponseBody) -> ResponseBody:
     return {**response, "data": [{**item, "index": 0} for item in response["data"]]}
 
 
-def drips_headers(visit: does.Visit) -> None:
-    visit._handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-    visit.drip(b"x", 0.05)
+def drips_headers(request: does.RecordedRequest) -> None:
+    request._handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    request.drip(b"x", 0.05)
 
 
 INVALID_RESPONSES = {
@@ -101,7 +101,7 @@ def test_blank_text_is_replaced(embedding_server: EmbeddingServer, space: Embedd
 
 
 def test_response_in_another_order_is_sorted(embedding_server: EmbeddingServer, space: EmbeddingSpace):  # C30
-    embedding_server.serve(embedding_server.serve_changed(reordered))
+    embedding_server.serve(embedding_server.changed_response(reordered))
 
     assert embed.Embedder(space).embed_documents(TEXTS) == [
         pytest.approx(embedding_server.vector(text)) for text in TEXTS
@@ -112,7 +112,7 @@ def test_response_in_another_order_is_sorted(embedding_server: EmbeddingServer, 
 def test_one_invalid_vector_refuses_the_response(
     code: str, embedding_server: EmbeddingServer, space: EmbeddingSpace
 ):  # C30
-    embedding_server.serve(embedding_server.serve_changed(INVALID_RESPONSES[code]))
+    embedding_server.serve(embedding_server.changed_response(INVALID_RESPONSES[code]))
 
     with pytest.raises(EmbeddingRefused) as error:
         embed.Embedder(space).embed_documents(TEXTS)
@@ -224,7 +224,7 @@ def test_key_is_sent_and_shown_nowhere(
         actual += ["".join(traceback.format_exception(error.value)), repr(error.value), repr(error.value.__dict__)]
         configured(limits={"query_s": 0.1})
 
-    assert f"Bearer {KEY}" in embedding_server.keys
+    assert f"Bearer {KEY}" in embedding_server.authorization_headers
     output = "".join(capfd.readouterr())
     assert KEY not in "".join([*actual, caplog.text, output])
     assert text not in "".join([*actual, output])
@@ -248,27 +248,27 @@ def test_concurrency_is_limited(embedding_server: EmbeddingServer, space: Any, c
     configured(batch=1, concurrency=2, limits={"read_s": 5, "request_s": 5, "total_s": 10})
     embed.Embedder(space).embed_documents(["x"])
     release = embedding_server.hold()
-    embedding_server.most_at_once = 0
+    embedding_server.max_running_requests = 0
     threads = [threading.Thread(target=embed.Embedder(space).embed_documents, args=[TEXTS]) for _ in range(3)]
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + 5
-    while embedding_server.at_once < 2 and time.monotonic() < deadline:
+    while embedding_server.running_requests < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     release.set()
     for thread in threads:
         thread.join()
 
-    assert embedding_server.most_at_once == 2
+    assert embedding_server.max_running_requests == 2
 
 
 def test_connections_stay_open_between_requests(settings: Any, configured: Any):
-    with EmbeddingServer(keeps_open=True) as server:
+    with EmbeddingServer(keeps_connections_open=True) as server:
         configured(base_url=server.url, batch=1, concurrency=1)
         space = embed.default_space()
         embed.Embedder(space).embed_documents(TEXTS)
         assert len(server.requests) == 5
-        assert len(server.peers) <= 2, "one for documents; the question for dimensions may have had its own"
+        assert len(server.client_ports) <= 2, "one for documents; the question for dimensions may have had its own"
         embed.reset_providers()
 
 
@@ -283,7 +283,7 @@ def test_one_failed_batch_refuses_all(embedding_server: EmbeddingServer, space: 
     configured(batch=1, concurrency=1)
     embed.Embedder(space).embed_documents(["x"])
     embedding_server.serve(embedding_server.respond_correctly, times=1)
-    embedding_server.serve(embedding_server.serve_changed(drop_last))
+    embedding_server.serve(embedding_server.changed_response(drop_last))
 
     with pytest.raises(EmbeddingRefused):
         embed.Embedder(space).embed_documents([f"text {number}" for number in range(50)])
@@ -358,7 +358,7 @@ class TestQueries:
         loading = threading.Thread(target=embeds.embed_documents, args=[TEXTS])
         loading.start()
         deadline = time.monotonic() + 5
-        while not embedding_server.at_once and time.monotonic() < deadline:
+        while not embedding_server.running_requests and time.monotonic() < deadline:
             time.sleep(0.01)
         embedding_server.serve(embedding_server.respond_correctly)
 

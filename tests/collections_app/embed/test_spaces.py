@@ -33,7 +33,7 @@ def zero_vectors(response: Any) -> Any:
 
 FAULTS = {
     "refuses": (lambda server: does.responds_with({}, 400), "embedding_misconfigured"),
-    "zeros": (lambda server: server.serve_changed(zero_vectors), "embedding_unavailable"),
+    "zeros": (lambda server: server.changed_response(zero_vectors), "embedding_unavailable"),
 }
 
 
@@ -92,7 +92,7 @@ class TestDefault:
     def test_single_different_number_creates_no_space(self, configured: Any, embedding_server: EmbeddingServer):
         space = embed.default_space()
         embed.reset_providers()
-        embedding_server.serve(embedding_server.serve_changed(shorten_vectors), times=1)
+        embedding_server.serve(embedding_server.changed_response(shorten_vectors), times=1)
 
         assert embed.default_space() == space
         assert [embed.default_space(), EmbeddingSpace.objects.get(model="model-a")] == [space, space]
@@ -100,7 +100,7 @@ class TestDefault:
     def test_repeated_number_is_accepted(self, configured: Any, embedding_server: EmbeddingServer):
         embed.default_space()
         embed.reset_providers()
-        embedding_server.serve(embedding_server.serve_changed(shorten_vectors))
+        embedding_server.serve(embedding_server.changed_response(shorten_vectors))
 
         assert embed.default_space().dimensions == 7
 
@@ -193,7 +193,7 @@ class TestProbe:
     def test_changed_model_stops_loading(self, configured: Any, embedding_server: Any, expired_probe_cache: Any):  # C31
         space = embed.default_space()
         embed.Embedder(space).embed_documents(["one"])
-        embedding_server.model_turns = 1
+        embedding_server.model_generation = 1
         embedding_server.requests.clear()
         expired_probe_cache()
 
@@ -213,7 +213,7 @@ class TestProbe:
                 item["embedding"][0] += 0.001
             return response
 
-        embedding_server.serve(embedding_server.serve_changed(change_slightly))
+        embedding_server.serve(embedding_server.changed_response(change_slightly))
         expired_probe_cache()
 
         assert len(embed.Embedder(space).embed_documents(["one", "two"])) == 2
@@ -234,7 +234,7 @@ class TestProbe:
     ):
         old_space = embed.default_space()
         embed.Embedder(old_space).embed_documents(["one"])
-        embedding_server.model_turns = 1
+        embedding_server.model_generation = 1
         expired_probe_cache()
         assert embed.is_model_changed(old_space)
         embed.retire_space(old_space)

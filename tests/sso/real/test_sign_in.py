@@ -157,14 +157,14 @@ def test_the_provider_ends_sessions_here(make_real_connection: Any, journey: Jou
     make_real_connection()
     bystander = Journey(real_provider)
     with HostileProvider() as forwarding_server:  # hands on what the provider calls
-        forwarding_server.serve("/told", lambda visit: visit.respond(200, {}))
+        forwarding_server.serve("/backchannel-logout", lambda request: request.respond(200, {}))
         real_provider.register(
-            client_registration(CALLBACK, backchannel_logout_uri=forwarding_server.url_idp + "/told")
+            client_registration(CALLBACK, backchannel_logout_uri=forwarding_server.url_idp + "/backchannel-logout")
         )
         journey.sign_in("anna")
         bystander.sign_in("ben")
         real_provider.end_sessions("main", "anna")  # of other tests too
-        result = [visit.form["logout_token"] for visit in forwarding_server.requests]
+        result = [request.form["logout_token"] for request in forwarding_server.requests]
     assert result
     for token in result:
         response = Client(enforce_csrf_checks=True).post("/sso/backchannel-logout/", {"logout_token": token})
