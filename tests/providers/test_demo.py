@@ -69,9 +69,7 @@ def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monk
         "http://localhost:8161/sso/callback/",
     ]
     monkeypatch.setenv("SVC_PORT", "8170")
-    assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8170/sso/callback/", (
-        "an explicit port takes precedence"
-    )
+    assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8170/sso/callback/", "SVC_PORT takes precedence"
     monkeypatch.delenv("SVC_PORT")
 
     ended_process = subprocess.Popen([sys.executable, "-c", ""])

@@ -38,7 +38,7 @@ def report_text(provider: HostileProvider, browser: Client, **columns: Any) -> A
 
 @pytest.fixture
 def accepting_provider(provider: HostileProvider) -> HostileProvider:
-    """It knows this service, and would now ask somebody to sign in."""
+    """A provider that accepts this client and would show its sign-in page."""
     provider.serve("token", responds_with(*INVALID_GRANT))
     redirect_with(provider, error="login_required", state="x")
     return provider
@@ -62,7 +62,9 @@ def test_a_redirect_uri_with_a_wrong_path_is_reported(accepting_provider: Hostil
     accepting_provider.serve("auth", responds_with_error(400))
     report = report_text(accepting_provider, as_sonja, redirect_uri=wrong_path_url)
 
-    assert not report.is_successful and "must be /sso/callback/" in report.notes[0], "before what the provider says"
+    assert not report.is_successful and "must be /sso/callback/" in report.notes[0], (
+        "the warning comes before the result of the provider"
+    )
 
 
 def test_a_redirect_uri_at_another_host_of_the_service_causes_a_warning(
@@ -101,7 +103,7 @@ def test_a_rejected_request_is_reported(accepting_provider: HostileProvider, as_
     report = report_text(accepting_provider, as_sonja)
 
     assert not report.is_successful and report.notes == (client_check.REQUEST_REJECTED.format(error=word),)
-    assert "Redirect URI" not in report.notes[0], "only to a registered one does a provider send somebody back"
+    assert "Redirect URI" not in report.notes[0], "providers only redirect to registered URIs"
 
 
 def test_an_unusable_token_endpoint_is_reported(accepting_provider: HostileProvider, as_sonja: Client):
@@ -161,7 +163,7 @@ INCONCLUSIVE_RESPONSES = [
 
 
 @pytest.mark.parametrize(("endpoint", "behaviour"), INCONCLUSIVE_RESPONSES)
-def test_an_inconclusive_answer_is_reported_as_unchecked(
+def test_an_inconclusive_response_is_reported_as_unchecked(
     accepting_provider: HostileProvider, as_sonja: Client, endpoint: str, behaviour: Any
 ):
     accepting_provider.serve(endpoint, behaviour)
@@ -179,7 +181,7 @@ def test_in_the_fragment_flow_the_client_is_not_checked(accepting_provider: Host
 
 
 class TestStoredSecret:  # A56
-    """Whoever may change a connection, but not read its secret, must not have it sent to a server of their own."""
+    """A user who can change a connection must not be able to send its stored secret to another server."""
 
     @pytest.fixture
     def setting(self, accepting_provider: HostileProvider) -> OidcSetting:
