@@ -126,7 +126,7 @@ def test_used_port_is_refused(running_stack: Stack, tmp_path: Path):
 )
 def test_killed_part_restarts_and_is_logged(running_stack: Stack, name: str, words: str):
     victim = running_stack.child(words)
-    running_stack.note_processes()
+    running_stack.record_processes()
 
     victim.kill()
 
@@ -245,7 +245,7 @@ def test_sigterm_lets_an_accepted_request_end(stack: Stack):  # X05
     link = send_half_request(stack)
     eventually(lambda: stack.get("/healthz") == 200)
 
-    stack.note_processes()
+    stack.record_processes()
     stack.process.send_signal(signal.SIGTERM)
     eventually(lambda: (stack.data / "run" / "draining").exists())
     eventually(lambda: is_connection_refused(stack))
@@ -266,7 +266,7 @@ def test_lost_embedded_database_starts_again_and_the_other_parts_go_on(stack: St
     stack.wait_for(r"postgres ended \(killed by SIGKILL\); it restarts in 1 s")
     eventually(lambda: stack.get("/readyz") == 200)
     assert stack.child("config.runtime.web_server").pid == web_pid
-    stack.note_processes()
+    stack.record_processes()
     assert stack.stop() == 0
     assert stack.leftover_processes() == []
 

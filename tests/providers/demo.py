@@ -23,7 +23,7 @@ PEOPLE = (
     {"sub": "demo-agent", "login": "demo.agent", "email": "agent@example.com", "given_name": "Ada",
      "family_name": "Agent", "name": "Ada Agent", "roles": ["itil"]},
 )  # fmt: skip
-SERVICE_FOUND = "(It runs from this data folder.)"
+SERVICE_FOUND = "(The service runs from this data folder.)"
 SERVICE_NOT_FOUND = "(No service runs from this data folder. If yours uses another port, set SVC_PORT here too.)"
 REALM_NOTES = {
     "anna": "no account yet; has the roles itil and surveyor",

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def remote_collection(configured: Callable[..., None]) -> Collection:
+def remote_collection(configure_provider: Callable[..., None]) -> Collection:
     return make_collection("remote")
 
 
@@ -93,7 +93,7 @@ def test_refused_text_counts_as_an_attempt_and_delays_nobody(
     remote_collection: Collection, embedding_server: EmbeddingServer
 ):
     load(remote_collection)
-    embedding_server.max_text_length = 80  # the probe is believed
+    embedding_server.max_text_length = 80  # the probe is cached
     refused_document = load(remote_collection, b"A word. " * 12)
     assert (refused_document.error_code, refused_document.attempt) == ("provider_refused", 1)
     assert load(remote_collection, b"Short.").state == "ready"
@@ -116,7 +116,7 @@ def test_provider_that_refuses_everything_is_misconfigured(
 
 
 def test_load_into_a_new_collection_is_stored_or_503(
-    configured: Callable[..., None], embedding_server: EmbeddingServer, carl: User
+    configure_provider: Callable[..., None], embedding_server: EmbeddingServer, carl: User
 ):
     caller = key_caller(carl)
     embedding_server.serve(does.responds_with({}, 400))

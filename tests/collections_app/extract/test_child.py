@@ -108,5 +108,5 @@ def test_file_that_got_no_processor_time_may_be_retried(
 
     with pytest.raises(UnreadableFile) as exc_info:
         extract(SAMPLE_FILES["html"], "html", limits_for_tests(wall_s=1.0))
-    # Where the system does not tell what a process used, the file is taken for too slow.
+    # If the system does not report processor time, the file counts as too slow.
     assert (exc_info.value.code, exc_info.value.is_temporary) == ("limit_time", may_pass and sys.platform == "linux")

@@ -261,7 +261,7 @@ def test_permission_is_checked_before_the_file(manager: KeyCaller, stranger: Key
 
     for caller, expected in ((stranger, 404), (reader, 403), (manager, 415)):
         assert caller.upload(content, "a.pdf", collection_name="manuals").status_code == expected
-        assert caller.upload(content, "a.pdf", to=documents_path).status_code == expected
+        assert caller.upload(content, "a.pdf", path=documents_path).status_code == expected
     assert stranger.upload(content, "a.pdf", collection_name="nothing").status_code == 404
     assert error_of(manager.upload(content, "a.pdf"))[:2] == (400, "mandatory")
     # What is said wrongly is told alike whether the collection is there or not.

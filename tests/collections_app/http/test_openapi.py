@@ -204,7 +204,7 @@ def test_declared_query_parameters_work_beside_a_body(
     assert declared_parameters(schema, "post", path, "query") == {*query, *parameters}
 
     if body is None:
-        response = manager.upload(b"New.", "a.txt", to=target, **parameters, **query)
+        response = manager.upload(b"New.", "a.txt", path=target, **parameters, **query)
     else:
         response = manager.post(target, body, **parameters, **query)
     if "wait" in query:

@@ -196,7 +196,9 @@ def test_upload_leaves_no_temporary_file(tmp_path: Path, monkeypatch: Any):  # C
 
 @pytest.mark.django_db
 def test_many_files_without_a_name_are_refused(manager: KeyCaller):  # C14
-    response = manager.raw(form_part("file", b"", "/") * 101 + FORM_END, FORM_CONTENT_TYPE, collection_name="manuals")
+    response = manager.send_raw(
+        form_part("file", b"", "/") * 101 + FORM_END, FORM_CONTENT_TYPE, collection_name="manuals"
+    )
 
     assert error_of(response)[:2] == (413, "too_large")
 

@@ -27,11 +27,11 @@ from tests.collections_app.ingest.world import (
 pytestmark = pytest.mark.django_db
 
 
-def leased_ids(most: int = 1000) -> list[int]:
+def leased_ids(max_count: int = 1000) -> list[int]:
     """The versions in the order in which one worker leases them."""
     owner = ""
     results: list[int] = []
-    while len(results) < most and (lease := leases.take_next_lease(owner)):
+    while len(results) < max_count and (lease := leases.take_next_lease(owner)):
         owner = lease.owner
         results.append(lease.version_id)
     return results

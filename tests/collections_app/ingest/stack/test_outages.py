@@ -36,7 +36,7 @@ def broker(product: Product) -> redis.Redis:
 
 @pytest.fixture(scope="module")
 def expected_rows(product: Product) -> list[Any]:
-    assert product.load("expected_rows", sample_text(40), is_waited_for=True).status == 201
+    assert product.load("expected_rows", sample_text(40), wait=True).status == 201
     return product.chunks("expected_rows")
 
 
@@ -51,7 +51,7 @@ def test_loss_of_all_messages_delays_documents_only_briefly(product: Product, ex
 def test_loads_are_accepted_without_a_broker_and_processed_later(product: Product, expected_rows: list[Any]):  # C36
     product.servers.stop("valkey", signal.SIGKILL)
     started_at = time.monotonic()
-    assert product.load("no broker, now", sample_text(40), is_waited_for=True).status == 201
+    assert product.load("no broker, now", sample_text(40), wait=True).status == 201
     assert product.load("no broker, later", sample_text(40)).status == 202
     assert time.monotonic() - started_at < 20
     product.servers.start_valkey()
@@ -91,7 +91,7 @@ def test_web_process_killed_during_a_load_loses_nothing(product: Product, expect
 
     def load() -> None:
         try:
-            responses.append(product.load("web killed", sample_text(40), is_waited_for=True).status)
+            responses.append(product.load("web killed", sample_text(40), wait=True).status)
         except CONNECTION_ERRORS:
             responses.append(0)
 
@@ -117,7 +117,7 @@ def load_until(product: Product, is_over: threading.Event, name: str, acknowledg
         number += 1
         doc_id = f"{name} {number}"
         try:
-            response = product.load(doc_id, sample_text(40), is_waited_for=number % 2 == 0)
+            response = product.load(doc_id, sample_text(40), wait=number % 2 == 0)
         except CONNECTION_ERRORS:
             continue
         if response.status in (201, 202):
