@@ -42,16 +42,16 @@ def stored_rows() -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize(
-    ("configured", "asking_models"),
+    ("configured_dimensions", "asking_models"),
     [(None, set()), (64, {"hosted", "other"})],
     ids=["the number was never sent along", "the number was sent along"],
 )
 def test_older_spaces_request_dimensions_as_the_setting_did(
-    configured: int | None, asking_models: set[str], carl: User, settings: Any
+    configured_dimensions: int | None, asking_models: set[str], carl: User, settings: Any
 ):
     collection = library.make_library_collection("manuals")
     library.add_document(collection)
-    settings.EMBEDDING = {**settings.EMBEDDING, "dimensions": configured}
+    settings.EMBEDDING = {**settings.EMBEDDING, "dimensions": configured_dimensions}
     rows_before = stored_rows()
     with at_migration(BEFORE_0006) as apps:
         removed_columns = {

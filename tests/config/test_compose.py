@@ -195,7 +195,7 @@ def test_servers_have_volumes_and_an_internal_network(services: dict[str, dict[s
     database, broker = services["database"], services["broker"]
 
     assert database["image"] == "pgvector/pgvector:pg18"
-    assert database["volumes"] == ["database:/var/lib/postgresql"]  # where version 18 keeps its folder of data
+    assert database["volumes"] == ["database:/var/lib/postgresql"]  # the data folder of version 18
     assert broker["image"] == "valkey/valkey:9" and broker["volumes"] == ["broker:/data"]
     words = broker["command"]
     assert words[words.index("--appendonly") + 1] == "yes"

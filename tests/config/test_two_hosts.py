@@ -136,10 +136,12 @@ def test_new_tables_and_columns_are_visible_on_the_other_host(hosts: Hosts):
 
     column = {"table": table["sys_id"], "name": "cause", "label": "Cause", "type": "string"}
     responses_until(hosts.second, "POST", COLUMNS_PATH, column, key=key)
-    created = responses_until(hosts.first, "POST", "/rest/v1/table/incident", {"cause": "A filter is clogged"}, key=key)
-    assert only_record(created)["cause"] == "A filter is clogged"
+    responses = responses_until(
+        hosts.first, "POST", "/rest/v1/table/incident", {"cause": "A filter is clogged"}, key=key
+    )
+    assert only_record(responses)["cause"] == "A filter is clogged"
 
-    responses_until(hosts.second, "DELETE", f"/rest/v1/table/incident/{only_record(created)['sys_id']}", key=key)
+    responses_until(hosts.second, "DELETE", f"/rest/v1/table/incident/{only_record(responses)['sys_id']}", key=key)
     responses_until(hosts.first, "DELETE", f"{TABLES_PATH}/{table['sys_id']}", key=key)
     assert hosts.second.stack.call("GET", "/rest/v1/table/incident", key=key).status == 404
 
@@ -150,10 +152,10 @@ def test_new_rules_apply_on_the_other_host(hosts: Hosts):
     assert hosts.second.stack.call("GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"] == []
 
     rule = {"operation": "read", "table": str(task), "condition": "priority=1"}
-    created = only_record(responses_until(hosts.first, "POST", RULES_PATH, rule, key=hosts.key))
+    created_rule = only_record(responses_until(hosts.first, "POST", RULES_PATH, rule, key=hosts.key))
     assert responses_until(hosts.second, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"]
 
-    responses_until(hosts.second, "PATCH", f"{RULES_PATH}/{created['sys_id']}", {"active": False}, key=hosts.key)
+    responses_until(hosts.second, "PATCH", f"{RULES_PATH}/{created_rule['sys_id']}", {"active": False}, key=hosts.key)
     assert (
         responses_until(hosts.first, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"] == []
     )
@@ -184,14 +186,14 @@ def test_user_deactivated_on_one_host_is_refused_on_the_other_within_a_second(ho
 
 def test_write_sent_to_both_hosts_is_done_once(hosts: Hosts):
     headers = {"Idempotency-Key": "one-write-for-both"}
-    created = [
+    sys_ids = [
         only_record(responses_until(host, "POST", TASKS_PATH, {"short_description": "Once"}, key=hosts.key, **headers))[
             "sys_id"
         ]
         for host in (hosts.first, hosts.second)
     ]
 
-    assert created[0] == created[1]
+    assert sys_ids[0] == sys_ids[1]
 
 
 def test_sign_in_can_begin_on_one_host_and_end_on_the_other(hosts: Hosts):

@@ -119,7 +119,7 @@ class RealProvider:
         return self._process.wait()
 
     def issuer(self, realm: str) -> str:
-        return self.url + next(str(configured["path"]) for configured in REALMS if configured["name"] == realm)
+        return self.url + next(str(settings["path"]) for settings in REALMS if settings["name"] == realm)
 
     def register(self, *clients: dict[str, Any]) -> None:
         """Replaces the clients of every realm."""

@@ -21,7 +21,7 @@ from collections_app.embed import (
 )
 from collections_app.models import EmbeddingSpace
 from tests.providers import behaviours as does
-from tests.providers.embedding import KEY, EmbeddingServer, ResponseBody
+from tests.providers.embedding import KEY, EmbeddingServer, JsonObject
 
 pytestmark = pytest.mark.django_db
 TEXTS = ["one", "two", "three"]
@@ -36,23 +36,23 @@ def space(embedding_server: EmbeddingServer, configure_provider: Callable[..., N
     return embedding_space
 
 
-def change_item(index: int, vector: Any) -> Callable[[ResponseBody], ResponseBody]:
-    def change(response: ResponseBody) -> ResponseBody:
+def change_item(index: int, vector: Any) -> Callable[[JsonObject], JsonObject]:
+    def change(response: JsonObject) -> JsonObject:
         response["data"][index]["embedding"] = vector
         return response
 
     return change
 
 
-def reverse_items(response: ResponseBody) -> ResponseBody:
+def reverse_items(response: JsonObject) -> JsonObject:
     return {**response, "data": response["data"][::-1]}
 
 
-def drop_last(response: ResponseBody) -> ResponseBody:
+def drop_last(response: JsonObject) -> JsonObject:
     return {**response, "data": response["data"][:-1]}
 
 
-def repeat_index(response: ResponseBody) -> ResponseBody:
+def repeat_index(response: JsonObject) -> JsonObject:
     return {**response, "data": [{**item, "index": 0} for item in response["data"]]}
 
 

@@ -313,4 +313,4 @@ def test_file_is_found_by_its_name_however_it_is_composed(manager: KeyCaller, fi
     for name in ("cafe\u0301", "caf\u00e9"):
         assert [document["filename"] for document in manager.get(documents, filename=name).json()] == ["caf\u00e9.txt"]
     Version.objects.update(filename="cafe\u0301.txt")
-    assert len(manager.get(documents, filename="caf\u00e9").json()) == 1, "stored before names were composed"
+    assert len(manager.get(documents, filename="caf\u00e9").json()) == 1, "a name from before names were composed"

@@ -14,7 +14,7 @@ from system.encoded_query import METADATA, RECORDS, Dialect, QueryError, dialect
 
 NO_LIMITS = {"conditions": 10**9, "list_values": 10**9, "sort_keys": 10**9, "length": 10**9, "depth": 100}
 
-# Each piece is repeated; what would make a parser look back or ahead again and again.
+# Each piece is repeated to make a parser look back or ahead repeatedly.
 HOSTILE_PIECES = [
     "a=1^",
     "a=1^OR",
@@ -55,7 +55,7 @@ PREFIXES = ["", "a=", "(a=", "aIN", "a={", "aBETWEEN", "aON", "aMORETHAN", "(a=1
 
 
 class StepMeter:
-    """How much was done: lines of ours that ran, and characters that C code looked at for us."""
+    """Counts executed lines of the parser, and characters that C functions read for it."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -68,7 +68,7 @@ class StepMeter:
 
 
 class MeteredText(str):
-    """A text that tells the meter how far each look into it goes."""
+    """A text that counts the characters that each operation reads."""
 
     meter: StepMeter
 
@@ -88,7 +88,7 @@ class MeteredText(str):
 
 
 class MeteredPattern:
-    """A pattern that tells the meter what it took; possessive ones never go back, so that is what they looked at."""
+    """A pattern that counts the matched characters; possessive ones never read a character twice."""
 
     def __init__(self, pattern: re.Pattern[str], meter: StepMeter) -> None:
         self.pattern, self.meter = pattern, meter
@@ -99,7 +99,7 @@ class MeteredPattern:
         return result
 
 
-def count_steps(text: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) -> int:
+def count_steps(text: str, query_dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> int:
     meter = StepMeter()
     metered = MeteredText(text)
     metered.meter = meter
@@ -107,11 +107,11 @@ def count_steps(text: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) ->
         patch.setattr(grammar, "_VALUE", MeteredPattern(grammar._VALUE, meter))
         patch.setattr(grammar, "_VALUE_IN_GROUP", MeteredPattern(grammar._VALUE_IN_GROUP, meter))
         patch.setattr(operators, "_SPELLING", MeteredPattern(operators._SPELLING, meter))
-        speaker = replace(speaker, name=MeteredPattern(speaker.name, meter), **NO_LIMITS)  # type: ignore[arg-type]
+        query_dialect = replace(query_dialect, name=MeteredPattern(query_dialect.name, meter), **NO_LIMITS)  # type: ignore[arg-type]
         trace_before = sys.gettrace()
         sys.settrace(meter.trace)
         try:
-            parse(metered, speaker)
+            parse(metered, query_dialect)
         except QueryError:
             pass
         finally:
@@ -120,15 +120,15 @@ def count_steps(text: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) ->
 
 
 # B47
-@pytest.mark.parametrize("speaker", [RECORDS, METADATA], ids=["records", "metadata"])
+@pytest.mark.parametrize("query_dialect", [RECORDS, METADATA], ids=["records", "metadata"])
 @pytest.mark.parametrize("head", PREFIXES)
 def test_doubling_the_text_at_most_doubles_the_work(
-    head: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch
+    head: str, query_dialect: Dialect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for piece in HOSTILE_PIECES:
-        short_steps = count_steps(head + piece * 100, speaker, monkeypatch)
-        long_steps = count_steps(head + piece * 200, speaker, monkeypatch)
-        # Quadratic work would be four times as much.
+        short_steps = count_steps(head + piece * 100, query_dialect, monkeypatch)
+        long_steps = count_steps(head + piece * 200, query_dialect, monkeypatch)
+        # Quadratic work would be four times as many steps.
         assert long_steps <= 2.2 * short_steps + 100, (head, piece, short_steps, long_steps)
 
 
@@ -145,14 +145,14 @@ def test_every_repetition_in_a_pattern_of_the_parser_is_possessive() -> None:
     for pattern in patterns:
         text_outside_classes = re.sub(r"\[(?:\\.|[^\]\\])*\]|\\.", "x", pattern.pattern)
         assert re.findall(r"[*+}](?!\+)", text_outside_classes.replace("*+", "").replace("++", "")) == []
-    # The one alternation of operators repeats nothing at all.
+    # The alternation of operators has no repetition.
     assert re.search(r"(?<!\\)[*+{]", operators._SPELLING.pattern) is None
 
 
 def test_step_counter_detects_double_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read_again(text: str, start: int, speaker: Dialect) -> tuple[tuple[str, ...], int]:
+    def read_again(text: str, start: int, query_dialect: Dialect) -> tuple[tuple[str, ...], int]:
         _ = text[start:]
-        return dialect.read_path(text, start, speaker)
+        return dialect.read_path(text, start, query_dialect)
 
     monkeypatch.setattr(grammar, "read_path", read_again)
     short_steps, long_steps = (count_steps("a=1^" * count, RECORDS, monkeypatch) for count in (100, 200))

@@ -110,13 +110,13 @@ def chunked_body(body: bytes) -> Behaviour:
     return lambda connection: connection.send(CHUNKED_HEAD, b"%x\r\n" % len(body), body, b"\r\n0\r\n\r\n")
 
 
-@pytest.mark.parametrize("send", [responds_with, chunked_body])
+@pytest.mark.parametrize("respond", [responds_with, chunked_body])
 def test_response_size_limit_is_inclusive(  # A28
-    policy: Policy, send: Callable[[bytes], Behaviour]
+    policy: Policy, respond: Callable[[bytes], Behaviour]
 ) -> None:
-    with serving(send(b"x" * 512 * 1024)) as server:
+    with serving(respond(b"x" * 512 * 1024)) as server:
         assert len(get(server_url(server), policy).body) == 512 * 1024
-    assert failure_of(send(b"x" * (512 * 1024 + 1)), policy).code == "too_large"
+    assert failure_of(respond(b"x" * (512 * 1024 + 1)), policy).code == "too_large"
 
 
 def test_response_with_a_large_content_length_is_refused_immediately(policy: Policy) -> None:  # A28
@@ -128,7 +128,7 @@ def test_response_with_a_large_content_length_is_refused_immediately(policy: Pol
 
 
 def sends_endlessly(response_head: bytes, part: bytes) -> Behaviour:
-    """As fast as it can be sent; 64 MB stand for "without end"."""
+    """Sends 64 MB, which stand for an endless response, as fast as possible."""
 
     def behave(connection: Connection) -> None:
         connection.send(response_head)
@@ -177,7 +177,7 @@ def test_compressed_response_is_refused(policy: Policy, encoding: str) -> None: 
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "response_bytes",
     [
         pytest.param(b"", id="nothing"),
         pytest.param(b"SSH-2.0-OpenSSH_9.6\r\n", id="another protocol"),
@@ -195,8 +195,8 @@ def test_compressed_response_is_refused(policy: Policy, encoding: str) -> None: 
         ),
     ],
 )
-def test_malformed_http_is_reported(policy: Policy, sent: bytes) -> None:
-    error = failure_of(lambda connection: connection.send(sent), policy)
+def test_malformed_http_is_reported(policy: Policy, response_bytes: bytes) -> None:
+    error = failure_of(lambda connection: connection.send(response_bytes), policy)
     assert error.code == "protocol"
     assert error.message.endswith(".")
 

@@ -17,7 +17,7 @@ from system.outbound import OutboundFailed, Policy, get, post_form
 from .hostile import MAX_RESPONSE_S, Behaviour, Connection, FakeResolver, responds_with, serving
 
 ABORT_LIMIT_S = MAX_RESPONSE_S / 2
-# Which limit of `hurried` it was. On a busy machine the connection itself may take too long to wait for an answer.
+# The exceeded limit of the policy. On a busy machine, even connecting may take too long.
 CONNECTION_ERROR = r"within 0\.4 s"
 RESPONSE_ERROR = r"within 0\.[45] s"
 
@@ -61,7 +61,7 @@ def test_deadline_covers_a_slow_response(hurried_policy: Policy, behave: Behavio
     "behave",
     [
         pytest.param(lambda connection: connection.stay_silent(), id="silence"),
-        # A record of 16 KB that is announced and then comes byte by byte.
+        # An announced record of 16 KB that is sent byte by byte.
         pytest.param(sends_slowly(b"\x16\x03\x03\x40\x00\x02", b"x"), id="a record"),
     ],
 )
@@ -82,7 +82,7 @@ def test_deadline_covers_an_unread_request(hurried_policy: Policy) -> None:
 
 @contextmanager
 def unaccepting_server(host: str, port: int = 0) -> Iterator[int]:
-    """A port whose queue of connections is full: further ones are neither taken nor refused."""
+    """A port whose connection queue is full: further connections are neither accepted nor refused."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server((host, port), backlog=0))
         socket_address = listener.getsockname()

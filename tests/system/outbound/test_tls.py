@@ -77,15 +77,17 @@ INVALID_CERTIFICATES: list[tuple[CertificateMaker, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "fault"), INVALID_CERTIFICATES, ids=[fault for _, fault in INVALID_CERTIFICATES])
+@pytest.mark.parametrize(
+    ("make_certificates", "fault"), INVALID_CERTIFICATES, ids=[fault for _, fault in INVALID_CERTIFICATES]
+)
 def test_invalid_certificate_is_refused_with_a_reason(  # A62
     trusting_policy: Policy,
     authority: certificates.CertificateWithKey,
     tmp_path: Path,
-    make: CertificateMaker,
+    make_certificates: CertificateMaker,
     fault: str,
 ) -> None:
-    context = certificates.server_context(make(authority).write(tmp_path, "leaf"))
+    context = certificates.server_context(make_certificates(authority).write(tmp_path, "leaf"))
     with serving(responds_with(b"{}"), tls=context) as server, pytest.raises(OutboundFailed) as exc_info:
         get(f"https://{HOST_NAME}:{server.port}/", trusting_policy)
     assert exc_info.value.code == "tls"
