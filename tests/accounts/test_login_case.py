@@ -22,8 +22,8 @@ def sign_in_by_basic(login: str) -> str | None:
 
 
 def sign_in_by_api(login: str) -> str | None:
-    response = request_api_key(login)
-    key = response.json()["data"]["auth_key"] if response.status_code == 200 else ""
+    key_response = request_api_key(login)
+    key = key_response.json()["data"]["auth_key"] if key_response.status_code == 200 else ""
     response: str | None = get_me({"Authorization": f"Bearer {key}"}).json().get("login")
     return response
 

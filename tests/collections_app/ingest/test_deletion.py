@@ -163,7 +163,7 @@ class TestCollection:
 
 @pytest.mark.django_db(transaction=True)
 class TestConcurrency:
-    """With several connections; each thread closes its own."""
+    """Runs operations in threads; each thread closes its database connection."""
 
     @staticmethod
     def run(*operations: Callable[[], Any]) -> list[Any]:
@@ -249,7 +249,7 @@ class TestConcurrency:
 
 @contextmanager
 def collection_with_chunks(document_loader: DocumentLoader, count: int) -> Iterator[Collection]:
-    """A collection with many copies of a document, made by SQL."""
+    """A collection with many copies of a document, created by SQL."""
     collection = make_collection("large")
     version = document_loader(sample_text(3), into=collection)
     chunks_per_version = 5000

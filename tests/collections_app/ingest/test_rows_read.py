@@ -1,4 +1,4 @@
-"""The rows read to find passages without a vector: a few times each, however many there are."""
+"""The rows read to find passages without a vector: each only a few times, however many there are."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -69,7 +69,7 @@ def test_no_acknowledged_load_is_lost_and_work_continues_when_there_is_space(pro
     assert product.web.get("/healthz") == 200
 
     subprocess.run(["mount", "-o", "remount,size=2g", str(small_disk)], check=True)
-    # Where its log had no room it ended, and what supervises it starts it again.
+    # PostgreSQL ends without space for its log, and its supervisor restarts it.
     if product.servers.process("postgres").poll() is not None:
         product.servers.start_postgres(*POSTGRES_OPTIONS)
     eventually(lambda: product.load("afterwards", content, wait=True).status in (200, 201))
@@ -77,4 +77,4 @@ def test_no_acknowledged_load_is_lost_and_work_continues_when_there_is_space(pro
     assert product.rows("SELECT DISTINCT state FROM document_version") == [("ready",)]
     assert all(product.chunks(doc_id) == chunks_before for doc_id in acknowledged_ids)
     stored_ids = {doc_id for (doc_id,) in product.rows("SELECT doc_id FROM document")}
-    assert stored_ids == {"undisturbed", "afterwards", *acknowledged_ids}, "what was refused left something"
+    assert stored_ids == {"undisturbed", "afterwards", *acknowledged_ids}, "a refused load left rows"

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.stack
 
 QUEUE_NAME = "servicebase"
 WAITING_QUERY = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'servicebase web' AND wait_event_type = 'Lock'"
-# Tasks that are none, and ours with what they do not take.
+# Unknown tasks, and known ones with invalid arguments.
 FORGED_MESSAGES: tuple[tuple[str, list[Any]], ...] = (
     ("os.system", ["true"]),
     ("collections_app.tasks.work", [999_999]),
@@ -67,7 +67,7 @@ def test_forged_messages_are_harmless(product: Product, expected_rows: list[Any]
             forging_app.send_task(task, args=arguments, retry=False)
             assert product.load(f"forged {number}", sample_text(40)).status == 202
         forging_app.send_task("collections_app.tasks.work", args=[object], serializer="pickle", retry=False)
-    # What is no message at all ends the worker; what supervises it starts it again.
+    # An invalid message ends the worker, and its supervisor restarts it.
     broker(product).lpush(QUEUE_NAME, b"no json")
     assert product.load("forged", sample_text(40)).status == 202
     product.wait_until_done()
@@ -79,7 +79,7 @@ def test_repeatedly_killed_workers_lose_and_duplicate_nothing(product: Product, 
     for number in range(20):
         assert product.load(f"killed {number}", sample_text(40)).status == 202
         if number % 5 == 4:
-            with suppress(AssertionError):  # it may be starting just now
+            with suppress(AssertionError):  # the server may still be starting
                 product.kill_workers()
             product.expire_leases()
     product.wait_until_done()
@@ -141,7 +141,7 @@ def test_immediate_database_stop_loses_no_acknowledged_load(
     for _ in range(times):
         count_before = len(acknowledged_ids)
         eventually(lambda: len(acknowledged_ids) >= count_before + 6)  # noqa: B023
-        product.servers.stop("postgres", signal.SIGQUIT)  # "immediate"
+        product.servers.stop("postgres", signal.SIGQUIT)  # immediate shutdown
         product.servers.start_postgres("-c", "synchronous_commit=on")
     count_before = len(acknowledged_ids)
     eventually(lambda: len(acknowledged_ids) >= count_before + 4)
