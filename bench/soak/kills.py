@@ -34,7 +34,7 @@ class KillInjector(FaultInjector):
         expected_counts = self.count_expected_processes()
         with self.tally.outage("kills"):
             while len(self.results) < (max_faults or 1) and not stop_event.wait(self.rng.expovariate(1 / interval_s)):
-                self.note_processes()
+                self.record_processes()
                 # The chosen process may have just ended.
                 with suppress(psutil.NoSuchProcess, AssertionError, IndexError):
                     self.results.append(self.kill_once(self))
@@ -42,7 +42,7 @@ class KillInjector(FaultInjector):
                         self.wait_until_recovered(expected_counts)
             self.wait_until_recovered(expected_counts)
 
-    def note_processes(self) -> None:
+    def record_processes(self) -> None:
         self.seen_processes |= self.processes()
 
     def processes(self) -> set[psutil.Process]:

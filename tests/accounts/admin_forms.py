@@ -12,17 +12,17 @@ def user_page_path(*path: str) -> str:
 
 
 def inline_rows(prefix: str, existing: Any, new: list[dict[str, str]]) -> dict[str, str]:
-    """The rows of an inline: those that are stored, then new ones."""
+    """The form data of an inline: the stored rows, then the new ones."""
     form = {f"{prefix}-TOTAL_FORMS": str(len(existing) + len(new)), f"{prefix}-INITIAL_FORMS": str(len(existing))}
     for number, values in enumerate([*existing, *new]):
         form |= {f"{prefix}-{number}-{name}": value for name, value in values.items()}
     return form
 
 
-def existing_rows(links: Any, ticked_ids: tuple[str, ...] = ()) -> list[dict[str, str]]:
-    """Rows as the page shows them; those whose id is in `take` with the box to delete them ticked."""
+def existing_rows(links: Any, deleted_ids: tuple[str, ...] = ()) -> list[dict[str, str]]:
+    """Rows as the page shows them; those in `deleted_ids` are marked for deletion."""
     return [
-        {"sys_id": link.pk, "user": link.user_id} | ({"DELETE": "on"} if link.pk in ticked_ids else {})
+        {"sys_id": link.pk, "user": link.user_id} | ({"DELETE": "on"} if link.pk in deleted_ids else {})
         for link in links.order_by("sys_id")
     ]
 
@@ -35,14 +35,14 @@ def submit_user_form(
     revoked_roles: tuple[str, ...] = (),
     **columns: Any,
 ) -> Any:
-    """Send the page of a user with changed columns, roles given (by name) and taken (by name)."""
+    """Submits the page of a user with changed columns, and with roles to grant and to revoke (by name)."""
     grants = UserRole.objects.filter(user=user)
-    result = tuple(grants.filter(role__name__in=revoked_roles).values_list("sys_id", flat=True))
+    revoked_ids = tuple(grants.filter(role__name__in=revoked_roles).values_list("sys_id", flat=True))
     new_grants = [{"role": Role.objects.get(name=name).pk, "user": user.pk} for name in granted_roles]
     user = user.refreshed()
     form = {name: getattr(user, name) for name in ("login", "first_name", "last_name", "email", "phone")}
     form |= {"active": "on"} if user.active else {}
-    form |= inline_rows("grants", existing_rows(grants, result), new_grants)
+    form |= inline_rows("grants", existing_rows(grants, revoked_ids), new_grants)
     form |= inline_rows("memberships", existing_rows(UserGroup.objects.filter(user=user)), [])
     form |= columns
     return browser.post(

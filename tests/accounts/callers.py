@@ -15,38 +15,38 @@ API_SIGN_IN_PATH = "/rest/v1/auth/login"
 
 
 def basic_auth(login: str, password: str = PASSWORD) -> dict[str, str]:
-    """The header of Basic credentials."""
+    """The Authorization header with Basic credentials."""
     return {"Authorization": "Basic " + base64.b64encode(f"{login}:{password}".encode()).decode()}
 
 
 def bearer_auth(key: str) -> dict[str, str]:
-    """The header of an access key."""
+    """The Authorization header with an access key."""
     return {"Authorization": f"Bearer {key}"}
 
 
 def get_me(headers: dict[str, str] | None = None, ip: str = "192.0.2.1") -> Any:
-    """Who the service takes this caller for; from a client without cookies."""
+    """The response of `GET /api/me` to a client without cookies."""
     return Client().get(ME_PATH, headers=headers or {}, REMOTE_ADDR=ip)
 
 
 def try_password(login: str, password: str, ip: str = "192.0.2.1") -> int:
-    """The status of one try with Basic."""
+    """The status of one request with Basic credentials."""
     return int(get_me(basic_auth(login, password), ip).status_code)
 
 
 def request_api_key(login: str, password: str = PASSWORD, **request_options: Any) -> Any:
-    """The answer of `POST /rest/v1/auth/login`."""
+    """The response of `POST /rest/v1/auth/login`."""
     values = {"username": login, "password": password}
     return Client().post(API_SIGN_IN_PATH, values, content_type="application/json", **request_options)
 
 
 def clock_ahead(seconds: float) -> SimpleNamespace:
-    """A module `time` whose monotonic clock is ahead; put it into the one module whose memory is meant."""
+    """A replacement for the module `time` with a monotonic clock that is ahead; patch it into one module."""
     return SimpleNamespace(monotonic=lambda: time.monotonic() + seconds)
 
 
 def sign_in(login: str, password: str = PASSWORD, **request_options: Any) -> Client:
-    """A browser that signed in through the page."""
+    """A browser that signed in on the sign-in page."""
     client = Client()
     response = client.post("/login/", {"login": login, "password": password}, **request_options)
     assert response.status_code == 302, response.status_code
@@ -54,5 +54,5 @@ def sign_in(login: str, password: str = PASSWORD, **request_options: Any) -> Cli
 
 
 def only_access_key() -> Any:
-    """The one stored access key."""
+    """The only stored access key."""
     return AccessKey.objects.get()

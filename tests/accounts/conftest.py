@@ -26,12 +26,12 @@ def as_carl(carl: User) -> Client:
 
 @pytest.fixture
 def checked_passwords(monkeypatch: Any) -> list[str]:
-    """The passwords that are really compared."""
-    results: list[str] = []
+    """The passwords that were compared with a hash."""
+    passwords_checked: list[str] = []
 
     def record_and_check(password: str, encoded: str) -> bool:
-        results.append(password)
+        passwords_checked.append(password)
         return check_password(password, encoded)
 
     monkeypatch.setattr(passwords, "check_password", record_and_check)
-    return results
+    return passwords_checked

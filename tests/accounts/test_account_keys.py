@@ -18,7 +18,7 @@ SECRET_PATTERN = re.compile(r"sb_[\w-]{43}")
 
 
 def create_key(browser: Client, **form: Any) -> Any:
-    """The page that follows."""
+    """The page after the redirect."""
     return browser.post(KEYS_PATH, {"name": "script", "days": "90", **form}, follow=True)
 
 
@@ -88,9 +88,9 @@ def test_key_can_be_limited_to_own_roles(as_sonja: Client):
 
 
 def test_contained_roles_can_be_chosen(as_sonja: Client, sonja: User):
-    inner = Role.objects.create(name="inner")
-    UserRole.objects.create(user=sonja, role=Role.objects.create(name="outer", contains=[inner.pk]))
-    (secret,) = shown_secrets(create_key(as_sonja, scope=[inner.pk]))
+    contained_role = Role.objects.create(name="inner")
+    UserRole.objects.create(user=sonja, role=Role.objects.create(name="outer", contains=[contained_role.pk]))
+    (secret,) = shown_secrets(create_key(as_sonja, scope=[contained_role.pk]))
 
     assert get_me(bearer_auth(secret)).json()["roles"] == ["inner"]
 

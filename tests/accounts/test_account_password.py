@@ -1,4 +1,4 @@
-"""Changing one's own password: its requirements, and what it ends."""
+"""A user changes the password: its requirements, and the sessions and keys that it ends."""
 
 import pytest
 from django.test import Client
@@ -77,13 +77,13 @@ def test_guessing_the_current_password_is_limited(as_bob: Client):
     response = as_bob.post(PASSWORD_PATH, PASSWORD_FORM, headers={"Accept": "text/html"})
 
     assert response.status_code == 429 and "Retry-After" in response
-    assert try_password("bob", PASSWORD, ip="127.0.0.1") == 429, "the same count as at the door"
+    assert try_password("bob", PASSWORD, ip="127.0.0.1") == 429, "the counter is shared with the sign-in routes"
     process_cache.clear_all()
-    assert try_password("bob", PASSWORD) == 200, "and from elsewhere bob is not locked out"
+    assert try_password("bob", PASSWORD) == 200, "other addresses are not locked out"
 
 
 def test_user_without_a_password_cannot_set_one(client: Client, db: None):
-    """Signed in by a provider: a password would be a second way in that nobody asked for."""
+    """For a user of a provider, a password would be a second, unrequested way to sign in."""
     user = User.objects.create_user("keyless")
     client.force_login(user)
 

@@ -18,7 +18,7 @@ ROLES = {"alice": "admin", "sonja": "sso_admin", "carl": "collection_admin", "iv
 ADMIN_LOGINS = ("alice", "sonja", "carl")
 ADMIN_PAGES = sorted(admin.site._registry, key=lambda model: model._meta.label)
 PAGE_IDS = [model._meta.label for model in ADMIN_PAGES]
-# What nobody adds, changes or deletes by hand, whatever their role.
+# Actions that no role permits.
 FORBIDDEN_ACTIONS: dict[str, set[str]] = {
     "system.Property": {"add", "delete"},
     "system.DeletionLogEntry": {"add", "change", "delete"},
@@ -49,8 +49,8 @@ def page_path(model: Any, page: str, *arguments: str) -> str:
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=arguments)
 
 
-def is_closed(response: Any) -> bool:
-    """Refused, or sent to sign in (from where somebody signed in is refused)."""
+def is_refused(response: Any) -> bool:
+    """Forbidden, or redirected to the sign-in page, which refuses a signed-in user."""
     return response.status_code == 403 or (response.status_code == 302 and "/admin/login/" in response["Location"])
 
 
@@ -80,12 +80,12 @@ def test_each_page_requires_its_role(browsers: dict[str, Client], model: Any):
         list_page, add_page = browser.get(page_path(model, "changelist")), browser.get(page_path(model, "add"))
         add_response = browser.post(page_path(model, "add"), {})
 
-        assert list_page.status_code == 200 if is_permitted_here else is_closed(list_page), (
+        assert list_page.status_code == 200 if is_permitted_here else is_refused(list_page), (
             login,
             list_page.status_code,
         )
         for response in (add_page, add_response):
-            assert is_closed(response) != (is_permitted_here and "add" not in forbidden), login
+            assert is_refused(response) != (is_permitted_here and "add" not in forbidden), login
 
 
 @pytest.mark.parametrize("model", ADMIN_PAGES, ids=PAGE_IDS)
@@ -121,20 +121,20 @@ RECORDS = {
 @pytest.mark.parametrize("label", RECORDS)
 @pytest.mark.parametrize("login", ["sonja", "carl", "bob", "ivan", "visitor"])
 def test_users_are_reachable_by_no_other_route(browsers: dict[str, Client], label: str, login: str):  # X25
-    """Every address of the page, read and written, with a record that is there."""
+    """Every path of the model, by GET and POST, with an existing record."""
     model = apps.get_model(label)
     record = RECORDS[label]()
     count = model.objects.count()
     for path in change_paths(model, record.pk):
         for response in (browsers[login].get(path), browsers[login].post(path, {"name": "taken", "post": "yes"})):
-            assert is_closed(response) or response.status_code == 404, path
+            assert is_refused(response) or response.status_code == 404, path
 
     assert model.objects.count() == count
     assert "target" in str(record.refreshed())
 
 
 def change_paths(model: Any, pk: str) -> Iterator[str]:
-    """All addresses that the page of a model has, its actions included."""
+    """Every path of the admin pages of a model, including its actions."""
     for entry in admin.site._registry[model].get_urls():
         if isinstance(entry, URLPattern) and entry.name:
             for arguments in ((), (pk,), (pk, "1")):
@@ -157,7 +157,7 @@ def test_reference_search_shows_only_permitted_records(browsers: dict[str, Clien
     parameters = {"app_label": "accounts", "model_name": "accesskey", "field_name": "user", "term": "hid"}
     response = browsers[login].get("/admin/autocomplete/", parameters)
 
-    assert is_closed(response)
+    assert is_refused(response)
     assert b"hidden" not in response.content
     assert b"hidden" in browsers["alice"].get("/admin/autocomplete/", parameters).content
 
@@ -172,12 +172,12 @@ def test_history_tables_are_not_registered():
 
 
 def test_save_as_new_is_disabled():  # X25
-    """It would need the right to add alone, and take over what the form does not show."""
+    """Saving as new would require only the add permission, and copy columns that the form does not show."""
     assert not [page for page in admin.site._registry.values() if page.save_as]
 
 
 def test_menu_search_depends_on_roles(browsers: dict[str, Client]):
-    """The theme keeps what was found; that would outlast the role, and need the broker."""
+    """The theme caches results, which would outlast a role and require the broker."""
     page = browsers["alice"].get("/admin/search/?s=role").content.decode()
     UserRole.objects.filter(user__login="alice").update(role=Role.objects.get(name="sso_admin"))
 

@@ -35,7 +35,7 @@ REMOVALS: dict[str, Removal] = {
     "deleted": lambda browser, user: browser.post(user_page_path(user.pk, "delete"), {"post": "yes"}),
     "deleted from the list": delete_selected,
 }
-every_removal = pytest.mark.parametrize("way", REMOVALS.values(), ids=REMOVALS.keys())
+every_removal = pytest.mark.parametrize("remove_administrator", REMOVALS.values(), ids=REMOVALS.keys())
 
 
 def is_admin(user: User) -> bool:
@@ -44,38 +44,40 @@ def is_admin(user: User) -> bool:
 
 
 @every_removal
-def test_last_administrator_cannot_be_removed(as_alice: Client, alice: User, way: Removal):
+def test_last_administrator_cannot_be_removed(as_alice: Client, alice: User, remove_administrator: Removal):
     version = alice.sys_version
-    response = way(as_alice, alice)
+    response = remove_administrator(as_alice, alice)
 
     assert is_admin(alice)
     assert alice.refreshed().sys_version == version
-    assert not LogEntry.objects.exists() and not DeletionLogEntry.objects.exists(), "nothing was done, nothing logged"
+    assert not LogEntry.objects.exists() and not DeletionLogEntry.objects.exists(), (
+        "nothing changed and nothing was logged"
+    )
     assert b"At least one active user must have the role admin" in as_alice.get(response["Location"]).content
 
 
 @every_removal
-def test_administrator_can_be_removed_if_there_is_another(as_alice: Client, alice: User, way: Removal):
+def test_administrator_can_be_removed_if_there_is_another(as_alice: Client, alice: User, remove_administrator: Removal):
     make_user("anna", "admin")
-    way(as_alice, alice)
+    remove_administrator(as_alice, alice)
 
     assert not is_admin(alice)
 
 
 @every_removal
-def test_inactive_administrator_does_not_count(as_alice: Client, alice: User, way: Removal):
+def test_inactive_administrator_does_not_count(as_alice: Client, alice: User, remove_administrator: Removal):
     make_user("anna", "admin", active=False)
-    way(as_alice, alice)
+    remove_administrator(as_alice, alice)
 
     assert is_admin(alice)
 
 
 @every_removal
-def test_administrator_through_another_role_counts(as_alice: Client, alice: User, way: Removal):
+def test_administrator_through_another_role_counts(as_alice: Client, alice: User, remove_administrator: Removal):
     admin = Role.objects.get(name="admin")
     outer = Role.objects.create(name="outer", contains=[Role.objects.create(name="inner", contains=[admin.pk]).pk])
     UserRole.objects.create(user=make_user("anna"), role=outer)
-    way(as_alice, alice)
+    remove_administrator(as_alice, alice)
 
     assert not is_admin(alice)
 
@@ -90,7 +92,7 @@ def test_other_users_can_be_changed(as_alice: Client, bob: User):
 
 @pytest.fixture
 def keeper_role(alice: User) -> Role:
-    """A role that alone makes alice an administrator."""
+    """The only role through which alice is an administrator."""
     role = Role.objects.create(name="keeper", contains=[Role.objects.get(name="admin").pk])
     UserRole.objects.create(user=alice, role=role)
     alice.grants.filter(role__name="admin").delete()
@@ -116,11 +118,11 @@ def test_role_of_the_last_administrator_cannot_be_removed(
 
 @pytest.mark.django_db(transaction=True)
 def test_two_concurrent_removals_leave_one_administrator():
-    """Each still sees the other; without a turn for each, nobody would be left."""
+    """Each transaction still sees the other administrator; without a lock, none would remain."""
     admins = [make_user("alice", "admin"), make_user("anna", "admin")]
     barrier = threading.Barrier(2)
 
-    def leave(user: User) -> bool:
+    def remove_own_role(user: User) -> bool:
         try:
             with ensure_admin_remains():
                 UserRole.objects.filter(user=user).delete()
@@ -132,7 +134,7 @@ def test_two_concurrent_removals_leave_one_administrator():
             connection.close()
 
     with ThreadPoolExecutor(2) as threads:
-        assert sorted(threads.map(leave, admins)) == [False, True]
+        assert sorted(threads.map(remove_own_role, admins)) == [False, True]
     assert UserRole.objects.filter(role__name="admin").count() == 1
 
 
@@ -146,7 +148,7 @@ def test_api_answers_with_conflict(alice: User):
 
 
 def test_changes_are_allowed_without_any_administrator(bob: User):
-    """As after a restore or by SQL: no change takes away what is not there, least of all one that gives it back."""
+    """As after a restore: the check must not block changes if there is no administrator to protect."""
     with ensure_admin_remains():
         bob.first_name = "Robert"
         bob.save()

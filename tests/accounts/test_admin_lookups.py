@@ -47,7 +47,7 @@ def test_filter_on_a_secret_is_refused_whether_or_not_it_matches(
 
 
 def test_offered_filter_works(as_alice: Client, key: AccessKey):
-    """So that the refusals above are refusals of the secret and not of everything."""
+    """Proves that the tests above refuse only lookups of secrets."""
     assert as_alice.get("/admin/accounts/accesskey/", {"kind__exact": "named"}).status_code == 200
     assert as_alice.get("/admin/accounts/user/", {"active__exact": "1"}).status_code == 200
     assert as_alice.get("/admin/accounts/user/", {"login__startswith": "b"}).status_code == 200

@@ -24,7 +24,7 @@ EMPTY_INLINES = {**inline_rows("grants", [], []), **inline_rows("memberships", [
 
 
 def form_errors(page: Any) -> str:
-    """All that a page of the admin complains about."""
+    """Every error message of an admin page."""
     assert page.status_code == 200, page.status_code
     return str(page.context["errors"])
 
@@ -46,7 +46,7 @@ def test_user_can_be_created_with_a_password(as_alice: Client, alice: User):
 
 
 def test_user_can_be_created_without_a_password(as_alice: Client):
-    """One who will sign in by a provider, or a technical one with keys alone."""
+    """A user who will sign in through a provider, or a technical user who only has keys."""
     assert (
         as_alice.post(user_page_path("add"), {"login": "dora", "usable_password": "false", **EMPTY_INLINES}).status_code
         == 302
@@ -170,7 +170,7 @@ def test_new_user_can_get_each_role_once(as_alice: Client):
 
 
 def test_role_granted_by_another_administrator_is_reported(as_alice: Client, bob: User):
-    """The page was open before; it does not know of the stored one."""
+    """The role was granted after the page had been opened."""
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
     form = {"login": "bob", "active": "on", **inline_rows("memberships", [], [])}
     form |= inline_rows("grants", [], [{"role": Role.objects.get(name="itil").pk, "user": bob.pk}])
@@ -181,7 +181,7 @@ def test_role_granted_by_another_administrator_is_reported(as_alice: Client, bob
 
 
 def test_provider_role_can_also_be_granted_manually(as_alice: Client, bob: User):
-    """Else it would go with the next sign-in, whatever the administrator meant."""
+    """Without the manual grant, the next sign-in through the provider could remove the role."""
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"), source=UserRole.PROVIDER)
 
     assert submit_user_form(as_alice, bob, granted_roles=("itil",)).status_code == 302
@@ -189,7 +189,7 @@ def test_provider_role_can_also_be_granted_manually(as_alice: Client, bob: User)
 
 
 def test_stored_grant_cannot_change_its_role(as_alice: Client, bob: User, alice: User):
-    """Two grants that change places would collide in the database."""
+    """Exchanging the roles of two grants would violate the unique constraint."""
     for name in ("itil", "monitoring"):
         UserRole.objects.create(user=bob, role=Role.objects.get(name=name))
     rows = existing_rows(bob.grants)
@@ -213,7 +213,7 @@ def test_grant_of_another_user_cannot_be_changed_here(as_alice: Client, bob: Use
 
     as_alice.post(user_page_path(bob.pk, "change"), form)
     assert sonja.grants.exists()
-    assert not DeletionLogEntry.objects.exists(), "nor is it logged as if it were"
+    assert not DeletionLogEntry.objects.exists(), "the history has no entry either"
 
 
 def test_duplicate_group_is_reported(as_alice: Client, bob: User):
@@ -327,7 +327,7 @@ def test_missing_user_causes_no_server_error(as_alice: Client, pk: str):
 
 
 class TestSharedEmail:
-    """Who signs in through a provider and is found by email is let into neither."""
+    """A provider sign-in that matches by email is refused for both users."""
 
     @pytest.fixture
     def dora(self, bob: User) -> User:
@@ -357,9 +357,9 @@ class TestSharedEmail:
         assert "same email: dora." in as_alice.get(path).content.decode()
 
     def test_empty_emails_are_not_compared(self, as_alice: Client):
-        one, _ = make_user("one"), make_user("two")
+        user, _ = make_user("one"), make_user("two")
 
-        assert "only account" not in as_alice.get(user_page_path(one.pk, "change")).content.decode()
+        assert "only account" not in as_alice.get(user_page_path(user.pk, "change")).content.decode()
 
 
 def test_page_shows_who_granted_a_role(as_alice: Client, alice: User, bob: User):
@@ -373,13 +373,13 @@ def test_page_shows_who_granted_a_role(as_alice: Client, alice: User, bob: User)
     assert ["alice" in cells[0], "the system" in cells[1]] == [True, True], cells
 
 
-class TestSomebodyLikeAnother:
-    """May be there twice: said, not refused."""
+class TestSimilarUsers:
+    """A possible duplicate causes a warning, not an error."""
 
-    DOUBT = "may be a duplicate of"
+    SIMILARITY_WARNING = "may be a duplicate of"
 
     @pytest.mark.parametrize(
-        ("columns", "is_like"),
+        ("columns", "is_similar"),
         [
             ({"first_name": "bob", "last_name": "MARLEY"}, True),
             ({"first_name": "Bob Mar", "last_name": "ley"}, True),
@@ -389,25 +389,25 @@ class TestSomebodyLikeAnother:
         ],
     )
     def test_users_are_compared_by_login_and_by_name(
-        self, as_alice: Client, bob: User, columns: dict[str, Any], is_like: bool
+        self, as_alice: Client, bob: User, columns: dict[str, Any], is_similar: bool
     ):
         bob.first_name, bob.last_name = "Bob", "Marley"
         bob.save()
         response = submit_user_form(as_alice, make_user("dora"), **columns)
         page = as_alice.get(response["Location"]).content.decode()
 
-        assert (self.DOUBT in page, "Bob Marley (bob)" in page) == (is_like, is_like)
+        assert (self.SIMILARITY_WARNING in page, "Bob Marley (bob)" in page) == (is_similar, is_similar)
 
     def test_changed_login_is_compared(self, as_alice: Client, bob: User):
-        sent = {
+        form = {
             "login": "BOB",
             "usable_password": "false",
             **inline_rows("grants", [], []),
             **inline_rows("memberships", [], []),
         }
-        page = as_alice.post(user_page_path("add"), sent, follow=True).content.decode()
+        page = as_alice.post(user_page_path("add"), form, follow=True).content.decode()
 
-        assert User.objects.filter(login="BOB").exists() and self.DOUBT in page
+        assert User.objects.filter(login="BOB").exists() and self.SIMILARITY_WARNING in page
 
 
 def test_form_explains_users_without_a_password(as_alice: Client):
@@ -429,13 +429,13 @@ def test_deletion_page_lists_what_is_deleted(as_alice: Client, alice: User, bob:
 
 
 def test_user_page_links_to_the_password_form(as_alice: Client, bob: User):
-    def state() -> str:
+    def password_text() -> str:
         return " ".join(strip_tags(as_alice.get(user_page_path(bob.pk, "change")).content.decode()).split())
 
-    assert "set · change it" in state()
+    assert "set · change it" in password_text()
     bob.set_unusable_password()
     bob.save()
-    assert "not set · set one" in state()
+    assert "not set · set one" in password_text()
 
 
 def test_administration_uses_the_same_sign_out(as_alice: Client):

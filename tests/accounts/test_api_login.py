@@ -55,12 +55,12 @@ def test_each_sign_in_creates_a_new_key(bob: User):
 def test_more_than_twenty_keys_delete_the_oldest(bob: User, alice: User):
     key_of_alice = access_keys.create_login_key(alice)
     named_key = access_keys.create_key(bob, "script", expires_at=None)
-    created = [access_keys.create_login_key(bob) for _ in range(19)]
-    created += [request_api_key("bob").json()["data"]["auth_key"] for _ in range(3)]
+    secrets = [access_keys.create_login_key(bob) for _ in range(19)]
+    secrets += [request_api_key("bob").json()["data"]["auth_key"] for _ in range(3)]
 
-    assert [get_me(bearer_auth(key)).status_code for key in created] == [401] * 2 + [200] * 20
-    assert get_me(bearer_auth(named_key)).status_code == 200, "keys made by hand are not counted"
-    assert get_me(bearer_auth(key_of_alice)).status_code == 200, "nor are those of others"
+    assert [get_me(bearer_auth(key)).status_code for key in secrets] == [401] * 2 + [200] * 20
+    assert get_me(bearer_auth(named_key)).status_code == 200, "named keys do not count"
+    assert get_me(bearer_auth(key_of_alice)).status_code == 200, "keys of other users do not count"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -86,7 +86,7 @@ def test_concurrent_sign_ins_keep_the_key_limit(monkeypatch: Any):
     with ThreadPoolExecutor(2) as threads:
         result = list(threads.map(sign_in, range(2)))
     assert AccessKey.objects.count() == 20
-    assert [get_me(bearer_auth(key)).status_code for key in result] == [200, 200], "the newest are those that stay"
+    assert [get_me(bearer_auth(key)).status_code for key in result] == [200, 200], "the newest keys are kept"
 
 
 def test_deleted_sign_in_key_is_not_in_the_deletion_log(bob: User):
@@ -95,7 +95,7 @@ def test_deleted_sign_in_key_is_not_in_the_deletion_log(bob: User):
     for _ in range(22):
         access_keys.create_login_key(bob)
 
-    assert not DeletionLogEntry.objects.exists(), "keys that come and go with programs would fill the log"
+    assert not DeletionLogEntry.objects.exists(), "short-lived keys of programs would fill the log"
 
 
 def test_key_is_created_by_its_user(bob: User):
@@ -178,7 +178,7 @@ def test_ten_wrong_passwords_lead_to_429(bob: User):
 
 
 def test_unknown_name_in_the_body_is_ignored(bob: User, client: Client):
-    """Clients of this family send such; none of them can choose what the key may do."""
+    """Some clients send more names; none of them changes the permissions of the key."""
     values: dict[str, Any] = {"username": "bob", "password": PASSWORD, "scope": [], "kind": "named", "expires_at": None}
 
     assert client.post(API_SIGN_IN_PATH, values, content_type="application/json").status_code == 200

@@ -37,7 +37,7 @@ def test_eleventh_password_is_not_checked(bob: User):
     record_failures()
 
     assert try_password("bob", "wrong again") == 429
-    assert try_password("bob", PASSWORD) == 429, "else an eleventh guess could be the right one"
+    assert try_password("bob", PASSWORD) == 429, "otherwise an eleventh guess could succeed"
 
 
 def test_refusal_names_the_waiting_time(bob: User):
@@ -53,7 +53,7 @@ def test_other_addresses_are_not_affected(bob: User):
     record_failures()
 
     assert try_password("bob", "wrong", OTHER_IP) == 401
-    assert try_password("bob", PASSWORD, OTHER_IP) == 200, "nobody can lock somebody else out"
+    assert try_password("bob", PASSWORD, OTHER_IP) == 200, "nobody can lock out another user"
 
 
 def test_other_accounts_from_the_same_address_are_not_affected(bob: User, alice: User):
@@ -64,7 +64,7 @@ def test_other_accounts_from_the_same_address_are_not_affected(bob: User, alice:
 
 def test_all_sign_in_routes_share_one_counter(bob: User, client: Client):
     record_failures(count=4)
-    assert [request_api_key("bob", f"wrong {n}", REMOTE_ADDR=IP).status_code for n in range(3)] == [401] * 3
+    assert [request_api_key("bob", f"wrong {number}", REMOTE_ADDR=IP).status_code for number in range(3)] == [401] * 3
     form = {"login": "bob", "password": "wrong"}
     assert [client.post("/login/", form, REMOTE_ADDR=IP).status_code for _ in range(3)] == [401] * 3
 
@@ -97,7 +97,7 @@ def test_hundred_wrong_passwords_block_the_address(bob: User):
 
 
 def test_refused_attempts_are_not_counted(bob: User, alice: User):
-    """A script that goes on with one old password must not close its address to everybody behind it."""
+    """A script that keeps sending an old password must not lock out everybody behind its address."""
     record_failures()
     assert {try_password("bob", "wrong") for _ in range(MAX_FAILURES_PER_ADDRESS)} == {429}
 
@@ -126,7 +126,7 @@ def test_new_window_counts_from_one(bob: User):
 
 
 @pytest.mark.parametrize(
-    ("first_ip", "second_ip", "count_together"),
+    ("first_ip", "second_ip", "is_same_counter"),
     [
         ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2", True),
         ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
@@ -136,11 +136,11 @@ def test_new_window_counts_from_one(bob: User):
     ],
 )
 def test_ipv6_callers_count_by_network_and_mapped_ones_as_ipv4(
-    bob: User, first_ip: str, second_ip: str, count_together: bool
+    bob: User, first_ip: str, second_ip: str, is_same_counter: bool
 ):
     record_failures(ip=first_ip)
 
-    assert try_password("bob", "wrong", second_ip) == (429 if count_together else 401)
+    assert try_password("bob", "wrong", second_ip) == (429 if is_same_counter else 401)
 
 
 def test_forged_address_is_ignored(bob: User):
@@ -162,7 +162,7 @@ def test_callers_behind_a_trusted_proxy_are_counted_separately(bob: User, settin
         return int(response.status_code)
 
     assert [through_proxy(IP, f"wrong {number}") for number in range(11)] == [401] * 10 + [429]
-    assert through_proxy(IP, PASSWORD, proxy="::ffff:10.0.0.1") == 429, "a mapped address is that proxy too"
+    assert through_proxy(IP, PASSWORD, proxy="::ffff:10.0.0.1") == 429, "the mapped address is the same proxy"
     assert through_proxy(OTHER_IP, PASSWORD) == 200
 
 
@@ -181,7 +181,7 @@ def test_spellings_share_a_counter_if_case_is_ignored(bob: User):
 
 
 def test_spellings_are_counted_separately_if_case_matters(bob: User):
-    """Else whoever has the account BOB could clear what is counted against bob, and guess on."""
+    """Otherwise the owner of BOB could reset the counter of bob and continue to guess."""
     make_user("BOB")
     record_failures("bob", count=9)
     assert try_password("BOB", PASSWORD) == 200
@@ -204,17 +204,17 @@ def test_dashboard_shows_the_number_of_locked_logins(as_alice: Client, bob: User
         return str(tile.description)
 
     record_failures("bob", count=MAX_FAILURES_PER_LOGIN_AND_ADDRESS - 1)
-    assert "wait" not in people_tile(), "the address has no more than the login"
+    assert "locked" not in people_tile(), "neither the login nor the address has reached its limit"
     record_failures("bob", count=1)
     assert people_tile().endswith("active users. 1 login is temporarily locked")
     record_failures("nobody", count=MAX_FAILURES_PER_LOGIN_AND_ADDRESS)
-    assert people_tile().endswith("2 logins are temporarily locked"), "whether or not they exist"
+    assert people_tile().endswith("2 logins are temporarily locked"), "logins without a user count too"
     let_time_pass(timedelta(minutes=16))
-    assert "wait" not in people_tile()
+    assert "locked" not in people_tile()
 
 
 class TestFullDisk:
-    """The database can still be read: so can records, by whoever has the right credentials."""
+    """The database is readable, so correct credentials still give access to records."""
 
     @pytest.fixture(autouse=True)
     def full_disk(self, monkeypatch: Any) -> None:

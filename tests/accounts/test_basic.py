@@ -40,7 +40,7 @@ MALFORMED_HEADERS = {
 @pytest.mark.parametrize("header", MALFORMED_HEADERS.values(), ids=MALFORMED_HEADERS.keys())
 def test_malformed_credentials_are_refused(bob: User, header: str):
     assert get_me({"Authorization": header}).status_code == 401
-    assert not FailedAttempts.objects.exists(), "nothing was checked, so nothing counts"
+    assert not FailedAttempts.objects.exists(), "no password was checked, so no failure is counted"
 
 
 def test_correct_password_is_accepted(bob: User):
@@ -96,10 +96,10 @@ def test_huge_password_is_refused_without_hashing(bob: User, monkeypatch: Any):
     from accounts.authentication import passwords
 
     monkeypatch.setattr(passwords, "check_password", lambda *_: pytest.fail("it was hashed"))
-    started = time.monotonic()
+    started_at = time.monotonic()
 
     assert get_me(basic_auth("bob", "x" * 1024 * 1024)).status_code == 401
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started_at < 1
 
 
 def test_longest_password_fits_into_the_header(db: None):

@@ -69,7 +69,7 @@ def test_key_is_not_accepted_as_a_password(key: str, bob: User):
 
 
 def test_two_authorization_headers_are_refused(key: str, bob: User):  # B61
-    """The web server joins headers of one name by a comma; which one counted would be a guess."""
+    """The web server joins repeated headers with a comma; choosing one of them would be a guess."""
     key_header, password_header = bearer_auth(key)["Authorization"], basic_auth("bob")["Authorization"]
 
     for first_header, second_header in (
@@ -99,10 +99,10 @@ def test_revoked_key_is_refused(key: str):
 
 def test_key_revoked_in_another_process_is_refused_within_a_second(key: str, monkeypatch: Any):
     assert get_me(bearer_auth(key)).status_code == 200
-    # Another process's deletion raises no signal here.
+    # A deletion in another process sends no signal in this one.
     AccessKey.objects.all()._raw_delete("default")
 
-    assert get_me(bearer_auth(key)).status_code == 200, "this test would show nothing if look-ups were not remembered"
+    assert get_me(bearer_auth(key)).status_code == 200, "the key is cached, or this test would prove nothing"
     monkeypatch.setattr(access_keys, "time", clock_ahead(1.0))
     assert get_me(bearer_auth(key)).status_code == 401
 

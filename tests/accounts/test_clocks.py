@@ -35,7 +35,7 @@ def test_key_of_a_sign_in_lasts_twelve_hours_whatever_its_host_says(bob: User, h
 
 
 def test_two_scripts_can_sign_in_after_the_clock_was_set_back(bob: User):
-    """The twenty keys from before have larger ids than the new ones, but are the oldest."""
+    """The twenty existing keys have larger ids than the new ones, but are older."""
     for _ in range(access_keys.MAX_LOGIN_KEYS):
         access_keys.create_login_key(bob)
     set_database_clock_back(AccessKey.objects.all(), "expires_at")
@@ -73,7 +73,7 @@ def test_session_is_not_deleted_by_a_worker_whose_clock_is_ahead(bob: User):
 def test_a_process_remembers_credentials_by_the_monotonic_clock(
     bob: User, hours: int, checked_passwords: list[str], django_assert_num_queries: Any, monkeypatch: Any
 ):
-    """A jump of the wall clock neither lengthens nor shortens it."""
+    """A jump of the wall clock does not change how long credentials are cached."""
     key = access_keys.create_key(bob, "script", expires_at=None)
     assert get_me(bearer_auth(key)).status_code == get_me(basic_auth("bob")).status_code == 200
     with shifted_host_clock(hours):

@@ -18,15 +18,15 @@ from tests.support.users import PASSWORD
 NEW_PASSWORD = "another horse 43"
 
 
-def run_command(*words: str) -> str:
+def run_command(*arguments: str) -> str:
     out = io.StringIO()
-    call_command(*words, stdout=out)
+    call_command(*arguments, stdout=out)
     return out.getvalue()
 
 
-def refusal_of(*words: str) -> str:
+def refusal_of(*arguments: str) -> str:
     with pytest.raises(CommandError) as error:
-        run_command(*words)
+        run_command(*arguments)
     return str(error.value)
 
 
@@ -45,16 +45,16 @@ def test_grant_activates_an_inactive_user(bob: User):
 
 
 def test_grant_adds_a_manual_grant_beside_one_of_the_provider(bob: User):
-    """What the provider gave goes with the next sign-in; what the operator gave must not."""
+    """The next sign-in may remove a grant of the provider, but not one of the operator."""
     UserRole.objects.create(user=bob, role=Role.objects.get(name="admin"), source=UserRole.PROVIDER)
     run_command("grant", "bob", "admin")
 
     assert bob.grants.filter(source=UserRole.MANUAL).exists()
 
 
-@pytest.mark.parametrize("words", [("grant", "nobody", "admin"), ("password", "nobody"), ("key", "nobody", "x")])
-def test_unknown_login_is_named(db: None, words: tuple[str, ...]):
-    assert refusal_of(*words) == "There is no user with the login 'nobody'."
+@pytest.mark.parametrize("arguments", [("grant", "nobody", "admin"), ("password", "nobody"), ("key", "nobody", "x")])
+def test_unknown_login_is_named(db: None, arguments: tuple[str, ...]):
+    assert refusal_of(*arguments) == "There is no user with the login 'nobody'."
 
 
 def test_unknown_role_is_named_with_the_known_ones(bob: User):
@@ -101,13 +101,13 @@ def test_password_applies_the_password_rules(bob: User, monkeypatch: Any, passwo
     assert try_password("bob", PASSWORD) == 200
 
 
-@pytest.mark.parametrize(("repeated", "is_changed"), [(NEW_PASSWORD, True), ("a third horse 44", False)])
-def test_password_asks_twice_in_a_terminal(bob: User, monkeypatch: Any, repeated: str, is_changed: bool):
+@pytest.mark.parametrize(("second_password", "is_changed"), [(NEW_PASSWORD, True), ("a third horse 44", False)])
+def test_password_asks_twice_in_a_terminal(bob: User, monkeypatch: Any, second_password: str, is_changed: bool):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
-    values = [NEW_PASSWORD, repeated]
+    values = [NEW_PASSWORD, second_password]
     monkeypatch.setattr("sys.stdin", Terminal())
     monkeypatch.setattr("accounts.management.commands.password.getpass", lambda _: values.pop(0))
 
@@ -144,14 +144,14 @@ def test_key_warns_about_a_role_that_the_user_does_not_have(bob: User, alice: Us
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (("--role", "king", "--role", "admin"), "Unknown role: king."),
         (("--days", "-1"), "--days must be between 0"),
         (("--days", "999999999"), "--days must be between 0"),
     ],
 )
-def test_key_refuses_invalid_arguments(alice: User, words: tuple[str, ...], message: str):
-    assert message in refusal_of("key", "alice", "backup", *words)
+def test_key_refuses_invalid_arguments(alice: User, arguments: tuple[str, ...], message: str):
+    assert message in refusal_of("key", "alice", "backup", *arguments)
     assert message not in refusal_of("key", "alice", "x" * 101)
     assert not AccessKey.objects.exists()

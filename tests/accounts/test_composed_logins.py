@@ -35,10 +35,10 @@ def test_normalisation_is_idempotent_and_never_yields_ascii(text: str):
 
 @pytest.mark.parametrize("stored_login", [NFC, NFD])
 @every_route
-def test_both_spellings_sign_in(db: None, door: Any, stored_login: str):
+def test_both_spellings_sign_in(db: None, sign_in_route: Any, stored_login: str):
     make_user(stored_login)
 
-    assert door(NFC) == door(NFD) == NFC
+    assert sign_in_route(NFC) == sign_in_route(NFD) == NFC
 
 
 def test_second_spelling_creates_no_second_account(as_alice: Client):
@@ -68,7 +68,7 @@ def test_commands_accept_both_spellings(db: None):
 
 @pytest.fixture
 def logins_before_migration(db: None) -> User:
-    """As an older version stored it."""
+    """Users as an older version stored them."""
     user = make_user("old")
     User.objects.filter(pk=user.pk).update(login=NFD)
     return user
@@ -90,7 +90,9 @@ class TestLoginsBeforeMigration:
         user_of_composed_login = make_user(NFC)
         migrate()
         assert (logins_before_migration.refreshed().login, user_of_composed_login.refreshed().login) == (NFD, NFC)
-        assert (sign_in_by_basic(NFD), sign_in_by_basic(NFC)) == (NFD, NFC), "each by their own spelling"
+        assert (sign_in_by_basic(NFD), sign_in_by_basic(NFC)) == (NFD, NFC), (
+            "each user signs in with the stored spelling"
+        )
 
         logins_before_migration.phone = "5"
         logins_before_migration.save()

@@ -44,7 +44,7 @@ def test_ten_of_thirty_equal_guesses_are_checked(checked_passwords: list[str]):
 
 
 def test_thirty_correct_passwords_are_hashed_once_and_all_accepted(checked_passwords: list[str]):
-    """A script that starts many requests at once does not meet a limit made for guessing."""
+    """A script that sends many requests at once must not reach the limit for guesses."""
     make_user("bob")
 
     assert try_concurrently([("bob", PASSWORD)] * CONCURRENT_COUNT) == {200: CONCURRENT_COUNT}

@@ -1,4 +1,4 @@
-"""Changes that somebody else makes while a form is validated are kept."""
+"""Changes by another user while a form is validated are kept."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ NEW_PASSWORD = "another long word 7"
 
 @pytest.fixture
 def deactivation_during_validation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each form takes long enough for the account to be deactivated by somebody else."""
+    """Another user deactivates the account while a form is validated."""
     for form in (ProfileForm, OwnPasswordForm, PasswordForm):
         is_valid_form = form.is_valid
 

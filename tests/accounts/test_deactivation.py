@@ -33,8 +33,8 @@ def deactivate(user: User) -> None:
     user.save()
 
 
-def deactivate_elsewhere(user: User) -> None:
-    """As another process does it: nothing in this one is told."""
+def deactivate_in_another_process(user: User) -> None:
+    """Like a change by another process: it sends no signal in this process."""
     User.objects.filter(pk=user.pk).update(active=False)
 
 
@@ -45,16 +45,16 @@ def test_key_stops_working(bob: User, key: str):
 
 
 def test_key_stops_within_a_second_in_other_processes(bob: User, key: str, monkeypatch: Any):
-    deactivate_elsewhere(bob)
-    assert get_me(bearer_auth(key)).status_code == 200, "this test would show nothing if look-ups were not remembered"
+    deactivate_in_another_process(bob)
+    assert get_me(bearer_auth(key)).status_code == 200, "the key is cached, or this test would prove nothing"
 
     monkeypatch.setattr(access_keys, "time", clock_ahead(1.0))
     assert get_me(bearer_auth(key)).status_code == 401
 
 
 def test_key_in_constant_use_stops(bob: User, key: str, monkeypatch: Any):
-    """Using what is remembered must not make it younger."""
-    deactivate_elsewhere(bob)
+    """Using a cached key must not extend its lifetime in the cache."""
+    deactivate_in_another_process(bob)
     for tenth in range(10):
         monkeypatch.setattr(access_keys, "time", clock_ahead(tenth / 10))
         get_me(bearer_auth(key))
@@ -63,20 +63,20 @@ def test_key_in_constant_use_stops(bob: User, key: str, monkeypatch: Any):
     assert get_me(bearer_auth(key)).status_code == 401
 
 
-@pytest.mark.parametrize("deactivation", [deactivate, deactivate_elsewhere])
-def test_cached_password_stops_immediately(bob: User, deactivation: Any):
+@pytest.mark.parametrize("deactivate_user", [deactivate, deactivate_in_another_process])
+def test_cached_password_stops_immediately(bob: User, deactivate_user: Any):
     assert try_password("bob", PASSWORD) == 200
-    deactivation(bob)
+    deactivate_user(bob)
 
     assert try_password("bob", PASSWORD) == 401
     assert request_api_key("bob").status_code == 401
 
 
-@pytest.mark.parametrize("deactivation", [deactivate, deactivate_elsewhere])
-def test_session_stops_immediately(bob: User, deactivation: Any):
+@pytest.mark.parametrize("deactivate_user", [deactivate, deactivate_in_another_process])
+def test_session_stops_immediately(bob: User, deactivate_user: Any):
     browser = sign_in("bob")
     assert browser.get(ME_PATH).status_code == 200
-    deactivation(bob)
+    deactivate_user(bob)
 
     assert browser.get(ME_PATH).status_code == 401
     assert browser.get("/account/")["Location"] == "/login/?next=/account/"
@@ -86,7 +86,7 @@ def test_session_stops_immediately(bob: User, deactivation: Any):
 
 def test_deactivated_administrator_loses_the_administration(as_alice: Client, alice: User):
     assert as_alice.get("/admin/").status_code == 200
-    deactivate_elsewhere(alice)
+    deactivate_in_another_process(alice)
 
     assert as_alice.get("/admin/").status_code == 302
 

@@ -17,16 +17,16 @@ from tests.support.users import make_user
 @pytest.fixture
 def computed_hashes(monkeypatch: Any) -> list[str]:
     """Every password hash that is computed, with the hasher of the tests, as if the process had just started."""
-    results: list[str] = []
+    hashed_passwords: list[str] = []
     original_encode = MD5PasswordHasher.encode
 
     def record_and_encode(self: MD5PasswordHasher, password: str, salt: str) -> str:
-        results.append(password)
+        hashed_passwords.append(password)
         return original_encode(self, password, salt)
 
     monkeypatch.setattr(passwords, "DUMMY_HASH", SimpleLazyObject(lambda: make_password("of nobody")))
     monkeypatch.setattr(MD5PasswordHasher, "encode", record_and_encode)
-    return results
+    return hashed_passwords
 
 
 @pytest.fixture
@@ -102,4 +102,4 @@ def test_hash_rounds_are_equal_with_the_real_hasher(db: None, real_hasher: None,
 
 
 def test_dummy_password_matches_no_account(db: None, computed_hashes: list[str]):
-    assert try_password("nobody", "of nobody") == 401, "it compares as right, and there is still nobody"
+    assert try_password("nobody", "of nobody") == 401, "the dummy password matches, but there is no account"

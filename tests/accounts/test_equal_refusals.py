@@ -43,8 +43,8 @@ REFUSED_CREDENTIALS: dict[str, Callable[[User], dict[str, str]]] = {
 VARYING_HEADERS = {"X-Request-ID"}
 
 
-def comparable(response: Any) -> tuple[int, bytes, dict[str, str]]:
-    """Everything that a caller can compare."""
+def comparable_parts(response: Any) -> tuple[int, bytes, dict[str, str]]:
+    """Every part of a response that a caller can compare."""
     return (
         response.status_code,
         response.content,
@@ -52,12 +52,12 @@ def comparable(response: Any) -> tuple[int, bytes, dict[str, str]]:
     )
 
 
-@pytest.mark.parametrize("make", REFUSED_CREDENTIALS.values(), ids=REFUSED_CREDENTIALS.keys())
-def test_all_refusals_are_identical(bob: User, make: Callable[[User], dict[str, str]]):
-    refusal = get_me(make(bob))
+@pytest.mark.parametrize("make_headers", REFUSED_CREDENTIALS.values(), ids=REFUSED_CREDENTIALS.keys())
+def test_all_refusals_are_identical(bob: User, make_headers: Callable[[User], dict[str, str]]):
+    refusal = get_me(make_headers(bob))
 
-    assert comparable(refusal) == comparable(get_me(bearer_auth("x")))
-    assert refusal.content == get_me().content, "and so is the body without credentials"
+    assert comparable_parts(refusal) == comparable_parts(get_me(bearer_auth("x")))
+    assert refusal.content == get_me().content, "the body without credentials is the same"
 
 
 def test_api_sign_in_refusals_are_identical(bob: User):
@@ -70,8 +70,8 @@ def test_api_sign_in_refusals_are_identical(bob: User):
         request_api_key(" bob"),
     ]
 
-    assert {str(comparable(response)) for response in responses} == {
-        str(comparable(request_api_key("bob", "wrong too")))
+    assert {str(comparable_parts(response)) for response in responses} == {
+        str(comparable_parts(request_api_key("bob", "wrong too")))
     }
     assert responses[0].status_code == 401
 

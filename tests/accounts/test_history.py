@@ -137,7 +137,7 @@ def test_history_pages_show_no_password(as_alice: Client, bob: User):
 
 @pytest.mark.parametrize("form", [{"login": "bob", "active": "on"}, {"login": "taken"}, {"_change_history": "1"}, {}])
 def test_history_cannot_be_reverted(as_alice: Client, alice: User, bob: User, form: dict[str, str]):
-    """The button is hidden; the address must refuse too: it knows none of the checks of the real page."""
+    """The button is hidden. Its URL must refuse too, because it runs none of the checks of the real page."""
     submit_user_form(as_alice, bob, first_name="Bob")
     oldest_id = bob.history.earliest("history_id").history_id
     for user, entry in ((bob, oldest_id), (alice, alice.history.earliest("history_id").history_id)):
@@ -165,20 +165,22 @@ TRACKED_MODELS = [label for label in RECORDS if hasattr(apps.get_model(label), "
 
 @pytest.mark.parametrize("label", TRACKED_MODELS)
 def test_no_page_changes_a_history_entry(as_alice: Client, label: str):  # X10
-    """By a holder of admin, who may do anything to the record: entries only come after those that are there."""
+    """Not even a user with the role admin can: entries are only added."""
     model = apps.get_model(label)
     record = rename(RECORDS[label]())
     record.save()
     entries_before = entries_of(record)
     assert len(entries_before) == 2
-    # Deleting last: then the addresses of the others lead to something.
+    # Deleting comes last, because the other actions need the record.
     for path in sorted(change_paths(model, record.pk), key=lambda path: "delete" in path):
         for form in ({"name": "taken", "login": "taken", "post": "yes"}, {"history_change_reason": "taken"}):
             as_alice.get(path)
             as_alice.post(path, form)
 
     assert entries_of(record)[:2] == entries_before
-    assert not model.objects.filter(pk=record.pk).exists() and len(entries_of(record)) >= 3, "it was deleted, with one"
+    assert not model.objects.filter(pk=record.pk).exists() and len(entries_of(record)) >= 3, (
+        "the deletion added one entry"
+    )
 
 
 def rename(record: Any) -> Any:
@@ -209,7 +211,7 @@ def test_change_fails_if_its_history_cannot_be_written(  # X11
 
 
 def shown_entries(browser: Client, path: str) -> list[str]:
-    """The lines of a page of history, newest first, without their times."""
+    """The lines of a history page, newest first, without their times."""
     (lines,) = re.findall(r'<ol[^>]*id="change-history">(.*?)</ol>', browser.get(path).content.decode(), re.DOTALL)
     plain_lines = [" ".join(strip_tags(line).split()) for line in lines.split("</li>\n  \n")]
     return [re.sub(r"^[-\d]{10} [:\d]{8} ", "", line) for line in plain_lines if line]
@@ -250,7 +252,7 @@ def test_password_change_is_recorded_without_the_password(as_alice: Client, bob:
 
 
 def test_entry_lists_only_changed_columns(bob: User):
-    """Somebody else changed them since, or this object never came to save them."""
+    """Columns that another user changed, or that this object did not save, are not listed."""
     other_copy = User.objects.get(pk=bob.pk)
     other_copy.first_name = "Robert"
     other_copy.save()
@@ -273,13 +275,13 @@ def test_rehashing_a_password_is_not_a_change(bob: User, settings: Any):
     assert bob.history.count() == 1
 
 
-@pytest.mark.parametrize("way", ["page", "api"])
-def test_save_without_changes_creates_no_entry(as_alice: Client, alice: User, way: str):
+@pytest.mark.parametrize("route", ["page", "api"])
+def test_save_without_changes_creates_no_entry(as_alice: Client, alice: User, route: str):
     role = Role.objects.create(name="desk")
     count_before = role.history.count()
 
     def send(value: str) -> None:
-        if way == "page":
+        if route == "page":
             form = {"name": "desk", "description": value}
             assert as_alice.post(f"/admin/accounts/role/{role.pk}/change/", form).status_code == 302
         else:

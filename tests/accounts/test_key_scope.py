@@ -30,8 +30,8 @@ def grant(user: User, *roles: Role) -> None:
         UserRole.objects.create(user=user, role=role)
 
 
-def reachable(graph: list[list[int]], start: list[int]) -> set[str]:
-    """The plain definition: walk until nothing new is found."""
+def reachable_roles(graph: list[list[int]], start: list[int]) -> set[str]:
+    """The definition without any optimization: follow the graph until it yields no new role."""
     result: set[int] = set()
     frontier = set(start)
     while frontier:
@@ -46,7 +46,7 @@ class TestIntersectionLaw(TestCase):
     def test_permissions_are_the_intersection_of_key_and_user(
         self, graph: list[list[int]], granted_numbers: list[int], scope: list[int], revoked_numbers: list[int]
     ):
-        """Any graph, cycles too; a role taken away counts at once; an empty scope narrows nothing."""
+        """Graphs may have cycles, a revoked role counts immediately, and an empty scope restricts nothing."""
         roles = [Role.objects.create(name=name) for name in ROLES]
         for role, contained_numbers in zip(roles, graph, strict=True):
             Role.objects.filter(pk=role.pk).update(contains=[roles[number].pk for number in contained_numbers])
@@ -55,8 +55,8 @@ class TestIntersectionLaw(TestCase):
         key = access_keys.create_key(user, "script", expires_at=None, scope=[roles[number].pk for number in scope])
 
         def expected(held_roles: list[int]) -> set[str]:
-            reachable_roles = reachable(graph, held_roles)
-            return reachable_roles & reachable(graph, scope) if scope else reachable_roles
+            roles_of_user = reachable_roles(graph, held_roles)
+            return roles_of_user & reachable_roles(graph, scope) if scope else roles_of_user
 
         assert roles_of(key) == expected(granted_numbers)
         UserRole.objects.filter(user=user, role__in=[roles[number] for number in revoked_numbers]).delete()
@@ -144,7 +144,7 @@ def test_key_is_deleted_with_all_roles_of_its_scope(alice: User):
 
 
 def test_role_deleted_by_sql_leaves_a_key_without_permissions(alice: User):
-    """By SQL no rule of ours runs; still the key must not become one for everything."""
+    """SQL bypasses the product's rules, but must not leave a key with every permission."""
     deleted_role = Role.objects.create(name="gone")
     key = access_keys.create_key(alice, "only", expires_at=None, scope=[deleted_role.pk])
     Role.objects.filter(pk=deleted_role.pk)._raw_delete("default")

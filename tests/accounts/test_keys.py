@@ -15,14 +15,14 @@ from tests.accounts.callers import bearer_auth, clock_ahead, get_me, only_access
 
 
 def test_key_has_256_random_bits(bob: User):
-    created = {access_keys.create_key(bob, "script", expires_at=None) for _ in range(50)}
+    secrets = {access_keys.create_key(bob, "script", expires_at=None) for _ in range(50)}
 
-    assert len(created) == 50
-    for key in created:
+    assert len(secrets) == 50
+    for key in secrets:
         assert key.startswith("sb_")
         assert len(base64.urlsafe_b64decode(key.removeprefix("sb_") + "=")) == 32
-    # Each place of the text varies: no part of it is a counter or a constant.
-    characters_by_position = zip(*(key.removeprefix("sb_") for key in created), strict=True)
+    # Every position varies: no part of the key is a counter or a constant.
+    characters_by_position = zip(*(key.removeprefix("sb_") for key in secrets), strict=True)
     assert all(len(set(characters)) > 5 for characters in characters_by_position)
 
 
@@ -38,7 +38,7 @@ def test_only_hash_and_prefix_are_stored(bob: User):
 
 
 def test_key_is_looked_up_by_its_hash(bob: User):
-    """Equality of hashes in an index: no comparison of secrets whose time could tell."""
+    """The index compares hashes, so response times reveal nothing about secrets."""
     key = access_keys.create_key(bob, "script", expires_at=None)
     with CaptureQueriesContext(
         connection,
@@ -63,7 +63,7 @@ def test_last_use_is_recorded_at_most_once_a_minute(bob: User):
     assert only_access_key().last_used_at is None
 
     def interval_between_uses(age: timedelta) -> Any:
-        """When the next use is noted, after a last one that long ago."""
+        """The interval between the last use, this long ago, and the recorded time of the next one."""
         last_used_at = timezone.now() - age
         AccessKey.objects.update(last_used_at=last_used_at)
         access_keys.KEY_CACHE.clear()
@@ -110,7 +110,7 @@ def test_cache_is_bounded(bob: User, monkeypatch: Any):
 
 
 def test_user_without_password_can_have_a_key(db: None):
-    """A technical user: no password at all, only a key."""
+    """A technical user has no password, only a key."""
     robot = User.objects.create_user("robot")
 
     assert get_me(bearer_auth(access_keys.create_key(robot, "script", expires_at=None))).json()["login"] == "robot"

@@ -22,8 +22,8 @@ def sign_in_by_basic(login: str) -> str | None:
 
 
 def sign_in_by_api(login: str) -> str | None:
-    answer = request_api_key(login)
-    key = answer.json()["data"]["auth_key"] if answer.status_code == 200 else ""
+    key_response = request_api_key(login)
+    key = key_response.json()["data"]["auth_key"] if key_response.status_code == 200 else ""
     response: str | None = get_me({"Authorization": f"Bearer {key}"}).json().get("login")
     return response
 
@@ -36,35 +36,35 @@ def sign_in_by_page(login: str) -> str | None:
 
 
 SignInRoute = Callable[[str], str | None]
-every_route = pytest.mark.parametrize("door", [sign_in_by_basic, sign_in_by_api, sign_in_by_page])
+every_route = pytest.mark.parametrize("sign_in_route", [sign_in_by_basic, sign_in_by_api, sign_in_by_page])
 
 
 @every_route
-def test_case_matters_by_default(bob: User, door: SignInRoute):
-    assert door("bob") == "bob"
-    assert door("Bob") is None
-    assert door("BOB") is None
+def test_case_matters_by_default(bob: User, sign_in_route: SignInRoute):
+    assert sign_in_route("bob") == "bob"
+    assert sign_in_route("Bob") is None
+    assert sign_in_route("BOB") is None
 
 
 @every_route
-def test_any_spelling_signs_in_if_case_is_ignored(bob: User, ignored_case: None, door: SignInRoute):
-    assert [door(login) for login in ("bob", "Bob", "BOB")] == ["bob"] * 3
+def test_any_spelling_signs_in_if_case_is_ignored(bob: User, ignored_case: None, sign_in_route: SignInRoute):
+    assert [sign_in_route(login) for login in ("bob", "Bob", "BOB")] == ["bob"] * 3
 
 
 @every_route
-def test_exact_spelling_is_preferred(bob: User, ignored_case: None, door: SignInRoute):
+def test_exact_spelling_is_preferred(bob: User, ignored_case: None, sign_in_route: SignInRoute):
     make_user("BOB")
 
-    assert door("bob") == "bob"
-    assert door("BOB") == "BOB"
+    assert sign_in_route("bob") == "bob"
+    assert sign_in_route("BOB") == "BOB"
 
 
 @every_route
-def test_ambiguous_spelling_is_refused(bob: User, ignored_case: None, door: SignInRoute):
-    """Else one of them could act as the other."""
+def test_ambiguous_spelling_is_refused(bob: User, ignored_case: None, sign_in_route: SignInRoute):
+    """Otherwise one user could sign in as the other."""
     make_user("BOB")
 
-    assert door("Bob") is None
+    assert sign_in_route("Bob") is None
 
 
 def test_case_is_folded_in_every_script(ignored_case: None):

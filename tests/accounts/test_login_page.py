@@ -165,7 +165,7 @@ def test_sign_in_with_csrf_token_works(bob: User):
 
 
 def test_sign_in_changes_the_session_key(bob: User):
-    """Session fixation: who planted a cookie in a browser must not be signed in with it."""
+    """Session fixation: a cookie planted by an attacker must not become a signed-in session."""
     planted_client = Client()
     planted_client.session.save()  # a session that an attacker got from the server
     victim = Client()
@@ -210,7 +210,7 @@ def test_sign_in_is_recorded_without_changing_the_user(client: Client, bob: User
 
     assert bob.refreshed().last_login is not None
     assert User.objects.values("sys_version", "sys_updated_at").get() == record_before
-    assert bob.history.count() == 1, "made once, changed never"
+    assert bob.history.count() == 1, "the user record is unchanged"
 
 
 def test_administration_uses_this_page(client: Client, alice: User):

@@ -58,7 +58,7 @@ def test_anonymous_user_sees_the_same_page(client: Client, db: None):
 
 
 def test_signed_in_user_never_sees_the_signed_out_message(as_bob: Client):
-    """They signed in meanwhile in another window, or somebody made them open the address."""
+    """The user signed in again in another window, or followed a link to the page."""
     for path in ("/login/?signed_out=1", "/sso/logout/"):
         response = as_bob.get(path, follow=True)
         assert response.request["PATH_INFO"] == "/" and response.status_code == 200

@@ -32,7 +32,7 @@ def test_roles_are_sorted_and_include_contained_ones(sonja: User):
 
 
 def test_invalid_header_is_refused_despite_a_session(as_bob: Client):
-    """Who sends credentials means them: falling back to the cookie would answer as somebody else."""
+    """Falling back to the cookie could respond for a different user than the credentials name."""
     for headers in (basic_auth("alice", "wrong"), bearer_auth("sb_wrong"), {"Authorization": "Digest abc"}):
         assert as_bob.get(ME_PATH, headers=headers).status_code == 401
 

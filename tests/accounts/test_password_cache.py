@@ -32,7 +32,7 @@ def test_wrong_password_is_never_cached(bob: User, checked_passwords: list[str])
 
 
 def test_cached_password_is_not_counted_and_is_accepted_while_locked(bob: User, checked_passwords: list[str]):
-    """A working script goes on while somebody else at its address guesses."""
+    """A script with the right password continues to work while another caller at its address guesses."""
     try_password("bob", PASSWORD)
     for number in range(10):
         assert try_password("bob", f"wrong {number}") == 401
@@ -51,7 +51,7 @@ def test_changed_password_leaves_the_cache_immediately(bob: User):
 
 
 def test_password_changed_by_sql_leaves_the_cache(bob: User):
-    """As another process would do it: nothing in this one is told."""
+    """Like a change by another process: it sends no signal in this process."""
     try_password("bob", PASSWORD)
     bob.set_password("another horse 43")
     User.objects.filter(pk=bob.pk).update(password=bob.password)
@@ -64,7 +64,7 @@ def test_cache_entry_is_valid_only_for_its_login(bob: User, alice: User):
     alice.change_password("another horse 43")
 
     assert try_password("alice", PASSWORD) == 401
-    assert try_password("bobc", "orrect horse 42") == 401, "the border between login and password counts"
+    assert try_password("bobc", "orrect horse 42") == 401, "login and password are kept apart in the cache key"
 
 
 def test_new_user_of_an_old_login_is_not_cached(bob: User):

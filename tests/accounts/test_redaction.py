@@ -20,7 +20,7 @@ NEW_PASSWORD = "canary-newer-Kq7 horse"
 
 
 def secrets_of(user: User, *other_secrets: str) -> set[str]:
-    """The plain secrets, what a database copy would give, and how they travel."""
+    """The secrets in plain text, as stored hashes, and as encoded in requests."""
     encoded_passwords = {
         basic_auth(user.login, word)["Authorization"].partition(" ")[2]
         for word in (RIGHT_PASSWORD, WRONG_PASSWORD, NEW_PASSWORD)
@@ -37,7 +37,7 @@ def secrets_of(user: User, *other_secrets: str) -> set[str]:
 
 
 def stored_tables() -> Iterator[tuple[str, str]]:
-    """The text of every table but those whose matter the hashes are."""
+    """The text of every table except those that store the hashes."""
     expected_tables = {"user", "accounts_access_key", "accounts_session"}
     names = {model._meta.db_table for model in apps.get_models(include_auto_created=True)} - expected_tables
     with connection.cursor() as cursor:
@@ -47,7 +47,7 @@ def stored_tables() -> Iterator[tuple[str, str]]:
 
 
 def use_every_credential(dora: User) -> list[str]:
-    """Sign in, fail, make and revoke keys, change passwords: by page, admin and API. Returns the secrets made."""
+    """Signs in, creates and revokes keys, and changes passwords by page, admin and API; the secrets of all keys."""
     admin, browser = Client(), Client()
     admin.force_login(make_user("alice", "admin"))
     browser.post("/login/", {"login": "dora", "password": WRONG_PASSWORD})
@@ -56,8 +56,8 @@ def use_every_credential(dora: User) -> list[str]:
     response: Any = browser.post("/account/keys/", {"name": "script", "days": "30"}, follow=True)
     named_key = response.context["new_key"]
     login_key = request_api_key("dora", RIGHT_PASSWORD).json()["data"]["auth_key"]
-    added: Any = admin.post("/admin/accounts/accesskey/add/", {"user": dora.pk, "name": "x"}, follow=True)
-    admin_created_key = added.context_data["secret"]
+    created_page: Any = admin.post("/admin/accounts/accesskey/add/", {"user": dora.pk, "name": "x"}, follow=True)
+    admin_created_key = created_page.context_data["secret"]
     for headers in (
         basic_auth("dora", RIGHT_PASSWORD),
         basic_auth("dora", WRONG_PASSWORD),
@@ -75,13 +75,13 @@ def use_every_credential(dora: User) -> list[str]:
     form = {"old_password": RIGHT_PASSWORD, "new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
     browser.post("/account/password/", {**form, "old_password": WRONG_PASSWORD})
     browser.post("/account/password/", form)
-    admin_sent = {
+    password_form = {
         "usable_password": "true",
         "password1": RIGHT_PASSWORD,
         "password2": RIGHT_PASSWORD,
         "set-password": "1",
     }
-    admin.post(f"/admin/accounts/user/{dora.pk}/password/", admin_sent)
+    admin.post(f"/admin/accounts/user/{dora.pk}/password/", password_form)
     for key in AccessKey.objects.all():
         admin.post(f"/admin/accounts/accesskey/{key.pk}/delete/", {"post": "yes"})
     cookies = [first_cookie, browser.cookies["servicebase_session"].value, admin.cookies["servicebase_session"].value]
@@ -96,9 +96,9 @@ def use_every_credential(dora: User) -> list[str]:
 
 def test_no_secret_is_left_in_logs_or_tables(db: None, log_lines: list[str], capfd: Any):
     dora = User.objects.create_user("dora", RIGHT_PASSWORD)
-    created = use_every_credential(dora)
+    created_secrets = use_every_credential(dora)
     log_text = "\n".join(log_lines) + "".join(capfd.readouterr())
-    secrets = secrets_of(dora, *created)
+    secrets = secrets_of(dora, *created_secrets)
 
     assert log_text.count("request_finished") > 15 and "/rest/v1/auth/login" in log_text, "something was logged"
     assert not [secret for secret in secrets if secret in log_text]
@@ -109,7 +109,7 @@ def test_no_secret_is_left_in_logs_or_tables(db: None, log_lines: list[str], cap
 
 
 def test_server_error_reveals_no_secret(db: None, log_lines: list[str], capfd: Any, monkeypatch: Any):
-    """The worst moment: with the password in hand, something breaks."""
+    """The worst case: an exception while the password is in a local variable."""
     make_user("dora")
     client = Client(raise_request_exception=False)
 

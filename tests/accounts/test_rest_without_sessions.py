@@ -48,7 +48,7 @@ def test_new_view_accepts_no_session_by_default():
 
 
 def test_session_is_not_accepted_by_the_api(as_bob: Client, bob: User):
-    """The address that answers without credentials at all: the cookie takes the place of no password."""
+    """The route needs no other credentials: a cookie does not replace the password."""
     response = as_bob.post(API_SIGN_IN_PATH, {"username": "bob", "password": "wrong"}, content_type="application/json")
 
     assert response.status_code == 401

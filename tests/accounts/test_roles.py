@@ -13,7 +13,7 @@ from system.models import DeletionLogEntry
 
 
 def create_chain(*names: str) -> list[Role]:
-    """Roles of which each contains the next."""
+    """Creates roles of which each contains the next."""
     roles: list[Role] = []
     for name in reversed(names):
         roles.insert(0, Role.objects.create(name=name, contains=[roles[0].pk] if roles else []))
@@ -31,7 +31,7 @@ def test_containment_is_transitive(bob: User):
     UserRole.objects.create(user=bob, role=first_role)
 
     assert bob.role_names == {"a", "b", "c", "d", "e"}
-    assert roles.closure([last_role.pk]) == {"e"}, "it goes down, never up"
+    assert roles.closure([last_role.pk]) == {"e"}, "a role does not include the roles that contain it"
     assert roles.containing_ids(last_role.pk) == set(
         Role.objects.filter(name__in="abcde").values_list("sys_id", flat=True)
     )
@@ -65,14 +65,14 @@ def test_nested_roles_cost_one_query(bob: User):
 
 @pytest.mark.parametrize("length", [1, 2, 5])
 def test_role_cannot_contain_itself(db: None, length: int):  # B76
-    created = create_chain(*(f"level {number}" for number in range(length)))
-    created[-1].contains = [created[0].pk]
+    chain = create_chain(*(f"level {number}" for number in range(length)))
+    chain[-1].contains = [chain[0].pk]
 
-    assert refusal_of(created[-1]).keys() == {"contains"}
+    assert refusal_of(chain[-1]).keys() == {"contains"}
 
 
 def test_loop_between_other_roles_is_not_reported_here(db: None):
-    """A loop that SQL made must not stop administrators from saving another role."""
+    """A loop created by SQL must not prevent saving another role."""
     first_role, second_role = create_chain("first", "second")
     Role.objects.filter(pk=second_role.pk).update(contains=[first_role.pk])
     containing_role = Role.objects.create(name="above")
@@ -83,13 +83,13 @@ def test_loop_between_other_roles_is_not_reported_here(db: None):
 
 @pytest.mark.parametrize("length", [1, 2, 5])
 def test_loop_created_by_sql_terminates(bob: User, length: int):  # B76
-    created = create_chain(*(f"level {number}" for number in range(length)))
-    Role.objects.filter(pk=created[-1].pk).update(contains=[created[0].pk])
-    UserRole.objects.create(user=bob, role=created[0])
-    names = {role.name for role in created}
+    chain = create_chain(*(f"level {number}" for number in range(length)))
+    Role.objects.filter(pk=chain[-1].pk).update(contains=[chain[0].pk])
+    UserRole.objects.create(user=bob, role=chain[0])
+    names = {role.name for role in chain}
 
     assert bob.role_names == names
-    assert roles.containing_ids(created[0].pk) == {role.pk for role in created}
+    assert roles.containing_ids(chain[0].pk) == {role.pk for role in chain}
 
 
 def test_unknown_contained_ids_are_dropped(db: None):
@@ -110,7 +110,7 @@ def test_deleted_role_is_removed_from_containing_roles(bob: User):
 
     assert containing_role.refreshed().contains == []
     assert containing_role.sys_version == version + 1
-    assert containing_role.history.count() == 2, "who deleted the one changed the other"
+    assert containing_role.history.count() == 2, "the user who deleted the role is recorded"
     assert User.objects.get(pk=bob.pk).role_names == {"above"}
     assert Role.objects.filter(pk=contained_role.pk).exists()
 

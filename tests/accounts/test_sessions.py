@@ -48,12 +48,12 @@ def test_session_row_has_user_and_address(bob: User):
 
 def test_start_time_does_not_change(bob: User):
     browser = sign_in("bob")
-    started = Session.objects.get().started_at
+    first_started_at = Session.objects.get().started_at
     session = browser.session
     session["more"] = 1
     session.save()
 
-    assert Session.objects.get().started_at == started
+    assert Session.objects.get().started_at == first_started_at
 
 
 def test_page_lists_own_sessions_and_marks_this_one(bob: User, alice: User):
@@ -118,7 +118,7 @@ def test_ending_a_missing_session_is_harmless(bob: User, session: str):
 
 
 def test_running_request_does_not_revive_an_ended_session(bob: User):
-    """A request that loaded it before it was ended must not write it back."""
+    """A request that loaded the session before it ended must not save it again."""
     from django.contrib.sessions.backends.base import UpdateError
 
     running_session = SessionStore(session_cookie(sign_in("bob")))

@@ -49,7 +49,7 @@ def test_counters_of_an_open_window_are_kept(bob: User):
 
 @pytest.mark.django_db(transaction=True)
 def test_locked_counter_is_skipped():
-    """Waiting for it, with others locked already, could deadlock with the request that counts."""
+    """Waiting for a locked row while holding other locks could deadlock with a request that counts."""
     window_start = timezone.now() - timedelta(hours=1)
     for key in ("held", "free"):
         FailedAttempts.objects.create(key=key, started_at=window_start, count=1)

@@ -1,4 +1,4 @@
-"""A product and a certified identity provider, both over https, with browsers that visit both."""
+"""A product and a certified identity provider, both over https, with browsers for both."""
 
 import base64
 import hashlib
@@ -52,7 +52,7 @@ class Certificates:
 
 
 class SecureStack(Stack):
-    """A running product that speaks https and trusts the authority of the tests."""
+    """A running product that uses https and trusts the authority of the tests."""
 
     def __init__(self, data: Path, certificates: Certificates) -> None:
         super().__init__(

@@ -83,13 +83,13 @@ def connect_provider(page: Page, demo: DemoProvider) -> None:
     open_new_record(page, "login OIDC settings")
     for name in ("Name", "URL IdP", "Realm", "Client ID", "Client secret"):
         page.locator(f"#id_{name.lower().replace(' ', '_')}").fill(demo.printed_value(name))
-    # "The rest stands there already."
+    # These fields are already filled in.
     for name in ("Redirect URI", "Scope"):
         assert page.locator(f"#id_{name.lower().replace(' ', '_')}").input_value() == demo.printed_value(name)
     for name in ("Authorization type", "User field"):
         option = page.locator(f"#id_{name.lower().replace(' ', '_')} option:checked")
         assert option.inner_text() == demo.printed_value(name)
-    for checkbox_name in demo.printed_value("Tick").split(", "):
+    for checkbox_name in demo.printed_value("Select").split(", "):
         page.locator(f"#id_{checkbox_name.lower().replace(' ', '_')}").check()
     save_record(page)
     page.get_by_role("button", name="Test connection").click()

@@ -26,7 +26,7 @@ def make_library_collection(
 
 
 def add_document(collection: Collection, text: str = HANDBOOK, *, is_loaded: bool = True, **options: Any) -> Document:
-    """A document, fully processed or queued."""
+    """A document, processed or queued."""
     columns: dict[str, Any] = {
         "filename": "handbook.md",
         "format": "markdown",

@@ -145,7 +145,7 @@ class TestCollections:
 
 
 class TestForeignCollections:
-    """Of a collection whose roles were given to others, who runs collections sees nothing."""
+    """A collection administrator without the roles of a collection sees nothing of it."""
 
     def test_unreadable_collection_is_hidden(self, as_carl: Client):  # C02 C06
         secret = library.make_library_collection("Secret plans", readers=("itil",), writers=("itil",))
@@ -242,7 +242,7 @@ class TestDocuments:
 
 
 class TestThousandsOfCollections:
-    """Of collections and documents: a page names some, and says how many more there are."""
+    """Pages name the first collections or documents, and the number of the others."""
 
     @pytest.fixture(autouse=True)
     def thousand_collections(self) -> list[Collection]:
@@ -251,24 +251,24 @@ class TestThousandsOfCollections:
         return list(Collection.objects.order_by("name"))
 
     @staticmethod
-    def named_in(response: Any) -> int:
+    def named_count(response: Any) -> int:
         return len(set(re.findall(r"(?:coll|docu)-[0-9]{3}", visible_text(response))))
 
     def test_filter_names_the_first_collections_and_the_chosen_one(
         self, as_carl: Client, thousand_collections: list[Collection]
     ):
         response = as_carl.get(DOCUMENT_LIST_PATH)
-        assert self.named_in(response) == MAX_NAMES_SHOWN and f"(first {MAX_NAMES_SHOWN})" in visible_text(response)
+        assert self.named_count(response) == MAX_NAMES_SHOWN and f"(first {MAX_NAMES_SHOWN})" in visible_text(response)
         for collection in (thousand_collections[0], thousand_collections[-1]):
             url = f"{DOCUMENT_LIST_PATH}?in={collection.pk}"
             assert url in visible_text(as_carl.get(page_path(collection)))
             response = as_carl.get(url)
-            assert collection.name in visible_text(response) and self.named_in(response) <= MAX_NAMES_SHOWN + 1
+            assert collection.name in visible_text(response) and self.named_count(response) <= MAX_NAMES_SHOWN + 1
 
     def test_confirmation_names_the_first_collections(self, as_carl: Client, thousand_collections: list[Collection]):
         keys = [collection.pk for collection in thousand_collections]
         response = as_carl.post(COLLECTION_LIST_PATH, {"action": "delete_selected", "_selected_action": keys})
-        assert self.named_in(response) == MAX_NAMES_SHOWN and "… and 10 more" in visible_text(response)
+        assert self.named_count(response) == MAX_NAMES_SHOWN and "… and 10 more" in visible_text(response)
 
     def test_deleting_a_role_names_the_first_of_its_collections(self, as_alice: Client):
         role = library.role_id("desk")
@@ -345,7 +345,7 @@ class TestDashboardTile:
         library.add_failing_document(library.make_library_collection())
         library.add_document(library.make_library_collection("Blank"), " \n")
         result = self.tile(as_carl)
-        # Red would be the figure, of what is ready.
+        # The number of ready documents would be red.
         assert "1 empty" in result.description and not result.needs_attention
         assert '<span class="sb-tile-description sb-tile-warnings">1 failed.</span>' in visible_text(
             as_carl.get("/admin/")

@@ -19,7 +19,7 @@ VALID_METADATA = {
 
 
 def refused_fields(metadata: Any) -> list[Any]:
-    """The fields that the refusal names."""
+    """The fields named in the refusal."""
     with pytest.raises(BadRequest) as exc_info:
         validation.validate_metadata(metadata)
     return [item.get("field") for item in exc_info.value.as_items()]

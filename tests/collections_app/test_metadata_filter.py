@@ -22,7 +22,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 CASES = {
-    # The specified form, and the six with their types.
+    # The specified form, and the six typed fields.
     "status=active": ["one"],
     "status=active^priority=1": ["one"],
     "type=MANUAL": ["one"],
@@ -42,7 +42,7 @@ CASES = {
     "createdYEAR_IS2024": ["one"],
     "createdRELATIVELT@year@ago@1": ["one", "two"],
     "created<javascript:gs.daysAgo(1)": ["one", "two"],
-    # Text whatever its case; what is missing is empty, never an error.
+    # Case does not matter in text; a missing field is empty, never an error.
     "statusLIKECTI": ["one"],
     "statusNOTLIKEcti": ["two", "three", "none"],
     "statusSTARTSWITHDR": ["two"],
@@ -53,7 +53,7 @@ CASES = {
     "missing=1": [],
     "missing!=1": ["one", "two", "three", "none"],
     "missingISEMPTY": ["one", "two", "three", "none"],
-    # Further fields: 3 is the number and the text.
+    # Other fields: 3 is the number and the text.
     "n=3": ["one", "two"],
     "n=3.0": ["one"],
     "n>3": ["three"],
@@ -62,7 +62,7 @@ CASES = {
     "nLIKE0": ["three"],
     "{docID}=X": ["one"],
     "{file name}ENDSWITH.pdf": ["three"],
-    # An array holds what it holds, one value as much as several.
+    # An array matches by its items, whether one or several.
     "tags=red": ["one", "two"],
     "tags=blue": ["one"],
     "tags=7": ["one"],
@@ -76,7 +76,7 @@ CASES = {
     "owner.roles.id=3": [],
     "ownerISNOTEMPTY": ["three"],
     "owner=ann": [],
-    # Joints, parentheses, field against field.
+    # Conjunctions, parentheses, comparison of two fields.
     "status=active^ORstatus=draft^flag=true": ["one"],
     "status=active^NQn=30": ["one", "three"],
     "(status=active^flag=false)^ORn=30": ["three"],
@@ -85,7 +85,7 @@ CASES = {
     "statusANYTHING": ["one", "two", "three", "none"],
     "statusNOTHING": [],
     "": ["one", "two", "three", "none"],
-    # Quotation and signs that mean something elsewhere.
+    # Quoting, and characters with a meaning in SQL or patterns.
     "status={a^b}": [],
     "status=%": [],
     "status=' OR 1=1 --": [],

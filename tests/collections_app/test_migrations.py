@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @contextmanager
 def at_migration(target: Any) -> Iterator[Any]:
-    """The models of an earlier migration; the later ones are applied at the end of the block."""
+    """The models of an earlier migration; the end of the block applies the later ones."""
     executor = MigrationExecutor(connection)
     executor.migrate(target)
     try:
@@ -42,16 +42,16 @@ def stored_rows() -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize(
-    ("configured", "asking_models"),
+    ("configured_dimensions", "asking_models"),
     [(None, set()), (64, {"hosted", "other"})],
     ids=["the number was never sent along", "the number was sent along"],
 )
 def test_older_spaces_request_dimensions_as_the_setting_did(
-    configured: int | None, asking_models: set[str], carl: User, settings: Any
+    configured_dimensions: int | None, asking_models: set[str], carl: User, settings: Any
 ):
     collection = library.make_library_collection("manuals")
     library.add_document(collection)
-    settings.EMBEDDING = {**settings.EMBEDDING, "dimensions": configured}
+    settings.EMBEDDING = {**settings.EMBEDDING, "dimensions": configured_dimensions}
     rows_before = stored_rows()
     with at_migration(BEFORE_0006) as apps:
         removed_columns = {
@@ -64,7 +64,7 @@ def test_older_spaces_request_dimensions_as_the_setting_did(
         for name in ("hosted", "other"):
             space.objects.create(provider="openai", model=name, dimensions=64)
         space.objects.create(provider="retired", model="hosted", dimensions=64)
-        # In the middle of going over to one of them.
+        # A collection that is changing to one of these spaces.
         target_space = space.objects.get(model="other")
         apps.get_model("collections_app", "Collection").objects.filter(pk=collection.pk).update(next_space=target_space)
 
@@ -77,7 +77,7 @@ def test_older_spaces_request_dimensions_as_the_setting_did(
     rows_after = stored_rows()
     for row in rows_after["Version"]:
         assert row["embedded_to"] == {}
-        # A stored language is that of its collection before; this one has none.
+        # A stored language is the former one of the collection; this document has none.
         assert row["text_configuration"] == ""
         for name in ("embedded_to", "text_configuration"):
             row[name] = rows_before["Version"][0][name]
@@ -93,13 +93,13 @@ GERMAN = "Die Drucker im dritten Stock haben kein Papier mehr, und es ist auch n
 @pytest.mark.parametrize("is_guessed", [True, False])
 def test_words_of_older_collections_are_still_found(is_guessed: bool, carl: User):
     collection = library.make_library_collection("manuals")
-    # As words were stored: without their language.
+    # Words as they were stored, without their language.
     Collection.objects.update(text_configuration="english", unmarked_configuration="english")
     library.add_document(collection.refreshed(), "The printers are on the third floor, and they have no toner. ")
     with at_migration(BEFORE_0010) as apps:
         stored_collections = apps.get_model("collections_app", "Collection").objects
         stored_collections.update(text_configuration="english", is_language_guessed=is_guessed)
-        # The number of all, and three words: those in a language were not counted.
+        # The number of chunks, and three words; words in a language were not counted.
         with connection.cursor() as cursor:
             cursor.execute(
                 "DELETE FROM term_count WHERE term <> 0 AND term NOT IN (SELECT unnest(terms) FROM chunk_words)"

@@ -353,8 +353,8 @@ class TestDeleting:
         response = as_carl.post(path)
         assert response.status_code == 200 and "This cannot be undone" in visible_text(response)
         assert not Document.objects.filter(deleted_at__isnull=False).exists()
-        answer = as_carl.post(path, {"confirmed": "yes"}, follow=True)
-        assert "was deleted." in visible_text(answer) and "No documents yet." in visible_text(answer)
+        list_page = as_carl.post(path, {"confirmed": "yes"}, follow=True)
+        assert "was deleted." in visible_text(list_page) and "No documents yet." in visible_text(list_page)
         assert not Document.objects.filter(deleted_at=None).exists()
 
     def test_deletion_with_scripts_returns_the_list(self, as_carl: Client):
@@ -421,10 +421,10 @@ class TestDeleting:
 
 
 class TestMetadata:
-    """Wrong once, they would be wrong in every filter."""
+    """Invalid metadata would affect every filter."""
 
     def edit_tag(self, browser: Client, document: Document) -> str:
-        """What a change of these metadata, as they are shown, is sent with."""
+        """The entity tag in the form of the shown metadata."""
         page_text = visible_text(browser.get(document_path(document, "metadata")))
         match = re.search(r'name="tag" value="([^"]+)"', page_text)
         assert match is not None
@@ -517,7 +517,7 @@ class TestReprocess:
 
 
 class TestAllDocuments:
-    """Actions on all documents that the list shows."""
+    """Actions on all documents of the shown list."""
 
     CONFIRMED: ClassVar[dict[str, str]] = {"confirmed": "yes"}
 

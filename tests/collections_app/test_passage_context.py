@@ -13,7 +13,7 @@ from tests.collections_app.test_pages import HTMX_HEADERS, collection_page_path,
 
 pytestmark = pytest.mark.django_db
 
-# Each becomes a passage of its own.
+# Each sentence becomes a separate passage.
 SENTENCES = tuple(f"Sentence {word} is long enough for a passage. " * 2 for word in "abcdefghijkl")
 
 

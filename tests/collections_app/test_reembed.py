@@ -26,17 +26,17 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class FakeModel:
-    """A fake model for the new space; calls `then` during a request, which may fail."""
+    """A fake model for the new space; calls `during_request` during a request, which may fail."""
 
     def __init__(self) -> None:
         self.embedded_texts: list[str] = []
-        self.then: Callable[[], Any] = lambda: None
+        self.during_request: Callable[[], Any] = lambda: None
 
     def load(self) -> Callable[[list[str]], Any]:
         encode = rows.local_model("letters-b", self.embedded_texts).load()
 
         def embed(texts: list[str]) -> Any:
-            self.then()
+            self.during_request()
             return encode(texts)
 
         return embed
@@ -45,8 +45,8 @@ class FakeModel:
 @pytest.fixture
 def fake_model(monkeypatch: pytest.MonkeyPatch) -> FakeModel:
     model = FakeModel()
-    new = local_model.LocalModel(name="letters-b", dimensions=rows.DIMENSIONS, load=model.load)
-    for space in (new, rows.local_model("letters-a")):
+    new_model = local_model.LocalModel(name="letters-b", dimensions=rows.DIMENSIONS, load=model.load)
+    for space in (new_model, rows.local_model("letters-a")):
         monkeypatch.setitem(local_model.LOCAL_MODELS, space.name, space)
     monkeypatch.setattr(local_model, "_encoders", {})
     vector_indexes.clear_cache()
@@ -107,17 +107,17 @@ def test_searches_change_to_complete_vectors_and_the_old_ones_are_deleted(
     expire_running_searches(collection)
     assert rows.stored_vectors(collection, old_space) == {}
     assert not collection.has_old_vectors and list(reembedding.due_collections()) == []
-    assert collection.history.first().space_id == new_space.pk, "it is configuration"
+    assert collection.history.first().space_id == new_space.pk, "the change of configuration is recorded"
 
 
 def test_old_vectors_stay_for_running_searches(collection: Collection, old_space: Any, new_space: Any):
     reembedding.start_reembedding(collection, new_space)
     reembed(collection)
-    reembed(collection)  # another worker that had found it due before
+    reembed(collection)  # another worker had selected it before
 
     assert has_exactly_its_vectors(collection, old_space) and collection.has_old_vectors
     assert list(reembedding.due_collections()) == []
-    reembedding.start_reembedding(collection, new_space)  # where it is already
+    reembedding.start_reembedding(collection, new_space)  # the space that it already has
     reembed(collection)
     assert has_exactly_its_vectors(collection, old_space)
     assert expire_running_searches(collection).space == new_space
@@ -182,11 +182,11 @@ def test_interrupted_change_continues_where_it_stopped(collection: Collection, f
         if len(fake_model.embedded_texts) > 256:
             raise KeyboardInterrupt
 
-    fake_model.then = count_and_stop
+    fake_model.during_request = count_and_stop
     with pytest.raises(KeyboardInterrupt):
         reembed(collection)
     assert len(rows.stored_vectors(collection, new_space)) == 256
-    fake_model.then = lambda: None
+    fake_model.during_request = lambda: None
     fake_model.embedded_texts.clear()
 
     assert reembed(collection).space == new_space
@@ -203,7 +203,7 @@ def test_searches_see_the_old_vectors_until_the_new_are_complete(
             Collection.objects.get().space == old_space and has_exactly_its_vectors(collection, old_space)
         )
 
-    fake_model.then = search_during_change
+    fake_model.during_request = search_during_change
     reembedding.start_reembedding(collection, new_space)
     reembed(collection)
 
@@ -216,7 +216,7 @@ class TestUnavailableProvider:
         def raise_unavailable() -> None:
             raise EmbeddingUnavailable("The embedding provider is on holiday.", retry_after_s=99)
 
-        fake_model.then = raise_unavailable
+        fake_model.during_request = raise_unavailable
         reembedding.start_reembedding(collection, new_space)
         return reembed(collection)
 
@@ -242,8 +242,8 @@ class TestUnavailableProvider:
     def test_it_completes_when_the_provider_is_back(
         self, unavailable_model: Collection, fake_model: FakeModel, new_space: Any
     ):
-        fake_model.then = lambda: None
-        embed.reset_providers()  # the pause of the provider is over
+        fake_model.during_request = lambda: None
+        embed.reset_providers()  # the pause of the provider has ended
         Collection.objects.update(reembed_at=timezone.now())
         assert list(reembedding.due_collections()) == [unavailable_model]
 
@@ -270,10 +270,10 @@ class TestConcurrentChanges:
 
         def run_once(change: Callable[[], Any]) -> None:
             def change_and_clear() -> None:
-                fake_model.then = lambda: None
+                fake_model.during_request = lambda: None
                 change()
 
-            fake_model.then = change_and_clear
+            fake_model.during_request = change_and_clear
 
         return run_once
 
@@ -336,7 +336,7 @@ class TestConcurrentChanges:
         assert has_exactly_its_vectors(collection, new_space) and len(rows.stored_vectors(collection, new_space)) == 8
 
     def test_document_being_embedded_gets_vectors_too(self, collection: Any, new_space: Any):
-        pending_version = rows.make_version(collection, "doc-3", 4, searched=False)
+        pending_version = rows.make_version(collection, "doc-3", 4, is_searched=False)
         reembedding.start_reembedding(collection, new_space)
 
         assert reembed(collection).space == new_space
@@ -358,7 +358,7 @@ class TestConcurrentChanges:
         during_embedding(lambda: reembedding.start_reembedding(Collection.objects.get(), old_space))
         reembed(collection)
         assert (collection.space, collection.next_space) == (old_space, None)
-        assert collection.has_old_vectors, "what was begun is to be taken away"
+        assert collection.has_old_vectors, "the vectors of the abandoned space are deleted"
 
         expire_running_searches(collection)
         assert rows.stored_vectors(collection, new_space) == {} and has_exactly_its_vectors(collection, old_space)
@@ -382,7 +382,7 @@ class TestErrors:
         def raise_error() -> None:
             raise MemoryError("-".join(["canary", "text"]))
 
-        fake_model.then = raise_error
+        fake_model.during_request = raise_error
         reembedding.start_reembedding(collection, new_space)
         return reembed(collection)
 
@@ -400,14 +400,14 @@ class TestErrors:
         self, collection: Collection, fake_model: FakeModel, old_space: Any, new_space: Any
     ):
         def fail_for_first() -> None:
-            fake_model.then = lambda: None
+            fake_model.during_request = lambda: None
             raise MemoryError
 
         other_collection = rows.make_collection(old_space, "other")
         rows.make_version(other_collection, "doc-1", 5)
         for target in (collection, other_collection):
             reembedding.start_reembedding(target, new_space)
-        fake_model.then = fail_for_first
+        fake_model.during_request = fail_for_first
         tasks.fill_new_spaces()
 
         other_collection.refresh_from_db()
@@ -417,10 +417,10 @@ class TestErrors:
         self, collection: Collection, fake_model: FakeModel, new_space: Any
     ):
         def close_connection() -> None:
-            fake_model.then = lambda: None
+            fake_model.during_request = lambda: None
             rows.run_statement("SELECT pg_terminate_backend(pg_backend_pid())")
 
-        fake_model.then = close_connection
+        fake_model.during_request = close_connection
         reembedding.start_reembedding(collection, new_space)
 
         assert reembed(collection).reembed_error == "Internal error: OperationalError."
@@ -439,7 +439,7 @@ def test_only_one_process_works_on_a_collection(collection: Collection, fake_mod
         reembedding.continue_reembedding(collection, time.monotonic() + 60)
         connection.close()
 
-    fake_model.then = wait_for_release
+    fake_model.during_request = wait_for_release
     reembedding.start_reembedding(collection, new_space)
     thread = threading.Thread(target=reembed_first)
     thread.start()
@@ -527,7 +527,7 @@ def apply_step(collection: Collection, step: str, number: int, spaces: dict[str,
 
 
 def test_failed_version_does_not_delay_the_change(collection: Collection, new_space: Any):
-    failed_version = rows.make_version(collection, "doc-3", 2, searched=False)
+    failed_version = rows.make_version(collection, "doc-3", 2, is_searched=False)
     Version.objects.filter(pk=failed_version.pk).update(state=VersionState.FAILED)
     reembedding.start_reembedding(collection, new_space)
 

@@ -15,7 +15,7 @@ from tests.tableapi.world import api, data_of, errors_of
 
 
 def session_settings() -> dict[str, str]:
-    """The settings that differ from a new session, and our own ones, without those of the transaction."""
+    """The settings that differ from a new session, without those of the transaction."""
     result = run_statement(
         "SELECT name, setting FROM pg_settings WHERE source = 'session' OR name LIKE 'servicebase.%'"
     )

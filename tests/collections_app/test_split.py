@@ -30,7 +30,7 @@ class Heading:
     path: tuple[str, ...]
 
 
-# Few pieces, so that texts repeat themselves, and every kind of place to cut at.
+# A few pieces, so that texts repeat themselves, with every kind of separator.
 TEXT_PIECES = [
     "a",
     "bb ",
@@ -53,7 +53,7 @@ SIZE_STRATEGY = st.integers(2, 120).flatmap(lambda size: st.tuples(st.just(size)
 
 
 @given(TEXT_STRATEGY, SIZE_STRATEGY)
-@example("bb bb ", (2, 1))  # the second of the library's three passages lies within the third
+@example("bb bb ", (2, 1))  # the second of the three passages of the library lies within the third
 def test_laws_of_passages(text: str, sizes: tuple[int, int]):
     size, overlap = sizes
     passages = split_into_passages(text, size=size, overlap=overlap, page_starts=None, headings=())
@@ -75,7 +75,7 @@ def test_laws_of_passages(text: str, sizes: tuple[int, int]):
 
 @given(TEXT_STRATEGY, SIZE_STRATEGY)
 def test_passages_are_those_of_the_library(whole: str, sizes: tuple[int, int]):
-    """Only their offsets are determined differently, and a passage within another is left out."""
+    """Only the offsets are determined differently, and a passage within another one is omitted."""
     size, overlap = sizes
     cut_pattern = f"(?s:.{{1,{max(1, min(MAX_WORD_LENGTH, size // 4))}}})"
     library = RecursiveCharacterTextSplitter(
@@ -116,7 +116,7 @@ def test_laws_of_passages_under_headings(text: str, offsets: list[int], sizes: t
 
 @given(TEXT_STRATEGY, OFFSET_STRATEGY)
 def test_passage_does_not_cross_into_the_next_section(text: str, offsets: list[int]):
-    """Unless the text before the heading is short."""
+    """The exception is a short text before the heading."""
     headings = [Heading(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
     starts = {0, *offsets}
 
@@ -150,7 +150,7 @@ def last_heading(headings: list[Heading], offset: int) -> tuple[str, ...]:
 
 
 def test_repetitive_text_is_covered_to_its_end():
-    """The library searches for its passages in the text and leaves out the last 150 characters of this one."""
+    """The library searches for its passages in the text, and omits the last 150 characters of this one."""
     text = "-" * 5000
     passages = split_into_passages(text, size=1000, overlap=190)
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def low_index_threshold(monkeypatch: pytest.MonkeyPatch, vector_index_cleanup: None) -> None:
-    """20 chunks of 8 dimensions are many here."""
+    """Collections are large from 20 chunks of 8 dimensions."""
     monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 160)
 
 
@@ -78,7 +78,7 @@ def test_index_is_dropped_if_the_collection_is_deleted_or_small(large_collection
     deleted_collection.mark_deleted()
     large_collection.documents.get().versions.update(chunks_count=11)
     assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(deleted_collection.pk, space.pk)], (
-        "around the threshold it stays"
+        "the index is kept around the threshold"
     )
     large_collection.documents.get().versions.update(chunks_count=10)
     assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(large_collection.pk, space.pk)]
@@ -118,7 +118,7 @@ def test_only_one_process_builds_indexes(large_collection: Collection):
 
 
 def test_failed_build_does_not_delay_other_indexes(large_collection: Collection, space: EmbeddingSpace):
-    # Of other dimensions than its vectors have: the cast in the index fails.
+    # With other dimensions than those of the vectors, the cast in the index fails.
     wrong_space = rows.make_space("wrong", 9)
     Collection.objects.filter(pk=large_collection.pk).update(space=wrong_space)
     rows.insert_vectors(rows.make_version(rows.make_collection(wrong_space, "empty"), "doc-0", 0), wrong_space)
@@ -141,7 +141,7 @@ def test_failed_build_does_not_delay_other_indexes(large_collection: Collection,
 
 
 def test_writes_continue_during_the_build(large_collection: Collection, space: EmbeddingSpace):
-    """The build waits for a transaction that is older; who writes meanwhile does not wait for the build."""
+    """The build waits for an older transaction; concurrent writes do not wait for the build."""
     built_indexes: list[list[str]] = []
 
     def build_indexes() -> None:
@@ -178,7 +178,7 @@ def test_long_build_is_not_limited_by_the_statement_timeout(large_collection: Co
         "options": database["OPTIONS"].get("options", "") + " -c statement_timeout=60",
     }
     options_before, database["OPTIONS"] = database["OPTIONS"], limited_options
-    # The build takes longer than the limit: it waits for this transaction.
+    # The build takes longer than the limit, because it waits for this transaction.
     try:
         with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": None}) as older_connection:
             older_connection.execute("UPDATE chunk_vector SET dimensions = dimensions")

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 
 def make_version(space: EmbeddingSpace, chunks: int) -> Version:
-    """Without vectors in this space."""
+    """A version without vectors in this space."""
     return rows.make_version(rows.make_collection(space), "doc-1", chunks, space=rows.make_space("letters-b"))
 
 
@@ -22,7 +22,7 @@ def store_and_read(numbers: list[list[float]]) -> list[Any]:
     space = rows.make_space("letters-a", len(numbers[0]))
     version = make_version(space, len(numbers))
     missing_rows = chunk_vectors.chunks_to_embed([version.pk], space.pk, limit=len(numbers))
-    for _ in range(2):  # the second time they are there
+    for _ in range(2):  # the second call finds them stored
         chunk_vectors.store_vectors(chunk_vectors.VectorBatch(space=space, rows=missing_rows, vectors=numbers))
     vectors = ChunkVector.objects.filter(space=space).order_by("chunk_id")
     assert [row.chunk_id for row in vectors] == [row.chunk_id for row in missing_rows]

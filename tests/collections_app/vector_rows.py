@@ -14,7 +14,7 @@ DIMENSIONS = 8
 
 
 def vector_of(model: str, text: str) -> list[float]:
-    """Any direction, always the same for a text."""
+    """A vector of any direction, always the same for a text."""
     seed = hashlib.sha256(f"{model}:{text}".encode()).digest()
     numbers = numpy.frombuffer(seed[:DIMENSIONS], dtype=numpy.uint8).astype(float) - 127.5
     result: list[float] = (numbers / numpy.linalg.norm(numbers)).tolist()
@@ -22,7 +22,7 @@ def vector_of(model: str, text: str) -> list[float]:
 
 
 def local_model(name: str, embedded_texts: list[str] | None = None) -> LocalModel:
-    """A model of the kind that comes with the product; what it is asked goes into `asked`."""
+    """A local model; the texts that it embeds are added to `embedded_texts`."""
 
     def encode(texts: list[str]) -> Any:
         if embedded_texts is not None:
@@ -44,9 +44,14 @@ def make_collection(space: EmbeddingSpace, name: str = "manuals") -> Collection:
 
 
 def make_version(
-    collection: Collection, doc_id: str, chunks: int = 3, *, searched: bool = True, space: EmbeddingSpace | None = None
+    collection: Collection,
+    doc_id: str,
+    chunks: int = 3,
+    *,
+    is_searched: bool = True,
+    space: EmbeddingSpace | None = None,
 ) -> Version:
-    """With its chunks, and their vectors in the space of the collection or another."""
+    """A version with chunks, and their vectors in `space` or the space of the collection."""
     document, _ = Document.objects.get_or_create(collection=collection, doc_id=doc_id, deleted_at=None)
     document.refresh_from_db()
     version = Version.objects.create(
@@ -56,16 +61,16 @@ def make_version(
         format="text",
         size=1,
         sha256="0" * 64,
-        state=VersionState.READY if searched else VersionState.EMBEDDING,
-        is_searched=searched,
+        state=VersionState.READY if is_searched else VersionState.EMBEDDING,
+        is_searched=is_searched,
         chunks_count=chunks,
     )
-    created = [
+    chunk_rows = [
         Chunk(version=version, collection=collection, number=number, text=f"{doc_id} {number}",
               heading_path=["Printers"], char_start=0, char_end=1)
         for number in range(chunks)
     ]  # fmt: skip
-    Chunk.objects.bulk_create(created)
+    Chunk.objects.bulk_create(chunk_rows)
     insert_vectors(version, space or collection.space)
     return version
 
@@ -85,7 +90,7 @@ def insert_vectors(version: Version, space: EmbeddingSpace) -> None:
 
 
 def stored_vectors(collection: Collection, space: EmbeddingSpace) -> dict[str, list[float]]:
-    """By the text of the chunk."""
+    """The vectors by the text of their chunks."""
     rows = ChunkVector.objects.filter(collection=collection, space=space).select_related("chunk")
     return {row.chunk.text: list(row.embedding) for row in rows}
 

@@ -7,13 +7,13 @@ import pytest
 from tests.config.shared import ComponentStarter, SharedServers
 from tests.config.stack import Stack, environment, free_port, manage
 
-# A Celery worker, which changes what it imports.
+# A Celery worker that changes the modules it imports.
 collect_ignore = ["growing_worker.py"]
 
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
-    """PostgreSQL and Valkey of their own, the database prepared."""
+    """Separate PostgreSQL and Valkey servers with a prepared database."""
     servers = SharedServers(tmp_path_factory.mktemp("shared")).start_postgres().start_valkey()
     first_host = environment(tmp_path_factory.mktemp("first-host"), free_port(), **servers.environ)
     prepared = manage("prepare", env=first_host)
@@ -24,15 +24,15 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]
 
 @pytest.fixture(scope="module")
 def start_component(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComponentStarter]:
-    """Starts one part as on a host of its own."""
+    """Starts one component as on a separate host."""
     hosts: list[Stack] = []
 
-    def start_one(part: str) -> Stack:
+    def start_host(part: str) -> Stack:
         host = Stack(tmp_path_factory.mktemp(part), **servers.environ)
         hosts.append(host)
         return host.start("--only", part)
 
-    yield start_one
+    yield start_host
     for host in reversed(hosts):
         if host.process.poll() is None:
             host.stop()

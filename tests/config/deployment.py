@@ -16,13 +16,13 @@ from config.env import ROOT
 
 @dataclass(frozen=True)
 class Instruction:
-    """One line of a Dockerfile, continued lines joined."""
+    """One instruction of a Dockerfile, with its continuation lines."""
 
     word: str
     rest: str
 
     def exec_form(self) -> list[str]:
-        """The words of ["a", "b"]; a shell form is no JSON and fails."""
+        """The arguments of the exec form ["a", "b"]; the shell form is not JSON and fails."""
         return [str(load) for load in json.loads(self.rest)]
 
 
@@ -38,7 +38,7 @@ def last_stage() -> list[Instruction]:
 
 
 def is_in_context(path: str) -> bool:
-    """Whether .dockerignore lets this file through: the last pattern that fits decides."""
+    """Whether .dockerignore includes this file: the last matching pattern decides."""
     is_included = True
     for line in (ROOT / ".dockerignore").read_text().splitlines():
         if not line.strip() or line.startswith("#"):
@@ -63,7 +63,7 @@ def copied_paths() -> list[tuple[str, str]]:
 
 
 def copy_image(target: Path) -> Path:
-    """The folder /app as the image holds it."""
+    """Copies what the image has in /app."""
     for source, _ in copied_paths():
         for path in [ROOT / source] if (ROOT / source).is_file() else sorted((ROOT / source).rglob("*")):
             name = str(path.relative_to(ROOT))
@@ -73,22 +73,22 @@ def copy_image(target: Path) -> Path:
     return target
 
 
-def with_variables(text: str) -> str:
-    """Compose's ${NAME:-default}, each with its default.
+def with_default_values(text: str) -> str:
+    """Replaces each ${NAME:-default} of Compose by its default.
 
-    >>> with_variables("${SUBNET:-172.30.57}.10")
+    >>> with_default_values("${SUBNET:-172.30.57}.10")
     '172.30.57.10'
     """
     return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
 
 
 def compose_file(name: str = "compose.yaml") -> dict[str, Any]:
-    result: dict[str, Any] = yaml.safe_load(with_variables((ROOT / name).read_text()))
+    result: dict[str, Any] = yaml.safe_load(with_default_values((ROOT / name).read_text()))
     return result
 
 
 def part_environment(service: dict[str, Any]) -> dict[str, str]:
-    """What a container of ours is given, without what the image itself sets."""
+    """The environment of a service in the Compose file, without the variables of the image."""
     example = (ROOT / f"{service['env_file']}.example").read_text()
     pairs = [line.partition("=")[::2] for line in example.splitlines() if line and not line.startswith("#")]
     return {**dict(pairs), **service["environment"]}
@@ -108,7 +108,7 @@ NGINX_TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[{};]|[^\s{};'"
 
 
 def nginx_directives(*names: str) -> dict[str, list[list[str]]]:
-    """Directives of nginx by name, wherever they stand; a file that is cut off or lacks a semicolon fails."""
+    """Directives of nginx by name, in any block; an incomplete file or a missing semicolon fails."""
     result: dict[str, list[list[str]]] = {}
     for name in names:
         text = re.sub(r"(?m)(?:^|\s)#.*$", "", (ROOT / "compose" / name).read_text())
@@ -116,7 +116,7 @@ def nginx_directives(*names: str) -> dict[str, list[list[str]]]:
         depth = 0
         for token in NGINX_TOKEN.findall(text):
             if token in "{};":
-                assert words or token == "}", f"{name}: {token} with nothing before it"
+                assert words or token == "}", f"{name}: {token} without a directive"
                 depth += {"{": 1, "}": -1, ";": 0}[token]
                 if words:
                     assert token != "}", f"{name}: {words} ends without a semicolon"
@@ -128,16 +128,16 @@ def nginx_directives(*names: str) -> dict[str, list[list[str]]]:
     return result
 
 
-def bytes_of(text: str) -> int:
+def size_in_bytes(text: str) -> int:
     """
-    >>> bytes_of("34m"), bytes_of("32k")
+    >>> size_in_bytes("34m"), size_in_bytes("32k")
     (35651584, 32768)
     """
     return int(text[:-1]) * {"k": 1024, "m": 1024**2}[text[-1]]
 
 
 def outer_environment(**variables: str) -> dict[str, str]:
-    """An environment in which nothing of the test run's own settings is left."""
+    """The environment without the settings of the test run."""
     outer_variables = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "DJANGO_"))}
     for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS"):
         outer_variables.pop(name, None)

@@ -22,18 +22,18 @@ for name in ("worker_pool", "task_acks_late", "task_reject_on_worker_lost", "wor
 app.conf.update(task_default_queue=os.environ["GROWING_QUEUE"], task_ignore_result=True)
 
 
-def write_line(word: str) -> None:
+def write_line(event: str) -> None:
     with OUTPUT_FILE.open("a") as file:
-        file.write(f"{word} {os.getpid()}\n")
+        file.write(f"{event} {os.getpid()}\n")
 
 
 @app.task
-def load_and_note(name: str, library: str) -> None:
+def load_and_record(name: str, library: str) -> None:
     import_module(library)
     write_line(name)
 
 
 @worker_process_shutdown.connect
-def note_end(**_: object) -> None:
+def record_end(**_: object) -> None:
     write_line("ends")
     eventually(END_FILE.exists)

@@ -16,12 +16,12 @@ ComponentStarter = Callable[[str], Stack]
 SIGNING_KEY = "T8vYp2-qLr5xWn9cZk3mJd7hBf4gQs6aEu1oRi0t"
 ENCRYPTION_KEY = Fernet.generate_key().decode()
 
-# Nothing here must survive a power cut, so nothing waits for the disk.
+# Test data need not survive a power cut, so writes do not wait for the disk.
 FAST_OPTIONS = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
 
 
 class SharedServers:
-    """Both servers; the supervisor's reaper ends them even when the test run is killed."""
+    """Both servers; the reaper ends them even if the test run is killed."""
 
     def __init__(self, root: Path, kind: type[Postgres] = Postgres) -> None:
         self.folder = DataFolder(root)
@@ -59,7 +59,7 @@ class SharedServers:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What every host is given: the same servers, and the same keys."""
+        """The environment of every host: the same servers and keys."""
         return {
             "DATABASE_URL": self.postgres.url,
             "REDIS_URL": self.valkey.url,

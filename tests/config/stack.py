@@ -23,7 +23,7 @@ import psutil
 from config.env import ROOT
 
 DEFAULT_TIMEOUT_S = 60.0
-# A start takes seconds; on a machine that is busy with other things, minutes.
+# A start takes seconds, or minutes on a busy machine.
 START_TIMEOUT_S = 180.0
 
 
@@ -41,17 +41,23 @@ def environment(data: Path, port: int, **variables: str) -> dict[str, str]:
     return {**outer_variables, "SVC_DATA_DIR": str(data), "SVC_PORT": str(port), "SVC_WEB_PROCESSES": "1", **variables}
 
 
-def manage(*words: str, env: dict[str, str], code: Path = ROOT, **options: Any) -> subprocess.CompletedProcess[str]:
+def manage(*arguments: str, env: dict[str, str], code: Path = ROOT, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "manage.py", *words], cwd=code, env=env, capture_output=True, text=True, timeout=120, **options
+        [sys.executable, "manage.py", *arguments],
+        cwd=code,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **options,
     )
 
 
-def eventually(holds: Callable[[], Any], within_s: float = DEFAULT_TIMEOUT_S) -> Any:
-    """The first true answer; an assertion error when none comes in time."""
+def eventually(condition: Callable[[], Any], within_s: float = DEFAULT_TIMEOUT_S) -> Any:
+    """Waits for a true value and returns it; an assertion error if there is none in time."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
-        result = holds()
+        result = condition()
         if result:
             return result
         time.sleep(0.05)
@@ -65,12 +71,12 @@ class StackResponse:
 
 
 class Stack:
-    """One running `manage.py up`."""
+    """A running `manage.py up`."""
 
     code = ROOT
     """The project that runs."""
     command_prefix: Sequence[str] = ()
-    """The words of a command that runs another one, such as in a network of its own."""
+    """A command that runs another one, such as in a separate network."""
 
     def __init__(self, data: Path, **variables: str) -> None:
         self.data = data
@@ -85,9 +91,9 @@ class Stack:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self, *words: str) -> "Stack":
+    def start(self, *arguments: str) -> "Stack":
         self.process = subprocess.Popen(
-            [*self.command_prefix, sys.executable, "manage.py", "up", *words],
+            [*self.command_prefix, sys.executable, "manage.py", "up", *arguments],
             cwd=self.code,
             env=self.env,
             stdout=subprocess.PIPE,
@@ -117,47 +123,47 @@ class Stack:
 
     def wait_until_up(self) -> "Stack":
         self.wait_for(r"Stop with Ctrl-C", START_TIMEOUT_S)
-        self.note_processes()
+        self.record_processes()
         return self
 
-    def note_processes(self) -> None:
-        """Remember every process of this stack, so that a test can say that none is left."""
+    def record_processes(self) -> None:
+        """Records every process of this stack, so that a test can check that none is left."""
         for child in psutil.Process(self.process.pid).children(recursive=True):
             self.seen_processes[child.pid] = child
 
-    def child(self, words: str) -> psutil.Process:
-        """The direct child of the supervisor whose command holds these words."""
+    def child(self, command: str) -> psutil.Process:
+        """The direct child of the supervisor whose command condition these arguments."""
         for child in psutil.Process(self.process.pid).children():
-            if words in " ".join(child.cmdline()):
+            if command in " ".join(child.cmdline()):
                 return child
-        raise AssertionError(f"no child runs {words}")
+        raise AssertionError(f"no child runs {command}")
 
     def beat(self) -> psutil.Process:
-        """Beat on one machine, a fork of the worker's parent."""
+        """The process of beat, a fork of the worker's parent."""
         return psutil.Process(self.beat_id())
 
     def beat_id(self) -> int:
-        """0 until it has started. Its log line has the process id."""
+        """The process id in the log line of beat; 0 until it has started."""
         lines = [line for line in self.lines if "beat_started" in line]
         match = re.search(r"process\W+(\d+)", lines[-1]) if lines else None
         return int(match.group(1)) if match else 0
 
-    def kill(self, words: str) -> None:
-        """This child and all its processes at once, as when memory runs out; the supervisor starts it again."""
-        main = self.child(words)
+    def kill(self, command: str) -> None:
+        """Kills a child and all its processes, as when memory runs out; the supervisor restarts it."""
+        main = self.child(command)
         for child in (*main.children(recursive=True), main):
             child.kill()
 
     def kill_all(self) -> None:
-        """All of it at once, its supervisor and reaper included, as when the host loses its power."""
-        self.note_processes()
+        """Kills all processes at once, with supervisor and reaper, as when the host loses power."""
+        self.record_processes()
         for process in (self.process, *self.seen_processes.values()):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         self.process.wait()
 
     def leftover_processes(self) -> list[str]:
-        """What still runs of all that was ever seen."""
+        """The recorded processes that still run."""
         return [
             " ".join(process.cmdline())
             for process in self.seen_processes.values()
@@ -174,7 +180,7 @@ class Stack:
             return 0
 
     def call(self, method: str, path: str, body: Any = None, *, key: str, **headers: str) -> StackResponse:
-        """What a program with this access key is answered."""
+        """The response to a request with this access key."""
         values = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", **headers}
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as link:
             link.request(method, path, None if body is None else json.dumps(body), values)
@@ -182,14 +188,14 @@ class Stack:
             return StackResponse(response.status, json.loads(response.read()))
 
     def stop(self, number: int = signal.SIGINT) -> int:
-        self.note_processes()
+        self.record_processes()
         self.process.send_signal(number)
         return self.process.wait(60)
 
     def end(self) -> None:
-        """Whatever a test did, leave nothing behind."""
+        """Ends all processes, whatever the test did."""
         if self.process.poll() is None:
-            self.note_processes()
+            self.record_processes()
             self.process.kill()
             self.process.wait()
         for process in self.seen_processes.values():

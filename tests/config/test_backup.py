@@ -28,13 +28,13 @@ from tests.config.stack import Stack, environment, eventually, free_port, manage
 pytestmark = pytest.mark.stack
 
 ADMIN_PASSWORD = "chosen-by-hand-77"
-# Rewritten at each start with the same content but for a time.
+# Rewritten at each start with another time.
 TOUCHED_BY_A_START = {"django_celery_beat_periodictask", "django_celery_beat_periodictasks"}
 
 
 @dataclass(frozen=True)
 class Service:
-    """A running web host, and what must stay secret."""
+    """A running web host with its secrets."""
 
     servers: SharedServers
     web: Stack
@@ -68,7 +68,7 @@ def signed_in_cookie(web: Stack) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """For backups; with a umask that would let everybody read them."""
+    """A folder for backups, with a umask that would make files readable for everybody."""
     umask_before = os.umask(0)
     yield tmp_path
     os.umask(umask_before)
@@ -82,7 +82,7 @@ def create_backup(service: Service, target: Path) -> Path:
 
 
 def table_contents(url: str) -> dict[str, tuple[int, str]]:
-    """Of each table the number of rows and a hash over them; of each sequence where it stands."""
+    """The row count and a hash of each table, and the position of each sequence."""
     result = {}
     with psycopg.connect(url) as link:
         sequences = "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'public'"
@@ -100,7 +100,7 @@ def database_names(servers: SharedServers) -> set[str]:
 
 
 def test_backup_of_a_running_service_restores_into_a_fresh_folder(service: Service, folder: Path):  # X15
-    with psycopg.connect(service.servers.postgres.url) as link:  # noted once a minute: not just now
+    with psycopg.connect(service.servers.postgres.url) as link:  # recorded once a minute, so not in this backup
         link.execute("UPDATE accounts_access_key SET last_used_at = now()")
     contents_before = table_contents(service.servers.postgres.url)
     with continuous_reads(service):
@@ -123,7 +123,7 @@ def test_backup_of_a_running_service_restores_into_a_fresh_folder(service: Servi
 
 @contextmanager
 def continuous_reads(service: Service) -> Iterator[list[int]]:
-    """Somebody asks all the while; what they were answered."""
+    """The statuses of requests that run during the block."""
     statuses: list[int] = []
     stop = threading.Event()
 
@@ -143,7 +143,7 @@ def continuous_reads(service: Service) -> Iterator[list[int]]:
 
 @contextmanager
 def persistent_clients(service: Service) -> Iterator[None]:
-    """Clients that connect again as soon as they are thrown out."""
+    """Clients that reconnect as soon as they are disconnected."""
     stop = threading.Event()
 
     def keep_connected() -> None:
@@ -180,13 +180,13 @@ def test_backup_is_private_and_holds_no_secret_in_plain(service: Service, folder
     script = sql_of_backup(backup_file)
     for table in ("accounts_access_key", "accounts_session", '"user"'):
         assert f"COPY public.{table} " in script
-    assert service.key[:9] in script  # the prefix that people recognise a key by
+    assert service.key[:9] in script  # the prefix by which users recognize a key
     for secret in (ADMIN_PASSWORD, service.key, service.cookie, SIGNING_KEY, ENCRYPTION_KEY):
         assert secret not in script
 
 
 def sql_of_backup(saved: Path) -> str:
-    """What anybody reads in a backup who has only that."""
+    """The SQL that a reader of the backup file sees."""
     completed = subprocess.run([postgres_tool("pg_restore"), "--file=-", str(saved)], capture_output=True, text=True)
     assert completed.returncode == 0, completed.stderr
     return completed.stdout

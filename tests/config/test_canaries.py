@@ -1,4 +1,4 @@
-"""Secrets are sent through every entrance, then searched for wherever an unauthorized person could look."""
+"""Secrets are sent in every possible way, then searched for where unauthorized persons could look."""
 
 import json
 import urllib.request
@@ -31,7 +31,7 @@ LOAD_PATH = "/load_text_to_collection?collection_name=canaries&doc_id="
 
 @dataclass
 class Canaries:
-    """What was planted, by what it is, and each answer that was a refusal."""
+    """The planted secrets by name, and the responses of refused requests."""
 
     servers: SharedServers
     stack: Stack
@@ -80,7 +80,7 @@ def plant_in_users(canaries: Canaries) -> None:
 
 
 def plant_in_sign_on(canaries: Canaries) -> None:
-    """By a provider that is right, and once by a code that it does not know."""
+    """Signs in through a correct provider, and once with an unknown code."""
     with HostileProvider() as idp:
         idp.client_secret = ""
         create_connection(canaries.stack, idp)
@@ -101,7 +101,7 @@ def plant_in_sign_on(canaries: Canaries) -> None:
 
 
 def plant_in_columns(canaries: Canaries) -> None:
-    """A secret column of a table that an administrator made."""
+    """A secret column of a designed table."""
     table = canaries.create("sys_db_table", {"name": "device", "label": "Device"})["sys_id"]
     for column in ({"name": "pin", "type": "password"}, {"name": "amount", "type": "integer"}):
         canaries.create("sys_db_column", {"table": table, "label": "L", **column})
@@ -122,15 +122,15 @@ def plant_in_documents(canaries: Canaries) -> None:
     canaries.request(
         "GET", f"/get_relevant_documents?collection_names=canaries&query={canaries.secrets['a question']}&k=no"
     )
-    with paused_worker(canaries.stack):  # what it is told lies in the broker then
-        for doc_id in ("fourth", "fifth"):  # it waits for the first with a hand outstretched
+    with paused_worker(canaries.stack):  # its messages stay in the broker
+        for doc_id in ("fourth", "fifth"):  # the worker has already asked for the first message
             canaries.request("POST", LOAD_PATH + doc_id, {**text, "wait": False})
         canaries.in_broker = broker_contents(canaries.servers)
     canaries.request("DELETE", "/delete_document_from_collection?collection_name=canaries&id_value=first")
 
 
 def plant_in_urls(canaries: Canaries) -> None:
-    """Where people put them by mistake: into the address, into a header, into a form of another page."""
+    """Users put secrets by mistake into a URL, a header or the form of another page."""
     secret = canaries.plant("of an address")
     for path in ("/nowhere", "/rest/v1/table/task", "/login/", "/sso/callback/", "/healthz", "/admin/"):
         _, page = Browser(canaries.stack).get(f"{path}?password={secret}&token={secret}")
@@ -151,7 +151,7 @@ def paused_worker(stack: Stack) -> Iterator[None]:
 
 
 def broker_contents(servers: SharedServers) -> str:
-    """The messages that lie in it."""
+    """The messages in the broker."""
     with redis.Redis.from_url(servers.valkey.url) as link:
         messages: list[Any] = link.lrange("servicebase", 0, -1)
     assert messages

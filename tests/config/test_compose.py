@@ -195,7 +195,7 @@ def test_servers_have_volumes_and_an_internal_network(services: dict[str, dict[s
     database, broker = services["database"], services["broker"]
 
     assert database["image"] == "pgvector/pgvector:pg18"
-    assert database["volumes"] == ["database:/var/lib/postgresql"]  # where version 18 keeps its folder of data
+    assert database["volumes"] == ["database:/var/lib/postgresql"]  # the data folder of version 18
     assert broker["image"] == "valkey/valkey:9" and broker["volumes"] == ["broker:/data"]
     words = broker["command"]
     assert words[words.index("--appendonly") + 1] == "yes"
@@ -244,8 +244,8 @@ def test_proxy_has_the_limits_of_the_service(proxy: dict[str, list[list[str]]]):
     ((number, buffer),) = proxy["large_client_header_buffers"]
     ((largest,),) = proxy["client_max_body_size"]
 
-    assert int(number) * deployment.bytes_of(buffer) == up.MAX_HEADER_BYTES
-    assert deployment.bytes_of(largest) == request_body.MAX_DRAIN_BYTES
+    assert int(number) * deployment.size_in_bytes(buffer) == up.MAX_HEADER_BYTES
+    assert deployment.size_in_bytes(largest) == request_body.MAX_DRAIN_BYTES
     assert proxy["underscores_in_headers"] == [["off"]]
     assert proxy["proxy_request_buffering"] == [["on"]]
 

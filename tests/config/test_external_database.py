@@ -17,7 +17,7 @@ from tests.config.stack import environment, free_port, manage
 
 pytestmark = pytest.mark.stack
 
-# Name, how the database is made, and what is set on it. What CREATE DATABASE copies is the server's own template.
+# By name: the options of CREATE DATABASE, and statements to run in the database. It copies the server's template.
 UNSUITABLE_DATABASES = {
     "without_vector": ("", "ALTER DATABASE {} SET extension_control_path = '/nowhere'"),
     "old_vector": ("", "ALTER DATABASE {} SET extension_control_path = '{}'"),
@@ -29,15 +29,15 @@ UNSUITABLE_DATABASES = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
-    """One PostgreSQL with a database for each case."""
+    """A PostgreSQL server with a database for each case."""
     servers = SharedServers(tmp_path_factory.mktemp("server")).start_postgres()
     old_control = tmp_path_factory.mktemp("old") / "extension"
     old_control.mkdir()
     (old_control / "vector.control").write_text("default_version = '0.7.0'\n")
     with psycopg.connect(servers.postgres.url, autocommit=True) as link:
         link.execute("CREATE ROLE poor LOGIN")
-        for name, (words, statements) in UNSUITABLE_DATABASES.items():
-            link.execute(f"CREATE DATABASE {name} {words}".encode())
+        for name, (options, statements) in UNSUITABLE_DATABASES.items():
+            link.execute(f"CREATE DATABASE {name} {options}".encode())
             if statements:
                 link.execute(statements.format(name, old_control.parent).encode())
     yield servers
@@ -48,12 +48,12 @@ def url_of(server: SharedServers, database: str, user: str = "servicebase") -> s
     return f"postgresql://{user}@/{database}?host={quote(str(server.folder.sockets), safe='')}"
 
 
-def refusal_of(words: str, data: Path, **variables: str) -> str:
-    """The one sentence with which a command ends, and nothing else: no traceback, no second message, no hang."""
+def refusal_of(command: str, data: Path, **variables: str) -> str:
+    """The only output of a refused command: one sentence without a traceback, within the time limit."""
     started_at = time.monotonic()
     keys = {"SECRET_KEY": SIGNING_KEY, "SVC_SECRET_KEYS": ENCRYPTION_KEY}
     values = {"REDIS_URL": "redis://127.0.0.1:1", **keys, **variables}
-    completed = manage(*words.split(), env=environment(data, free_port(), **values))
+    completed = manage(*command.split(), env=environment(data, free_port(), **values))
 
     assert completed.returncode == 1
     assert "Traceback" not in completed.stdout + completed.stderr
@@ -63,7 +63,7 @@ def refusal_of(words: str, data: Path, **variables: str) -> str:
     return completed.stderr
 
 
-@pytest.mark.parametrize("words", ["up", "up --only worker", "prepare"])
+@pytest.mark.parametrize("command", ["up", "up --only worker", "prepare"])
 @pytest.mark.parametrize(
     ("url", "message"),
     [
@@ -72,8 +72,8 @@ def refusal_of(words: str, data: Path, **variables: str) -> str:
         ("postgresql://me@db.example.com/", "has no database name"),
     ],
 )
-def test_invalid_address_is_refused(url: str, message: str, words: str, tmp_path: Path):
-    assert message in refusal_of(words, tmp_path, DATABASE_URL=url)
+def test_invalid_address_is_refused(url: str, message: str, command: str, tmp_path: Path):
+    assert message in refusal_of(command, tmp_path, DATABASE_URL=url)
 
 
 @pytest.mark.parametrize(
@@ -159,23 +159,23 @@ class OldPostgres(Postgres):
         subprocess.run([*command, "-U", "servicebase", "-A", "trust", "-E", "UTF8"], check=True, capture_output=True)
 
     def command(self) -> list[str]:
-        words = super().command()
-        words[words.index(postgres_tool("postgres"))] = str(self.home / "bin" / "postgres")
-        return words
+        arguments = super().command()
+        arguments[arguments.index(postgres_tool("postgres"))] = str(self.home / "bin" / "postgres")
+        return arguments
 
 
 class ReplicaPostgres(Postgres):
-    """A server that follows another, which here never comes."""
+    """A replica without a primary server."""
 
     def initialise(self) -> None:
         super().initialise()
         (self.folder.postgres / "standby.signal").touch()
 
     def command(self) -> list[str]:
-        return [*super().command(), "-c", "max_connections=100"]  # no fewer than the server it follows
+        return [*super().command(), "-c", "max_connections=100"]  # at least those of the primary server
 
     def create_database(self) -> None:
-        """It cannot be written."""
+        """A replica is read-only."""
 
 
 @pytest.mark.parametrize(

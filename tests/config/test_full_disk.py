@@ -48,7 +48,7 @@ def stack(small_disk: Path) -> Iterator[Stack]:
 
 
 def fill_disk(path: Path) -> None:
-    """Use all space of the disk."""
+    """Uses all space of the disk."""
     block = bytes(1024 * 1024)
     with path.open("ab", buffering=0) as target:
         while block:
@@ -59,7 +59,7 @@ def fill_disk(path: Path) -> None:
 
 
 def fill_inodes(folder: Path) -> None:
-    """Use all inodes of the disk."""
+    """Uses all inodes of the disk."""
     folder.mkdir()
     with suppress(OSError):
         for number in range(INODE_COUNT):
@@ -114,7 +114,7 @@ def test_reads_and_probes_work_on_a_full_disk(stack: Stack, small_disk: Path):
 def test_postgresql_without_space_for_its_log_starts_again_when_space_is_free(stack: Stack, small_disk: Path):
     processes_before = web_process_ids(stack)
     fill_disk(small_disk / "filler")
-    assert manage("shell", "-c", LOG_FILLING_STATEMENT.format(20), env=stack.env).returncode == 1  # more than there are
+    assert manage("shell", "-c", LOG_FILLING_STATEMENT.format(20), env=stack.env).returncode == 1  # more than are free
     stack.wait_for(r"postgres ended \(.*\) and restarts in 4 s")
     assert [stack.get(path) for path in ("/healthz", "/readyz", "/static/servicebase/logo.svg")] == [200, 503, 200]
 

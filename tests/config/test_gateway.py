@@ -97,7 +97,7 @@ def test_other_header_with_underscores_is_dropped(running_stack: Stack):
     assert b"x-request-id: mine" not in response_to(
         running_stack, request_head("GET", "/healthz", "X_Request_Id: mine")
     )
-    # This would be the type of a body that cannot be read.
+    # With this content type, the body could not be read.
     assert b" 200 " in response_to(running_stack, request_head("GET", "/healthz", "Content_Encoding: gzip"))
 
 
@@ -107,7 +107,7 @@ def test_repeated_headers(running_stack: Stack, key: str):
 
     assert b" 401 " in response_to(running_stack, request_head("GET", "/api/me", authorization, authorization))
     assert b" 422 " in response_to(running_stack, content + INVALID_BODY)
-    # Two cookies are set by two headers.
+    # Two cookies need two headers.
     assert response_to(running_stack, request_head("GET", "/login/?next=/", "Cookie: a=1", "Cookie: b=2")).startswith(
         b"HTTP/1.1 200 "
     )
@@ -181,14 +181,14 @@ def test_only_two_slow_bodies_are_waited_for(running_stack: Stack, length: int):
 
 
 def test_silent_clients_use_no_threads(running_stack: Stack):
-    """More than may be collected at the same time."""
+    """More slow bodies than the gateway collects at a time."""
     response_to(running_stack, login_request(16) + INVALID_BODY)
     threads_before = web_thread_count(running_stack)
     with ExitStack() as stack:
         connections = [stack.enter_context(open_connection(running_stack)) for _ in range(MAX_COLLECTED_REQUESTS + 50)]
         for link in connections:
             link.sendall(request_head("POST", "/api/me", "Content-Length: 1000"))
-        statuses = {link.recv(12) for link in connections}  # the body was not waited for
+        statuses = {link.recv(12) for link in connections}  # the response did not wait for the body
         threads_during = web_thread_count(running_stack)
         responses = [response_to(running_stack, login_request(16) + INVALID_BODY)[:12] for _ in range(5)]
 
@@ -197,7 +197,7 @@ def test_silent_clients_use_no_threads(running_stack: Stack):
 
 
 def test_busy_process_does_not_take_bodies_for_slow_ones(running_stack: Stack, key: str):
-    """All threads are busy for longer than a body may take, and every body has arrived long before it is read."""
+    """All threads are busy for longer than the deadline of a body, but every body arrives before it is read."""
 
     def create_task(number: int) -> int:
         body = [{"short_description": f"{number} {row}", "description": "x" * 1000} for row in range(40)]
@@ -245,7 +245,7 @@ def test_continue_is_sent_only_when_the_body_is_read(running_stack: Stack):
 
 
 def test_accepted_request_is_finished_after_sigterm(tmp_path: Path):
-    """Its body arrives only after the server was told to stop."""
+    """The body arrives only after SIGTERM."""
     stack = Stack(tmp_path / "data").start().wait_until_up()
     lengths = (16, MAX_COLLECTED_BYTES + 1)
     try:

@@ -1,4 +1,4 @@
-"""One PostgreSQL backend is killed: the embedded server restarts all of them, and the service follows at once."""
+"""One PostgreSQL backend is killed: the embedded server restarts all of them, and the service recovers immediately."""
 
 import threading
 import time
@@ -50,7 +50,7 @@ class Product:
             replies.append(Reply(sent_at, status))
 
     def processes(self) -> set[int]:
-        """Those of the service itself: PostgreSQL replaces its own."""
+        """The processes of the service, without those of PostgreSQL."""
         parents = (self.stack.child("web_server"), self.stack.child(" worker "), self.stack.beat())
         return {process.pid for part in parents for process in (part, *part.children())}
 
@@ -89,7 +89,7 @@ def test_requests_are_answered_as_soon_as_postgresql_accepts_connections(running
     assert {reply.status for reply in replies} == {201, 503}
     assert {reply.status for reply in replies if reply.sent_at > accepting_since} == {201}
     eventually(lambda: running_product.stack.get("/readyz") == 200)
-    assert processes_before == running_product.processes(), "a part had to start again"
+    assert processes_before == running_product.processes(), "a process was restarted"
 
 
 def test_embedded_postgresql_recovers_without_syncing_each_file(running_product: Product):

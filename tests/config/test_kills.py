@@ -1,4 +1,4 @@
-"""Kills at random moments under load: all that was acknowledged is there once, and nothing is left running."""
+"""Kills at random moments under load: every acknowledged write exists once, and no process is left."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from tests.support.nightly import choose_seed, scaled_count
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
 CALLER_COUNT = 6
-# More than the kills need; a nightly part may take no longer.
+# More than the kills need, and the limit of a nightly part.
 MAX_DURATION_S = 40 * 60.0
 POSTGRES_KILLS, WORKER_KILLS = 50, 200
 
@@ -28,7 +28,7 @@ class RunningStack:
     stack: Stack
     kills: KillInjector | None = None
 
-    def soak_with(self, kill: Kill, number: int, every_s: float) -> SoakResult:
+    def soak_with(self, kill: Kill, kill_count: int, interval_s: float) -> SoakResult:
         seed = choose_seed()
 
         def make_kills(servers: SharedServers, stack: Stack, tally: Tally) -> KillInjector:
@@ -40,8 +40,8 @@ class RunningStack:
             self.stack,
             caller_count=CALLER_COUNT,
             duration_s=MAX_DURATION_S,
-            fault_interval_s=every_s,
-            max_faults=number,
+            fault_interval_s=interval_s,
+            max_faults=kill_count,
             injector_class=make_kills,
         )
 
@@ -52,22 +52,22 @@ def running_stack(tmp_path: Path) -> Iterator[RunningStack]:
         yield RunningStack(servers, stack)
 
 
-def assert_intact(running: RunningStack, result: SoakResult, number: int) -> None:
+def assert_intact(running_stack: RunningStack, result: SoakResult, kill_count: int) -> None:
     assert result.tally.errors == []
-    assert len(result.fault_lines) == number
+    assert len(result.fault_lines) == kill_count
     assert all(workload.acknowledged_write_count and workload.deferred_names for workload in result.workloads)
-    assert running.kills is not None
-    eventually(lambda: running.kills and running.kills.orphans() == [])
-    assert running.stack.get("/readyz") == 200
-    assert running.stack.stop() == 0
-    eventually(lambda: running.stack.leftover_processes() == [])
+    assert running_stack.kills is not None
+    eventually(lambda: running_stack.kills and running_stack.kills.orphans() == [])
+    assert running_stack.stack.get("/readyz") == 200
+    assert running_stack.stack.stop() == 0
+    eventually(lambda: running_stack.stack.leftover_processes() == [])
 
 
 def test_acknowledged_work_survives_fifty_kills_of_postgresql(running_stack: RunningStack):
-    number = scaled_count(POSTGRES_KILLS)
-    assert_intact(running_stack, running_stack.soak_with(kills.kill_postgres, number, every_s=4), number)
+    kill_count = scaled_count(POSTGRES_KILLS)
+    assert_intact(running_stack, running_stack.soak_with(kills.kill_postgres, kill_count, interval_s=4), kill_count)
 
 
 def test_acknowledged_work_survives_two_hundred_kills_of_workers(running_stack: RunningStack):
-    number = scaled_count(WORKER_KILLS)
-    assert_intact(running_stack, running_stack.soak_with(kills.kill_worker, number, every_s=2), number)
+    kill_count = scaled_count(WORKER_KILLS)
+    assert_intact(running_stack, running_stack.soak_with(kills.kill_worker, kill_count, interval_s=2), kill_count)

@@ -9,7 +9,7 @@ import pytest
 
 from config.env import ROOT
 
-# Each takes long to load, and few requests need it: it comes with the first of them.
+# Slow to import and rarely needed, so the first request that needs them imports them.
 HEAVY_PACKAGES = (
     "numpy",
     "tokenizers",
@@ -22,7 +22,7 @@ HEAVY_PACKAGES = (
     "docx",
     "bs4",
 )
-# Libraries import these when they are started if they are installed.
+# Libraries import these at their start if they are installed.
 OPTIONAL_IMPORTS = ("rich", "pygments", "transformers", "torch")
 
 LOAD_TASKS = "from config.celery import app; app.loader.import_default_modules()"

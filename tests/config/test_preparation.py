@@ -26,7 +26,7 @@ def prepared_marker(settings: Any) -> None:
 
 
 def is_preparation_repeated() -> bool:
-    """Whether a start prepares the database again, which brings a deleted row back."""
+    """Whether a start prepares the database again, which restores a deleted row."""
     row = Property.objects.filter(name="svc.welcome_page.url")
     row.delete()
     call_command("prepare", "--if-changed")
@@ -74,7 +74,7 @@ def test_another_pgvector_is_prepared(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_database_with_other_migrations_is_prepared():
-    """Such as one from which newer code was removed again."""
+    """For example a database that newer code migrated."""
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('system', '9999_later', now())")
 
@@ -95,7 +95,7 @@ def test_preparation_that_failed_is_repeated(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_preparation_without_the_demo_documents_is_repeated(settings: Any, monkeypatch: pytest.MonkeyPatch):
-    """Their embedding provider was unavailable."""
+    """The embedding provider was unavailable."""
     monkeypatch.setattr(demo_documents, "load_demo_documents", lambda: False)
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, demo=True)
     call_command("prepare")

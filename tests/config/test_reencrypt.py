@@ -21,7 +21,7 @@ from tests.tableapi.world import api, data_of, field, open_table, table
 
 pytestmark = pytest.mark.django_db
 OLD_KEY, NEW_KEY, OTHER_KEY = (Fernet.generate_key().decode() for _ in range(3))
-# Secrets that are hashed: nothing is read back, and no key is in them.
+# Hashed secrets are never decrypted.
 HASHED_COLUMNS = {("user", "password"), ("accounts_access_key", "digest")}
 
 
@@ -41,9 +41,9 @@ def reencrypt() -> str:
 
 
 def connection_with_secrets() -> OidcSetting:
-    created = make_connection(client_secret=encryption.encrypt("secret-of-client"))
-    created.store_claims({"sub": "1"})
-    return created
+    setting = make_connection(client_secret=encryption.encrypt("secret-of-client"))
+    setting.store_claims({"sub": "1"})
+    return setting
 
 
 class TestProductTables:
@@ -61,7 +61,9 @@ class TestProductTables:
         assert session.token_hint == "id-token"
         assert "oidc_setting.client_secret: 1 of 1 re-encrypted." in message
         assert "secret-of-client" not in message
-        assert (setting.sys_version, setting.history.count()) == (version, history_count), "it is no change"
+        assert (setting.sys_version, setting.history.count()) == (version, history_count), (
+            "the history has no new entry"
+        )
 
     def test_second_run_changes_nothing(self, use_keys: Any):
         connection_with_secrets()

@@ -22,7 +22,7 @@ SAFE_SETTINGS = {
     "REDIS_URL": "redis://127.0.0.1:1",
 }
 
-UNSAFE_SETTINGS = [  # what is set otherwise, and what the refusal says
+UNSAFE_SETTINGS = [  # the changed settings, and the message of the refusal
     ({"DEBUG": "1"}, "DEBUG must be 0 in production"),
     ({"SVC_ALLOW_HTTP_IDP": "1"}, "SVC_ALLOW_HTTP_IDP is only for development"),
     ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS must list host names in production"),
@@ -39,9 +39,9 @@ UNSAFE_SETTINGS = [  # what is set otherwise, and what the refusal says
 ]
 
 
-def refusal_of(words: str, data: Path, **variables: str) -> str:
-    """The one sentence of a start that is refused."""
-    completed = manage(*words.split(), env=environment(data, free_port(), **variables))
+def refusal_of(command: str, data: Path, **variables: str) -> str:
+    """The message of a refused start."""
+    completed = manage(*command.split(), env=environment(data, free_port(), **variables))
     assert completed.returncode == 1
     assert "Traceback" not in completed.stdout + completed.stderr
     assert completed.stderr.startswith("servicebase: ") and len(completed.stderr.splitlines()) == 1, completed.stderr
@@ -93,11 +93,11 @@ def test_certificate_of_another_key_is_refused(tmp_path: Path):
         assert re.search(rf"SVC_TLS_CERT and SVC_TLS_KEY cannot be used together \(.*({reason}).*\)", message)
 
 
-@pytest.mark.parametrize("words", ["up", "prepare"])
-def test_data_folder_that_cannot_be_created_is_refused(words: str, tmp_path: Path):
+@pytest.mark.parametrize("command", ["up", "prepare"])
+def test_data_folder_that_cannot_be_created_is_refused(command: str, tmp_path: Path):
     (tmp_path / "file").touch()
 
-    message = refusal_of(words, tmp_path / "file" / "data")
+    message = refusal_of(command, tmp_path / "file" / "data")
 
     assert f"The data folder {tmp_path}/file/data is not writable (Not a directory). Check its owner" in message
 
@@ -109,7 +109,7 @@ def test_read_only_folder_is_refused(tmp_path: Path):
     assert "is not writable (Permission denied)" in refusal_of("up", tmp_path / "data")
 
 
-@pytest.mark.parametrize("words", ["up", "prepare"])
+@pytest.mark.parametrize("command", ["up", "prepare"])
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -121,14 +121,14 @@ def test_read_only_folder_is_refused(tmp_path: Path):
     ],
 )
 def test_folder_with_other_data_is_refused_and_not_changed(
-    content: dict[str, str], message: str, words: str, tmp_path: Path
+    content: dict[str, str], message: str, command: str, tmp_path: Path
 ):
     cluster = tmp_path / "postgres"
     cluster.mkdir()
     for name, text in content.items():
         (cluster / name).write_text(text)
 
-    assert message in refusal_of(words, tmp_path)
+    assert message in refusal_of(command, tmp_path)
 
     assert {path.name: path.read_text() for path in cluster.iterdir()} == content
 
@@ -143,7 +143,7 @@ def test_incomplete_cluster_of_an_interrupted_start_is_replaced(tmp_path: Path):
 
 @pytest.fixture(scope="module")
 def used_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder in which everything ran once."""
+    """A data folder in which the product has run."""
     stack = Stack(tmp_path_factory.mktemp("used")).start().wait_until_up()
     assert stack.stop() == 0
     stack.end()

@@ -17,7 +17,7 @@ from config.env import ROOT
 
 @pytest.fixture
 def run_script(tmp_path: Path) -> ModuleType:
-    """The script as a module, working in an empty folder."""
+    """The script as a module that works in an empty folder."""
     loader = importlib.machinery.SourceFileLoader("run_script", str(ROOT / "run"))
     spec = importlib.util.spec_from_loader("run_script", loader)
     assert spec is not None
@@ -58,19 +58,19 @@ def test_old_python_restarts_in_a_newer_one(run_script: ModuleType, monkeypatch)
     class ProcessReplaced(Exception):
         pass
 
-    def take_over(program: str, words: list[str]) -> None:
+    def replace_process(program: str, arguments: list[str]) -> None:
         raise ProcessReplaced(program)
 
     monkeypatch.setattr(run_script.sys, "version_info", (3, 9, 0))
     monkeypatch.setattr(run_script.shutil, "which", lambda name: sys.executable if name == "python3.12" else None)
-    monkeypatch.setattr(run_script.os, "execv", take_over)
+    monkeypatch.setattr(run_script.os, "execv", replace_process)
 
     with pytest.raises(ProcessReplaced, match=sys.executable):
         run_script.switch_to_supported_python()
 
 
 def test_script_can_be_read_by_python_3_6():
-    # What newer grammars added would make an old Python fail before it can say its sentence.
+    # With newer syntax, an old Python would fail before it could print the message.
     import ast
 
     ast.parse((ROOT / "run").read_text(), feature_version=(3, 6))
@@ -78,7 +78,7 @@ def test_script_can_be_read_by_python_3_6():
 
 def test_missing_venv_module_names_the_package_to_install(run_script: ModuleType, monkeypatch, capsys):
     completed: subprocess.CompletedProcess[str] = subprocess.CompletedProcess([], 1)
-    monkeypatch.setattr(run_script.subprocess, "run", lambda *words, **options: completed)
+    monkeypatch.setattr(run_script.subprocess, "run", lambda *arguments, **options: completed)
 
     with pytest.raises(SystemExit):
         run_script.create_venv(run_script.VENV)
@@ -88,7 +88,7 @@ def test_missing_venv_module_names_the_package_to_install(run_script: ModuleType
 def test_other_venv_errors_are_printed(run_script: ModuleType, monkeypatch, capsys):
     message = b"Traceback\nOSError: [Errno 28] No space left on device"
     completed: subprocess.CompletedProcess[bytes] = subprocess.CompletedProcess([], 1, stdout=message)
-    monkeypatch.setattr(run_script.subprocess, "run", lambda *words, **options: completed)
+    monkeypatch.setattr(run_script.subprocess, "run", lambda *arguments, **options: completed)
 
     with pytest.raises(SystemExit):
         run_script.create_venv(run_script.VENV)
@@ -120,7 +120,7 @@ def test_changed_lock_or_a_damaged_environment_installs_again(run_script: Module
     installed_locks: list[str] = []
     monkeypatch.setattr(run_script, "create_venv", lambda folder, *options: Path(folder).mkdir(exist_ok=True))
     monkeypatch.setattr(run_script, "install", installed_locks.append)
-    monkeypatch.setattr(run_script.subprocess, "call", lambda *words, **options: 0)
+    monkeypatch.setattr(run_script.subprocess, "call", lambda *arguments, **options: 0)
 
     run_script.ensure_packages(False)
 
@@ -132,9 +132,9 @@ def test_changed_lock_or_a_damaged_environment_installs_again(run_script: Module
 def test_pip_is_used_when_uv_fails(run_script: ModuleType, monkeypatch):
     calls: list[list[str]] = []
 
-    def fail_with_uv(words, **options) -> int:
-        calls.append(words)
-        return 1 if "sync" in words else 0
+    def fail_with_uv(arguments, **options) -> int:
+        calls.append(arguments)
+        return 1 if "sync" in arguments else 0
 
     monkeypatch.setattr(run_script.subprocess, "call", fail_with_uv)
     run_script.install_with("python", "requirements.txt")
@@ -156,7 +156,7 @@ def test_pip_and_uv_do_not_stay_in_the_environment(run_script: ModuleType, monke
 
 
 def test_failed_installation_is_reported(run_script: ModuleType, monkeypatch, capsys):
-    monkeypatch.setattr(run_script.subprocess, "call", lambda *words, **options: 1)
+    monkeypatch.setattr(run_script.subprocess, "call", lambda *arguments, **options: 1)
 
     with pytest.raises(SystemExit):
         run_script.install_with("python", "requirements.txt")

@@ -38,7 +38,7 @@ class RoleServers:
 
 @pytest.fixture(scope="module")
 def role_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RoleServers]:
-    """A server on which the recipe was followed."""
+    """A server that was set up with the recipe."""
     roles = RoleServers(SharedServers(tmp_path_factory.mktemp("server")).start_postgres().start_valkey())
     superuser_statements, database_statements = documented_statements()
     with psycopg.connect(roles.url("servicebase", "postgres"), autocommit=True) as link:
@@ -57,7 +57,7 @@ def prepare(roles: RoleServers, role: str, data: Path) -> "subprocess.CompletedP
 
 @pytest.fixture(scope="module")
 def prepared_environment(role_servers: RoleServers, tmp_path_factory: pytest.TempPathFactory) -> RoleServers:
-    """The service came too early, then the owner did its part."""
+    """The service role prepares too early and fails; then the owner role prepares the database."""
     early_preparation = prepare(role_servers, "servicebase_service", tmp_path_factory.mktemp("early"))
     assert early_preparation.returncode == 1
     assert "cannot change the database" in early_preparation.stderr and len(early_preparation.stderr.splitlines()) == 1

@@ -39,7 +39,7 @@ class Hosts:
     key: str
 
     def get(self, path: str, authorization: str = "", accept: str = "*/*") -> TimedResponse:
-        """One request on a connection of its own."""
+        """Sends a request on a new connection."""
         link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=20)
         started_at = time.monotonic()
         try:
@@ -59,7 +59,7 @@ class Hosts:
         return document
 
     def processes(self) -> dict[int, psutil.Process]:
-        """Whatever serves, works and beats; not the worker's children, which end to give memory back."""
+        """The processes of web, worker and beat, without the worker's children, which end to free memory."""
         return {
             child.pid: child
             for host in (self.web, self.worker, self.beat)
@@ -86,7 +86,7 @@ def check_all_work(hosts: Hosts) -> bool:
 
 
 def is_retry_response(response: TimedResponse) -> bool:
-    """The answer that tells a program to come back."""
+    """Whether the response tells programs to retry."""
     return (
         response.status == 503
         and int(response.headers["retry-after"]) > 0
@@ -102,20 +102,20 @@ def test_three_hosts_with_one_part_each_are_one_service(hosts: Hosts):
 OUTAGES = [
     pytest.param(signal.SIGINT, 0, id="stopped"),
     pytest.param(signal.SIGQUIT, 0, id="crashed"),
-    # So long that tries to connect with a growing distance would be far apart.
+    # Long enough that growing delays between retries would be noticed.
     pytest.param(signal.SIGINT, 20, id="long", marks=pytest.mark.nightly),
 ]
 
 
-@pytest.mark.parametrize(("number", "for_s"), OUTAGES)
-def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, number: int, for_s: int):
+@pytest.mark.parametrize(("signal_number", "outage_s"), OUTAGES)
+def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, signal_number: int, outage_s: int):
     # C38
     processes_before = hosts.processes()
-    ends_at = time.monotonic() + for_s
-    hosts.servers.stop("postgres", number)
+    ends_at = time.monotonic() + outage_s
+    hosts.servers.stop("postgres", signal_number)
     try:
         eventually(lambda: is_retry_response(hosts.me()), within_s=10)
-        # What it said last holds for a second.
+        # The last result of a probe is cached for a second.
         eventually(lambda: hosts.get("/readyz").status == 503, within_s=5)
         actual = {path: hosts.get(path, accept="text/html") for path in PATHS}
         assert hosts.get("/healthz").status == 200
@@ -130,7 +130,7 @@ def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, number: int, f
     eventually(lambda: check_all_work(hosts))
     recovered_at = clock_of_hosts(hosts)
     eventually(lambda: min(heartbeat_count(hosts).values()) > recovered_at)
-    assert processes_before.keys() - hosts.processes().keys() == set(), "a part had to start again"
+    assert processes_before.keys() - hosts.processes().keys() == set(), "a process was restarted"
 
 
 def heartbeat_count(hosts: Hosts) -> dict[str, float]:
@@ -151,7 +151,7 @@ def test_requests_work_without_valkey_and_tasks_run_afterwards(hosts: Hosts):
         eventually(lambda: hosts.readiness()["broker"] == "away", within_s=10)
         assert hosts.get("/readyz").status == 200
         assert hosts.me().status == 200
-        # X21: who guesses passwords is counted in PostgreSQL.
+        # X21: failed attempts are counted in PostgreSQL.
         guesses = [hosts.get("/api/me", f"Basic {b64encode(b'nobody:wrong').decode()}").status for _ in range(11)]
         assert guesses == [401] * 10 + [429]
     finally:
@@ -164,7 +164,7 @@ def test_requests_work_without_valkey_and_tasks_run_afterwards(hosts: Hosts):
 
 @contextmanager
 def exhausted_connections(hosts: Hosts) -> Iterator[None]:
-    """Take all that PostgreSQL gives out, those of the web host too."""
+    """Takes all connections of PostgreSQL, and those of the web host."""
     url = hosts.servers.postgres.url
     with ExitStack() as stack:
         first_connection = stack.enter_context(psycopg.connect(url, autocommit=True))
@@ -200,7 +200,7 @@ def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
             "no Base64": hosts.get("/api/me", "Basic !!"),
             "a long query": hosts.get("/api/me?" + "q" * 17_000, f"Bearer {hosts.key}"),
         }
-        # A key is remembered for a second.
+        # A key is cached for a second.
         refusal = eventually(lambda: (response := hosts.me()).status != 200 and response, within_s=10)
 
     assert {name: probe.status for name, probe in without_database.items()} == {
@@ -218,7 +218,7 @@ def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
 def test_request_waits_at_most_two_seconds_for_a_lock(hosts: Hosts):
     with psycopg.connect(hosts.servers.postgres.url) as link:
         link.execute("LOCK TABLE accounts_access_key IN ACCESS EXCLUSIVE MODE")
-        eventually(lambda: hosts.me().status != 200, within_s=10)  # a key is remembered for a second
+        eventually(lambda: hosts.me().status != 200, within_s=10)  # a key is cached for a second
         blocked = hosts.me()
         link.rollback()
 

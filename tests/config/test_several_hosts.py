@@ -20,7 +20,7 @@ PeriodicTask.objects.create(name="tick", task="system.tasks.beat_of_worker", int
 
 
 def scheduled_messages(servers: SharedServers) -> list[str]:
-    """Who sent each tick that lies in the queue: no worker runs, so nothing takes them out."""
+    """The sender of each message in the queue; no worker runs, so all messages stay there."""
     with redis.Redis.from_url(servers.valkey.url) as broker:
         messages: list[Any] = broker.lrange("servicebase", 0, -1)
     headers = [json.loads(message)["headers"] for message in messages]

@@ -22,7 +22,7 @@ STUBBORN_COMMAND = [
     "-c",
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)",
 ]
-# The last line comes while the relay pauses after the one before it.
+# The last line is written while the relay pauses after the previous one.
 TALKATIVE_SCRIPT = """
 import signal, sys, time
 def stop(*_):
@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> DataFolder:
 
 
 class WatchedSupervisor(Supervisor):
-    """Watches in a thread; `results` has the outcome once there is one."""
+    """Runs in a thread; `results` gets the exit code."""
 
     def begin(self) -> None:
         self.results: list[str] = []
@@ -208,10 +208,10 @@ def test_lock_ends_with_its_holder(folder: DataFolder):
 
 
 def test_secret_is_created_once_with_private_permissions(folder: DataFolder):
-    created = iter(["first", "second"])
+    secrets = iter(["first", "second"])
 
-    assert folder.secret("key", lambda: next(created)) == "first"
-    assert folder.secret("key", lambda: next(created)) == "first"
+    assert folder.secret("key", lambda: next(secrets)) == "first"
+    assert folder.secret("key", lambda: next(secrets)) == "first"
     assert (folder.secrets / "key").stat().st_mode & 0o077 == 0
 
 

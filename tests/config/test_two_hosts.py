@@ -27,13 +27,13 @@ TABLES_PATH, COLUMNS_PATH, RULES_PATH = [
 ]
 TASKS_PATH = "/rest/v1/table/task"
 PASSWORD = "correct horse 42"
-CREATE_SOMEBODY = f"from accounts.models import User; User.objects.create_user('somebody', '{PASSWORD}')"
-# What their workers held when they were killed is given to others when its time is over.
-EXPIRE_LEASES = "UPDATE document_version SET lease_until = now() WHERE lease_until IS NOT NULL"
+CREATE_USER_SCRIPT = f"from accounts.models import User; User.objects.create_user('somebody', '{PASSWORD}')"
+# Other workers get the documents of killed workers when their leases have expired.
+EXPIRE_LEASES_QUERY = "UPDATE document_version SET lease_until = now() WHERE lease_until IS NOT NULL"
 
 
 class Host:
-    """One of them, on a network of its own."""
+    """One of the two hosts, with its own connections to the servers."""
 
     def __init__(self, folder: Path, servers: SharedServers, **variables: str) -> None:
         self.to_postgres = Wire(servers.folder.sockets / ".s.PGSQL.5432")
@@ -45,12 +45,12 @@ class Host:
         self.stack = Stack(folder, **{**servers.environ, **server_urls, **variables})
 
     def disconnect(self) -> None:
-        self.to_postgres.cut()
-        self.to_valkey.cut()
+        self.to_postgres.disconnect()
+        self.to_valkey.disconnect()
 
     def reconnect(self) -> None:
-        self.to_valkey.mend()
-        self.to_postgres.mend()
+        self.to_valkey.reconnect()
+        self.to_postgres.reconnect()
 
     @property
     def leadership_count(self) -> int:
@@ -58,7 +58,7 @@ class Host:
 
     @property
     def is_leader(self) -> bool:
-        """By what its beat said last."""
+        """Whether the last log line of its beat reports that it leads."""
         return re.findall("beat_(leads|follows|cannot_lead)", self.stack.output)[-1:] == ["leads"]
 
     def end(self) -> None:
@@ -78,7 +78,7 @@ class Hosts:
     key: str = ""
 
     def leader_and_follower(self) -> tuple[Host, Host]:
-        """Whose beat leads, and the other."""
+        """The host whose beat leads, and the other host."""
         eventually(lambda: self.first.is_leader != self.second.is_leader)
         return (self.first, self.second) if self.first.is_leader else (self.second, self.first)
 
@@ -90,7 +90,7 @@ class Hosts:
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    """Both start at once on an empty database."""
+    """Two hosts that start at the same time with an empty database."""
     servers = SharedServers(tmp_path_factory.mktemp("servers")).start_postgres("-c", "synchronous_commit=on")
     servers.start_valkey()
     root = tmp_path_factory.mktemp("hosts")
@@ -98,14 +98,14 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     hosts = Hosts(servers, both_hosts[0], both_hosts[1])
     try:
         for host in both_hosts:
-            host.stack.env["SVC_BASE_URL"] = hosts.first.stack.url  # as one proxy in front of both would be
+            host.stack.env["SVC_BASE_URL"] = hosts.first.stack.url  # like requests through one proxy
             host.stack.start()
         for host in both_hosts:
             host.stack.wait_until_up()
             host.stack.wait_for("beat_(leads|follows)")
         eventually(lambda: all(host.stack.get("/readyz") == 200 for host in both_hosts))
         hosts.key = manage("key", "admin", "test", env=hosts.first.stack.env).stdout.strip()
-        assert manage("shell", "-c", CREATE_SOMEBODY, env=hosts.first.stack.env).returncode == 0
+        assert manage("shell", "-c", CREATE_USER_SCRIPT, env=hosts.first.stack.env).returncode == 0
         yield hosts
     finally:
         for host in both_hosts:
@@ -136,10 +136,12 @@ def test_new_tables_and_columns_are_visible_on_the_other_host(hosts: Hosts):
 
     column = {"table": table["sys_id"], "name": "cause", "label": "Cause", "type": "string"}
     responses_until(hosts.second, "POST", COLUMNS_PATH, column, key=key)
-    created = responses_until(hosts.first, "POST", "/rest/v1/table/incident", {"cause": "A filter is clogged"}, key=key)
-    assert only_record(created)["cause"] == "A filter is clogged"
+    responses = responses_until(
+        hosts.first, "POST", "/rest/v1/table/incident", {"cause": "A filter is clogged"}, key=key
+    )
+    assert only_record(responses)["cause"] == "A filter is clogged"
 
-    responses_until(hosts.second, "DELETE", f"/rest/v1/table/incident/{only_record(created)['sys_id']}", key=key)
+    responses_until(hosts.second, "DELETE", f"/rest/v1/table/incident/{only_record(responses)['sys_id']}", key=key)
     responses_until(hosts.first, "DELETE", f"{TABLES_PATH}/{table['sys_id']}", key=key)
     assert hosts.second.stack.call("GET", "/rest/v1/table/incident", key=key).status == 404
 
@@ -150,10 +152,10 @@ def test_new_rules_apply_on_the_other_host(hosts: Hosts):
     assert hosts.second.stack.call("GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"] == []
 
     rule = {"operation": "read", "table": str(task), "condition": "priority=1"}
-    created = only_record(responses_until(hosts.first, "POST", RULES_PATH, rule, key=hosts.key))
+    created_rule = only_record(responses_until(hosts.first, "POST", RULES_PATH, rule, key=hosts.key))
     assert responses_until(hosts.second, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"]
 
-    responses_until(hosts.second, "PATCH", f"{RULES_PATH}/{created['sys_id']}", {"active": False}, key=hosts.key)
+    responses_until(hosts.second, "PATCH", f"{RULES_PATH}/{created_rule['sys_id']}", {"active": False}, key=hosts.key)
     assert (
         responses_until(hosts.first, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"] == []
     )
@@ -184,22 +186,22 @@ def test_user_deactivated_on_one_host_is_refused_on_the_other_within_a_second(ho
 
 def test_write_sent_to_both_hosts_is_done_once(hosts: Hosts):
     headers = {"Idempotency-Key": "one-write-for-both"}
-    created = [
+    sys_ids = [
         only_record(responses_until(host, "POST", TASKS_PATH, {"short_description": "Once"}, key=hosts.key, **headers))[
             "sys_id"
         ]
         for host in (hosts.first, hosts.second)
     ]
 
-    assert created[0] == created[1]
+    assert sys_ids[0] == sys_ids[1]
 
 
 def test_sign_in_can_begin_on_one_host_and_end_on_the_other(hosts: Hosts):
-    """The proxy before them need not send a browser to the same host each time."""
+    """A proxy may send each request of a browser to another host."""
     with provider_with_new_users(hosts.first.stack) as idp:
         browser = Browser(hosts.first.stack)
-        started, _ = browser.get("/sso/start/")
-        callback_url = idp.authorize(started.headers["Location"])
+        start_response, _ = browser.get("/sso/start/")
+        callback_url = idp.authorize(start_response.headers["Location"])
         browser.port = hosts.second.stack.port
         response, page = browser.get(callback_url.removeprefix(hosts.first.stack.url))
         assert (response.status, response.headers["Location"]) == (302, "/"), page
@@ -216,7 +218,7 @@ def test_second_beat_takes_over_when_the_leader_is_cut_off(hosts: Hosts):  # X18
     leader.disconnect()
     try:
         eventually(lambda: follower.is_leader)
-        # It refuses instead of waiting or guessing, while the other answers.
+        # The disconnected host refuses requests; the other one serves them.
         assert leader.stack.call("GET", TASKS_PATH, key=hosts.key).status == 503
         assert leader.stack.get("/healthz") == 200
         assert responses_until(follower, "GET", TASKS_PATH, key=hosts.key)
@@ -225,7 +227,7 @@ def test_second_beat_takes_over_when_the_leader_is_cut_off(hosts: Hosts):  # X18
 
     eventually(lambda: leader.stack.call("GET", TASKS_PATH, key=hosts.key).status == 200)
     eventually(lambda: leader.stack.get("/readyz") == 200)
-    eventually(lambda: not leader.is_leader)  # it learns of it at its next tick
+    eventually(lambda: not leader.is_leader)  # the host notices at its next tick
     assert (leader.leadership_count, follower.leadership_count) == (leaderships_before[0], leaderships_before[1] + 1)
     assert follower.is_leader
 
@@ -251,10 +253,10 @@ def test_killed_host_loses_no_acknowledged_write(hosts: Hosts):  # C33
         victim.stack.kill_all()
         for thread in futures:
             thread.exception()
-    hosts.rows(EXPIRE_LEASES)
+    hosts.rows(EXPIRE_LEASES_QUERY)
 
     eventually(lambda: hosts.rows(UNFINISHED) == [(0,)], within_s=120)
-    assert len(documents) < 200, "it was killed before all was done"
+    assert len(documents) < 200, "the host was killed before the end"
     stored_ids = {sys_id for (sys_id,) in hosts.rows("SELECT sys_id::text FROM records.task")}
     assert records <= stored_ids
     body = responses_until(

@@ -34,7 +34,7 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One stack for the tests that leave it running."""
+    """A stack for the tests that do not stop it."""
     stack = Stack(tmp_path_factory.mktemp("running") / "data").start().wait_until_up()
     yield stack
     stack.stop()
@@ -122,21 +122,21 @@ def test_used_port_is_refused(running_stack: Stack, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("web", "web_server"), ("worker", " worker "), ("valkey", "valkey-server")]
+    ("name", "command"), [("web", "web_server"), ("worker", " worker "), ("valkey", "valkey-server")]
 )
-def test_killed_part_restarts_and_is_logged(running_stack: Stack, name: str, words: str):
-    victim = running_stack.child(words)
-    running_stack.note_processes()
+def test_killed_part_restarts_and_is_logged(running_stack: Stack, name: str, command: str):
+    victim = running_stack.child(command)
+    running_stack.record_processes()
 
     victim.kill()
 
     running_stack.wait_for(rf"{name} ended \(killed by SIGKILL\) and restarts in \d+ s")
-    eventually(lambda: any(words in " ".join(child.cmdline()) for child in children_of(running_stack)))
+    eventually(lambda: any(command in " ".join(child.cmdline()) for child in children_of(running_stack)))
     eventually(lambda: running_stack.get("/readyz") == 200)
 
 
 def test_killed_beat_is_forked_again(running_stack: Stack):
-    # The worker may just have been started again.
+    # The worker may just have restarted.
     eventually(lambda: running_stack.beat_id() and psutil.pid_exists(running_stack.beat_id()))
     eventually(lambda: running_stack.output.rfind("beat_leads") > running_stack.output.rfind("beat_started"))
     victim, leaderships_before = running_stack.beat(), running_stack.output.count("beat_leads")
@@ -154,7 +154,7 @@ def children_of(stack: Stack) -> list:
 
 
 def only_web_process(stack: Stack) -> psutil.Process:
-    """Once the server has started and no other fork runs."""
+    """The web process, when the server has started and no other fork runs."""
     (process,) = eventually(lambda: len(processes := stack.child("web_server").children()) == 1 and processes)
     assert isinstance(process, psutil.Process)
     return process
@@ -245,7 +245,7 @@ def test_sigterm_lets_an_accepted_request_end(stack: Stack):  # X05
     link = send_half_request(stack)
     eventually(lambda: stack.get("/healthz") == 200)
 
-    stack.note_processes()
+    stack.record_processes()
     stack.process.send_signal(signal.SIGTERM)
     eventually(lambda: (stack.data / "run" / "draining").exists())
     eventually(lambda: is_connection_refused(stack))
@@ -266,7 +266,7 @@ def test_lost_embedded_database_starts_again_and_the_other_parts_go_on(stack: St
     stack.wait_for(r"postgres ended \(killed by SIGKILL\) and restarts in 1 s")
     eventually(lambda: stack.get("/readyz") == 200)
     assert stack.child("config.runtime.web_server").pid == web_pid
-    stack.note_processes()
+    stack.record_processes()
     assert stack.stop() == 0
     assert stack.leftover_processes() == []
 

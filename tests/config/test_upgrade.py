@@ -38,14 +38,14 @@ TEXT = "To change the toner, open the front door and pull the green lever."
 
 @dataclass
 class WrittenData:
-    """What the earlier product acknowledged, and how it answered for it."""
+    """The acknowledged data of the earlier version, and its responses."""
 
     key: str
     responses: dict[str, Any] = field(default_factory=dict)
 
 
 def checkout(commit: str, folder: Path) -> Path:
-    """The project as it was then; it runs on the packages of now, which `./run` would install as its first step."""
+    """The project at a commit; it runs with the present packages, which `./run` would install first."""
     archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
     if archive.returncode != 0:
         pytest.skip("this clone has no history to take earlier code from")
@@ -76,7 +76,7 @@ def write_data(stack: Stack, commit: str) -> WrittenData:
 
 
 def readable_paths(commit: str) -> list[str]:
-    """Addresses that show all of it."""
+    """The paths that show all data."""
     result = ["/api/me"]
     if commit != FIRST_COMMIT:
         result += [f"/rest/v1/table/{name}?sysparm_query=ORDERBYsys_id" for name in ("task", "user", "sys_acl")]
@@ -88,7 +88,7 @@ def readable_paths(commit: str) -> list[str]:
 
 
 def unchanged_part(old: Any, new: Any) -> bool:
-    """Whether all that was said before is said now; there may be more to a record."""
+    """The part of the new response that corresponds to the old one; records may have new fields."""
     if isinstance(old, dict) and isinstance(new, dict):
         return all(name in new and unchanged_part(value, new[name]) for name, value in old.items())
     if isinstance(old, list) and isinstance(new, list):

@@ -24,22 +24,22 @@ pytestmark = [
 ]
 
 HOST_IP, SERVER_IP = "10.213.77.1", "10.213.77.2"
-# As long as PostgreSQL waits for a sign of a silent client, with room for two looks of the other beat.
+# The time until PostgreSQL drops a silent client, and two checks of the other beat.
 KEEPALIVE_LIMIT_S = int(KEEPALIVES["idle"]) + int(KEEPALIVES["interval"]) * int(KEEPALIVES["count"]) + 20
 
 
-def run_ip(words: str) -> None:
-    subprocess.run(["ip", *words.split()], check=True, capture_output=True)
+def run_ip(command: str) -> None:
+    subprocess.run(["ip", *command.split()], check=True, capture_output=True)
 
 
 @dataclass(frozen=True)
 class Network:
-    """Of the far host, with a cable to here."""
+    """A network namespace for the far host, with a virtual cable to this one."""
 
     name: str
     cable: str
 
-    def lay(self) -> None:
+    def create(self) -> None:
         run_ip(f"netns add {self.name}")
         run_ip(f"link add {self.cable} type veth peer name far netns {self.name}")
         run_ip(f"addr add {HOST_IP}/30 dev {self.cable}")
@@ -48,23 +48,23 @@ class Network:
         for device in ("lo", "far"):
             run_ip(f"-n {self.name} link set {device} up")
 
-    def pull(self) -> None:
+    def disconnect(self) -> None:
         run_ip(f"link set {self.cable} down")
 
-    def plug_in(self) -> None:
+    def reconnect(self) -> None:
         run_ip(f"link set {self.cable} up")
 
     def end(self) -> None:
-        for words in (f"link del {self.cable}", f"netns del {self.name}"):
-            with suppress(subprocess.CalledProcessError):  # as much as was laid
-                run_ip(words)
+        for command in (f"link del {self.cable}", f"netns del {self.name}"):
+            with suppress(subprocess.CalledProcessError):  # parts that were not created
+                run_ip(command)
 
 
 @pytest.fixture
 def network() -> Iterator[Network]:
     network = Network(f"servicebase-{os.getpid()}", f"sb{os.getpid()}"[:15])
     try:
-        network.lay()
+        network.create()
         yield network
     finally:
         network.end()
@@ -72,7 +72,7 @@ def network() -> Iterator[Network]:
 
 @pytest.fixture
 def servers(network: Network, tmp_path: Path) -> Iterator[SharedServers]:
-    """Reached by both: from here through their sockets, from there over TCP."""
+    """Servers for both hosts: the near one uses their sockets, the far one TCP."""
     servers = SharedServers(tmp_path / "servers")
     try:
         servers.postgres.initialise()
@@ -104,11 +104,11 @@ def test_another_beat_takes_over_and_the_old_one_steps_down(
         far_stack.wait_for("beat_leads")
         near_stack.start("--only", "beat").wait_for("beat_follows")
 
-        network.pull()
+        network.disconnect()
         near_stack.wait_for("beat_leads", within_s=KEEPALIVE_LIMIT_S)
-        network.plug_in()
+        network.reconnect()
 
-        # It learns at once that it does not lead any more, and takes its place behind the other.
+        # The old leader notices immediately that it no longer leads, and waits behind the new one.
         far_stack.wait_for("beat_cannot_lead", within_s=KEEPALIVE_LIMIT_S)
         far_stack.wait_for("beat_follows", within_s=KEEPALIVE_LIMIT_S)
         assert (far_stack.output.count("beat_leads"), near_stack.output.count("beat_leads")) == (1, 1)
@@ -126,5 +126,5 @@ def test_test_network_can_be_cut(network: Network):
         return subprocess.run(ping, capture_output=True).returncode == 1
 
     eventually(is_refused_immediately)
-    network.pull()
+    network.disconnect()
     assert not is_refused_immediately()

@@ -37,7 +37,7 @@ def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def parent_of(stack: Stack) -> psutil.Process:
-    """At the moment of its `exec` it has no command line."""
+    """During its `exec`, a process has no command line."""
 
     def found_parent() -> psutil.Process | None:
         with suppress(AssertionError):
@@ -53,7 +53,7 @@ def process_ids(stack: Stack) -> set[int]:
 
 
 def both_processes(stack: Stack) -> set[int]:
-    """The two that serve, once no other fork runs."""
+    """The two web processes, when no other fork runs."""
     pids: set[int] = eventually(lambda: len(found_ids := process_ids(stack)) == 2 and found_ids)
     return pids
 
@@ -66,7 +66,7 @@ def response_text(stack: Stack) -> str:
 
 @contextmanager
 def status_counts_under_load(stack: Stack) -> Iterator["Counter[str]"]:
-    """Counts what requests of four clients are answered; each opens a connection of its own."""
+    """Counts the statuses of requests by four clients; each request opens a connection."""
     status_counts: Counter[str] = Counter()
     has_ended = threading.Event()
 

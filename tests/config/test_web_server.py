@@ -68,7 +68,7 @@ def test_response_arrives_despite_a_slow_body(running_stack: Stack):
         link.sendall(b"POST /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2000000\r\n\r\n")
         for _ in range(20):
             link.sendall(b" " * (MB // 10))
-            time.sleep(0.03)  # longer in total than the response waits
+            time.sleep(0.03)  # longer in total than the response waits for the body
         assert link.recv(12) == b"HTTP/1.1 401"
 
 
@@ -122,11 +122,11 @@ LOGIN_HEAD = "POST /rest/v1/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Ty
 
 
 def received_bytes(stack: Stack, data: bytes) -> bytes:
-    """Up to the end of the connection; a server that resets it has said all it had to."""
+    """All bytes until the server closes or resets the connection."""
     result = b""
     with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as link, suppress(ConnectionError):
         link.sendall(data)
-        with suppress(OSError):  # not connected any more
+        with suppress(OSError):  # the connection is closed
             link.shutdown(socket.SHUT_WR)
         while part := link.recv(65536):
             result += part
@@ -151,7 +151,7 @@ def received_bytes(stack: Stack, data: bytes) -> bytes:
     ids=["both", "both-turned", "two-lengths", "list", "plus", "hex", "unknown", "not-last", "space", "long", "many"],
 )
 def test_ambiguous_request_length_hides_no_second_request(running_stack: Stack, headers: str):  # B70
-    """A proxy that reads the length otherwise would take the second request for somebody else's."""
+    """A proxy that reads another length would attribute the second request to another client."""
     responses = received_bytes(
         running_stack, (LOGIN_HEAD + headers + "\r\n").encode() + b"0\r\n\r\n" + SMUGGLED_REQUEST
     )

@@ -38,11 +38,11 @@ class Worker:
         )
 
     def send(self, name: str, *, library: str = "json") -> None:
-        task = "tests.config.growing_worker.load_and_note"
+        task = "tests.config.growing_worker.load_and_record"
         self.client.send_task(task, (name, library), queue=self.queue, ignore_result=True)
 
     def wait_for(self, word: str) -> int:
-        """The process that wrote the word first."""
+        """The id of the first process that wrote the word."""
         return eventually(lambda: next((pid for written_word, pid in self.lines() if written_word == word), None))
 
     def lines(self) -> list[tuple[str, int]]:
@@ -78,7 +78,7 @@ def test_task_sent_to_a_child_that_is_ending_runs_once(worker: Worker):
     ending_pid = worker.wait_for("ends")
 
     worker.send("late")
-    eventually(lambda: worker.broker.llen(worker.queue) == 0)  # the parent has taken it, and has no other child
+    eventually(lambda: worker.broker.llen(worker.queue) == 0)  # the parent has received the task and has no other child
     worker.allow_children_to_end()
     assert worker.wait_for("late") != ending_pid
     worker.send("last")
@@ -87,7 +87,7 @@ def test_task_sent_to_a_child_that_is_ending_runs_once(worker: Worker):
 
 
 def test_short_tasks_do_not_keep_a_child_and_run_once(worker: Worker):
-    """They come more often than the time after which an idle child ends."""
+    """Tasks are sent at shorter intervals than the idle timeout of a child."""
     worker.allow_children_to_end()
     worker.send("large", library="numpy")
     worker.wait_for("large")

@@ -1,4 +1,4 @@
-"""The network between a host and a server: a TCP proxy in front of a Unix socket that can be cut."""
+"""The network between a host and a server: a TCP proxy in front of a Unix socket that can be disconnected."""
 
 import socket
 import socketserver
@@ -18,14 +18,14 @@ class _Relay(socketserver.BaseRequestHandler):
                 return
             with suppress(OSError):
                 target.connect(str(self.server.target))
-                return_thread = threading.Thread(target=_carry, args=(target, self.request), daemon=True)
+                return_thread = threading.Thread(target=_forward, args=(target, self.request), daemon=True)
                 return_thread.start()
-                _carry(self.request, target)
+                _forward(self.request, target)
                 return_thread.join()
 
 
-def _carry(source: socket.socket, target: socket.socket) -> None:
-    """All that comes, and then its end."""
+def _forward(source: socket.socket, target: socket.socket) -> None:
+    """Copies all data, then closes both sides."""
     with suppress(OSError):
         while data := source.recv(65536):
             target.sendall(data)
@@ -42,35 +42,35 @@ class Wire(socketserver.ThreadingTCPServer):
         self.port = free_port()
         super().__init__(("127.0.0.1", self.port), _Relay)
         self.target = target
-        self._is_cut = False
-        self._open: set[socket.socket] = set()
-        self._turn = threading.Lock()
+        self._is_disconnected = False
+        self._connections: set[socket.socket] = set()
+        self._lock = threading.Lock()
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
     def is_connected(self, link: socket.socket) -> bool:
-        """Whether this link may be used; from now on a cut ends it."""
-        with self._turn:
-            self._open.add(link)
-            return not self._is_cut
+        """Whether the link may be used; registers it, so that `disconnect` closes it."""
+        with self._lock:
+            self._connections.add(link)
+            return not self._is_disconnected
 
     def shutdown_request(self, request: "socket.socket | tuple[bytes, socket.socket]") -> None:
-        with self._turn:
-            self._open.discard(request)
+        with self._lock:
+            self._connections.discard(request)
         super().shutdown_request(request)
 
-    def cut(self) -> None:
-        """Every link ends, and so does each new one, until it is mended."""
-        with self._turn:
-            self._is_cut = True
-            for connection in self._open:
+    def disconnect(self) -> None:
+        """Closes every link, and each new one until `reconnect`."""
+        with self._lock:
+            self._is_disconnected = True
+            for connection in self._connections:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
 
-    def mend(self) -> None:
-        with self._turn:
-            self._is_cut = False
+    def reconnect(self) -> None:
+        with self._lock:
+            self._is_disconnected = False
 
     def end(self) -> None:
-        self.cut()
+        self.disconnect()
         self.shutdown()
         self.server_close()

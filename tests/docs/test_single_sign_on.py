@@ -85,6 +85,6 @@ def test_demo_provider_prints_the_form_labels():
     fields = {str(field.verbose_name).lower() for field in OidcSetting._meta.fields}
 
     printed_labels = re.findall(r"^    ([A-Z][\w ]+?)  +\S", message, re.MULTILINE)
-    assert {name.lower() for name in printed_labels if name != "Tick"} <= fields
-    assert all(name.strip().lower() in fields for name in re.search(r"Tick +(.+)", message)[1].split(","))  # type: ignore[index]
+    assert {name.lower() for name in printed_labels if name != "Select"} <= fields
+    assert all(name.strip().lower() in fields for name in re.search(r"Select +(.+)", message)[1].split(","))  # type: ignore[index]
     assert message.count("http://127.0.0.1:8000/sso/callback/") == 1

@@ -9,12 +9,12 @@ from http.server import BaseHTTPRequestHandler
 from threading import Event
 
 MAX_RESPONSE_S = 15.0
-"""When even an endless answer ends, so that a broken limit shows as a failed test and not as a hanging one."""
+"""The time after which even an endless response ends, so that a broken limit fails a test instead of hanging it."""
 
 
 @dataclass
-class Visit:
-    """One request that was read; a behaviour answers it."""
+class RecordedRequest:
+    """A request that a behaviour responds to."""
 
     endpoint: str
     method: str
@@ -37,18 +37,18 @@ class Visit:
             self._handler.send_header(name.replace("_", "-").title(), value)
         self._handler.end_headers()
 
-    def drip(self, piece: bytes, every_s: float) -> None:
-        """Goes on until the caller hangs up or the provider ends."""
+    def drip(self, piece: bytes, interval_s: float) -> None:
+        """Sends the piece repeatedly until the caller hangs up or the provider stops."""
         deadline = time.monotonic() + MAX_RESPONSE_S
-        while time.monotonic() < deadline and not self.stop.wait(every_s):
+        while time.monotonic() < deadline and not self.stop.wait(interval_s):
             self._handler.wfile.write(piece)
 
 
-Behaviour = Callable[[Visit], None]
+Behaviour = Callable[[RecordedRequest], None]
 
 
 def responds_with(body: bytes | object, status: int = 200, **headers: str) -> Behaviour:
-    return lambda visit: visit.respond(status, body, **headers)
+    return lambda request: request.respond(status, body, **headers)
 
 
 def responds_with_error(status: int) -> Behaviour:
@@ -74,27 +74,27 @@ def responds_with_gzip_bomb(size: int = 50 * 1024 * 1024) -> Behaviour:
 
 
 def sends_endless_chunks() -> Behaviour:
-    def behave(visit: Visit) -> None:
-        visit.start_response(200, content_type="application/json", transfer_encoding="chunked")
-        visit.drip(b"4000\r\n" + b" " * 0x4000 + b"\r\n", 0.0005)
+    def behave(request: RecordedRequest) -> None:
+        request.start_response(200, content_type="application/json", transfer_encoding="chunked")
+        request.drip(b"4000\r\n" + b" " * 0x4000 + b"\r\n", 0.0005)
 
     return behave
 
 
-def sends_byte_by_byte(every_s: float = 1.0) -> Behaviour:
-    def behave(visit: Visit) -> None:
-        visit.start_response(200, content_type="application/json", content_length="100000")
-        visit.drip(b" ", every_s)
+def sends_byte_by_byte(interval_s: float = 1.0) -> Behaviour:
+    def behave(request: RecordedRequest) -> None:
+        request.start_response(200, content_type="application/json", content_length="100000")
+        request.drip(b" ", interval_s)
 
     return behave
 
 
 def stays_silent() -> Behaviour:
-    def behave(visit: Visit) -> None:
-        visit.stop.wait(MAX_RESPONSE_S)
+    def behave(request: RecordedRequest) -> None:
+        request.stop.wait(MAX_RESPONSE_S)
 
     return behave
 
 
 def hangs_up() -> Behaviour:
-    return lambda visit: None
+    return lambda request: None

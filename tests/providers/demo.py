@@ -23,38 +23,38 @@ PEOPLE = (
     {"sub": "demo-agent", "login": "demo.agent", "email": "agent@example.com", "given_name": "Ada",
      "family_name": "Agent", "name": "Ada Agent", "roles": ["itil"]},
 )  # fmt: skip
-INSTALLATION_FOUND = "(it runs from this data folder)."
-INSTALLATION_NOT_FOUND = "(none runs from this data folder; if yours is at another port, start this with its SVC_PORT)."
+SERVICE_FOUND = "(The service runs from this data folder.)"
+SERVICE_NOT_FOUND = "(No service runs from this data folder. If yours uses another port, set SVC_PORT here too.)"
 REALM_NOTES = {
-    "anna": "new here; roles itil and surveyor",
-    "ben": "new here; claims the role admin, which no provider can give",
-    "demo.agent": "has an account already, found by email",
+    "anna": "no account yet; has the roles itil and surveyor",
+    "ben": "no account yet; claims the role admin, which no provider can grant",
+    "demo.agent": "has an account, which is matched by email",
 }
 
 
 def running_url(environment: env.Environment) -> str | None:
-    """Where the service of the same data folder is opened, if it runs; who names a port means that one."""
+    """The URL of the running service with the same data folder; an explicit SVC_PORT takes precedence."""
     return None if "SVC_PORT" in os.environ else DataFolder(environment.data_dir).running_url()
 
 
 def callback_urls(environment: env.Environment) -> list[str]:
-    """Where the product may be opened; the first is the one to type."""
+    """The redirect URIs under which users may open the service; the first is the one to enter."""
     product = (running_url(environment) or environment.base_url or environment.local_url).rstrip("/")
-    names = [product, product.replace("//127.0.0.1", "//localhost")]
-    return [name + CALLBACK_PATH for name in dict.fromkeys(names)]
+    urls = [product, product.replace("//127.0.0.1", "//localhost")]
+    return [url + CALLBACK_PATH for url in dict.fromkeys(urls)]
 
 
 def instructions(url: str, callback: str, *, is_running: bool = False) -> str:
-    """What to type where."""
+    """The text that explains how to configure and try the provider."""
     fields = {
         "Name": "Demo",
         "URL IdP": url,
         "Realm": REALM,
         "Client ID": "servicebase",
         "Client secret": SECRET,
-        "Tick": "Active, Enable user creation, Enable role mapping",
+        "Select": "Active, Enable user creation, Enable role mapping",
     }
-    preset = {
+    prefilled_fields = {
         "Authorization type": "Authorization Code Flow",
         "User field": "Email",
         "Redirect URI": callback,
@@ -64,12 +64,12 @@ def instructions(url: str, callback: str, *, is_running: bool = False) -> str:
     lines = [
         "",
         f"  A demo identity provider is running, for the service at {product}",
-        f"  {INSTALLATION_FOUND if is_running else INSTALLATION_NOT_FOUND}",
+        f"  {SERVICE_FOUND if is_running else SERVICE_NOT_FOUND}",
         "",
-        "  In the administration, Single sign-on, OIDC settings, Add:",
+        "  In the administration, open Single sign-on, OIDC settings, choose Add, and enter:",
         *(f"    {name:<20}{value}" for name, value in fields.items()),
-        "  The rest stands there already:",
-        *(f"    {name:<20}{value}" for name, value in preset.items()),
+        "  These fields are already filled in:",
+        *(f"    {name:<20}{value}" for name, value in prefilled_fields.items()),
         "    (PKCE without a secret: Client ID servicebase-pkce)",
         "",
         f"  Then open the service in a private window and sign in as one of these, password {PASSWORD}:",
@@ -81,20 +81,20 @@ def instructions(url: str, callback: str, *, is_running: bool = False) -> str:
     return "\n".join(lines)
 
 
-def main(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="./run demo-idp", description="An identity provider for a first look.")
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="./run demo-idp", description="Run an identity provider for evaluation.")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT)
-    port = parser.parse_args(words).port
-    # A script's shell has what it starts with & ignore this; it must end by it all the same, as `./run` does.
+    port = parser.parse_args(arguments).port
+    # A shell script starts its background processes with SIGINT ignored. This one must stop on it like `./run`.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         environment = env.current()
         if not environment.allows_http_idp:
             raise env.ConfigurationError(
-                "This provider speaks http, and the product would refuse it here. Outside production, set "
-                "SVC_ALLOW_HTTP_IDP=1 for the product and for this command."
+                "This provider uses http, which the service refuses with the current settings. Outside production, set "
+                "SVC_ALLOW_HTTP_IDP=1 for the service and for this command."
             )
-        result = callback_urls(environment)
+        callbacks = callback_urls(environment)
         people = [{"password": PASSWORD, **person} for person in PEOPLE]
         realms = [{"name": REALM, "path": f"/realm/{REALM}"}]
         provider = RealProvider(port=port, realms=realms, people=people, shows_people=True).start()
@@ -103,14 +103,14 @@ def main(words: list[str]) -> int:
         return 1
     try:
         redirect_options = {
-            "redirect_uris": result,
-            "post_logout_redirect_uris": [signed_out_url(callback) for callback in result],
+            "redirect_uris": callbacks,
+            "post_logout_redirect_uris": [signed_out_url(callback) for callback in callbacks],
         }
         provider.register(
-            client_registration(result[0], client_secret=SECRET, **redirect_options),
-            public_registration(result[0], **redirect_options),
+            client_registration(callbacks[0], client_secret=SECRET, **redirect_options),
+            public_registration(callbacks[0], **redirect_options),
         )
-        print(instructions(provider.url, result[0], is_running=running_url(environment) is not None), flush=True)
+        print(instructions(provider.url, callbacks[0], is_running=running_url(environment) is not None), flush=True)
         return provider.wait()
     except KeyboardInterrupt:
         return 0

@@ -1,9 +1,9 @@
 """An embedding provider on loopback, correct or faulty in any of the ways that the product handles.
 
     with EmbeddingServer() as server:
-        server.serve(fails(500), times=2)                   # how it answers, for ever or so many times
-        server.serve(server.but(lambda answer: ...))        # the right answer, changed
-        server.model_turns = 1                              # the same name, another model
+        server.serve(responds_with_error(500), times=2)     # the behaviour of the next two requests
+        server.serve(server.changed_response(lambda response: ...))  # the correct response, changed
+        server.model_generation = 1                         # another model under the same name
 
 The behaviours are those of `behaviours`; a vector is made from its text, so that a test knows the right one.
 """
@@ -16,29 +16,29 @@ from http.server import BaseHTTPRequestHandler
 from threading import Event, Lock, Thread
 from typing import Any, Self
 
-from tests.providers.behaviours import MAX_RESPONSE_S, Behaviour, Visit
+from tests.providers.behaviours import MAX_RESPONSE_S, Behaviour, RecordedRequest
 from tests.providers.serving import LoopbackServer
 
 KEY = "sk-canary-0123456789"
 
-ResponseBody = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 class EmbeddingServer:
-    """As it is made, it is right."""
+    """Correct by default; `serve` makes it misbehave."""
 
-    def __init__(self, dimensions: int = 8, keeps_open: bool = False) -> None:
+    def __init__(self, dimensions: int = 8, keeps_connections_open: bool = False) -> None:
         self.dimensions = dimensions
-        self.keeps_open = keeps_open
-        self.model_turns = 0
-        self.longest_text = 8000
-        self.requests: list[ResponseBody] = []
-        self.keys: list[str] = []
-        self.peers: set[int] = set()
-        self.at_once = self.most_at_once = 0
-        self._turn = Lock()
-        self._next: list[Behaviour] = []
-        self._always: Behaviour = self.respond_correctly
+        self.keeps_connections_open = keeps_connections_open
+        self.model_generation = 0
+        self.max_text_length = 8000
+        self.requests: list[JsonObject] = []
+        self.authorization_headers: list[str] = []
+        self.client_ports: set[int] = set()
+        self.running_requests = self.max_running_requests = 0
+        self._lock = Lock()
+        self._next_behaviours: list[Behaviour] = []
+        self._default_behaviour: Behaviour = self.respond_correctly
         self._stop = Event()
         self._server = LoopbackServer(_handler(self))
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
@@ -57,83 +57,83 @@ class EmbeddingServer:
             raise fault
 
     def serve(self, behaviour: Behaviour, times: int = 0) -> None:
-        """From now on, or for so many requests."""
+        """Applies to the next `times` requests, or from now on without `times`."""
         if times:
-            self._next += [behaviour] * times
+            self._next_behaviours += [behaviour] * times
         else:
-            self._always = behaviour
+            self._default_behaviour = behaviour
 
     def behave_correctly(self) -> None:
-        """Well again."""
-        self._next.clear()
-        self._always = self.respond_correctly
+        """Ends every configured misbehaviour."""
+        self._next_behaviours.clear()
+        self._default_behaviour = self.respond_correctly
 
     def vector(self, text: str, dimensions: int | None = None) -> list[float]:
-        """Of length 1; another model gives one that is far from it."""
-        seed = hashlib.sha256(f"{self.model_turns}:{text}".encode()).digest()
-        numbers = [
+        """A vector of length 1; another model gives one that is far from it."""
+        seed = hashlib.sha256(f"{self.model_generation}:{text}".encode()).digest()
+        components = [
             math.sin(1 + seed[index % 32] * (index + 1)) + 0.01 for index in range(dimensions or self.dimensions)
         ]
-        length = math.sqrt(sum(number * number for number in numbers))
-        return [number / length for number in numbers]
+        norm = math.sqrt(sum(component * component for component in components))
+        return [component / norm for component in components]
 
-    def valid_response(self, request: ResponseBody) -> ResponseBody:
-        vectors = [self.vector(text, request.get("dimensions")) for text in request["input"]]
+    def valid_response(self, payload: JsonObject) -> JsonObject:
+        vectors = [self.vector(text, payload.get("dimensions")) for text in payload["input"]]
         data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
-        return {"object": "list", "model": request["model"], "data": data, "usage": {"total_tokens": 1}}
+        return {"object": "list", "model": payload["model"], "data": data, "usage": {"total_tokens": 1}}
 
-    def respond_correctly(self, visit: Visit) -> None:
-        request: Any = visit.form["asked"]
-        if any(not text or len(text) > self.longest_text for text in request["input"]):
-            visit.respond(400, {"error": {"message": f"too long: {request} {visit.headers}"}})
+    def respond_correctly(self, request: RecordedRequest) -> None:
+        payload: Any = request.form["json"]
+        if any(not text or len(text) > self.max_text_length for text in payload["input"]):
+            request.respond(400, {"error": {"message": f"too long: {payload} {request.headers}"}})
         else:
-            visit.respond(200, self.valid_response(request))
+            request.respond(200, self.valid_response(payload))
 
-    def serve_changed(self, change: Callable[[ResponseBody], Any]) -> Behaviour:
-        """The right answer, changed: to bytes, or to what becomes JSON."""
+    def changed_response(self, change: Callable[[JsonObject], Any]) -> Behaviour:
+        """Changes the correct response, to bytes or to a JSON value."""
 
-        def behave(visit: Visit) -> None:
-            request: Any = visit.form["asked"]
-            visit.respond(200, change(self.valid_response(request)))
+        def behave(request: RecordedRequest) -> None:
+            payload: Any = request.form["json"]
+            request.respond(200, change(self.valid_response(payload)))
 
         return behave
 
     def hold(self) -> Event:
-        """Requests wait until the event is set, then are answered well."""
+        """Requests wait until the event is set, then get the correct response."""
         release = Event()
 
-        def behave(visit: Visit) -> None:
+        def behave(request: RecordedRequest) -> None:
             release.wait(MAX_RESPONSE_S)
-            self.respond_correctly(visit)
+            self.respond_correctly(request)
 
         self.serve(behave)
         return release
 
     def respond(self, handler: BaseHTTPRequestHandler) -> None:
-        visit = self._read(handler)
-        with self._turn:
-            self.at_once += 1
-            self.most_at_once = max(self.most_at_once, self.at_once)
-            behaviour = self._next.pop(0) if self._next else self._always
+        request = self._parse_request(handler)
+        with self._lock:
+            self.running_requests += 1
+            self.max_running_requests = max(self.max_running_requests, self.running_requests)
+            behaviour = self._next_behaviours.pop(0) if self._next_behaviours else self._default_behaviour
         try:
-            behaviour(visit)
+            behaviour(request)
         finally:
-            with self._turn:
-                self.at_once -= 1
+            with self._lock:
+                self.running_requests -= 1
 
-    def _read(self, handler: BaseHTTPRequestHandler) -> Visit:
+    def _parse_request(self, handler: BaseHTTPRequestHandler) -> RecordedRequest:
         headers = {name.lower(): value for name, value in handler.headers.items()}
         size = int(headers["content-length"])
         body = handler.rfile.read(size)
         if len(body) < size:
-            raise ConnectionAbortedError  # a batch that was given up while it was sent
-        document = json.loads(body)
-        with self._turn:
-            self.requests.append(document)
-            self.keys.append(headers.get("authorization", ""))
-            self.peers.add(handler.client_address[1])
-        form: Any = {"asked": document}
-        return Visit("embeddings", handler.command, handler.path, {}, headers, form, handler, self._stop)
+            raise ConnectionAbortedError  # the caller gave up while it sent the batch
+        payload = json.loads(body)
+        with self._lock:
+            self.requests.append(payload)
+            self.authorization_headers.append(headers.get("authorization", ""))
+            self.client_ports.add(handler.client_address[1])
+        form: Any = {"json": payload}
+        return RecordedRequest("embeddings", handler.command, handler.path, {}, headers, form, handler, self._stop)
 
 
 def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
@@ -142,10 +142,10 @@ def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
         timeout = MAX_RESPONSE_S
 
         def do_POST(self) -> None:
-            self.close_connection = not server.keeps_open
+            self.close_connection = not server.keeps_connections_open
             server.respond(self)
 
         def log_message(self, *_: Any) -> None:
-            """Silence: what came is in `requests`."""
+            """Nothing is logged: tests read `requests`."""
 
     return Handler

@@ -1,10 +1,10 @@
 """A provider that deliberately does what real ones never do: http on loopback, in a thread, deterministic.
 
     with HostileProvider() as provider:
-        provider.jwks = {"keys": []}                        # what its key set holds
-        provider.serve("certs", fails(500), times=1)        # how an endpoint answers, for ever or so many times
+        provider.jwks = {"keys": []}                        # the content of its key set
+        provider.serve("certs", responds_with_error(500), times=1)  # the behaviour of an endpoint, once or from now on
         provider.id_token = lambda claims: provider.sign({**claims, "aud": "another"})
-        callback = provider.authorize(location)             # what the browser would do at the authorization endpoint
+        callback = provider.authorize(location)             # what a browser would get from the authorization endpoint
 
 Endpoints have the names of `ENDPOINTS`; any other path is served by naming it with its slash.
 """
@@ -20,38 +20,38 @@ from threading import Event, Thread
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
-from tests.providers.behaviours import MAX_RESPONSE_S, Behaviour, Visit
+from tests.providers.behaviours import MAX_RESPONSE_S, Behaviour, RecordedRequest
 from tests.providers.serving import LoopbackServer
-from tests.providers.signing import ABSENT, encoded_part, half_hash, jwk, token, without_absent
+from tests.providers.signing import ABSENT, base64url, half_hash, jwk, token, without_absent
 
 ENDPOINTS = ("auth", "token", "certs", "userinfo", "logout")
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 
 
 class HostileProvider:
-    """Everything about it may be set; as it is made, it is right."""
+    """Correct by default; tests change its attributes to make it misbehave."""
 
     def __init__(self, realm: str = "main", layout: str = "/realms/{realm}", tls: ssl.SSLContext | None = None) -> None:
         self.realm = realm
         self.path = layout.format(realm=realm)
-        self.requests: list[Visit] = []
+        self.requests: list[RecordedRequest] = []
         self.client_id, self.client_secret = "servicebase", "client-secret-canary"
         """An empty secret makes it a public client."""
         self.person: dict[str, Any] = {"sub": "sub-ann", "email": "ann@example.com", "preferred_username": "ann"}
         self.claims: dict[str, Any] = {}
-        """Go into each ID token in place of the right ones."""
+        """Replace the correct claims of each ID token."""
         self.userinfo: dict[str, Any] = {}
-        """Go into each userinfo answer in place of the person's."""
+        """Replace the claims of the person in each userinfo response."""
         self.jwks: Any = {"keys": [jwk("rsa-1")]}
         self.algorithms: Any = ["RS256"]
         self.discovery: dict[str, Any] = {}
-        """Go into the discovery document in place of the right ones."""
+        """Replace the correct values of the discovery document."""
         self.id_token: Callable[[dict[str, Any]], str] = self.sign
         self.now: Callable[[], float] = time.time
-        self._requests: dict[str, dict[str, str]] = {}
+        self._authorization_requests: dict[str, dict[str, str]] = {}
         self._codes = count(1)
-        self._behaviours: dict[str, list[Behaviour]] = {}
-        self._always: dict[str, Behaviour] = {}
+        self._next_behaviours: dict[str, list[Behaviour]] = {}
+        self._default_behaviours: dict[str, Behaviour] = {}
         self._stop = Event()
         self._server = LoopbackServer(_handler(self))
         if tls:
@@ -78,29 +78,29 @@ class HostileProvider:
         return f"{self.issuer}/protocol/openid-connect/{endpoint}"
 
     def serve(self, endpoint: str, behaviour: Behaviour, times: int = 0) -> None:
-        """From now on, or for so many requests; `endpoint` may be a path of its own."""
+        """Applies to the next `times` requests, or from now on without `times`; `endpoint` may also be a path."""
         if times:
-            self._behaviours.setdefault(endpoint, []).extend([behaviour] * times)
+            self._next_behaviours.setdefault(endpoint, []).extend([behaviour] * times)
         else:
-            self._always[endpoint] = behaviour
+            self._default_behaviours[endpoint] = behaviour
 
     def behave_correctly(self, endpoint: str) -> None:
-        """Well again."""
-        self._always.pop(endpoint, None)
-        self._behaviours.pop(endpoint, None)
+        """Ends every configured misbehaviour of the endpoint."""
+        self._default_behaviours.pop(endpoint, None)
+        self._next_behaviours.pop(endpoint, None)
 
-    def requests_to(self, endpoint: str) -> list[Visit]:
-        return [visit for visit in self.requests if visit.endpoint == endpoint]
+    def requests_to(self, endpoint: str) -> list[RecordedRequest]:
+        return [request for request in self.requests if request.endpoint == endpoint]
 
     def hold(self, endpoint: str) -> Event:
-        """Requests wait until the event is set, then are answered well."""
+        """Requests wait until the event is set, then get the correct response."""
         release = Event()
 
-        def behave(visit: Visit) -> None:
+        def behave(request: RecordedRequest) -> None:
             deadline = time.monotonic() + MAX_RESPONSE_S
-            while not release.wait(0.01) and not visit.stop.is_set() and time.monotonic() < deadline:
+            while not release.wait(0.01) and not request.stop.is_set() and time.monotonic() < deadline:
                 pass
-            self.respond_correctly(visit)
+            self.respond_correctly(request)
 
         self.serve(endpoint, behave)
         return release
@@ -136,87 +136,87 @@ class HostileProvider:
         hash_claims = {"at_hash": half_hash(access_token)} if access_token else {}
         return {**defaults, **hash_claims, **self.claims}
 
-    def logout_token(self, how: dict[str, Any] | None = None, **changes: Any) -> str:
-        """For back-channel logout; `how` goes to `sign`, the changes into the claims."""
+    def logout_token(self, sign_options: dict[str, Any] | None = None, **changes: Any) -> str:
+        """A token for back-channel logout; `changes` replace its claims."""
         now = int(self.now())
         times = {"iat": now, "exp": now + 120, "jti": f"jti-{time.time_ns()}"}
         defaults = {"iss": self.issuer, "aud": self.client_id, "sub": self.person["sub"], "events": {LOGOUT_EVENT: {}}}
-        return self.sign({**defaults, **times, **changes}, **{"typ": "logout+jwt", **(how or {})})
+        return self.sign({**defaults, **times, **changes}, **{"typ": "logout+jwt", **(sign_options or {})})
 
     def authorize(self, location: str) -> str:
-        """The address that the browser is sent back to, from the address that it was sent to."""
+        """Accepts the authorization request at `location`; the URL that the browser is redirected to."""
         values = dict(parse_qsl(urlsplit(location).query, keep_blank_values=True))
         parameters: dict[str, str] = {"state": values["state"], "session_state": "session-state-1"}
         code = f"code-{next(self._codes)}"
-        self._requests[code] = values
+        self._authorization_requests[code] = values
         if values["response_type"] == "code":
             return values["redirect_uri"] + "?" + urlencode({**parameters, "code": code})
-        access = f"access-{code}" if "token" in values["response_type"].split() else ""
-        parameters["id_token"] = self.id_token(self.valid_claims(values.get("nonce", ABSENT), access))
-        if access:
-            parameters |= {"access_token": access, "token_type": "Bearer", "expires_in": "300"}
+        access_token = f"access-{code}" if "token" in values["response_type"].split() else ""
+        parameters["id_token"] = self.id_token(self.valid_claims(values.get("nonce", ABSENT), access_token))
+        if access_token:
+            parameters |= {"access_token": access_token, "token_type": "Bearer", "expires_in": "300"}
         return values["redirect_uri"] + "#" + urlencode(parameters)
 
-    def respond(self, visit: Visit) -> None:
-        self.requests.append(visit)
-        for name in (visit.endpoint, visit.path):
-            if self._behaviours.get(name):
-                return self._behaviours[name].pop(0)(visit)
-            if name in self._always:
-                return self._always[name](visit)
-        return self.respond_correctly(visit)
+    def respond(self, request: RecordedRequest) -> None:
+        self.requests.append(request)
+        for name in (request.endpoint, request.path):
+            if self._next_behaviours.get(name):
+                return self._next_behaviours[name].pop(0)(request)
+            if name in self._default_behaviours:
+                return self._default_behaviours[name](request)
+        return self.respond_correctly(request)
 
-    def respond_correctly(self, visit: Visit) -> None:
-        match visit.endpoint:
+    def respond_correctly(self, request: RecordedRequest) -> None:
+        match request.endpoint:
             case "discovery":
-                visit.respond(200, self.document())
+                request.respond(200, self.document())
             case "certs":
-                visit.respond(200, self.jwks)
+                request.respond(200, self.jwks)
             case "auth":
-                visit.respond(302, b"", location=self.authorize(visit.path + "?" + urlencode(visit.query)))
+                request.respond(302, b"", location=self.authorize(request.path + "?" + urlencode(request.query)))
             case "token":
-                visit.respond(*self._redeem(visit))
+                request.respond(*self._redeem(request))
             case "userinfo":
-                has_token = visit.headers.get("authorization", "").startswith("Bearer access-")
-                visit.respond(200, without_absent({**self.person, **self.userinfo})) if has_token else visit.respond(
-                    401, {}
-                )
-            case "logout" if "post_logout_redirect_uri" in visit.query:
-                state_parameters = {name: visit.query[name] for name in ("state",) if name in visit.query}
+                has_token = request.headers.get("authorization", "").startswith("Bearer access-")
+                userinfo = without_absent({**self.person, **self.userinfo})
+                request.respond(*((200, userinfo) if has_token else (401, {})))
+            case "logout" if "post_logout_redirect_uri" in request.query:
+                state_parameters = {name: request.query[name] for name in ("state",) if name in request.query}
                 query = "?" + urlencode(state_parameters) if state_parameters else ""
-                visit.respond(302, b"", location=visit.query["post_logout_redirect_uri"] + query)
+                request.respond(302, b"", location=request.query["post_logout_redirect_uri"] + query)
             case _:
-                visit.respond(404, {"error": "not_found"})
+                request.respond(404, {"error": "not_found"})
 
-    def _redeem(self, visit: Visit) -> tuple[int, object]:
+    def _redeem(self, request: RecordedRequest) -> tuple[int, object]:
         """A code is good once, for the client, redirect address and verifier it was made for."""
-        request = self._requests.pop(visit.form.get("code", ""), None)
-        if self._client_of(visit) != (self.client_id, self.client_secret):
+        authorization = self._authorization_requests.pop(request.form.get("code", ""), None)
+        if self._client_of(request) != (self.client_id, self.client_secret):
             return 401, {"error": "invalid_client"}
-        if request is None or request["redirect_uri"] != visit.form.get("redirect_uri"):
+        if authorization is None or authorization["redirect_uri"] != request.form.get("redirect_uri"):
             return 400, {"error": "invalid_grant"}
-        verifier = hashlib.sha256(visit.form.get("code_verifier", "").encode()).digest()
-        if request.get("code_challenge_method") != "S256" or request.get("code_challenge") != encoded_part(verifier):
+        verifier = hashlib.sha256(request.form.get("code_verifier", "").encode()).digest()
+        challenge = {"code_challenge_method": "S256", "code_challenge": base64url(verifier)}
+        if not challenge.items() <= authorization.items():
             return 400, {"error": "invalid_grant"}
-        access = f"access-{visit.form['code']}"
-        id_token = self.id_token(self.valid_claims(request.get("nonce", ABSENT), access))
-        return 200, {"access_token": access, "token_type": "Bearer", "expires_in": 300, "id_token": id_token}
+        access_token = f"access-{request.form['code']}"
+        id_token = self.id_token(self.valid_claims(authorization.get("nonce", ABSENT), access_token))
+        return 200, {"access_token": access_token, "token_type": "Bearer", "expires_in": 300, "id_token": id_token}
 
-    def _client_of(self, visit: Visit) -> tuple[str, str]:
-        scheme, _, pair = visit.headers.get("authorization", "").partition(" ")
+    def _client_of(self, request: RecordedRequest) -> tuple[str, str]:
+        scheme, _, pair = request.headers.get("authorization", "").partition(" ")
         if scheme == "Basic":
             login, _, secret = base64.b64decode(pair).decode().partition(":")
             return unquote_plus(login), unquote_plus(secret)
-        return visit.form.get("client_id", ""), visit.form.get("client_secret", "")
+        return request.form.get("client_id", ""), request.form.get("client_secret", "")
 
-    def read_visit(self, handler: BaseHTTPRequestHandler) -> Visit:
+    def parse_request(self, handler: BaseHTTPRequestHandler) -> RecordedRequest:
         parts = urlsplit(handler.path)
         endpoint = next((name for name in ("discovery", *ENDPOINTS) if urlsplit(self.url(name)).path == parts.path), "")
         headers = {name.lower(): value for name, value in handler.headers.items()}
         body = handler.rfile.read(int(headers.get("content-length", "0")))
         form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        return Visit(endpoint, str(handler.command), parts.path, query, headers, form, handler, self._stop)
+        return RecordedRequest(endpoint, str(handler.command), parts.path, query, headers, form, handler, self._stop)
 
 
 def _handler(provider: HostileProvider) -> type[BaseHTTPRequestHandler]:
@@ -226,11 +226,11 @@ def _handler(provider: HostileProvider) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             self.close_connection = True
-            provider.respond(provider.read_visit(self))
+            provider.respond(provider.parse_request(self))
 
         do_POST = do_GET  # noqa: N815
 
         def log_message(self, *_: Any) -> None:
-            """Silence: what failed is in `requests`."""
+            """Nothing is logged: tests read `requests`."""
 
     return Handler

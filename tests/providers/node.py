@@ -54,8 +54,8 @@ def install_packages(program: str, npm: list[str]) -> None:
     with installation_lock("npm"):
         if stamp.is_file() and stamp.read_text() == digest:
             return
-        words = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        completed = subprocess.run(words, cwd=FOLDER, capture_output=True, text=True, timeout=300)
+        command = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        completed = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=300)
         if completed.returncode != 0:
             raise ProgramMissing(
                 "The npm packages of tests/providers could not be installed; check the network. "

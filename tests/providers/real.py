@@ -1,8 +1,8 @@
-"""Runs a certified OpenID provider (npm oidc-provider), and visits it like a browser.
+"""Runs a certified OpenID provider (npm oidc-provider), and a browser that signs in at it.
 
 with RealProvider() as provider:
     provider.register(client("http://testserver/sso/callback/"))
-    back = Visitor(provider).sign_in(location, "anna")       # the address that the browser is sent back to
+    back = Visitor(provider).sign_in(location, "anna")       # the URL that the browser is redirected to
     provider.rotate("main", overlap=False)
 """
 
@@ -56,16 +56,16 @@ def client_registration(callback: str, **members: Any) -> dict[str, Any]:
     }
 
 
-def public_registration(callback: str, **more: Any) -> dict[str, Any]:
-    created = client_registration(callback, client_id="servicebase-pkce", token_endpoint_auth_method="none", **more)
-    created.pop("client_secret")
-    return created
+def public_registration(callback: str, **members: Any) -> dict[str, Any]:
+    client = client_registration(callback, client_id="servicebase-pkce", token_endpoint_auth_method="none", **members)
+    client.pop("client_secret")
+    return client
 
 
-def fragment_registration(callback: str, **more: Any) -> dict[str, Any]:
+def fragment_registration(callback: str, **members: Any) -> dict[str, Any]:
     """Takes the ID token in the fragment."""
     types = {"response_types": ["id_token", "id_token token"], "grant_types": ["implicit"]}
-    return {**public_registration(callback), **types, "client_id": "servicebase-fragment", **more}
+    return {**public_registration(callback), **types, "client_id": "servicebase-fragment", **members}
 
 
 class RealProvider:
@@ -119,25 +119,25 @@ class RealProvider:
         return self._process.wait()
 
     def issuer(self, realm: str) -> str:
-        return self.url + next(str(configured["path"]) for configured in REALMS if configured["name"] == realm)
+        return self.url + next(str(settings["path"]) for settings in REALMS if settings["name"] == realm)
 
     def register(self, *clients: dict[str, Any]) -> None:
-        """The clients of every realm from now on."""
-        self._control_request({"do": "register", "clients": clients})
+        """Replaces the clients of every realm."""
+        self._send_command({"do": "register", "clients": clients})
 
     def rotate(self, realm: str, *, overlap: bool) -> list[str]:
         """New keys sign from now on; with overlap the old ones stay in the set. The kids of the set."""
-        kids: list[str] = self._control_request({"do": "rotate", "realm": realm, "overlap": overlap})
+        kids: list[str] = self._send_command({"do": "rotate", "realm": realm, "overlap": overlap})
         return kids
 
     def end_sessions(self, realm: str, login: str) -> list[str]:
-        """By back-channel logout; the clients that were told and agreed."""
-        message: list[str] = self._control_request({"do": "end_sessions", "realm": realm, "login": login})
-        return message
+        """Sends back-channel logouts; the clients that accepted one."""
+        client_ids: list[str] = self._send_command({"do": "end_sessions", "realm": realm, "login": login})
+        return client_ids
 
-    def _control_request(self, what: dict[str, Any]) -> Any:
+    def _send_command(self, command: dict[str, Any]) -> Any:
         request = urllib.request.Request(
-            self.url + "/control", json.dumps(what).encode(), {"X-Control": self._control}, method="POST"
+            self.url + "/control", json.dumps(command).encode(), {"X-Control": self._control}, method="POST"
         )
         handler = urllib.request.HTTPSHandler(context=self.trust)
         with urllib.request.build_opener(urllib.request.ProxyHandler({}), handler).open(
@@ -148,11 +148,11 @@ class RealProvider:
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """The visitor follows by itself, to see where it is sent."""
+        """The visitor follows redirects itself, to see their targets."""
 
 
 class Visitor:
-    """Somebody's browser at the provider: keeps cookies, follows redirects until they leave the provider."""
+    """A browser of one user: keeps cookies and follows redirects until they leave the provider."""
 
     def __init__(self, provider: RealProvider) -> None:
         self.provider = provider
@@ -164,7 +164,7 @@ class Visitor:
         )
 
     def sign_in(self, location: str, login: str, password: str = PASSWORD) -> str:
-        """Where the provider sends the browser in the end; without asking when it knows the person already."""
+        """The URL that the provider redirects to; it asks for no password if the user is already signed in."""
         url, page = self.follow(location)
         if not url.startswith(self.provider.url):
             return url
@@ -181,7 +181,7 @@ class Visitor:
         return self.follow(html.unescape(action[1]), {"xsrf": xsrf_field[1], "logout": "yes"})[0]
 
     def follow(self, location: str, form: dict[str, str] | None = None) -> tuple[str, str]:
-        """The first address outside the provider, or the page within it."""
+        """The first URL outside the provider, or the URL and content of the last page within it."""
         data = urlencode(form).encode() if form else None
         while location.startswith(self.provider.url):
             try:

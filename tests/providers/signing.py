@@ -34,17 +34,17 @@ def public_pem(name: str) -> bytes:
 def jwk(name: str, **members: Any) -> dict[str, Any]:
     """The public JWK of a named key; its kid is the name, `use` is sig; members replace, `ABSENT` leaves out."""
     public_key = private_key(name).public_key()
-    kinds: dict[str, Any] = {"r": RSAAlgorithm, "s": RSAAlgorithm, "p": ECAlgorithm, "e": OKPAlgorithm}
-    created = kinds[name[0]].to_jwk(public_key, as_dict=True)
-    created.pop("key_ops", None)
-    return without_absent({**created, "kid": name, "use": "sig", **members})
+    algorithms: dict[str, Any] = {"r": RSAAlgorithm, "s": RSAAlgorithm, "p": ECAlgorithm, "e": OKPAlgorithm}
+    result = algorithms[name[0]].to_jwk(public_key, as_dict=True)
+    result.pop("key_ops", None)
+    return without_absent({**result, "kid": name, "use": "sig", **members})
 
 
 def without_absent(members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not ABSENT}
 
 
-def encoded_part(data: bytes) -> str:
+def base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
@@ -65,14 +65,14 @@ def token(
         {"alg": "RS256", "kid": key if isinstance(key, str) else ABSENT, "typ": "JWT", **header}
     )
     payload = claims if isinstance(claims, bytes) else json.dumps(without_absent(claims)).encode()
-    signed_part = f"{encoded_part(json.dumps(header_members).encode())}.{encoded_part(payload)}"
+    signed_part = f"{base64url(json.dumps(header_members).encode())}.{base64url(payload)}"
     if signature is None:
         algorithm = get_default_algorithms()[signed_with or header_members["alg"]]
         secret = private_key(key) if isinstance(key, str) else key
         signature = b"" if signed_with == "none" else algorithm.sign(signed_part.encode(), secret)
-    return f"{signed_part}.{encoded_part(signature)}"
+    return f"{signed_part}.{base64url(signature)}"
 
 
 def half_hash(text: str) -> str:
     """`at_hash` of an access token under a SHA-256 algorithm."""
-    return encoded_part(hashlib.sha256(text.encode()).digest()[:16])
+    return base64url(hashlib.sha256(text.encode()).digest()[:16])

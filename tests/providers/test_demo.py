@@ -21,9 +21,9 @@ def plain_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
 
 
-def run_demo(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_demo(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "run", "demo-idp", *words],
+        [sys.executable, "run", "demo-idp", *arguments],
         cwd=ROOT,
         env={**plain_environment(), **environment},
         capture_output=True,
@@ -38,20 +38,20 @@ def run_demo(*words: str, **environment: str) -> subprocess.CompletedProcess[str
     ids=repr,
 )
 def test_demo_provider_is_refused_in_production(environment: dict[str, str]):
-    message = run_demo(**environment)
+    completed = run_demo(**environment)
 
-    assert (message.returncode, message.stdout) == (1, "")
-    assert message.stderr.startswith("servicebase: ") and "SVC_ALLOW_HTTP_IDP=1" in message.stderr
+    assert (completed.returncode, completed.stdout) == (1, "")
+    assert completed.stderr.startswith("servicebase: ") and "SVC_ALLOW_HTTP_IDP=1" in completed.stderr
 
 
 def test_used_port_is_reported():
     import socket
 
-    with socket.create_server(("127.0.0.1", free_port())) as result:
-        message = run_demo("--port", str(result.getsockname()[1]))
+    with socket.create_server(("127.0.0.1", free_port())) as listener:
+        completed = run_demo("--port", str(listener.getsockname()[1]))
 
-    assert message.returncode == 1
-    assert "address already in use" in message.stderr and "Traceback" not in message.stderr
+    assert completed.returncode == 1
+    assert "address already in use" in completed.stderr and "Traceback" not in completed.stderr
 
 
 def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -61,7 +61,7 @@ def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monk
     monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path))
     folder = DataFolder(tmp_path)
     folder.prepare()
-    assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "none runs"
+    assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "no service runs"
 
     folder.record_url("http://127.0.0.1:8161")
     assert demo.callback_urls(env.current()) == [
@@ -69,17 +69,17 @@ def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monk
         "http://localhost:8161/sso/callback/",
     ]
     monkeypatch.setenv("SVC_PORT", "8170")
-    assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8170/sso/callback/", "who names a port means it"
+    assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8170/sso/callback/", "SVC_PORT takes precedence"
     monkeypatch.delenv("SVC_PORT")
 
     ended_process = subprocess.Popen([sys.executable, "-c", ""])
     ended_process.wait()
     folder.url_file.write_text(f"{ended_process.pid} http://127.0.0.1:8161\n")
-    assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "it was killed"
+    assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "the service was killed"
 
 
 def test_ctrl_c_stops_it_even_if_sigint_was_ignored():
-    """What a script starts with `&` begins like that."""
+    """A shell script starts its background processes like that."""
     running_process = subprocess.Popen(
         ["sh", "-c", f"trap '' INT; exec {sys.executable} -m tests.providers.demo --port {free_port()}"],
         cwd=ROOT,

@@ -23,7 +23,7 @@ from tests.providers.behaviours import (
     stays_silent,
 )
 from tests.providers.hostile import HostileProvider
-from tests.providers.signing import encoded_part, private_key
+from tests.providers.signing import base64url, private_key
 
 POLICY = Policy(allow_http=True, connect_s=0.4, total_s=0.5)
 VERIFIER = "v" * 43
@@ -42,7 +42,7 @@ def authorization_url(provider: HostileProvider, response_type: str = "code") ->
         "redirect_uri": "http://testserver/sso/callback/",
         "state": "s",
         "nonce": "n",
-        "code_challenge": encoded_part(hashlib.sha256(VERIFIER.encode()).digest()),
+        "code_challenge": base64url(hashlib.sha256(VERIFIER.encode()).digest()),
         "code_challenge_method": "S256",
     }
     return provider.url("auth") + "?" + urlencode(query)

@@ -21,7 +21,7 @@ from tests.providers.real import (
     fragment_registration,
     public_registration,
 )
-from tests.providers.signing import encoded_part
+from tests.providers.signing import base64url
 
 pytestmark = pytest.mark.provider
 POLICY = Policy(allow_http=True)
@@ -45,7 +45,7 @@ def document(provider: RealProvider, realm: str) -> dict[str, Any]:
 
 
 def authorization_url(discovery: dict[str, Any], **parameters: str) -> str:
-    challenge = encoded_part(hashlib.sha256(VERIFIER.encode()).digest())
+    challenge = base64url(hashlib.sha256(VERIFIER.encode()).digest())
     query = {"response_type": "code", "client_id": CLIENT_ID, "redirect_uri": CALLBACK, "scope": "openid", "state": "s",
              "nonce": "n", "code_challenge": challenge, "code_challenge_method": "S256", **parameters}  # fmt: skip
     return f"{discovery['authorization_endpoint']}?{urlencode(query)}"
@@ -140,9 +140,9 @@ def test_realm_without_discovery_still_serves_the_specified_paths(provider: Real
 
 def test_sign_out_calls_the_back_channel(provider: RealProvider):
     with HostileProvider() as product:  # any server that takes a form
-        product.serve("/told", lambda visit: visit.respond(200, {}))
-        told_at = product.url_idp + "/told"
-        provider.register(client_registration(CALLBACK, backchannel_logout_uri=told_at), public_registration(CALLBACK))
+        product.serve("/backchannel-logout", lambda request: request.respond(200, {}))
+        url = product.url_idp + "/backchannel-logout"
+        provider.register(client_registration(CALLBACK, backchannel_logout_uri=url), public_registration(CALLBACK))
         result = document(provider, "main")
         visitor = Visitor(provider)
         token = redeem_code(result, visitor.sign_in(authorization_url(result), "ben"))["id_token"]
@@ -157,7 +157,7 @@ def test_sign_out_calls_the_back_channel(provider: RealProvider):
         visitor.sign_in(authorization_url(result), "ben")
         assert provider.end_sessions("main", "ben") == [CLIENT_ID]
 
-        first_claims, second_claims = (claims_of(visit.form["logout_token"]) for visit in product.requests)
+        first_claims, second_claims = (claims_of(request.form["logout_token"]) for request in product.requests)
         assert first_claims["sid"] == claims_of(token)["sid"] != second_claims["sid"]
         assert first_claims["sub"] == second_claims["sub"] == "sub-ben"
     assert 'name="password"' in visitor.follow(authorization_url(result))[1]

@@ -20,8 +20,8 @@ VALID_COLUMNS = {
     "redirect_uri": CALLBACK,
     "scope": "openid",
 }
-# As if the provider had been found: then a save asks nobody.
-FOUND_ENDPOINTS = {
+# With known endpoints, a save does not look up the provider.
+KNOWN_ENDPOINTS = {
     "issuer": "https://idp.example.com/realms/acme",
     "authorization_endpoint": "https://idp.example.com/realms/acme/auth",
     "token_endpoint": "https://idp.example.com/realms/acme/token",
@@ -33,14 +33,14 @@ CHECKBOXES = ("active", "enable_user_creation", "ignore_case", "enable_role_mapp
 
 def make_connection(**columns: Any) -> OidcSetting:
     """A saved connection whose provider is known."""
-    setting = OidcSetting(**{**VALID_COLUMNS, **FOUND_ENDPOINTS, **columns})
+    setting = OidcSetting(**{**VALID_COLUMNS, **KNOWN_ENDPOINTS, **columns})
     save_connection(setting)
     return setting
 
 
 def make_connection_at(provider: HostileProvider, **columns: Any) -> OidcSetting:
-    """A connection to a provider of this test, found."""
-    result = {
+    """A saved connection to a provider of this test, with its endpoints."""
+    endpoints = {
         "issuer": provider.issuer,
         "authorization_endpoint": provider.url("auth"),
         "token_endpoint": provider.url("token"),
@@ -49,7 +49,7 @@ def make_connection_at(provider: HostileProvider, **columns: Any) -> OidcSetting
         "end_session_endpoint": provider.url("logout"),
         "algorithms": ["RS256"],
     }
-    return make_connection(**{"url_idp": provider.url_idp, "realm": provider.realm, **result, **columns})
+    return make_connection(**{"url_idp": provider.url_idp, "realm": provider.realm, **endpoints, **columns})
 
 
 def welcome_page() -> str:
@@ -61,7 +61,7 @@ def connection_path(setting: OidcSetting | None, page: str = "change") -> str:
 
 
 def form_data(setting: OidcSetting | None = None, /, **columns: Any) -> dict[str, str]:
-    """What the form of a record sends, changed in these columns; `None` leaves one out."""
+    """The form data of a record with changed columns; `None` leaves a column out."""
     stored_values = (
         {
             name: getattr(setting, name)
@@ -78,12 +78,12 @@ def form_data(setting: OidcSetting | None = None, /, **columns: Any) -> dict[str
         **stored_values,
         **columns,
     }
-    created = {name: "on" if value is True else value for name, value in form.items()}
-    return {name: value for name, value in created.items() if value is not None and value is not False}
+    values = {name: "on" if value is True else value for name, value in form.items()}
+    return {name: value for name, value in values.items() if value is not None and value is not False}
 
 
 def press_button(browser: Client, button: str, setting: OidcSetting | None = None, /, **columns: Any) -> Any:
-    """Send the form with one of its buttons."""
+    """Submits the form with one of its buttons."""
     return browser.post(connection_path(setting), {**form_data(setting, **columns), button: "1"}, follow=True)
 
 

@@ -11,7 +11,7 @@ from tests.sso.sign_ins import Browser, check_refusal
 CANARY = "canary-of-a-claim"
 
 TokenFunction = Callable[[HostileProvider, dict[str, Any]], str]
-"""Makes a token of the claims that would be right."""
+"""Makes a token from the valid claims."""
 
 
 def with_changed_claims(**claims: Any) -> TokenFunction:
@@ -27,7 +27,7 @@ def serve_token(provider: HostileProvider, token: TokenFunction) -> None:
 
 
 def check_refused(browser: Browser, code: str) -> SignIn:
-    """By its code, directly, with nobody signed in and nothing of the token anywhere."""
+    """Checks that a sign-in is refused with this code, and that nothing of the token is shown or stored."""
     response = browser.sign_in()
     entry = check_refusal(response, code, Refusal[code.upper()].status)
     assert browser.login is None

@@ -18,7 +18,7 @@ HTML_HEADERS = {"Accept": "text/html"}
 
 
 def make_active_connection(provider: HostileProvider, **columns: Any) -> OidcSetting:
-    """An active connection to it, found and ready."""
+    """An active connection to the provider, with its endpoints."""
     secret = columns.pop("secret", provider.client_secret)
     defaults = {"active": True, "user_field": "login", "authorization_type": "code"}
     return make_connection_at(
@@ -27,24 +27,24 @@ def make_active_connection(provider: HostileProvider, **columns: Any) -> OidcSet
 
 
 class Browser:
-    """Somebody on the way to the provider and back."""
+    """A browser that signs in step by step."""
 
     def __init__(self, provider: HostileProvider, client: Client | None = None) -> None:
         self.provider = provider
         self.client = client or Client()
 
     def start(self, **parameters: str) -> str:
-        """Where the browser is sent to."""
+        """The authorization URL that the browser is redirected to."""
         response = self.client.get(START_PATH, parameters)
         assert response.status_code == 302, response.content
         return str(response["Location"])
 
     def return_url(self, location: str) -> str:
-        """Where the provider sends the browser back to."""
+        """The callback URL that the provider redirects to."""
         return self.provider.authorize(location)
 
     def return_to(self, url: str, **options: Any) -> Any:
-        """The answer to the return: by the address, or as the fragment page posts the fragment."""
+        """The response to the callback URL; a fragment is posted as the fragment page does it."""
         parts = urlsplit(url)
         if parts.fragment:
             return self.client.post(parts.path, dict(parse_qsl(parts.fragment)), headers=HTML_HEADERS, **options)
@@ -55,7 +55,7 @@ class Browser:
 
     @property
     def login(self) -> str | None:
-        """Who is signed in here."""
+        """The login of the signed-in user."""
         response = self.client.get("/account/")
         return response.context["user"].login if response.status_code == 200 else None
 
@@ -66,10 +66,10 @@ def refusal_code(response: Any) -> str:
 
 
 def check_refusal(response: Any, code: str, status: int) -> SignIn:
-    """The log's entry of a refusal that is answered as it must be."""
+    """Checks a refusal page, and returns its entry in the sign-in log."""
     assert (response.status_code, refusal_code(response)) == (status, code), response.content
     assert code.encode() in response.content and response["Cache-Control"] == "no-store"
-    entry = SignIn.objects.latest("sys_updated_at")  # it may be one of several that were equal
+    entry = SignIn.objects.latest("sys_updated_at")  # an entry may stand for several equal refusals
     assert entry.outcome == code
     return entry
 

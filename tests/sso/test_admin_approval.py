@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def seen_version(page: Any) -> str:
-    """The version that a page says it shows."""
+    """The version in the form of a page."""
     (version,) = re.findall(r'name="seen_version" value="([0-9]*)"', page.content.decode())
     return str(version)
 
@@ -34,7 +34,7 @@ class TestApproval:  # A57
         assert 'name="_approve"' in as_alice.get(connection_path(setting)).content.decode()
         second_page = press_button(as_alice, "_approve", setting, seen_version="99")
         assert "review it again" in messages_of(second_page)
-        # That page shows what was posted, so it must not approve what stands by now.
+        # That page shows the submitted values, so it must not approve the stored ones.
         assert 'name="seen_version" value="99"' in second_page.content.decode()
         page_text = press_button(as_alice, "_test", setting).content.decode()
         assert 'name="seen_version" value=""' in page_text, "an approved one became one to approve meanwhile"
@@ -77,10 +77,10 @@ class TestAdopting:
 class TestApprovalAfterAdoption:  # A57
     @pytest.fixture
     def setting(self, provider: HostileProvider) -> OidcSetting:
-        """It awaits an approval, and its provider has moved."""
-        created = make_connection_at(provider, active=True, token_endpoint="https://old.example.com/token")
+        """A connection that awaits approval, and whose provider has moved."""
+        connection = make_connection_at(provider, active=True, token_endpoint="https://old.example.com/token")
         OidcSetting.objects.update(needs_approval=True)
-        return created.refreshed()
+        return connection.refreshed()
 
     def test_the_page_after_adopting_can_approve(
         self, as_alice: Client, provider: HostileProvider, setting: OidcSetting

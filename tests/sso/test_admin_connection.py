@@ -57,7 +57,7 @@ class TestSaving:
             assert page.status_code == 200 and name in page.context["adminform"].form.errors, name
         assert not OidcSetting.objects.exists()
         page = as_sonja.post(connection_path(None), {**form_data(client_secret=None), "_save": "1"})
-        assert page.status_code == 302, "the rest may stay empty"
+        assert page.status_code == 302, "no other field is required"
 
     def test_a_new_form_has_defaults_and_its_own_redirect_uri(self, as_sonja: Client):
         page = as_sonja.get(connection_path(None)).content.decode()
@@ -136,9 +136,9 @@ class TestSaving:
 
     def test_without_endpoints_there_is_nothing_to_adopt(self, as_sonja: Client):
         setting = make_connection(resolve_error="It was not found.")
-        for issuer, is_there in (("https://idp.example.com/realms/acme", True), ("", False)):
+        for issuer, is_shown in (("https://idp.example.com/realms/acme", True), ("", False)):
             setting.update_unversioned(issuer=issuer)
-            assert ('name="_adopt"' in as_sonja.get(connection_path(setting)).content.decode()) is is_there
+            assert ('name="_adopt"' in as_sonja.get(connection_path(setting)).content.decode()) is is_shown
 
     def test_http_to_another_machine_causes_a_warning(self, as_sonja: Client, allowed_http: None):
         for url, is_warned in (("http://idp.example.com", True), ("http://127.0.0.1:9", False)):
@@ -159,14 +159,14 @@ class TestSaving:
         assert (stored_setting.name, stored_setting.scope) == ("Renamed", "openid email")
 
     def opened_form(self, browser: Client, setting: OidcSetting) -> dict[str, str]:
-        """What the form sends when nothing is changed on it."""
+        """The form data of the unchanged page."""
         page = browser.get(connection_path(setting)).content.decode()
         values = dict(re.findall(r'name="(initial-\w+)"(?: value="([^"]*)")?', page))
         assert values["initial-scope"] == "openid" and "initial-client_secret" not in values
         return {**form_data(setting), **{name: html.unescape(value) for name, value in values.items()}}
 
     @pytest.mark.parametrize(
-        ("other_change", "typed_here", "expected"),
+        ("stored_change", "submitted_change", "expected"),
         [
             ({"scope": "openid email"}, "openid profile", "openid email"),
             ({"scope": "openid email"}, "openid email", "openid email"),
@@ -175,14 +175,14 @@ class TestSaving:
         ids=["differently", "alike", "another column"],
     )
     def test_conflicting_changes_of_one_column_are_an_error(
-        self, as_sonja: Client, other_change: dict[str, str], typed_here: str, expected: str
+        self, as_sonja: Client, stored_change: dict[str, str], submitted_change: str, expected: str
     ):
         setting = make_connection()
         form = self.opened_form(as_sonja, setting)
-        OidcSetting.objects.filter(pk=setting.pk).update(**other_change)
-        response = as_sonja.post(connection_path(setting), {**form, "scope": typed_here, "_save": "1"})
+        OidcSetting.objects.filter(pk=setting.pk).update(**stored_change)
+        response = as_sonja.post(connection_path(setting), {**form, "scope": submitted_change, "_save": "1"})
         is_reported = "Another user changed this" in response.content.decode()
-        assert is_reported is (typed_here != expected) and setting.refreshed().scope == expected
+        assert is_reported is (submitted_change != expected) and setting.refreshed().scope == expected
 
     def test_a_change_since_the_page_was_opened_is_kept(self, as_sonja: Client):
         setting = make_connection(active=True)
@@ -340,7 +340,7 @@ class TestTestConnection:
         assert report.is_successful and dict(report.facts)["issuer"] == provider.issuer
         assert dict(report.facts)["keys"] == "rsa-1"
         assert OidcSetting.objects.values().get() == row_before and not IdpCertificate.objects.exists()
-        assert f'value="{provider.url_idp}"' in page.content.decode(), "what was typed is still there"
+        assert f'value="{provider.url_idp}"' in page.content.decode(), "the form keeps the entered values"
 
     def test_it_works_before_the_first_save(self, as_sonja: Client, provider: HostileProvider):
         provider.client_secret = ""

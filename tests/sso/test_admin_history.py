@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def entries(browser: Client, setting: OidcSetting) -> list[Any]:
-    """As the page lists them, the newest first."""
+    """The entries of the history page, newest first."""
     return list(browser.get(connection_path(setting, "history")).context["page_obj"])
 
 
@@ -55,7 +55,7 @@ def test_endpoints_found_later_have_their_own_entry(as_sonja: Client, provider: 
     found_entry, created_entry = entries(as_sonja, setting)
 
     assert created_entry.issuer == "" and new_values(found_entry)["Issuer"] == provider.issuer
-    assert found_entry.history_user_id is None, "nobody did it"
+    assert found_entry.history_user_id is None, "no user caused it"
 
 
 def test_endpoints_are_not_attributed_to_a_concurrent_save(provider: HostileProvider):

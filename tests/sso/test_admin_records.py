@@ -30,17 +30,17 @@ def make_link(user: User, sub: str = "sub-1") -> IdentityLink:
 
 class TestCertificates:
     def test_certificates_are_read_only(self, as_sonja: Client):
-        created = make_certificate("<b>kid</b>")
+        record = make_certificate("<b>kid</b>")
         assert b"&lt;b&gt;kid&lt;/b&gt;" in as_sonja.get("/admin/sso/idpcertificate/").content
-        content = as_sonja.get(page_path(created)).content.decode()
+        content = as_sonja.get(page_path(record)).content.decode()
         assert "&quot;kty&quot;: &quot;RSA&quot;" in content and "<b>kid</b>" not in content
-        assert as_sonja.post(page_path(created), {"kid": "mine"}).status_code == 403
+        assert as_sonja.post(page_path(record), {"kid": "mine"}).status_code == 403
         assert as_sonja.get("/admin/sso/idpcertificate/add/").status_code == 403
-        assert created.refreshed().kid == "<b>kid</b>"
+        assert record.refreshed().kid == "<b>kid</b>"
 
     def test_a_deleted_certificate_is_logged(self, as_sonja: Client, sonja: User):
-        created = make_certificate()
-        assert as_sonja.post(page_path(created, "delete"), {"post": "yes"}).status_code == 302
+        record = make_certificate()
+        assert as_sonja.post(page_path(record, "delete"), {"post": "yes"}).status_code == 302
         entry = DeletionLogEntry.objects.get(table="idp_certificate")
         assert (entry.display_value, entry.deleted_by) == ("rsa-1", sonja.pk)
 
@@ -55,9 +55,9 @@ class TestSignInEntry:
 
 class TestLinks:  # A45
     def test_a_link_is_reset_by_deleting_it(self, as_sonja: Client, bob: User):
-        created = make_link(bob)
+        record = make_link(bob)
         assert b"sub-1" in as_sonja.get("/admin/sso/identitylink/").content
-        assert as_sonja.post(page_path(created, "delete"), {"post": "yes"}).status_code == 302
+        assert as_sonja.post(page_path(record, "delete"), {"post": "yes"}).status_code == 302
         assert not IdentityLink.objects.exists()
         assert DeletionLogEntry.objects.filter(table="sso_identity_link").count() == 1
 
@@ -80,9 +80,9 @@ class TestLinks:  # A45
         assert IdentityLink.objects.count() == 1
 
     def test_links_cannot_be_added_or_changed(self, as_alice: Client, bob: User):
-        created = make_link(bob)
+        record = make_link(bob)
         assert as_alice.get("/admin/sso/identitylink/add/").status_code == 403
-        assert as_alice.post(page_path(created), {"sub": "mine"}).status_code == 403
+        assert as_alice.post(page_path(record), {"sub": "mine"}).status_code == 403
 
 
 class TestSignInLog:

@@ -39,11 +39,11 @@ def test_it_shows_fields_account_and_roles_and_changes_nothing(as_sonja: Client,
     script = "function map(claims) { return {login: 'bob', email: claims.email, first_name: 'Ann'} }"
     report = try_script(as_sonja, setting, CLAIMS_OF_ANN, script=script)
 
-    shown_facts = dict(report.facts)
-    assert report.is_successful and shown_facts["account"] == "bob"
-    assert (shown_facts["user.first_name"], shown_facts["user.email"]) == ("Ann", "bob@example.com")
-    assert set(shown_facts["roles added"].split(", ")) == {"itil", "new role"}
-    assert shown_facts["roles a provider cannot grant"] == "admin"
+    shown_values = dict(report.facts)
+    assert report.is_successful and shown_values["account"] == "bob"
+    assert (shown_values["user.first_name"], shown_values["user.email"]) == ("Ann", "bob@example.com")
+    assert set(shown_values["roles added"].split(", ")) == {"itil", "new role"}
+    assert shown_values["roles a provider cannot grant"] == "admin"
     assert (row_counts(), OidcSetting.objects.values().get(), User.objects.values().get(pk=bob.pk)) == state_before
 
 
@@ -146,7 +146,7 @@ def test_no_request_is_sent_to_the_provider(  # A43
 
 
 class TestApprovalInPreview:  # A57
-    """Saved without the role admin, the version in the form would wait for an approval, and protected roles with it."""
+    """A save without the role admin would require approval before users with protected roles can sign in."""
 
     ALICE = {**CLAIMS_OF_ANN, "email": "alice@example.com"}
     OTHER = "function map(claims) { return {login: 'x', email: claims.email} }"
@@ -174,7 +174,7 @@ class TestApprovalInPreview:  # A57
         press_button(as_sonja, "_save", setting, **columns)
         stored_setting = setting.refreshed()
         preview = try_script(as_sonja, stored_setting, self.ALICE)
-        assert (stored_setting.needs_approval, preview.title) == (not is_let_in, report.title), "as it was foretold"
+        assert (stored_setting.needs_approval, preview.title) == (not is_let_in, report.title), "as the preview said"
         assert APPROVAL_AFTER_SAVE not in preview.notes
 
     def test_a_new_connection_of_sso_admin_needs_approval_for_protected_roles_only(

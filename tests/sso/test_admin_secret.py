@@ -49,13 +49,13 @@ class TestSecret:  # A56
         assert setting.refreshed().secret == ""
 
     def test_the_secret_is_not_kept_for_another_provider(self, as_sonja: Client):
-        """Who cannot read it could have it sent to a server of their own."""
+        """Otherwise a user who cannot read the secret could send it to another server."""
         setting = make_connection()
         press_button(as_sonja, "_save", setting, client_secret=self.CANARY)
         press_button(as_sonja, "_save", setting.refreshed(), url_idp="https://mine.example.com")
         assert setting.refreshed().secret == ""
         press_button(as_sonja, "_save", setting.refreshed(), url_idp="https://idp.example.com", client_secret="another")
-        assert setting.refreshed().secret == "another", "entered again it is meant for the new one"
+        assert setting.refreshed().secret == "another", "an entered secret is for the new provider"
 
     def test_the_log_of_the_admin_names_the_field_only(self, as_sonja: Client):
         from django.contrib.admin.models import LogEntry

@@ -37,15 +37,15 @@ def test_no_warning_if_no_account_would_be_created_again(as_alice: Client, bob: 
     setting = make_connection(active=True, enable_user_creation=False)
     link = IdentityLink.objects.create(user=bob, issuer=setting.issuer, sub="bob")
     page = f"{USER_LIST_PATH}{bob.pk}/delete/"
-    assert "next sign-in" not in messages_of(as_alice.get(page)), "nobody gets an account"
+    assert "next sign-in" not in messages_of(as_alice.get(page)), "user creation is off"
 
     setting.enable_user_creation = True
     setting.save()
-    assert "next sign-in" in messages_of(as_alice.get(page)), "else this test would show nothing"
+    assert "next sign-in" in messages_of(as_alice.get(page)), "otherwise this test would prove nothing"
     link.delete()
-    assert "next sign-in" not in messages_of(as_alice.get(page)), "no provider signs bob in"
+    assert "next sign-in" not in messages_of(as_alice.get(page)), "bob has no identity link"
     IdentityLink.objects.create(user=bob, issuer="https://former.example.com", sub="bob")
-    assert "next sign-in" not in messages_of(as_alice.get(page)), "that one is not active"
+    assert "next sign-in" not in messages_of(as_alice.get(page)), "the connection is inactive"
     IdentityLink.objects.create(user=bob, issuer=setting.issuer, sub="bob")
     setting.active = False
     setting.save()

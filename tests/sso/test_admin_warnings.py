@@ -51,8 +51,8 @@ class TestErrors:
         columns = {"url_idp": provider.url_idp, "realm": "elsewhere", "redirect_uri": "http://testserver/elsewhere/"}
         report = press_button(as_sonja, "_test", None, ignore_case=True, **columns).context["report"]
         assert report.title.startswith("The provider was not found.")
-        redirect_uri, case = report.notes
-        assert "must be /sso/callback/" in redirect_uri and case.startswith("Nobody can sign in")
+        redirect_uri, client_settings = report.notes
+        assert "must be /sso/callback/" in redirect_uri and client_settings.startswith("Nobody can sign in")
 
     def test_with_unusable_keys_a_test_still_checks_the_client(self, as_sonja: Client, provider: HostileProvider):
         provider.serve("certs", responds_with_error(500))
@@ -67,7 +67,7 @@ class TestSecretAfterRefusal:
         for button in ("_save", "_test"):
             page = press_button(as_sonja, button, None, realm="no realm", client_secret="typed")
             assert form_errors(page)["client_secret"] == [ENTER_SECRET_AGAIN]
-            assert 'id="secret-not-kept"' not in page.content.decode(), "said once"
+            assert 'id="secret-not-kept"' not in page.content.decode(), "reported once"
 
     def test_an_invalid_secret_has_only_its_own_error(self, as_sonja: Client):
         page = press_button(as_sonja, "_save", None, realm="no realm", client_secret="x" * 1001)
@@ -89,7 +89,7 @@ class TestSimilarConnections:
         make_connection()
         page = press_button(as_sonja, "_save", None, name="eXample", client_id="another")
         assert self.NAME in messages_of(page) and "client ID: Example" not in messages_of(page)
-        assert OidcSetting.objects.filter(name="eXample").exists(), "a warning, no refusal"
+        assert OidcSetting.objects.filter(name="eXample").exists(), "a warning, not an error"
 
     def test_a_duplicate_client_causes_a_warning(self, as_sonja: Client):
         make_connection()

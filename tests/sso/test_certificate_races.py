@@ -1,4 +1,4 @@
-"""Concurrent certificate updates: threads with separate connections, and a provider that answers when told."""
+"""Concurrent certificate updates: threads with separate connections, and a provider that holds its responses."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ THREAD_COUNT = 8
 
 
 def run_concurrently(action: Any, count: int) -> list[Any]:
-    """The outcomes of doing this at the same moment in so many threads."""
+    """Runs the action in `count` threads at the same time; the outcomes."""
     start = threading.Barrier(count)
 
     def run_action(number: int) -> Any:
@@ -80,7 +80,7 @@ def test_twenty_concurrent_unknown_kids_cause_one_request_for_all(
 
 
 def fetch_unknown_kid(setting: OidcSetting) -> bool:
-    """Whether somebody whose token names rsa-2 finds it in the end."""
+    """Whether a token that names rsa-2 finds its key."""
     certificate_updates.refresh_for_unknown_kid(setting)
     return any(key["kid"] == "rsa-2" for key in certificate_updates.signing_keys(setting))
 

@@ -86,7 +86,7 @@ class TestAlgorithm:  # A34
         assert [row for row in IdpCertificate.objects.values() if row["kid"] == "rsa-1"] == rows_before
         assert "rsa-1" in pair_of(setting).warning
         update_certificates(provider, setting, "rsa-1", "p256-1")
-        assert pair_of(setting).warning == "", "as long as it is so"
+        assert pair_of(setting).warning == "", "the warning ends with its cause"
 
     def test_a_renewed_certificate_of_the_same_key_is_not_a_change(
         self, provider: HostileProvider, setting: OidcSetting
@@ -113,8 +113,8 @@ class TestAlgorithm:  # A34
         update_certificates(provider, setting, "rsa-2")
         assert (stored_kids(other_setting), stored_kids(setting)) == (["rsa-1"], ["rsa-2"])
 
-    def test_a_late_answer_does_not_overwrite_a_newer_one(self, provider: HostileProvider, setting: OidcSetting):
-        """Asked before the keys changed, applied after somebody else applied the new ones."""
+    def test_a_late_response_does_not_overwrite_a_newer_one(self, provider: HostileProvider, setting: OidcSetting):
+        """A response from before a change of keys is applied after the new keys are stored."""
         update_certificates(provider, setting, "rsa-1")
         old_keys = key_sets.parse_key_set({"keys": [jwk("rsa-1")]})
         number = certificate_updates._draw_request_number(*setting.pair)
@@ -123,8 +123,8 @@ class TestAlgorithm:  # A34
         assert stored_kids(setting) == ["rsa-2"] and deleted_certificates() == [("idp_certificate", "rsa-1")]
 
     def test_nothing_is_stored_for_a_pair_without_connection(self, provider: HostileProvider, setting: OidcSetting):
-        gone = OidcSetting(url_idp="https://idp.example.com", realm="gone", jwks_uri=provider.url("certs"))
-        certificate_updates.refresh_certificates(gone, reason=certificate_updates.REASON_DAILY)
+        deleted_setting = OidcSetting(url_idp="https://idp.example.com", realm="gone", jwks_uri=provider.url("certs"))
+        certificate_updates.refresh_certificates(deleted_setting, reason=certificate_updates.REASON_DAILY)
         assert not IdpCertificate.objects.exists()
 
 
@@ -139,7 +139,7 @@ class TestInvalidResponses:  # A28 A29 A30
         ids=["500", "404", "html", "huge", "bomb", "hangs up", "endless", "redirect", "repeated key", "not UTF-8",
              "empty", "unusable", "a list", "one kid twice"],
     )  # fmt: skip
-    def test_bad_answers_change_nothing_and_are_reported(
+    def test_invalid_responses_change_nothing_and_are_reported(
         self, provider: HostileProvider, setting: OidcSetting, behaviour: Any
     ):
         update_certificates(provider, setting, "rsa-1", "rsa-2")
@@ -154,7 +154,7 @@ class TestInvalidResponses:  # A28 A29 A30
         update_certificates(provider, setting)
         assert pair_of(setting).failure == ""
 
-    def test_a_dripping_answer_ends_in_time(self, provider: HostileProvider, setting: OidcSetting, settings: Any):
+    def test_a_slow_response_ends_at_the_deadline(self, provider: HostileProvider, setting: OidcSetting, settings: Any):
         settings.OUTBOUND_POLICY = {**settings.OUTBOUND_POLICY, "total_s": 0.5}
         provider.serve("certs", sends_byte_by_byte(0.05))
         with pytest.raises(CertificateUpdateFailed, match=r"within 0\.5 s"):
@@ -209,7 +209,7 @@ class TestUnknownKids:  # A32
             assert certificate_updates.refresh_for_unknown_kid(setting)
 
     def test_a_token_from_a_stranger_causes_one_request_at_most(self, provider: HostileProvider, setting: OidcSetting):
-        """Also where no key is stored; such a caller never waits for another's answer."""
+        """Even if no key is stored; such a caller never waits for the request of another one."""
         provider.serve("certs", responds_with_error(500))
         for _ in range(5):
             certificate_updates.refresh_for_unknown_kid(setting, is_unsolicited=True)

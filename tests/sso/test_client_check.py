@@ -10,7 +10,13 @@ from sso.admin import connection_warnings
 from sso.models import OidcSetting
 from sso.provider import client_check
 from system import encryption
-from tests.providers.behaviours import Visit, redirects_to, responds_with, responds_with_error, responds_with_html
+from tests.providers.behaviours import (
+    RecordedRequest,
+    redirects_to,
+    responds_with,
+    responds_with_error,
+    responds_with_html,
+)
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT
 from tests.sso.connections import CALLBACK, make_connection_at, press_button
@@ -32,7 +38,7 @@ def report_text(provider: HostileProvider, browser: Client, **columns: Any) -> A
 
 @pytest.fixture
 def accepting_provider(provider: HostileProvider) -> HostileProvider:
-    """It knows this service, and would now ask somebody to sign in."""
+    """A provider that accepts this client and would show its sign-in page."""
     provider.serve("token", responds_with(*INVALID_GRANT))
     redirect_with(provider, error="login_required", state="x")
     return provider
@@ -56,7 +62,9 @@ def test_a_redirect_uri_with_a_wrong_path_is_reported(accepting_provider: Hostil
     accepting_provider.serve("auth", responds_with_error(400))
     report = report_text(accepting_provider, as_sonja, redirect_uri=wrong_path_url)
 
-    assert not report.is_successful and "must be /sso/callback/" in report.notes[0], "before what the provider says"
+    assert not report.is_successful and "must be /sso/callback/" in report.notes[0], (
+        "the warning comes before the result of the provider"
+    )
 
 
 def test_a_redirect_uri_at_another_host_of_the_service_causes_a_warning(
@@ -95,7 +103,7 @@ def test_a_rejected_request_is_reported(accepting_provider: HostileProvider, as_
     report = report_text(accepting_provider, as_sonja)
 
     assert not report.is_successful and report.notes == (client_check.REQUEST_REJECTED.format(error=word),)
-    assert "Redirect URI" not in report.notes[0], "only to a registered one does a provider send somebody back"
+    assert "Redirect URI" not in report.notes[0], "providers only redirect to registered URIs"
 
 
 def test_an_unusable_token_endpoint_is_reported(accepting_provider: HostileProvider, as_sonja: Client):
@@ -155,7 +163,7 @@ INCONCLUSIVE_RESPONSES = [
 
 
 @pytest.mark.parametrize(("endpoint", "behaviour"), INCONCLUSIVE_RESPONSES)
-def test_an_inconclusive_answer_is_reported_as_unchecked(
+def test_an_inconclusive_response_is_reported_as_unchecked(
     accepting_provider: HostileProvider, as_sonja: Client, endpoint: str, behaviour: Any
 ):
     accepting_provider.serve(endpoint, behaviour)
@@ -173,7 +181,7 @@ def test_in_the_fragment_flow_the_client_is_not_checked(accepting_provider: Host
 
 
 class TestStoredSecret:  # A56
-    """Whoever may change a connection, but not read its secret, must not have it sent to a server of their own."""
+    """A user who can change a connection must not be able to send its stored secret to another server."""
 
     @pytest.fixture
     def setting(self, accepting_provider: HostileProvider) -> OidcSetting:
@@ -198,8 +206,8 @@ class TestStoredSecret:  # A56
         moved_endpoint: bool,
     ):
         with HostileProvider() as other_provider:
-            visits: list[Visit] = []
-            other_provider.serve("token", visits.append)
+            requests: list[RecordedRequest] = []
+            other_provider.serve("token", requests.append)
             if moved_endpoint:
                 columns = {"url_idp": other_provider.url_idp}
             else:
@@ -208,7 +216,7 @@ class TestStoredSecret:  # A56
             report = press_button(as_sonja, "_test", setting, **columns).context["report"]
 
             assert (
-                visits == []
+                requests == []
                 and other_provider.requests_to("token") == []
                 and accepting_provider.requests_to("token") == []
             )

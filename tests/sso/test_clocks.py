@@ -69,7 +69,7 @@ class TestUnresolvedProvider:
 
 @pytest.mark.parametrize("hours", [-2, 2], ids=["behind", "ahead"])
 def test_sign_out_is_remembered_whatever_the_hosts_say(hours: int):
-    """A logout token that was received counts once, and ends sign-ins that are in progress."""
+    """A logout token is accepted once, and ends sign-ins in progress."""
     claims = {"iss": "https://idp.example.com", "sub": "ann", "iat": timezone.now().timestamp(), "jti": "one"}
     with shifted_host_clock(hours):
         assert ProviderSignOut.record(claims)

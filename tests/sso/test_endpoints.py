@@ -31,13 +31,13 @@ from tests.providers.signing import ABSENT
 ISSUER_URL = "https://idp.example.com"
 
 
-def discovered(provider: HostileProvider, url_idp: str = "", realm: str = "") -> Endpoints:
+def discover_endpoints(provider: HostileProvider, url_idp: str = "", realm: str = "") -> Endpoints:
     return discover(url_idp or provider.url_idp, realm or provider.realm, provider_policy(), Deadline.after(8))
 
 
 def refusal_of(provider: HostileProvider, url_idp: str = "", realm: str = "") -> EndpointsNotFound:
     with pytest.raises(EndpointsNotFound) as exc_info:
-        discovered(provider, url_idp, realm)
+        discover_endpoints(provider, url_idp, realm)
     return exc_info.value
 
 
@@ -50,7 +50,7 @@ class TestCandidates:
         assert issuer_candidates(f"{ISSUER_URL}/realms/r", "r")[0] == f"{ISSUER_URL}/realms/r"
         assert issuer_candidates(f"{ISSUER_URL}/realms/r/", "r")[0] == f"{ISSUER_URL}/realms/r"
         assert issuer_candidates(f"{ISSUER_URL}/other", "r")[0] == f"{ISSUER_URL}/other/realms/r", (
-            "only whole words count"
+            "the realm must be a whole path segment"
         )
         assert issuer_candidates(f"{ISSUER_URL}/xr", "r")[0] == f"{ISSUER_URL}/xr/realms/r"
 
@@ -71,7 +71,7 @@ class TestDiscovery:
         with HostileProvider(layout=layout.rstrip("/")) as provider:
             issuer = provider.url_idp + layout.format(realm=provider.realm)
             provider.discovery = {"issuer": issuer}
-            assert discovered(provider).issuer == issuer
+            assert discover_endpoints(provider).issuer == issuer
 
     def test_all_needed_endpoints_are_read(self, provider: HostileProvider):
         provider.algorithms = ["RS256", "ES256", 7]
@@ -79,7 +79,7 @@ class TestDiscovery:
             "authorization_response_iss_parameter_supported": True,
             "token_endpoint_auth_methods_supported": ["client_secret_post"],
         }
-        assert discovered(provider) == Endpoints(
+        assert discover_endpoints(provider) == Endpoints(
             issuer=provider.issuer,
             authorization=provider.url("auth"),
             token=provider.url("token"),
@@ -94,7 +94,11 @@ class TestDiscovery:
     def test_missing_endpoints_are_empty(self, provider: HostileProvider):
         missing_names = ("userinfo_endpoint", "end_session_endpoint", "id_token_signing_alg_values_supported")
         provider.discovery = dict.fromkeys(missing_names, ABSENT)
-        assert (discovered(provider).userinfo, discovered(provider).end_session, discovered(provider).algorithms) == (
+        assert (
+            discover_endpoints(provider).userinfo,
+            discover_endpoints(provider).end_session,
+            discover_endpoints(provider).algorithms,
+        ) == (
             "",
             "",
             (),
@@ -102,7 +106,7 @@ class TestDiscovery:
 
     def test_one_trailing_slash_may_differ(self, provider: HostileProvider):
         provider.discovery = {"issuer": provider.issuer + "/"}
-        assert discovered(provider).issuer == provider.issuer + "/"
+        assert discover_endpoints(provider).issuer == provider.issuer + "/"
         provider.discovery = {"issuer": provider.issuer + "//"}
         assert "issuer is" in refusal_of(provider).message
 
@@ -111,10 +115,8 @@ class TestDiscovery:
         provider.discovery = {"issuer": issuer}
         sentence = refusal_of(provider).message
         assert sentence.startswith("The provider's issuer is ") and len(sentence) < 300 and "\n" not in sentence
-        result = [visit.path for visit in provider.requests]
-        assert not any("/protocol/" in path for path in result), (
-            "there was a document: the path pattern is no way round it"
-        )
+        result = [request.path for request in provider.requests]
+        assert not any("/protocol/" in path for path in result), "the path pattern must not bypass a refused document"
 
     @pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"])
     @pytest.mark.parametrize(
@@ -160,12 +162,12 @@ class TestDiscovery:
             f"/{provider.realm}{WELL_KNOWN_PATH}",
             responds_with({**provider.document(), "issuer": f"{provider.url_idp}/main"}),
         )
-        assert discovered(provider).issuer == f"{provider.url_idp}/main"
+        assert discover_endpoints(provider).issuer == f"{provider.url_idp}/main"
 
     def test_a_redirect_is_reported_if_nothing_else_is_found(self, provider: HostileProvider):
         provider.serve("discovery", redirects_to("https://elsewhere.example.com/"))
         assert "Redirects are not followed" in refusal_of(provider).message
-        assert len([visit for visit in provider.requests if visit.endpoint == "discovery"]) == 1
+        assert len([request for request in provider.requests if request.endpoint == "discovery"]) == 1
 
 
 class TestPathPattern:
@@ -175,16 +177,16 @@ class TestPathPattern:
                 path = urlsplit(issuer.rstrip("/") + WELL_KNOWN_PATH).path
                 provider.serve(path, redirects_to("/login"))
             provider.serve("discovery", redirects_to("/login"))
-            assert discovered(provider).jwks == provider.url("certs")
+            assert discover_endpoints(provider).jwks == provider.url("certs")
 
     def test_the_pattern_is_used_if_it_has_a_key_set(self, allowed_http: None):
         with HostileProvider(layout="/realm/{realm}") as provider:
             provider.serve("discovery", responds_with_error(404))
-            base = f"{provider.url_idp}/realm/main"
-            endpoint_base = f"{base}/protocol/openid-connect"
-            endpoints = discovered(provider)
+            base_url = f"{provider.url_idp}/realm/main"
+            endpoint_base = f"{base_url}/protocol/openid-connect"
+            endpoints = discover_endpoints(provider)
             assert (endpoints.issuer, endpoints.authorization, endpoints.jwks) == (
-                base,
+                base_url,
                 f"{endpoint_base}/auth",
                 f"{endpoint_base}/certs",
             )

@@ -24,7 +24,7 @@ BACKEND_NAME = "OIDCAuthenticationBackend"
 
 @contextmanager
 def traced_calls() -> Iterator[set[str]]:
-    """The functions of the library, and ours in its backend, that run."""
+    """The called functions of the library and of our backend."""
     names: set[str] = set()
 
     def trace(frame: FrameType, event: str, argument: Any) -> None:
@@ -62,7 +62,7 @@ def test_a_sign_in_runs_the_methods_of_the_library(provider: HostileProvider, is
 
 
 def test_no_check_or_call_of_the_library_takes_the_place_of_ours(provider: HostileProvider):
-    """It would check neither issuer nor audience, and call the provider around the outbound guard."""
+    """The library checks neither issuer nor audience, and calls the provider without the outbound guard."""
     make_active_connection(provider)
     make_ann()
     browser = Browser(provider)
@@ -106,7 +106,7 @@ def test_its_settings_come_from_the_connection(provider: HostileProvider):
     endpoints = setting.endpoints
     assert endpoints is not None
     backend = OidcBackend()
-    assert backend.get_settings("OIDC_RP_CLIENT_ID", "default") == "default", "none is known yet"
+    assert backend.get_settings("OIDC_RP_CLIENT_ID", "default") == "default", "no connection is stored yet"
     backend.use_connection(setting, endpoints)
 
     assert provider.url("token") == backend.OIDC_OP_TOKEN_ENDPOINT
@@ -117,7 +117,7 @@ def test_its_settings_come_from_the_connection(provider: HostileProvider):
 
 
 def test_a_backend_asks_the_database_nothing_until_a_sign_in(db: None, django_assert_num_queries: Any):
-    """Django builds one for every request of a signed-in user."""
+    """Django creates a backend for every request of a signed-in user."""
     with django_assert_num_queries(0):
         OidcBackend()
 

@@ -165,7 +165,7 @@ def test_the_callback_does_not_sign_in_again_by_itself(browser: Browser):
     browser.client.post("/logout/")
     page = browser.client.get("/", follow=False)
 
-    assert page["Location"].endswith("/sso/callback/"), "that is why a sign-out never ends there"
+    assert page["Location"].endswith("/sso/callback/"), "the start page would sign the user in again"
     check_refusal(
         Browser(browser.provider).client.get("/sso/callback/", {"code": "c"}, headers=HTML_HEADERS),
         "state_unknown",

@@ -35,7 +35,7 @@ def active_provider(provider: HostileProvider) -> HostileProvider:
 
 
 def send_logout_token(token: Any, **fields: Any) -> Any:
-    """As a server calls: no cookie, no token of our pages."""
+    """Sends the request like a server, without cookies and without a CSRF token."""
     return Client(enforce_csrf_checks=True).post(
         BACKCHANNEL_PATH, {"logout_token": token} if token is not None else {}, **fields
     )
@@ -71,7 +71,7 @@ def test_a_session_without_sid_may_be_the_one_that_ended(active_provider: Hostil
 
     assert not is_signed_in(client_without_sid) and is_signed_in(client_with_sid)
     claims = {"iss": active_provider.issuer, "sub": "sub-ann", "iat": 0}
-    assert ProviderSignOut.has_ended(claims, since_id=0), "one that was under way too"
+    assert ProviderSignOut.has_ended(claims, since_id=0), "a sign-in in progress ends too"
     assert not ProviderSignOut.has_ended({**claims, "sid": "sid-2"}, since_id=0)
     assert not ProviderSignOut.has_ended({**claims, "sub": "sub-other"}, since_id=0)
 

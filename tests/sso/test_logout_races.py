@@ -37,13 +37,13 @@ def active_provider(db: Any, provider: HostileProvider) -> HostileProvider:
 
 
 def run_during(monkeypatch: Any, module: Any, name: str, action: Callable[[], Any]) -> None:
-    """Do this before the function begins, once."""
+    """Runs the action once, before the next call of the function."""
     original, pending = getattr(module, name), [action]
 
-    def first(*positional: Any, **named: Any) -> Any:
+    def first(*arguments: Any, **keywords: Any) -> Any:
         if pending:
             pending.pop()()
-        return original(*positional, **named)
+        return original(*arguments, **keywords)
 
     monkeypatch.setattr(module, name, first)
 
@@ -56,12 +56,17 @@ def logout_during_call(token: str) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize(
-    "named", [{}, {"sid": "sid-1"}, {"sub": ABSENT, "sid": "sid-1"}], ids=["subject", "both", "session"]
+    "logout_claims", [{}, {"sid": "sid-1"}, {"sub": ABSENT, "sid": "sid-1"}], ids=["subject", "both", "session"]
 )
-def test_a_sign_in_in_progress_is_refused(active_provider: HostileProvider, monkeypatch: Any, named: dict[str, Any]):
+def test_a_sign_in_in_progress_is_refused(
+    active_provider: HostileProvider, monkeypatch: Any, logout_claims: dict[str, Any]
+):
     active_provider.claims = {"sid": "sid-1"}
     run_during(
-        monkeypatch, OidcBackend, "get_or_create_user", logout_during_call(active_provider.logout_token(**named))
+        monkeypatch,
+        OidcBackend,
+        "get_or_create_user",
+        logout_during_call(active_provider.logout_token(**logout_claims)),
     )
     browser = Browser(active_provider)
 
@@ -71,16 +76,21 @@ def test_a_sign_in_in_progress_is_refused(active_provider: HostileProvider, monk
         and not Session.objects.exclude(user=None)
         and not ProviderSession.objects.exists()
     )
-    assert browser.sign_in().status_code == 302, "the next one is a new session there"
+    assert browser.sign_in().status_code == 302, "a new sign-in has a new session at the provider"
 
 
-@pytest.mark.parametrize("named", [{"sub": "sub-other"}, {"sid": "sid-2"}, {"sub": ABSENT, "sid": "sid-2"}], ids=str)
+@pytest.mark.parametrize(
+    "logout_claims", [{"sub": "sub-other"}, {"sid": "sid-2"}, {"sub": ABSENT, "sid": "sid-2"}], ids=str
+)
 def test_the_sign_in_of_another_subject_succeeds(
-    active_provider: HostileProvider, monkeypatch: Any, named: dict[str, Any]
+    active_provider: HostileProvider, monkeypatch: Any, logout_claims: dict[str, Any]
 ):
     active_provider.claims = {"sid": "sid-1"}
     run_during(
-        monkeypatch, OidcBackend, "get_or_create_user", logout_during_call(active_provider.logout_token(**named))
+        monkeypatch,
+        OidcBackend,
+        "get_or_create_user",
+        logout_during_call(active_provider.logout_token(**logout_claims)),
     )
 
     assert Browser(active_provider).sign_in().status_code == 302
@@ -95,7 +105,7 @@ def test_a_session_that_was_just_created_is_ended(active_provider: HostileProvid
 
 
 def test_a_token_issued_before_the_sign_out_is_refused(active_provider: HostileProvider):
-    """It lay in the browser meanwhile, behind the page that waits."""
+    """The token waited in the browser while the waiting page was shown."""
     make_active_connection(active_provider, name="Fragment", response_type="id_token")
     browser = Browser(active_provider)
     callback_url = browser.return_url(browser.start())
@@ -114,7 +124,7 @@ def test_a_sign_out_waits_for_a_session_being_created(allowed_http: None, monkey
         sign_in_result = run_in_thread(browser.sign_in)
         assert is_reached.wait(THREAD_TIMEOUT_S)
         sign_out_result = run_in_thread(lambda: send_logout_token(token))
-        assert waits_for_lock(sign_out_result), "it waits until the session can be found"
+        assert waits_for_lock(sign_out_result), "the sign-out waits for the new session"
         release.set()
 
         assert result_of(sign_in_result).status_code in (302, 400) and result_of(sign_out_result).status_code == 200

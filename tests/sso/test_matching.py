@@ -34,7 +34,7 @@ def test_the_rows_that_authorize_somebody(ignores_case: bool, is_case_sensitive:
     assert choose_comparison(ignores_case=ignores_case, is_case_sensitive=is_case_sensitive) is row
 
 
-# What the provider returns, which accounts there are, and who it is under EXACT and under FOLDED ("!" refuses).
+# The returned claim, the logins of all accounts, and the match under EXACT and under FOLDED ("!" refuses).
 CASES: list[tuple[str, list[Account], str | None, str | None]] = [
     ("bob", [], None, None),
     ("bob", [BOB], "1", "1"),
@@ -43,19 +43,19 @@ CASES: list[tuple[str, list[Account], str | None, str | None]] = [
     ("bob", [BOB, Bob], "1", "1"),  # "the one whose value equals the returned lower-case value is authorized"
     ("bob", [Bob, BoB], None, "!"),
     ("BOB", [BOB, Bob], None, "!"),
-    ("bob", [BOB, Account("4", "bob")], "!", "!"),  # two accounts of one email address
+    ("bob", [BOB, Account("4", "bob")], "!", "!"),  # two accounts with one email address
     ("bob", [BOB, Bob, Account("4", "bob")], "!", "!"),
     ("bo", [BOB], None, None),
     ("bob ", [BOB], None, None),
     ("m\u0131ke", [Account("5", "mike")], None, None),
     ("m\u0131ke", [Account("5", "MIKE")], None, None),
     ("mike", [Account("5", "MIKE")], None, "5"),
-    ("m\u0131k\u00e9", [Account("5", "MIK\u00c9")], None, None),  # upper() would make them one
+    ("m\u0131k\u00e9", [Account("5", "MIK\u00c9")], None, None),  # upper() would make them equal
     ("\u212aarl", [Account("6", "karl")], None, None),  # Kelvin sign
     ("\uff4barl", [Account("6", "karl")], None, None),  # fullwidth k
     ("ma\u00df", [Account("7", "mass")], None, None),
     ("\u00c4nne", [Account("8", "\u00e4nne")], None, "8"),
-    ("\u00e4nne", [Account("8", "a\u0308nne")], "8", "8"),  # the same letter, composed and not: no matter of case
+    ("\u00e4nne", [Account("8", "a\u0308nne")], "8", "8"),  # the same letter, composed and decomposed
     ("a\u0308nne", [Account("8", "\u00e4nne")], "8", "8"),
     ("\u00e4nne", [Account("8", "a\u0308nne"), Account("9", "\u00e4nne")], "9", "9"),
     ("\u212a\u00e4rl", [Account("6", "K\u00e4rl")], None, "6"),  # Kelvin sign

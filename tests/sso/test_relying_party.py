@@ -32,7 +32,7 @@ def name_of_test(suffix: str) -> str:
     return f"oidcc-client-test{suffix}"
 
 
-# Sign in, or do what the name says.
+# Sign-in, and the other flows of the suite.
 
 
 @pytest.mark.parametrize("response_type", FLOWS)
@@ -65,7 +65,7 @@ def test_each_supported_algorithm_signs_in(browser: Browser, algorithm: str):
 
 
 def test_without_kid_the_key_that_is_still_published_is_used(browser: Browser):
-    """Of a provider whose tokens name no key, after a change of keys with an overlap."""
+    """The tokens name no key, and the old key is still published after a rotation."""
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
     make_active_connection(browser.provider)
     assert browser.sign_in().status_code == 302
@@ -221,7 +221,7 @@ def test_oidcc_client_test_rp_backchannel_rpinitlogout(browser: Browser):
 
 
 def sign_out(browser: Browser, *, is_set_up: bool = False) -> dict[str, str]:
-    """What the browser takes along to the provider."""
+    """The fields that the browser sends to the provider."""
     if not is_set_up:
         make_active_connection(browser.provider)
     browser.sign_in()
@@ -233,7 +233,7 @@ def sign_out(browser: Browser, *, is_set_up: bool = False) -> dict[str, str]:
 
 
 def send_logout_tokens(*tokens: str) -> Any:
-    """The provider's own call, which has no cookie."""
+    """The provider calls without cookies."""
     return Client(enforce_csrf_checks=True).post(BACKCHANNEL_PATH, {"logout_token": list(tokens)})
 
 
@@ -295,13 +295,13 @@ def test_oidcc_client_test_userinfo_invalid_sub(browser: Browser):  # A46
     check_refused(browser, "userinfo_subject")
 
 
-@pytest.mark.parametrize("calls_itself", ["https://another.example", "{}/", "{}/x"])
-def test_oidcc_client_test_discovery_issuer_mismatch(browser: Browser, calls_itself: str):
-    browser.provider.discovery = {"issuer": calls_itself.format(browser.provider.issuer)}
+@pytest.mark.parametrize("announced_issuer", ["https://another.example", "{}/", "{}/x"])
+def test_oidcc_client_test_discovery_issuer_mismatch(browser: Browser, announced_issuer: str):
+    browser.provider.discovery = {"issuer": announced_issuer.format(browser.provider.issuer)}
     setting = make_active_connection(browser.provider, **UNKNOWN_KEYS)
     response = browser.client.get("/sso/start/")
     setting.refresh_from_db()
-    if calls_itself == "{}/":  # "one trailing slash apart" is its own name
+    if announced_issuer == "{}/":  # a trailing slash is the only permitted difference
         assert (response.status_code, setting.issuer) == (302, browser.provider.issuer + "/")
         return
 

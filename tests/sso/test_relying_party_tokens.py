@@ -49,8 +49,10 @@ def test_a_key_that_a_header_offers_is_never_fetched(browser: Browser):  # A03
     check_refused(browser, "token_signature")
     serve_token(provider, signed_with(**header))
 
-    assert browser.sign_in().status_code == 302 and browser.login == "ann", "an offer does not invalidate a token"
-    assert [visit for visit in provider.requests if "forged" in visit.path] == []
+    assert browser.sign_in().status_code == 302 and browser.login == "ann", (
+        "the header field does not invalidate a token"
+    )
+    assert [request for request in provider.requests if "forged" in request.path] == []
 
 
 @pytest.mark.parametrize("key", ["rsa-enc", "small-1", "oct-1"])

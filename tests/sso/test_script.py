@@ -1,4 +1,4 @@
-"""The mapping script: what can be saved, its results, and its limits. Each run is a real child process."""
+"""The mapping script: what can be saved, its children, and its limits. Each run is a real child process."""
 
 import os
 import subprocess
@@ -51,9 +51,9 @@ def test_a_script_sets_the_columns_of_a_profile():
     )
     check_script(source)
 
-    created = map_claims(source, CLAIMS)
-    assert created == {"login": "1", "email": "ann@example.com", "first_name": "Ann", "last_name": "", "phone": 7}
-    assert set(created) == set(SCRIPT_COLUMNS)
+    profile = map_claims(source, CLAIMS)
+    assert profile == {"login": "1", "email": "ann@example.com", "first_name": "Ann", "last_name": "", "phone": 7}
+    assert set(profile) == set(SCRIPT_COLUMNS)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_run_that_does_not_end_or_grows_is_stopped(body: str):  # A41
     started_at = time.monotonic()
     failure_of(f"function map(claims) {{ {body} }}")
 
-    assert time.monotonic() - started_at < 5, "nothing may hold a web thread"
+    assert time.monotonic() - started_at < 5, "a script must not block a web thread"
 
 
 @pytest.mark.parametrize("name", ["process", "require", "std", "os", "fetch", "console", "print", "Deno", "module"])
@@ -174,13 +174,13 @@ def test_an_error_is_reported_in_one_line():
     assert (str(error), error.step) == ("Error: no number", "map")
 
 
-def test_what_a_script_changes_in_the_language_stays_in_its_process():
+def test_changed_builtins_do_not_affect_the_next_script():
     map_claims("Array.prototype.map = null; JSON.parse = () => 1; " + script_returning("{}"), CLAIMS)
 
     assert map_claims(DEFAULT_SCRIPT, CLAIMS)["login"] == "ann"
 
 
-def test_a_script_that_replaces_json_is_believed_no_more_than_any_other():
+def test_a_script_that_replaces_json_gains_nothing():
     lying_script = 'JSON.stringify = () => \'{"password": 1, "login": [[1]]}\';' + DEFAULT_SCRIPT
     broken_script = "JSON.stringify = () => '{';" + DEFAULT_SCRIPT
 
@@ -192,7 +192,7 @@ def test_claims_that_are_too_large_are_not_passed_on():  # A42
     assert failure_of(DEFAULT_SCRIPT, {"email": "x" * 300_000}).step == "limit"
 
 
-def test_claims_arrive_as_they_are():
+def test_claims_are_passed_unchanged():
     claims = {"a": "</script> \u2028 é \U0001f600", "b": [1, {"c": None}], "n": 1.5, "big": 2**53}
 
     assert map_claims(script_returning("{login: JSON.stringify(claims)}"), claims)["login"].count("\U0001f600") == 1
@@ -200,16 +200,16 @@ def test_claims_arrive_as_they_are():
 
 @pytest.fixture
 def started_children(monkeypatch: Any) -> list[subprocess.Popen[bytes]]:
-    """The children that are started."""
-    results: list[subprocess.Popen[bytes]] = []
+    """The started child processes."""
+    children: list[subprocess.Popen[bytes]] = []
 
     class RecordedProcess(subprocess.Popen[bytes]):
         def __init__(self, *positional: Any, **named: Any) -> None:
             super().__init__(*positional, **named)
-            results.append(self)
+            children.append(self)
 
     monkeypatch.setattr(subprocess, "Popen", RecordedProcess)
-    return results
+    return children
 
 
 def test_no_child_is_left_behind(started_children: list[subprocess.Popen[bytes]]):
@@ -221,10 +221,10 @@ def test_no_child_is_left_behind(started_children: list[subprocess.Popen[bytes]]
 
 
 def test_the_child_has_no_environment_no_descriptors_and_its_limits(started_children: Any, monkeypatch: Any):
-    """Looked at from outside, while a script loops."""
+    """Inspects the process from outside while its script loops."""
     monkeypatch.setenv("SECRET_KEY", "canary")
     result: dict[str, Any] = {}
-    message = os.pipe()  # a descriptor of ours that must not be there
+    message = os.pipe()  # a descriptor that the child must not inherit
     os.set_inheritable(message[0], True)
     original_timer = threading.Timer
 
@@ -257,7 +257,7 @@ def test_the_child_has_no_environment_no_descriptors_and_its_limits(started_chil
     assert result["limits"]["Max core file size"] == "0"
     assert result["limits"]["Max cpu time"] == "2"
     assert int(result["limits"]["Max address space"]) == 256 * 1024 * 1024
-    assert "login" not in result["command"], "who lists the processes of the machine sees no claims"
+    assert "login" not in result["command"], "the process list of the machine shows no claims"
 
 
 def test_the_default_script_can_read_the_sample():

@@ -71,7 +71,7 @@ def approve_setting(setting: OidcSetting, user: User) -> OidcSetting:
 def test_the_mark_remains_until_an_administrator_approves(sonja: User, alice: User):
     setting = change_setting(make_connection(), sonja, client_id="mine")
     setting = change_setting(setting, sonja, name="Harmless", client_id="servicebase")
-    assert setting.needs_approval, "changed back is changed"
+    assert setting.needs_approval, "a change back is a change too"
     assert change_setting(setting, None, name="By the system").needs_approval
     assert change_setting(setting, alice, name="By an administrator").needs_approval
     assert not approve_setting(setting, alice).needs_approval

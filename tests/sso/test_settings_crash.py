@@ -18,7 +18,7 @@ from tests.sso.test_settings_races import save_by_script
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# A web process, which alone has the pages of the administration.
+# A web process: only it has the pages of the administration.
 SAVE_SCRIPT = """
 import os; os.environ["SVC_PROCESS"] = "web"
 import django; django.setup()
@@ -33,7 +33,7 @@ CHANGES = {
     "table api": """api(sonja, credential="key").patch(f"oidc_setting/{second.pk}", {"active": True})""",
     "model": "save_by_script(second, active=True)",
 }
-# Where it is killed: the first is switched off; the second is on too, and the welcome page is about to follow.
+# The save stops at this table: after deactivating the first, or after activating the second connection.
 BLOCKED_TABLES = ("sso_historicaloidcsetting", "sys_property")
 
 
@@ -53,5 +53,5 @@ def test_a_save_whose_process_is_killed_leaves_the_old_connection_active(  # A38
 
     assert list(OidcSetting.objects.order_by("name").values()) == rows_before
     assert (active_name(), welcome_page()) == (["first"], CALLBACK)
-    save_by_script(second_setting, active=True)  # the lock went with the process
+    save_by_script(second_setting, active=True)  # the lock ended with the process
     assert (active_name(), welcome_page()) == (["second"], OTHER_URL)

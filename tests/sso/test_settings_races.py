@@ -95,17 +95,17 @@ def test_concurrent_activation_deactivation_and_deletion(connections: list[OidcS
 
 
 def test_the_table_api_waits_before_locking_a_record(connections: list[OidcSetting], alice: User, monkeypatch: Any):
-    """Otherwise it would hold the record that the one before it is about to deactivate, and both would wait."""
+    """Otherwise two saves would deadlock: each would hold the record that the other one needs."""
     first_setting, second_setting, *_ = connections
     save_by_script(first_setting, active=True)
     is_reached, release = paused_call(monkeypatch, OidcSetting, "_deactivate_others")
-    activating = run_in_thread(lambda: save_by_script(second_setting, active=True))
+    activation = run_in_thread(lambda: save_by_script(second_setting, active=True))
     assert is_reached.wait(THREAD_TIMEOUT_S)
     change_result = run_in_thread(lambda: save_by_api(alice, first_setting, name="renamed"))
-    assert waits_for_lock(change_result), "it waits for its turn"
+    assert waits_for_lock(change_result), "the change waits for the lock"
     release.set()
 
-    assert result_of(activating) == 0 and result_of(change_result) == 200
+    assert result_of(activation) == 0 and result_of(change_result) == 200
     assert [connection.name for connection in OidcSetting.objects.filter(active=True)] == [second_setting.name]
     assert first_setting.refreshed().name == "renamed"
 
@@ -124,7 +124,7 @@ def test_two_records_of_one_pair_deleted_at_once_leave_no_certificate(
 
 @pytest.mark.parametrize("turn", ROUNDS)
 def test_one_connection_leaves_a_pair_while_another_joins_it(transactional_db: Any, turn: int):
-    """Either the keys stay for the one that came, or they went before: never a leftover of a pair nobody has."""
+    """Keys are kept only if a connection has their pair; none remain for an unused pair."""
     leaving, joining = make_connection(name="leaving"), make_connection(name="coming", realm="other")
     IdpCertificate.objects.create(kid="k", url_idp=leaving.url_idp, realm=leaving.realm, json={"kty": "RSA"})
     IdpCertificate.objects.create(kid="k", url_idp=joining.url_idp, realm=joining.realm, json={"kty": "RSA"})

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def refused_fields(**columns: Any) -> str:
-    """Why it is not saved; nothing is."""
+    """The fields with errors; also checks that nothing is saved."""
     count_before = OidcSetting.objects.count()
     with pytest.raises(ValidationError) as exc_info:
         make_connection(**columns)
@@ -152,7 +152,7 @@ class TestOtherColumns:
             _ = setting.refreshed().secret
 
     def test_stored_values_are_not_checked_again_on_deactivation(self, settings: Any):
-        """The operator tightened the rules after it was saved."""
+        """The operator restricted the policy after the connection was saved."""
         setting = make_connection(url_idp="https://10.0.0.7", active=True)
         settings.OUTBOUND_POLICY = {**settings.OUTBOUND_POLICY, "allow_private": False}
         setting.active = False
@@ -197,10 +197,10 @@ class TestDiscoveredColumns:
 
     def test_claims_of_an_earlier_pair_are_not_stored(self):
         setting = make_connection()
-        during_sign_in = OidcSetting.objects.get(pk=setting.pk)
+        setting_of_sign_in = OidcSetting.objects.get(pk=setting.pk)
         setting.realm = "other"
         save_connection(setting)
-        during_sign_in.store_claims({"sub": "1"})
+        setting_of_sign_in.store_claims({"sub": "1"})
         assert setting.refreshed().last_sign_in_claims is None
 
     def test_claims_are_kept_encrypted(self):

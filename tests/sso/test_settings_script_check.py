@@ -24,7 +24,7 @@ BROKEN_SCRIPT = "function map("
 
 @pytest.fixture
 def script_runs(sonja: User, monkeypatch: Any) -> list[tuple[str, bool]]:
-    """The scripts that are run to be checked, and whether another connection could take its turn meanwhile."""
+    """Each checked script, and whether the lock was free during its run."""
     load_access_rules(sonja)
     results: list[tuple[str, bool]] = []
     run = mapping_script.check_script
@@ -42,7 +42,7 @@ def script_runs(sonja: User, monkeypatch: Any) -> list[tuple[str, bool]]:
 
 
 def load_access_rules(sonja: User) -> None:
-    """A request that finds them changed is worked on twice, and so is its script."""
+    """A request that finds changed rules is repeated, and so is the check of its script."""
     assert api(sonja).get("oidc_setting").status_code == 200
 
 
@@ -92,7 +92,7 @@ def test_a_new_connection_checks_its_script_once(script_runs: list[Any], sonja: 
         **VALID_COLUMNS,
         "url_idp": "http://127.0.0.1:9",
         "script": VALID_SCRIPT,
-    }  # where nobody answers the look after the save
+    }  # an address where nobody answers the discovery after the save
     assert api(sonja).post("oidc_setting", columns).status_code == 201
     make_connection(script=OTHER_SCRIPT)
 
@@ -128,7 +128,7 @@ def test_unchanged_or_forbidden_scripts_do_not_run(script_runs: list[Any], sonja
 
 
 def change_script_during_check(monkeypatch: Any, setting: OidcSetting, script: str) -> None:
-    """Somebody else stores this script between the look ahead and the turn."""
+    """Another user stores this script between the check and the lock."""
     lock_for_change = OidcSetting.lock_for_change
 
     def check_after_change() -> None:

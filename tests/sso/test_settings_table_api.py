@@ -70,9 +70,9 @@ def test_admin_and_sso_admin_can_create_read_change_and_delete(request: Any, log
     assert OidcSetting.objects.get().secret == "canary"
     (record_read,) = data_of(caller.get(path))
     assert set(COLUMNS) - set(record_read) == {"client_secret"}
-    assert data_of(caller.patch(path, record_read)) == [record_read], "what was read can be sent back"
+    assert data_of(caller.patch(path, record_read)) == [record_read], "a read record can be sent back unchanged"
     assert data_of(caller.put(path, record_read)) == [record_read]
-    assert OidcSetting.objects.get().secret == "canary", "one that is not sent stays"
+    assert OidcSetting.objects.get().secret == "canary", "a column that is not sent is kept"
     data_of(caller.patch(path, {"client_secret": None}))
     assert OidcSetting.objects.get().secret == ""
     assert caller.delete(path).status_code == 200

@@ -169,7 +169,7 @@ def test_the_providers_session_is_recorded(browser: Browser):
     )
     assert (provider_session.sub, provider_session.sid) == ("sub-ann", "sid-1")
     assert provider_session.token_hint.count(".") == 2
-    assert provider_session.token_hint not in provider_session.id_token, "encrypted"
+    assert provider_session.token_hint not in provider_session.id_token, "the ID token is stored encrypted"
     assert Session.objects.get(user=user).provider_session == provider_session.pk
 
 
@@ -238,7 +238,7 @@ def test_a_connection_changed_to_another_provider_ends_the_sign_in(browser: Brow
     check_refusal(browser.return_to(callback_url), "not_available", 503)
 
 
-# Another site leads here: third-party-initiated login.
+# Third-party-initiated login: another site starts the sign-in.
 
 
 def test_another_site_may_start_a_sign_in_by_post_without_cookies(browser: Browser):

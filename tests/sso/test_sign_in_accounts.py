@@ -24,14 +24,14 @@ def set_case_sensitivity(is_sensitive: bool) -> None:
     properties.put(properties.CASE_SENSITIVE, "true" if is_sensitive else "false")
 
 
-def login_of(browser: Browser) -> str:
-    """Who comes in, or the code of the refusal."""
+def sign_in_result(browser: Browser) -> str:
+    """The login of the signed-in user, or the code of the refusal."""
     Browser(browser.provider).sign_in()
     entry = SignIn.objects.latest("sys_updated_at")
     return entry.user.login if entry.user else entry.outcome
 
 
-# What the provider returns, the accounts there are, and who comes in: with neither switch as specified, with Ignore
+# The returned claim, the existing logins, and the signed-in user: with default settings, with Ignore
 # case alone, with both off, and with Ignore case and the property off.
 CASE_RULES: list[tuple[str, list[str], tuple[str, str, str, str]]] = [
     ("bob", ["bob"], ("bob", "case_rule", "bob", "bob")),
@@ -62,7 +62,7 @@ def test_the_rules_on_upper_and_lower_case(
         OidcSetting.objects.filter(pk=setting.pk).update(ignore_case=ignores_case)
         IdentityLink.objects.all().delete()
 
-        assert login_of(browser) == expected, (ignores_case, is_unique_match)
+        assert sign_in_result(browser) == expected, (ignores_case, is_unique_match)
 
 
 def test_matching_by_email(browser: Browser):
@@ -70,7 +70,7 @@ def test_matching_by_email(browser: Browser):
     User.objects.create_user("someone.else", email="ann@example.com")
     User.objects.create_user("ann", email="other@example.com")
 
-    assert login_of(browser) == "someone.else"
+    assert sign_in_result(browser) == "someone.else"
 
 
 def test_two_accounts_with_one_email_are_refused(browser: Browser):  # A48
@@ -84,17 +84,17 @@ def test_two_accounts_with_one_email_are_refused(browser: Browser):  # A48
 @pytest.mark.parametrize(("stored_login", "claim"), [("jos\xe9", "jose\u0301"), ("jose\u0301", "jos\xe9")])
 @pytest.mark.parametrize("is_same", [True, False])
 def test_two_spellings_of_a_login_are_one_account(browser: Browser, stored_login: str, claim: str, is_same: bool):
-    """Accents as one character or two, which is no matter of case."""
+    """Composed and decomposed accents are the same text whatever the case rules are."""
     set_case_sensitivity(is_same)
     browser.provider.person["preferred_username"] = claim
     make_active_connection(browser.provider, enable_user_creation=True)
     if is_same:
         User.objects.create_user(stored_login)
-    assert login_of(browser) == "jos\xe9"
+    assert sign_in_result(browser) == "jos\xe9"
     IdentityLink.objects.all().delete()
     browser.provider.person["preferred_username"] = stored_login
 
-    assert login_of(browser) == "jos\xe9" and User.objects.count() == 1
+    assert sign_in_result(browser) == "jos\xe9" and User.objects.count() == 1
 
 
 def test_a_lookalike_character_is_not_the_same_login(browser: Browser):  # A47
@@ -143,7 +143,7 @@ def test_a_huge_claim_is_handled(browser: Browser):  # A42
     check_refusal(browser.sign_in(), "script_error", 401)
 
 
-# The link decides from the first sign-in on.
+# After the first sign-in, the link decides.
 
 
 def test_the_link_decides_whatever_later_claims_are(browser: Browser):
@@ -171,7 +171,7 @@ def test_concurrent_first_sign_ins_share_one_link(browser: Browser, monkeypatch:
     make_ann()
     make_active_connection(browser.provider)
     browser.sign_in()
-    # What the second of them saw before the first was committed.
+    # The second sign-in reads before the first one commits.
     monkeypatch.setattr(AccountProvisioning, "_link", lambda self: None)
     second_browser = Browser(browser.provider)
 
@@ -199,8 +199,8 @@ def test_a_second_provider_matches_again_and_adds_a_link(browser: Browser, allow
         make_active_connection(other_provider, name="Other")
         assert Browser(other_provider).sign_in().status_code == 302
 
-        linked = {(link.issuer, link.sub) for link in IdentityLink.objects.filter(user=user)}
-        assert linked == {(browser.provider.issuer, "sub-ann"), (other_provider.issuer, "sub-elsewhere")}
+        links = {(link.issuer, link.sub) for link in IdentityLink.objects.filter(user=user)}
+        assert links == {(browser.provider.issuer, "sub-ann"), (other_provider.issuer, "sub-elsewhere")}
 
 
 def test_subjects_are_case_sensitive(browser: Browser):
@@ -248,7 +248,7 @@ def test_userinfo_may_mark_the_email_as_unverified(browser: Browser):
     check_refusal(browser.sign_in(), "email_unverified", 403)
 
     browser.provider.userinfo = {"email_verified": False, "email": "other@example.com"}
-    assert browser.sign_in().status_code == 302, "it speaks of another address"
+    assert browser.sign_in().status_code == 302, "the claim is about another address"
 
 
 def test_invalid_profile_values_are_not_stored(browser: Browser):
@@ -277,5 +277,5 @@ def test_an_inactive_account_is_refused(browser: Browser, is_linked: bool):  # A
 
     check_refusal(browser.sign_in(), "user_inactive", 403)
     assert browser.login is None
-    assert user.refreshed().email == "ann@example.com", "nothing is updated"
+    assert user.refreshed().email == "ann@example.com", "the account is not updated"
     assert IdentityLink.objects.exists() is is_linked

@@ -32,7 +32,7 @@ def return_with(browser: Browser, query: dict[str, Any] | list[tuple[str, str]])
 
 
 def clock_ahead(seconds: float) -> SimpleNamespace:
-    """A module `time` that is ahead; put it into the one module whose memory is meant."""
+    """A replacement for the module `time` with a clock that is ahead; patch it into one module."""
     return SimpleNamespace(time=lambda: time.time() + seconds)
 
 
@@ -45,8 +45,8 @@ def test_a_state_that_is_missing_or_invented_is_refused(browser: Browser):  # A1
     for state in ({}, {"state": ""}, {"state": "x"}, {"state": parameters["state"] + "x"}, {"state": "\x00"}):
         check_refusal(return_with(browser, {"code": parameters["code"], **state}), "state_unknown", 400)
 
-    assert not browser.provider.requests_to("token"), "nobody was called"
-    assert return_with(browser, parameters).status_code == 302, "the attempt is still good"
+    assert not browser.provider.requests_to("token"), "the provider was not called"
+    assert return_with(browser, parameters).status_code == 302, "the attempt is still valid"
 
 
 def test_a_state_counts_only_in_its_browser(browser: Browser):  # A16
@@ -87,7 +87,7 @@ def test_a_session_that_expired_has_no_attempt(browser: Browser):
     Session.objects.update(expire_date="2020-01-01T00:00:00Z")
 
     check_refusal(browser.return_to(callback_url), "state_unknown", 400)
-    assert browser.sign_in().status_code == 302, "and starts anew"
+    assert browser.sign_in().status_code == 302, "the link starts a new sign-in"
 
 
 def test_an_attempt_is_valid_for_ten_minutes(browser: Browser, monkeypatch: Any):  # A15
@@ -119,7 +119,7 @@ def test_of_two_concurrent_responses_one_succeeds(transactional_db: None, provid
             client.cookies["servicebase_session"] = cookie
             try:
                 while (response := Browser(provider, client).return_to(callback_url)).status_code == 503:
-                    pass  # no place: it is told to come again
+                    pass  # no free slot: the browser has to retry
                 return int(response.status_code)
             finally:
                 connection.close()
@@ -206,7 +206,7 @@ def test_a_response_of_another_issuer_is_refused(browser: Browser, iss: str):  #
     response = return_with(browser, {**parameters, "iss": iss.replace("ISSUER", browser.provider.issuer)})
 
     check_refusal(response, "response_issuer", 401)
-    assert not browser.provider.requests_to("token"), "the code was not shown to anybody"
+    assert not browser.provider.requests_to("token"), "the code was sent to no other provider"
 
 
 def test_a_provider_that_advertises_iss_must_send_it(browser: Browser):  # A19
@@ -251,7 +251,7 @@ def test_a_browser_has_ten_attempts_at_most(browser: Browser):
     for callback_url in callback_urls[:2]:
         check_refusal(browser.return_to(callback_url), "state_unknown", 400)
     assert browser.return_to(callback_urls[2]).status_code == 302
-    assert browser.return_to(callback_urls[11]).status_code == 302, "two windows of one browser"
+    assert browser.return_to(callback_urls[11]).status_code == 302, "two windows of one browser keep both attempts"
 
 
 def test_expired_attempts_are_removed(browser: Browser, monkeypatch: Any):
@@ -305,4 +305,4 @@ def test_stray_responses_do_not_fill_the_log(browser: Browser):
         assert return_with(browser, {"code": "c", "state": "s"}).status_code == 400
     assert SignIn.objects.count() == 30
     assert browser.sign_in().status_code == 302
-    assert SignIn.objects.count() == 31, "those that answer an attempt are always told"
+    assert SignIn.objects.count() == 31, "responses to a known attempt are always logged"

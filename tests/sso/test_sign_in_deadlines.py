@@ -14,7 +14,7 @@ from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from sso.provider import discovery, request_slots
 from sso.scripts import mapping_script
 from system.outbound.deadline import Deadline
-from tests.providers.behaviours import Behaviour, Visit, responds_with_error, stays_silent
+from tests.providers.behaviours import Behaviour, RecordedRequest, responds_with_error, stays_silent
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import jwk
 from tests.sso.connections import connection_path, form_data, make_connection_at, messages_of, press_button
@@ -32,9 +32,9 @@ def browser(provider: HostileProvider) -> Browser:
 
 
 def respond_after(provider: HostileProvider, seconds: float) -> Behaviour:
-    def behave(visit: Visit) -> None:
-        visit.stop.wait(seconds)
-        provider.respond_correctly(visit)
+    def behave(request: RecordedRequest) -> None:
+        request.stop.wait(seconds)
+        provider.respond_correctly(request)
 
     return behave
 
@@ -43,8 +43,8 @@ def make_unresolved() -> None:
     OidcSetting.objects.update(issuer="", resolve_tried_at=None)
 
 
-def taken_slots() -> ExitStack:
-    """Nobody else finds a place."""
+def occupied_slots() -> ExitStack:
+    """All slots are taken."""
     stack = ExitStack()
     for _ in range(2):
         stack.enter_context(request_slots.request_slot())
@@ -58,7 +58,7 @@ class TestDeadline:  # A61
 
     @pytest.mark.parametrize("slow_endpoints", [("discovery", "token"), ("token", "certs"), ("token", "userinfo")])
     def test_delays_of_several_endpoints_share_one_deadline(self, browser: Browser, slow_endpoints: tuple[str, str]):
-        """Each alone would be in time."""
+        """Each delay alone would be within the deadline."""
         callback_url = browser.return_url(browser.start())
         for endpoint in slow_endpoints:
             browser.provider.serve(endpoint, respond_after(browser.provider, 1.0))
@@ -108,7 +108,7 @@ class TestDeadline:  # A61
 class TestUnavailableKey:
     @pytest.fixture
     def unknown_key(self, browser: Browser) -> Browser:
-        """Its next token names a key that is not stored."""
+        """The next token of the provider names a key that is not stored."""
         assert browser.sign_in().status_code == 302
         browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
         browser.provider.id_token = lambda claims: browser.provider.sign(claims, key="rsa-2")
@@ -117,7 +117,7 @@ class TestUnavailableKey:
     def test_unavailable_keys_do_not_prove_a_wrong_token(self, unknown_key: Browser):
         unknown_key.provider.serve("certs", responds_with_error(503))
 
-        for _ in range(2):  # the second comes within the 30 s and asks nobody
+        for _ in range(2):  # the second sign-in is within 30 s, so no request is made
             assert "503" in check_refusal(unknown_key.sign_in(), "certificates_unavailable", 503).detail
         assert [row.kid for row in IdpCertificate.objects.all()] == ["rsa-1"]
 
@@ -158,12 +158,12 @@ class TestBusyMachine:
 
 
 class TestButtons:  # A61
-    """What an administrator presses takes one of the two places too, and is over in time."""
+    """Buttons of the form take one of the two slots too, and have the same deadline."""
 
     @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])
     def test_without_a_slot_no_request_is_made(self, as_sonja: Client, provider: HostileProvider, button: str):
         setting = make_connection_at(provider, active=True)
-        with taken_slots():
+        with occupied_slots():
             page = press_button(as_sonja, button, setting)
         result = page.context["report"].title if button == "_test" else messages_of(page)
 
@@ -175,10 +175,10 @@ class TestButtons:  # A61
         setting = make_connection_at(provider, active=True)
         free_slots: list[bool] = []
 
-        def record_free_slot(visit: Visit) -> None:
-            with request_slots.request_slot():  # the other one
+        def record_free_slot(request: RecordedRequest) -> None:
+            with request_slots.request_slot():  # the other slot
                 free_slots.append(request_slots.SLOTS.acquire(blocking=False))
-            provider.respond_correctly(visit)
+            provider.respond_correctly(request)
 
         for endpoint in ("discovery", "certs"):
             provider.serve(endpoint, record_free_slot)
@@ -191,7 +191,7 @@ class TestButtons:  # A61
     ):
         make_ann()
         columns = {"url_idp": provider.url_idp, "realm": provider.realm, "user_field": "login", "active": True}
-        with taken_slots(), django_capture_on_commit_callbacks(execute=True):
+        with occupied_slots(), django_capture_on_commit_callbacks(execute=True):
             as_sonja.post(connection_path(None), {**form_data(**columns), "_save": "1"})
         setting = OidcSetting.objects.get()
         assert provider.requests == []
@@ -231,7 +231,7 @@ class TestButtons:  # A61
 
 def test_the_waiting_page_starts_nothing(browser: Browser):
     make_unresolved()
-    with taken_slots():
+    with occupied_slots():
         for _ in range(5):
             page = browser.client.get(f"{START_PATH}?again")
             assert page.status_code == 503 and b'http-equiv="refresh"' in page.content
@@ -239,5 +239,5 @@ def test_the_waiting_page_starts_nothing(browser: Browser):
     for number in range(4):
         next_location = browser.client.get(f"{START_PATH}?again")["Location"]
         assert next_location.startswith(browser.provider.issuer) == (number < 3), (
-            "three times in a minute, then no more"
+            "the page reloads at most three times a minute"
         )

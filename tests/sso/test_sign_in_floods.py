@@ -1,4 +1,4 @@
-"""What anybody can repeat without limit leaves few rows, and not for long."""
+"""Requests that anybody can repeat without limit leave few rows, and only for a short time."""
 
 import re
 import time
@@ -38,7 +38,7 @@ def active_provider(provider: HostileProvider) -> HostileProvider:
 
 
 def send_denied(provider: HostileProvider, ip: str = "192.0.2.1", error: str = "access_denied") -> None:
-    """Somebody's own attempt, refused."""
+    """Starts an attempt, and returns with an error of the provider."""
     browser = Browser(provider, Client(REMOTE_ADDR=ip))
     state = re.findall(r"[?&]state=([^&]+)", browser.start())[0]
     check_refusal(
@@ -64,14 +64,14 @@ class TestSignInLog:
         times = dict(SignIn.objects.values_list("detail", "times"))
         assert times["The provider returned access_denied."] == 2
         assert times["The provider returned login_required."] == 1
-        # The last two went into the newest, which tells of the last.
+        # The last two refusals are in the newest entry, which has the detail of the last one.
         assert times["The provider returned made_up_e."] == 3 and len(times) == 5
 
     @pytest.mark.parametrize(
         ("ips", "entries"),
         [
             (("192.0.2.1", "192.0.2.2"), 2),
-            (("2001:db8::1", "2001:db8::2"), 1),  # one caller has all of them
+            (("2001:db8::1", "2001:db8::2"), 1),  # one caller uses all of them
             (("2001:db8::1", "2001:db8:0:1::1"), 2),
         ],
     )
@@ -143,7 +143,7 @@ class TestAnonymousSessions:
         assert browser.sign_in().status_code == 302
         assert self.remaining_lifetime() > timedelta(hours=11)
         browser.start()
-        assert self.remaining_lifetime() > timedelta(hours=11), "an attempt beside it takes nothing away"
+        assert self.remaining_lifetime() > timedelta(hours=11), "another attempt does not shorten it"
 
     def test_a_password_session_has_the_full_lifetime(self, active_provider: HostileProvider, bob: User):
         browser = Browser(active_provider)
@@ -174,15 +174,15 @@ class TestAnonymousSessions:
             assert response.status_code == status, path
 
         assert response["Retry-After"] and Session.objects.count() == 3
-        assert browser.sign_in().status_code == 302, "who has a session goes on"
-        assert Client(REMOTE_ADDR="192.0.2.2").get(START_PATH).status_code == 302, "so do others"
+        assert browser.sign_in().status_code == 302, "an existing session can continue"
+        assert Client(REMOTE_ADDR="192.0.2.2").get(START_PATH).status_code == 302, "other addresses can continue too"
         assert Client(REMOTE_ADDR="192.0.2.1").get("/login/?local=1").status_code == 200
         FailedAttempts.objects.update(started_at=F("started_at") - timedelta(minutes=16))
         assert Client(REMOTE_ADDR="192.0.2.1").get(START_PATH).status_code == 302
 
 
 class TestInventedCodes:
-    """Whoever brings codes that the provider rejects costs it a call each; all such share one place."""
+    """Each invented code costs a request to the provider, so callers that send them share one slot."""
 
     def send_invented_codes(self, provider: HostileProvider, ip: str, *, count: int = 1) -> Any:
         browser = Browser(provider, Client(REMOTE_ADDR=ip))

@@ -48,7 +48,7 @@ def test_the_request_has_no_challenge_and_no_secret(browser: Browser):
 
 
 def test_the_fragment_page_is_shown_while_a_response_is_pending(browser: Browser):  # A60
-    assert browser.client.get(CALLBACK_PATH).status_code == 302, "none is awaited yet"
+    assert browser.client.get(CALLBACK_PATH).status_code == 302, "no response is pending yet"
     browser.start()
     page = browser.client.get(CALLBACK_PATH, headers=HTML_HEADERS)
     content = page.content.decode()
@@ -74,7 +74,7 @@ def test_the_headers_of_the_fragment_page(browser: Browser):  # A60
     assert page["Cache-Control"] == "no-store"
     assert page["Referrer-Policy"] == "strict-origin"
     assert page["X-Frame-Options"] == "DENY"
-    assert nonce not in browser.client.get(CALLBACK_PATH).content.decode(), "each page has its own"
+    assert nonce not in browser.client.get(CALLBACK_PATH).content.decode(), "each page has its own nonce"
 
 
 def test_query_parameters_are_not_on_the_page(browser: Browser):  # A60
@@ -104,9 +104,9 @@ def test_a_form_of_another_site_is_refused(browser: Browser):
     assert "form_post" in entry.detail
     response = client.post(
         CALLBACK_PATH, fragment_fields(callback_url), headers=HTML_HEADERS
-    )  # a page of ours that is out of date
+    )  # an outdated fragment page
     assert response.status_code == 403 and b"out of date" in response.content
-    assert browser.return_to(callback_url).status_code == 302, "the attempt is still good"
+    assert browser.return_to(callback_url).status_code == 302, "the attempt is still valid"
 
 
 def test_the_form_of_the_fragment_page_is_accepted(browser: Browser):

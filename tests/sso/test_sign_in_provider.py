@@ -47,7 +47,7 @@ def short_deadline(monkeypatch: Any) -> None:
     monkeypatch.setattr(request_slots, "MAX_REQUEST_S", 1.0)
 
 
-# How the client proves itself.
+# Client authentication.
 
 
 def test_the_secret_is_sent_by_http_basic(browser: Browser):
@@ -60,7 +60,7 @@ def test_the_secret_is_sent_by_http_basic(browser: Browser):
 
 
 @pytest.mark.parametrize(
-    ("methods", "by_post"),
+    ("auth_methods", "is_posted"),
     [
         (["client_secret_post"], True),
         (["private_key_jwt", "client_secret_post"], True),
@@ -69,12 +69,14 @@ def test_the_secret_is_sent_by_http_basic(browser: Browser):
         ([], False),
     ],
 )
-def test_the_secret_is_posted_only_if_the_provider_requires_it(browser: Browser, methods: list[str], by_post: bool):
-    OidcSetting.objects.update(token_auth_methods=methods)
+def test_the_secret_is_posted_only_if_the_provider_requires_it(
+    browser: Browser, auth_methods: list[str], is_posted: bool
+):
+    OidcSetting.objects.update(token_auth_methods=auth_methods)
     assert browser.sign_in().status_code == 302
     (request,) = browser.provider.requests_to("token")
 
-    assert ("client_secret" in request.form, "authorization" in request.headers) == (by_post, not by_post)
+    assert ("client_secret" in request.form, "authorization" in request.headers) == (is_posted, not is_posted)
 
 
 def test_special_characters_are_encoded_first(provider: HostileProvider):
@@ -140,7 +142,7 @@ REJECTIONS: list[tuple[Behaviour, str, int]] = [
     REJECTIONS,
     ids=[f"{number}-{rejection[1]}" for number, rejection in enumerate(REJECTIONS)],
 )
-def test_an_answer_without_valid_tokens_is_refused(browser: Browser, behaviour: Behaviour, code: str, status: int):
+def test_a_response_without_valid_tokens_is_refused(browser: Browser, behaviour: Behaviour, code: str, status: int):
     browser.provider.serve("token", behaviour)
     response = browser.sign_in()
 
@@ -162,7 +164,7 @@ def test_a_slow_provider_is_abandoned(
 
 
 @pytest.mark.parametrize("endpoint", ["token", "userinfo"])
-def test_an_endless_answer_is_too_large(browser: Browser, endpoint: str):  # A61
+def test_an_endless_response_is_too_large(browser: Browser, endpoint: str):  # A61
     browser.provider.serve(endpoint, sends_endless_chunks())
     check_refusal(browser.sign_in(), f"{endpoint}_answer", 401)
 
@@ -176,7 +178,7 @@ def test_an_unreachable_provider_is_reported(allowed_http: None):  # A61
     check_refusal(browser.return_to(callback_url), "provider_unavailable", 503)
 
 
-# The user's data.
+# Userinfo.
 
 
 def test_userinfo_is_added_and_the_id_token_takes_precedence(browser: Browser):  # A46
@@ -301,7 +303,7 @@ def test_an_unresolved_provider_is_looked_up_once_in_30_s(provider: HostileProvi
     assert count and len(provider.requests) == count
 
 
-# Places: two sign-ins at once ask the provider.
+# Slots: two sign-ins at a time call the provider.
 
 
 def test_the_third_sign_in_waits_with_its_attempt_unused(browser: Browser):  # A61
@@ -357,7 +359,7 @@ def test_a_refusal_releases_its_slot(browser: Browser):
     assert browser.sign_in().status_code == 302
 
 
-def test_a_slow_provider_never_takes_all_threads(transactional_db: None, provider: HostileProvider):  # A61
+def test_a_slow_provider_never_occupies_all_threads(transactional_db: None, provider: HostileProvider):  # A61
     make_active_connection(provider)
     make_ann()
     release = provider.hold("token")
@@ -377,7 +379,7 @@ def test_a_slow_provider_never_takes_all_threads(transactional_db: None, provide
     with ThreadPoolExecutor(4) as threads:
         futures = [threads.submit(return_to_callback, number) for number in range(4)]
         eventually(lambda: len(statuses) == 2 and len(provider.requests_to("token")) == 2, within_s=5)
-        assert statuses == [503, 503], "two are told to come again at once"
+        assert statuses == [503, 503], "two get the waiting page immediately"
         release.set()
         for thread in futures:
             thread.result()

@@ -91,7 +91,7 @@ def test_the_script_determines_the_profile(browser: Browser):  # A42
     script = """function map(c) { return {login: c.preferred_username, email: c.email, first_name: c.given_name,
       last_name: c.family_name, phone: c.phone_number, password: 'x', active: false, sys_id: '1'} }"""
     setting = make_active_connection(browser.provider, enable_user_creation=True)
-    OidcSetting.objects.filter(pk=setting.pk).update(script=script)  # older than the check at save
+    OidcSetting.objects.filter(pk=setting.pk).update(script=script)  # stored before scripts were checked
     browser.provider.person |= {"given_name": "A\x07nn" + "n" * 200, "family_name": ["x"], "phone_number": 12345}
     browser.sign_in()
 
@@ -111,7 +111,7 @@ def test_a_script_that_fails_refuses_and_leaves_nothing_behind(browser: Browser,
 
     entry = check_refusal(response, "script_error", 401)
     assert entry.detail and not User.objects.exists() and not IdentityLink.objects.exists()
-    assert entry.detail.encode() not in response.content, "the reason is for the administrator"
+    assert entry.detail.encode() not in response.content, "only administrators see the reason"
 
 
 def test_concurrent_first_sign_ins_create_one_account(transactional_db: None, provider: HostileProvider):  # A50
@@ -133,7 +133,7 @@ def test_concurrent_first_sign_ins_create_one_account(transactional_db: None, pr
     assert User.objects.get().grants.count() == 3
 
 
-# Keeping up to date.
+# Updates of existing accounts.
 
 
 def test_with_update_data_the_profile_is_refreshed(browser: Browser):
@@ -188,7 +188,7 @@ def test_protected_accounts_require_an_approved_connection(browser: Browser):  #
 
     check_refusal(browser.sign_in(), "not_approved", 403)
     assert browser.login is None
-    assert admin.refreshed().email == "old@example.com" and not IdentityLink.objects.exists(), "nothing is left behind"
+    assert admin.refreshed().email == "old@example.com" and not IdentityLink.objects.exists(), "nothing is stored"
 
     OidcSetting.objects.filter(pk=setting.pk).update(needs_approval=False)
     assert browser.sign_in().status_code == 302

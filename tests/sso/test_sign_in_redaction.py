@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def log_lines(capfd: Any) -> Iterator[list[str]]:
-    """What libraries log; our own lines are printed."""
+    """The log lines of libraries; our own lines are printed."""
     results: list[str] = []
 
     class RecordingHandler(logging.Handler):
@@ -35,7 +35,7 @@ def log_lines(capfd: Any) -> Iterator[list[str]]:
 
 
 def stored_tables() -> str:
-    """The text of every table but that of sessions, which hold what attempts need."""
+    """The text of every table except that of sessions, which hold the attempts."""
     names = {model._meta.db_table for model in apps.get_models(include_auto_created=True)} - {"accounts_session"}
     text = ""
     with connection.cursor() as cursor:
@@ -107,7 +107,7 @@ def test_a_sign_in_and_each_kind_of_refusal_leave_no_secret(
 
 
 def test_djangos_own_lines_have_no_query(rf: RequestFactory):
-    """It logs each 503 with the request, whose text has the address: the code of an attempt that waits is unused."""
+    """Django logs the request of each 503. Its URL would contain the unused code of a waiting attempt."""
     request = rf.get("/sso/callback/?code=code-canary&state=s")
 
     assert redact(None, "", {"request": request})["request"] == "GET /sso/callback/"

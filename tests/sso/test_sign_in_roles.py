@@ -156,7 +156,7 @@ MEGABYTE = "x" * 1024 * 1024
 
 
 def test_two_hundred_of_ten_thousand_roles_count(browser: Browser):  # A52
-    browser.provider.userinfo = {"roles": TEN_THOUSAND_ROLES}  # as many as this do not fit into a token
+    browser.provider.userinfo = {"roles": TEN_THOUSAND_ROLES}  # too many for a token
     assert browser.sign_in().status_code == 302
 
     assert granted_roles() == set(TEN_THOUSAND_ROLES[:200])
@@ -248,14 +248,14 @@ def test_granted_roles_take_effect_at_once(browser: Browser):
 
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_sign_ins_remove_a_role_once():
-    """The second waits for the first and finds nothing left: one grant leaves one entry."""
+    """The second sign-in waits for the first one and finds no grant to remove: the history has one entry."""
     user, night_role = make_user("ann"), Role.objects.create(name="night shift")
     UserRole.objects.create(user=user, role=night_role, source=UserRole.PROVIDER)
     second_thread = Thread(target=lambda: remove_roles(user.pk))
     with transaction.atomic():
         provisioning.sync_provider_roles(user, [])
         second_thread.start()
-        eventually(lambda: is_waiting() == 1)
+        eventually(lambda: waiting_count() == 1)
     second_thread.join()
 
     assert UserRole.history.filter(history_type="-").count() == 1
@@ -268,8 +268,8 @@ def remove_roles(sys_id: str) -> None:
     connections.close_all()
 
 
-def is_waiting() -> int:
+def waiting_count() -> int:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_clear_snapshot()")  # a transaction sees one picture of it
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # a transaction would always see the same statistics
         cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
         return int(cursor.fetchone()[0])

@@ -41,7 +41,7 @@ def approve_setting(user: User, version: int | None = None) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_sign_in_in_progress_ends_with_its_connection(allowed_http: None):  # A57
-    """The record names the evil provider only while the callback loads it, and is approved before it goes on."""
+    """The connection names the evil provider while the callback loads it, and is approved before it goes on."""
     alice, sonja = make_user("alice", "admin", email="alice@example.com"), make_user("sonja", "sso_admin")
     with HostileProvider() as good_provider, HostileProvider(realm="evil") as evil_provider:
         setting = make_active_connection(good_provider)
@@ -168,7 +168,7 @@ def test_without_a_process_for_the_script_the_sign_in_is_refused(provider: Hosti
 
     monkeypatch.setattr(subprocess, "Popen", refuse_process)
     response = Browser(provider, Client(raise_request_exception=False)).sign_in()
-    assert (response.status_code, refusal_code(response)) == (503, "too_busy"), "the script is not at fault"
+    assert (response.status_code, refusal_code(response)) == (503, "too_busy"), "the script is not blamed"
 
 
 @pytest.mark.django_db
@@ -224,7 +224,7 @@ class TestUnverifiedEmail:  # A44
         assert link.is_email_unverified
         active_provider.person |= {"email": "another@example.com", "email_verified": True}
         Browser(active_provider).sign_in()
-        assert link.refreshed().is_email_unverified, "of another address"
+        assert link.refreshed().is_email_unverified, "the limit of the other address is separate"
         active_provider.person["email"] = "boss@example.com"
         Browser(active_provider).sign_in()
         assert not link.refreshed().is_email_unverified

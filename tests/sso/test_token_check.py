@@ -9,7 +9,7 @@ import pytest
 from sso.refusals import SignInRefused
 from sso.tokens import token_check
 from sso.tokens.token_check import ExpectedToken, UnknownKey
-from tests.providers.signing import ABSENT, encoded_part, half_hash, jwk, public_pem, token
+from tests.providers.signing import ABSENT, base64url, half_hash, jwk, public_pem, token
 
 NOW = 1_800_000_000
 ISSUER = "https://idp.example.com/realms/main"
@@ -50,12 +50,12 @@ def test_a_valid_token_is_accepted():
     ("name", "algorithm"), [("rsa-1", "RS256"), ("rsa-1", "PS256"), ("p256-1", "ES256"), ("ed-1", "EdDSA")]
 )
 def test_each_advertised_algorithm_is_accepted(name: str, algorithm: str):
-    created = token(claims_with(), key=name, alg=algorithm)
+    signed_token = token(claims_with(), key=name, alg=algorithm)
 
-    assert check_id_token(created, jwk(name, alg=ABSENT))["sub"] == "sub-ann"
+    assert check_id_token(signed_token, jwk(name, alg=ABSENT))["sub"] == "sub-ann"
     assert (
         refusal_code(
-            created, jwk(name, alg=ABSENT), algorithms=[other for other in ALL_ALGORITHMS if other != algorithm]
+            signed_token, jwk(name, alg=ABSENT), algorithms=[other for other in ALL_ALGORITHMS if other != algorithm]
         )
         == "token_alg"
     )
@@ -79,10 +79,10 @@ MALFORMED_TOKENS = {
     "e30 .e30.e30": "space",
     " e30.e30.e30": "space before",
     "e30.e30.e30\n": "line break after",
-    encoded_part(b"[]") + ".e30.": "header is a list",
-    encoded_part(b"{") + ".e30.": "header is no JSON",
-    encoded_part(b'{"alg":"RS256","alg":"RS256"}') + ".e30.e30": "a header twice",
-    encoded_part(b"\xff") + ".e30.": "no UTF-8",
+    base64url(b"[]") + ".e30.": "header is a list",
+    base64url(b"{") + ".e30.": "header is no JSON",
+    base64url(b'{"alg":"RS256","alg":"RS256"}') + ".e30.e30": "a header twice",
+    base64url(b"\xff") + ".e30.": "no UTF-8",
     "a" * (16 * 1024 + 1): "over 16 KB",
     ".".join(["a" * 500_000] * 2 + [""]): "1 MB",
 }
@@ -94,7 +94,7 @@ def test_a_malformed_token_is_refused(text: str):  # A13
 
 
 def test_a_token_of_16_kb_is_read():
-    # A byte of base64url more than fits in is refused, whatever it says.
+    # One byte above the limit is refused, whatever its content.
     filler = "x" * 11_000
     longest_token = token(claims_with(filler=filler))
     while len(longest_token) <= 16 * 1024 - 2:
@@ -167,7 +167,7 @@ def test_a_key_in_the_header_is_ignored(monkeypatch: Any):  # A03
     }
 
     assert refusal_code(token(claims_with(), key="rsa-2", kid="rsa-1", **header)) == "token_signature"
-    assert check_id_token(token(claims_with(), **header)), "nor does it harm"
+    assert check_id_token(token(claims_with(), **header)), "the header does not invalidate the token"
 
 
 INVALID_KIDS: list[Any] = [
@@ -197,13 +197,13 @@ def test_a_kid_is_looked_up_exactly(kid: str):  # A04
 
 
 def test_without_kid_the_only_matching_key_is_used():  # A05
-    created = token(claims_with(), kid=ABSENT)
+    signed_token = token(claims_with(), kid=ABSENT)
 
-    assert check_id_token(created)
-    assert check_id_token(created, jwk("rsa-1"), jwk("p256-1"), jwk("rsa-3", use="enc")), (
-        "the others cannot have signed it"
+    assert check_id_token(signed_token)
+    assert check_id_token(signed_token, jwk("rsa-1"), jwk("p256-1"), jwk("rsa-3", use="enc")), (
+        "no other key fits the algorithm"
     )
-    assert refusal_code(created, jwk("rsa-1"), jwk("rsa-2")) == "token_key"
+    assert refusal_code(signed_token, jwk("rsa-1"), jwk("rsa-2")) == "token_key"
 
 
 def test_without_kid_a_mismatch_fetches_certificates():
@@ -224,7 +224,7 @@ WRONG_PURPOSE_KEYS: list[dict[str, Any]] = [
     jwk("rsa-1", alg="PS256"),
     jwk("rsa-1", kty="EC"),
     jwk("p256-1", kid="rsa-1"),
-    {"kty": "oct", "k": encoded_part(b"published secret"), "kid": "rsa-1", "alg": "RS256"},
+    {"kty": "oct", "k": base64url(b"published secret"), "kid": "rsa-1", "alg": "RS256"},
     {"kid": "rsa-1"},
 ]
 
@@ -252,19 +252,19 @@ def test_a_weak_or_broken_key_verifies_nothing(name: str, algorithm: str, key: d
 
 
 def test_es256_requires_its_curve():
-    created = token(claims_with(), key="p384-1", alg="ES256", signed_with="ES384")
+    signed_token = token(claims_with(), key="p384-1", alg="ES256", signed_with="ES384")
 
-    assert refusal_code(created, jwk("p384-1")) == "token_key"
+    assert refusal_code(signed_token, jwk("p384-1")) == "token_key"
 
 
 @pytest.mark.parametrize("signing_key", ["rsa-2", "rsa-1"])
 def test_a_wrong_signature_is_refused(signing_key: str):
-    created = token(claims_with(), key=signing_key, kid="rsa-1")
-    if signing_key == "rsa-1":  # right, but for other claims
-        header, _, signature = created.split(".")
-        created = f"{header}.{encoded_part(json.dumps(claims_with(sub='sub-root')).encode())}.{signature}"
+    signed_token = token(claims_with(), key=signing_key, kid="rsa-1")
+    if signing_key == "rsa-1":  # a valid signature of other claims
+        header, _, signature = signed_token.split(".")
+        signed_token = f"{header}.{base64url(json.dumps(claims_with(sub='sub-root')).encode())}.{signature}"
 
-    assert refusal_code(created) == "token_signature"
+    assert refusal_code(signed_token) == "token_signature"
 
 
 def test_two_stored_keys_with_one_kid_verify_nothing():
@@ -400,15 +400,15 @@ def test_at_hash_binds_the_access_token():
 
     assert check_id_token(valid_token, access_token=ACCESS_TOKEN, needs_at_hash=True)
     assert check_id_token(valid_token, access_token=ACCESS_TOKEN)
-    assert check_id_token(token(claims_with()), access_token=ACCESS_TOKEN), "the code flow may leave it out"
+    assert check_id_token(token(claims_with()), access_token=ACCESS_TOKEN), "at_hash is optional in the code flow"
 
 
 @pytest.mark.parametrize("at_hash", [half_hash("another"), "", None, 7, half_hash(ACCESS_TOKEN) + "=", ["x"]])
 @pytest.mark.parametrize("is_needed", [True, False])
 def test_a_wrong_at_hash_is_always_refused(at_hash: Any, is_needed: bool):
-    created = token(claims_with(at_hash=at_hash))
+    signed_token = token(claims_with(at_hash=at_hash))
 
-    assert refusal_code(created, access_token=ACCESS_TOKEN, needs_at_hash=is_needed) == "token_access_hash"
+    assert refusal_code(signed_token, access_token=ACCESS_TOKEN, needs_at_hash=is_needed) == "token_access_hash"
 
 
 def test_at_hash_is_required_for_an_access_token_from_the_browser():
@@ -476,7 +476,7 @@ def test_a_logout_token_with_another_algorithm_is_refused(header: dict[str, Any]
         check_logout(token(logout_claims(), **header))
 
 
-def test_an_id_token_ends_nothing():
+def test_an_id_token_is_refused_as_a_logout_token():
     with pytest.raises(SignInRefused):
         check_logout(token(claims_with()))
 

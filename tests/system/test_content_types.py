@@ -27,12 +27,12 @@ HOSTILE_TYPES = [
 
 
 def status_of(method: str, path: str, **environ: Any) -> tuple[int, bytes]:
-    """By the application that the web server calls."""
+    """The status of a request to the WSGI application."""
     with mock.patch.dict(os.environ):  # what it takes out of there, other tests still need
         application = importlib.import_module("config.wsgi").application
     messages: list[str] = []
-    created = RequestFactory().generic(method, path).environ  # which would fail on such a header itself
-    response = application({**created, **environ}, lambda status, headers: messages.append(status))
+    request_environ = RequestFactory().generic(method, path).environ  # the factory itself would fail on such a header
+    response = application({**request_environ, **environ}, lambda status, headers: messages.append(status))
     return int(messages[0].split()[0]), b"".join(response)
 
 

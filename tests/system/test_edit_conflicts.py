@@ -26,23 +26,23 @@ def page_text(response: Any) -> str:
 
 
 def form_values(page: str, record: Record) -> dict[str, str]:
-    """What a browser sends with it."""
+    """The form data that a browser sends."""
     result = lxml.html.fromstring(page).forms
     (form,) = (element for element in result if element.get("id") == f"{record._meta.model_name}_form")
     return {name: value.lstrip("\n") for name, value in form.form_values() if not name.startswith("_")}
 
 
 class EditWindow:
-    """A page that was opened, and what its form sends."""
+    """An opened page with the data of its form."""
 
     def __init__(self, browser: Client, record: Record) -> None:
         self.browser = browser
         self.address = reverse(f"admin:{record._meta.app_label}_{record._meta.model_name}_change", args=[record.pk])
         self.fields = form_values(page_text(browser.get(self.address)), record)
 
-    def save(self, **changed: str) -> Any:
-        """Empty: a box without its tick."""
-        form = {name: value for name, value in {**self.fields, **changed}.items() if value != "" or name not in changed}
+    def save(self, **changes: str) -> Any:
+        """An empty value stands for a cleared checkbox."""
+        form = {name: value for name, value in {**self.fields, **changes}.items() if value != "" or name not in changes}
         return self.browser.post(self.address, form)
 
 
@@ -76,7 +76,7 @@ def make_view() -> View:
     return view
 
 
-# What the first changes, and what the second changes beside it; "" unticks a box.
+# The change in the first window and the one in the second; "" clears a checkbox.
 PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = {
     "user": (lambda: User.objects.get(login="bob"), {"active": ""}, {"phone": "12"}),
     "group": (lambda: Group.objects.create(name="Desk"), {"active": ""}, {"name": "Help desk"}),
@@ -114,8 +114,10 @@ def test_second_save_does_not_overwrite_the_first(as_alice: Client, bob: User, k
     assert "alice changed this record at" in page_text(refusal)
     assert record.refreshed().payload() == stored_payload
     output = form_values(page_text(refusal), record)
-    assert all(output.get(name, "") == value for name, value in second_change.items()), "what was typed is lost"
-    # Sent again as it is then shown, it is refused again; a page opened anew is saved.
+    assert all(output.get(name, "") == value for name, value in second_change.items()), (
+        "the form keeps the entered values"
+    )
+    # Submitting the same page again is refused too; a reloaded page can be saved.
     assert "alice changed this record at" in page_text(second_window.save(**second_change))
     assert EditWindow(as_alice, record).save(**second_change).status_code == 302
     assert record.refreshed().sys_version > stored_payload.get("sys_version", 0)
@@ -137,7 +139,7 @@ def test_concurrent_role_grant_is_a_conflict(as_alice: Client, bob: User):
 
 def test_concurrent_sign_in_is_no_conflict(as_alice: Client, bob: User):
     page = EditWindow(as_alice, bob)
-    Client().force_login(bob)  # keeps the time
+    Client().force_login(bob)  # records the time of the sign-in
     assert bob.refreshed().last_login is not None
     assert page.save(phone="12").status_code == 302
     assert bob.refreshed().phone == "12"

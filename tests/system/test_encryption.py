@@ -8,9 +8,9 @@ from system import encryption
 
 @pytest.fixture
 def keys(settings) -> list[str]:
-    created = [Fernet.generate_key().decode() for _ in range(2)]
-    settings.SECRET_ENCRYPTION_KEYS = (created[0],)
-    return created
+    secret_keys = [Fernet.generate_key().decode() for _ in range(2)]
+    settings.SECRET_ENCRYPTION_KEYS = (secret_keys[0],)
+    return secret_keys
 
 
 def test_secret_round_trips_and_is_stored_encrypted(keys):

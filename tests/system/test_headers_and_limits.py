@@ -11,7 +11,7 @@ HTML_HEADERS = {"Accept": "text/html"}
 
 
 def paths_of(patterns: list, prefix: str = "/") -> list[str]:
-    """One address for every route of the product, its parameters filled with something."""
+    """One path for every route of the product, with some value for each parameter."""
     results = []
     for pattern in patterns:
         route = prefix + str(pattern.pattern).lstrip("^").replace("$", "")
@@ -39,7 +39,7 @@ def test_every_route_answers_with_the_security_headers(as_alice: Client):  # X23
                 name for name in (*SECURITY_HEADERS, "Content-Security-Policy", "X-Request-ID") if name not in response
             ]
             assert missing_headers == [], path
-            # Without a connection there is nowhere to send anybody to sign in.
+            # Without a connection, there is no provider to redirect to.
             assert response.status_code < 500 or (path, response.status_code) == ("/sso/start/", 503), path
             for closer in vars(response)[
                 "_resource_closers"
@@ -97,7 +97,7 @@ def test_body_without_a_length_is_a_411(client: Client, db):
     assert response.status_code == 411
 
 
-def test_length_that_is_no_number_is_a_400(client: Client, db):
+def test_invalid_content_length_is_a_400(client: Client, db):
     assert client.post("/rest/v1/auth/login", b"{}", content_type="text/plain", CONTENT_LENGTH="x").status_code == 400
 
 
@@ -115,7 +115,7 @@ class TestProxies:
         settings.TRUSTED_PROXIES = (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("2001:db8::/32"))
 
     def remote_address(self, client: Client, peer: str, **headers: str) -> str:
-        """Where the service believes the caller is."""
+        """The IP address of the caller, as the service determines it."""
         return client.get("/login/", REMOTE_ADDR=peer, headers=headers).wsgi_request.META["REMOTE_ADDR"]
 
     def test_headers_of_an_untrusted_peer_are_ignored(self, client: Client):

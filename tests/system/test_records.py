@@ -24,10 +24,10 @@ def test_id_is_eighteen_digits_of_time_and_sequence(db):
 
 
 def test_ids_are_unique_and_sort_by_creation(db):
-    created = [Company.objects.create(name=f"Company {number}").sys_id for number in range(50)]
+    ids = [Company.objects.create(name=f"Company {number}").sys_id for number in range(50)]
 
-    assert created == sorted(created)
-    assert len(set(created)) == 50
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 50
 
 
 def test_every_insert_gets_an_id(db):

@@ -18,7 +18,7 @@ class FakeFuture(Future):
 
 
 class FakeClient:
-    """A client that sends these chunks, and then nothing until its gate opens."""
+    """A client that sends these chunks, and further ones when `gate` is set."""
 
     def __init__(self, *chunks: bytes) -> None:
         self.chunks = list(chunks)
@@ -149,7 +149,7 @@ def test_unread_body_is_received_and_discarded():
 
 
 def test_drained_body_is_not_kept_in_memory(silent_client: FakeClient):
-    """It may be in progress for as long as its client likes."""
+    """Draining may take as long as the client needs."""
     silent_client.chunks = [b"x" * 1000]
     body = silent_client.body(20, length=1004)
     body.drain()

@@ -8,7 +8,7 @@ import pytest
 from collections_app import embed
 from tests.providers.embedding import KEY, EmbeddingServer
 
-# Nobody waits in a test: what is slow here is slow beyond these.
+# Slow responses of the test server take longer than these.
 SHORT_TIMEOUTS = {
     "connect_s": 0.5,
     "read_s": 0.3,
@@ -28,8 +28,8 @@ def embedding_server() -> Iterator[EmbeddingServer]:
 
 
 @pytest.fixture
-def configured(settings: Any, embedding_server: EmbeddingServer) -> Callable[..., None]:
-    """As if the operator had set these variables, and the process had just begun."""
+def configure_provider(settings: Any, embedding_server: EmbeddingServer) -> Callable[..., None]:
+    """Configures the server like an operator, and starts with the state of a new process."""
 
     def configure(limits: dict[str, Any] | None = None, **changes: Any) -> None:
         options = {"provider": "openai", "model": "model-a", "base_url": embedding_server.url, "api_key": KEY}

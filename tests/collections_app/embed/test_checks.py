@@ -30,15 +30,15 @@ RESPONSE_BODIES = (
 
 
 @given(RESPONSE_BODIES, some.integers(0, 3))
-def test_any_response_gives_valid_vectors_or_an_error(answer: Any, count: int):  # C30
+def test_any_response_gives_valid_vectors_or_an_error(response_body: Any, count: int):  # C30
     try:
-        vectors = vector_checks.unit_vectors(vector_checks.parse_response(json.dumps(answer).encode(), count), 2)
+        vectors = vector_checks.unit_vectors(vector_checks.parse_response(json.dumps(response_body).encode(), count), 2)
     except (EmbeddingRefused, EmbeddingUnavailable):
         return
 
     assert len(vectors) == count
     for index, vector in enumerate(vectors):
-        items = answer["data"]
+        items = response_body["data"]
         item_of_index = next((item for item in items if item.get("index") == index), items[index])
         assert len(vector) == 2 and math.isclose(math.hypot(*vector), 1, abs_tol=1e-9)
         # Compared at a size whose products neither overflow nor vanish.

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def remote_collection(configured: Callable[..., None]) -> Collection:
+def remote_collection(configure_provider: Callable[..., None]) -> Collection:
     return make_collection("remote")
 
 
@@ -53,7 +53,7 @@ FAULTS = {"wrong_count": drop_vectors, "wrong_dimensions": lengthen_vectors, "no
 def test_provider_failure_fails_no_document_and_is_reported(
     code: str, remote_collection: Collection, embedding_server: EmbeddingServer
 ):  # C30
-    embedding_server.serve(embedding_server.serve_changed(FAULTS[code]))
+    embedding_server.serve(embedding_server.changed_response(FAULTS[code]))
     version = load(remote_collection)
     for _ in range(7):
         assert (version.state, version.error_code, version.attempt) == ("embedding", code, 0)
@@ -68,7 +68,7 @@ def test_provider_failure_fails_no_document_and_is_reported(
 
 def test_changed_model_fails_no_document(remote_collection: Collection, embedding_server: EmbeddingServer):  # C31
     load(remote_collection)
-    embedding_server.model_turns = 1
+    embedding_server.model_generation = 1
     embed.reset_providers()
     version = load(remote_collection, b"Another text.")
 
@@ -78,7 +78,7 @@ def test_changed_model_fails_no_document(remote_collection: Collection, embeddin
 def test_provider_is_paused_and_other_documents_show_the_reason(
     remote_collection: Collection, embedding_server: EmbeddingServer
 ):
-    embedding_server.serve(embedding_server.serve_changed(drop_vectors))
+    embedding_server.serve(embedding_server.changed_response(drop_vectors))
     load(remote_collection)
     assert 4 < circuit_breaker(remote_collection.space_id).pause_left_s <= 5
     count = len(embedding_server.requests)
@@ -93,7 +93,7 @@ def test_refused_text_counts_as_an_attempt_and_delays_nobody(
     remote_collection: Collection, embedding_server: EmbeddingServer
 ):
     load(remote_collection)
-    embedding_server.longest_text = 80  # the probe is believed
+    embedding_server.max_text_length = 80  # the probe is cached
     refused_document = load(remote_collection, b"A word. " * 12)
     assert (refused_document.error_code, refused_document.attempt) == ("provider_refused", 1)
     assert load(remote_collection, b"Short.").state == "ready"
@@ -116,7 +116,7 @@ def test_provider_that_refuses_everything_is_misconfigured(
 
 
 def test_load_into_a_new_collection_is_stored_or_503(
-    configured: Callable[..., None], embedding_server: EmbeddingServer, carl: User
+    configure_provider: Callable[..., None], embedding_server: EmbeddingServer, carl: User
 ):
     caller = key_caller(carl)
     embedding_server.serve(does.responds_with({}, 400))

@@ -31,7 +31,7 @@ def wordllama() -> LocalProvider:
 
 @pytest.fixture
 def letters_model(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A second model, added by its row; the names of the threads that loaded it."""
+    """Adds a second model; the names of the threads that loaded it."""
     loaded_models: list[str] = []
 
     def load() -> Callable[[list[str]], Any]:
@@ -171,9 +171,9 @@ def test_unknown_model_error_names_the_known_ones():
 
 
 def run_in_fork(holds: Callable[[], bool]) -> int:
-    """What a child ended with: 0 when it holds there."""
+    """The exit code of a forked child: 0 if the condition holds there."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons say what this test is about
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer versions of Python warn about what this test does
         child = os.fork()
     if child == 0:
         signal.alarm(5)

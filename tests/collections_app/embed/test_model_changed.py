@@ -18,8 +18,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def filled_collection(configured: Any, document_loader: DocumentLoader) -> Collection:
-    """A collection whose vectors are of the model as it was, beside one that `loaded` makes."""
+def filled_collection(configure_provider: Any, document_loader: DocumentLoader) -> Collection:
+    """A collection with vectors of the former model."""
     collection = make_collection("by the provider")
     document_loader("The printer is out of toner.", into=collection)
     return collection
@@ -33,7 +33,7 @@ def model_changed() -> str:
 
 def test_collections_are_embedded_by_the_changed_model(filled_collection: Collection, embedding_server: Any):  # C31
     former_space = filled_collection.space
-    embedding_server.model_turns = 1
+    embedding_server.model_generation = 1
     embed.reset_providers()
 
     message = model_changed()
@@ -59,7 +59,7 @@ def test_unchanged_model_is_kept(filled_collection: Collection):
 def test_interrupted_change_is_continued_by_the_next_call(
     filled_collection: Collection, embedding_server: Any, monkeypatch: Any
 ):
-    embedding_server.model_turns = 1
+    embedding_server.model_generation = 1
     embed.reset_providers()
     with monkeypatch.context() as patch:
         patch.setattr(reembedding, "start_reembedding", Mock(side_effect=KeyboardInterrupt))
@@ -72,13 +72,13 @@ def test_interrupted_change_is_continued_by_the_next_call(
 
 
 def test_running_reembedding_uses_the_changed_model(
-    configured: Any, filled_collection: Collection, embedding_server: Any
+    configure_provider: Any, filled_collection: Collection, embedding_server: Any
 ):
     former_space = filled_collection.space
-    configured(model="model-b")
+    configure_provider(model="model-b")
     Collection.objects.filter(pk=filled_collection.pk).update(space=embed.default_space(), next_space=former_space)
-    configured(model="model-a")
-    embedding_server.model_turns = 1
+    configure_provider(model="model-a")
+    embedding_server.model_generation = 1
     embed.reset_providers()
 
     model_changed()

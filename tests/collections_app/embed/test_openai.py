@@ -21,44 +21,44 @@ from collections_app.embed import (
 )
 from collections_app.models import EmbeddingSpace
 from tests.providers import behaviours as does
-from tests.providers.embedding import KEY, EmbeddingServer, ResponseBody
+from tests.providers.embedding import KEY, EmbeddingServer, JsonObject
 
 pytestmark = pytest.mark.django_db
 TEXTS = ["one", "two", "three"]
 
 
 @pytest.fixture
-def space(embedding_server: EmbeddingServer, configured: Callable[..., None]) -> EmbeddingSpace:
-    """Filled before the trouble begins, so that its probe is known and believed."""
+def space(embedding_server: EmbeddingServer, configure_provider: Callable[..., None]) -> EmbeddingSpace:
+    """A space whose probe is stored before the provider fails."""
     embedding_space = EmbeddingSpace.objects.create(provider="openai", model="model-a", dimensions=8)
     embed.Embedder(embedding_space).embed_documents(["first"])
     embedding_server.requests.clear()
     return embedding_space
 
 
-def change_item(index: int, vector: Any) -> Callable[[ResponseBody], ResponseBody]:
-    def change(response: ResponseBody) -> ResponseBody:
+def change_item(index: int, vector: Any) -> Callable[[JsonObject], JsonObject]:
+    def change(response: JsonObject) -> JsonObject:
         response["data"][index]["embedding"] = vector
         return response
 
     return change
 
 
-def reordered(response: ResponseBody) -> ResponseBody:
+def reverse_items(response: JsonObject) -> JsonObject:
     return {**response, "data": response["data"][::-1]}
 
 
-def drop_last(response: ResponseBody) -> ResponseBody:
+def drop_last(response: JsonObject) -> JsonObject:
     return {**response, "data": response["data"][:-1]}
 
 
-def repeat_index(response: ResponseBody) -> ResponseBody:
+def repeat_index(response: JsonObject) -> JsonObject:
     return {**response, "data": [{**item, "index": 0} for item in response["data"]]}
 
 
-def drips_headers(visit: does.Visit) -> None:
-    visit._handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-    visit.drip(b"x", 0.05)
+def drip_headers(request: does.RecordedRequest) -> None:
+    request._handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    request.drip(b"x", 0.05)
 
 
 INVALID_RESPONSES = {
@@ -81,7 +81,7 @@ OUTAGES = {
     "hangs up": does.hangs_up(),
     "silent": does.stays_silent(),
     "byte by byte": does.sends_byte_by_byte(0.05),
-    "headers byte by byte": drips_headers,
+    "headers byte by byte": drip_headers,
     "packed": does.responds_with_gzip_bomb(100_000),
     "an error with 200": does.responds_with({"error": {"message": "busy"}}),
 }
@@ -101,7 +101,7 @@ def test_blank_text_is_replaced(embedding_server: EmbeddingServer, space: Embedd
 
 
 def test_response_in_another_order_is_sorted(embedding_server: EmbeddingServer, space: EmbeddingSpace):  # C30
-    embedding_server.serve(embedding_server.serve_changed(reordered))
+    embedding_server.serve(embedding_server.changed_response(reverse_items))
 
     assert embed.Embedder(space).embed_documents(TEXTS) == [
         pytest.approx(embedding_server.vector(text)) for text in TEXTS
@@ -112,12 +112,12 @@ def test_response_in_another_order_is_sorted(embedding_server: EmbeddingServer, 
 def test_one_invalid_vector_refuses_the_response(
     code: str, embedding_server: EmbeddingServer, space: EmbeddingSpace
 ):  # C30
-    embedding_server.serve(embedding_server.serve_changed(INVALID_RESPONSES[code]))
+    embedding_server.serve(embedding_server.changed_response(INVALID_RESPONSES[code]))
 
     with pytest.raises(EmbeddingRefused) as error:
         embed.Embedder(space).embed_documents(TEXTS)
     assert error.value.code == code
-    assert len(embedding_server.requests) == 1, "asking again would not help"
+    assert len(embedding_server.requests) == 1, "a retry would not help"
 
 
 def test_endless_response_is_refused(embedding_server: EmbeddingServer, space: EmbeddingSpace):  # C30
@@ -148,8 +148,10 @@ def test_temporary_failure_is_retried(outage: str, embedding_server: EmbeddingSe
     assert len(embedding_server.requests) == 3
 
 
-def test_dead_provider_is_unavailable(embedding_server: EmbeddingServer, space: EmbeddingSpace, configured: Any):  # C29
-    configured(base_url="http://127.0.0.1:9/v1")
+def test_dead_provider_is_unavailable(
+    embedding_server: EmbeddingServer, space: EmbeddingSpace, configure_provider: Any
+):  # C29
+    configure_provider(base_url="http://127.0.0.1:9/v1")
 
     with pytest.raises(EmbeddingUnavailable, match="failed or was interrupted"):
         embed.Embedder(space).embed_documents(TEXTS)
@@ -166,8 +168,8 @@ def test_retries_are_spread():  # X20
     assert [min(waits) / max(waits) for waits in possible_waits] == [0.5] * 4
 
 
-def test_requested_wait_is_respected(embedding_server: EmbeddingServer, space: EmbeddingSpace, configured: Any):
-    configured(limits={"retry_s": 1.4})
+def test_requested_wait_is_respected(embedding_server: EmbeddingServer, space: EmbeddingSpace, configure_provider: Any):
+    configure_provider(limits={"retry_s": 1.4})
     embedding_server.serve(does.responds_with({}, 429, retry_after="1"), times=1)
     started_at = time.monotonic()
 
@@ -210,7 +212,7 @@ def test_too_long_text_is_refused_with_our_message(embedding_server: EmbeddingSe
 
 
 def test_key_is_sent_and_shown_nowhere(
-    embedding_server: EmbeddingServer, space: Any, caplog: Any, configured: Any, capfd: Any
+    embedding_server: EmbeddingServer, space: Any, caplog: Any, configure_provider: Any, capfd: Any
 ):
     caplog.set_level(logging.DEBUG)
     embeds, text = embed.Embedder(space), "-".join(["canary", "text"])
@@ -222,53 +224,55 @@ def test_key_is_sent_and_shown_nowhere(
         with pytest.raises((EmbeddingUnavailable, EmbeddingRefused)) as error:
             embed.Embedder(space).embed_query(text)
         actual += ["".join(traceback.format_exception(error.value)), repr(error.value), repr(error.value.__dict__)]
-        configured(limits={"query_s": 0.1})
+        configure_provider(limits={"query_s": 0.1})
 
-    assert f"Bearer {KEY}" in embedding_server.keys
+    assert f"Bearer {KEY}" in embedding_server.authorization_headers
     output = "".join(capfd.readouterr())
     assert KEY not in "".join([*actual, caplog.text, output])
     assert text not in "".join([*actual, output])
 
 
-def test_batches_are_limited_by_number_and_characters(embedding_server: EmbeddingServer, space: Any, configured: Any):
-    configured(batch=3)
+def test_batches_are_limited_by_number_and_characters(
+    embedding_server: EmbeddingServer, space: Any, configure_provider: Any
+):
+    configure_provider(batch=3)
     texts = [f"text {number}" for number in range(8)] + ["x" * 7000] * 20
 
     result = embed.Embedder(space).embed_documents(texts)
 
     assert result == [pytest.approx(embedding_server.vector(text)) for text in texts]
     assert max(len(request["input"]) for request in embedding_server.requests) == 3
-    configured(batch=2048)
+    configure_provider(batch=2048)
     embedding_server.requests.clear()
     embed.Embedder(space).embed_documents(["x" * 7000] * 20)
     assert max(sum(map(len, request["input"])) for request in embedding_server.requests) <= 100_000
 
 
-def test_concurrency_is_limited(embedding_server: EmbeddingServer, space: Any, configured: Any):
-    configured(batch=1, concurrency=2, limits={"read_s": 5, "request_s": 5, "total_s": 10})
+def test_concurrency_is_limited(embedding_server: EmbeddingServer, space: Any, configure_provider: Any):
+    configure_provider(batch=1, concurrency=2, limits={"read_s": 5, "request_s": 5, "total_s": 10})
     embed.Embedder(space).embed_documents(["x"])
     release = embedding_server.hold()
-    embedding_server.most_at_once = 0
+    embedding_server.max_running_requests = 0
     threads = [threading.Thread(target=embed.Embedder(space).embed_documents, args=[TEXTS]) for _ in range(3)]
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + 5
-    while embedding_server.at_once < 2 and time.monotonic() < deadline:
+    while embedding_server.running_requests < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     release.set()
     for thread in threads:
         thread.join()
 
-    assert embedding_server.most_at_once == 2
+    assert embedding_server.max_running_requests == 2
 
 
-def test_connections_stay_open_between_requests(settings: Any, configured: Any):
-    with EmbeddingServer(keeps_open=True) as server:
-        configured(base_url=server.url, batch=1, concurrency=1)
+def test_connections_stay_open_between_requests(settings: Any, configure_provider: Any):
+    with EmbeddingServer(keeps_connections_open=True) as server:
+        configure_provider(base_url=server.url, batch=1, concurrency=1)
         space = embed.default_space()
         embed.Embedder(space).embed_documents(TEXTS)
         assert len(server.requests) == 5
-        assert len(server.peers) <= 2, "one for documents; the question for dimensions may have had its own"
+        assert len(server.client_ports) <= 2, "one for documents; the request for dimensions may have had another one"
         embed.reset_providers()
 
 
@@ -279,20 +283,20 @@ def test_closed_idle_connection_is_replaced(embedding_server: EmbeddingServer, s
     assert embed.Embedder(space).embed_query("one") == pytest.approx(embedding_server.vector("one"))
 
 
-def test_one_failed_batch_refuses_all(embedding_server: EmbeddingServer, space: Any, configured: Any):  # C30
-    configured(batch=1, concurrency=1)
+def test_one_failed_batch_refuses_all(embedding_server: EmbeddingServer, space: Any, configure_provider: Any):  # C30
+    configure_provider(batch=1, concurrency=1)
     embed.Embedder(space).embed_documents(["x"])
     embedding_server.serve(embedding_server.respond_correctly, times=1)
-    embedding_server.serve(embedding_server.serve_changed(drop_last))
+    embedding_server.serve(embedding_server.changed_response(drop_last))
 
     with pytest.raises(EmbeddingRefused):
         embed.Embedder(space).embed_documents([f"text {number}" for number in range(50)])
-    assert len(embedding_server.requests) < 10, "the others were of no use any more"
-    spaces._provider_pool().document_executor.shutdown()  # the one under way ends before the test does
+    assert len(embedding_server.requests) < 10, "the remaining batches were not sent"
+    spaces._provider_pool().document_executor.shutdown()  # the running request ends before the test
 
 
-def test_caller_deadline_is_respected(embedding_server: EmbeddingServer, space: Any, configured: Any):
-    configured(limits={"read_s": 10, "request_s": 10, "total_s": 10, "retry_s": 10})
+def test_caller_deadline_is_respected(embedding_server: EmbeddingServer, space: Any, configure_provider: Any):
+    configure_provider(limits={"read_s": 10, "request_s": 10, "total_s": 10, "retry_s": 10})
     embed.Embedder(space).embed_documents(["x"])
     embedding_server.serve(does.stays_silent())
     started_at = time.monotonic()
@@ -314,7 +318,7 @@ class TestQueries:
         with pytest.raises(EmbeddingUnavailable):
             embed.Embedder(space).embed_query("one")
         assert time.monotonic() - started_at < 2
-        assert len(embedding_server.requests) == 1, "a search does not ask again"
+        assert len(embedding_server.requests) == 1, "a search does not retry"
 
     def test_dead_provider_opens_the_breaker(self, embedding_server: Any, space: Any):  # C29
         embedding_server.serve(does.responds_with_error(500))
@@ -350,15 +354,15 @@ class TestQueries:
 
         assert embeds.embed_query("one")
 
-    def test_searches_do_not_wait_behind_documents(self, embedding_server: Any, space: Any, configured: Any):
-        configured(batch=1, concurrency=1, limits={"read_s": 5, "request_s": 5, "total_s": 5})
+    def test_searches_do_not_wait_behind_documents(self, embedding_server: Any, space: Any, configure_provider: Any):
+        configure_provider(batch=1, concurrency=1, limits={"read_s": 5, "request_s": 5, "total_s": 5})
         embeds = embed.Embedder(space)
         embeds.embed_documents(["x"])
         release = embedding_server.hold()
         loading = threading.Thread(target=embeds.embed_documents, args=[TEXTS])
         loading.start()
         deadline = time.monotonic() + 5
-        while not embedding_server.at_once and time.monotonic() < deadline:
+        while not embedding_server.running_requests and time.monotonic() < deadline:
             time.sleep(0.01)
         embedding_server.serve(embedding_server.respond_correctly)
 

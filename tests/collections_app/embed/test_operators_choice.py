@@ -12,10 +12,10 @@ from config.env import ROOT
 from tests.collections_app import vector_rows as rows
 
 SOURCES = sorted(path for path in (ROOT / "collections_app").rglob("*.py") if "migrations" not in path.parts)
-# Where a model, an address or a key may be named; no other room can reach a provider but through a space.
+# The modules that may name a model, a URL or a key; all others reach a provider through a space.
 EMBED_FOLDER = ROOT / "collections_app" / "embed"
 PUBLIC_FUNCTIONS = {"default_space", "reset_providers", "retire_space", "Embedder"}
-# Who reads or writes rows of vectors; none of them answers a request.
+# The modules that read or write vectors; none of them responds to requests.
 VECTOR_MODULES = {"models", "vectors", "search/vector_retrieval.py"}
 FORBIDDEN_WORDS = {"api_key", "base_url", "embedding_model", "embedding_provider", "dimensions", "provider"}
 
@@ -73,7 +73,7 @@ def test_no_http_module_reads_vectors(path: Path):  # C50
     text = path.read_text()
 
     assert "chunk_vector" not in text.replace("chunk_vector_", "").replace("chunk_vectors", "")
-    if "ChunkVector" in text:  # to count them
+    if "ChunkVector" in text:  # only counts them
         tree = ast.parse(text)
         assert "embedding" not in {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         assert "embedding" not in {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}

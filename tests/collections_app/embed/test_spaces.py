@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def expired_probe_cache(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """What the process believes of the model is too old."""
+    """The cached result of the probe has expired."""
     monkeypatch.setattr(spaces, "MODEL_CHECK_INTERVAL_S", -1.0)
     return embed.reset_providers
 
@@ -33,7 +33,7 @@ def zero_vectors(response: Any) -> Any:
 
 FAULTS = {
     "refuses": (lambda server: does.responds_with({}, 400), "embedding_misconfigured"),
-    "zeros": (lambda server: server.serve_changed(zero_vectors), "embedding_unavailable"),
+    "zeros": (lambda server: server.changed_response(zero_vectors), "embedding_unavailable"),
 }
 
 
@@ -45,22 +45,22 @@ class TestDefault:
         assert embed.default_space() == space
         assert len(embed.Embedder(space).embed_query("hello")) == 256
 
-    def test_settings_choose_another_provider(self, configured: Any, embedding_server: EmbeddingServer):
-        configured(dimensions=4)
+    def test_settings_choose_another_provider(self, configure_provider: Any, embedding_server: EmbeddingServer):
+        configure_provider(dimensions=4)
         space = embed.default_space()
 
         assert (space.provider, space.model, space.dimensions) == ("openai", "model-a", 4)
-        assert embedding_server.requests == [], "nothing to ask"
+        assert embedding_server.requests == [], "no request is needed"
         assert embed.Embedder(space).embed_query("one") == pytest.approx(embedding_server.vector("one", 4))
         assert embedding_server.requests[-1]["dimensions"] == 4
 
-    def test_unset_dimensions_are_requested_once(self, configured: Any, embedding_server: EmbeddingServer):
+    def test_unset_dimensions_are_requested_once(self, configure_provider: Any, embedding_server: EmbeddingServer):
         assert [embed.default_space().dimensions, embed.default_space().dimensions] == [8, 8]
         assert len(embedding_server.requests) == 1
         assert "dimensions" not in embedding_server.requests[0]
 
     def test_last_known_dimensions_are_used_while_the_provider_is_unavailable(
-        self, configured: Any, embedding_server: EmbeddingServer
+        self, configure_provider: Any, embedding_server: EmbeddingServer
     ):
         embedding_server.serve(does.responds_with_error(500))
         with pytest.raises(EmbeddingUnavailable):
@@ -74,7 +74,7 @@ class TestDefault:
 
     @pytest.mark.parametrize("fault", FAULTS)
     def test_faulty_provider_is_like_an_unavailable_one(
-        self, fault: str, configured: Any, embedding_server: EmbeddingServer
+        self, fault: str, configure_provider: Any, embedding_server: EmbeddingServer
     ):
         behaviour, code = FAULTS[fault]
         embedding_server.serve(behaviour(embedding_server))
@@ -89,28 +89,30 @@ class TestDefault:
 
         assert embed.default_space() == space
 
-    def test_single_different_number_creates_no_space(self, configured: Any, embedding_server: EmbeddingServer):
+    def test_single_different_number_creates_no_space(self, configure_provider: Any, embedding_server: EmbeddingServer):
         space = embed.default_space()
         embed.reset_providers()
-        embedding_server.serve(embedding_server.serve_changed(shorten_vectors), times=1)
+        embedding_server.serve(embedding_server.changed_response(shorten_vectors), times=1)
 
         assert embed.default_space() == space
         assert [embed.default_space(), EmbeddingSpace.objects.get(model="model-a")] == [space, space]
 
-    def test_repeated_number_is_accepted(self, configured: Any, embedding_server: EmbeddingServer):
+    def test_repeated_number_is_accepted(self, configure_provider: Any, embedding_server: EmbeddingServer):
         embed.default_space()
         embed.reset_providers()
-        embedding_server.serve(embedding_server.serve_changed(shorten_vectors))
+        embedding_server.serve(embedding_server.changed_response(shorten_vectors))
 
         assert embed.default_space().dimensions == 7
 
-    def test_too_many_dimensions_are_a_misconfiguration(self, configured: Any, embedding_server: EmbeddingServer):
+    def test_too_many_dimensions_are_a_misconfiguration(
+        self, configure_provider: Any, embedding_server: EmbeddingServer
+    ):
         embedding_server.dimensions = 3901
 
         with pytest.raises(EmbeddingMisconfigured, match="3901 dimensions, but at most 3900 can be stored"):
             embed.default_space()
 
-    def test_maximum_dimensions_can_be_stored(self, configured: Any, embedding_server: EmbeddingServer):
+    def test_maximum_dimensions_can_be_stored(self, configure_provider: Any, embedding_server: EmbeddingServer):
         embedding_server.dimensions = 3900
         space = embed.default_space()
         vector = embed.Embedder(space).embed_query("one")
@@ -128,34 +130,36 @@ class TestDefault:
 
 
 class TestOtherSpaces:
-    def test_collection_keeps_its_space_when_the_operator_chooses_another(self, configured: Any, embedding_server: Any):
+    def test_collection_keeps_its_space_when_the_operator_chooses_another(
+        self, configure_provider: Any, embedding_server: Any
+    ):
         remote_space = embed.default_space()
         embed.Embedder(remote_space).embed_documents(["one"])
-        configured(provider="local", model=None)
+        configure_provider(provider="local", model=None)
         local_space = embed.default_space()
 
         assert local_space.provider == "local"
         assert embed.Embedder(remote_space).embed_query("one") == pytest.approx(embedding_server.vector("one"))
-        configured()
+        configure_provider()
         assert len(embed.Embedder(local_space).embed_query("one")) == 256
 
-    def test_space_uses_its_own_model(self, configured: Any, embedding_server: EmbeddingServer):
+    def test_space_uses_its_own_model(self, configure_provider: Any, embedding_server: EmbeddingServer):
         old_space = embed.default_space()
-        configured(model="model-b")
+        configure_provider(model="model-b")
         embed.Embedder(old_space).embed_query("one")
 
         assert embedding_server.requests[-1]["model"] == "model-a"
 
     def test_dimensions_of_a_space_stay_when_the_setting_changes(
-        self, configured: Any, embedding_server: EmbeddingServer
+        self, configure_provider: Any, embedding_server: EmbeddingServer
     ):
         long_timeout = {"query_s": 5.0}
-        configured(long_timeout)
+        configure_provider(long_timeout)
         full_space = embed.default_space()
-        configured(long_timeout, dimensions=4)
+        configure_provider(long_timeout, dimensions=4)
         reduced_space = embed.default_space()
         for dimensions in (None, 4, 6):
-            configured(long_timeout, dimensions=dimensions)
+            configure_provider(long_timeout, dimensions=dimensions)
             embedding_server.requests.clear()
             assert embed.Embedder(reduced_space).embed_query("one") == pytest.approx(embedding_server.vector("one", 4))
             assert embed.Embedder(full_space).embed_query("one") == pytest.approx(embedding_server.vector("one"))
@@ -173,7 +177,9 @@ class TestOtherSpaces:
 
 
 class TestProbe:
-    def test_first_use_of_a_space_stores_a_probe_vector(self, configured: Any, embedding_server: EmbeddingServer):
+    def test_first_use_of_a_space_stores_a_probe_vector(
+        self, configure_provider: Any, embedding_server: EmbeddingServer
+    ):
         space = embed.default_space()
         assert space.probe is None
         embed.Embedder(space).embed_documents(["one"])
@@ -181,7 +187,7 @@ class TestProbe:
 
         assert space.probe == pytest.approx(embedding_server.vector(spaces.PROBE_TEXT))
 
-    def test_probe_result_is_cached(self, configured: Any, embedding_server: EmbeddingServer):
+    def test_probe_result_is_cached(self, configure_provider: Any, embedding_server: EmbeddingServer):
         space = embed.default_space()
         for _ in range(3):
             embed.Embedder(space).embed_documents(["one"])
@@ -190,10 +196,12 @@ class TestProbe:
             len([request for request in embedding_server.requests if request["input"] == [spaces.PROBE_TEXT]]) == 2
         ), "dimensions, probe"
 
-    def test_changed_model_stops_loading(self, configured: Any, embedding_server: Any, expired_probe_cache: Any):  # C31
+    def test_changed_model_stops_loading(
+        self, configure_provider: Any, embedding_server: Any, expired_probe_cache: Any
+    ):  # C31
         space = embed.default_space()
         embed.Embedder(space).embed_documents(["one"])
-        embedding_server.model_turns = 1
+        embedding_server.model_generation = 1
         embedding_server.requests.clear()
         expired_probe_cache()
 
@@ -203,7 +211,7 @@ class TestProbe:
         assert [request["input"] for request in embedding_server.requests] == [[spaces.PROBE_TEXT]]
 
     def test_tiny_difference_means_the_same_model(
-        self, configured: Any, embedding_server: Any, expired_probe_cache: Any
+        self, configure_provider: Any, embedding_server: Any, expired_probe_cache: Any
     ):
         space = embed.default_space()
         embed.Embedder(space).embed_documents(["one"])
@@ -213,13 +221,13 @@ class TestProbe:
                 item["embedding"][0] += 0.001
             return response
 
-        embedding_server.serve(embedding_server.serve_changed(change_slightly))
+        embedding_server.serve(embedding_server.changed_response(change_slightly))
         expired_probe_cache()
 
         assert len(embed.Embedder(space).embed_documents(["one", "two"])) == 2
 
     def test_model_with_changed_dimensions_is_refused(
-        self, configured: Any, embedding_server: Any, expired_probe_cache: Any
+        self, configure_provider: Any, embedding_server: Any, expired_probe_cache: Any
     ):  # C31
         space = embed.default_space()
         embed.Embedder(space).embed_documents(["one"])
@@ -230,11 +238,11 @@ class TestProbe:
             embed.Embedder(space).embed_documents(["one"])
 
     def test_retired_space_allows_a_new_one_with_its_name(
-        self, configured: Any, embedding_server: Any, expired_probe_cache: Any
+        self, configure_provider: Any, embedding_server: Any, expired_probe_cache: Any
     ):
         old_space = embed.default_space()
         embed.Embedder(old_space).embed_documents(["one"])
-        embedding_server.model_turns = 1
+        embedding_server.model_generation = 1
         expired_probe_cache()
         assert embed.is_model_changed(old_space)
         embed.retire_space(old_space)
@@ -245,7 +253,7 @@ class TestProbe:
         with pytest.raises(EmbeddingUnavailable):
             embed.Embedder(old_space).embed_query("one")
 
-    def test_unchanged_model_is_kept(self, configured: Any, embedding_server: Any, expired_probe_cache: Any):
+    def test_unchanged_model_is_kept(self, configure_provider: Any, embedding_server: Any, expired_probe_cache: Any):
         space = embed.default_space()
         embed.Embedder(space).embed_documents(["one"])
         expired_probe_cache()

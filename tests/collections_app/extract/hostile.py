@@ -1,6 +1,6 @@
 """Hostile files, each with its format and its allowed outcomes.
 
-`outcome` is a pattern for the code of `UnreadableFile`, or "text" when it is simply read.
+`outcome` is a pattern for the code of `UnreadableFile`, or "text" for a file that is read.
 """
 
 from collections.abc import Callable

@@ -8,7 +8,7 @@ from functools import partial
 from io import BytesIO
 
 from tests.collections_app.extract.hostile import ARCHIVES, add_file, hostile_file
-from tests.collections_app.extract.samples import SAMPLE_FILES, a_docx, changed_archive, entries_of
+from tests.collections_app.extract.samples import SAMPLE_FILES, changed_archive, docx_file, entries_of
 
 MB = 1024 * 1024
 MAIN_PARTS = {
@@ -26,12 +26,12 @@ FILE_ENTITY = b'<!DOCTYPE x [<!ENTITY a9 SYSTEM "file:///etc/passwd">]>'
 WEB_ENTITY = b'<!DOCTYPE x SYSTEM "http://127.0.0.1:9/a.dtd" [<!ENTITY a9 "">]>'
 PARAMETER_ENTITY = b'<!DOCTYPE x [<!ENTITY % p SYSTEM "file:///etc/passwd"> %p; <!ENTITY a9 "">]>'
 QUADRATIC_BLOWUP = b"<!DOCTYPE x [<!ENTITY b '%b'><!ENTITY a9 '%b'>]>" % (b"x" * 100_000, b"&b;" * 2000)
-# What there is to find, so that nobody is content with a file that says nothing.
+# Text that must be found, so that an empty result does not pass.
 MARKER = b"kept"
 
 
 def main_content(format: str, prolog: bytes, words: bytes) -> bytes:
-    """The main entry of the sample, with something before its root and these words in its text."""
+    """The main entry of the sample, with `prolog` before its root element and `words` in its text."""
     with zipfile.ZipFile(BytesIO(SAMPLE_FILES[format])) as file:
         content = file.read(MAIN_PARTS[format])
     content = content[content.index(b"?>") + 2 :] if content.startswith(b"<?xml") else content
@@ -70,7 +70,7 @@ def zip_of(entries: Sequence[tuple[zipfile.ZipInfo | str, bytes]], method: int =
 
 
 def with_patched_headers(archive: bytes, name: str, *, local: dict[int, bytes], central: dict[int, bytes]) -> bytes:
-    """The headers of one entry with bytes replaced at these offsets."""
+    """The archive with bytes replaced at these offsets in the headers of an entry."""
     patched_bytes = bytearray(archive)
     with zipfile.ZipFile(BytesIO(archive)) as file:
         offset = file.getinfo(name).header_offset
@@ -85,43 +85,43 @@ def with_patched_headers(archive: bytes, name: str, *, local: dict[int, bytes], 
 
 @hostile_file(ARCHIVES, "docx", "limit_archive")
 def with_3000_entries() -> bytes:
-    return changed_archive(a_docx(), {}, additions={f"word/media/{number}.png": b"" for number in range(3000)})
+    return changed_archive(docx_file(), {}, additions={f"word/media/{number}.png": b"" for number in range(3000)})
 
 
 @hostile_file(ARCHIVES, "docx", "text")
-def nested_bombs_that_nobody_opens() -> bytes:
+def unread_nested_bombs() -> bytes:
     inner = zip_of([("bomb", b"\0" * 40 * MB)])
-    return changed_archive(a_docx(), {}, additions={"word/embeddings/a.zip": zip_of([("b.zip", inner)])})
+    return changed_archive(docx_file(), {}, additions={"word/embeddings/a.zip": zip_of([("b.zip", inner)])})
 
 
 @hostile_file(ARCHIVES, "docx", "damaged")
-def sizes_that_say_too_little() -> bytes:
+def understated_sizes() -> bytes:
     small_size = struct.pack("<L", 10)
-    return with_patched_headers(a_docx(), "word/document.xml", local={22: small_size}, central={24: small_size})
+    return with_patched_headers(docx_file(), "word/document.xml", local={22: small_size}, central={24: small_size})
 
 
 @hostile_file(ARCHIVES, "docx", "damaged|text")
-def sizes_that_say_too_much() -> bytes:
+def overstated_sizes() -> bytes:
     large_size = struct.pack("<L", 2**31)
-    return with_patched_headers(a_docx(), "word/document.xml", local={22: large_size}, central={24: large_size})
+    return with_patched_headers(docx_file(), "word/document.xml", local={22: large_size}, central={24: large_size})
 
 
 @hostile_file(ARCHIVES, "docx", "damaged")
-def compressed_sizes_that_lie() -> bytes:
-    return with_patched_headers(a_docx(), "word/document.xml", local={18: b"\5\0\0\0"}, central={20: b"\5\0\0\0"})
+def wrong_compressed_sizes() -> bytes:
+    return with_patched_headers(docx_file(), "word/document.xml", local={18: b"\5\0\0\0"}, central={20: b"\5\0\0\0"})
 
 
 @hostile_file(ARCHIVES, "docx", "limit_archive")
-def bomb_that_says_it_is_small_beside_its_own_size() -> bytes:
-    """The local header lies, the directory does not; what comes out is what counts."""
-    archive = changed_archive(a_docx(), {}, additions={"word/media/a.png": b"\0" * 12 * MB})
+def bomb_with_an_understated_local_size() -> bytes:
+    """Only the local header is wrong; the limit applies to the extracted size."""
+    archive = changed_archive(docx_file(), {}, additions={"word/media/a.png": b"\0" * 12 * MB})
     return with_patched_headers(archive, "word/media/a.png", local={22: b"\1\0\0\0"}, central={})
 
 
 @hostile_file(ARCHIVES, "docx", "limit_archive|damaged", archive_bytes=8 * MB)
 def overlapping_entries() -> bytes:
     """One megabyte, listed 300 times."""
-    archive = changed_archive(a_docx(), {}, additions={"word/media/a.png": b"x" * MB})
+    archive = changed_archive(docx_file(), {}, additions={"word/media/a.png": b"x" * MB})
     with zipfile.ZipFile(BytesIO(archive)) as file:
         start = file.start_dir
         count = len(file.infolist())
@@ -133,53 +133,53 @@ def overlapping_entries() -> bytes:
 
 
 @hostile_file(ARCHIVES, "docx", "text")
-def a_link_to_a_file() -> bytes:
+def symbolic_link() -> bytes:
     link = zipfile.ZipInfo("word/media/image1.png")
     link.create_system = 3
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
-    return zip_of([*entries_of(a_docx()), (link, b"/etc/passwd")])
+    return zip_of([*entries_of(docx_file()), (link, b"/etc/passwd")])
 
 
 @hostile_file(ARCHIVES, "docx", "text|damaged")
-def names_that_lead_out() -> bytes:
+def path_traversal_names() -> bytes:
     names = ["../../../etc/cron.d/x", "/etc/passwd", "C:\\x", "word/\u202egnp.exe"]
-    return changed_archive(a_docx(), {}, additions=dict.fromkeys(names, b"x"))
+    return changed_archive(docx_file(), {}, additions=dict.fromkeys(names, b"x"))
 
 
 @hostile_file(ARCHIVES, "docx", "encrypted")
-def an_entry_that_is_encrypted() -> bytes:
-    return with_patched_headers(a_docx(), "word/document.xml", local={6: b"\1\0"}, central={8: b"\1\0"})
+def encrypted_entry() -> bytes:
+    return with_patched_headers(docx_file(), "word/document.xml", local={6: b"\1\0"}, central={8: b"\1\0"})
 
 
 @hostile_file(ARCHIVES, "docx", "damaged")
-def packed_with_bzip2() -> bytes:
-    return zip_of(entries_of(a_docx()), zipfile.ZIP_BZIP2)
+def bzip2_compression() -> bytes:
+    return zip_of(entries_of(docx_file()), zipfile.ZIP_BZIP2)
 
 
 @hostile_file(ARCHIVES, "docx", "damaged")
-def packed_with_lzma() -> bytes:
-    return zip_of(entries_of(a_docx()), zipfile.ZIP_LZMA)
+def lzma_compression() -> bytes:
+    return zip_of(entries_of(docx_file()), zipfile.ZIP_LZMA)
 
 
 @hostile_file(ARCHIVES, "docx", "damaged")
-def a_directory_that_lies_about_its_place() -> bytes:
-    archive = a_docx()
+def wrong_directory_offset() -> bytes:
+    archive = docx_file()
     end_record = archive.rindex(b"PK\5\6")
     return archive[: end_record + 16] + struct.pack("<L", 2**31) + archive[end_record + 20 :]
 
 
 @hostile_file(ARCHIVES, "docx", "damaged")
-def without_entries() -> bytes:
+def archive_without_entries() -> bytes:
     return zip_of([])
 
 
 @hostile_file(ARCHIVES, "docx", "damaged")
-def without_its_document() -> bytes:
-    return zip_of([entry for entry in entries_of(a_docx()) if entry[0] != "word/document.xml"])
+def archive_without_its_document() -> bytes:
+    return zip_of([entry for entry in entries_of(docx_file()) if entry[0] != "word/document.xml"])
 
 
 @hostile_file(ARCHIVES, "docx", "damaged")
-def a_workbook_by_another_name() -> bytes:
+def renamed_workbook() -> bytes:
     return SAMPLE_FILES["xlsx"]
 
 
@@ -187,26 +187,26 @@ def a_workbook_by_another_name() -> bytes:
 def elements_100000_deep() -> bytes:
     nested_content = b"<w:sdt>" * 100_000 + b"</w:sdt>" * 100_000
     return changed_archive(
-        a_docx(),
+        docx_file(),
         {"word/document.xml": b"<w:document %b><w:body>%b</w:body></w:document>" % (WORD_NAMESPACE, nested_content)},
     )
 
 
 @hostile_file(ARCHIVES, "docx", "damaged|text", archive_ratio=10**6)
-def a_word_of_11_megabytes() -> bytes:
+def word_of_11_megabytes() -> bytes:
     word = b"<w:document %b><w:body><w:p><w:r><w:t>%b</w:t></w:r></w:p></w:body></w:document>"
-    return changed_archive(a_docx(), {"word/document.xml": word % (WORD_NAMESPACE, b"x" * 11 * MB)})
+    return changed_archive(docx_file(), {"word/document.xml": word % (WORD_NAMESPACE, b"x" * 11 * MB)})
 
 
 @hostile_file(ARCHIVES, "docx", "text|damaged")
-def a_template_in_the_web() -> bytes:
+def remote_template() -> bytes:
     relations = (
         b'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" '
         b'Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/attachedTemplate" '
         b'Target="http://127.0.0.1:9/x.dotm" TargetMode="External"/></Relationships>'
     )
     return changed_archive(
-        a_docx(), {"word/_rels/settings.xml.rels": relations}, additions={"word/_rels/more.rels": relations}
+        docx_file(), {"word/_rels/settings.xml.rels": relations}, additions={"word/_rels/more.rels": relations}
     )
 
 
@@ -220,36 +220,36 @@ def workbook_with_sheet(rows: bytes, dimension: bytes = b"A1:B2") -> bytes:
 
 
 @hostile_file(ARCHIVES, "xlsx", "limit_cells", max_cells=20_000)
-def rows_without_end() -> bytes:
+def endless_rows() -> bytes:
     return workbook_with_sheet(
         b"".join(b'<row r="%d"><c><v>%d</v></c></row>' % (number, number * 7919 % 1000) for number in range(1, 60_000))
     )
 
 
 @hostile_file(ARCHIVES, "xlsx", "text")
-def a_dimension_that_says_all() -> bytes:
+def maximum_dimension() -> bytes:
     return workbook_with_sheet(b'<row r="1"><c r="A1" t="str"><v>kept</v></c></row>', b"A1:XFD1048576")
 
 
 @hostile_file(ARCHIVES, "xlsx", "limit_cells|limit_time|damaged")
-def a_row_two_billion_down() -> bytes:
+def row_number_two_billion() -> bytes:
     return workbook_with_sheet(b'<row r="2000000000"><c><v>1</v></c></row>')
 
 
 @hostile_file(ARCHIVES, "xlsx", "damaged|text|limit_.*")
-def a_column_far_to_the_right() -> bytes:
+def column_out_of_range() -> bytes:
     return workbook_with_sheet(b'<row r="1"><c r="ZZZZZZZ1"><v>1</v></c></row>')
 
 
 @hostile_file(ARCHIVES, "xlsx", "limit_.*|text", max_cells=20_000, cpu_s=1)
-def wide_rows_of_nothing() -> bytes:
+def wide_empty_rows() -> bytes:
     return workbook_with_sheet(
         b"".join(b'<row r="%d"><c r="XFD%d"><v>1</v></c></row>' % (number, number) for number in range(1, 20_000))
     )
 
 
 @hostile_file(ARCHIVES, "xlsx", "damaged|text")
-def shared_strings_that_are_not_there() -> bytes:
+def missing_shared_strings() -> bytes:
     return workbook_with_sheet(b'<row r="1"><c r="A1" t="s"><v>99999999</v></c></row>')
 
 
@@ -264,13 +264,13 @@ def sections_10000_deep() -> bytes:
 
 
 @hostile_file(ARCHIVES, "odt", "text")
-def spaces_by_the_billion() -> bytes:
+def billion_spaces() -> bytes:
     content = main_content("odt", b"", b'kept<text:s text:c="1000000000"/>')
     return changed_archive(SAMPLE_FILES["odt"], {"content.xml": content})
 
 
 @hostile_file(ARCHIVES, "odt", "encrypted")
-def what_its_manifest_calls_encrypted() -> bytes:
+def manifest_with_encryption() -> bytes:
     manifest = dict(entries_of(SAMPLE_FILES["odt"]))["META-INF/manifest.xml"]
     lock = b'<manifest:encryption-data manifest:checksum="x"/></manifest:file-entry></manifest:manifest>'
     entry = b'<manifest:file-entry manifest:media-type="text/xml" manifest:full-path="x">'

@@ -39,7 +39,7 @@ add_text(
 )
 add_text("eml", "addresses", b"To: " + b"a@b.example, " * 30_000 + b"\nSubject: kept\n\nkept", **SHORT_CPU_LIMIT)
 add_text("eml", "comments in an address", b"From: " + b"(" * 50_000 + b"\nSubject: kept\n\nkept", **SHORT_CPU_LIMIT)
-add_text("eml", "an encoding that nobody knows", b"Subject: kept\nContent-Type: text/plain; charset=x-no\n"
+add_text("eml", "unknown encoding", b"Subject: kept\nContent-Type: text/plain; charset=x-no\n"
      b"Content-Transfer-Encoding: x-uuencode\n\nbegin 644 /etc/passwd\nkept\nend\n", "text")  # fmt: skip
 add_text("eml", "no end of mails in mails", b"Subject: kept\nContent-Type: message/rfc822\n\n" * 2000 + b"kept")
 add_text("eml", "an attachment by an evil name", b"Subject: kept\nContent-Type: text/plain\n"
@@ -66,7 +66,7 @@ add_text("html", "SVG with entities", XHTML % (b"", b'<svg><text>&x;</text><imag
 add_text("html", "an include", b'<html xmlns:xi="http://www.w3.org/2001/XInclude"><body><p>kept</p><xi:include '
      b'href="file:///etc/passwd" parse="text"/><iframe src="file:///etc/passwd"></iframe>', "text")  # fmt: skip
 add_text("html", "script alone", b"<html><head><script>" + b"root:x()" * 200_000 + b"</script></head></html>", "text")
-add_text("html", "an encoding that lies", b"<html><meta charset=utf-16><body><p>kept \xe4\xf6\xfc", "text")
+add_text("html", "wrong encoding", b"<html><meta charset=utf-16><body><p>kept \xe4\xf6\xfc", "text")
 add_text("html", "NUL everywhere", b"<html><body>" + b"<p>\0k\0e\0p\0t\0</p>" * 5, "text|damaged")
 add_text(
     "markdown", "100000 headings", b"".join(b"# heading %d\n\ntext\n\n" % number for number in range(100_000)), "text"
@@ -87,5 +87,5 @@ add_text("text", "marks of order alone", b"\xff\xfe\x00\x00" * 3, "text|damaged"
 
 
 @hostile_file(TEXTS, "text", "text|damaged|limit_.*", **SHORT_CPU_LIMIT)
-def every_byte_that_is_no_ascii() -> bytes:
+def all_non_ascii_bytes() -> bytes:
     return bytes(range(128, 256)) * 20_000

@@ -6,7 +6,7 @@ from typing import Any
 from collections_app.extract import ExtractionLimits, ExtractionResult, UnreadableFile, extract
 
 TEST_LIMITS = {"max_pages": 5000, "max_cells": 500_000, "max_characters": 20_000_000, "cpu_s": 6, "wall_s": 20.0}
-# What is in /etc/passwd wherever there is one.
+# The beginning of every /etc/passwd.
 LEAKED_PASSWD_LINE = re.compile(r"root:.?:0:0")
 
 

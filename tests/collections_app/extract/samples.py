@@ -40,7 +40,7 @@ def pdf_stream(content: bytes, entries: bytes = b"") -> bytes:
 
 
 def pdf_of(objects: list[bytes], trailer: dict[bytes, bytes] | None = None) -> bytes:
-    """A file of these objects, numbered from 1; the first is the catalogue."""
+    """A PDF of these objects, numbered from 1; the first is the catalogue."""
     document = bytearray(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
     offsets = []
     for number, content in enumerate(objects, 1):
@@ -64,7 +64,7 @@ def saved_bytes(save: Callable[[BytesIO], object]) -> bytes:
     return file.getvalue()
 
 
-def a_docx() -> bytes:
+def docx_file() -> bytes:
     document = docx.Document()
     document.sections[0].header.paragraphs[0].text = "A header on every page"
     document.sections[0].footer.paragraphs[0].text = "A footer on every page"
@@ -80,7 +80,7 @@ def a_docx() -> bytes:
     return saved_bytes(document.save)
 
 
-def a_pptx() -> bytes:
+def pptx_file() -> bytes:
     deck = pptx.Presentation()
     for title, words, note in (("Goals", "Faster answers", "Say it slowly"), ("Plan", "Buy\nBuild", "")):
         slide = deck.slides.add_slide(deck.slide_layouts[1])
@@ -93,7 +93,7 @@ def a_pptx() -> bytes:
     return saved_bytes(deck.save)
 
 
-def an_xlsx(rows: int = 2) -> bytes:
+def xlsx_file(rows: int = 2) -> bytes:
     book = openpyxl.Workbook()
     people = book.active
     people.title = "People"
@@ -105,7 +105,7 @@ def an_xlsx(rows: int = 2) -> bytes:
     return saved_bytes(book.save)
 
 
-def an_odt() -> bytes:
+def odt_file() -> bytes:
     document = OpenDocumentText()
     document.text.addElement(text.H(outlinelevel=1, text="Leave"))
     paragraph = text.P(text="Everybody has")
@@ -130,7 +130,7 @@ def an_odt() -> bytes:
     return saved_bytes(document.write)
 
 
-def an_html() -> bytes:
+def html_file() -> bytes:
     menu = "".join(f'<li><a href="/{number}">Menu {number}</a></li>' for number in range(30))
     return (
         "<!DOCTYPE html><html><head><meta charset='utf-8'><title>Guide</title><script>var secret = 1</script></head>"
@@ -158,11 +158,11 @@ RTF = (
 
 SAMPLE_FILES = {
     "pdf": pdf(["First page\nof the report", "Second page"]),
-    "docx": a_docx(),
-    "pptx": a_pptx(),
-    "xlsx": an_xlsx(),
-    "odt": an_odt(),
-    "html": an_html(),
+    "docx": docx_file(),
+    "pptx": pptx_file(),
+    "xlsx": xlsx_file(),
+    "odt": odt_file(),
+    "html": html_file(),
     "markdown": MARKDOWN.encode(),
     "csv": CSV.encode(),
     "eml": EML,
@@ -177,7 +177,7 @@ FILENAMES = {"markdown": "a.md", "text": "a.txt"} | {
 def changed_archive(
     archive: bytes, replacements: dict[str, bytes], *, additions: dict[str, bytes] | None = None
 ) -> bytes:
-    """The archive with the content of some entries replaced and others put behind."""
+    """The archive with replaced entries, and with others appended."""
     file = BytesIO()
     with (
         zipfile.ZipFile(BytesIO(archive)) as old_archive,

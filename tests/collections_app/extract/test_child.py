@@ -68,9 +68,9 @@ def test_output_is_not_read_beyond_its_limit(tmp_path: Path, monkeypatch: pytest
     assert psutil.Process().memory_info().rss - memory_before < 50 * 1024 * 1024
 
 
-@pytest.mark.parametrize("words", ["", "import sys; sys.exit(3)", "print('hello')", "import sys; sys.stdin.close()"])
-def test_invalid_output_counts_as_a_damaged_file(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "other.py").write_text(words)
+@pytest.mark.parametrize("program", ["", "import sys; sys.exit(3)", "print('hello')", "import sys; sys.stdin.close()"])
+def test_invalid_output_counts_as_a_damaged_file(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "other.py").write_text(program)
     monkeypatch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "other.py")
 
     with pytest.raises(UnreadableFile) as exc_info:
@@ -99,14 +99,16 @@ def test_file_of_the_maximum_size_is_read():
     assert extract(data, "pdf", limits_for_tests()).text == "words"
 
 
-@pytest.mark.parametrize(("words", "may_pass"), [("import time; time.sleep(60)", True), ("while True: pass", False)])
+@pytest.mark.parametrize(
+    ("program", "is_retried"), [("import time; time.sleep(60)", True), ("while True: pass", False)]
+)
 def test_file_that_got_no_processor_time_may_be_retried(
-    words: str, may_pass: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: str, is_retried: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    (tmp_path / "other.py").write_text(words)
+    (tmp_path / "other.py").write_text(program)
     monkeypatch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "other.py")
 
     with pytest.raises(UnreadableFile) as exc_info:
         extract(SAMPLE_FILES["html"], "html", limits_for_tests(wall_s=1.0))
-    # Where the system does not tell what a process used, the file is taken for too slow.
-    assert (exc_info.value.code, exc_info.value.is_temporary) == ("limit_time", may_pass and sys.platform == "linux")
+    # If the system does not report processor time, the file counts as too slow.
+    assert (exc_info.value.code, exc_info.value.is_temporary) == ("limit_time", is_retried and sys.platform == "linux")

@@ -64,7 +64,7 @@ def sample_texts(format: str) -> ExtractionResult:
 
 
 def test_the_text_of_every_format_is_known():
-    assert set(TEXTS) | {"html"} == set(FORMATS)  # that of HTML has tests of its own
+    assert set(TEXTS) | {"html"} == set(FORMATS)  # HTML has its own tests
 
 
 @pytest.mark.parametrize("format", TEXTS)
@@ -279,7 +279,7 @@ def test_long_headings_are_cut_only_as_headings():
     assert LOREM * 5 in result.text
 
 
-# Newer than the tables of Python, and an icon of a private font.
+# A character newer than the tables of Python, and one for private use.
 UNASSIGNED_CHARACTERS = {"a new emoji": "\U0001fae9", "an icon": "\uf8ff"}
 
 

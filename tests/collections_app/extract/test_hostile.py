@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from collections_app.extract import UnreadableFile, configured_limits, extract
-from tests.collections_app.extract import hostile_archives, hostile_pdfs, hostile_texts  # noqa: F401  (they enter theirs)
+from tests.collections_app.extract import hostile_archives, hostile_pdfs, hostile_texts  # noqa: F401  (they register their files)
 from tests.collections_app.extract.hostile import ARCHIVES, PDFS, TEXTS, HostileFile
 from tests.collections_app.extract.limits import LEAKED_PASSWD_LINE, limits_for_tests, outcome_of
 
@@ -61,10 +61,10 @@ def test_there_are_enough_hostile_files():
 
 @pytest.mark.parametrize("name", CASES)
 def test_hostile_file_ends_within_its_limits(name: str, outcomes: OutcomePool):  # C17 C18 C19 C20 C21 C23
-    outcome, took_s = outcomes.running[name].result()
+    outcome, duration_s = outcomes.running[name].result()
 
     assert re.fullmatch(CASES[name].outcome, outcome), outcome
-    assert took_s < 30
+    assert duration_s < 30
 
 
 @pytest.mark.nightly
@@ -81,7 +81,7 @@ def test_hostile_file_ends_within_the_limits_of_production(name: str):  # C17 C2
 
 
 def test_no_hostile_file_includes_a_local_file():  # C19
-    """The entities that name a file exist, and the text next to them is read."""
+    """Files with entities that name a local file are read, but without the content of that file."""
     for name in ("docx: entity of a file", "pptx: entity of a file", "html: SVG with entities"):
         result = extract(CASES[name].build(), CASES[name].format, limits_for_tests())
 
@@ -90,7 +90,7 @@ def test_no_hostile_file_includes_a_local_file():  # C19
 
 
 def test_bombs_exceed_the_limits():  # C17
-    """Without their limits they are read, so it is the limit that refuses them."""
+    """Without the changed limits they are read, so the limit is the reason of the refusal."""
     bomb = CASES["docx: bomb by ratio"]
     with pytest.raises(UnreadableFile) as exc_info:
         extract(bomb.build(), "docx", limits_for_tests())

@@ -23,7 +23,7 @@ MEDIA_TYPES = {
     "odt": "application/vnd.oasis.opendocument.text",
     "html": "text/html; charset=utf-8",
     "markdown": "text/markdown",
-    "csv": "application/vnd.ms-excel",  # as browsers on Windows call it
+    "csv": "application/vnd.ms-excel",  # the type that browsers on Windows send
     "eml": "message/rfc822",
     "rtf": "application/rtf",
     "text": "text/plain",
@@ -178,7 +178,7 @@ def zip_directory(entries: int, *, name: str = "{}", is_large: bool = False) -> 
             archive.writestr(name.format(number), b"")
     if not is_large:
         return file.getvalue()
-    # As for archives of 4 GB: another record says where the list of entries is, and how long.
+    # As in archives of 4 GB: another record has the position and length of the directory.
     data, end_record = file.getvalue()[:-22], file.getvalue()[-22:]
     *_, size, offset, _ = struct.unpack("<4s4H2LH", end_record)
     record = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, entries, entries, size, offset)
@@ -198,7 +198,7 @@ def test_archive_with_many_entries_is_refused(name: str):
 
 
 def test_part_of_an_archive_is_read_once():
-    """Overlapping names of entries would turn 256 KB into half a gigabyte of names."""
+    """Overlapping entry names would expand 256 KB to half a gigabyte."""
     tracemalloc.start()
     try:
         refusal_message((b"PK\x03\x04" + b"a" * 22 + b"\xff\xff\0\0") * 9_000, "a.docx")

@@ -44,12 +44,12 @@ def _factor(factor: Condition | SubQuery, metadata: dict[str, Any]) -> bool:
 def condition_holds(condition: Condition, metadata: dict[str, Any]) -> bool:
     name = condition.operator
     if name in NEGATIONS:
-        return not _positive(str(OPERATORS[name].complement), condition, metadata)
-    return _positive(name, condition, metadata)
+        return not _holds_without_negation(str(OPERATORS[name].complement), condition, metadata)
+    return _holds_without_negation(name, condition, metadata)
 
 
 def raw_values(metadata: Any, path: Path) -> list[Any]:
-    """What stands under the path: through objects and the objects of arrays, an array as its items."""
+    """The values at the path, also in objects within arrays; an array yields its items."""
     result = [metadata]
     for name in path:
         result = [item[name] for item in _items(result) if isinstance(item, dict) and name in item]
@@ -154,16 +154,16 @@ def same_value(left: Any, right: Any, is_time: bool) -> bool:
     return key(left) is not None and key(left) == key(right)
 
 
-def _positive(name: str, given: Condition, metadata: dict[str, Any]) -> bool:
-    result = field_values(metadata, given.path)
+def _holds_without_negation(name: str, condition: Condition, metadata: dict[str, Any]) -> bool:
+    result = field_values(metadata, condition.path)
     if name == "ANYTHING":
         return True
     if name == "ISNOTEMPTY":
         return bool(result)
     if name == "EMPTYSTRING":
-        return any(isinstance(value, str) and not value for value in raw_values(metadata, given.path))
-    value: Any = read(Condition(given.path, name, given.value), METADATA)
-    test = TESTS[name](given.path, value, metadata)
+        return any(isinstance(value, str) and not value for value in raw_values(metadata, condition.path))
+    value: Any = read(Condition(condition.path, name, condition.value), METADATA)
+    test = TESTS[name](condition.path, value, metadata)
     return test if isinstance(test, bool) else any(test(value) for value in result)
 
 
@@ -182,8 +182,8 @@ def _order_test(operator: str) -> Any:
     return test
 
 
-def _between_test(path: Path, between: Any, _: Any) -> ConditionTest:
-    lower, upper = resolve(between.low, MOMENT), resolve(between.high, MOMENT)
+def _between_test(path: Path, bounds: Any, _: Any) -> ConditionTest:
+    lower, upper = resolve(bounds.low, MOMENT), resolve(bounds.high, MOMENT)
     kind = common_kind(path, lower, upper)
     return lambda value: compares_as(value, ">=", lower, kind) and compares_as(value, "<=", upper, kind)
 

@@ -16,7 +16,7 @@ from system.encoded_query import METADATA, OPERATORS, QueryError, ValueKind, par
 from .evaluator import MOMENT, filter_holds
 
 pytestmark = pytest.mark.django_db
-# Not made smaller: a failure names its filter and the metadata it is about.
+# Without shrinking: a failure names its filter and metadata.
 PHASES = (Phase.explicit, Phase.generate)
 
 SCALARS: list[Any] = [
@@ -88,7 +88,7 @@ def conditions(draw: Any, name: str) -> str:
 
 
 def found_numbers(text: str, documents: list[Any]) -> list[int] | None:
-    """The numbers of those that the SQL finds; None where the filter is refused."""
+    """The numbers of the documents that the SQL finds, or None if the filter is refused."""
     try:
         condition, values = parse_filter(text, MOMENT).sql("one.metadata")
     except QueryError:
@@ -111,8 +111,8 @@ def check_agreement(text: str, documents: list[Any]) -> list[int] | None:
     return sql
 
 
-def for_every_operator(draws: int, examples: int) -> None:
-    """`examples` rounds over some metadata, in each of which every operator is asked `draws` times."""
+def check_every_operator(draws: int, examples: int) -> None:
+    """Runs `examples` rounds over some documents, each with `draws` conditions per operator."""
     request = st.tuples(*(st.lists(conditions(name), min_size=draws, max_size=draws) for name in OPERATOR_NAMES))
 
     @settings(
@@ -134,12 +134,12 @@ def for_every_operator(draws: int, examples: int) -> None:
 
 
 def test_operator_and_negation_are_complementary() -> None:
-    for_every_operator(draws=2, examples=12)
+    check_every_operator(draws=2, examples=12)
 
 
 @pytest.mark.nightly
 def test_operator_and_negation_are_complementary_for_many_values() -> None:
-    for_every_operator(draws=3, examples=400)
+    check_every_operator(draws=3, examples=400)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=PHASES)

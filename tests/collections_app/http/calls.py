@@ -38,12 +38,12 @@ MANAGED_PATH = "/api/collections"
 
 @dataclass(frozen=True)
 class KeyCaller:
-    """Somebody with an access key."""
+    """A caller with an access key."""
 
     headers: dict[str, str]
 
     def send(self, method: str, path: str, body: Any = None, *, headers: Any = None, **query: Any) -> Any:
-        """`body` as JSON; the rest in the query string, where a list stands several times."""
+        """Sends `body` as JSON, and `query` in the query string, where a list repeats its name."""
         target = f"{path}?{urlencode(query, doseq=True)}" if query else path
         content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         return Client().generic(
@@ -62,23 +62,25 @@ class KeyCaller:
     def delete(self, path: str, body: Any = None, **query: Any) -> Any:
         return self.send("DELETE", path, body, **query)
 
-    def upload(self, content: bytes, filename: str, *, to: str = LOAD_FILE_PATH, form: Any = None, **query: Any) -> Any:
-        file = SimpleUploadedFile(filename, content, content_type="application/octet-stream")
-        return self.form({**(form or {}), "file": file}, to=to, **query)
-
-    def form(self, fields: Any, *, to: str = LOAD_FILE_PATH, **query: Any) -> Any:
-        return self.raw(encode_multipart(BOUNDARY, fields), MULTIPART_CONTENT, to=to, **query)
-
-    def raw(
-        self, body: bytes, content_type: str, *, to: str = LOAD_FILE_PATH, headers: Any = None, **query: Any
+    def upload(
+        self, content: bytes, filename: str, *, path: str = LOAD_FILE_PATH, form: Any = None, **query: Any
     ) -> Any:
-        target = f"{to}?{urlencode(query, doseq=True)}"
+        file = SimpleUploadedFile(filename, content, content_type="application/octet-stream")
+        return self.send_form({**(form or {}), "file": file}, path=path, **query)
+
+    def send_form(self, fields: Any, *, path: str = LOAD_FILE_PATH, **query: Any) -> Any:
+        return self.send_raw(encode_multipart(BOUNDARY, fields), MULTIPART_CONTENT, path=path, **query)
+
+    def send_raw(
+        self, body: bytes, content_type: str, *, path: str = LOAD_FILE_PATH, headers: Any = None, **query: Any
+    ) -> Any:
+        target = f"{path}?{urlencode(query, doseq=True)}"
         return Client().generic(
             "POST", target, body, content_type=content_type, headers={**self.headers, **(headers or {})}
         )
 
     def load(self, text: str, collection: str = "manuals", **body: Any) -> Any:
-        """A text that can be found at once."""
+        """Loads a text and waits until it is searchable."""
         response = self.post(LOAD_TEXT_PATH, {"text": text, **body}, collection_name=collection)
         assert response.status_code in (200, 201), response.content
         return response.json()
@@ -89,6 +91,6 @@ def key_caller(user: User, *, scope: list[str] | None = None) -> KeyCaller:
 
 
 def error_of(response: Any) -> tuple[int, str, str | None]:
-    """Status, code and field of a refusal."""
+    """The status, code and field of a refusal."""
     first_error = response.json()["errors"][0]
     return response.status_code, first_error["code"], first_error.get("field")

@@ -13,7 +13,7 @@ def as_admin(alice: User) -> KeyCaller:
 
 @pytest.fixture
 def manager(carl: User) -> KeyCaller:
-    """Carl, who makes collections."""
+    """Carl, who has the role collection_admin."""
     return key_caller(carl)
 
 

@@ -67,7 +67,7 @@ def test_role_that_contains_a_reader_role_reads():
 
 
 def test_deleted_role_grants_nothing(bob: User, carl: User):
-    """Also not back to collection_admin: the list is not empty."""
+    """Write access does not return to collection_admin, because the list is not empty."""
     collection = make_with_roles(("crew",), ("crew",))
     Role.objects.get(name="crew").delete()
 
@@ -147,7 +147,7 @@ def test_hidden_and_missing_collections_run_the_same_queries(name: str):  # C02,
     make_collection("hidden")
     role_ids("crew")
     dora = make_user("dora", "crew")
-    dora.role_names  # noqa: B018  (asked for once)
+    dora.role_names  # noqa: B018  (loads the roles)
 
     with CaptureQueriesContext(connection) as queries, pytest.raises(NotFound):
         access.open_collection(dora, name, "write")
@@ -158,10 +158,10 @@ def test_load_creates_a_missing_collection_if_permitted(carl: User, bob: User):
     with pytest.raises(NotFound) as exc_info:
         access.open_or_create_collection(bob, "new")
     assert exc_info.value.field == "collection_name"
-    created = access.open_or_create_collection(carl, "Cafe\u0301")
+    collection = access.open_or_create_collection(carl, "Cafe\u0301")
 
-    assert created.name == "Caf\u00e9" and created.space_id and access.rights(carl, created) == ALL_RIGHTS
-    assert access.open_or_create_collection(carl, "Caf\u00e9") == created
+    assert collection.name == "Caf\u00e9" and collection.space_id and access.rights(carl, collection) == ALL_RIGHTS
+    assert access.open_or_create_collection(carl, "Caf\u00e9") == collection
 
 
 def test_load_into_a_readable_collection_is_denied():

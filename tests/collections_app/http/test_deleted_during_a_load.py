@@ -25,7 +25,7 @@ from tests.tableapi.test_write_concurrency import result_of, run_in_thread, wait
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TEXT = sample_text(12)
-# Before which statement of a load. Those of every run are in each step.
+# The numbers of statements before which the deletion runs; these are tested in every run.
 MOMENTS = [5, 14, 24, 35]
 OTHER_MOMENTS = [moment for moment in range(1, 70) if moment not in MOMENTS]
 DELETIONS: dict[str, Callable[[KeyCaller], Any]] = {
@@ -43,7 +43,7 @@ def manager(transactional_db: Any, carl: User, monkeypatch: Any) -> KeyCaller:
 
 @contextmanager
 def before_statement(number: int, interrupt: Callable[[], Any]) -> Iterator[list[Any]]:
-    """Another connection acts before this statement; the load goes on when it has ended or waits for the load."""
+    """Runs `interrupt` before this statement on another connection, until it ends or waits for the load."""
     execute, count = psycopg.Cursor.execute, 0
     executed: list[Any] = []
 
@@ -64,7 +64,7 @@ def before_statement(number: int, interrupt: Callable[[], Any]) -> Iterator[list
 
 
 def check_nothing_remains() -> None:
-    """Nor is there anything left to do."""
+    """Checks that no rows and no work remain."""
     process_queue()
     tasks.sweep()
     while deletion.purge_deleted(float("inf")):
@@ -107,7 +107,7 @@ def check_load(manager: KeyCaller, response: Any, executed: list[Any], deletion:
     assert not Version.objects.filter(is_searched=True, document__deleted_at__isnull=False).exists()
     check_nothing_remains()
     if deletion == "collection" and executed and Collection.objects.exists():
-        # The load made the collection again, after it was deleted.
+        # The load created the collection again after its deletion.
         assert response is not None and response.status_code in (200, 201)
     for deletion_name in DELETIONS if Collection.objects.exists() else ():
         if deletion_name == "collection" or row_counts()["document"]:

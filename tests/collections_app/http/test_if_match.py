@@ -113,7 +113,7 @@ def test_progress_does_not_change_the_etag(manager: KeyCaller, document: Documen
 
 @pytest.mark.django_db(transaction=True)
 class TestConcurrentChanges:
-    """Somebody changes it while the request waits for its lock: what was read before is not what is there."""
+    """Another user changes the record while the request waits for its lock, so the state read before is outdated."""
 
     @staticmethod
     def respond_during_change(statements: list[tuple[str, list[Any]]], request: Callable[[], Any]) -> Any:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def without_collector() -> Iterator[None]:
-    """Only what nothing refers to goes."""
+    """Disables the garbage collector: only unreferenced objects are freed."""
     gc.disable()
     yield
     gc.enable()
@@ -72,7 +72,7 @@ def test_long_documents_are_returned_one_at_a_time(manager: KeyCaller, monkeypat
 
     assert error_of(refusal)[:2] == (503, "unavailable") and refusal["Retry-After"]
     assert [passage["page_content"] for passage in short_response.json()] == ["Short."]
-    for _ in range(2):  # the turn is given back
+    for _ in range(2):  # the slot is released
         response = manager.get(BY_TAG_PATH, collection_name="manuals")
         assert [len(passage["page_content"]) for passage in response.json()] == [len("Long. " * 40)]
         assert (response["X-Total-Count"], response["X-Next-Offset"]) == ("2", "1")

@@ -161,7 +161,7 @@ def test_document_is_deleted_only_in_its_own_collection(manager: KeyCaller):  # 
 
 
 def test_deletion_requires_permission(manager: KeyCaller, stranger: KeyCaller, as_admin: KeyCaller):
-    """Documents: writers. The collection itself: a writer who also makes collections, and admin."""
+    """Writers delete documents. Collections need a writer with the role collection_admin, or admin."""
     collection = make_library_collection("manuals", readers=("crew",), writers=("chiefs",))
     for name in ("one", "two"):
         add_document(collection, doc_id=name, text=f"The text {name}.", is_loaded=False)

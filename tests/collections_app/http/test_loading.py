@@ -125,7 +125,7 @@ def test_queue_limit_applies_per_caller(  # C46
 
     assert (error_of(refusal), int(refusal["Retry-After"])) == ((429, "too_many_waiting", None), 10)
     assert error_of(manager.post(LOAD_TEXT_PATH, {"text": "one more"}, collection_name="another")) == error_of(refusal)
-    assert manager.get(DOCUMENT_NAMES_PATH, collection_name="another").status_code == 404, "nothing is made for it"
+    assert manager.get(DOCUMENT_NAMES_PATH, collection_name="another").status_code == 404, "no document is created"
     assert Document.objects.count() == 3
     Version.objects.update(created_by="somebody else")
     assert manager.post(LOAD_TEXT_PATH, {"text": "one more"}, collection_name="flood").status_code == 201
@@ -257,37 +257,37 @@ def test_reader_gets_403_and_others_404(manager: KeyCaller, stranger: KeyCaller)
 
 @pytest.mark.parametrize("content", [b"<!DOCTYPE html><p>Hi", b"PK\x03\x04" + b"\xff" * 100])
 def test_permission_is_checked_before_the_file(manager: KeyCaller, stranger: KeyCaller, content: bytes):
-    created = make_library_collection("manuals", readers=("crew",))
+    collection = make_library_collection("manuals", readers=("crew",))
     reader = key_caller(make_user("dora", "crew"))
-    documents_path = f"/api/collections/{created.pk}/documents"
+    documents_path = f"/api/collections/{collection.pk}/documents"
 
     for caller, expected in ((stranger, 404), (reader, 403), (manager, 415)):
         assert caller.upload(content, "a.pdf", collection_name="manuals").status_code == expected
-        assert caller.upload(content, "a.pdf", to=documents_path).status_code == expected
+        assert caller.upload(content, "a.pdf", path=documents_path).status_code == expected
     assert stranger.upload(content, "a.pdf", collection_name="nothing").status_code == 404
     assert error_of(manager.upload(content, "a.pdf"))[:2] == (400, "mandatory")
-    # What is said wrongly is told alike whether the collection is there or not.
+    # An invalid parameter is reported whether or not the collection exists.
     for name in ("manuals", "nothing"):
         invalid_refusal = stranger.upload(content, "a.pdf", collection_name=name, on_duplicate="merge")
         assert error_of(invalid_refusal) == (400, "invalid_parameter", "on_duplicate")
 
 
 def test_third_concurrent_load_is_left_to_the_worker(manager: KeyCaller):
-    acquired = [loading.LOAD_SLOTS.acquire(blocking=False) for _ in range(2)]
+    acquired_slots = [loading.LOAD_SLOTS.acquire(blocking=False) for _ in range(2)]
     try:
         responses = [
             manager.post(LOAD_TEXT_PATH, {"text": "The third."}, collection_name="manuals"),
             manager.upload(b"The fourth.", "a.txt", collection_name="manuals"),
         ]
     finally:
-        for _ in acquired:
+        for _ in acquired_slots:
             loading.LOAD_SLOTS.release()
-    assert acquired == [True, True]
+    assert acquired_slots == [True, True]
     assert [(response.status_code, response.json()["document_status"]) for response in responses] == [
         (202, "queued")
     ] * 2
 
-    for number in range(5):  # each gives its turn back, also when it is refused
+    for number in range(5):  # each load releases its slot, even a refused one
         assert manager.post(LOAD_TEXT_PATH, {"text": f"{number}"}, collection_name="manuals").status_code == 201
         body = {"text": f"{number}", "on_duplicate": "error"}
         assert manager.post(LOAD_TEXT_PATH, body, collection_name="manuals").status_code == 409

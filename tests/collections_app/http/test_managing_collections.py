@@ -230,7 +230,7 @@ def test_session_requires_a_csrf_token(carl: User):
     refusal: Any = browser.patch(collection_path(collection), '{"alpha": 0.1}', content_type="application/json")
     assert error_of(refusal)[:2] == (403, "access_denied") and collection.refreshed().alpha == 0.7
 
-    browser.get("/account/")  # a page with forms sets the token
+    browser.get("/account/")  # a page with a form sets the CSRF cookie
     token = {"X-CSRFToken": browser.cookies["servicebase_csrf"].value}
     response = browser.patch(
         collection_path(collection), '{"alpha": 0.1}', content_type="application/json", headers=token
@@ -238,7 +238,9 @@ def test_session_requires_a_csrf_token(carl: User):
     assert response.status_code == 200 and collection.refreshed().sys_updated_by == carl.pk
     form = {"file": b"x", "csrfmiddlewaretoken": token["X-CSRFToken"]}
     unread_refusal: Any = browser.post(collection_path(collection, "/documents"), form)
-    assert error_of(unread_refusal)[:2] == (403, "access_denied"), "the token is a header: a body is not read for it"
+    assert error_of(unread_refusal)[:2] == (403, "access_denied"), (
+        "the token must be in a header, because the body is not read for it"
+    )
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
@@ -254,7 +256,7 @@ def test_missing_credentials_are_401(method: str, db: Any):  # C01
 
 
 def test_loads_and_lists_continue_while_settings_change(manager: KeyCaller):
-    """Settings count for what is loaded from then on."""
+    """Changed settings apply to later loads."""
     manager.load("A text of forty characters or so it is. " * 30)
     collection = Collection.objects.get()
     count_before = manager.get(collection_path(collection)).json()["chunks_count"]

@@ -124,16 +124,16 @@ def test_list_runs_a_constant_number_of_queries(manager: KeyCaller, collection: 
 
 def test_upload_equals_the_load_endpoint(manager: KeyCaller, collection: Collection, reader_caller: KeyCaller):
     response = manager.upload(
-        pdf("The toner is red"), "a.pdf", to=documents_path(collection), form={"metadata": '{"type": "x"}'}
+        pdf("The toner is red"), "a.pdf", path=documents_path(collection), form={"metadata": '{"type": "x"}'}
     )
 
     assert response.status_code == 201 and response.json()["collection_name"] == "manuals"
-    waiting_response = manager.upload(b"A text.", "b.txt", to=documents_path(collection), wait="false")
+    waiting_response = manager.upload(b"A text.", "b.txt", path=documents_path(collection), wait="false")
     assert waiting_response.status_code == 202
-    refusal = manager.upload(b"A text.", "b.txt", to=documents_path(collection), collection_name="other")
+    refusal = manager.upload(b"A text.", "b.txt", path=documents_path(collection), collection_name="other")
     assert error_of(refusal) == (400, "unknown_field", "collection_name")
-    assert error_of(manager.upload(b"", "b.txt", to=documents_path(collection)))[:2] == (400, "empty_file")
-    assert error_of(reader_caller.upload(b"a", "b.txt", to=documents_path(collection)))[:2] == (403, "access_denied")
+    assert error_of(manager.upload(b"", "b.txt", path=documents_path(collection)))[:2] == (400, "empty_file")
+    assert error_of(reader_caller.upload(b"a", "b.txt", path=documents_path(collection)))[:2] == (403, "access_denied")
     large_refusal: Any = Client().post(
         documents_path(collection), b"x", content_type="text/plain", headers=manager.headers, CONTENT_LENGTH=str(10**8)
     )
@@ -212,7 +212,7 @@ def test_if_match_prevents_lost_updates(manager: KeyCaller, collection: Collecti
 
 def test_original_can_be_downloaded(manager: KeyCaller, reader_caller: KeyCaller, collection: Collection):  # C13, C25
     content = b"<!DOCTYPE html><script>alert(1)</script><p>Hi"
-    manager.upload(content, 'naïve "x";.html', to=documents_path(collection))
+    manager.upload(content, 'naïve "x";.html', path=documents_path(collection))
     response = reader_caller.get(document_path(Document.objects.get(), "/content"))
 
     assert response.content == content
@@ -313,4 +313,4 @@ def test_file_is_found_by_its_name_however_it_is_composed(manager: KeyCaller, fi
     for name in ("cafe\u0301", "caf\u00e9"):
         assert [document["filename"] for document in manager.get(documents, filename=name).json()] == ["caf\u00e9.txt"]
     Version.objects.update(filename="cafe\u0301.txt")
-    assert len(manager.get(documents, filename="caf\u00e9").json()) == 1, "stored before names were composed"
+    assert len(manager.get(documents, filename="caf\u00e9").json()) == 1, "a name from before names were composed"

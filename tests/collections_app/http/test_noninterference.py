@@ -44,7 +44,7 @@ Action = Callable[[], Any]
 
 
 def no_foreign_data() -> None:
-    """The world without others."""
+    """A world without data of other users."""
 
 
 def much_foreign_data() -> None:
@@ -103,7 +103,7 @@ def comparable_responses(request: Action) -> Any:
 
 
 def responses_in_world(world: Callable[[], None], requests: Sequence[Action]) -> list[Any]:
-    """What each request gets beside these others; afterwards they are gone, and so is what it did."""
+    """The responses in a world; it is rolled back afterwards, with the changes of the requests."""
 
     def create_and_request() -> list[Any]:
         world()
@@ -168,7 +168,7 @@ def own_calls(caller: KeyCaller) -> list[Action]:
         request_of(caller, "GET", MANAGED_PATH),
         request_of(caller, "GET", DOCUMENT_NAMES_PATH, collection_name="mine"),
         request_of(caller, "GET", BY_TAG_PATH, collection_name="mine"),
-        # The bytes of others are new here, one's own are not.
+        # Documents of others are created in each world, own documents are not.
         request_of(caller, "POST", LOAD_TEXT_PATH, {"text": FOREIGN_TEXT}, collection_name="mine"),
         request_of(caller, "POST", LOAD_TEXT_PATH, same_bytes, collection_name="mine"),
         request_of(caller, "POST", LOAD_TEXT_PATH, {"text": "New.", "doc_id": "secret"}, collection_name="mine"),
@@ -203,7 +203,7 @@ def test_data_of_others_changes_no_response(caller: KeyCaller):  # C02, C03, C04
         for index, name in enumerate(names)
     ]
     assert with_equal_names[0] == with_equal_names[1] == with_equal_names[2] == with_equal_names[3], (
-        "hidden and missing are alike"
+        "hidden and missing collections get equal responses"
     )
 
 
@@ -234,7 +234,7 @@ def test_hidden_and_missing_run_the_same_queries(db: Any):  # C52
 
 
 def test_comparison_detects_a_difference(caller: KeyCaller):
-    """It would be worth nothing if it found everything alike."""
+    """The comparison would prove nothing if it never found a difference."""
 
     def leaking_world() -> None:
         add_document(Collection.objects.get(name="mine"), "Toner of mine.", doc_id="leak")

@@ -88,7 +88,7 @@ def test_every_error_is_described(schema: dict[str, Any]):
 
 
 def check_conformance(response: Any, serializer: type[Serializer[Any]]) -> None:
-    """Every field that is described, and no other."""
+    """Checks that a response has exactly the described fields."""
     items = response.json() if isinstance(response.json(), list) else [response.json()]
     assert items
     for item in items:
@@ -118,7 +118,7 @@ DECLARED_HEADERS = {"ETag", "X-Total-Count", "X-Next-Offset", "X-Search-Mode"}
 
 
 def declared_parameters(schema: dict[str, Any], method: str, path: str, location: str) -> set[str]:
-    """The names of what the description says that this request takes there."""
+    """The names of the described parameters at this location."""
     return {
         parameter["name"]
         for parameter in schema["paths"][path][method].get("parameters", ())
@@ -126,7 +126,7 @@ def declared_parameters(schema: dict[str, Any], method: str, path: str, location
     }
 
 
-def test_answers_under_management_have_the_headers_that_are_declared(manager: KeyCaller, schema: dict[str, Any]):
+def test_management_responses_have_the_declared_headers(manager: KeyCaller, schema: dict[str, Any]):
     collection_path, document_path = f"{MANAGED_PATH}/{{sys_id}}", f"{MANAGED_PATH}/{{sys_id}}/documents/{{document}}"
     response = manager.post(MANAGED_PATH, {"collection_name": "manuals"})
     manager.post(MANAGED_PATH, {"collection_name": "other"})
@@ -162,9 +162,9 @@ def test_answers_under_management_have_the_headers_that_are_declared(manager: Ke
 
 @pytest.mark.parametrize("query", [{"limit": "0"}, {"ordering": "zz"}, {"foo": "1"}, {"offset": "-1"}])
 def test_refusals_of_lists_are_declared(manager: KeyCaller, schema: dict[str, Any], query: dict[str, str]):
-    created = manager.post(MANAGED_PATH, {"collection_name": "manuals"}).json()["sys_id"]
+    sys_id = manager.post(MANAGED_PATH, {"collection_name": "manuals"}).json()["sys_id"]
     for path in (MANAGED_PATH, f"{MANAGED_PATH}/{{sys_id}}/documents"):
-        response = manager.get(path.format(sys_id=created), **query)
+        response = manager.get(path.format(sys_id=sys_id), **query)
         assert response.status_code == 400 and "400" in schema["paths"][path]["get"]["responses"]
 
 
@@ -204,7 +204,7 @@ def test_declared_query_parameters_work_beside_a_body(
     assert declared_parameters(schema, "post", path, "query") == {*query, *parameters}
 
     if body is None:
-        response = manager.upload(b"New.", "a.txt", to=target, **parameters, **query)
+        response = manager.upload(b"New.", "a.txt", path=target, **parameters, **query)
     else:
         response = manager.post(target, body, **parameters, **query)
     if "wait" in query:

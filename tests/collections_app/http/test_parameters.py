@@ -138,7 +138,7 @@ def test_equal_values_in_query_and_body_are_accepted():
         ("query", parameters.read_query, "query=a", "b"),
         ("wait", parameters.read_boolean, "wait=1", False),
         ("metadata", parameters.read_metadata, "metadata={}", {"n": 1}),
-        # Equal to Python, not to JSON.
+        # Equal values in Python, but not in JSON.
         ("metadata", parameters.read_metadata, 'metadata={"n": 1}', {"n": True}),
     ],
 )
@@ -201,11 +201,11 @@ READER_EXAMPLES = [
 @settings(max_examples=60, deadline=None)
 @given(value=JSON_VALUES | some.lists(some.text(), min_size=1, max_size=3).map(lambda texts: TextValue(tuple(texts))))
 def test_any_input_is_parsed_or_refused(value: Any):
-    """And what is read can be read again to the same."""
+    """A parsed value can be parsed again with the same result."""
     for reader in READER_EXAMPLES:
         status, result = outcome_of(reader, value)
         assert status in (200, 400, 413)
-        if status == 200 and result is not None:  # None: as if it had not been sent
+        if status == 200 and result is not None:  # None counts as omitted
             assert json.dumps(reader("field", result)) == json.dumps(result)
 
 

@@ -51,7 +51,7 @@ def test_session_is_refused(as_alice: Client):  # B57, C01
 
 @pytest.mark.parametrize("path", EIGHT_PATHS)
 def test_credentials_are_checked_before_the_body(path: str, db: Any):  # C01
-    """Neither a wrong one nor one of another type is looked at."""
+    """Neither an invalid body nor one of another type is read."""
     method = sorted(ALLOWED_METHODS[path] - {"HEAD"})[-1]
     for content_type in ("application/json", "text/plain", "multipart/form-data; boundary=x"):
         response = Client().generic(method, path, UnreadBody(), content_type=content_type)
@@ -59,7 +59,7 @@ def test_credentials_are_checked_before_the_body(path: str, db: Any):  # C01
 
 
 class UnreadBody(bytes):
-    """A body that is 100 bytes long and is not read."""
+    """A body of 100 bytes that must not be read."""
 
     def __len__(self) -> int:
         return 100

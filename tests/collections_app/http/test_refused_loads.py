@@ -24,10 +24,10 @@ def test_file_without_a_name_differs_from_no_file(manager: KeyCaller):
         ({"file": "hello"}, "The form field file has no file name"),
         ({"metadata": "{}"}, "Send one file"),
     ):
-        refusal = manager.form(form, collection_name="manuals")
+        refusal = manager.send_form(form, collection_name="manuals")
         assert error_of(refusal) == (400, "mandatory", "file")
         assert refusal.json()["errors"][0]["message"].startswith(message)
-    other_response = manager.raw(b"hello", "text/plain", collection_name="manuals")
+    other_response = manager.send_raw(b"hello", "text/plain", collection_name="manuals")
     assert error_of(other_response) == (415, "unsupported_media_type", "file")
 
 

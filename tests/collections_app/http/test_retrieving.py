@@ -39,7 +39,7 @@ def library_caller(manager: KeyCaller) -> KeyCaller:
 
 @pytest.fixture
 def empty_collection_caller(manager: KeyCaller) -> KeyCaller:
-    """The same collections, with nothing in them."""
+    """A caller with the same collections, but without documents."""
     make_library_collection("printers")
     make_library_collection("mail")
     return manager

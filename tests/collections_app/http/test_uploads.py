@@ -23,8 +23,8 @@ FORM_CONTENT_TYPE = f"multipart/form-data; boundary={FORM_BOUNDARY}"
 
 
 def form_part(name: str, content: bytes, filename: str | None = None, headers: str = "") -> bytes:
-    called = f'; filename="{filename}"' if filename is not None else ""
-    header = f'--{FORM_BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"{called}\r\n{headers}\r\n'
+    filename_parameter = f'; filename="{filename}"' if filename is not None else ""
+    header = f'--{FORM_BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"{filename_parameter}\r\n{headers}\r\n'
     return header.encode() + content + b"\r\n"
 
 
@@ -33,14 +33,14 @@ FILE_PART = form_part("file", b"Hello", "hello.txt")
 
 
 def upload_request(body: bytes, content_type: str = FORM_CONTENT_TYPE, length: int | None = None) -> WSGIRequest:
-    created = RequestFactory().generic("POST", "/", body, content_type=content_type)
+    request = RequestFactory().generic("POST", "/", body, content_type=content_type)
     if length is not None:
-        created.META["CONTENT_LENGTH"] = str(length)
-        created = WSGIRequest({**created.environ, "CONTENT_LENGTH": str(length), "wsgi.input": BytesIO(body)})
-    return created
+        request.META["CONTENT_LENGTH"] = str(length)
+        request = WSGIRequest({**request.environ, "CONTENT_LENGTH": str(length), "wsgi.input": BytesIO(body)})
+    return request
 
 
-def received_form(body: bytes, **options: Any) -> tuple[bytes, uploads.Upload]:
+def parse_form(body: bytes, **options: Any) -> tuple[bytes, uploads.Upload]:
     with uploads.receive_upload(upload_request(body, **options)) as upload:
         assert upload.content() == b"".join(upload.parts())
         return upload.content(), upload
@@ -48,7 +48,7 @@ def received_form(body: bytes, **options: Any) -> tuple[bytes, uploads.Upload]:
 
 def refusal_of(body: bytes, **options: Any) -> tuple[int, str]:
     with pytest.raises(ServiceError) as error:
-        received_form(body, **options)
+        parse_form(body, **options)
     return error.value.status, error.value.code
 
 
@@ -59,7 +59,7 @@ def small_files() -> Iterator[None]:
 
 
 def test_file_and_its_fields_arrive():
-    content, upload = received_form(
+    content, upload = parse_form(
         form_part("metadata", '{"type": "ü"}'.encode()) + FILE_PART + form_part("wait", b"false") + FORM_END
     )
 
@@ -75,7 +75,7 @@ def test_file_and_its_fields_arrive():
 def test_file_of_any_size_is_whole(size: int, small_files: None):
     content = os.urandom(size)
 
-    assert received_form(form_part("file", content, "a.bin") + FORM_END)[0] == content
+    assert parse_form(form_part("file", content, "a.bin") + FORM_END)[0] == content
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_malformed_form_is_refused(body: bytes, expected: tuple[int, str]):  # C
 )
 def test_form_of_large_or_many_fields_is_refused_while_it_is_read(fields: bytes, error: type[Exception]):  # C14
     with pytest.raises(error) as exc_info:
-        received_form(FILE_PART + fields + FORM_END)
+        parse_form(FILE_PART + fields + FORM_END)
     result = to_service_error(exc_info.value)
     assert result is not None and result.status == 413
 
@@ -166,11 +166,11 @@ def test_file_over_the_limit_is_refused_during_the_upload(small_files: None, mon
     "filename", ["../../etc/x", "/etc/passwd", r"C:\docs\a.txt", "a.txt", "..", "con", "\u202egpj.exe"]
 )
 def test_file_name_is_a_label(filename: str):  # C13
-    """Never with the folders, and nothing is written by it. `..` alone is no name, so that there is no file."""
+    """A file name loses its folders and is never a path. `..` alone is not a name, so there is no file."""
     if filename == "..":
         assert refusal_of(form_part("file", b"x", filename) + FORM_END) == (400, "mandatory")
         return
-    _, upload = received_form(form_part("file", b"x", filename) + FORM_END)
+    _, upload = parse_form(form_part("file", b"x", filename) + FORM_END)
 
     assert not set(upload.filename) & set("/\\\u202e")
 
@@ -180,7 +180,7 @@ def test_upload_leaves_no_temporary_file(tmp_path: Path, monkeypatch: Any):  # C
     large_part = form_part("file", os.urandom(2 * uploads.MAX_IN_MEMORY_BYTES), "a.bin")
     with uploads.receive_upload(upload_request(large_part + FORM_END)) as upload:
         assert upload.size > uploads.MAX_IN_MEMORY_BYTES
-        # It lies in a file without a name: also when the process is killed here, nothing stays.
+        # The content is in an unnamed file, so nothing is left even if the process is killed here.
         assert list(tmp_path.iterdir()) == []
     assert upload.file.closed
 
@@ -196,14 +196,16 @@ def test_upload_leaves_no_temporary_file(tmp_path: Path, monkeypatch: Any):  # C
 
 @pytest.mark.django_db
 def test_many_files_without_a_name_are_refused(manager: KeyCaller):  # C14
-    response = manager.raw(form_part("file", b"", "/") * 101 + FORM_END, FORM_CONTENT_TYPE, collection_name="manuals")
+    response = manager.send_raw(
+        form_part("file", b"", "/") * 101 + FORM_END, FORM_CONTENT_TYPE, collection_name="manuals"
+    )
 
     assert error_of(response)[:2] == (413, "too_large")
 
 
 @pytest.mark.parametrize("size", [2 * uploads.MAX_IN_MEMORY_BYTES, uploads.MAX_IN_MEMORY_BYTES + 1])
 def test_full_disk_is_503(size: int):
-    """No file may grow over what fits into memory, nearly as on a full disk."""
+    """The limit of the file size has nearly the effect of a full disk."""
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     body = form_part("file", os.urandom(size), "a.bin") + FORM_END
     resource.setrlimit(resource.RLIMIT_FSIZE, (uploads.MAX_IN_MEMORY_BYTES, hard_limit))

@@ -17,7 +17,7 @@ from django.db import connection
 from config.env import ROOT
 from tests.config.stack import eventually
 
-# What a worker's child does with one message.
+# Processes one message like a child of a worker.
 WORKER_SCRIPT = "import django; django.setup(); from collections_app import tasks; tasks.work()"
 # A worker as `manage.py up` starts it, but with one child, and a queue that no other test writes to.
 QUEUE_NAME = "of-test"
@@ -48,10 +48,10 @@ def environment() -> dict[str, str]:
 class WorkerProcess:
     """A worker process."""
 
-    def __init__(self, words: tuple[str, ...], log: IO[bytes]) -> None:
+    def __init__(self, arguments: tuple[str, ...], log: IO[bytes]) -> None:
         self.log = log
         self.process = subprocess.Popen(
-            [sys.executable, *words],
+            [sys.executable, *arguments],
             cwd=ROOT,
             env=environment(),
             stdout=log,
@@ -77,18 +77,18 @@ class WorkerProcess:
 
 
 @contextmanager
-def running_worker(*words: str) -> Iterator[WorkerProcess]:
+def running_worker(*arguments: str) -> Iterator[WorkerProcess]:
     """A worker that is stopped at the end of the block."""
     with tempfile.TemporaryFile() as log_file:
-        started = WorkerProcess(words or ("-c", WORKER_SCRIPT), log_file)
+        worker_process = WorkerProcess(arguments or ("-c", WORKER_SCRIPT), log_file)
         try:
-            yield started
+            yield worker_process
         except BaseException:
-            print(started.output)
+            print(worker_process.output)
             raise
         finally:
-            if started.process.poll() is None:
-                started.kill()
+            if worker_process.process.poll() is None:
+                worker_process.kill()
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def block_writes(table: str) -> Iterator[None]:
 def wait_for_blocked_connection(process: str = "worker") -> int:
     """Waits until the process waits for a lock; returns the process id of its connection."""
     query = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
-    # Its own: within a transaction this view stays as it was first read.
+    # A separate connection, because the view does not change within a transaction.
     with another_connection() as link:
         (pid,) = eventually(lambda: link.execute(query, [f"servicebase {process}"]).fetchone())
     return int(pid)

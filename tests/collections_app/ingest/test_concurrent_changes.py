@@ -121,7 +121,7 @@ class TestPurge:
             assert not purge_all()
             cursor.execute("RESET lock_timeout")
         assert Version.objects.get() == stuck_version
-        assert not purge_all() and Version.objects.exists()  # it has its rest
+        assert not purge_all() and Version.objects.exists()  # the provider is paused
         deletion._retry_times.clear()
         assert not purge_all() and not Version.objects.exists()
 
@@ -187,7 +187,7 @@ def test_deadlock_or_lock_timeout_is_retried(collection: Collection, cause: type
     assert (version.error_code, version.attempt, version.lease_token) == ("database", 0, None)
 
 
-# Two thousand documents beside the only one.
+# Two thousand other documents.
 MANY_DOCUMENTS = """
     INSERT INTO document (id, collection_id, doc_id, created_at, created_by, updated_at)
     SELECT 'copy' || n, collection_id, 'copy' || n, now(), '', now() FROM document, generate_series(1, 2000) n;

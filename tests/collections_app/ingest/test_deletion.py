@@ -163,7 +163,7 @@ class TestCollection:
 
 @pytest.mark.django_db(transaction=True)
 class TestConcurrency:
-    """With several connections; each thread closes its own."""
+    """Runs operations in threads; each thread closes its database connection."""
 
     @staticmethod
     def run(*operations: Callable[[], Any]) -> list[Any]:
@@ -248,10 +248,10 @@ class TestConcurrency:
 
 
 @contextmanager
-def many_chunks(loaded: DocumentLoader, count: int) -> Iterator[Collection]:
-    """A collection with many copies of a document, made by SQL."""
+def collection_with_chunks(document_loader: DocumentLoader, count: int) -> Iterator[Collection]:
+    """A collection with many copies of a document, created by SQL."""
     collection = make_collection("large")
-    version = loaded(sample_text(3), into=collection)
+    version = document_loader(sample_text(3), into=collection)
     chunks_per_version = 5000
     with connection.cursor() as cursor:
         cursor.execute(
@@ -304,7 +304,7 @@ def many_chunks(loaded: DocumentLoader, count: int) -> Iterator[Collection]:
 @pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_million_chunks_are_hidden_immediately_and_purged_in_short_transactions(document_loader: DocumentLoader):  # C44
-    with many_chunks(document_loader, 1_000_000) as collection:
+    with collection_with_chunks(document_loader, 1_000_000) as collection:
         started_at = time.monotonic()
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = '5s'")  # as in a web process

@@ -33,9 +33,9 @@ from tests.config.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# Over one batch of vectors.
+# More than one batch of vectors.
 LONG_TEXT = sample_text(1200).encode()
-# What a worker writes to at each step, with the state that it is in then.
+# The table that each step writes to, and the state of the version at that step.
 STEPS = (
     ("document_text", "extracting"),
     pytest.param("chunk", "splitting", marks=pytest.mark.nightly),
@@ -83,7 +83,7 @@ def test_another_worker_resumes_after_a_kill_at_any_step(
     wait_until_gone(blocked_pid)
     version.refresh_from_db()
     assert (version.state, version.is_searched) == (state, False)
-    assert leases.take_next_lease() is None  # its lease has not run out
+    assert leases.take_next_lease() is None  # its lease has not expired
     expire_leases()
     assert process_queue() == 1
     assert_same_as_without_interruption(version, expected_rows, 2)

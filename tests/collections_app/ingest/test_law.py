@@ -31,7 +31,7 @@ from tests.collections_app.ingest.world import (
 pytestmark = pytest.mark.django_db
 
 NAME_STRATEGY = st.sampled_from(["a", "b", "c"])
-# What a file holds; 0 is nothing at all, -1 no file that can be read.
+# The content of a file; 0 is an empty file, -1 an unreadable one.
 CONTENT_STRATEGY = st.integers(-1, 3)
 BROKEN_PDF = b"%PDF-1.4 broken"
 
@@ -112,7 +112,7 @@ class LoadMachine(RuleBasedStateMachine):
 
     @rule(steps_done=st.integers(0, 3))
     def process_some_steps_and_stop(self, steps_done: int) -> None:
-        """Without any step, so many times that it counts as poison, would be another law."""
+        """Resets the attempts, because their limit has its own tests."""
         lease = leases.take_next_lease()
         if lease is None:
             return
@@ -170,7 +170,7 @@ class LoadMachine(RuleBasedStateMachine):
         assert wrong_term_counts(self.collection) == []
 
     def take_over_what_steps_finished(self) -> None:
-        """A stopped worker may have finished before."""
+        """A worker may have finished before it was stopped."""
         for name, document in self.documents.items():
             if (
                 document.is_pending

@@ -27,11 +27,11 @@ from tests.collections_app.ingest.world import (
 pytestmark = pytest.mark.django_db
 
 
-def leased_ids(most: int = 1000) -> list[int]:
+def leased_ids(max_count: int = 1000) -> list[int]:
     """The versions in the order in which one worker leases them."""
     owner = ""
     results: list[int] = []
-    while len(results) < most and (lease := leases.take_next_lease(owner)):
+    while len(results) < max_count and (lease := leases.take_next_lease(owner)):
         owner = lease.owner
         results.append(lease.version_id)
     return results
@@ -53,12 +53,12 @@ class TestOrder:
     def test_every_starting_owner_reaches_all_versions(self, collection: Collection, previous_owner: str):  # C46
         for owner in ("flooder", "x", "", "flooder", "flooder"):
             store_document(collection, repr((owner, Version.objects.count())).encode(), user_id=owner)
-        served = [previous_owner]
+        served_owners = [previous_owner]
         for _ in range(3):
-            lease = leases.take_next_lease(served[-1])
+            lease = leases.take_next_lease(served_owners[-1])
             assert lease is not None
-            served.append(lease.owner)
-        assert sorted(served[1:]) == ["", "flooder", "x"]
+            served_owners.append(lease.owner)
+        assert sorted(served_owners[1:]) == ["", "flooder", "x"]
 
     def test_leased_finished_failed_and_postponed_versions_are_skipped(self, collection: Collection):
         store_document(collection, b"held", takes_lease=True)
@@ -99,22 +99,24 @@ def test_two_workers_never_lease_the_same_version():
         store_document(collection, b"%d" % number, user_id=str(number % 3)).version.pk for number in range(40)
     ]
 
-    def take(_: int) -> list[int]:
+    def lease_all(_: int) -> list[int]:
         try:
             return leased_ids()
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(4) as pool:
-        result = [version_id for version_ids in pool.map(take, range(4)) for version_id in version_ids]
+        result = [
+            version_id for leased_version_ids in pool.map(lease_all, range(4)) for version_id in leased_version_ids
+        ]
     assert sorted(result) == version_ids
 
 
 @pytest.mark.django_db(transaction=True)
 def test_message_delivered_many_times_does_the_work_once():  # X19
-    collection, undisturbed = make_collection("manuals"), make_collection("undisturbed")
+    collection, other_collection = make_collection("manuals"), make_collection("undisturbed")
     texts = [sample_text(60, start=100 * number).encode() for number in range(3)]
-    alone = [store_document(undisturbed, text).version for text in texts]
+    undisturbed_versions = [store_document(other_collection, text).version for text in texts]
     process_queue()
     versions = [store_document(collection, text).version for text in texts]
 
@@ -126,7 +128,11 @@ def test_message_delivered_many_times_does_the_work_once():  # X19
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(deliver, range(4)))
-    assert [chunk_rows(version) for version in versions] == [chunk_rows(version) for version in alone] != [[], [], []]
+    assert (
+        [chunk_rows(version) for version in versions]
+        == [chunk_rows(version) for version in undisturbed_versions]
+        != [[], [], []]
+    )
     assert set(Version.objects.values_list("state", "attempt")) == {("ready", 1)}
 
 
@@ -155,8 +161,8 @@ class TestFence:
 
     @pytest.mark.parametrize("write", WRITES)
     def test_worker_without_the_lease_writes_nothing(self, collection: Collection, write: object):  # C34
-        result = store_document(collection, takes_lease=True)
-        zombie = leases.leased_version(result.version.pk, result.lease_token)  # type: ignore[arg-type]
+        load_result = store_document(collection, takes_lease=True)
+        zombie = leases.leased_version(load_result.version.pk, load_result.lease_token)  # type: ignore[arg-type]
         expire_leases()
         assert leased_ids() == [zombie.pk]
         row_before = Version.objects.values().get()
@@ -165,11 +171,11 @@ class TestFence:
         assert Version.objects.values().get() == row_before
 
     def test_worker_without_the_lease_ends_quietly(self, collection: Collection):  # C34
-        result = store_document(collection, takes_lease=True)
+        load_result = store_document(collection, takes_lease=True)
         expire_leases()
         assert process_queue() == 1
         row_before = Version.objects.values().get()
-        assert worker.process_version(result.version.pk, result.lease_token, deadline=1e12) == "ready"  # type: ignore[arg-type]
+        assert worker.process_version(load_result.version.pk, load_result.lease_token, deadline=1e12) == "ready"  # type: ignore[arg-type]
         assert Version.objects.values().get() == row_before
 
     def test_unknown_id_or_token_holds_no_lease(self, collection: Collection):  # C37

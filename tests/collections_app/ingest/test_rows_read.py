@@ -1,4 +1,4 @@
-"""The rows read to find passages without a vector: a few times each, however many there are."""
+"""The rows read to find passages without a vector: each only a few times, however many there are."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,11 +67,11 @@ def rows_read_by(node: dict[str, Any]) -> int:
 def process_with_alternating_workers() -> None:
     """Processes each step with another worker."""
     for _ in range(200):
-        if one_step() in ("ready", "failed"):
+        if process_one_step() in ("ready", "failed"):
             return
 
 
-def one_step() -> str:
+def process_one_step() -> str:
     lease = leases.take_next_lease()
     assert lease is not None
     held_values = leases.leased_version(lease.version_id, lease.token)
@@ -87,7 +87,7 @@ def test_each_batch_is_searched_after_the_previous_one(collection: Collection, l
         load()
     chunks = Version.objects.get(state="ready").chunks_count
     assert chunks > 9 * BATCH_SIZE and ChunkVector.objects.count() == 2 * chunks
-    # Each passage for each space once; then all of them, with their vectors, before searches see them.
+    # Each passage once for each space, then all passages with their vectors before they become searchable.
     assert rows_per_search[-1] == 2 * chunks
     assert sum(rows_per_search[:-1]) == 2 * chunks and max(rows_per_search[:-1]) == BATCH_SIZE
 
@@ -96,7 +96,7 @@ def test_each_batch_is_searched_after_the_previous_one(collection: Collection, l
 def test_remembered_position_skips_no_missing_vector(collection: Collection, positions: dict[str, int]):
     """Vectors before the position may have been deleted; they are created again."""
     store_document(collection, LONG_TEXT)
-    while one_step() != "embedding":
+    while process_one_step() != "embedding":
         pass
     version = Version.objects.get(state="embedding")
     remembered_positions = {name.format(space=collection.space_id): number for name, number in positions.items()}

@@ -69,7 +69,7 @@ class TestSteps:
             held_values = leases.leased_version(lease.version_id, lease.token)
             states.append(held_values.state)
             steps.STEPS[held_values.state](held_values, 60.0)
-            expire_leases()  # killed after what it stored
+            expire_leases()  # as if the worker was killed after the step
         assert states == [
             "queued",
             "splitting",
@@ -125,7 +125,7 @@ class TestSteps:
         assert (version.state, version.lease_token, version.attempt, version.error) == ("splitting", None, 0, "")
         assert process_queue() == 1
         assert Version.objects.get().state == "ready"
-        # Whoever has more time, such as a command, does it.
+        # A caller with more time, such as a command, processes it.
         result = store_document(collection, sample_text(41).encode(), takes_lease=True)
         assert worker.process_in_request(result, within_s=600).state == "ready"
 
@@ -164,7 +164,7 @@ class TestFinalStates:
     def test_failed_document_can_be_retried(self, collection: Collection):
         result = store_document(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True)
         worker.process_in_request(result)
-        Version.objects.update(format="text")  # as if a parser had been mended
+        Version.objects.update(format="text")  # as if a parser had been fixed
         worker.retry_document(result.document)
         assert process_queue() == 1
         assert Version.objects.get().state == "ready"
@@ -304,7 +304,7 @@ class TestProvider:
         document_loader("Two.")
         assert (
             circuit_breaker(retired_space.pk).pause_left_s < pause_left_s
-        )  # the pause of the first, no longer one of its own
+        )  # the pause of the first document, and not a longer one
         pauses_s = fetch_rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
         assert all(3 < pause_s < 7 for (pause_s,) in pauses_s)
 

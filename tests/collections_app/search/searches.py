@@ -27,7 +27,7 @@ def make_collection(name: str = "help", **columns: Any) -> Collection:
 
 
 def add_document(collection: Collection, doc_id: str, text: str, **metadata: Any) -> Version:
-    """Load a document, or its next content, to its end."""
+    """Loads and processes a document, or its next version."""
     result = storage.store_document(
         collection=collection, data=text.encode(), filename=f"{doc_id}.txt", format="text", metadata=metadata,
         doc_id=doc_id, on_duplicate="replace", user_id="", takes_lease=True,

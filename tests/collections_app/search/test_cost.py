@@ -39,14 +39,14 @@ def test_single_character_search_reads_the_index_and_a_limited_number_of_passage
         assert found_ids(run_search(collection, "水", mode="text")) == ["d0", "d1"]
     (statement,) = [query["sql"] for query in queries if "words.terms" in query["sql"]]
     with connection.cursor() as cursor:
-        # Of a few rows, and after what other tests left behind, any way through all of them may seem the cheapest.
+        # With few rows and the statistics of other tests, a scan may seem the cheapest plan.
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
         cursor.execute(f"EXPLAIN {statement}")
         assert "chunk_words_terms" in "\n".join([line for (line,) in cursor.fetchall()])
 
 
 def test_with_alpha_1_other_chunks_are_ordered_by_vector(printers: Collection) -> None:
-    add_document(printers, "letters", "Electronic letters reach the inbox.")  # the nearest, and loaded last
+    add_document(printers, "letters", "Electronic letters reach the inbox.")  # the nearest document is loaded last
     result = run_search(printers, "email inbox toner", alpha=1.0).hits
     cosines = [hit.scores["vector"] or 0.0 for hit in result if hit.score == 0.0]
     assert len(cosines) >= 2 and cosines == sorted(cosines, reverse=True)

@@ -73,5 +73,5 @@ def test_each_highlight_lies_in_the_text_and_is_a_query_word(text: str, query: s
     assert all(position[1] < next_position[0] for position, next_position in pairwise(positions))
     request = set(lexemes("english", query))
     for start, stop in positions:
-        # One place may join pairs of characters that overlap, of which each was asked for.
+        # One highlight may join overlapping pairs of characters, of which each is in the query.
         assert request & set(lexemes("english", text[start:stop]))

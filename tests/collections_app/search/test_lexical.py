@@ -19,7 +19,7 @@ def stored_counts(collection: Collection) -> dict[int, int]:
 
 
 def expected_counts(collection: Collection) -> dict[int, int]:
-    """Counted anew from what is stored and searched."""
+    """The counts computed from the stored rows of searched versions."""
     result: dict[int, int] = {}
     searched_versions = Version.objects.filter(collection=collection, is_searched=True).values("pk")
     for terms in ChunkWords.objects.filter(version_id__in=searched_versions).values_list("terms", flat=True):
@@ -39,7 +39,7 @@ def language_term(collection: Collection, configuration: str) -> int:
 
 
 def version_without_words(collection: Collection, *texts: str) -> Version:
-    """A version with these chunks, and nothing done to them yet."""
+    """A version with these chunks, whose words are not stored yet."""
     document = Document.objects.create(collection=collection, doc_id=f"d{Document.objects.count()}")
     version = Version.objects.create(document=document, collection=collection, format="text", size=1, sha256="0" * 64)
     for number, text in enumerate(texts):
@@ -88,7 +88,7 @@ def test_storing_words_twice_equals_storing_them_once() -> None:
 
 
 def test_stored_words_depend_only_on_the_chunk() -> None:
-    """Whatever is loaded beside it, before or after."""
+    """Other documents, loaded before or after, do not matter."""
     first_collection, second_collection = make_collection("alone"), make_collection("beside")
     version = version_without_words(first_collection, "The quick fox jumps")
     store_words(version)
@@ -124,7 +124,7 @@ def test_any_text_can_be_indexed() -> None:
         "…",
     ]
     version = version_without_words(make_collection(), *texts)
-    # With its headings a chunk can have as many different characters as are looked at.
+    # With its headings, a chunk can have as many different characters as are indexed.
     Chunk.objects.filter(version=version, text=chinese).update(
         heading_path=["".join([chr(0x20000 + number) for number in range(20_000)])]
     )
@@ -135,7 +135,7 @@ def test_any_text_can_be_indexed() -> None:
 
 
 def test_two_words_at_one_position_share_it() -> None:
-    """Of sixty thousand words some have the same 28 bits."""
+    """Among sixty thousand words, some have the same 28 bits."""
     position = term_statistics.SPARSE_INDEX_SQL.format(lexeme="'simple:' || word")
     with connection.cursor() as cursor:
         cursor.execute(

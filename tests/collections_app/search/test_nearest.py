@@ -23,7 +23,7 @@ def random_vector() -> list[float]:
 
 @pytest.fixture
 def large_collection(vector_index_cleanup: None, monkeypatch: pytest.MonkeyPatch) -> Collection:
-    """Large by a low threshold; beside it another with the same vectors, whose index must not be taken."""
+    """A large collection by a low threshold; another one has the same vectors, but its index must not be used."""
     monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 1)
     space = EmbeddingSpace.objects.create(provider="test", model="random", dimensions=DIMENSIONS)
     for name in ("theirs", "large"):
@@ -57,7 +57,7 @@ def fill_collection(collection: Collection) -> None:
 
 
 def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
-    """Of the nearest ten by scan, the part that the index finds; it finds as many as were asked for."""
+    """The fraction of the exact ten nearest that the index finds; checks that it finds the requested number."""
     matches = total = 0
     available_count = CHUNKS if scope.version_ids is None else CHUNKS_PER_VERSION * len(scope.version_ids)
     for _ in range(20):
@@ -108,7 +108,7 @@ def plan_of_a_search(large: Collection) -> str:
 
 @pytest.mark.django_db
 def test_zero_vector_is_omitted(db: Any) -> None:
-    """A zero vector has a cosine with nothing."""
+    """The cosine of a zero vector is undefined."""
     space = EmbeddingSpace.objects.create(provider="test", model="random", dimensions=3)
     collection = make_collection(space=space)
     document = Document.objects.create(collection=collection, doc_id="d")

@@ -27,11 +27,11 @@ foreign_worlds = st.lists(st.tuples(st.sampled_from(["their", "others"]), foreig
 
 
 class RolledBack(Exception):
-    """Takes a world back."""
+    """Rolls back a world."""
 
 
 def results_beside(foreign_documents: list[tuple[str, str]], removed_count: int = 0) -> bytes:
-    """What the owner of the printers is told while others load this beside them, and take some of it away."""
+    """The results of the own collection while others load documents and delete some of them."""
     message = b""
     try:
         with transaction.atomic():
@@ -63,7 +63,7 @@ def _results_beside(foreign_documents: list[tuple[str, str]], removed_count: int
 
 
 def comparable(result: SearchResult) -> list[dict[str, Any]]:
-    """All but the inner ids, which no answer shows."""
+    """The result without the internal ids, which no response contains."""
     inner = ("collection_id", "document_id")
     return [
         {"id": hit.id} | {name: value for name, value in asdict(hit).items() if name not in inner}
@@ -91,7 +91,7 @@ def test_results_are_equal_in_many_worlds(foreign_documents: list[tuple[str, str
 
 
 def test_comparison_detects_a_leak() -> None:
-    """The same text in the own collection changes scores, so an answer that depended on others' would differ."""
+    """The same text in the own collection changes scores, so the comparison would detect an influence of others."""
     collection = make_collection()
     add_document(collection, "a", "printer paper")
     result_before = comparable(run_search(collection, "printer paper lamp", mode="text"))
@@ -101,7 +101,7 @@ def test_comparison_detects_a_leak() -> None:
 
 # C04
 def test_hash_collision_with_another_collection_is_not_found(printers: Collection) -> None:
-    """Who knows the id of a collection could look for such words."""
+    """A user who knows the id of a collection could search for such words."""
     other_collection = make_collection("theirs")
     foreign_version = add_document(other_collection, "secret", "printer paper lamp")
     terms = [word.term for word in term_statistics.find_query_terms("printer paper", [printers])[printers.pk].words]

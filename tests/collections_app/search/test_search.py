@@ -103,7 +103,7 @@ def test_equal_passages_are_in_the_order_of_their_documents(db: Any) -> None:
     collection = make_collection()
     for doc_id in ("c", "a", "b", "d"):
         add_document(collection, doc_id, "The same words everywhere.")
-    add_document(collection, "c", "The same words everywhere. ", now="replaced")  # newer chunks, the same document
+    add_document(collection, "c", "The same words everywhere. ", now="replaced")  # the document has newer chunks
     for k in (2, 4):
         assert found_ids(run_search(collection, "same words", k=k)) == ["c", "a", "b", "d"][:k]
     assert len({hit.id for hit in run_search(collection, "same words").hits}) == 4
@@ -189,7 +189,7 @@ def test_pairs_weigh_as_if_characters_were_not_indexed(db: Any) -> None:
 
 @pytest.fixture
 def collection_with_retired_model(db: Any) -> Collection:
-    """Its space has a provider that is not configured any more; its words are there."""
+    """A collection whose provider is no longer configured; its words are still indexed."""
     collection = make_collection()
     for doc_id, text in PRINTER_DOCUMENTS.items():
         add_document(collection, doc_id, text)

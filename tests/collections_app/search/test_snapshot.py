@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def results_during(collection: Collection, change: Callable[[], Any]) -> list[SearchResult]:
-    """What searches find while the work is done beside them, at least some before, during and after."""
+    """The results of searches before, during and after a concurrent change."""
     search_results: list[SearchResult] = []
     errors: list[BaseException] = []
     is_over = threading.Event()

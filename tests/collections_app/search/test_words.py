@@ -27,7 +27,7 @@ CASES = {
     "": [],
     " \n\t…!": [],
 }
-# Letters of every kind that the steps treat differently, so that they meet.
+# Characters of every kind that the steps treat differently, so that they occur next to each other.
 UNUSUAL_CHARACTERS = "ab Z-1.9,_“”é\u0301ﬁ①Ａ！가각\u1100\u1161\u11a8ｶﾞ東京都ก็ำİßΣ\u00ad\u200bनमस्ते😀\ue000\x00\n"  # noqa: RUF001
 
 

@@ -42,7 +42,7 @@ def register(provider: RealProvider) -> None:
 
 @pytest.fixture(autouse=True)
 def long_script_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second that a script has is one of the clock; a busy machine of tests needs more to start its process."""
+    """The time limit of a script includes the start of its process, which takes longer on a busy machine."""
     monkeypatch.setattr(mapping_script, "MAX_RUN_S", 10.0)
 
 
@@ -54,7 +54,7 @@ def running_provider() -> Iterator[RealProvider]:
 
 @pytest.fixture
 def real_provider(running_provider: RealProvider, allowed_http: None) -> RealProvider:
-    """In the state in which every test finds it."""
+    """The provider with the same registered clients for every test."""
     register(running_provider)
     return running_provider
 
@@ -66,13 +66,13 @@ def journey(real_provider: RealProvider, db: None) -> Journey:
 
 @pytest.fixture
 def make_real_connection(real_provider: RealProvider, db: None, django_capture_on_commit_callbacks: Any) -> Any:
-    """Saves an active connection to a realm, as an administrator does: the endpoints are found by the save."""
+    """Saves an active connection to a realm like an administrator: the save looks up the endpoints."""
 
     def make_for_realm(realm: str = "main", **columns: Any) -> OidcSetting:
         setting = OidcSetting(
             **{
                 **VALID_COLUMNS,
-                # Elsewhere the provider without realms would be found.
+                # At any other URL, the provider without realms would be found.
                 "url_idp": real_provider.url + ("/alone" if realm == "undiscovered" else ""),
                 "realm": realm,
                 "active": True,

@@ -11,14 +11,14 @@ HTML_HEADERS = {"Accept": "text/html"}
 
 
 class Journey:
-    """Somebody on the way to the provider and back, with cookies on both sides."""
+    """One user at the product and at the provider, with cookies of both."""
 
     def __init__(self, provider: RealProvider) -> None:
         self.client = Client()
         self.visitor = Visitor(provider)
 
     def start(self, **parameters: str) -> str:
-        """Where `/sso/start/` sends the browser."""
+        """The authorization URL that `/sso/start/` redirects to."""
         response = self.client.get("/sso/start/", parameters, headers=HTML_HEADERS)
         assert response.status_code == 302, response.content
         return str(response["Location"])
@@ -37,13 +37,13 @@ class Journey:
         return self.return_to(self.visitor.sign_in(self.start(**parameters), login))
 
     def sign_out(self) -> Any:
-        """Here, then at the provider, then the answer to the way back."""
+        """Signs out here and at the provider; the response to the redirect back."""
         page = self.client.post("/logout/", headers=HTML_HEADERS)
         assert page.status_code == 200, page
         return self.return_to(self.visitor.sign_out(page.context["url"], dict(page.context["fields"])))
 
     @property
     def login(self) -> str | None:
-        """Who is signed in here."""
+        """The login of the signed-in user."""
         response = self.client.get("/account/")
         return str(response.context["user"].login) if response.status_code == 200 else None

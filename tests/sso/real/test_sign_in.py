@@ -29,7 +29,7 @@ def only_log_entry() -> SignIn:
 @pytest.mark.parametrize("columns", [{}, PUBLIC_CLIENT], ids=["secret", "PKCE"])
 def test_a_new_user_signs_in(make_real_connection: Any, journey: Journey, realm: str, columns: dict[str, str]):
     if realm == "plain" and not columns:
-        columns = {"client_id": "servicebase-post"}  # it takes the secret in the form only
+        columns = {"client_id": "servicebase-post"}  # it accepts the secret only in the form
     setting = make_real_connection(realm, scope="openid email profile", **columns)
     assert (setting.issuer, setting.resolve_error) == (journey.visitor.provider.url + LAYOUTS[realm], "")
     response = journey.sign_in("anna", next="/account/")
@@ -156,17 +156,17 @@ def test_signing_out_signs_out_at_the_provider_too(make_real_connection: Any, jo
 def test_the_provider_ends_sessions_here(make_real_connection: Any, journey: Journey, real_provider: RealProvider):
     make_real_connection()
     bystander = Journey(real_provider)
-    with HostileProvider() as forwarding_server:  # hands on what the provider calls
-        forwarding_server.serve("/told", lambda visit: visit.respond(200, {}))
+    with HostileProvider() as recording_server:  # records the calls of the provider
+        recording_server.serve("/backchannel-logout", lambda request: request.respond(200, {}))
         real_provider.register(
-            client_registration(CALLBACK, backchannel_logout_uri=forwarding_server.url_idp + "/told")
+            client_registration(CALLBACK, backchannel_logout_uri=recording_server.url_idp + "/backchannel-logout")
         )
         journey.sign_in("anna")
         bystander.sign_in("ben")
-        real_provider.end_sessions("main", "anna")  # of other tests too
-        result = [visit.form["logout_token"] for visit in forwarding_server.requests]
-    assert result
-    for token in result:
+        real_provider.end_sessions("main", "anna")  # ends sessions of other tests too
+        tokens = [request.form["logout_token"] for request in recording_server.requests]
+    assert tokens
+    for token in tokens:
         response = Client(enforce_csrf_checks=True).post("/sso/backchannel-logout/", {"logout_token": token})
         assert response.status_code == 200, response.content
 

@@ -27,7 +27,7 @@ from system.encoded_query import (
 )
 from tests.support.query_printer import quote
 
-# What the language gives a meaning to, so that chance finds the places where text and meaning meet.
+# Pieces with a meaning in the language, so that random texts contain them.
 SYNTAX_PIECES = [
     *"^(){}@,=<>!%_\\.' \n",
     "^OR",
@@ -75,12 +75,12 @@ def path_strategy(dialect: Dialect) -> SearchStrategy[Path]:
     return st.tuples(name_strategy(dialect)) | walked_path
 
 
-def written_path_strategy(dialect: Dialect) -> SearchStrategy[str]:
+def path_text_strategy(dialect: Dialect) -> SearchStrategy[str]:
     write_name: Callable[[str], str] = quote if dialect.allows_quoted_names else str
     return path_strategy(dialect).map(lambda path: ".".join(write_name(name) for name in path))
 
 
-def excluding(signs: str, strategy: SearchStrategy[str]) -> SearchStrategy[str]:
+def without_characters(signs: str, strategy: SearchStrategy[str]) -> SearchStrategy[str]:
     return strategy.map(lambda text: "".join(letter for letter in text if letter not in signs)).filter(_is_text)
 
 
@@ -95,17 +95,18 @@ def value_strategy(row: Operator, dialect: Dialect) -> SearchStrategy[str]:
     return {
         ValueKind.NONE: st.just(""),
         ValueKind.TEXT: text_strategy() | call_strategy(),
-        ValueKind.LIST: st.lists(excluding(",", text_strategy()) | call_strategy(), min_size=1, max_size=4).map(
-            ",".join
-        ),
+        ValueKind.LIST: st.lists(
+            without_characters(",", text_strategy()) | call_strategy(), min_size=1, max_size=4
+        ).map(",".join),
         ValueKind.RANGE: st.tuples(
-            excluding("@", text_strategy()) | call_strategy(), excluding("@", text_strategy())
+            without_characters("@", text_strategy()) | call_strategy(), without_characters("@", text_strategy())
         ).map("@".join),
-        ValueKind.PATH: written_path_strategy(dialect),
-        ValueKind.DAY: instant_strategy() | st.tuples(excluding("@", text_strategy()), edges, edges).map("@".join),
+        ValueKind.PATH: path_text_strategy(dialect),
+        ValueKind.DAY: instant_strategy()
+        | st.tuples(without_characters("@", text_strategy()), edges, edges).map("@".join),
         ValueKind.DATE_PART: parts,
         ValueKind.RELATIVE: length_strategy(st.just(""), ["ago", "ahead"]),
-        ValueKind.DISTANCE: length_strategy(written_path_strategy(dialect), ["before", "after"]),
+        ValueKind.DISTANCE: length_strategy(path_text_strategy(dialect), ["before", "after"]),
         ValueKind.DYNAMIC: st.sampled_from(["me", "my_groups", "my_roles"]),
         ValueKind.WORDS: text_strategy().filter(lambda text: any(map(str.isalnum, text))),
         ValueKind.TABLE: st.sampled_from(["task", "a", "u_1"]),
@@ -127,7 +128,7 @@ def group_strategy(factors: SearchStrategy[Condition | SubQuery]) -> SearchStrat
 
 
 def query_strategy(dialect: Dialect) -> SearchStrategy[Query]:
-    """Every query that `parse` can give in this dialect, but for very long ones."""
+    """Every query that `parse` can return in this dialect, except very long ones."""
     factors: SearchStrategy[Condition | SubQuery] = st.recursive(
         condition_strategy(dialect), lambda inner: group_strategy(inner).map(SubQuery), max_leaves=6
     )
@@ -148,7 +149,7 @@ TEXT_TOKENS = [
 
 
 def random_text(random: Random) -> str:
-    """Pieces of the language in any order, or conditions joined as they should be and then damaged."""
+    """Pieces of the language in any order, or valid conditions with random changes."""
     if random.random() < 0.5:
         return "".join(random.choices(TEXT_TOKENS, k=random.randint(1, 8)))
     text = "".join(

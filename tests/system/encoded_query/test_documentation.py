@@ -22,7 +22,7 @@ from system.encoded_query import (
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/encoded-queries.md").read_text(encoding="utf-8")
 READABLE_KINDS = set(ComparisonKind) - {"never"}
-# The words of the page for the kinds of an operator. Each sys_id is compared as an id and takes what texts take.
+# The words of the page for the kinds of an operator. A sys_id is compared as an id and accepts text operators.
 KIND_WORDS = {
     "texts": {"text", "id"},
     "choice": {"choice"},
@@ -34,7 +34,7 @@ KIND_WORDS = {
 
 
 def table_row(operator: Operator) -> str:
-    """The line of the page's table that this operator must have, and nothing else may have."""
+    """The row of this operator in the table of the page."""
     alias_text = " ".join(f"`{alias}`" for alias in operator.aliases)
     value = "" if operator.kind is ValueKind.NONE else operator.kind.value.replace("|", "\\|")
     if operator.numbers:

@@ -10,7 +10,7 @@ from system.encoded_query import METADATA, OPERATORS, Condition, Group, OrderBy,
 
 
 def flat_conditions(*groups: list[list[str]]) -> tuple[Group, ...]:
-    """Groups of terms of conditions `name=1`, written as lists of names."""
+    """The names of the conditions `name=1`, by group and term."""
     return tuple(
         Group(tuple(Term(tuple(Condition((name,), "=", "1") for name in term)) for term in group)) for group in groups
     )
@@ -44,8 +44,8 @@ def query_holds(groups: tuple[Group, ...], true_names: set[str]) -> bool:
     return any(all(any(map(factor, term.factors)) for term in group.terms) for group in groups)
 
 
-def holds_as_written(text: str, true_names: set[str]) -> bool:
-    """The documented meaning, by splitting the text: the oracle of the law below, for texts without parentheses."""
+def holds_as_documented(text: str, true_names: set[str]) -> bool:
+    """The documented meaning, found by splitting a text without parentheses; the oracle of the test below."""
     return any(
         all(any(name[0] in true_names for name in term.split("|")) for term in group.split("^"))
         for group in text.replace("^OR", "|").split("^NQ")
@@ -57,7 +57,10 @@ def test_every_chain_of_four_conditions_means_what_is_documented() -> None:
         text = "a=1" + "".join(f"{join}{name}=1" for join, name in zip(joins, "bcd", strict=True))
         for bits in product([True, False], repeat=4):
             true_names = {name for name, bit in zip("abcd", bits, strict=True) if bit}
-            assert query_holds(parse(text).groups, true_names) == holds_as_written(text, true_names), (text, true_names)
+            assert query_holds(parse(text).groups, true_names) == holds_as_documented(text, true_names), (
+                text,
+                true_names,
+            )
 
 
 def test_parentheses_group_where_a_condition_could_begin() -> None:

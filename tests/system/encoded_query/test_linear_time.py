@@ -16,7 +16,7 @@ NO_LIMITS = {
     "max_conditions": 10**9, "max_list_values": 10**9, "max_sort_keys": 10**9, "max_bytes": 10**9, "max_depth": 100
 }  # fmt: skip
 
-# Each piece is repeated; what would make a parser look back or ahead again and again.
+# Each piece is repeated to make a parser look back or ahead repeatedly.
 HOSTILE_PIECES = [
     "a=1^",
     "a=1^OR",
@@ -57,7 +57,7 @@ PREFIXES = ["", "a=", "(a=", "aIN", "a={", "aBETWEEN", "aON", "aMORETHAN", "(a=1
 
 
 class StepMeter:
-    """How much was done: lines of ours that ran, and characters that C code looked at for us."""
+    """Counts executed lines of the parser, and characters that C functions read for it."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -70,7 +70,7 @@ class StepMeter:
 
 
 class MeteredText(str):
-    """A text that tells the meter how far each look into it goes."""
+    """A text that counts the characters that each operation reads."""
 
     meter: StepMeter
 
@@ -90,7 +90,7 @@ class MeteredText(str):
 
 
 class MeteredPattern:
-    """A pattern that tells the meter what it took; possessive ones never go back, so that is what they looked at."""
+    """A pattern that counts the matched characters; possessive ones never read a character twice."""
 
     def __init__(self, pattern: re.Pattern[str], meter: StepMeter) -> None:
         self.pattern, self.meter = pattern, meter
@@ -101,7 +101,7 @@ class MeteredPattern:
         return result
 
 
-def count_steps(text: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) -> int:
+def count_steps(text: str, query_dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> int:
     meter = StepMeter()
     metered = MeteredText(text)
     metered.meter = meter
@@ -109,11 +109,13 @@ def count_steps(text: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) ->
         patch.setattr(grammar, "_VALUE", MeteredPattern(grammar._VALUE, meter))
         patch.setattr(grammar, "_VALUE_IN_GROUP", MeteredPattern(grammar._VALUE_IN_GROUP, meter))
         patch.setattr(operators, "_OPERATOR_PATTERN", MeteredPattern(operators._OPERATOR_PATTERN, meter))
-        speaker = replace(speaker, name_pattern=MeteredPattern(speaker.name_pattern, meter), **NO_LIMITS)  # type: ignore[arg-type]
+        query_dialect = replace(
+            query_dialect, name_pattern=MeteredPattern(query_dialect.name_pattern, meter), **NO_LIMITS
+        )  # type: ignore[arg-type]
         trace_before = sys.gettrace()
         sys.settrace(meter.trace)
         try:
-            parse(metered, speaker)
+            parse(metered, query_dialect)
         except QueryError:
             pass
         finally:
@@ -122,15 +124,15 @@ def count_steps(text: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) ->
 
 
 # B47
-@pytest.mark.parametrize("speaker", [RECORDS, METADATA], ids=["records", "metadata"])
+@pytest.mark.parametrize("query_dialect", [RECORDS, METADATA], ids=["records", "metadata"])
 @pytest.mark.parametrize("head", PREFIXES)
 def test_doubling_the_text_at_most_doubles_the_work(
-    head: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch
+    head: str, query_dialect: Dialect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for piece in HOSTILE_PIECES:
-        short_steps = count_steps(head + piece * 100, speaker, monkeypatch)
-        long_steps = count_steps(head + piece * 200, speaker, monkeypatch)
-        # Quadratic work would be four times as much.
+        short_steps = count_steps(head + piece * 100, query_dialect, monkeypatch)
+        long_steps = count_steps(head + piece * 200, query_dialect, monkeypatch)
+        # Quadratic work would be four times as many steps.
         assert long_steps <= 2.2 * short_steps + 100, (head, piece, short_steps, long_steps)
 
 
@@ -153,14 +155,14 @@ def test_every_repetition_in_a_pattern_of_the_parser_is_possessive() -> None:
     for pattern in patterns:
         text_outside_classes = re.sub(r"\[(?:\\.|[^\]\\])*\]|\\.", "x", pattern.pattern)
         assert re.findall(r"[*+}](?!\+)", text_outside_classes.replace("*+", "").replace("++", "")) == []
-    # The one alternation of operators repeats nothing at all.
+    # The alternation of operators has no repetition.
     assert re.search(r"(?<!\\)[*+{]", operators._OPERATOR_PATTERN.pattern) is None
 
 
 def test_step_counter_detects_double_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read_again(text: str, start: int, speaker: Dialect) -> tuple[tuple[str, ...], int]:
+    def read_again(text: str, start: int, query_dialect: Dialect) -> tuple[tuple[str, ...], int]:
         _ = text[start:]
-        return dialect.read_path(text, start, speaker)
+        return dialect.read_path(text, start, query_dialect)
 
     monkeypatch.setattr(grammar, "read_path", read_again)
     short_steps, long_steps = (count_steps("a=1^" * count, RECORDS, monkeypatch) for count in (100, 200))

@@ -17,7 +17,7 @@ def refusal_of(text: str, dialect: Dialect = RECORDS) -> QueryError:
 
 
 REFUSED_QUERIES = [
-    # what no path is
+    # invalid paths
     ("=1", "a field name is expected", 0, "=1"),
     ("1a=1", "a field name is expected", 0, "1a=1"),
     (" a=1", "a field name is expected", 0, " a=1"),

@@ -19,5 +19,5 @@ def policy(loopback_resolver: FakeResolver) -> Policy:
 
 @pytest.fixture
 def hurried_policy(loopback_resolver: FakeResolver) -> Policy:
-    """Short enough for a test, long enough that only a wait which would not end runs out of it."""
+    """Deadlines short enough for a test, and long enough for every call that ends at all."""
     return Policy(allow_http=True, resolve=loopback_resolver, connect_s=0.4, total_s=0.5)

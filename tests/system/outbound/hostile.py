@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 
 MAX_RESPONSE_S = 10.0
-"""When even the endless answers end, so that a broken limit shows as a failed test and not as a hanging one."""
+"""The time after which even an endless response ends, so that a broken limit fails a test instead of hanging it."""
 
 DRIP_INTERVAL_S = 0.02
-"""How long a slow answer rests between two pieces: shorter than any timeout of a single read."""
+"""The pause between two pieces of a slow response: shorter than any timeout of a single read."""
 TLS_HANDSHAKE = b"\x16"
 
 
@@ -38,15 +38,15 @@ class Connection:
 
 
 class FakeResolver:
-    """Answers from a list, one entry per lookup, the last one for ever; remembers what it was asked."""
+    """Returns the given responses in turn, then the last one forever; records the host of each lookup."""
 
     def __init__(self, *responses: Iterable[str]) -> None:
-        self.answers = list(responses)
-        self.asked: list[str] = []
+        self.responses = list(responses)
+        self.looked_up_hosts: list[str] = []
 
     def __call__(self, host: str) -> Iterable[str]:
-        self.asked.append(host)
-        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        self.looked_up_hosts.append(host)
+        return self.responses.pop(0) if len(self.responses) > 1 else self.responses[0]
 
 
 Behaviour = Callable[[Connection], None]
@@ -69,7 +69,7 @@ class HostileServer:
 
 def responds_with(body: bytes, status: str = "200 OK", *headers: str) -> Behaviour:
     header_lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", ""]
-    return lambda visit: visit.send("\r\n".join(header_lines).encode() + body)
+    return lambda connection: connection.send("\r\n".join(header_lines).encode() + body)
 
 
 @contextmanager
@@ -101,13 +101,13 @@ def _serve(listener: socket.socket, server: HostileServer, behave: Behaviour, tl
             server.connection_count += 1
             sock.settimeout(MAX_RESPONSE_S)
             try:
-                _visit(sock, server, behave, tls)
+                _respond(sock, server, behave, tls)
             except OSError:
                 # The caller hung up, which is what most tests are about.
                 continue
 
 
-def _visit(sock: socket.socket, server: HostileServer, behave: Behaviour, tls: ssl.SSLContext | None) -> None:
+def _respond(sock: socket.socket, server: HostileServer, behave: Behaviour, tls: ssl.SSLContext | None) -> None:
     if tls:
         sock = tls.wrap_socket(sock, server_side=True)
     with sock:

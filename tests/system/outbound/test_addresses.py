@@ -48,7 +48,7 @@ FORBIDDEN_ADDRESSES = [
     ("2001:10::1", "reserved"),
     ("::ffff:0:127.0.0.1", "reserved"),  # IPv4-translated
     ("4000::1", "reserved"),
-    # A24: carried inside another form
+    # A24: embedded in another address
     ("::ffff:169.254.169.254", "metadata"),
     ("::ffff:127.0.0.1", "loopback"),
     ("::169.254.169.254", "metadata"),
@@ -144,7 +144,7 @@ def test_embedded_ipv4_addresses_are_checked(ip: IPv4Address, noise: bytes) -> N
 @settings(deadline=None)
 @given(ipv4_addresses)
 def test_forbidden_address_in_a_local_nat64_prefix_is_refused(ip: IPv4Address) -> None:
-    # A reading that begins with 0 is taken for another layout; no translator sends to 0.0.0.0/8.
+    # An embedded address that begins with 0 means another layout; no translator sends to 0.0.0.0/8.
     assume(ip.packed[0])
     packed_ipv4, prefix = ip.packed, bytes.fromhex("0064ff9b0001")
     layouts = [

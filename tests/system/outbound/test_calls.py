@@ -67,7 +67,7 @@ def test_chunked_and_unframed_responses_are_read_completely(policy: Policy) -> N
         lambda connection: connection.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
     ) as server:
         assert get(server_url(server), policy).body == b"{}"
-    with serving(lambda visit: visit.send(b"HTTP/1.0 200 OK\r\n\r\n", b"{}")) as server:
+    with serving(lambda connection: connection.send(b"HTTP/1.0 200 OK\r\n\r\n", b"{}")) as server:
         assert get(server_url(server), policy).body == b"{}"
 
 
@@ -107,34 +107,34 @@ def test_proxies_of_the_environment_are_not_used(policy: Policy, monkeypatch: py
 
 
 def chunked_body(body: bytes) -> Behaviour:
-    return lambda visit: visit.send(CHUNKED_HEAD, b"%x\r\n" % len(body), body, b"\r\n0\r\n\r\n")
+    return lambda connection: connection.send(CHUNKED_HEAD, b"%x\r\n" % len(body), body, b"\r\n0\r\n\r\n")
 
 
-@pytest.mark.parametrize("send", [responds_with, chunked_body])
+@pytest.mark.parametrize("respond", [responds_with, chunked_body])
 def test_response_size_limit_is_inclusive(  # A28
-    policy: Policy, send: Callable[[bytes], Behaviour]
+    policy: Policy, respond: Callable[[bytes], Behaviour]
 ) -> None:
-    with serving(send(b"x" * 512 * 1024)) as server:
+    with serving(respond(b"x" * 512 * 1024)) as server:
         assert len(get(server_url(server), policy).body) == 512 * 1024
-    assert failure_of(send(b"x" * (512 * 1024 + 1)), policy).code == "too_large"
+    assert failure_of(respond(b"x" * (512 * 1024 + 1)), policy).code == "too_large"
 
 
 def test_response_with_a_large_content_length_is_refused_immediately(policy: Policy) -> None:  # A28
-    def behave(visit: Connection) -> None:
-        visit.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
-        visit.stay_silent()
+    def behave(connection: Connection) -> None:
+        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
+        connection.stay_silent()
 
     assert failure_of(behave, policy).code == "too_large"
 
 
 def sends_endlessly(response_head: bytes, part: bytes) -> Behaviour:
-    """As fast as it can be sent; 64 MB stand for "without end"."""
+    """Sends 64 MB, which stand for an endless response, as fast as possible."""
 
-    def behave(visit: Connection) -> None:
-        visit.send(response_head)
+    def behave(connection: Connection) -> None:
+        connection.send(response_head)
         block = part * (65536 // len(part))
         for _ in range(1000):
-            visit.send(block)
+            connection.send(block)
 
     return behave
 
@@ -177,7 +177,7 @@ def test_compressed_response_is_refused(policy: Policy, encoding: str) -> None: 
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "response_bytes",
     [
         pytest.param(b"", id="nothing"),
         pytest.param(b"SSH-2.0-OpenSSH_9.6\r\n", id="another protocol"),
@@ -195,16 +195,16 @@ def test_compressed_response_is_refused(policy: Policy, encoding: str) -> None: 
         ),
     ],
 )
-def test_malformed_http_is_reported(policy: Policy, sent: bytes) -> None:
-    error = failure_of(lambda visit: visit.send(sent), policy)
+def test_malformed_http_is_reported(policy: Policy, response_bytes: bytes) -> None:
+    error = failure_of(lambda connection: connection.send(response_bytes), policy)
     assert error.code == "protocol"
     assert error.message.endswith(".")
 
 
 def test_reset_connection_is_reported(policy: Policy) -> None:
-    def reset_connection(visit: Connection) -> None:
+    def reset_connection(connection: Connection) -> None:
         # Closing with a linger of 0 s resets the connection.
-        visit.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     assert failure_of(reset_connection, policy).code == "protocol"
 
@@ -216,7 +216,7 @@ def test_reset_connection_is_reported(policy: Policy) -> None:
 )
 def test_any_response_gives_a_result_or_call_failed(policy: Policy, noise: bytes, start: bytes) -> None:
     outcome = "answered"
-    with serving(lambda visit: visit.send(start + noise)) as server:
+    with serving(lambda connection: connection.send(start + noise)) as server:
         try:
             get(server_url(server), policy)
         except OutboundError as error:

@@ -17,7 +17,7 @@ from system.outbound import OutboundFailed, Policy, get, post_form
 from .hostile import MAX_RESPONSE_S, Behaviour, Connection, FakeResolver, responds_with, serving
 
 ABORT_LIMIT_S = MAX_RESPONSE_S / 2
-# Which limit of `hurried` it was. On a busy machine the connection itself may take too long to wait for an answer.
+# The exceeded limit of the policy. On a busy machine, even connecting may take too long.
 CONNECTION_ERROR = r"within 0\.4 s"
 RESPONSE_ERROR = r"within 0\.[45] s"
 
@@ -32,9 +32,9 @@ def check_cut_off(message_pattern: str) -> Iterator[None]:
 
 
 def sends_slowly(response_head: bytes, part: bytes) -> Behaviour:
-    def behave(visit: Connection) -> None:
-        visit.send(response_head)
-        visit.drip(part)
+    def behave(connection: Connection) -> None:
+        connection.send(response_head)
+        connection.drip(part)
 
     return behave
 
@@ -42,7 +42,7 @@ def sends_slowly(response_head: bytes, part: bytes) -> Behaviour:
 @pytest.mark.parametrize(
     "behave",
     [
-        pytest.param(lambda visit: visit.stay_silent(), id="silence"),
+        pytest.param(lambda connection: connection.stay_silent(), id="silence"),
         pytest.param(sends_slowly(b"", b"H"), id="the status line"),
         pytest.param(sends_slowly(b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x"), id="a header"),
         pytest.param(sends_slowly(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b"x"), id="the body"),
@@ -60,8 +60,8 @@ def test_deadline_covers_a_slow_response(hurried_policy: Policy, behave: Behavio
 @pytest.mark.parametrize(
     "behave",
     [
-        pytest.param(lambda visit: visit.stay_silent(), id="silence"),
-        # A record of 16 KB that is announced and then comes byte by byte.
+        pytest.param(lambda connection: connection.stay_silent(), id="silence"),
+        # An announced record of 16 KB that is sent byte by byte.
         pytest.param(sends_slowly(b"\x16\x03\x03\x40\x00\x02", b"x"), id="a record"),
     ],
 )
@@ -82,7 +82,7 @@ def test_deadline_covers_an_unread_request(hurried_policy: Policy) -> None:
 
 @contextmanager
 def unaccepting_server(host: str, port: int = 0) -> Iterator[int]:
-    """A port whose queue of connections is full: further ones are neither taken nor refused."""
+    """A port whose connection queue is full: further connections are neither accepted nor refused."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server((host, port), backlog=0))
         socket_address = listener.getsockname()
@@ -107,7 +107,7 @@ def test_dead_first_address_leaves_time_for_the_second(policy: Policy) -> None:
 
 
 def test_caller_can_shorten_the_deadline(policy: Policy) -> None:
-    with serving(lambda visit: visit.stay_silent()) as server, check_cut_off(r"within 0\.2 s"):
+    with serving(lambda connection: connection.stay_silent()) as server, check_cut_off(r"within 0\.2 s"):
         get(f"http://idp.example.com:{server.port}/", policy.limited_to(0.2))
 
 

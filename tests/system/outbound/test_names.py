@@ -31,7 +31,7 @@ def test_name_is_resolved_once_and_the_checked_address_is_used(policy: Policy) -
     with serving(responds_with(b"{}")) as server:
         response = get(f"http://idp.example.com:{server.port}/", replace(policy, resolve=rebinding))
     assert response.status == 200
-    assert rebinding.asked == ["idp.example.com"]
+    assert rebinding.looked_up_hosts == ["idp.example.com"]
     assert f"host: idp.example.com:{server.port}\r\n".encode() in server.request
 
 
@@ -48,7 +48,7 @@ def test_first_four_different_addresses_are_tried(policy: Policy) -> None:
 def test_literal_address_is_not_looked_up(policy: Policy, loopback_resolver: FakeResolver) -> None:
     with serving(responds_with(b"{}")) as server:
         assert get(f"http://127.0.0.1:{server.port}/", policy).status == 200
-    assert loopback_resolver.asked == []
+    assert loopback_resolver.looked_up_hosts == []
 
 
 @pytest.mark.skipif(not has_ipv6_loopback(), reason="this machine has no IPv6")

@@ -77,15 +77,17 @@ INVALID_CERTIFICATES: list[tuple[CertificateMaker, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "fault"), INVALID_CERTIFICATES, ids=[fault for _, fault in INVALID_CERTIFICATES])
+@pytest.mark.parametrize(
+    ("make_certificates", "fault"), INVALID_CERTIFICATES, ids=[fault for _, fault in INVALID_CERTIFICATES]
+)
 def test_invalid_certificate_is_refused_with_a_reason(  # A62
     trusting_policy: Policy,
     authority: certificates.CertificateWithKey,
     tmp_path: Path,
-    make: CertificateMaker,
+    make_certificates: CertificateMaker,
     fault: str,
 ) -> None:
-    context = certificates.server_context(make(authority).write(tmp_path, "leaf"))
+    context = certificates.server_context(make_certificates(authority).write(tmp_path, "leaf"))
     with serving(responds_with(b"{}"), tls=context) as server, pytest.raises(OutboundFailed) as exc_info:
         get(f"https://{HOST_NAME}:{server.port}/", trusting_policy)
     assert exc_info.value.code == "tls"
@@ -136,9 +138,9 @@ def test_unusable_bundle_is_named_by_its_setting(
 def test_deadline_covers_a_slow_response_over_tls(
     trusting_policy: Policy, valid_certificate: ssl.SSLContext
 ) -> None:  # A28
-    def send_slowly(visit: Connection) -> None:
-        visit.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n")
-        visit.drip(b"x")
+    def send_slowly(connection: Connection) -> None:
+        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n")
+        connection.drip(b"x")
 
     started_at = monotonic()
     with serving(send_slowly, tls=valid_certificate) as server, pytest.raises(OutboundFailed, match="within 1 s"):
@@ -160,7 +162,7 @@ def test_bundle_is_added_to_the_authorities_of_the_system(trusting_policy: Polic
 
 
 def test_plain_http_server_is_reported(trusting_policy: Policy) -> None:
-    http_server = serving(lambda visit: visit.send(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+    http_server = serving(lambda connection: connection.send(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     with http_server as server, pytest.raises(OutboundFailed) as exc_info:
         get(f"https://{HOST_NAME}:{server.port}/", trusting_policy)
     assert exc_info.value.code == "tls"

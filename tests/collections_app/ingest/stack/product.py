@@ -36,8 +36,8 @@ class Product:
     def call(self, method: str, path: str, body: Any = None, **parameters: str) -> StackResponse:
         return self.web.call(method, f"/{path}?{urlencode(parameters)}", body, key=self.key)
 
-    def load(self, doc_id: str, text: str, *, is_waited_for: bool = False, **options: str) -> StackResponse:
-        query = {"text": text, "metadata": {}, "doc_id": doc_id, "wait": is_waited_for, **options}
+    def load(self, doc_id: str, text: str, *, wait: bool = False, **options: str) -> StackResponse:
+        query = {"text": text, "metadata": {}, "doc_id": doc_id, "wait": wait, **options}
         return self.call("POST", "load_text_to_collection", query, collection_name="manuals")
 
     @contextmanager

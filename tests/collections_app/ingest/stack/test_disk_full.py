@@ -45,7 +45,7 @@ def load_until_full(product: Product, content: str) -> tuple[list[str], list[int
     for number in range(MAX_LOADS):
         doc_id = f"document {number}"
         try:
-            response = product.load(doc_id, content, is_waited_for=number % 4 == 0)
+            response = product.load(doc_id, content, wait=number % 4 == 0)
         except CONNECTION_ERRORS:
             continue
         if response.status in (201, 202):
@@ -60,7 +60,7 @@ def load_until_full(product: Product, content: str) -> tuple[list[str], list[int
 
 def test_no_acknowledged_load_is_lost_and_work_continues_when_there_is_space(product: Product, small_disk: Path):  # C39
     content = sample_text(2000)
-    assert product.load("undisturbed", content, is_waited_for=True).status == 201
+    assert product.load("undisturbed", content, wait=True).status == 201
     chunks_before = product.chunks("undisturbed")
     acknowledged_ids, refused_statuses = load_until_full(product, content)
     assert (
@@ -69,12 +69,12 @@ def test_no_acknowledged_load_is_lost_and_work_continues_when_there_is_space(pro
     assert product.web.get("/healthz") == 200
 
     subprocess.run(["mount", "-o", "remount,size=2g", str(small_disk)], check=True)
-    # Where its log had no room it ended, and what supervises it starts it again.
+    # PostgreSQL ends without space for its log, and its supervisor restarts it.
     if product.servers.process("postgres").poll() is not None:
         product.servers.start_postgres(*POSTGRES_OPTIONS)
-    eventually(lambda: product.load("afterwards", content, is_waited_for=True).status in (200, 201))
+    eventually(lambda: product.load("afterwards", content, wait=True).status in (200, 201))
     product.wait_until_done(within_s=300)
     assert product.rows("SELECT DISTINCT state FROM document_version") == [("ready",)]
     assert all(product.chunks(doc_id) == chunks_before for doc_id in acknowledged_ids)
     stored_ids = {doc_id for (doc_id,) in product.rows("SELECT doc_id FROM document")}
-    assert stored_ids == {"undisturbed", "afterwards", *acknowledged_ids}, "what was refused left something"
+    assert stored_ids == {"undisturbed", "afterwards", *acknowledged_ids}, "a refused load left rows"

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.stack
 
 QUEUE_NAME = "servicebase"
 WAITING_QUERY = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'servicebase web' AND wait_event_type = 'Lock'"
-# Tasks that are none, and ours with what they do not take.
+# Unknown tasks, and known ones with invalid arguments.
 FORGED_MESSAGES: tuple[tuple[str, list[Any]], ...] = (
     ("os.system", ["true"]),
     ("collections_app.tasks.work", [999_999]),
@@ -36,7 +36,7 @@ def broker(product: Product) -> redis.Redis:
 
 @pytest.fixture(scope="module")
 def expected_rows(product: Product) -> list[Any]:
-    assert product.load("expected_rows", sample_text(40), is_waited_for=True).status == 201
+    assert product.load("expected_rows", sample_text(40), wait=True).status == 201
     return product.chunks("expected_rows")
 
 
@@ -51,7 +51,7 @@ def test_loss_of_all_messages_delays_documents_only_briefly(product: Product, ex
 def test_loads_are_accepted_without_a_broker_and_processed_later(product: Product, expected_rows: list[Any]):  # C36
     product.servers.stop("valkey", signal.SIGKILL)
     started_at = time.monotonic()
-    assert product.load("no broker, now", sample_text(40), is_waited_for=True).status == 201
+    assert product.load("no broker, now", sample_text(40), wait=True).status == 201
     assert product.load("no broker, later", sample_text(40)).status == 202
     assert time.monotonic() - started_at < 20
     product.servers.start_valkey()
@@ -67,7 +67,7 @@ def test_forged_messages_are_harmless(product: Product, expected_rows: list[Any]
             forging_app.send_task(task, args=arguments, retry=False)
             assert product.load(f"forged {number}", sample_text(40)).status == 202
         forging_app.send_task("collections_app.tasks.work", args=[object], serializer="pickle", retry=False)
-    # What is no message at all ends the worker; what supervises it starts it again.
+    # An invalid message ends the worker, and its supervisor restarts it.
     broker(product).lpush(QUEUE_NAME, b"no json")
     assert product.load("forged", sample_text(40)).status == 202
     product.wait_until_done()
@@ -79,7 +79,7 @@ def test_repeatedly_killed_workers_lose_and_duplicate_nothing(product: Product, 
     for number in range(20):
         assert product.load(f"killed {number}", sample_text(40)).status == 202
         if number % 5 == 4:
-            with suppress(AssertionError):  # it may be starting just now
+            with suppress(AssertionError):  # the server may still be starting
                 product.kill_workers()
             product.expire_leases()
     product.wait_until_done()
@@ -91,7 +91,7 @@ def test_web_process_killed_during_a_load_loses_nothing(product: Product, expect
 
     def load() -> None:
         try:
-            responses.append(product.load("web killed", sample_text(40), is_waited_for=True).status)
+            responses.append(product.load("web killed", sample_text(40), wait=True).status)
         except CONNECTION_ERRORS:
             responses.append(0)
 
@@ -117,7 +117,7 @@ def load_until(product: Product, is_over: threading.Event, name: str, acknowledg
         number += 1
         doc_id = f"{name} {number}"
         try:
-            response = product.load(doc_id, sample_text(40), is_waited_for=number % 2 == 0)
+            response = product.load(doc_id, sample_text(40), wait=number % 2 == 0)
         except CONNECTION_ERRORS:
             continue
         if response.status in (201, 202):
@@ -141,7 +141,7 @@ def test_immediate_database_stop_loses_no_acknowledged_load(
     for _ in range(times):
         count_before = len(acknowledged_ids)
         eventually(lambda: len(acknowledged_ids) >= count_before + 6)  # noqa: B023
-        product.servers.stop("postgres", signal.SIGQUIT)  # "immediate"
+        product.servers.stop("postgres", signal.SIGQUIT)  # immediate shutdown
         product.servers.start_postgres("-c", "synchronous_commit=on")
     count_before = len(acknowledged_ids)
     eventually(lambda: len(acknowledged_ids) >= count_before + 4)
