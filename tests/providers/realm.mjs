@@ -33,7 +33,8 @@ export class Realm {
     const privateKeyEncoding = { type: 'pkcs8', format: 'pem' };
     const { privateKey } = generateKeyPairSync(type, { ...options, privateKeyEncoding });
     this.#keyCount += 1;
-    return { ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid: `${kind}-${this.#keyCount}-${START}`, use: 'sig' };
+    const kid = `${kind}-${this.#keyCount}-${START}`;
+    return { ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid, use: 'sig' };
   }
 
   // New keys sign from now on; with overlap the old ones stay in the set.
