@@ -1,20 +1,20 @@
-// In charge of running a certified OpenID provider for tests and for a first look: one process, several realms.
+// Runs a certified OpenID provider for tests and for evaluation: one process, several realms.
 //
 //   node provider.mjs '{"port": 0, "realms": [{"name": "main", "path": "/realms/main"}], "people": […], …}'
 //
-// Prints one line of JSON when it is ready. Ends with its standard input, so it never outlives whoever started it.
+// Prints one line of JSON when it is ready. Ends with its standard input, so it never outlives its parent process.
 // POST /control with the header X-Control, when `control` is configured:
 //   {"do": "register", "clients": […]}             the clients of all realms
-//   {"do": "rotate", "realm": …, "overlap": true}   new signing keys; answers their kids
-//   {"do": "end_sessions", "realm": …, "login": …}  with back-channel logout; answers the clients that were told
+//   {"do": "rotate", "realm": …, "overlap": true}   new signing keys; returns the kids of the set
+//   {"do": "end_sessions", "realm": …, "login": …}  with back-channel logout; returns the clients that accepted it
 
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 
-// The library names newer releases; all that it really misses in this one:
+// The library requires a newer Node. This function is all that it lacks here:
 URL.parse ??= (text, base) => { try { return new URL(text, base); } catch { return null; } };
-console.info = console.warn = () => {}; // it comments on its configuration
+console.info = console.warn = () => {}; // the library prints warnings about its configuration
 
 const { Realm } = await import('./realm.mjs');
 const pages = await import('./pages.mjs');
@@ -24,11 +24,11 @@ const settings = JSON.parse(process.argv[2]);
 const tls = settings.tls && { cert: readFileSync(settings.tls.cert), key: readFileSync(settings.tls.key) };
 const realms = [];
 
-async function read(request) {
+async function readBody(request) {
   let body = '';
   for await (const part of request) {
     body += part;
-    if (body.length > 1_000_000) throw new Error('too much');
+    if (body.length > 1_000_000) throw new Error('the body is too large');
   }
   return body;
 }
@@ -38,54 +38,55 @@ function send(response, status, body, type = 'text/html; charset=utf-8') {
   response.end(body);
 }
 
-async function control(request, response) {
+async function handleCommand(request, response) {
   if (!settings.control || request.headers['x-control'] !== settings.control) return send(response, 404, '');
-  const asked = JSON.parse(await read(request));
-  const realm = realms.find(({ options }) => options.name === asked.realm);
-  let answer = null;
-  if (asked.do === 'register') realms.forEach((each) => each.register(asked.clients));
-  if (asked.do === 'rotate') {
-    realm.rotate(asked.overlap);
-    answer = realm.keys.map(({ kid }) => kid);
+  const command = JSON.parse(await readBody(request));
+  const realm = realms.find(({ options }) => options.name === command.realm);
+  let result = null;
+  if (command.do === 'register') realms.forEach((each) => each.register(command.clients));
+  if (command.do === 'rotate') {
+    realm.rotate(command.overlap);
+    result = realm.keys.map(({ kid }) => kid);
   }
-  if (asked.do === 'end_sessions') answer = await realm.endSessions(asked.login);
-  return send(response, 200, JSON.stringify(answer), 'application/json');
+  if (command.do === 'end_sessions') result = await realm.endSessions(command.login);
+  return send(response, 200, JSON.stringify(result), 'application/json');
 }
 
-async function interact(realm, request, response) {
+async function handleInteraction(realm, request, response) {
   const { prompt, params } = await realm.provider.interactionDetails(request, response);
-  if (prompt.name !== 'login') throw new Error(`nobody is asked for ${prompt.name} here`);
-  const shown = { realm: realm.options.name, login: params.login_hint, people: settings.shows_people ? realm.people : [] };
-  if (request.method === 'GET') return send(response, 200, pages.signIn(shown));
-  const form = new URLSearchParams(await read(request));
-  const who = realm.find(form.get('login'));
-  if (!who || who.password !== form.get('password')) {
-    return send(response, 401, pages.signIn({ ...shown, login: form.get('login'), wrong: true }));
+  if (prompt.name !== 'login') throw new Error(`the prompt ${prompt.name} is not supported`);
+  const people = settings.shows_people ? realm.people : [];
+  const pageValues = { realm: realm.options.name, login: params.login_hint, people };
+  if (request.method === 'GET') return send(response, 200, pages.signIn(pageValues));
+  const form = new URLSearchParams(await readBody(request));
+  const person = realm.find(form.get('login'));
+  if (!person || person.password !== form.get('password')) {
+    return send(response, 401, pages.signIn({ ...pageValues, login: form.get('login'), wrong: true }));
   }
-  return realm.provider.interactionFinished(request, response, { login: { accountId: who.sub } });
+  return realm.provider.interactionFinished(request, response, { login: { accountId: person.sub } });
 }
 
-async function answer(request, response) {
+async function handleRequest(request, response) {
   const { pathname } = new URL(request.url, 'http://any');
-  if (pathname === '/control') return control(request, response);
-  // The longest path first: the plain issuer, whose path is empty, takes what is left.
+  if (pathname === '/control') return handleCommand(request, response);
+  // The longest path first: the plain issuer, whose path is empty, takes the rest.
   const realm = realms.find(({ path }) => pathname.startsWith(`${path}/`));
   if (!realm) return send(response, 404, pages.error({ error: 'no such realm' }));
   const rest = pathname.slice(realm.path.length);
-  if (rest.startsWith('/interaction/')) return interact(realm, request, response);
+  if (rest.startsWith('/interaction/')) return handleInteraction(realm, request, response);
   if (realm.options.hides_discovery && rest.startsWith('/.well-known/')) return send(response, 404, '');
-  // The standard wants POST there too; the library has it only with cookies that a browser refuses over http.
+  // The standard requires POST too. The library supports it only with cookies that browsers refuse over http.
   if (request.method === 'POST' && rest === LOGOUT) {
-    request.url = `${pathname}?${await read(request)}`;
+    request.url = `${pathname}?${await readBody(request)}`;
     request.method = 'GET';
   }
-  request.originalUrl = request.url; // the library takes the path it is mounted at from the two
+  request.originalUrl = request.url; // the library derives its mount path from the two URLs
   request.url = request.url.slice(realm.path.length);
   return realm.answer(request, response);
 }
 
 const server = (tls ? https : http).createServer(tls ?? {}, (request, response) => {
-  answer(request, response).catch((wrong) => {
+  handleRequest(request, response).catch((wrong) => {
     if (!response.headersSent) send(response, 400, pages.error({ error: wrong.message }));
   });
 });

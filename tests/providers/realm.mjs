@@ -1,4 +1,4 @@
-// In charge of one realm: a certified provider over people, clients and keys that may change while it runs.
+// One realm: a certified provider whose people, clients and keys may change while it runs.
 
 import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
 
@@ -10,7 +10,7 @@ import * as pages from './pages.mjs';
 const KINDS = { rsa: ['rsa', { modulusLength: 2048 }], p256: ['ec', { namedCurve: 'P-256' }], ed: ['ed25519', {}] };
 const HOUR = 3600;
 
-// A kid never stands for another key, even when the provider starts again.
+// A kid never identifies another key, even after a restart of the provider.
 const START = randomUUID().slice(0, 8);
 
 export class Realm {
@@ -18,7 +18,7 @@ export class Realm {
 
   #sessions = new Map();
 
-  #made = 0;
+  #keyCount = 0;
 
   // options: name, path; hides_discovery; follows_scope: claims come by scope and through userinfo, as the standard has
   // it (otherwise `openid` is enough for all of them, as with Keycloak); token_auth: the ways a client may prove itself
@@ -29,17 +29,18 @@ export class Realm {
 
   #newKey(kind) {
     const [type, options] = KINDS[kind];
-    // By way of PEM: in Node 20 the export of a freshly made key stops for ever when memory is collected meanwhile.
+    // Exported by way of PEM: in Node 20, the export of a new key hangs if memory is collected at that moment.
     const privateKeyEncoding = { type: 'pkcs8', format: 'pem' };
     const { privateKey } = generateKeyPairSync(type, { ...options, privateKeyEncoding });
-    this.#made += 1;
-    return { ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid: `${kind}-${this.#made}-${START}`, use: 'sig' };
+    this.#keyCount += 1;
+    const kid = `${kind}-${this.#keyCount}-${START}`;
+    return { ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid, use: 'sig' };
   }
 
   // New keys sign from now on; with overlap the old ones stay in the set.
   rotate(hasOverlap) {
-    const made = Object.keys(KINDS).map((kind) => this.#newKey(kind));
-    this.keys = [...made, ...(hasOverlap ? this.keys : [])];
+    const newKeys = Object.keys(KINDS).map((kind) => this.#newKey(kind));
+    this.keys = [...newKeys, ...(hasOverlap ? this.keys : [])];
     this.rebuild();
   }
 
@@ -55,20 +56,20 @@ export class Realm {
     this.answer = this.provider.callback();
   }
 
-  // The provider ends somebody's sessions by itself and tells every client that wants to know; those that agreed.
+  // Ends the sessions of a user and sends back-channel logouts; returns the clients that accepted one.
   async endSessions(login) {
-    const told = [];
+    const clientIds = [];
     for (const [id, session] of [...this.#sessions]) {
       if (session.accountId !== this.find(login)?.sub) continue;
       for (const [clientId, { sid }] of Object.entries(session.authorizations ?? {})) {
         const client = await this.provider.Client.find(clientId);
         if (!client?.backchannelLogoutUri) continue;
-        // One that does not agree does not keep the others from hearing of it.
-        await client.backchannelLogout(session.accountId, sid).then(() => told.push(clientId), () => {});
+        // A client that fails does not affect the others.
+        await client.backchannelLogout(session.accountId, sid).then(() => clientIds.push(clientId), () => {});
       }
       await this.#noted('Session', this.#storage('Session')).destroy(id);
     }
-    return told;
+    return clientIds;
   }
 
   find(login) {
