@@ -12,7 +12,7 @@ import pytest
 
 from system.encoded_query import METADATA, RECORDS, Dialect, QueryError, dialect, grammar, operators, parse
 
-NO_LIMITS = {
+NO_LIMITS: Any = {
     "max_conditions": 10**9, "max_list_values": 10**9, "max_sort_keys": 10**9, "max_bytes": 10**9, "max_depth": 100
 }  # fmt: skip
 
@@ -109,9 +109,8 @@ def count_steps(text: str, query_dialect: Dialect, monkeypatch: pytest.MonkeyPat
         patch.setattr(grammar, "_VALUE", MeteredPattern(grammar._VALUE, meter))
         patch.setattr(grammar, "_VALUE_IN_GROUP", MeteredPattern(grammar._VALUE_IN_GROUP, meter))
         patch.setattr(operators, "_OPERATOR_PATTERN", MeteredPattern(operators._OPERATOR_PATTERN, meter))
-        query_dialect = replace(
-            query_dialect, name_pattern=MeteredPattern(query_dialect.name_pattern, meter), **NO_LIMITS
-        )  # type: ignore[arg-type]
+        name_pattern: Any = MeteredPattern(query_dialect.name_pattern, meter)
+        query_dialect = replace(query_dialect, name_pattern=name_pattern, **NO_LIMITS)
         trace_before = sys.gettrace()
         sys.settrace(meter.trace)
         try:
