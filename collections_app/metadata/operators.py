@@ -42,7 +42,7 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
     """Binds the values themselves: a filter is compiled for one request."""
 
     dialect = METADATA
-    rows = COMPARISONS
+    comparisons = COMPARISONS
 
     def __init__(self, parameters: SqlParameters, column: str, condition: Condition, moment: Moment) -> None:
         if condition.operator in RECORD_OPERATORS:

@@ -131,7 +131,7 @@ def test_similar_name_is_saved_with_a_warning(as_alice: Client, name: str):
 
 
 def test_different_name_gets_no_warning(as_alice: Client):
-    assert "similar to that" not in as_alice.get(submit_role(as_alice, None, "desk")["Location"]).content.decode()
+    assert "has a similar name" not in as_alice.get(submit_role(as_alice, None, "desk")["Location"]).content.decode()
 
 
 def test_reason_for_keeping_a_shipped_role_is_shown(as_alice: Client):

@@ -140,7 +140,7 @@ def test_filter_finds(text: str) -> None:
         ("xDYNAMICme", "is not supported for metadata"),
         ("sys_idAREprinter", "is not supported for metadata"),
         ("sys_idINSTANCEOFtask", "is not supported for metadata"),
-        ("xARE1", "sys_id only"),
+        ("xARE1", "with sys_id"),
         ("a=1^ORDERBYb", "sorting is not supported"),
         ("ORDERBYb", "sorting is not supported"),
         ("xVALCHANGES", "not supported"),

@@ -36,7 +36,7 @@ def test_every_model_of_the_catalogue_has_its_save_function():
 def test_plain_save_is_refused(model: type[Any]):
     count_before = model.objects.count()
     for save in (model().save, lambda: model.objects.create(), lambda: model.objects.get_or_create(pk="new")):
-        with pytest.raises(RuntimeError, match="Call its function in"):
+        with pytest.raises(RuntimeError, match="Use its function in"):
             save()
     assert model.objects.count() == count_before
 
