@@ -170,7 +170,7 @@ def test_an_inconclusive_response_is_reported_as_unchecked(
     report = report_text(accepting_provider, as_sonja)
 
     subject = "The Redirect URI" if endpoint == "auth" else "The client ID or secret"
-    assert report.is_successful and report.notes == (client_check.CHECK_INCONCLUSIVE.format(what=subject),)
+    assert report.is_successful and report.notes == (client_check.CHECK_INCONCLUSIVE.format(subject=subject),)
 
 
 def test_in_the_fragment_flow_the_client_is_not_checked(accepting_provider: HostileProvider, as_sonja: Client):

@@ -172,7 +172,7 @@ def test_concurrent_first_sign_ins_share_one_link(browser: Browser, monkeypatch:
     make_active_connection(browser.provider)
     browser.sign_in()
     # The second sign-in reads before the first one commits.
-    monkeypatch.setattr(AccountProvisioning, "_link", lambda self: None)
+    monkeypatch.setattr(AccountProvisioning, "_find_link", lambda self: None)
     second_browser = Browser(browser.provider)
 
     assert second_browser.sign_in().status_code == 302 and second_browser.login == "ann"

@@ -19,7 +19,7 @@ def paths_of(patterns: list, prefix: str = "/") -> list[str]:
             results += paths_of(pattern.url_patterns, route)
         elif isinstance(pattern, URLPattern) and "(" not in route:
             results.append(
-                route.replace("<path:object_id>", "1").replace("<slug:sys_id>", "1").replace("<slug:session>", "1")
+                route.replace("<path:object_id>", "1").replace("<slug:sys_id>", "1").replace("<slug:session_key>", "1")
             )
     return results
 

@@ -541,7 +541,7 @@ class TestReferencedDeletion:
         response = api(alice).delete(record_path(bob))
         assert (
             error_of(response) == (409, "referenced", None)
-            and b"require this record: device.owner." in response.content
+            and b"mandatory references to this record: device.owner." in response.content
         )
         rule("delete", "user")
         response = api(bob).delete(record_path(bob))

@@ -79,7 +79,7 @@ def example_path(route: str, ids: dict[str, str]) -> str:
     path = route.replace("(?P<table>[^/]+)", "task").replace("(?P<sys_id>[^/]+)", ids["task"])
     path = path.replace("<slug:sys_id>", ids["collection"]).replace("<slug:document>", ids["document"])
     path = path.replace("<int:generation>", "1").replace("<int:number>", "0")
-    path = path.replace("<slug:session>", "somebody-elses")
+    path = path.replace("<slug:session_key>", "somebody-elses")
     path = path.replace("<path:content_type_id>/<path:object_id>", "1/1").replace("(?P<url>.*)", "nothing-here")
     path = re.sub(r"\(\?P<app_label>(\w+)\|[^)]*\)", r"\1", path)
     path = path.replace("/?$", "").replace("^", "").replace("$", "")
