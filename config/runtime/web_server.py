@@ -4,10 +4,13 @@ import gc
 import importlib
 import io
 import os
+import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 from granian import _granian, _signals
@@ -25,6 +28,8 @@ native: Any = _granian
 signals: Any = _signals
 
 LISTEN_BACKLOG = 1024
+# In this time an accepted connection is read from.
+FIRST_READ_S = 0.2
 
 
 def load_wsgi_module() -> Any:
@@ -87,6 +92,21 @@ class Loop:
     call_soon_threadsafe = call_soon
 
 
+def stop_accepting_first(listener_fd: int) -> None:
+    """At its end, granian closes connections that it has accepted but not read from. Shortly before, it gets no new
+    ones: it accepts from a socket that nobody connects to."""
+    end: Any = signal.getsignal(signal.SIGTERM)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as unused_socket:
+            unused_socket.setblocking(False)
+            os.dup2(unused_socket.fileno(), listener_fd)
+        threading.Timer(FIRST_READ_S, end, (number, frame)).start()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+
+
 def serve(environment: Environment, listener_fd: int, serving_pipe: int) -> None:
     """Answer requests as granian does, but without an event loop: each request would wake its thread first."""
     gateway = load_wsgi_module().gateway
@@ -96,6 +116,7 @@ def serve(environment: Environment, listener_fd: int, serving_pipe: int) -> None
     has_stopped = threading.Event()
     shutdown = signals.set_sync_signals()
     shutdown.add_cb(has_stopped.set)
+    stop_accepting_first(listener_fd)
     threads = (1, 512, 1, 30, max(1, LISTEN_BACKLOG // environment.web_processes))
     cert, key = environment.tls_cert, environment.tls_key
     tls: tuple[Any, ...] = (cert is not None, cert and str(cert), key and str(key), None, "tls1.3", None, [], False)

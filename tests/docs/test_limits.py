@@ -75,6 +75,7 @@ OTHER_CONSTANTS = {
     "tableapi.values.comparison.INTEGER_BOUND",
     "tableapi.catalogue.html.MAX_COPIED_CHARACTERS",
     "config.runtime.supervisor.BLOCK_BYTES",
+    "config.runtime.web_server.FIRST_READ_S",
 }
 
 
