@@ -8,8 +8,10 @@ from django.db.models.signals import post_delete, post_migrate
 
 def after_migrate(**_: Any) -> None:
     from system import properties
+    from system.background import change_partitions
 
     properties.create_rows()
+    change_partitions.create_months()
 
 
 class SystemConfig(AppConfig):

@@ -21,5 +21,7 @@ def write(table: str, record_id: str, display_value: str, payload: dict[str, Any
 
 def on_delete(sender: type[Model], instance: Model, **_: Any) -> None:
     """Runs for each deleted record: one by one, in bulk from the admin, or by cascade."""
-    if isinstance(instance, Record) and instance.leaves_log_entry():
-        write(instance._meta.db_table, instance.sys_id, str(instance), instance.payload())
+    if isinstance(instance, Record):
+        instance.log_deletion()
+        if instance.leaves_log_entry():
+            write(instance._meta.db_table, instance.sys_id, str(instance), instance.payload())

@@ -81,6 +81,33 @@ class DeletionLogEntry(Record):
         return f"Deleted record {self.display_value or self.record_id} of {self.table}"
 
 
+class Change(models.Model):
+    """A write to a record. The table is partitioned by time; `tableapi.sql.change_rows` describes its values."""
+
+    class Operation(models.TextChoices):
+        CREATE = "create", "created"
+        UPDATE = "update", "changed"
+        DELETE = "delete", "deleted"
+
+    id = models.BigIntegerField(primary_key=True)
+    at = models.DateTimeField()
+    # The id of a designed table, the name of one of the product's own.
+    table_key = models.CharField(max_length=63)
+    record_id = models.CharField(max_length=32)
+    version = models.IntegerField()
+    operation = models.CharField(max_length=6, choices=Operation.choices)
+    changed_by = models.CharField(max_length=32, null=True)
+    old_values = models.JSONField()
+    new_values = models.JSONField()
+
+    class Meta:
+        db_table = "sys_change"
+        managed = False
+
+    def __str__(self) -> str:
+        return f"{self.record_id} {self.operation}"
+
+
 class Preparation(models.Model):
     """What the database was last prepared for, see `config.maintenance.preparation`; one row at most."""
 

@@ -12,6 +12,7 @@ from system.process_cache import WeightedCache
 
 CACHE_LIMIT_BYTES = 4 * 1024 * 1024
 PROPERTY_OVERHEAD_BYTES = 400
+MAX_DAYS = 36_500
 
 
 def parse_boolean(value: str) -> bool:
@@ -58,6 +59,11 @@ def check_welcome_page(value: str) -> None:
     if any(character.isspace() or not character.isprintable() for character in value):
         raise ValueError("A URL cannot contain spaces. Write %20 instead.")
     check_own_url(value)
+
+
+def check_days(value: str) -> None:
+    if int(value) > MAX_DAYS:
+        raise ValueError(f"Enter a number up to {MAX_DAYS}.")
 
 
 @dataclass(frozen=True)
@@ -107,8 +113,16 @@ WYSIWYG_COLUMNS = PropertyDefinition(
     "",
     "Comma-separated IDs of converted text columns that the Table API returns as HTML.",
 )
+CHANGE_HISTORY_DAYS = PropertyDefinition(
+    "svc.change.history_days",
+    "integer",
+    "0",
+    "Number of days for which changes of records are kept. 0 means forever.",
+    check_days,
+)
+_DEFINITIONS = (WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS, CHANGE_HISTORY_DAYS)
 # The row of each is created after the next migration.
-DEFINITIONS = {definition.name: definition for definition in (WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS)}
+DEFINITIONS = {definition.name: definition for definition in _DEFINITIONS}
 
 # The stored text of each property, with the time when it was read.
 VALUE_CACHE: WeightedCache[str, tuple[float, str]] = WeightedCache(

@@ -2,10 +2,21 @@
 
 from celery import shared_task
 
+from system import properties
+from system.background import change_partitions
 from system.models import Heartbeat
+from system.property_definitions import CHANGE_HISTORY_DAYS
 
 
 @shared_task
 def beat_of_worker() -> None:
     """Sent by beat and run by the worker, so it shows that broker, beat and worker all work."""
     Heartbeat.record("worker")
+
+
+@shared_task
+def update_change_partitions() -> None:
+    """Create the partitions of the change log for the coming months, and drop those that have expired."""
+    change_partitions.create_months()
+    if days := properties.get(CHANGE_HISTORY_DAYS):
+        change_partitions.delete_older(days)

@@ -5,6 +5,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 # Displayed name, task, seconds.
 SCHEDULES = (
     ("Record the heartbeat of the worker", "system.tasks.beat_of_worker", 10),
+    ("Create and drop partitions of the change log", "system.tasks.update_change_partitions", 86400),
     ("Build indexes of designed tables", "tableapi.tasks.build_indexes", 60),
     ("Create deferred records", "tableapi.tasks.create_deferred", 10),
     ("Delete expired responses to idempotent requests", "tableapi.tasks.forget_answers", 3600),

@@ -1,6 +1,7 @@
 """The base model of records: an id from the database, the `sys_*` columns, and the deletion log."""
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
 from django.contrib.postgres.fields import ArrayField
@@ -9,7 +10,7 @@ from django.db.models import Func
 from django.utils import timezone
 from django.utils.text import capfirst
 
-from system.records import acting_user
+from system.records import acting_user, change_log
 
 
 class NewSysId(Func):
@@ -22,6 +23,13 @@ class NewSysId(Func):
 def user_reference() -> Any:
     """The id of a user, without foreign key or index, so that it remains when the user is deleted."""
     return models.CharField(max_length=32, db_collation="C", null=True, blank=True, editable=False)
+
+
+def json_value(field: Any, source: Any) -> Any:
+    """The value of a field as JSON takes it; `source` has it as an attribute."""
+    value = field.value_from_object(source)
+    is_json_value = value is None or isinstance(value, bool | int | float | str)
+    return value if is_json_value or isinstance(field, ArrayField) else field.value_to_string(source)
 
 
 class Record(models.Model):
@@ -61,22 +69,29 @@ class Record(models.Model):
         return self._state.adding
 
     def save(self, *positional: Any, **options: Any) -> None:
-        """Save the record with its history and hooks in one transaction, and set the `sys_*` columns."""
+        """Save the record with its history and hooks in one transaction, set the `sys_*` columns, log the change."""
         with transaction.atomic(using=options.get("using")):
-            self._stamp(options)
+            is_new = self.is_new
+            stored_values = self._stamp(options)
             super().save(*positional, **options)
+            if self.table_columns:
+                old = {} if is_new else self._logged_values(SimpleNamespace(**stored_values))
+                change_log.write("create" if is_new else "update", self, old, self._logged_values(self))
 
-    def _stamp(self, options: dict[str, Any]) -> None:
+    def _stamp(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Returns the stored values of a record that is logged or of which some columns are saved."""
         update_fields = options.get("update_fields")
         stamp: dict[str, Any] = {"sys_updated_at": timezone.now(), "sys_updated_by": acting_user.current()}
         if self.is_new:
             stamp |= {"sys_created_at": stamp["sys_updated_at"], "sys_created_by": acting_user.current()}
+            stored_values: dict[str, Any] = {}
         else:
             # Locked, so that concurrent writers never assign the same version.
             # Without ordering, because PostgreSQL does not lock across an outer join.
             locked_rows = type(self)._base_manager.select_for_update().order_by().filter(pk=self.pk)
-            rows: Any = locked_rows.values("sys_version") if update_fields is None else locked_rows.values()
-            stored_values: dict[str, Any] = next(iter(rows), {})
+            needs_values = update_fields is not None or self.table_columns
+            rows: Any = locked_rows.values() if needs_values else locked_rows.values("sys_version")
+            stored_values = next(iter(rows), {})
             stamp["sys_version"] = stored_values.get("sys_version", self.sys_version) + 1
             if update_fields is not None:
                 self._restore_other_columns(stored_values, frozenset(update_fields))
@@ -84,6 +99,20 @@ class Record(models.Model):
             setattr(self, name, value)
         if update_fields is not None:
             options["update_fields"] = {*update_fields, *stamp}
+        return stored_values
+
+    def _logged_values(self, source: Any) -> dict[str, Any]:
+        """Of the columns that the Table API shows, by the name of the database column."""
+        names = frozenset(self.table_columns) - self.secret_columns
+        fields = [
+            field for field in self._meta.concrete_fields if field.name in names and hasattr(source, field.attname)
+        ]
+        return {str(field.column): json_value(field, source) for field in fields}
+
+    def log_deletion(self) -> None:
+        """Called after the record was deleted, in the same transaction."""
+        if self.table_columns:
+            change_log.write("delete", self, self._logged_values(self), {})
 
     def _restore_other_columns(self, stored_values: Mapping[str, Any], update_fields: frozenset[str]) -> None:
         """Set columns that are not saved to their stored values, so that the history does not contain unsaved ones."""
@@ -117,15 +146,8 @@ class Record(models.Model):
 
     def payload(self) -> dict[str, Any]:
         """The stored values for JSON, without secrets; for the deletion log."""
-        values: dict[str, Any] = {}
-        for column in self._meta.concrete_fields:
-            if column.name in self.secret_columns:
-                continue
-            value = column.value_from_object(self)
-            is_json_value = value is None or isinstance(value, bool | int | float | str)
-            is_list = isinstance(column, ArrayField)
-            values[column.attname] = value if is_json_value or is_list else column.value_to_string(self)
-        return values
+        fields = [field for field in self._meta.concrete_fields if field.name not in self.secret_columns]
+        return {field.attname: json_value(field, self) for field in fields}
 
     def refreshed(self) -> Self:
         """This record with its current values in the database."""

@@ -96,16 +96,18 @@ class TableAlias:
         """The stored value; of a wysiwyg column its plain text, unless the HTML is requested."""
         if column.name == "sys_id":
             return self.sys_id()
-        alias = self._alias(column.owner)
-        stored = f"{alias}.{quote(column.database_name)}"
+        stored = self.database_column(column.owner, column.database_name)
         if not column.column_type.is_html or not is_plain:
             return stored
-        plain_text = f"{alias}.{quote(column.plain_text_name)}"
+        plain_text = self.database_column(column.owner, column.plain_text_name)
         # A column that was converted from text has its old values unchanged.
         return f"coalesce({plain_text}, {stored})" if column.converted_from_text else plain_text
 
     def is_html(self, column: Column) -> str:
-        return f"{self._alias(column.owner)}.{quote(column.plain_text_name)} IS NOT NULL"
+        return f"{self.database_column(column.owner, column.plain_text_name)} IS NOT NULL"
+
+    def database_column(self, owner: str, name: str) -> str:
+        return f"{self._alias(owner)}.{quote(name)}"
 
     def _alias(self, owner: str) -> str:
         if owner not in self._aliases:

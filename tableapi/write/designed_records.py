@@ -12,6 +12,7 @@ from system.database_statements import run_named_sql
 from system.errors import Conflict, InvalidInput
 from system.records import acting_user
 from tableapi.catalogue.definitions import DISPLAY_NAME_COLUMN, NUMBER_COLUMN, Catalogue, Column, Table
+from tableapi.sql import change_rows
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, quote
 from tableapi.values import column_values
 
@@ -21,29 +22,42 @@ Values = Mapping[Column, Any]
 
 
 def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | None = None) -> str:
-    """Create a record: one row in the root table and one in each table that extends it."""
-    who = acting_user.current()
+    """Create a record, and log it: one row in the root table and one in each table that extends it."""
+    rows = {name: f"row{number}" for number, name in enumerate(reversed(table.lineage))}
+    parameters: dict[str, Any] = {"who": acting_user.current(), "table": table.id, "sys_id": sys_id}
+    parts = []
+    for name, row in rows.items():
+        columns, placeholders, own_parameters = _assignments(name, values, row)
+        parameters |= own_parameters
+        if catalogue.tables[name].parent is None:
+            columns += ["sys_created_by", "sys_updated_by", "sys_db_table_id"]
+            placeholders += ["%(who)s", "%(who)s", "%(table)s"]
+        else:
+            columns.append("sys_id")
+            placeholders.append("row0.sys_id")
+        if sys_id is not None and row == "row0":
+            columns.append("sys_id")
+            placeholders.append("%(sys_id)s")
+        number = add_number(table, columns, placeholders) if name == number_owner(table) else ""
+        sources = ["row0"] * (row != "row0") + [f"(SELECT {number}) s"] * bool(number)
+        from_sql = f" FROM {', '.join(sources)}" if sources else ""
+        parts.append(
+            f"{row} AS (INSERT INTO records.{quote(name)} ({', '.join(map(quote, columns))}) "
+            f"SELECT {', '.join(placeholders)}{from_sql} RETURNING *)"
+        )
+    logged_columns = [*values, *(column for column in generated_columns(table) if column not in values)]
+    new = change_rows.values_sql(logged_columns, lambda column, name: f"{rows[column.owner]}.{quote(name)}")
+    change = change_rows.change_sql("create", record="row0", who="%(who)s", new=new, source=", ".join(rows.values()))
     with translating_integrity_errors(table):
-        for name in reversed(table.lineage):
-            owner = catalogue.tables[name]
-            columns, placeholders, parameters = _assignments(name, values)
-            if owner.parent is None:
-                columns += ["sys_created_by", "sys_updated_by", "sys_db_table_id"]
-                placeholders += ["%(who)s", "%(who)s", "%(table)s"]
-                parameters |= {"who": who, "table": table.id}
-            if sys_id is not None:
-                columns.append("sys_id")
-                placeholders.append("%(sys_id)s")
-                parameters["sys_id"] = sys_id
-            number = add_number(table, columns, placeholders) if name == number_owner(table) else ""
-            source = f" FROM (SELECT {number}) s" if number else ""
-            sql = (
-                f"INSERT INTO records.{quote(name)} ({', '.join(map(quote, columns))}) "
-                f"SELECT {', '.join(placeholders)}{source} RETURNING sys_id"
-            )
-            ((sys_id,),) = run_named_sql(sql, parameters).rows()
-    assert sys_id is not None
-    return sys_id
+        ((new_id,),) = run_named_sql(f"WITH {', '.join(parts)} {change} RETURNING record_id", parameters).rows()
+    return str(new_id)
+
+
+def generated_columns(table: Table) -> list[Column]:
+    """The columns that a new record has a value of, whether or not one is sent."""
+    columns = (table.columns.get(NUMBER_COLUMN), table.columns.get(DISPLAY_NAME_COLUMN))
+    owner = number_owner(table)
+    return [column for column in columns if column is not None and column.owner == owner]
 
 
 def number_owner(table: Table) -> str | None:
@@ -74,27 +88,51 @@ def add_number(table: Table, columns: list[str], placeholders: list[str]) -> str
 
 
 def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> None:
-    """Change only these columns, and increment the version."""
+    """Change only these columns, increment the version, and log the change."""
+    parameters: dict[str, Any] = {"who": acting_user.current(), "sys_id": sys_id}
+    rows: dict[str, str] = {}
+    parts = []
+    for name in table.lineage:
+        row = f"row{len(rows)}"
+        columns, placeholders, own_parameters = _assignments(name, values, row)
+        parameters |= own_parameters
+        assignments = [f"{quote(column)} = {value}" for column, value in zip(columns, placeholders, strict=True)]
+        if catalogue.tables[name].parent is None:
+            assignments += [
+                "sys_version = sys_version + 1",
+                "sys_updated_at = clock_timestamp()",
+                "sys_updated_by = %(who)s",
+            ]
+        if assignments:
+            rows[name] = row
+            table_sql = f"records.{quote(name)}"
+            parts.append(
+                f"{row} AS (UPDATE {table_sql} SET {', '.join(assignments)} WHERE sys_id = %(sys_id)s RETURNING *)"
+            )
+    stored = TableAlias(StatementBuilder(), table)
+    old = change_rows.values_sql(values, lambda column, name: stored.database_column(column.owner, name))
+    parts.append(
+        f"stored AS (SELECT {old} AS old_values FROM {stored.from_sql()} WHERE {stored.sys_id()} = %(sys_id)s)"
+    )
+    new = change_rows.values_sql(values, lambda column, name: f"{rows[column.owner]}.{quote(name)}")
+    source = ", ".join(["stored", *rows.values()])
+    record = rows[table.lineage[-1]]
+    change = change_rows.change_sql(
+        "update", record=record, who="%(who)s", old="stored.old_values", new=new, source=source
+    )
     with translating_integrity_errors(table):
-        for name in table.lineage:
-            columns, placeholders, parameters = _assignments(name, values)
-            assignments = [f"{quote(column)} = {value}" for column, value in zip(columns, placeholders, strict=True)]
-            if catalogue.tables[name].parent is None:
-                assignments += [
-                    "sys_version = sys_version + 1",
-                    "sys_updated_at = clock_timestamp()",
-                    "sys_updated_by = %(who)s",
-                ]
-                parameters["who"] = acting_user.current()
-            if assignments:
-                parameters["sys_id"] = sys_id
-                run_named_sql(
-                    f"UPDATE records.{quote(name)} SET {', '.join(assignments)} WHERE sys_id = %(sys_id)s", parameters
-                )
+        run_named_sql(f"WITH {', '.join(parts)} {change}", parameters)
 
 
 def delete(table: Table, sys_id: str) -> None:
-    """Delete the record; its rows in the extending tables are deleted by foreign keys."""
+    """Delete the record, and log it; its rows in the extending tables are deleted by foreign keys."""
+    stored = TableAlias(StatementBuilder(), table)
+    columns = [column for column in table.columns.values() if column.name not in change_rows.ROW_COLUMNS]
+    old = change_rows.values_sql(columns, lambda column, name: stored.database_column(column.owner, name))
+    root = stored.row_aliases()[-1]
+    change = change_rows.change_sql("delete", record=root, who="%(who)s", old=old, source=stored.from_sql())
+    condition = f"{stored.sys_id()} = %(sys_id)s"
+    run_named_sql(f"{change} WHERE {condition}", {"who": acting_user.current(), "sys_id": sys_id})
     run_named_sql(f"DELETE FROM records.{quote(table.lineage[-1])} WHERE sys_id = %(sys_id)s", {"sys_id": sys_id})
 
 
@@ -126,8 +164,8 @@ def decode_value(column: Column, value: Any) -> Any:
     return json.loads(value) if column.column_type.is_json and isinstance(value, str) else value
 
 
-def _assignments(owner: str, values: Values) -> tuple[list[str], list[str], dict[str, Any]]:
-    """The columns of this table among the values, their placeholders and parameters."""
+def _assignments(owner: str, values: Values, prefix: str) -> tuple[list[str], list[str], dict[str, Any]]:
+    """The columns of this table among the values, their placeholders and parameters; these begin with the prefix."""
     columns: list[str] = []
     placeholders: list[str] = []
     parameters: dict[str, Any] = {}
@@ -138,7 +176,7 @@ def _assignments(owner: str, values: Values) -> tuple[list[str], list[str], dict
         if column.column_type.is_html:
             physical_values[column.plain_text_name] = column_values.plain_text(value)
         for name_in_database, stored in physical_values.items():
-            name = f"v{len(columns)}"
+            name = f"{prefix}_{len(columns)}"
             columns.append(name_in_database)
             placeholders.append(f"%({name})s::{column.column_type.sql_type}")
             parameters[name] = stored

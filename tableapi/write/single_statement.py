@@ -21,7 +21,7 @@ from tableapi.catalogue.definitions import CREATE, READ, WRITE, Column, Table
 from tableapi.database import statement_runner
 from tableapi.query.expressions import ALWAYS, NEVER, Decision
 from tableapi.read import pipeline
-from tableapi.sql import predicates, select
+from tableapi.sql import change_rows, predicates, select
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, quote, table_identifier
 
@@ -129,12 +129,12 @@ def _statement(
         conditions.append(f"{permission_queries.count_sql(builder, view.permissions, target, f'ids{number}')} = 1")
     new = {column: builder.input(f"v{number}", column.column_type.sql_type) for number, column in enumerate(columns)}
     write = _insert if operation == CREATE else _update
-    written = write(builder, view.permissions, table, new, sent, conditions)
+    parts = write(builder, view.permissions, table, new, sent, conditions)
     plan, _ = pipeline.compile_record(change.context, table, change.output)
     select_sql = select.written_record_sql(builder, plan, pipeline.style_of(change.output))
-    if written is None or select_sql is None:
+    if parts is None or select_sql is None:
         return None
-    return Statement(f"WITH written AS ({written}) {select_sql}", builder.parameters)
+    return Statement(f"WITH {parts} {select_sql}", builder.parameters)
 
 
 def _insert(
@@ -163,7 +163,16 @@ def _insert(
         return None
     source = f"SELECT {number} FROM public.tableapi_state c WHERE {' AND '.join([*conditions, *rule_conditions])}"
     names = ", ".join(map(quote, columns))
-    return f"INSERT INTO {table_identifier(table)} ({names}) SELECT {', '.join(values)} FROM ({source}) s RETURNING *"
+    insert = f"INSERT INTO {table_identifier(table)} ({names}) SELECT {', '.join(values)} FROM ({source}) s RETURNING *"
+    logged_columns = dict.fromkeys([*new, *designed_records.generated_columns(table)])
+    change = change_rows.change_sql(
+        "create",
+        record="written",
+        who="written.sys_created_by",
+        new=_written_values_sql(logged_columns),
+        source="written",
+    )
+    return f"written AS ({insert}), change AS ({change})"
 
 
 def _update(
@@ -174,7 +183,7 @@ def _update(
     sent: tuple[Column, ...],
     conditions: list[str],
 ) -> str | None:
-    stored = TableAlias(builder, table)
+    before, stored = TableAlias(builder, table), TableAlias(builder, table)
     (alias,) = stored.row_aliases()
     who = builder.input("who", "varchar")
     row = {column.database_name: value for column, value in new.items()} | {"sys_updated_by": who}
@@ -185,23 +194,42 @@ def _update(
     }
     decisions = [permissions.records(WRITE, table), *(permissions.column(WRITE, table, column) for column in sent)]
     readable = [permissions.column(READ, table, column) for column in sent]
-    before_write = _conditions(builder, [permissions.records(READ, table), *decisions, *readable], stored)
+    before_write = _conditions(builder, [permissions.records(READ, table), *decisions, *readable], before)
     written = WrittenRecord(table, current | row)
     after_write = _conditions(builder, [permissions.records(READ, table), *decisions], written)
     if before_write is None or after_write is None:
         return None
-    differs = " OR ".join(f"{stored.column(column)} IS DISTINCT FROM {value}" for column, value in new.items())
+    differs = " OR ".join(f"{before.column(column)} IS DISTINCT FROM {value}" for column, value in new.items())
+    where = [*conditions, f"{before.sys_id()} = {builder.input('sys_id', 'varchar')}", f"({differs})", *before_write]
+    old_values = ", ".join([before.sys_id(), *map(before.column, new)])
+    # Locked, so that these are the values that the update replaces; only if the caller may write the record, because
+    # others could tell it from a missing one by the time that a lock takes.
+    lock = (
+        f"SELECT {old_values} FROM public.tableapi_state c, {before.from_sql()} WHERE {' AND '.join(where)} "
+        f"FOR NO KEY UPDATE OF {', '.join(before.row_aliases())}"
+    )
     assignments = [
         *(f"{quote(name)} = {value}" for name, value in row.items()),
         f"sys_version = {stored.column(table.columns['sys_version'])} + 1",
         "sys_updated_at = clock_timestamp()",
     ]
-    id_condition = f"{stored.sys_id()} = {builder.input('sys_id', 'varchar')}"
-    where = [*conditions, id_condition, f"({differs})", *before_write, *after_write]
-    return (
-        f"UPDATE {stored.from_sql()} SET {', '.join(assignments)} FROM public.tableapi_state c "
-        f"WHERE {' AND '.join(where)} RETURNING {alias}.*"
+    update = (
+        f"UPDATE {stored.from_sql()} SET {', '.join(assignments)} FROM before "
+        f"WHERE {' AND '.join([f'{stored.sys_id()} = before.sys_id', *after_write])} RETURNING {alias}.*"
     )
+    change = change_rows.change_sql(
+        "update",
+        record="written",
+        who="written.sys_updated_by",
+        old=change_rows.values_sql(new, lambda _, name: f"before.{quote(name)}"),
+        new=_written_values_sql(new),
+        source="written, before",
+    )
+    return f"before AS ({lock}), written AS ({update}), change AS ({change})"
+
+
+def _written_values_sql(columns: Iterable[Column]) -> str:
+    return change_rows.values_sql(columns, lambda _, name: f"written.{quote(name)}")
 
 
 class UnknownBeforeWrite(Exception):

@@ -56,6 +56,8 @@ SQL_MODULES = {
     "tableapi/ddl/schema_editor.py": "designed tables are created, changed and dropped",
     "tableapi/design/index_builder.py": "missing and invalid indexes are found",
     "system/background/index_builds.py": "indexes are built without blocking writes, by one builder at a time",
+    "system/background/change_partitions.py": "partitions are created and dropped",
+    "system/records/change_log.py": "a write of a record is logged in a partitioned table, which has no model's key",
     "system/plain_sql.py": "runs the statements of other modules in this list",
     "system/monitoring/health.py": "the extension is asked for its version",
 }

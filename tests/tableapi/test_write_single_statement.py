@@ -138,7 +138,7 @@ def test_reference_to_a_hidden_record_is_refused_like_a_missing_one(device: Tabl
             sent_statements.append(executed_statements)
         assert error_of(responses[0]) == (422, "invalid_value", "owner")
         assert responses[0].content == responses[1].content
-        assert sent_statements[0] == sent_statements[1] and any("WITH written" in sql for sql in sent_statements[0])
+        assert sent_statements[0] == sent_statements[1] and any("written AS" in sql for sql in sent_statements[0])
     assert query_rows("SELECT count(*) FROM records.device WHERE owner IS NOT NULL") == [(0,)]
 
 

@@ -1,0 +1,213 @@
+"""Every write to a record leaves one row in the change log, in its transaction."""
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from accounts.models import Group, User
+from system import properties, tasks
+from system.background import change_partitions
+from system.models import Change
+from system.property_definitions import CHANGE_HISTORY_DAYS
+from tableapi.models import Column, Table
+from tableapi.write import single_statement
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, data_of, field, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def device(db: Any) -> Table:
+    new_table = table("device", number_prefix="DEV")
+    field("device", "name")
+    field("device", "rank", "integer", default_value="7")
+    field("device", "seen_at", "datetime")
+    field("device", "pin", "secret")
+    field("device", "data", "json")
+    field("device", "story", "wysiwyg")
+    field("device", "other", target="device")
+    open_table(new_table)
+    return new_table
+
+
+@pytest.fixture(params=["one statement", "transaction"])
+def each_way(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "transaction":
+        monkeypatch.setattr(single_statement, "_run", lambda *_, **__: None)
+
+
+def changes_of(sys_id: str) -> list[Change]:
+    return list(Change.objects.filter(record_id=sys_id).order_by("id"))
+
+
+def named(values: dict[str, Any], table_name: str = "device") -> dict[str, Any]:
+    """The values by the names of their columns."""
+    names = dict(Column.objects.filter(table__name=table_name).values_list("sys_id", "name"))
+    return {names.get(key, key): value for key, value in values.items()}
+
+
+def create(bob: User, **values: Any) -> str:
+    return str(data_of(api(bob).post("device", values))[0]["sys_id"])
+
+
+def test_creation_logs_the_values_of_the_record(device: Table, bob: User, each_way: None):
+    sys_id = create(bob, name="Lamp", seen_at="2026-01-02 03:04:05")
+    (change,) = changes_of(sys_id)
+    assert (change.table_key, change.version, change.operation) == (device.pk, 0, "create")
+    assert change.changed_by == bob.pk and abs(datetime.now(UTC) - change.at) < timedelta(minutes=1)
+    number = query_rows("SELECT number FROM records.device WHERE sys_id = %s", sys_id)[0][0]
+    new_values = named(change.new_values)
+    assert new_values.pop("number", number) == number
+    assert new_values == {"name": "Lamp", "rank": 7, "seen_at": "2026-01-02T03:04:05+00:00"}
+    assert change.old_values == {}
+
+
+def test_update_logs_old_and_new_values(device: Table, bob: User, each_way: None):
+    sys_id = create(bob, name="Lamp")
+    api(bob).patch(f"device/{sys_id}", {"name": "Light", "rank": 8})
+    change = changes_of(sys_id)[-1]
+    assert (change.version, change.operation, change.changed_by) == (1, "update", bob.pk)
+    assert named(change.old_values) == {"name": "Lamp", "rank": 7}
+    assert named(change.new_values) == {"name": "Light", "rank": 8}
+
+
+def test_unchanged_and_refused_writes_log_nothing(device: Table, bob: User, each_way: None):
+    sys_id = create(bob, name="Lamp")
+    for body in ({"name": "Lamp"}, {"rank": "many"}, {"other": "0" * 18}, {"none": 1}):
+        api(bob).patch(f"device/{sys_id}", body)
+    assert len(changes_of(sys_id)) == 1
+
+
+def test_emptied_values_are_missing_among_the_new_ones(device: Table, bob: User):
+    sys_id = create(bob, name="Lamp", data={"a": None})
+    api(bob).put(f"device/{sys_id}", {"rank": 7})
+    change = changes_of(sys_id)[-1]
+    assert named(change.old_values) == {"name": "Lamp", "data": {"a": None}}
+    assert change.new_values == {}
+
+
+def test_deletion_logs_every_value(device: Table, bob: User):
+    sys_id = create(bob, name="Lamp", story="<p>Long <b>ago</b></p>")
+    assert api(bob).delete(f"device/{sys_id}").status_code == 200
+    change = changes_of(sys_id)[-1]
+    old_values = named(change.old_values)
+    assert (change.operation, change.changed_by, change.new_values) == ("delete", bob.pk, {})
+    assert old_values["name"] == "Lamp" and old_values["rank"] == 7 and old_values["sys_created_by"] == bob.pk
+    story = Column.objects.get(table=device, name="story")
+    assert (old_values["story"], old_values[f"P{story.pk}"]) == ("<p>Long <b>ago</b></p>", "Long ago")
+
+
+def test_secrets_are_never_logged(device: Table, bob: User):
+    sys_id = create(bob, name="Lamp", pin="1234-secret")
+    api(bob).patch(f"device/{sys_id}", {"pin": "5678-secret"})
+    api(bob).delete(f"device/{sys_id}")
+    changes = changes_of(sys_id)
+    pin = Column.objects.get(table=device, name="pin")
+    assert [change.operation for change in changes] == ["create", "update", "delete"]
+    assert all(pin.pk not in {**change.old_values, **change.new_values} for change in changes)
+    assert "secret" not in str([(change.old_values, change.new_values) for change in changes])
+
+
+@pytest.mark.parametrize("column", ["name", "story", "data"])
+def test_long_values_are_cut_with_a_hash(device: Table, bob: User, each_way: None, column: str):
+    long = "ä" * 1_001
+    sys_id = create(bob, **{column: {"text": long} if column == "data" else long})
+    stored = f'{{"text": "{long}"}}' if column == "data" else long
+    new_values = named(changes_of(sys_id)[0].new_values)
+    key = Column.objects.get(table=device, name=column).pk
+    assert new_values[column] == stored[:1_000]
+    assert new_values[f"{key}#sha256"] == hashlib.sha256(stored.encode()).hexdigest()
+
+
+def test_records_of_extending_tables_have_one_row_for_all_their_tables(device: Table, bob: User):
+    phone = table("phone", parent="device")
+    field("phone", "line")
+    open_table(phone)
+    sys_id = data_of(api(bob).post("phone", {"name": "Desk", "line": "17"}))[0]["sys_id"]
+    api(bob).patch(f"device/{sys_id}", {"rank": 9})
+    api(bob).patch(f"phone/{sys_id}", {"name": "Hall", "line": "18"})
+    api(bob).delete(f"device/{sys_id}")
+    changes = changes_of(sys_id)
+    assert [(change.table_key, change.operation, change.version) for change in changes] == [
+        (phone.pk, "create", 0), (phone.pk, "update", 1), (phone.pk, "update", 2), (phone.pk, "delete", 2)
+    ]  # fmt: skip
+    line = Column.objects.get(table=phone, name="line").pk
+    assert (changes[2].old_values[line], changes[2].new_values[line]) == ("17", "18")
+    assert changes[3].old_values[line] == "18" and named(changes[3].old_values)["rank"] == 9
+
+
+def test_writes_to_product_tables_are_logged_without_secrets(alice: User):
+    caller = api(alice)
+    body = {"login": "zoe", "password": "correct horse 77", "first_name": "Zoe"}
+    sys_id = data_of(caller.post("user", body))[0]["sys_id"]
+    caller.patch(f"user/{sys_id}", {"first_name": "Zoé"})
+    caller.delete(f"user/{sys_id}")
+    created, updated, deleted = changes_of(sys_id)
+    assert {change.table_key for change in (created, updated, deleted)} == {"user"}
+    assert created.new_values["login"] == "zoe" and created.changed_by == alice.pk
+    assert (updated.old_values, updated.new_values) == ({"first_name": "Zoe"}, {"first_name": "Zoé"})
+    assert deleted.old_values["first_name"] == "Zoé"
+    assert all("password" not in {**change.old_values, **change.new_values} for change in (created, updated, deleted))
+
+
+def test_saving_some_columns_of_a_product_record_logs_only_these(db: Any):
+    group = Group.objects.create(name="Network")
+    group.name, group.active = "Networks", False
+    group.save(update_fields=["active"])
+    change = changes_of(group.pk)[-1]
+    assert (change.old_values, change.new_values) == ({"active": True}, {"active": False})
+
+
+def test_locks_of_a_change_do_not_reach_hidden_records(device: Table, bob: User):
+    """A record that is locked by another writer would otherwise answer later than a missing one."""
+    table("box")
+    field("box", "name")
+    rule("read", "box", condition="name!=Secret")
+    rule("write", "box")
+    hidden = record("box", name="Secret")
+    api(bob).patch(f"box/{hidden}", {"name": "x"})
+    assert query_rows("SELECT xmax::text FROM records.box WHERE sys_id = %s", hidden) == [("0",)]
+
+
+def test_months_are_created_ahead(db: Any):
+    names = {name for (name,) in query_rows(change_partitions.MONTHS)}
+    assert len(names) >= 3 and f"sys_change_{datetime.now(UTC):%Y_%m}" in names
+    assert query_rows("SELECT count(*) FROM sys_change_other") == [(0,)]
+
+
+def test_rows_of_a_month_without_partition_are_kept(db: Any):
+    query_rows(f"DROP TABLE sys_change_{datetime.now(UTC):%Y_%m}")
+    group = Group.objects.create(name="Network")
+    assert query_rows("SELECT count(*) FROM sys_change_other") == [(1,)]
+    tasks.update_change_partitions()
+    assert query_rows("SELECT count(*) FROM sys_change_other") == [(0,)]
+    assert len(changes_of(group.pk)) == 1
+
+
+def test_expired_changes_are_deleted(db: Any):
+    group = Group.objects.create(name="Network")
+    for days in (0, 40, 100):
+        query_rows(
+            "INSERT INTO sys_change (at, table_key, record_id, version, operation, old_values, new_values) "
+            "VALUES (now() - %s * interval '1 day', 'x', %s, 1, 'update', '{}', '{}')",
+            days,
+            str(days),
+        )
+    tasks.update_change_partitions()
+    assert {change.record_id for change in Change.objects.filter(table_key="x")} == {"0", "40", "100"}
+    properties.put(CHANGE_HISTORY_DAYS, "50")
+    tasks.update_change_partitions()
+    assert {change.record_id for change in Change.objects.filter(table_key="x")} == {"0", "40"}
+    assert len(changes_of(group.pk)) == 1
+
+
+def test_whole_months_are_dropped(db: Any):
+    old_month = (datetime.now(UTC) - timedelta(days=100)).date().replace(day=1)
+    change_partitions._create_month(old_month, (old_month + timedelta(days=31)).replace(day=1))
+    assert f"sys_change_{old_month:%Y_%m}" in {name for (name,) in query_rows(change_partitions.MONTHS)}
+    properties.put(CHANGE_HISTORY_DAYS, "50")
+    tasks.update_change_partitions()
+    assert f"sys_change_{old_month:%Y_%m}" not in {name for (name,) in query_rows(change_partitions.MONTHS)}
