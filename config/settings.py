@@ -250,7 +250,7 @@ SPECTACULAR_SETTINGS = {
         "accounts.authentication.schemes.BrowserSessionAuthentication",
     ],
     "SORT_OPERATIONS": False,  # in the order of the URL patterns
-    "PREPROCESSING_HOOKS": ["system.openapi.strip_trailing_slashes", "tableapi.openapi.hooks.remove_table_view"],
+    "PREPROCESSING_HOOKS": ["system.openapi.strip_trailing_slashes", "tableapi.openapi.hooks.remove_table_views"],
     "POSTPROCESSING_HOOKS": ["tableapi.openapi.hooks.add_tables", "system.openapi.add_error_responses"],
 }
 

@@ -121,6 +121,12 @@ class Conflict(ServiceError):
     message = "The request conflicts with stored data."
 
 
+class CursorExpired(ServiceError):
+    status = 410
+    code = "cursor_expired"
+    message = "The cursor is too old. Read the records again, then start the feed without a cursor."
+
+
 class LengthRequired(ServiceError):
     status = 411
     code = "length_required"

@@ -120,7 +120,14 @@ CHANGE_HISTORY_DAYS = PropertyDefinition(
     "Number of days for which changes of records are kept. 0 means forever.",
     check_days,
 )
-_DEFINITIONS = (WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS, CHANGE_HISTORY_DAYS)
+CHANGE_FEED_DAYS = PropertyDefinition(
+    "svc.change.feed_days",
+    "integer",
+    "30",
+    "Number of days for which a cursor of the change feed is valid.",
+    check_days,
+)
+_DEFINITIONS = (WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS, CHANGE_HISTORY_DAYS, CHANGE_FEED_DAYS)
 # The row of each is created after the next migration.
 DEFINITIONS = {definition.name: definition for definition in _DEFINITIONS}
 

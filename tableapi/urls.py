@@ -2,6 +2,7 @@
 
 from django.urls import re_path
 
+from tableapi.http.change_views import ChangeFeedView, HistoryView
 from tableapi.http.table_views import TableViewSet
 
 LIST_VIEW = TableViewSet.as_view({"get": "list", "post": "create"})
@@ -10,4 +11,6 @@ RECORD_VIEW = TableViewSet.as_view({"get": "retrieve", "put": "update", "patch":
 urlpatterns = [
     re_path(r"^rest/v1/table/(?P<table>[^/]+)/?$", LIST_VIEW, name="records"),
     re_path(r"^rest/v1/table/(?P<table>[^/]+)/(?P<sys_id>[^/]+)/?$", RECORD_VIEW, name="record"),
+    re_path(r"^rest/v1/table/(?P<table>[^/]+)/(?P<sys_id>[^/]+)/history/?$", HistoryView.as_view(), name="history"),
+    re_path(r"^rest/v1/changes/(?P<table>[^/]+)/?$", ChangeFeedView.as_view(), name="changes"),
 ]

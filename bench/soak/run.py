@@ -14,6 +14,7 @@ import psycopg
 
 from bench.soak.caller import Caller
 from bench.soak.faults import FaultInjector
+from bench.soak.feed_reader import FeedReader
 from bench.soak.memory import MemorySampler, sampled_memory
 from bench.soak.new_users import NewUsers
 from bench.soak.sign_ins import provider_with_new_users
@@ -83,11 +84,13 @@ def run_soak(
             Workload(f"caller{number}", Caller(stack.port, key, tally), new_users.sign_in)
             for number in range(caller_count)
         ]
+        feed_reader = FeedReader(Caller(stack.port, key, tally))
         workloads[0].load_document()  # creates the collection
         new_users.sign_in()
         started_at, stop_event = time.monotonic(), threading.Event()
-        with ThreadPoolExecutor(caller_count + 1) as pool:
+        with ThreadPoolExecutor(caller_count + 2) as pool:
             workload_futures = [pool.submit(workload.run_until, stop_event) for workload in workloads]
+            workload_futures.append(pool.submit(feed_reader.run_until, stop_event))
             fault_future = pool.submit(injector.run, fault_interval_s, stop_event, max_faults)
             wait([fault_future, *workload_futures], timeout=duration_s, return_when=FIRST_COMPLETED)
             stop_event.set()
@@ -96,6 +99,7 @@ def run_soak(
         elapsed_s, timings = time.monotonic() - started_at, tally.timings_so_far()
         with psycopg.connect(servers.postgres.url, autocommit=True) as connection:
             check_result(connection, tally, workloads, new_users.sign_in_count)
+            feed_reader.check_all(connection)
     return SoakResult(tally, timings, injector.results, memory_sampler, workloads, new_users.sign_in_count, elapsed_s)
 
 

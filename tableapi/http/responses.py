@@ -1,7 +1,7 @@
 """Results become HTTP responses: the JSON envelope, ETags, links to the next page and advisory headers."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 from django.http import HttpResponse, JsonResponse
@@ -15,19 +15,24 @@ from tableapi.read.pipeline import RecordResult
 from tableapi.write.change_request import WriteResult
 
 API_PATH = "/rest/v1/table/"
+POSITION_PARAMETERS = frozenset({"sysparm_page", "sysparm_cursor", "since"})
 
 
 def list_response(request: Request, result: ListResult) -> HttpResponse:
-    response = _envelope(result.blocks)
-    _set_ignored_fields(response, result.ignored)
+    response = enveloped(result.blocks)
+    set_ignored_fields(response, result.ignored)
     if result.total is not None:
         response["X-Total-Count"] = str(result.total)
-    if result.next_page:
-        unchanged = [(name, value) for name, value in request.query_params.items()
-                     if name not in ("sysparm_page", "sysparm_cursor")]  # fmt: skip
-        query = urlencode([*unchanged, *result.next_page.items()])
-        response["Link"] = f'<{own_url(django_request(request), request.path)}?{query}>; rel="next"'
+    set_next_page(request, response, result.next_page)
     return response
+
+
+def set_next_page(request: Request, response: HttpResponse, next_page: Mapping[str, str]) -> None:
+    """The link to the next page, which differs from this one in these parameters."""
+    if next_page:
+        unchanged = [item for item in request.query_params.items() if item[0] not in POSITION_PARAMETERS]
+        query = urlencode([*unchanged, *next_page.items()])
+        response["Link"] = f'<{own_url(django_request(request), request.path)}?{query}>; rel="next"'
 
 
 def record_response(request: Request, result: RecordResult, status: int = 200) -> HttpResponse:
@@ -36,10 +41,10 @@ def record_response(request: Request, result: RecordResult, status: int = 200) -
     if tag is not None and status == 200 and _is_not_modified(request, tag):
         response = HttpResponse(status=304)
     else:
-        response = _envelope([result.body], status)
+        response = enveloped([result.body], status)
     if tag is not None:
         response["ETag"] = tag
-    _set_ignored_fields(response, result.ignored)
+    set_ignored_fields(response, result.ignored)
     return response
 
 
@@ -50,7 +55,7 @@ def created_response(request: Request, table_name: str, result: WriteResult) -> 
 
 
 def written_response(request: Request, result: WriteResult, status: int = 200) -> HttpResponse:
-    return _envelope([b"{}"], status) if result.record is None else record_response(request, result.record, status)
+    return enveloped([b"{}"], status) if result.record is None else record_response(request, result.record, status)
 
 
 def deleted_response(table_name: str, sys_id: str) -> HttpResponse:
@@ -58,10 +63,11 @@ def deleted_response(table_name: str, sys_id: str) -> HttpResponse:
     return JsonResponse({"status": "OK", "data": {"description": description}})
 
 
-def _envelope(blocks: Sequence[bytes], status: int = 200) -> HttpResponse:
+def enveloped(blocks: Sequence[bytes], status: int = 200, cursor: str | None = None) -> HttpResponse:
     """The JSON of the records, copied once: a list may have megabytes."""
     separated = [part for block in blocks for part in (b",", block)]
-    body = b"".join((b'{"status":"OK","data":[', *separated[1:], b"]}"))
+    end = b"]}" if cursor is None else f'],"cursor":"{cursor}"}}'.encode()
+    body = b"".join((b'{"status":"OK","data":[', *separated[1:], end))
     return HttpResponse(body, status=status, content_type="application/json")
 
 
@@ -70,7 +76,7 @@ def _is_not_modified(request: Request, tag: str) -> bool:
     return is_read and not {tag, etags.ANY_TAG}.isdisjoint(etags.read_tags(request, etags.IF_NONE_MATCH))
 
 
-def _set_ignored_fields(response: HttpResponse, names: Sequence[str]) -> None:
+def set_ignored_fields(response: HttpResponse, names: Sequence[str]) -> None:
     if names and (header := parameters.ignored_header(names)):
         response["X-Ignored-Fields"] = header
 

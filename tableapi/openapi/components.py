@@ -1,7 +1,7 @@
 """Components of the OpenAPI document that all tables share: parameters, schemas and headers. Pure."""
 
 from system.openapi import Object, reference
-from tableapi.query.parameters import DEFAULT_LIMIT, MAX_PAGED_RECORDS, MAX_RECORDS
+from tableapi.query.parameters import DEFAULT_LIMIT, MAX_CHANGES, MAX_PAGED_RECORDS, MAX_RECORDS
 
 from .column_schemas import VALUE_SCHEMAS
 
@@ -46,6 +46,15 @@ PARAMETERS: dict[str, Object] = {
     ),
     "view": parameter("sysparm_view", {"type": "string"}, "The form view whose fields to return."),
     "input": parameter("sysparm_input_display_value", SWITCH_SCHEMA, "`1` if the body contains display values."),
+    "changeLimit": parameter(
+        "sysparm_limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_CHANGES, "default": DEFAULT_LIMIT},
+        "The maximum number of entries.",
+    ),
+    "historyCursor": parameter("sysparm_cursor", {"type": "string"}, 'The cursor from `Link` with `rel="next"`.'),
+    "since": parameter(
+        "since", {"type": "string"}, "The cursor of the last response. Without it, the oldest changes are returned."
+    ),
     "ifMatch": parameter(
         "If-Match", {"type": "string"}, "The ETag you read. If it no longer matches, the response is 412.", "header"
     ),
@@ -78,6 +87,37 @@ SCHEMAS: dict[str, Object] = {
         "additionalProperties": True,
     },
     "Records": envelope_of({"type": "array", "items": reference("schemas", "Record")}),
+    "History": envelope_of(
+        {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["operation", "fields"],
+                "properties": {
+                    "operation": {"enum": ["create", "update"]},
+                    "sys_version": {"type": "integer"},
+                    "sys_updated_at": {"type": "string"},
+                    "sys_updated_by": {"type": ["string", "null"]},
+                    "fields": {
+                        "type": "object",
+                        "description": "The stored values of each changed column: `old` and `new`.",
+                        "additionalProperties": {"type": "object"},
+                    },
+                },
+            },
+        }
+    ),
+    "Changes": {
+        **envelope_of(
+            {
+                "type": "array",
+                "items": reference("schemas", "Record"),
+                "description": "Records as they are now. One that was deleted or that the caller may no longer read "
+                "has only `sys_id` and `removed`.",
+            }
+        ),
+        "required": ["status", "data", "cursor"],
+    },
     "NewValues": {
         "type": "object",
         "description": "Columns and values of exactly one record.",

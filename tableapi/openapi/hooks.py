@@ -15,12 +15,12 @@ from tableapi.write.current_record import may_import_ids
 
 from .column_schemas import IMPORTED_ID_SCHEMA, request_schema, response_schema
 from .components import PARAMETERS, RESPONSE_HEADERS, SCHEMAS, envelope_of
-from .paths import ANY_TABLE_NAME, API_PATH, TableDescription, table_paths
+from .paths import ANY_TABLE_NAME, API_PATH, CHANGES_PATH, TableDescription, change_paths, table_paths
 
 
-def remove_table_view(endpoints: list[Any]) -> list[Any]:
-    """PREPROCESSING_HOOKS: leaves out the view, which knows its tables only when it is called."""
-    return [endpoint for endpoint in endpoints if not endpoint[0].startswith(API_PATH)]
+def remove_table_views(endpoints: list[Any]) -> list[Any]:
+    """PREPROCESSING_HOOKS: leaves out the views, which know their tables only when they are called."""
+    return [endpoint for endpoint in endpoints if not endpoint[0].startswith((API_PATH, CHANGES_PATH))]
 
 
 def add_tables(result: Object, request: Request | None = None, **_: Any) -> Object:
@@ -45,7 +45,8 @@ def describe_any_table() -> Object:
     """The paths with the table name as a parameter; they reveal no table."""
     bodies = dict.fromkeys(("post", "put", "patch"), "NewValues")
     methods = {"get", "delete", *bodies}
-    return table_paths(TableDescription(ANY_TABLE_NAME, "record", reference("schemas", "Records"), bodies), methods)
+    any_table = TableDescription(ANY_TABLE_NAME, "record", reference("schemas", "Records"), bodies)
+    return table_paths(any_table, methods) | change_paths()
 
 
 def describe_visible_tables(view: CallerView) -> tuple[Object, Object]:

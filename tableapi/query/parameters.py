@@ -15,6 +15,7 @@ from .parsed_query import ParsedQuery, parse_query_text
 
 DEFAULT_LIMIT = 20
 MAX_RECORDS = 10_000
+MAX_CHANGES = 1_000
 # Each deeper page costs more; a cursor costs the same at any depth.
 MAX_PAGED_RECORDS = 1_000_000
 MAX_FIELDS = 500
@@ -78,6 +79,18 @@ def parse_list(raw: RawParameters) -> ListRequest:
         count=_parse_choice(raw, "sysparm_count", ("", "exact", "estimated")),
         allows_replica=_parameter(raw, "sysparm_query_category") == "replica",
     )
+
+
+class PartRequest(NamedTuple):
+    """A part of something that is read in its order: how many entries, behind which cursor."""
+
+    limit: int
+    cursor: str
+
+
+def parse_part(raw: RawParameters, cursor_name: str) -> PartRequest:
+    limit = _parse_number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MAX_CHANGES)
+    return PartRequest(limit, _parameter(raw, cursor_name))
 
 
 def parse_output(raw: RawParameters) -> OutputOptions:

@@ -45,7 +45,7 @@ def encode(position: CursorPosition, list_identity: list[str]) -> str:
     return cursor if len(cursor) <= (MAX_CURSOR_LENGTH if position.skip else MAX_CURSOR_LENGTH - SKIP_LENGTH) else ""
 
 
-def decode(cursor: str, list_identity: list[str]) -> CursorPosition:
+def decode(cursor: str, list_identity: list[str], parameter: str = "sysparm_cursor") -> CursorPosition:
     try:
         if len(cursor) > MAX_CURSOR_LENGTH:
             raise ValueError
@@ -55,7 +55,7 @@ def decode(cursor: str, list_identity: list[str]) -> CursorPosition:
         raise BadRequest(
             "The cursor is not valid for this list. Start again without it.",
             code="invalid_parameter",
-            field="sysparm_cursor",
+            field=parameter,
         ) from None
     return CursorPosition(tuple(keys), skip)
 

@@ -101,7 +101,7 @@ def record_statement(plan: ReadPlan, style: OutputStyle) -> Statement:
     from_clause = FromClause(builder, plan)
     id_condition = f"{from_clause.alias.sys_id()} = {builder.input('sys_id', 'varchar')}"
     where = [id_condition, *from_clause.readable_conditions(plan.records)]
-    body = _json_sql(builder, style, plan.fields, from_clause)
+    body = record_json_sql(builder, style, plan.fields, from_clause)
     version = from_clause.value(plan.version) if plan.version else "NULL"
     one = f"SELECT {version} AS version, {body} AS body FROM {from_clause.sql()} WHERE {' AND '.join(where)}"
     sql = f"SELECT s.version, r.version, r.body FROM public.tableapi_state s LEFT JOIN ({one}) r ON TRUE"
@@ -113,7 +113,7 @@ def written_record_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputS
     records are needed: one may be the same record, and is read as it was before."""
     from_clause = FromClause(builder, plan)
     tables = builder.table_count
-    body = _json_sql(builder, style, plan.fields, from_clause)
+    body = record_json_sql(builder, style, plan.fields, from_clause)
     version = from_clause.value(plan.version) if plan.version else "NULL"
     if builder.table_count > tables:
         return None
@@ -128,7 +128,7 @@ def page_statement(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
     ids = _page_sql(builder, plan, page, keys)
     order = ", ".join(f"p.{name} {direction}" for name, direction in zip(keys, _directions(plan), strict=True))
     from_clause = FromClause(builder, plan)
-    record = _json_sql(builder, style, plan.fields, from_clause)
+    record = record_json_sql(builder, style, plan.fields, from_clause)
     own_key = f"p.{keys[-1]} = {from_clause.alias.sys_id()}"
     numbered = f"SELECT *, row_number() OVER (ORDER BY {order}) AS place FROM ({ids}) p"
     source = f"({numbered}) p JOIN {from_clause.alias.join_sql()} ON {own_key}{from_clause.joins()}"
@@ -232,7 +232,7 @@ def _cursor_branches(builder: StatementBuilder, plan: ReadPlan, keys: list[str],
     return branches
 
 
-def _json_sql(
+def record_json_sql(
     builder: StatementBuilder, style: OutputStyle, fields: tuple[OutputField, ...], from_clause: FromClause
 ) -> str:
     """The record as JSON text. Measured: row_to_json takes a seventh longer."""

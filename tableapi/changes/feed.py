@@ -1,0 +1,95 @@
+"""The change feed of a table: what has changed since a cursor, with the records as they are now."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from system import properties
+from system.errors import CursorExpired
+from system.property_definitions import CHANGE_FEED_DAYS, CHANGE_HISTORY_DAYS
+from tableapi.catalogue.definitions import Catalogue, Table
+from tableapi.database import catalogue_loader, statement_runner
+from tableapi.query import read_plan
+from tableapi.query.parameters import OutputOptions, RawParameters, parse_output, parse_part
+from tableapi.query.read_plan import ReadPlan
+from tableapi.read import cursors, pipeline
+from tableapi.read.catalogue_retry import on_current_catalogue
+from tableapi.read.context import Caller, ReadContext
+from tableapi.read.cursors import CursorPosition
+from tableapi.sql.select import Statement
+
+from .feed_statement import feed_statement
+
+CURSOR_PARAMETER = "since"
+
+
+@dataclass(frozen=True)
+class FeedPosition:
+    """Behind which change, in which database, the feed continues; `issued_at` in seconds since 1970."""
+
+    transaction: str = "0"
+    id: int = 0
+    issued_at: int = 0
+    database: int = 0
+
+
+@dataclass(frozen=True)
+class FeedPage:
+    blocks: list[bytes]
+    cursor: str
+    goes_on: bool = False
+    ignored: tuple[str, ...] = ()
+
+
+@on_current_catalogue
+def read_feed(catalogue: Catalogue, caller: Caller, table_name: str, raw: RawParameters) -> FeedPage:
+    part, output = parse_part(raw, CURSOR_PARAMETER), parse_output(raw)
+    context = caller.context(catalogue)
+    table = context.view.open_table(table_name)
+    identity = ["changes", table.id, caller.user_id]
+    since = _decode(part.cursor, identity, context) if part.cursor else None
+    if not context.view.can_read(table):
+        return _empty_page(catalogue, part.cursor)
+    plan, statement = _compile(context, table, output, part.limit)
+    start = since or FeedPosition()
+    inputs = context.inputs(transaction=start.transaction, id=start.id)
+    rows = statement_runner.strip_version(statement_runner.fetch_bytes(statement, inputs), catalogue)
+    database = int(rows[0][0])
+    if since is not None and since.database != database:
+        raise CursorExpired
+    changes = [(transaction, id_, body) for _, transaction, id_, body in rows if body is not None]
+    changes.sort(key=lambda change: (int(change[0]), int(change[1])))
+    shown, goes_on = changes[: part.limit], len(changes) > part.limit
+    if not shown and part.cursor:
+        # "An empty page returns the cursor that was sent": a new one would tell of changes that the caller cannot see.
+        return FeedPage([], part.cursor, ignored=plan.ignored)
+    last = (shown[-1][0].decode(), int(shown[-1][1])) if shown else (start.transaction, start.id)
+    keys = (last[0], str(last[1]), str(int(caller.now.timestamp())), str(database))
+    cursor = cursors.encode(CursorPosition(keys), identity)
+    return FeedPage([body for _, _, body in shown], cursor, goes_on, plan.ignored)
+
+
+def _decode(cursor: str, identity: list[str], context: ReadContext) -> FeedPosition:
+    transaction, change_id, issued_at, database = cursors.decode(cursor, identity, CURSOR_PARAMETER).keys
+    position = FeedPosition(str(transaction), int(change_id or 0), int(issued_at or 0), int(database or 0))
+    limits = [days for days in map(properties.get, (CHANGE_FEED_DAYS, CHANGE_HISTORY_DAYS)) if days]
+    age = timedelta(seconds=context.caller.now.timestamp() - position.issued_at)
+    if limits and age > timedelta(days=min(limits)):
+        raise CursorExpired
+    return position
+
+
+def _compile(context: ReadContext, table: Table, output: OutputOptions, limit: int) -> tuple[ReadPlan, Statement]:
+    style = pipeline.style_of(output)
+
+    def compile_() -> tuple[ReadPlan, Statement]:
+        plan = read_plan.plan_read(context.view, table, fields=output.fields, view=output.view)
+        return plan, feed_statement(context.view, plan, style, limit)
+
+    return context.view.cached(("feed", table.name, output, style, limit), compile_)
+
+
+def _empty_page(catalogue: Catalogue, cursor: str) -> FeedPage:
+    """The feed of a table of which the caller can read no record."""
+    if catalogue_loader.reload_if_changed().version != catalogue.version:
+        raise statement_runner.CatalogueChanged
+    return FeedPage([], cursor)

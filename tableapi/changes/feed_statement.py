@@ -1,0 +1,67 @@
+"""Compiles the statement of the change feed. Pure."""
+
+from tableapi.access.caller_view import CallerView
+from tableapi.catalogue.definitions import Table
+from tableapi.query.expressions import ALWAYS
+from tableapi.query.read_plan import ReadPlan
+from tableapi.sql import select
+from tableapi.sql.output_fields import OutputStyle
+from tableapi.sql.select import FromClause, Statement
+from tableapi.sql.statement_builder import StatementBuilder, literal
+
+from . import logged_values, past_record
+
+DATABASE = "(SELECT oid::bigint FROM pg_database WHERE datname = current_database())"
+# A transaction that still runs may write a row with a lower number; it must not be read over.
+IS_SETTLED = "transaction < pg_snapshot_xmin(pg_current_snapshot())"
+
+
+def feed_statement(view: CallerView, plan: ReadPlan, style: OutputStyle, limit: int) -> Statement:
+    """The changes behind a position that this caller sees: catalogue version, database, transaction, id, JSON."""
+    builder = StatementBuilder()
+    from_clause = FromClause(builder, plan)
+    record = from_clause.alias
+    body = select.record_json_sql(builder, style, plan.fields, from_clause)
+    readable = [f"{record.sys_id()} = c.record_id", *from_clause.readable_conditions(plan.records)]
+    removed, removed_joins = _removed_sql(builder, view, plan.table)
+    # Only the last change of a record: it is returned as it is now.
+    is_last = "NOT EXISTS (SELECT FROM public.sys_change l WHERE l.record_id = c.record_id AND l.id > c.id)"
+    is_shown = f"CASE WHEN {record.sys_id()} IS NULL THEN {removed} ELSE {is_last} END"
+    start, end = literal('{"sys_id":"'), literal('","removed":true}')
+    removed_body = f"concat({start}, c.record_id, {end})"
+    joins = f" LEFT JOIN {record.join_sql()} ON {' AND '.join(readable)}{from_clause.joins()}{removed_joins}"
+    changes = (
+        f"SELECT c.transaction::text AS transaction, c.id, "
+        f"CASE WHEN {record.sys_id()} IS NULL THEN {removed_body} ELSE {body} END AS body "
+        f"FROM ({_rows_sql(builder, view, plan.table)}) c{joins} WHERE {is_shown} "
+        f"ORDER BY c.transaction, c.id LIMIT {limit + 1}"
+    )
+    sql = (
+        f"SELECT s.version, {DATABASE}, f.transaction, f.id, f.body "
+        f"FROM public.tableapi_state s LEFT JOIN ({changes}) f ON TRUE"
+    )
+    return Statement(sql, builder.parameters)
+
+
+def _rows_sql(builder: StatementBuilder, view: CallerView, table: Table) -> str:
+    """The log behind the position, for each table of the family: each of them is a range of the index."""
+    position = f"({builder.input('transaction', 'text')}::xid8, {builder.input('id', 'bigint')})"
+    return " UNION ALL ".join(
+        f"SELECT * FROM public.sys_change WHERE table_key = {literal(key)} AND {IS_SETTLED} "
+        f"AND (transaction, id) > {position}"
+        for key in logged_values.family_keys(view.catalogue, table)
+    )
+
+
+def _removed_sql(builder: StatementBuilder, view: CallerView, table: Table) -> tuple[str, str]:
+    """Whether an unreadable record is returned as removed, by its own table; and the joins that this needs."""
+    sys_id = view.column(table, "sys_id")
+    if sys_id is None or sys_id[1] != ALWAYS:
+        return "FALSE", ""
+    cases, joins = "", ""
+    for name in table.family:
+        member = view.catalogue.tables[name]
+        condition, join = past_record.became_unreadable_sql(builder, view, member, "c")
+        cases += f" WHEN {literal(logged_values.table_key(member))} THEN {condition}"
+        joins += join
+    return f"CASE c.table_key{cases} ELSE FALSE END", joins

@@ -1,0 +1,52 @@
+"""What the change log holds of a column, as a caller sees it. Pure."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from system.encoded_query import ComparisonKind
+from system.records.change_log import HASH_SUFFIX
+from tableapi.access.caller_view import CallerView
+from tableapi.catalogue.definitions import Catalogue, Column, Table
+from tableapi.query.expressions import ALWAYS
+from tableapi.sql.change_rows import column_key
+
+
+def table_key(table: Table) -> str:
+    """A designed table by its id, because another one may get its name later."""
+    return table.name if table.is_system else table.id
+
+
+def family_keys(catalogue: Catalogue, table: Table) -> list[str]:
+    return [table_key(catalogue.tables[name]) for name in table.family]
+
+
+def value_key(table: Table, column: Column) -> str:
+    return column.database_name if table.is_system else column_key(column)
+
+
+def always_readable_columns(view: CallerView, table: Table) -> Iterable[Column]:
+    """The columns that the caller may read in every record. A condition says nothing about a value of the past."""
+    for column in table.columns.values():
+        if view.column(table, column.name) == (column, ALWAYS):
+            yield column
+
+
+def shown_value(column: Column, key: str, values: Mapping[str, Any]) -> Any:
+    """As a list shows it without display values and links.
+
+    >>> shown_value(Column("at", "datetime", "task", "at", "17"), "17", {"17": "2026-01-02T03:04:05.6+01:00"})
+    '2026-01-02 02:04:05'
+    """
+    value = values.get(key)
+    if value in ("", []):
+        return None
+    if column.converted_from_text:
+        return values.get(column.plain_text_name, value)
+    if column.compare_as is ComparisonKind.DATETIME and isinstance(value, str):
+        return f"{datetime.fromisoformat(value).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    return value
+
+
+def is_cut(key: str, values: Mapping[str, Any]) -> bool:
+    return key + HASH_SUFFIX in values

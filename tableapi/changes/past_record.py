@@ -1,0 +1,99 @@
+"""A record as it was before or after a change, as far as the change log has kept it. Pure."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from system.records.change_log import HASH_SUFFIX
+from tableapi.access.caller_view import CallerView
+from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, Column, Table
+from tableapi.query.expressions import ALWAYS, NEVER
+from tableapi.sql import change_rows, predicates
+from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal
+
+from . import logged_values
+
+# The log has these only of deletions: every change sets them.
+STAMP_COLUMNS = frozenset({"sys_updated_at", "sys_updated_by", "sys_version"})
+
+# The JSON object that has the value of a column.
+ImageOf = Callable[[Column], str]
+
+
+class UnknownValue(Exception):
+    """A rule needs a value that the log does not have."""
+
+
+class PastRecord(TableAlias):
+    """The values of a record from JSON; `change` is the alias of a row of the log."""
+
+    def __init__(self, table: Table, change: str, image_of: ImageOf) -> None:
+        self.table = table
+        self.change = change
+        self.image_of = image_of
+        # Conditions under which the used values are known: they are not cut.
+        self.known: list[str] = []
+
+    def sys_id(self) -> str:
+        return f"{self.change}.record_id"
+
+    def column(self, column: Column, *, is_plain: bool = True) -> str:
+        if column.name == "sys_id":
+            return self.sys_id()
+        if column.name == OWN_TABLE_COLUMN:
+            return f"{self.change}.table_key"
+        key, image = logged_values.value_key(self.table, column), self.image_of(column)
+        self.known.append(f"NOT coalesce({image} ? {literal(key + HASH_SUFFIX)}, FALSE)")
+        value = f"({image} ->> {literal(key)})::{column.column_type.sql_type}"
+        if column.column_type.is_list:
+            items = f"ARRAY(SELECT jsonb_array_elements_text({image} -> {literal(key)}))"
+            return f"CASE WHEN {image} ? {literal(key)} THEN {items}::varchar[] END"
+        if column.column_type.is_html and is_plain:
+            plain_text = f"{image} ->> {literal(column.plain_text_name)}"
+            return f"coalesce({plain_text}, {value})" if column.converted_from_text else f"({plain_text})"
+        return value
+
+
+def became_unreadable_sql(builder: StatementBuilder, view: CallerView, table: Table, change: str) -> tuple[str, str]:
+    """Whether the change made the record unreadable for the caller, who could read it before; and a join that this
+    needs. `table` is the record's own. Where that cannot be decided, it did not."""
+    decision = view.records(table)
+    if decision in (ALWAYS, NEVER):
+        return f"({change}.operation = 'delete' AND {'TRUE' if decision == ALWAYS else 'FALSE'})", ""
+    stored = TableAlias(builder, table)
+    images: dict[str, ImageOf] = {
+        "delete": lambda column: f"{change}.old_values",
+        "before": lambda column: _image_sql(stored, column, change, ">="),
+        "after": lambda column: _image_sql(stored, column, change, ">"),
+    }
+
+    def holds(moment: Literal["delete", "before", "after"]) -> tuple[str, list[str]]:
+        record = PastRecord(table, change, images[moment])
+        condition = predicates.decision_sql(builder, decision, record)
+        return f"(({condition}) IS TRUE)", record.known
+
+    held, known = holds("delete")
+    deleted = " AND ".join([f"{change}.operation = 'delete'", held, *known])
+    try:
+        (held_before, known_before), (holds_after, known_after) = holds("before"), holds("after")
+    except UnknownValue:
+        return f"({deleted})", ""
+    hidden = " AND ".join(
+        [f"{change}.operation = 'update'", held_before, f"NOT {holds_after}", *known_before, *known_after]
+    )
+    return f"({deleted} OR {hidden})", f" LEFT JOIN {stored.join_sql()} ON {stored.sys_id()} = {change}.record_id"
+
+
+def _image_sql(stored: TableAlias, column: Column, change: str, comparison: str) -> str:
+    """The first change from there on that mentions the column has its value of then; if there is none, the record has
+    it still."""
+    if column.name in STAMP_COLUMNS:
+        raise UnknownValue
+    key = literal(logged_values.value_key(stored.table, column))
+    mentions = f"(h.operation = 'delete' OR h.old_values ? {key} OR h.new_values ? {key})"
+    later = f"h.record_id = {change}.record_id AND h.id {comparison} {change}.id AND {mentions}"
+    logged = f"SELECT h.old_values FROM public.sys_change h WHERE {later} ORDER BY h.id LIMIT 1"
+    if stored.table.is_system:
+        current = f"jsonb_build_object({key}, {stored.database_column(column.owner, column.database_name)})"
+    else:
+        current = change_rows.values_sql([column], lambda _, name: stored.database_column(column.owner, name))
+    return f"coalesce(({logged}), {current})"

@@ -1,0 +1,116 @@
+"""Changes of hidden records and values are in no feed and no history."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.http import HttpResponse
+
+from accounts.models import User
+from system.http.json_view import JsonRequest
+from system.records import acting_user
+from tableapi.catalogue.definitions import Column, Table
+from tableapi.changes import feed_statement
+from tableapi.http.change_views import ChangeFeedView, HistoryView
+from tableapi.read import context
+from tableapi.sql import change_rows
+from tableapi.sql.statement_builder import StatementBuilder, TableAlias
+from tableapi.write import designed_records
+from tests.tableapi.designs import query_rows
+from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards, store_groups
+from tests.tableapi.noninterference import pairs
+from tests.tableapi.noninterference.pairs import Pair
+from tests.tableapi.noninterference.running import REQUEST_FACTORY, insert_world, make_tables
+from tests.tableapi.oracle import Caller, World
+from tests.tableapi.oracle.column_types import NOW
+
+pytestmark = pytest.mark.django_db
+PAIR_COUNT = 120
+PAGE_SIZES = ("1", "2", "20")
+
+
+def log_creations(world: World) -> None:
+    """As if the records of the world had just been created."""
+    for name, table in world.catalogue.tables.items():
+        record = TableAlias(StatementBuilder(), table)
+        columns = [column for column in table.columns.values() if not column.is_sys]
+
+        def sql_of(column: Column, name: str, record: TableAlias = record) -> str:
+            return record.database_column(column.owner, name)
+
+        new = change_rows.values_sql(columns, sql_of)
+        root = record.row_aliases()[-1]
+        change = change_rows.change_sql("create", record=root, who="NULL", new=new, source=record.from_sql())
+        query_rows(
+            f"{change} WHERE {root}.sys_db_table_id = %s ORDER BY {root}.sys_id", world.catalogue.tables[name].id
+        )
+
+
+def change_hidden_records(random: Random, pair: Pair, world: World) -> None:
+    """Rules look only at another column than the name, so they stay hidden."""
+    text = json.dumps(world.rows, default=str)
+    for name, table in world.catalogue.tables.items():
+        for sys_id in [sys_id for sys_id in world.rows[name] if (name, sys_id) not in pair.visible_values]:
+            if random.random() < 0.5:
+                value = random.choice(["a", "b", None])
+                designed_records.update(world.catalogue, table, sys_id, {table.columns["name"]: value})
+            if random.random() < 0.5 and text.count(sys_id) <= 2:  # its key and its own id: nothing refers to it
+                designed_records.delete(table, sys_id)
+
+
+def send(view: Any, caller: Caller, query: str = "", **url: str) -> HttpResponse:
+    user = User(sys_id=caller.id, login="somebody")
+    user.role_names = caller.role_names
+    with patch.object(JsonRequest, "user", user):
+        response: HttpResponse = view.as_view()(REQUEST_FACTORY.get("/", QUERY_STRING=query), **url)
+    return response
+
+
+def feed_of(caller: Caller, table: str, page_size: str) -> list[Any]:
+    """All pages. The cursors hold positions that nobody can read; only whether they stay the same is compared."""
+    pages: list[Any] = []
+    cursor, is_new = "", True
+    while is_new:
+        query = f"sysparm_limit={page_size}" + (f"&since={cursor}" if cursor else "")
+        response = send(ChangeFeedView, caller, query, table=table)
+        body = json.loads(response.content)
+        is_new = body.get("cursor", cursor) not in ("", cursor)
+        cursor = body.pop("cursor", cursor)
+        pages.append((response.status_code, body, "Link" in response, is_new))
+    return pages
+
+
+def responses_of(pair: Pair, table: Table, page_size: str) -> list[Any]:
+    ids = sorted({*pair.one.rows[table.name], *pair.other.rows[table.name]})
+    histories = [send(HistoryView, pair.caller, table=table.name, sys_id=sys_id).content for sys_id in ids]
+    return [*feed_of(pair.caller, table.name, page_size), *histories]
+
+
+def test_hidden_changes_change_no_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed_statement, "IS_SETTLED", "TRUE")  # the test is one transaction
+    entry_count = 0
+    for seed in range(PAIR_COUNT):
+        random = Random(seed)
+        pair = pairs.make_pair(random, may_write=True)
+        page_size = random.choice(PAGE_SIZES)
+        with ExitStack() as stack:
+            stack.enter_context(rollback_afterwards())
+            stack.enter_context(patch.object(context, "now", lambda: NOW))
+            stack.enter_context(acting_user.acting_as(pair.caller.id))
+            make_tables(pair)
+            store_groups(pair.caller)
+            responses = []
+            for world in (pair.one, pair.other):
+                with rollback_afterwards(), active_catalogue(pair.catalogue):
+                    insert_world(world)
+                    log_creations(world)
+                    change_hidden_records(random, pair, world)
+                    responses.append([responses_of(pair, table, page_size) for table in pair.catalogue.tables.values()])
+        assert responses[0] == responses[1], f"seed {seed}"
+        entry_count += str(responses[0]).count("sys_id")
+    assert entry_count > PAIR_COUNT

@@ -1,0 +1,273 @@
+"""`GET /rest/v1/changes/{table}` and `…/{sys_id}/history`."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.db import connection, transaction
+
+from accounts.models import User
+from system import properties
+from system.property_definitions import CHANGE_HISTORY_DAYS
+from tableapi.models import Column, Table
+from tableapi.read import context
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, data_of, error_of, field, rule, table
+
+pytestmark = pytest.mark.django_db(transaction=True)
+FEED = "/rest/v1/changes/device"
+
+
+@pytest.fixture
+def device(db: Any) -> Table:
+    new_table = table("device")
+    field("device", "name")
+    field("device", "rank", "integer")
+    field("device", "story", "text")
+    for operation in ("create", "write", "delete"):
+        rule(operation, "device")
+    return new_table
+
+
+@pytest.fixture
+def readable(device: Table) -> Table:
+    rule("read", "device")
+    return device
+
+
+def create(caller: Any, **values: Any) -> str:
+    return str(data_of(caller.post("device", values))[0]["sys_id"])
+
+
+class Reader:
+    """Follows the feed, from cursor to cursor."""
+
+    def __init__(self, user: User) -> None:
+        self.caller = api(user)
+        self.cursor = ""
+
+    def read(self, **params: Any) -> list[dict[str, Any]]:
+        since = {"since": self.cursor} if self.cursor else {}
+        query = "&".join(f"{name}={value}" for name, value in {**since, **params}.items())
+        response = self.caller.get(f"{FEED}?{query}")
+        entries: list[dict[str, Any]] = data_of(response)
+        self.cursor = response.json()["cursor"]
+        return entries
+
+    def names(self) -> list[Any]:
+        return [entry.get("name", entry.get("removed")) for entry in self.read()]
+
+
+def test_feed_begins_with_the_oldest_change_and_goes_on_behind_the_cursor(readable: Table, bob: User):
+    reader, caller = Reader(bob), api(bob)
+    ids = [create(caller, name=name) for name in "abc"]
+    assert reader.names() == ["a", "b", "c"]
+    cursor = reader.cursor
+    assert reader.names() == [] and reader.cursor == cursor
+    caller.patch(f"device/{ids[0]}", {"name": "A"})
+    (entry,) = reader.read()
+    assert (entry["sys_id"], entry["name"], entry["sys_version"]) == (ids[0], "A", 1)
+
+
+def test_a_record_that_changed_often_is_returned_once_as_it_is_now(readable: Table, bob: User):
+    reader, caller = Reader(bob), api(bob)
+    sys_id = create(caller, name="a")
+    create(caller, name="b")
+    for rank in range(3):
+        caller.patch(f"device/{sys_id}", {"rank": rank})
+    assert [(entry["name"], entry["rank"]) for entry in reader.read()] == [("b", None), ("a", 2)]
+
+
+def test_deleted_record_is_returned_as_removed(readable: Table, bob: User):
+    reader, caller = Reader(bob), api(bob)
+    sys_id = create(caller, name="a")
+    reader.read()
+    caller.delete(f"device/{sys_id}")
+    assert reader.read() == [{"sys_id": sys_id, "removed": True}]
+    assert reader.read() == []
+
+
+def test_pages_are_linked_and_keep_the_order(readable: Table, bob: User):
+    reader, caller = Reader(bob), api(bob)
+    for name in "abcde":
+        create(caller, name=name)
+    assert [entry["name"] for entry in reader.read(sysparm_limit=2)] == ["a", "b"]
+    response = reader.caller.get(f"{FEED}?since={reader.cursor}&sysparm_limit=2&sysparm_fields=name")
+    assert [entry["name"] for entry in data_of(response)] == ["c", "d"]
+    assert 'rel="next"' in response["Link"] and "sysparm_fields=name" in response["Link"]
+    reader.cursor = response.json()["cursor"]
+    assert reader.names() == ["e"]
+
+
+def test_change_of_a_running_transaction_is_not_read_over(readable: Table, bob: User):
+    """A row with a lower number than one that was returned would never be returned."""
+    reader, caller = Reader(bob), api(bob)
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("SELECT pg_current_xact_id()")
+            create(caller, name="a")
+            assert reader.names() == []
+            cursor.execute("COMMIT")
+        assert reader.names() == ["a"]
+    finally:
+        other.close()
+
+
+def test_record_that_became_unreadable_is_returned_like_a_deleted_one(device: Table, bob: User):
+    rule("read", "device", condition="rank<5")
+    reader, caller = Reader(bob), api(bob)
+    hidden, deleted = create(caller, name="a", rank=1), create(caller, name="b", rank=1)
+    reader.read()
+    caller.patch(f"device/{hidden}", {"rank": 9})
+    caller.delete(f"device/{deleted}")
+    assert reader.read() == [{"sys_id": hidden, "removed": True}, {"sys_id": deleted, "removed": True}]
+
+
+def test_changes_of_unreadable_records_return_nothing(device: Table, bob: User, alice: User):
+    rule("read", "device", condition="rank<5")
+    reader, admin = Reader(bob), api(alice)
+    create(api(bob), name="a", rank=1)
+    reader.read()
+    cursor = reader.cursor
+    hidden = create(admin, name="secret", rank=9)
+    admin.patch(f"device/{hidden}", {"name": "other"})
+    admin.delete(f"device/{hidden}")
+    assert reader.read() == [] and reader.cursor == cursor
+
+
+def test_rule_on_a_value_that_is_unknown_returns_nothing(device: Table, bob: User):
+    """The log has only the start of a long value."""
+    rule("read", "device", condition="storyENDSWITHopen")
+    reader, caller = Reader(bob), api(bob)
+    long, short = create(caller, story="x" * 2_000 + "open"), create(caller, story="open")
+    reader.read()
+    for sys_id in (long, short):
+        caller.delete(f"device/{sys_id}")
+    assert reader.read() == [{"sys_id": short, "removed": True}]
+
+
+def test_rule_on_the_last_writer_cannot_be_decided_for_a_change(device: Table, bob: User, alice: User):
+    rule("read", "device", condition=f"sys_updated_by={bob.pk}")
+    reader = Reader(bob)
+    sys_id = create(api(bob), name="a")
+    assert reader.names() == ["a"]
+    api(alice).patch(f"device/{sys_id}", {"name": "b"})
+    assert reader.read() == []
+
+
+def test_records_of_extending_tables_are_in_the_feed_of_their_parent(readable: Table, bob: User):
+    table("phone", parent="device")
+    field("phone", "line")
+    rule("create", "phone")
+    rule("delete", "phone")
+    rule("read", "phone", condition="line!=17")
+    reader, caller = Reader(bob), api(bob)
+    ids = [data_of(caller.post("phone", {"name": line, "line": line}))[0].get("sys_id") for line in ("16", "17")]
+    assert [entry["name"] for entry in reader.read()] == ["16"] and ids[1] is None
+    caller.delete(f"device/{ids[0]}")
+    assert reader.read() == [{"sys_id": ids[0], "removed": True}]
+
+
+def test_hidden_column_is_not_in_the_feed(readable: Table, bob: User):
+    rule("read", "device", "rank", roles=["itil"])
+    create(api(bob), name="a")
+    (entry,) = Reader(bob).read()
+    assert "rank" not in entry
+    assert error_of(api(bob).get(f"{FEED}?sysparm_fields=rank")) == (400, "no_fields", "sysparm_fields")
+
+
+def test_cursor_is_for_one_table_and_caller(readable: Table, bob: User, alice: User):
+    create(api(bob), name="a")
+    reader = Reader(bob)
+    reader.read()
+    invalid = (400, "invalid_parameter", "since")
+    assert error_of(api(alice).get(f"{FEED}?since={reader.cursor}")) == invalid
+    assert error_of(api(bob).get(f"{FEED}?since=nonsense")) == invalid
+    assert error_of(api(bob).get("/rest/v1/changes/none")) == (404, "table_not_found", None)
+
+
+def test_old_cursor_has_expired(readable: Table, bob: User):
+    create(api(bob), name="a")
+    reader = Reader(bob)
+    reader.read()
+    for days, expected in ((29, 200), (31, 410)):
+        later = datetime.now(UTC) + timedelta(days=days)
+        with patch.object(context, "now", lambda later=later: later):
+            assert api(bob).get(f"{FEED}?since={reader.cursor}").status_code == expected
+    with transaction.atomic():
+        properties.put(CHANGE_HISTORY_DAYS, "10")
+    later = datetime.now(UTC) + timedelta(days=11)
+    with patch.object(context, "now", lambda: later):
+        assert error_of(api(bob).get(f"{FEED}?since={reader.cursor}")) == (410, "cursor_expired", None)
+
+
+def history_of(user: User, sys_id: str, **params: Any) -> list[dict[str, Any]]:
+    return list(data_of(api(user).get(f"device/{sys_id}/history", **params)))
+
+
+def test_history_has_the_changes_newest_first(readable: Table, bob: User):
+    sys_id = create(api(bob), name="a", rank=1)
+    api(bob).patch(f"device/{sys_id}", {"rank": 2})
+    newest, oldest = history_of(bob, sys_id)
+    assert newest["operation"] == "update" and newest["fields"] == {"rank": {"old": 1, "new": 2}}
+    assert (newest["sys_version"], newest["sys_updated_by"]) == (1, bob.pk)
+    assert oldest["operation"] == "create"
+    assert oldest["fields"] == {"name": {"old": None, "new": "a"}, "rank": {"old": None, "new": 1}}
+    assert history_of(bob, sys_id, limit=1) == [newest]
+
+
+def test_history_pages_are_linked(readable: Table, bob: User):
+    sys_id = create(api(bob), name="a")
+    for rank in range(4):
+        api(bob).patch(f"device/{sys_id}", {"rank": rank})
+    first = api(bob).get(f"device/{sys_id}/history", limit=3)
+    next_url = first["Link"][1:].partition(">")[0]
+    second = api(bob).get("/" + next_url.split("/", 3)[3])
+    assert [entry["sys_version"] for entry in [*data_of(first), *data_of(second)]] == [4, 3, 2, 1, 0]
+    assert "Link" not in second
+
+
+def test_history_leaves_out_columns_that_the_caller_may_not_always_read(readable: Table, bob: User):
+    rule("read", "device", "rank", condition="rank<5")
+    rule("read", "device", "story", roles=["itil"])
+    sys_id = create(api(bob), name="a", rank=1)
+    query_rows("UPDATE records.device SET story = 'x' WHERE sys_id = %s", sys_id)
+    api(bob).patch(f"device/{sys_id}", {"rank": 2})
+    assert [entry["fields"] for entry in history_of(bob, sys_id)] == [{"name": {"old": None, "new": "a"}}]
+
+
+def test_history_of_a_hidden_record_is_like_that_of_a_missing_one(device: Table, bob: User):
+    rule("read", "device", condition="rank<5")
+    sys_id = create(api(bob), name="a", rank=4)
+    api(bob).patch(f"device/{sys_id}", {"rank": 9})
+    responses = [api(bob).get(f"device/{missing}/history") for missing in (sys_id, "0" * 18, "NONE")]
+    assert [response.status_code for response in responses] == [404] * 3
+    assert len({response.content for response in responses}) == 1
+
+
+def test_new_column_with_an_old_name_has_no_history(readable: Table, bob: User):
+    sys_id = create(api(bob), name="a", rank=1)
+    Column.objects.get(table=readable, name="rank").delete()
+    field("device", "rank", "integer")
+    assert [list(entry["fields"]) for entry in history_of(bob, sys_id)] == [["name"]]
+
+
+def test_history_of_a_record_with_an_earlier_ones_id_begins_with_it(readable: Table, alice: User):
+    body = {"sys_id": "old1", "name": "a"}
+    for name in ("a", "b"):
+        api(alice).post("device", body | {"name": name})
+        if name == "a":
+            api(alice).delete("device/old1")
+    assert [entry["fields"]["name"]["new"] for entry in history_of(alice, "old1")] == ["b"]
+
+
+def test_history_of_a_product_record_has_no_secrets(alice: User):
+    caller = api(alice)
+    sys_id = data_of(caller.post("user", {"login": "zoe", "password": "correct horse 77"}))[0]["sys_id"]
+    caller.patch(f"user/{sys_id}", {"password": "correct horse 78", "first_name": "Zoe"})
+    newest, oldest = data_of(caller.get(f"user/{sys_id}/history"))
+    assert newest["fields"] == {"first_name": {"old": None, "new": "Zoe"}}
+    assert "password" not in oldest["fields"]
