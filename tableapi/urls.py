@@ -3,6 +3,7 @@
 from django.urls import re_path
 
 from tableapi.http.change_views import ChangeFeedView, HistoryView
+from tableapi.http.statistics_views import StatisticsView
 from tableapi.http.table_views import TableViewSet
 
 LIST_VIEW = TableViewSet.as_view({"get": "list", "post": "create"})
@@ -12,5 +13,6 @@ urlpatterns = [
     re_path(r"^rest/v1/table/(?P<table>[^/]+)/?$", LIST_VIEW, name="records"),
     re_path(r"^rest/v1/table/(?P<table>[^/]+)/(?P<sys_id>[^/]+)/?$", RECORD_VIEW, name="record"),
     re_path(r"^rest/v1/table/(?P<table>[^/]+)/(?P<sys_id>[^/]+)/history/?$", HistoryView.as_view(), name="history"),
+    re_path(r"^rest/v1/stats/(?P<table>[^/]+)/?$", StatisticsView.as_view(), name="statistics"),
     re_path(r"^rest/v1/changes/(?P<table>[^/]+)/?$", ChangeFeedView.as_view(), name="changes"),
 ]

@@ -2,6 +2,7 @@
 
 from system.openapi import Object, reference
 from tableapi.query.parameters import DEFAULT_LIMIT, MAX_CHANGES, MAX_PAGED_RECORDS, MAX_RECORDS
+from tableapi.statistics.parameters import DEFAULT_GROUPS, FUNCTIONS
 
 from .column_schemas import VALUE_SCHEMAS
 
@@ -46,7 +47,7 @@ PARAMETERS: dict[str, Object] = {
     ),
     "view": parameter("sysparm_view", {"type": "string"}, "The form view whose fields to return."),
     "input": parameter("sysparm_input_display_value", SWITCH_SCHEMA, "`1` if the body contains display values."),
-    "changeLimit": parameter(
+    "entryLimit": parameter(
         "sysparm_limit",
         {"type": "integer", "minimum": 1, "maximum": MAX_CHANGES, "default": DEFAULT_LIMIT},
         "The maximum number of entries.",
@@ -54,6 +55,29 @@ PARAMETERS: dict[str, Object] = {
     "historyCursor": parameter("sysparm_cursor", {"type": "string"}, 'The cursor from `Link` with `rel="next"`.'),
     "since": parameter(
         "since", {"type": "string"}, "The cursor of the last response. Without it, the oldest changes are returned."
+    ),
+    "withCount": parameter("sysparm_count", SWITCH_SCHEMA, "`1` or `true` returns the number of records."),
+    **{
+        f"{function}Fields": parameter(
+            f"sysparm_{function}_fields", {"type": "string"}, f"Columns, separated by commas, for `{function}`."
+        )
+        for function in FUNCTIONS
+    },
+    "groupBy": parameter(
+        "sysparm_group_by",
+        {"type": "string"},
+        "Up to three columns to group by, separated by commas; a date with a period, such as `opened_at:month`.",
+    ),
+    "having": parameter(
+        "sysparm_having", {"type": "string"}, "Conditions on groups, such as `count>5^sum(quantity)>=100`."
+    ),
+    "orderBy": parameter(
+        "sysparm_order_by", {"type": "string"}, "Groups or aggregates to sort by, such as `-count,state`."
+    ),
+    "groupLimit": parameter(
+        "sysparm_limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_RECORDS, "default": DEFAULT_GROUPS},
+        "The maximum number of groups.",
     ),
     "ifMatch": parameter(
         "If-Match", {"type": "string"}, "The ETag you read. If it no longer matches, the response is 412.", "header"
@@ -70,6 +94,9 @@ PARAMETERS: dict[str, Object] = {
 }
 OUTPUT_PARAMETERS = ("display", "links", "fields", "view")
 LIST_PARAMETERS = ("query", "limit", "page", "cursor", *OUTPUT_PARAMETERS, "count", "category")
+AGGREGATE_PARAMETERS = tuple(f"{function}Fields" for function in FUNCTIONS)
+GROUP_PARAMETERS = ("groupBy", "having", "orderBy", "groupLimit", "display")
+STATISTICS_PARAMETERS = ("query", "withCount", *AGGREGATE_PARAMETERS, *GROUP_PARAMETERS)
 WRITE_PARAMETERS = (*OUTPUT_PARAMETERS, "input", "idempotencyKey")
 
 
@@ -118,6 +145,19 @@ SCHEMAS: dict[str, Object] = {
         ),
         "required": ["status", "data", "cursor"],
     },
+    "Statistics": envelope_of(
+        {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "group": {"type": "object", "additionalProperties": True},
+                    "count": {"type": "integer"},
+                    **{function: {"type": "object", "additionalProperties": True} for function in FUNCTIONS},
+                },
+            },
+        }
+    ),
     "NewValues": {
         "type": "object",
         "description": "Columns and values of exactly one record.",

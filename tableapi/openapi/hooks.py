@@ -15,12 +15,14 @@ from tableapi.write.current_record import may_import_ids
 
 from .column_schemas import IMPORTED_ID_SCHEMA, request_schema, response_schema
 from .components import PARAMETERS, RESPONSE_HEADERS, SCHEMAS, envelope_of
-from .paths import ANY_TABLE_NAME, API_PATH, CHANGES_PATH, TableDescription, change_paths, table_paths
+from .other_paths import CHANGES_PATH, STATISTICS_PATH, other_paths
+from .paths import ANY_TABLE_NAME, API_PATH, TableDescription, table_paths
 
 
 def remove_table_views(endpoints: list[Any]) -> list[Any]:
     """PREPROCESSING_HOOKS: leaves out the views, which know their tables only when they are called."""
-    return [endpoint for endpoint in endpoints if not endpoint[0].startswith((API_PATH, CHANGES_PATH))]
+    prefixes = (API_PATH, CHANGES_PATH, STATISTICS_PATH)
+    return [endpoint for endpoint in endpoints if not endpoint[0].startswith(prefixes)]
 
 
 def add_tables(result: Object, request: Request | None = None, **_: Any) -> Object:
@@ -46,7 +48,7 @@ def describe_any_table() -> Object:
     bodies = dict.fromkeys(("post", "put", "patch"), "NewValues")
     methods = {"get", "delete", *bodies}
     any_table = TableDescription(ANY_TABLE_NAME, "record", reference("schemas", "Records"), bodies)
-    return table_paths(any_table, methods) | change_paths()
+    return table_paths(any_table, methods) | other_paths()
 
 
 def describe_visible_tables(view: CallerView) -> tuple[Object, Object]:

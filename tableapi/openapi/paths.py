@@ -18,7 +18,6 @@ from system.openapi import (
 from .components import LIST_HEADERS, LIST_PARAMETERS, OUTPUT_PARAMETERS, RECORD_HEADERS, WRITE_PARAMETERS
 
 API_PATH = "/rest/v1/table/"
-CHANGES_PATH = "/rest/v1/changes/"
 ANY_TABLE_NAME = "{tableName}"
 TABLE_API_TAG = "Table API"
 
@@ -48,30 +47,11 @@ def table_paths(table: TableDescription, methods: set[str]) -> Object:
     return {path: by_method for path, by_method in operations.items() if by_method}
 
 
-def change_paths() -> Object:
-    """The history of a record and the change feed, with the table name as a parameter."""
-    history = json_response(reference("schemas", "History"), "The changes, newest first.", _headers("Link"))
-    feed = json_response(reference("schemas", "Changes"), "What has changed.", _headers("Link", *RECORD_HEADERS))
-    read_history = operation(
-        "history_read", "Read the history of a record", TABLE_API_TAG, error_responses(READ_ERRORS) | {"200": history},
-        parameters=_parameters("tableName", "sysId", "changeLimit", "historyCursor"),
-    )  # fmt: skip
-    read_changes = operation(
-        "changes_read", "Read the changes of a table", TABLE_API_TAG,
-        error_responses((*READ_ERRORS, errors.CursorExpired)) | {"200": feed},
-        parameters=_parameters("tableName", "since", "changeLimit", *OUTPUT_PARAMETERS),
-    )  # fmt: skip
-    return {
-        f"{API_PATH}{ANY_TABLE_NAME}/{{sys_id}}/history": {"get": read_history},
-        f"{CHANGES_PATH}{ANY_TABLE_NAME}": {"get": read_changes},
-    }
-
-
-def _parameters(*names: str) -> list[Object]:
+def parameters_of(*names: str) -> list[Object]:
     return [reference("parameters", name) for name in names]
 
 
-def _headers(*names: str) -> Object:
+def headers_of(*names: str) -> Object:
     return {name: reference("headers", name) for name in names}
 
 
@@ -132,8 +112,8 @@ def _operation(
         operation_id, summary, tag = f"{verb}_{table.name}", f"{title} · {table.label}", f"Table {table.name}"
         # One reference for all errors: with each of thirty tables' own, a browser would resolve thousands.
         failures = {"default": reference("responses", "AnyError")}
-    return operation(operation_id, summary, tag, failures | success, parameters=_parameters(*names))
+    return operation(operation_id, summary, tag, failures | success, parameters=parameters_of(*names))
 
 
 def _records(table: TableDescription, description: str, *headers: str) -> Object:
-    return json_response(table.response, description, _headers(*headers))
+    return json_response(table.response, description, headers_of(*headers))

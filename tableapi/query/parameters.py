@@ -62,9 +62,9 @@ class ListRequest:
 
 def parse_list(raw: RawParameters) -> ListRequest:
     """The parameters of a list; raises BadRequest, and QueryError for the query."""
-    limit = _parse_number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MAX_RECORDS)
-    page = _parse_number(raw, "sysparm_page", 1, maximum=MAX_PAGED_RECORDS)
-    cursor = _parameter(raw, "sysparm_cursor")
+    limit = parse_number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MAX_RECORDS)
+    page = parse_number(raw, "sysparm_page", 1, maximum=MAX_PAGED_RECORDS)
+    cursor = parse_text(raw, "sysparm_cursor")
     if limit * page > MAX_PAGED_RECORDS:
         message = f"Page numbers reach only the first {MAX_PAGED_RECORDS:,} records. To read more, use the cursor."
         raise _invalid("sysparm_page", message)
@@ -72,12 +72,12 @@ def parse_list(raw: RawParameters) -> ListRequest:
         raise _invalid("sysparm_cursor", "Send sysparm_cursor or sysparm_page, not both.")
     return ListRequest(
         output=parse_output(raw),
-        query=parse_query_text(_parameter(raw, "sysparm_query")),
+        query=parse_query_text(parse_text(raw, "sysparm_query")),
         limit=limit,
         page=page,
         cursor=cursor,
         count=_parse_choice(raw, "sysparm_count", ("", "exact", "estimated")),
-        allows_replica=_parameter(raw, "sysparm_query_category") == "replica",
+        allows_replica=parse_text(raw, "sysparm_query_category") == "replica",
     )
 
 
@@ -89,27 +89,25 @@ class PartRequest(NamedTuple):
 
 
 def parse_part(raw: RawParameters, cursor_name: str) -> PartRequest:
-    limit = _parse_number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MAX_CHANGES)
-    return PartRequest(limit, _parameter(raw, cursor_name))
+    limit = parse_number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MAX_CHANGES)
+    return PartRequest(limit, parse_text(raw, cursor_name))
 
 
 def parse_output(raw: RawParameters) -> OutputOptions:
-    fields = tuple(name for part in _parameter(raw, "sysparm_fields").split(",") if (name := part.strip()))
-    if len(fields) > MAX_FIELDS:
-        raise _invalid("sysparm_fields", f"You can request at most {MAX_FIELDS} fields.")
-    excludes_links = _parse_switch("sysparm_exclude_reference_link", _parameter(raw, "sysparm_exclude_reference_link"))
-    return OutputOptions(fields, _parameter(raw, "sysparm_view"), _parse_display_mode(raw), not excludes_links)
+    fields = parse_names(raw, "sysparm_fields", MAX_FIELDS)
+    excludes_links = parse_switch(raw, "sysparm_exclude_reference_link")
+    return OutputOptions(fields, parse_text(raw, "sysparm_view"), parse_display_mode(raw), not excludes_links)
 
 
-def _parse_display_mode(raw: RawParameters) -> DisplayMode:
-    value = _parameter(raw, "sysparm_display_value")
+def parse_display_mode(raw: RawParameters) -> DisplayMode:
+    value = parse_text(raw, "sysparm_display_value")
     if value.lower() == DisplayMode.BOTH:
         return DisplayMode.BOTH
-    return DisplayMode.DISPLAY if _parse_switch("sysparm_display_value", value, "0, 1 or all") else DisplayMode.VALUE
+    return DisplayMode.DISPLAY if _read_switch("sysparm_display_value", value, "0, 1 or all") else DisplayMode.VALUE
 
 
 def parse_input_display(raw: RawParameters) -> bool:
-    return _parse_switch("sysparm_input_display_value", _parameter(raw, "sysparm_input_display_value"))
+    return parse_switch(raw, "sysparm_input_display_value")
 
 
 def invalid_query(error: QueryError) -> BadRequest:
@@ -127,7 +125,7 @@ def ignored_header(names: Iterable[str]) -> str:
     return ",".join(islice((name for name in names if re.fullmatch(r"[a-z0-9_.]{1,255}", name)), MAX_IGNORED_NAMES))
 
 
-def _parameter(raw: RawParameters, name: str) -> str:
+def parse_text(raw: RawParameters, name: str) -> str:
     if name not in raw:
         return ""
     values = raw.getlist(name)
@@ -139,14 +137,25 @@ def _parameter(raw: RawParameters, name: str) -> str:
     return value
 
 
-def _parse_switch(name: str, value: str, expected: str = "1 or 0") -> bool:
+def parse_names(raw: RawParameters, parameter: str, maximum: int) -> tuple[str, ...]:
+    names = tuple(name for part in parse_text(raw, parameter).split(",") if (name := part.strip()))
+    if len(names) > maximum:
+        raise _invalid(parameter, f"You can request at most {maximum} fields.")
+    return names
+
+
+def parse_switch(raw: RawParameters, name: str) -> bool:
+    return _read_switch(name, parse_text(raw, name))
+
+
+def _read_switch(name: str, value: str, expected: str = "1 or 0") -> bool:
     if value.lower() not in SWITCH_VALUES:
         raise _invalid(name, f"{name} must be {expected}.")
     return SWITCH_VALUES[value.lower()]
 
 
-def _parse_number(raw: RawParameters, name: str, default: int, maximum: int) -> int:
-    text = _parameter(raw, name)
+def parse_number(raw: RawParameters, name: str, default: int, maximum: int) -> int:
+    text = parse_text(raw, name)
     if not raw.getlist(name):
         return default
     if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= maximum:
@@ -155,7 +164,7 @@ def _parse_number(raw: RawParameters, name: str, default: int, maximum: int) -> 
 
 
 def _parse_choice(raw: RawParameters, name: str, choices: tuple[str, ...]) -> str:
-    value = _parameter(raw, name)
+    value = parse_text(raw, name)
     if value not in choices:
         raise _invalid(name, f"{name} must be one of {', '.join(filter(None, choices))}.")
     return value

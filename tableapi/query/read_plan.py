@@ -61,7 +61,7 @@ def plan_read(
     outputs, ignored = _output_fields(scope, table, fields, view_paths)
     version = resolve_path(scope, table, ("sys_version",))
     plan = ReadPlan(table, scope.records(table), outputs, where, sort_keys, ignored, version)
-    _refuse_too_many_joins(plan, query, "sysparm_fields" if fields else "sysparm_view")
+    refuse_too_many_joins(plan, query, "sysparm_fields" if fields else "sysparm_view")
     return plan
 
 
@@ -129,7 +129,7 @@ def display_path(scope: ReadScope, column: Column) -> ResolvedPath | None:
     return ResolvedPath((PathStep(column, ALWAYS, target, records),), *visible_column) if visible_column else None
 
 
-def _refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) -> None:
+def refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) -> None:
     """Names the parameter that leads too far: the query, or the one that chooses the fields."""
     query_joins = _reference_paths(_query_paths(query))
     message = f"The paths follow more than {MAX_JOINS} references. Request fewer paths."

@@ -27,10 +27,8 @@ def field_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField
     if style.mode == DisplayMode.VALUE and column.column_type.is_reference and style.with_links:
         return f"CASE WHEN {value} <> '' THEN {_link_object_sql(builder, column, value)} ELSE 'null' END"
     if style.mode == DisplayMode.VALUE and not column.column_type.has_target:
-        json = column.column_type.json_sql.format(_value_sql(column, value))
-    else:
-        json = f"to_json({_json_sql(builder, style, output, value)})::text"
-    return f"coalesce({json}, 'null')"
+        return value_json_sql(column, value)
+    return f"coalesce(to_json({_json_sql(builder, style, output, value)})::text, 'null')"
 
 
 def _json_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, value: str) -> str:
@@ -55,6 +53,11 @@ def _stored_sql(style: OutputStyle, column: Column, alias: TableAlias) -> str:
     return f"CASE WHEN {alias.is_html(column)} THEN {html} ELSE {escaped} END"
 
 
+def value_json_sql(column: Column, sql: str) -> str:
+    """The stored value as JSON text."""
+    return f"coalesce({column.column_type.json_sql.format(_value_sql(column, sql))}, 'null')"
+
+
 def _value_sql(column: Column, sql: str) -> str:
     return column.column_type.value_sql.format(sql)
 
@@ -67,7 +70,7 @@ def display_value_sql(column: Column, sql: str) -> str:
     return display_format.sql.format(sql) if display_format else _value_sql(column, sql)
 
 
-def _referenced_name_sql(builder: StatementBuilder, display_path: ResolvedPath | None, reference: str) -> str:
+def referenced_name_sql(builder: StatementBuilder, display_path: ResolvedPath | None, reference: str) -> str:
     """The display value of the record that a reference refers to; NULL where the caller may not read it."""
     if display_path is None:
         # With the reference: its guard may have bound parameters, and PostgreSQL refuses those that the text lacks.
@@ -86,7 +89,7 @@ def _reference_sql(builder: StatementBuilder, style: OutputStyle, output: Output
     if style.mode == DisplayMode.VALUE and not style.with_links:
         return f"nullif({stored_sql}, '')"
     if style.mode == DisplayMode.DISPLAY and not style.with_links:
-        return _referenced_name_sql(builder, output.display_path, stored_sql)
+        return referenced_name_sql(builder, output.display_path, stored_sql)
     json_object = f"json_build_object({_json_members(builder, style, column, output.display_path, stored_sql)})"
     return json_object if style.mode == DisplayMode.BOTH else f"CASE WHEN {stored_sql} <> '' THEN {json_object} END"
 
@@ -107,7 +110,7 @@ def _list_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField
     elif style.with_links or style.mode == DisplayMode.BOTH:
         json = f"json_build_object({_json_members(builder, style, column, output.display_path, item)})"
     else:
-        json = item if style.mode == DisplayMode.VALUE else _referenced_name_sql(builder, output.display_path, item)
+        json = item if style.mode == DisplayMode.VALUE else referenced_name_sql(builder, output.display_path, item)
     source = f"unnest({stored_sql}) WITH ORDINALITY AS {items_alias}(item, place)"
     items = f"(SELECT json_agg({json} ORDER BY {place}) FROM {source})"
     # Most lists are empty; checking that first saves a sub-select for each.
@@ -121,7 +124,7 @@ def _json_members(
     if style.mode != DisplayMode.DISPLAY:
         pairs += ["'value'", stored_sql]
     if style.mode != DisplayMode.VALUE:
-        pairs += ["'display_value'", _referenced_name_sql(builder, display_path, stored_sql)]
+        pairs += ["'display_value'", referenced_name_sql(builder, display_path, stored_sql)]
     if style.with_links:
         pairs += ["'link'", f"{builder.link()} || {literal(f'{column.reference}/')} || {stored_sql}"]
     return ", ".join(pairs)

@@ -196,12 +196,20 @@ def send_step(step: Step, caller: Caller) -> HttpResponse:
     request = REQUEST_FACTORY.generic(
         step.method, path, text, content_type=content_type, QUERY_STRING=query_string(step.params), headers=step.headers
     )
+    view, url_parameters = (RECORD_VIEW, {"sys_id": step.sys_id}) if step.sys_id else (LIST_VIEW, {})
+    return answer_of(view, caller, request, table=step.table, **url_parameters)
+
+
+def answer_of(view: Any, caller: Caller, request: Any, **url_parameters: str) -> HttpResponse:
     user = User(sys_id=caller.id, login="somebody")
     user.role_names = caller.role_names
-    view, url_parameters = (RECORD_VIEW, {"sys_id": step.sys_id}) if step.sys_id else (LIST_VIEW, {})
     with patch.object(JsonRequest, "user", user):
-        response: HttpResponse = view(request, table=step.table, **url_parameters)
+        response: HttpResponse = view(request, **url_parameters)
     return response
+
+
+def send_to_view(view: Any, caller: Caller, query: str = "", **url_parameters: str) -> HttpResponse:
+    return answer_of(view.as_view(), caller, REQUEST_FACTORY.get("/", QUERY_STRING=query), **url_parameters)
 
 
 def query_string(params: dict[str, str]) -> str:

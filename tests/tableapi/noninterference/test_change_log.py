@@ -9,10 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.http import HttpResponse
 
-from accounts.models import User
-from system.http.json_view import JsonRequest
 from system.records import acting_user
 from tableapi.catalogue.definitions import Column, Table
 from tableapi.changes import feed_statement
@@ -25,7 +22,7 @@ from tests.tableapi.designs import query_rows
 from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards, store_groups
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
-from tests.tableapi.noninterference.running import REQUEST_FACTORY, insert_world, make_tables
+from tests.tableapi.noninterference.running import insert_world, make_tables, send_to_view
 from tests.tableapi.oracle import Caller, World
 from tests.tableapi.oracle.column_types import NOW
 
@@ -63,21 +60,13 @@ def change_hidden_records(random: Random, pair: Pair, world: World) -> None:
                 designed_records.delete(table, sys_id)
 
 
-def send(view: Any, caller: Caller, query: str = "", **url: str) -> HttpResponse:
-    user = User(sys_id=caller.id, login="somebody")
-    user.role_names = caller.role_names
-    with patch.object(JsonRequest, "user", user):
-        response: HttpResponse = view.as_view()(REQUEST_FACTORY.get("/", QUERY_STRING=query), **url)
-    return response
-
-
 def feed_of(caller: Caller, table: str, page_size: str) -> list[Any]:
     """All pages. The cursors hold positions that nobody can read; only whether they stay the same is compared."""
     pages: list[Any] = []
     cursor, is_new = "", True
     while is_new:
         query = f"sysparm_limit={page_size}" + (f"&since={cursor}" if cursor else "")
-        response = send(ChangeFeedView, caller, query, table=table)
+        response = send_to_view(ChangeFeedView, caller, query, table=table)
         body = json.loads(response.content)
         is_new = body.get("cursor", cursor) not in ("", cursor)
         cursor = body.pop("cursor", cursor)
@@ -87,7 +76,7 @@ def feed_of(caller: Caller, table: str, page_size: str) -> list[Any]:
 
 def responses_of(pair: Pair, table: Table, page_size: str) -> list[Any]:
     ids = sorted({*pair.one.rows[table.name], *pair.other.rows[table.name]})
-    histories = [send(HistoryView, pair.caller, table=table.name, sys_id=sys_id).content for sys_id in ids]
+    histories = [send_to_view(HistoryView, pair.caller, table=table.name, sys_id=sys_id).content for sys_id in ids]
     return [*feed_of(pair.caller, table.name, page_size), *histories]
 
 

@@ -1,0 +1,1 @@
+"""Statistics of a table: parameters → plan → statement, behind the caller's view."""

@@ -1,0 +1,87 @@
+"""Plans statistics: names become columns with the guards of the caller, and must fit their functions. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from system.encoded_query import ComparisonKind
+from system.errors import BadRequest
+from tableapi.access.caller_view import CallerView
+from tableapi.catalogue.definitions import Table
+from tableapi.query import read_plan
+from tableapi.query.expressions import ResolvedPath
+from tableapi.query.path_resolver import resolve_path, resolve_query, unknown_column_error
+from tableapi.query.read_plan import OutputField, ReadPlan
+
+from .parameters import COUNT, Aggregate, GroupKey, StatisticsRequest, StatisticsShape
+
+NUMBERS = frozenset({ComparisonKind.INTEGER, ComparisonKind.DECIMAL})
+TIMES = frozenset({ComparisonKind.DATE, ComparisonKind.DATETIME})
+EXACT = frozenset({ComparisonKind.CHOICE, ComparisonKind.ID, ComparisonKind.REFERENCE, ComparisonKind.BOOLEAN})
+DISTINCT = NUMBERS | TIMES | EXACT | {ComparisonKind.TEXT}
+KINDS: Mapping[str, frozenset[ComparisonKind]] = {
+    "sum": NUMBERS,
+    "avg": NUMBERS,
+    "min": NUMBERS | TIMES,
+    "max": NUMBERS | TIMES,
+    "count_distinct": DISTINCT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsPlan:
+    shape: StatisticsShape
+    # The records, their conditions, and the columns of the groups and aggregates as its fields.
+    read: ReadPlan
+    group_fields: tuple[OutputField, ...]
+    paths: Mapping[Aggregate, ResolvedPath]
+
+    @property
+    def deciding_paths(self) -> list[ResolvedPath]:
+        """A record is left out if the caller may not read one of these values of it: where they decide how it is
+        grouped, or which groups are returned in which order, they would be told."""
+        aggregates = [aggregate for aggregate in self.shape.deciding_aggregates if aggregate.path]
+        return [field.path for field in self.group_fields] + [self.paths[aggregate] for aggregate in aggregates]
+
+    @property
+    def weight(self) -> int:
+        return self.read.weight
+
+
+def plan_statistics(view: CallerView, table: Table, request: StatisticsRequest) -> StatisticsPlan:
+    """Raises BadRequest or QueryError for names that do not exist or do not fit."""
+    shape, query = request.shape, request.query.shape.query
+    where = resolve_query(view, table, query, with_slots=True)
+    group_fields = tuple(_group_field(view, table, key) for key in shape.group_keys)
+    aggregates = [aggregate for aggregate in shape.all_aggregates if aggregate.function != COUNT]
+    paths = {aggregate: _aggregate_path(view, table, aggregate) for aggregate in aggregates}
+    fields = (*group_fields, *(OutputField(".".join(aggregate.path), path) for aggregate, path in paths.items()))
+    plan = ReadPlan(table, view.records(table), fields, where)
+    read_plan.refuse_too_many_joins(plan, query, "sysparm_group_by")
+    return StatisticsPlan(shape, plan, group_fields, paths)
+
+
+def _group_field(view: CallerView, table: Table, key: GroupKey) -> OutputField:
+    path = _resolve(view, table, key.path)
+    kind = path.column.compare_as
+    if kind not in (TIMES if key.period else DISTINCT):
+        raise _unsuitable("sysparm_group_by", f"Records cannot be grouped by {key.text}", path)
+    return OutputField(".".join(key.path), path, read_plan.display_path(view, path.column))
+
+
+def _aggregate_path(view: CallerView, table: Table, aggregate: Aggregate) -> ResolvedPath:
+    path = _resolve(view, table, aggregate.path)
+    if path.column.compare_as not in KINDS[aggregate.function]:
+        name = f"{aggregate.function} cannot be used with {'.'.join(aggregate.path)}"
+        raise _unsuitable(f"sysparm_{aggregate.function}_fields", name, path)
+    return path
+
+
+def _resolve(view: CallerView, table: Table, names: tuple[str, ...]) -> ResolvedPath:
+    path = resolve_path(view, table, names)
+    if path is None:
+        raise unknown_column_error(names)
+    return path
+
+
+def _unsuitable(parameter: str, message: str, path: ResolvedPath) -> BadRequest:
+    return BadRequest(f"{message}, a column of the type {path.column.type}.", code="invalid_parameter", field=parameter)

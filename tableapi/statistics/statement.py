@@ -1,0 +1,172 @@
+"""Compiles the statement of statistics: the readable records, their groups, the JSON of each group. Pure."""
+
+import json
+
+from system.encoded_query import ComparisonKind
+from tableapi.query.expressions import ResolvedPath
+from tableapi.query.parameters import DisplayMode
+from tableapi.query.read_plan import OutputField
+from tableapi.sql import output_fields, predicates
+from tableapi.sql.operators import comparison_key
+from tableapi.sql.select import FromClause, Statement
+from tableapi.sql.statement_builder import StatementBuilder, literal
+
+from .parameters import COUNT, Aggregate, GroupKey, HavingCondition, SortKey
+from .plan import StatisticsPlan
+
+
+def statistics_statement(plan: StatisticsPlan) -> Statement:
+    """The catalogue's version, and the JSON of all groups."""
+    return _Compiler(plan).statement()
+
+
+class _Compiler:
+    def __init__(self, plan: StatisticsPlan) -> None:
+        self.plan = plan
+        self.shape = plan.shape
+        self.builder = StatementBuilder()
+        self.from_clause = FromClause(self.builder, plan.read)
+        # The name of each aggregate in the statement.
+        self.names = {aggregate: f"a{number}" for number, aggregate in enumerate(self.shape.all_aggregates)}
+
+    def statement(self) -> Statement:
+        body = (
+            f"SELECT string_agg({self._json_sql()}, ',' ORDER BY g.place) FROM ({self._groups_sql()}) g "
+            f"WHERE g.place <= {self.shape.limit}"
+        )
+        return Statement(f"SELECT s.version, ({body}) FROM public.tableapi_state s", self.builder.parameters)
+
+    def _records_sql(self) -> str:
+        """The records with the values of groups and aggregates; hidden values are NULL."""
+        where = [
+            *self.from_clause.readable_conditions(self.plan.read.records),
+            *self.from_clause.query_conditions(self.plan.read.where),
+        ]
+        for path in dict.fromkeys(self.plan.deciding_paths):
+            where += self._visible_conditions(path)
+        values = [f"{self._group_value(key, field.path)} AS g{number}" for number, (key, field) in self._groups()]
+        values += [f"{self._value(path)} AS v{self.names[aggregate]}" for aggregate, path in self.plan.paths.items()]
+        where_sql = f" WHERE {' AND '.join(where)}" if where else ""
+        return f"SELECT {', '.join(values)} FROM {self.from_clause.sql()}{where_sql}"
+
+    def _groups(self) -> list[tuple[int, tuple[GroupKey, OutputField]]]:
+        return list(enumerate(zip(self.shape.group_keys, self.plan.group_fields, strict=True)))
+
+    def _visible_conditions(self, path: ResolvedPath) -> list[str]:
+        """An empty reference is a value that the caller sees; one to a record that they may not read hides the rest."""
+        conditions = []
+        for number, step in enumerate(path.steps):
+            alias = self.from_clause.alias_at(path.steps[:number])
+            conditions += predicates.decision_conditions(self.builder, step.guard, alias)
+            target = self.from_clause.alias_at(path.steps[: number + 1])
+            conditions.append(f"({target.sys_id()} IS NOT NULL OR coalesce({alias.column(step.column)}, '') = '')")
+        alias = self.from_clause.alias_at(path.steps)
+        for guard in predicates.decision_conditions(self.builder, path.guard, alias):
+            conditions.append(f"({alias.sys_id()} IS NULL OR {guard})" if path.steps else guard)
+        return conditions
+
+    def _value(self, path: ResolvedPath) -> str:
+        value = self.from_clause.value(path)
+        return f"nullif({value}, '')" if path.column.column_type.is_reference else value
+
+    def _group_value(self, key: GroupKey, path: ResolvedPath) -> str:
+        if not key.period:
+            return self._value(path)
+        value = self._value(path)
+        if path.column.compare_as is ComparisonKind.DATETIME:
+            value = f"({value}) AT TIME ZONE 'UTC'"
+        return f"date_trunc({literal(key.period)}, ({value})::timestamp)::date"
+
+    def _groups_sql(self) -> str:
+        keys = [self._key(number, key, field) for number, (key, field) in self._groups()]
+        # Of texts that differ in case only, which are one group, the first.
+        values = [f"min(r.g{number}) AS g{number}" if key != f"r.g{number}" else f"r.g{number}"
+                  for number, key in enumerate(keys)]  # fmt: skip
+        values += [f"{self._aggregate_sql(aggregate)} AS {name}" for aggregate, name in self.names.items()]
+        order = [self._order_sql(sort, keys) for sort in self.shape.order] + keys
+        place = f"row_number() OVER ({'ORDER BY ' + ', '.join(order) if order else ''}) AS place"
+        group_by = f" GROUP BY {', '.join(keys)}" if keys else ""
+        return f"SELECT {', '.join([*values, place])} FROM ({self._records_sql()}) r{group_by}{self._having_sql()}"
+
+    def _key(self, number: int, key: GroupKey, field: OutputField) -> str:
+        is_text = field.path.column.compare_as is ComparisonKind.TEXT and not key.period
+        return comparison_key(ComparisonKind.TEXT, f"r.g{number}") if is_text else f"r.g{number}"
+
+    def _aggregate_sql(self, aggregate: Aggregate) -> str:
+        if aggregate.function == COUNT:
+            return "count(*)"
+        value = f"r.v{self.names[aggregate]}"
+        if aggregate.function == "count_distinct":
+            return f"count(DISTINCT {comparison_key(self.plan.paths[aggregate].column.compare_as, value)})"
+        return f"{aggregate.function}({value})"
+
+    def _order_sql(self, sort: SortKey, keys: list[str]) -> str:
+        sql = keys[sort.target] if isinstance(sort.target, int) else self._aggregate_sql(sort.target)
+        return f"{sql} DESC NULLS LAST" if sort.is_descending else sql
+
+    def _having_sql(self) -> str:
+        number = 0
+        terms = []
+        for alternatives in self.shape.having:
+            conditions = []
+            for condition in alternatives:
+                conditions.append(self._having_condition(condition, number))
+                number += 1
+            terms.append(f"({' OR '.join(conditions)})")
+        return f" HAVING {' AND '.join(terms)}" if terms else ""
+
+    def _having_condition(self, condition: HavingCondition, number: int) -> str:
+        operator = "<>" if condition.operator == "!=" else condition.operator
+        return (
+            f"{self._aggregate_sql(condition.aggregate)} {operator} {self.builder.input(f'having{number}', 'numeric')}"
+        )
+
+    def _json_sql(self) -> str:
+        members = []
+        if self.shape.group_keys:
+            groups = [(key.text, self._group_json(number, key, field)) for number, (key, field) in self._groups()]
+            members.append(("group", _object_sql(groups)))
+        if Aggregate(COUNT) in self.shape.aggregates:
+            members.append((COUNT, f"g.{self.names[Aggregate(COUNT)]}::text"))
+        functions = dict.fromkeys(aggregate.function for aggregate in self.shape.aggregates if aggregate.path)
+        for function in functions:
+            values = [
+                (".".join(aggregate.path), self._aggregate_json(aggregate))
+                for aggregate in self.shape.aggregates
+                if aggregate.function == function
+            ]
+            members.append((function, _object_sql(values)))
+        return _object_sql(members)
+
+    def _aggregate_json(self, aggregate: Aggregate) -> str:
+        value = f"g.{self.names[aggregate]}"
+        if aggregate.function in ("min", "max"):
+            return output_fields.value_json_sql(self.plan.paths[aggregate].column, value)
+        return f"coalesce(to_json({value})::text, 'null')"
+
+    def _group_json(self, number: int, key: GroupKey, field: OutputField) -> str:
+        """Without links, as a list with `sysparm_exclude_reference_link`."""
+        column, value = field.path.column, f"g.g{number}"
+        stored = f"coalesce(to_json({value})::text, 'null')"
+        if not key.period and not column.column_type.has_target:
+            stored = output_fields.value_json_sql(column, value)
+        if self.shape.display_mode == DisplayMode.VALUE:
+            return stored
+        if key.period:
+            display = f"{value}::text"
+        elif column.column_type.has_target:
+            display = output_fields.referenced_name_sql(self.builder, field.display_path, value)
+        else:
+            display = output_fields.display_value_sql(column, value)
+        display = f"coalesce(to_json({display})::text, 'null')"
+        if self.shape.display_mode == DisplayMode.DISPLAY:
+            return display
+        return _object_sql([("value", stored), ("display_value", display)])
+
+
+def _object_sql(members: list[tuple[str, str]]) -> str:
+    """A JSON object as text, of values that are JSON as text."""
+    pieces: list[str] = []
+    for name, value in members:
+        pieces += [literal(f"{',' if pieces else '{'}{json.dumps(name, ensure_ascii=False)}:"), value]
+    return f"concat({', '.join([*pieces, literal('}')])})"

@@ -1,0 +1,89 @@
+"""Hidden records and values change no statistics."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from random import Random
+from unittest.mock import patch
+
+import pytest
+from django.db import connection
+
+from system.records import acting_user
+from tableapi.catalogue.definitions import Table
+from tableapi.http.statistics_views import StatisticsView
+from tableapi.read import context
+from tests.support.nightly import scaled_count
+from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards, store_groups
+from tests.tableapi.noninterference import pairs
+from tests.tableapi.noninterference.pairs import Pair
+from tests.tableapi.noninterference.programs import ProgramGenerator
+from tests.tableapi.noninterference.running import insert_world, make_tables, query_string, send_to_view
+from tests.tableapi.oracle import World
+from tests.tableapi.oracle.column_types import NOW
+
+pytestmark = pytest.mark.django_db
+PAIR_COUNT, NIGHTLY_PAIR_COUNT = 200, 3_000
+REQUESTS_PER_PAIR = 12
+FUNCTIONS = ("sum", "avg", "min", "max", "count_distinct")
+
+
+def random_params(generator: ProgramGenerator, table: Table) -> dict[str, str]:
+    random = generator.random
+
+    def path() -> str:
+        return generator.random_field_path(table)
+
+    params = {"sysparm_count": "1", "sysparm_query": generator.random_query(table)}
+    for function in random.sample(FUNCTIONS, random.choice([0, 1, 1, 2])):
+        params[f"sysparm_{function}_fields"] = path()
+    if random.random() < 0.7:
+        params["sysparm_group_by"] = ",".join(path() for _ in range(random.choice([1, 1, 2])))
+    if random.random() < 0.3:
+        params["sysparm_having"] = random.choice([f"{random.choice(FUNCTIONS)}({path()})>0", "count>1"])
+    if random.random() < 0.3:
+        params["sysparm_order_by"] = random.choice([f"-{random.choice(FUNCTIONS)}({path()})", "-count"])
+    if random.random() < 0.3:
+        params["sysparm_display_value"] = random.choice(["1", "all"])
+    return params
+
+
+def responses_of(pair: Pair, world: World, requests: list[tuple[str, dict[str, str]]]) -> list[tuple[int, bytes]]:
+    responses = []
+    with rollback_afterwards(), active_catalogue(pair.catalogue):
+        insert_world(world)
+        for table, params in requests:
+            response = send_to_view(StatisticsView, pair.caller, query_string(params), table=table)
+            responses.append((response.status_code, response.content))
+            assert not connection.needs_rollback, (params, response.content)
+    return responses
+
+
+def check_pair(seed: int) -> int:
+    """Returns the number of successful requests."""
+    random = Random(seed)
+    pair = pairs.make_pair(random)
+    generator = ProgramGenerator(random, pair)
+    tables = list(pair.catalogue.tables.values())
+    requests = [(table.name, random_params(generator, table)) for table in random.choices(tables, k=REQUESTS_PER_PAIR)]
+    with ExitStack() as stack:
+        stack.enter_context(rollback_afterwards())
+        stack.enter_context(patch.object(context, "now", lambda: NOW))
+        stack.enter_context(acting_user.acting_as(pair.caller.id))
+        make_tables(pair)
+        store_groups(pair.caller)
+        one, other = (responses_of(pair, world, requests) for world in (pair.one, pair.other))
+    for request, left, right in zip(requests, one, other, strict=True):
+        assert left == right, f"seed {seed}: {request}"
+        assert left[0] in (200, 400, 404), f"seed {seed}: {request} {left}"
+    return sum(status == 200 for status, _ in one)
+
+
+def test_hidden_data_changes_no_statistics() -> None:
+    assert sum(map(check_pair, range(PAIR_COUNT))) > PAIR_COUNT
+
+
+@pytest.mark.nightly
+def test_hidden_data_changes_no_statistics_of_many() -> None:
+    for seed in range(PAIR_COUNT, PAIR_COUNT + scaled_count(NIGHTLY_PAIR_COUNT)):
+        check_pair(seed)
