@@ -47,10 +47,12 @@ def logged_response(request: HttpRequest) -> HttpResponse:
         structlog.contextvars.clear_contextvars()
 
 
-def counted_response(request: HttpRequest) -> HttpResponse:
+def counted_response(
+    request: HttpRequest, respond: Callable[[HttpRequest], HttpResponse] | None = None
+) -> HttpResponse:
     started_at = time.perf_counter()
     try:
-        response = view_response(request)
+        response = (respond or view_response)(request)
     except Exception as error:
         service_error = error_responses.to_service_error(error)
         if service_error is not None:
@@ -65,10 +67,14 @@ def counted_response(request: HttpRequest) -> HttpResponse:
 
 def view_response(request: HttpRequest) -> HttpResponse:
     request.get_host()  # refuses names that are not allowed
-    request.resolver_match = match = get_resolver().resolve(request.path_info)
-    steps.check_body_size(request, match.func)
     # The credentials, which the view reads, name the acting user.
     with acting_user.acting_as(None):
-        response: HttpResponse = match.func(request, *match.args, **match.kwargs)
-        render = getattr(response, "render", None)
-        return render() if render else response
+        return call_view(request)
+
+
+def call_view(request: HttpRequest) -> HttpResponse:
+    request.resolver_match = match = get_resolver().resolve(request.path_info)
+    steps.check_body_size(request, match.func)
+    response: HttpResponse = match.func(request, *match.args, **match.kwargs)
+    render = getattr(response, "render", None)
+    return render() if render else response

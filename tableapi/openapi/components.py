@@ -5,6 +5,7 @@ from tableapi.query.parameters import DEFAULT_LIMIT, MAX_CHANGES, MAX_PAGED_RECO
 from tableapi.statistics.parameters import DEFAULT_GROUPS, FUNCTIONS
 
 from .column_schemas import VALUE_SCHEMAS
+from .other_schemas import OTHER_SCHEMAS, envelope_of
 
 
 def parameter(name: str, schema: Object, description: str, location: str = "query") -> Object:
@@ -79,6 +80,12 @@ PARAMETERS: dict[str, Object] = {
         {"type": "integer", "minimum": 1, "maximum": MAX_RECORDS, "default": DEFAULT_GROUPS},
         "The maximum number of groups.",
     ),
+    "key": parameter("sysparm_key", {"type": "string"}, "The unique column. The body must have its value."),
+    "onError": parameter(
+        "on_error",
+        {"type": "string", "enum": ["stop", "continue"], "default": "stop"},
+        "`stop` writes nothing if a record fails. `continue` writes the others.",
+    ),
     "ifMatch": parameter(
         "If-Match", {"type": "string"}, "The ETag you read. If it no longer matches, the response is 412.", "header"
     ),
@@ -100,11 +107,6 @@ STATISTICS_PARAMETERS = ("query", "withCount", *AGGREGATE_PARAMETERS, *GROUP_PAR
 WRITE_PARAMETERS = (*OUTPUT_PARAMETERS, "input", "idempotencyKey")
 
 
-def envelope_of(data: Object) -> Object:
-    """The body of a success, with the schema of its data."""
-    return {"type": "object", "required": ["status", "data"], "properties": {"status": {"const": "OK"}, "data": data}}
-
-
 SCHEMAS: dict[str, Object] = {
     **VALUE_SCHEMAS,
     "Record": {
@@ -114,50 +116,7 @@ SCHEMAS: dict[str, Object] = {
         "additionalProperties": True,
     },
     "Records": envelope_of({"type": "array", "items": reference("schemas", "Record")}),
-    "History": envelope_of(
-        {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["operation", "fields"],
-                "properties": {
-                    "operation": {"enum": ["create", "update"]},
-                    "sys_version": {"type": "integer"},
-                    "sys_updated_at": {"type": "string"},
-                    "sys_updated_by": {"type": ["string", "null"]},
-                    "fields": {
-                        "type": "object",
-                        "description": "The stored values of each changed column: `old` and `new`.",
-                        "additionalProperties": {"type": "object"},
-                    },
-                },
-            },
-        }
-    ),
-    "Changes": {
-        **envelope_of(
-            {
-                "type": "array",
-                "items": reference("schemas", "Record"),
-                "description": "Records as they are now. One that was deleted or that the caller may no longer read "
-                "has only `sys_id` and `removed`.",
-            }
-        ),
-        "required": ["status", "data", "cursor"],
-    },
-    "Statistics": envelope_of(
-        {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "group": {"type": "object", "additionalProperties": True},
-                    "count": {"type": "integer"},
-                    **{function: {"type": "object", "additionalProperties": True} for function in FUNCTIONS},
-                },
-            },
-        }
-    ),
+    **OTHER_SCHEMAS,
     "NewValues": {
         "type": "object",
         "description": "Columns and values of exactly one record.",

@@ -14,15 +14,15 @@ from tableapi.write import system_records
 from tableapi.write.current_record import may_import_ids
 
 from .column_schemas import IMPORTED_ID_SCHEMA, request_schema, response_schema
-from .components import PARAMETERS, RESPONSE_HEADERS, SCHEMAS, envelope_of
-from .other_paths import CHANGES_PATH, STATISTICS_PATH, other_paths
-from .paths import ANY_TABLE_NAME, API_PATH, TableDescription, table_paths
+from .components import PARAMETERS, RESPONSE_HEADERS, SCHEMAS
+from .other_paths import PATHS, other_paths
+from .other_schemas import envelope_of
+from .paths import ANY_TABLE_NAME, TableDescription, table_paths
 
 
 def remove_table_views(endpoints: list[Any]) -> list[Any]:
     """PREPROCESSING_HOOKS: leaves out the views, which know their tables only when they are called."""
-    prefixes = (API_PATH, CHANGES_PATH, STATISTICS_PATH)
-    return [endpoint for endpoint in endpoints if not endpoint[0].startswith(prefixes)]
+    return [endpoint for endpoint in endpoints if not endpoint[0].startswith(PATHS)]
 
 
 def add_tables(result: Object, request: Request | None = None, **_: Any) -> Object:

@@ -76,7 +76,7 @@ def parse_list(raw: RawParameters) -> ListRequest:
         limit=limit,
         page=page,
         cursor=cursor,
-        count=_parse_choice(raw, "sysparm_count", ("", "exact", "estimated")),
+        count=parse_choice(raw, "sysparm_count", ("", "exact", "estimated")),
         allows_replica=parse_text(raw, "sysparm_query_category") == "replica",
     )
 
@@ -163,7 +163,7 @@ def parse_number(raw: RawParameters, name: str, default: int, maximum: int) -> i
     return int(text)
 
 
-def _parse_choice(raw: RawParameters, name: str, choices: tuple[str, ...]) -> str:
+def parse_choice(raw: RawParameters, name: str, choices: tuple[str, ...]) -> str:
     value = parse_text(raw, name)
     if value not in choices:
         raise _invalid(name, f"{name} must be one of {', '.join(filter(None, choices))}.")

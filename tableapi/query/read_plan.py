@@ -65,6 +65,13 @@ def plan_read(
     return plan
 
 
+def plan_filter(scope: ReadScope, table: Table, query: Query) -> ReadPlan:
+    """The records that match, without fields and order."""
+    plan = ReadPlan(table, scope.records(table), (), resolve_query(scope, table, query, with_slots=True))
+    refuse_too_many_joins(plan, query, "sysparm_query")
+    return plan
+
+
 def _sort_keys(scope: ReadScope, table: Table, query: Query) -> tuple[SortKey, ...]:
     sort_keys = []
     for sort in query.order:

@@ -163,6 +163,17 @@ def count_statement(plan: ReadPlan, maximum: int | None = None) -> Statement:
     return Statement(sql, builder.parameters)
 
 
+def ids_statement(plan: ReadPlan, limit: int) -> Statement:
+    """Catalogue version and id of the records that this caller can read."""
+    builder = StatementBuilder()
+    from_clause = FromClause(builder, plan)
+    where = _where_sql([*from_clause.readable_conditions(plan.records), *from_clause.query_conditions(plan.where)])
+    sys_id = from_clause.alias.sys_id()
+    ids = f"SELECT {sys_id} AS sys_id FROM {from_clause.sql()}{where} ORDER BY {sys_id} LIMIT {limit}"
+    sql = f"SELECT s.version, r.sys_id FROM public.tableapi_state s LEFT JOIN ({ids}) r ON TRUE"
+    return Statement(sql, builder.parameters)
+
+
 def _where_sql(parts: list[str]) -> str:
     return f" WHERE {' AND '.join(parts)}" if parts else ""
 

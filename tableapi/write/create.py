@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import transaction
@@ -32,16 +32,9 @@ def create(change: WriteRequest) -> WriteResult:
     if context.view.permissions.records(CREATE, table) == NEVER:
         raise current_record.create_denied_error(context, table)
     read_record = response_record.prepare_reader(change)
-    sent, sys_id = payload.new_record_columns(change)
-    sent_values: dict[Column, Any] = {}
-    errors: list[InvalidInput] = []
-    missing: list[InvalidInput] = []
-    for column, value in sent.items():
-        with column_errors.collecting_errors(errors):
-            sent_values[column] = payload.parse_value(change, column, value)
-    values = dict(sent_values)
-    _add_defaults(change, values, sent, missing)
-    if not errors and not missing and sys_id is None:
+    prepared = prepare(change)
+    values, sent, sys_id, errors = prepared.values, prepared.sent, prepared.sys_id, prepared.errors
+    if not errors and not prepared.missing and sys_id is None:
         result = single_statement.create(change, values, sent)
         if result is not None:
             return result
@@ -52,13 +45,36 @@ def create(change: WriteRequest) -> WriteResult:
         return WriteResult(new_id, read_record(new_id))
 
     with transaction.atomic():
-        _check_references(change, sent_values, errors)
-        for error in missing:
+        _check_references(change, prepared.sent_values, errors)
+        for error in prepared.missing:
             with column_errors.collecting_errors(errors):
                 raise error
         if errors:
             raise combine_errors(errors)
         return _defer(change, values, insert) if table.deferred_create else insert()
+
+
+@dataclass(frozen=True)
+class PreparedRecord:
+    """The values of a new record, and what is wrong with them."""
+
+    sent: dict[Column, Any]
+    sys_id: str | None
+    sent_values: dict[Column, Any]
+    values: dict[Column, Any]
+    errors: list[InvalidInput]
+    missing: list[InvalidInput]
+
+
+def prepare(change: WriteRequest) -> PreparedRecord:
+    sent, sys_id = payload.new_record_columns(change)
+    prepared = PreparedRecord(sent, sys_id, {}, {}, [], [])
+    for column, value in sent.items():
+        with column_errors.collecting_errors(prepared.errors):
+            prepared.sent_values[column] = payload.parse_value(change, column, value)
+    prepared.values.update(prepared.sent_values)
+    _add_defaults(change, prepared.values, sent, prepared.missing)
+    return prepared
 
 
 def _check_references(change: WriteRequest, values: Mapping[Column, Any], errors: list[InvalidInput]) -> None:

@@ -36,7 +36,7 @@ def create(change: WriteRequest, values: Values, sent: Iterable[Column]) -> Writ
     """None if nothing was written."""
     if change.is_idempotent or change.table.deferred_create:
         return None
-    if not _is_suitable(change.table) or not all(map(_is_stored_unchanged, values)):
+    if not is_suitable(change.table) or not all(map(is_stored_unchanged, values)):
         return None
     return _run(change, CREATE, values, sent)
 
@@ -47,9 +47,9 @@ def update(change: WriteRequest, sys_id: str) -> WriteResult | None:
     if needs_transaction or not pipeline.RECORD_ID.fullmatch(sys_id):
         return None
     columns = tuple(column for name in change.body if (column := change.table.columns.get(name)) is not None)
-    if len(columns) != len(change.body) or not columns or not _is_suitable(change.table):
+    if len(columns) != len(change.body) or not columns or not is_suitable(change.table):
         return None
-    if not all(_is_stored_unchanged(column) and _is_compared_by_value(change.table, column) for column in columns):
+    if not all(is_stored_unchanged(column) and _is_compared_by_value(change.table, column) for column in columns):
         return None
     try:
         values = {column: payload.parse_value(change, column, change.body[column.name]) for column in columns}
@@ -60,17 +60,17 @@ def update(change: WriteRequest, sys_id: str) -> WriteResult | None:
     return None if is_empty else _run(change, WRITE, values, values, sys_id=sys_id)
 
 
-def _is_suitable(table: Table) -> bool:
+def is_suitable(table: Table) -> bool:
     """Whether a record is one row, which no code but the database's checks."""
     return not table.is_system and len(table.family) == len(table.lineage) == 1
 
 
-def _sorted_by_name(columns: Iterable[Column]) -> tuple[Column, ...]:
+def sorted_by_name(columns: Iterable[Column]) -> tuple[Column, ...]:
     """By name, so that there is one statement for every order of a body."""
     return tuple(sorted(columns, key=lambda column: column.name))
 
 
-def _is_stored_unchanged(column: Column) -> bool:
+def is_stored_unchanged(column: Column) -> bool:
     return column.column_type.storage is Storage.PLAIN and not column.column_type.is_list
 
 
@@ -84,9 +84,9 @@ def _run(
     change: WriteRequest, operation: str, values: Values, sent: Iterable[Column], **inputs: str
 ) -> WriteResult | None:
     context, table = change.context, change.table
-    columns = _sorted_by_name(values)
+    columns = sorted_by_name(values)
     referring = tuple(column for column in columns if column.column_type.is_reference and values[column])
-    groups = (columns, referring, _sorted_by_name(sent))
+    groups = (columns, referring, sorted_by_name(sent))
     plan, _ = pipeline.compile_record(context, table, change.output)
     names = tuple(tuple(column.name for column in group) for group in groups)
     statement: Statement | str = context.view.cached(
@@ -128,7 +128,7 @@ def _statement(
             return None
         conditions.append(f"{permission_queries.count_sql(builder, view.permissions, target, f'ids{number}')} = 1")
     new = {column: builder.input(f"v{number}", column.column_type.sql_type) for number, column in enumerate(columns)}
-    write = _insert if operation == CREATE else _update
+    write = insert_parts if operation == CREATE else _update
     parts = write(builder, view.permissions, table, new, sent, conditions)
     plan, _ = pipeline.compile_record(change.context, table, change.output)
     select_sql = select.written_record_sql(builder, plan, pipeline.style_of(change.output))
@@ -137,14 +137,16 @@ def _statement(
     return Statement(f"WITH {parts} {select_sql}", builder.parameters)
 
 
-def _insert(
+def insert_parts(
     builder: StatementBuilder,
     permissions: Permissions,
     table: Table,
     new: Mapping[Column, str],
     sent: tuple[Column, ...],
     conditions: list[str],
+    rows: str = "",
 ) -> str | None:
+    """The parts `written` and `change` of a statement. With `rows`, another part of it, `new` refers to its columns."""
     who = builder.input("who", "varchar")
     row = {column.database_name: value for column, value in new.items()}
     row |= {"sys_created_by": who, "sys_updated_by": who, "sys_db_table_id": literal(table.id)}
@@ -161,9 +163,17 @@ def _insert(
     rule_conditions = _conditions(builder, decisions, WrittenRecord(table, empty | row))
     if rule_conditions is None:
         return None
-    source = f"SELECT {number} FROM public.tableapi_state c WHERE {' AND '.join([*conditions, *rule_conditions])}"
+    where = " AND ".join([*conditions, *rule_conditions])
+    if rows:
+        columns.append("sys_id")
+        values.append(f"{rows}.sys_id")
+    selected = ", ".join(filter(None, (f"{rows}.*" if rows else "", number)))
+    source = f"SELECT {selected} FROM public.tableapi_state c{f', {rows}' if rows else ''} WHERE {where}"
     names = ", ".join(map(quote, columns))
-    insert = f"INSERT INTO {table_identifier(table)} ({names}) SELECT {', '.join(values)} FROM ({source}) s RETURNING *"
+    insert = (
+        f"INSERT INTO {table_identifier(table)} ({names}) "
+        f"SELECT {', '.join(values)} FROM ({source}) {rows or 's'} RETURNING *"
+    )
     logged_columns = dict.fromkeys([*new, *designed_records.generated_columns(table)])
     change = change_rows.change_sql(
         "create",

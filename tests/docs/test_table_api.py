@@ -29,7 +29,13 @@ from tests.docs.curl import HOST
 from tests.support.users import PASSWORD, make_user
 from tests.tableapi.designs import query_rows
 
-PAGES = ("reference/table-api", "how-to/design-tables", "reference/changes", "reference/statistics")
+PAGES = (
+    "reference/table-api",
+    "how-to/design-tables",
+    "reference/changes",
+    "reference/statistics",
+    "reference/bulk-and-batch",
+)
 PAGE = "".join((ROOT / f"docs/{name}.md").read_text() for name in PAGES)
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.compile(

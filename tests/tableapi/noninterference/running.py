@@ -208,8 +208,12 @@ def answer_of(view: Any, caller: Caller, request: Any, **url_parameters: str) ->
     return response
 
 
-def send_to_view(view: Any, caller: Caller, query: str = "", **url_parameters: str) -> HttpResponse:
-    return answer_of(view.as_view(), caller, REQUEST_FACTORY.get("/", QUERY_STRING=query), **url_parameters)
+def send_to_view(
+    view: Any, caller: Caller, query: str = "", method: str = "GET", body: Any = None, **url_parameters: str
+) -> HttpResponse:
+    text = "" if body is None else json.dumps(body)
+    request = REQUEST_FACTORY.generic(method, "/", text, content_type="application/json", QUERY_STRING=query)
+    return answer_of(view.as_view(), caller, request, **url_parameters)
 
 
 def query_string(params: dict[str, str]) -> str:

@@ -1,0 +1,75 @@
+"""The endpoints that write many records, or one by a unique column."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from system.http import django_request
+from system.http.json_view import JsonView
+from tableapi.bulk import bulk, upsert
+from tableapi.bulk.bulk import RecordOutcome
+from tableapi.bulk.bulk_request import BulkRequest, parse_bulk
+from tableapi.query.parameters import OutputOptions, parse_input_display, parse_text
+from tableapi.write.change_request import RequestedChange, WriteRequest
+
+from .idempotency import respond_once
+from .responses import created_response, enveloped, written_response
+from .table_views import caller_of, parse_change, write
+
+
+class BulkView(JsonView):
+    http_method_names = ["post", "patch", "delete"]
+
+    def post(self, request: Request, table: str) -> HttpResponse:
+        return _respond(request, table, bulk.create_records, allows_query=False)
+
+    def patch(self, request: Request, table: str) -> HttpResponse:
+        return _respond(request, table, bulk.update_records, allows_query=True, with_values=True)
+
+    def delete(self, request: Request, table: str) -> HttpResponse:
+        return _respond(request, table, bulk.delete_records, allows_query=True)
+
+
+class UpsertView(JsonView):
+    http_method_names = ["post"]
+
+    def post(self, request: Request, table: str) -> HttpResponse:
+        change = parse_change(request)
+        key = parse_text(request.query_params, upsert.KEY_PARAMETER)
+
+        def respond() -> HttpResponse:
+            result = write(caller_of(request), table, change, partial(upsert.upsert, key=key))
+            if result.is_new:
+                return created_response(request, table, result.written)
+            return written_response(request, result.written)
+
+        return respond_once(request, respond)
+
+
+Operation = Callable[[WriteRequest, BulkRequest], list[RecordOutcome]]
+
+
+def _respond(request: Request, table: str, operation: Operation, **options: bool) -> HttpResponse:
+    body = request.data if django_request(request).body else None
+    bulk_request = parse_bulk(body, request.query_params, **options)
+    change = RequestedChange({}, OutputOptions(), parse_input_display(request.query_params))
+
+    def respond() -> HttpResponse:
+        outcomes = write(caller_of(request), table, change, lambda opened: operation(opened, bulk_request))
+        is_all_created = bool(outcomes) and all(outcome.status == bulk.CREATED for outcome in outcomes)
+        return enveloped(
+            [_item(outcome) for outcome in outcomes], status=bulk.CREATED if is_all_created else bulk.WRITTEN
+        )
+
+    return respond_once(request, respond)
+
+
+def _item(outcome: RecordOutcome) -> bytes:
+    item: dict[str, Any] = {"sys_id": outcome.sys_id, "status": outcome.status}
+    if outcome.error is not None:
+        item["errors"] = outcome.error.as_items()
+    return json.dumps(item, ensure_ascii=False).encode()

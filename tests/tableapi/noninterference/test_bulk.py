@@ -1,0 +1,84 @@
+"""Hidden records and values change no response to bulk requests, and nothing that can be read afterwards."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from system.records import acting_user
+from tableapi.catalogue.definitions import Table
+from tableapi.http.bulk_views import BulkView
+from tableapi.read import context
+from tests.support.nightly import scaled_count
+from tests.tableapi.laws.storage import active_catalogue, read_back, rollback_afterwards, store_groups
+from tests.tableapi.noninterference import pairs
+from tests.tableapi.noninterference.pairs import Pair, visible_values
+from tests.tableapi.noninterference.programs import ProgramGenerator
+from tests.tableapi.noninterference.running import insert_world, make_tables, send_to_view
+from tests.tableapi.oracle import World
+from tests.tableapi.oracle.alphabets import moment
+from tests.tableapi.oracle.column_types import NOW
+
+pytestmark = pytest.mark.django_db
+PAIR_COUNT, NIGHTLY_PAIR_COUNT = 200, 3_000
+# Method, table, query string, body.
+BulkStep = tuple[str, str, str, Any]
+
+
+def random_step(generator: ProgramGenerator, table: Table) -> BulkStep:
+    random = generator.random
+    method = random.choice(["POST", "POST", "PATCH", "PATCH", "DELETE"])
+    query = random.choice(["", "on_error=continue"])
+    if method != "POST" and random.random() < 0.5:
+        body: Any = {"sysparm_query": generator.random_query(table) or "^", "expected": random.choice([0, 1, 2, 3])}
+        return method, table.name, query, body | ({"values": generator.random_body(table)} if method == "PATCH" else {})
+    bodies = [generator.random_body(table) for _ in range(random.randint(1, 4))]
+    if method == "POST":
+        same = random.random() < 0.5
+        return method, table.name, query, [bodies[0]] * 3 if same else bodies
+    records = [{**(body if method == "PATCH" else {}), "sys_id": generator.random_id(table)} for body in bodies]
+    return method, table.name, query, records
+
+
+def results_of(pair: Pair, world: World, steps: list[BulkStep]) -> tuple[list[Any], Any]:
+    with rollback_afterwards(), active_catalogue(pair.catalogue):
+        insert_world(world)
+        responses = []
+        for method, table, query, body in steps:
+            response = send_to_view(BulkView, pair.caller, query, method, body, table=table)
+            responses.append((response.status_code, response.content))
+        return responses, visible_values(read_back(pair.catalogue), pair.caller, moment(pair.caller.id))
+
+
+def check_pair(seed: int) -> int:
+    """Returns the number of successful requests."""
+    random = Random(seed)
+    pair = pairs.make_pair(random, may_write=True)
+    generator = ProgramGenerator(random, pair)
+    steps = [random_step(generator, table) for table in random.choices(list(pair.catalogue.tables.values()), k=5)]
+    with ExitStack() as stack:
+        stack.enter_context(rollback_afterwards())
+        stack.enter_context(patch.object(context, "now", lambda: NOW))
+        stack.enter_context(acting_user.acting_as(pair.caller.id))
+        make_tables(pair)
+        store_groups(pair.caller)
+        (one, values), (other, other_values) = (results_of(pair, world, steps) for world in (pair.one, pair.other))
+    for step, left, right in zip(steps, one, other, strict=True):
+        assert left == right, f"seed {seed}: {step}"
+        assert left[0] < 500, f"seed {seed}: {step} {left}"
+    assert values == other_values, f"seed {seed}: {steps}"
+    return sum(status < 300 for status, _ in one)
+
+
+def test_hidden_data_changes_no_bulk_response() -> None:
+    assert sum(map(check_pair, range(PAIR_COUNT))) > PAIR_COUNT
+
+
+@pytest.mark.nightly
+def test_hidden_data_changes_no_bulk_response_of_many() -> None:
+    for seed in range(PAIR_COUNT, PAIR_COUNT + scaled_count(NIGHTLY_PAIR_COUNT)):
+        check_pair(seed)

@@ -1,0 +1,173 @@
+"""`POST /rest/v1/batch`."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from tableapi.http import batch_views
+from tableapi.models import Table
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, data_of, errors_of, field, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+BATCH = "/rest/v1/batch"
+PART = "/rest/v1/table/part"
+
+
+@pytest.fixture
+def part(db: Any) -> Table:
+    new_table = table("part")
+    field("part", "name")
+    field("part", "quantity", "integer")
+    field("part", "code", is_unique=True)
+    open_table(new_table)
+    return new_table
+
+
+def send(user: User, *requests: Any, **options: Any) -> list[dict[str, Any]]:
+    return list(data_of(api(user).post(BATCH, {"requests": list(requests), **options})))
+
+
+def step(method: str = "GET", url: str = PART, **options: Any) -> dict[str, Any]:
+    return {"id": options.pop("id", "x"), "method": method, "url": url, **options}
+
+
+def statuses(entries: list[dict[str, Any]]) -> list[int]:
+    return [entry["status"] for entry in entries]
+
+
+def test_requests_are_answered_in_order_like_single_ones(part: Table, bob: User):
+    sys_id = record("part", name="bolt")
+    urls = [f"{PART}/{sys_id}", f"{PART}?sysparm_query=name%3Dbolt&sysparm_count=exact", f"{PART}/0",
+            "/rest/v1/stats/part?sysparm_count=1", f"{PART}?sysparm_query=none=1"]  # fmt: skip
+    entries = send(bob, *(step(url=url, id=number) for number, url in enumerate(urls)))
+    assert [entry["id"] for entry in entries] == [0, 1, 2, 3, 4]
+    for url, entry in zip(urls, entries, strict=True):
+        single = api(bob).get(url)
+        assert (entry["status"], entry["body"]) == (single.status_code, single.json())
+        assert all(single[name] == value for name, value in entry["headers"].items())
+    assert entries[0]["headers"].keys() == {"ETag"} and entries[1]["headers"]["X-Total-Count"] == "1"
+
+
+def test_writes_of_a_batch(part: Table, bob: User):
+    entries = send(
+        bob,
+        step("POST", body={"name": "a"}),
+        step("POST", "/rest/v1/upsert/part?sysparm_key=code", body={"code": "1", "name": "b"}),
+        step("POST", "/rest/v1/bulk/part", body=[{"name": "c"}, {"name": "d"}]),
+        step("POST"),
+        step("POST", body=["x"]),
+    )
+    assert statuses(entries) == [201, 201, 201, 400, 400]
+    assert query_rows("SELECT name, sys_created_by FROM records.part ORDER BY name") == [(n, bob.pk) for n in "abcd"]
+    sys_id = entries[0]["body"]["data"][0]["sys_id"]
+    etag = entries[0]["headers"]["ETag"]
+    entries = send(
+        bob,
+        step("PATCH", f"{PART}/{sys_id}", headers={"If-Match": '"7-x"'}, body={"name": "z"}),
+        step("PATCH", f"{PART}/{sys_id}", headers={"if-match": etag}, body={"name": "A"}),
+        step("GET", f"{PART}/{sys_id}", headers={"If-None-Match": "*"}),
+        step("DELETE", f"{PART}/{sys_id}"),
+    )
+    assert statuses(entries) == [412, 200, 304, 200] and entries[2]["body"] is None
+
+
+def test_atomic_batch_writes_all_or_nothing(part: Table, bob: User):
+    record("part", code="taken")
+    steps = [step("POST", body={"name": "a"}, id=1), step("POST", body={"code": "taken"}, id=2), step(id=3)]
+    entries = send(bob, *steps, atomic=True)
+    assert [(entry["id"], entry["status"]) for entry in entries] == [(1, 424), (2, 409), (3, 424)]
+    assert entries[0]["body"]["errors"][0]["code"] == "not_done"
+    assert query_rows("SELECT count(*) FROM records.part") == [(1,)]
+    assert statuses(send(bob, steps[0], step(), atomic=True)) == [201, 200]
+    assert statuses(send(bob, *steps)) == [201, 409, 200]
+    assert query_rows("SELECT count(*) FROM records.part") == [(3,)]
+
+
+def test_failed_statement_does_not_break_an_atomic_batch(part: Table, bob: User):
+    entries = send(bob, step("POST", body={"name": "a"}), step(url="/rest/v1/table/none"), atomic=True)
+    assert statuses(entries) == [424, 404]
+    assert query_rows("SELECT count(*) FROM records.part") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [BATCH, "/rest/v1/auth/login", "/api/me", "/get_relevant_documents", "https://other.example/rest/v1/table/part",
+     "//other.example/rest/v1/table/part", "rest/v1/table/part", "", None, "/rest/v1/table/../../api/me",
+     "/rest/v1/table/pä"],
+)  # fmt: skip
+def test_other_addresses_are_refused_and_stop_nothing_else(part: Table, bob: User, url: Any):
+    entries = send(bob, step(url=url), step())
+    assert entries[0]["status"] in (400, 404) and entries[0]["body"]["status"] == "ERROR"
+    assert entries[1]["status"] == 200
+    assert statuses(send(bob, step(), step(url=url), atomic=True))[0] == 424
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "x",
+        {},
+        {"method": "GET"},
+        step("TRACE"),
+        step("get"),
+        step(more=1),
+        step(headers=["x"]),
+        step(headers={"Accept": 1}),
+    ],
+)
+def test_malformed_requests_are_refused(part: Table, bob: User, item: Any):
+    assert statuses(send(bob, item, step())) == [400, 200]
+
+
+def test_only_some_headers_count(part: Table, bob: User, alice: User):
+    rule("read", "part", "quantity", roles=["itil"])
+    record("part", name="bolt", quantity=3)
+    headers = {
+        "Authorization": api(alice).headers["Authorization"],
+        "Idempotency-Key": "k",
+        "X-Forwarded-For": "1.2.3.4",
+    }
+    (entry,) = send(bob, step(headers=headers))
+    assert "quantity" not in entry["body"]["data"][0]
+    for _ in range(2):
+        send(bob, step("POST", headers={"Idempotency-Key": "k"}, body={"name": "a"}))
+    assert query_rows("SELECT count(*) FROM records.part") == [(3,)]
+    assert statuses(send(bob, step("POST", headers={"Content-Type": "text/plain"}, body={"name": "a"}))) == [415]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        [],
+        {},
+        {"requests": {}},
+        {"requests": [], "atomic": "yes"},
+        {"requests": [], "more": 1},
+        {"requests": [step()] * 101},
+    ],
+)
+def test_invalid_batches_are_refused(part: Table, bob: User, body: Any):
+    response = api(bob).post(BATCH, body)
+    assert response.status_code == 400 and errors_of(response)
+
+
+def test_credentials_are_required(part: Table):
+    assert api(None).post(BATCH, {"requests": [step()]}).status_code == 401
+
+
+def test_responses_of_a_batch_are_limited(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
+    record("part", name="x" * 2_000)
+    monkeypatch.setattr(batch_views, "MAX_BATCH_RESPONSE_BYTES", 1_000)
+    assert statuses(send(bob, step(), step())) == [200, 413]
+
+
+def test_each_request_has_its_log_line(part: Table, bob: User, capfd: pytest.CaptureFixture[str]):
+    send(bob, step(), step("POST", body={"name": "a"}))
+    lines = [line for line in capfd.readouterr().err.splitlines() if "request_finished" in line]
+    assert [line.partition("request='")[2].partition("'")[0] for line in lines] == [
+        "GET /rest/v1/table/part", "POST /rest/v1/table/part", "POST /rest/v1/batch"
+    ]  # fmt: skip
+    assert len({line.partition("request_id=")[2].partition(" ")[0] for line in lines}) == 1

@@ -1,0 +1,257 @@
+"""`/rest/v1/bulk/{table}` and `/rest/v1/upsert/{table}`."""
+
+import threading
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from accounts.models import User
+from system.models import Change, DeletionLogEntry
+from tableapi.bulk import row_insert
+from tableapi.models import Table
+from tests.tableapi.database_statements import captured_statements
+from tests.tableapi.designs import query_rows
+from tests.tableapi.world import api, data_of, error_of, errors_of, field, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+BULK, UPSERT = "/rest/v1/bulk/part", "/rest/v1/upsert/part"
+
+
+@pytest.fixture
+def closed_part(db: Any) -> Table:
+    table("shop")
+    field("shop", "name")
+    new_table = table("part", number_prefix="PRT")
+    field("part", "name")
+    field("part", "code", is_unique=True)
+    field("part", "quantity", "integer", default_value="1")
+    field("part", "shop", target="shop")
+    field("part", "data", "json")
+    return new_table
+
+
+@pytest.fixture
+def part(closed_part: Table) -> Table:
+    open_table("shop")
+    open_table(closed_part)
+    return closed_part
+
+
+def names() -> list[str]:
+    return [name for (name,) in query_rows("SELECT name FROM records.part ORDER BY number")]
+
+
+def test_records_are_created_in_one_statement_in_their_order(part: Table, bob: User):
+    shop = record("shop", name="North")
+    bodies = [{"name": f"n{number}", "quantity": number, "shop": shop} for number in range(50)]
+    with captured_statements() as statements:
+        response = api(bob).post(BULK, bodies)
+    data = data_of(response)
+    assert response.status_code == 201 and len({entry["sys_id"] for entry in data}) == 50
+    assert [entry["status"] for entry in data] == [201] * 50
+    assert names() == [f"n{number}" for number in range(50)]
+    assert len([sql for sql in statements if "INSERT INTO records" in sql]) == 1
+    stored = query_rows("SELECT name, sys_created_by FROM records.part WHERE sys_id = %s", data[7]["sys_id"])
+    assert stored == [("n7", bob.pk)]
+    changes = Change.objects.filter(record_id__in=[entry["sys_id"] for entry in data])
+    assert len(changes) == 50 and {change.changed_by for change in changes} == {bob.pk}
+
+
+def test_records_of_different_columns_are_created_in_their_order(part: Table, bob: User):
+    bodies = [
+        {"name": "a"},
+        {"name": "b"},
+        {"name": "c", "data": {"x": 1}},
+        {"name": "d"},
+        {"name": "e", "quantity": 3},
+    ]
+    assert len(data_of(api(bob).post(BULK, bodies))) == 5
+    assert names() == list("abcde")
+    assert query_rows("SELECT quantity FROM records.part ORDER BY number") == [(1,), (1,), (1,), (1,), (3,)]
+
+
+@pytest.mark.parametrize(
+    ("bad", "expected"),
+    [({"name": "x", "quantity": "many"}, (422, "invalid_value", "quantity")),
+     ({"name": "x", "none": 1}, (400, "unknown_field", "none")),
+     ({"name": "x", "shop": "0" * 18}, (422, "invalid_value", "shop")),
+     ({"name": "x", "code": "taken"}, (409, "duplicate", "code"))],
+)  # fmt: skip
+def test_one_error_writes_nothing_and_names_its_position(part: Table, bob: User, bad: dict[str, Any], expected: Any):
+    record("part", name="old", code="taken")
+    for bodies in ([{"name": "a"}, {"name": "b"}, bad], [{"name": "a"}, bad, {"name": "b"}]):
+        response = api(bob).post(BULK, bodies)
+        assert error_of(response) == expected
+        assert response.json()["errors"][0]["position"] == bodies.index(bad)
+    assert names() == ["old"]
+    assert Change.objects.filter(table_key=part.pk).count() <= 1
+
+
+def test_keep_going_writes_the_others_and_reports_each(part: Table, bob: User):
+    bodies = [{"name": "a"}, {"name": "b", "quantity": "many"}, {"name": "c", "code": "1"}, {"name": "d", "code": "1"}]
+    response = api(bob).send("POST", f"{BULK}?on_error=continue", bodies)
+    assert response.status_code == 200
+    assert [entry["status"] for entry in data_of(response)] == [201, 422, 201, 409]
+    assert data_of(response)[1]["errors"][0]["code"] == "invalid_value"
+    assert names() == ["a", "c"]
+
+
+def test_rules_hold_for_each_record(closed_part: Table, bob: User):
+    rule("read", "part")
+    rule("create", "part", condition="quantity<5")
+    rule("create", "part", "code", roles=["itil"])
+    assert api(bob).post(BULK, [{"name": "a", "quantity": 1}, {"name": "b", "quantity": 9}]).status_code == 403
+    response = api(bob).post(BULK, [{"name": "a"}, {"name": "b", "code": "1"}])
+    assert (response.status_code, response.json()["errors"][0]["position"]) == (403, 1)
+    assert names() == []
+    assert api(bob).post(BULK, [{"name": "a", "quantity": 1}, {"name": "b", "quantity": 2}]).status_code == 201
+
+
+def test_records_that_cannot_be_read_can_be_created(closed_part: Table, bob: User):
+    rule("create", "part")
+    assert api(bob).post(BULK, [{"name": "a"}, {"name": "b"}]).status_code == 201
+    assert names() == ["a", "b"]
+
+
+def test_reference_to_a_hidden_record_is_refused_like_a_missing_one(closed_part: Table, bob: User):
+    open_table("part")
+    rule("read", "shop", condition="name!=Secret")
+    hidden = record("shop", name="Secret")
+    responses = [api(bob).post(BULK, [{"name": "a"}, {"shop": sys_id}]) for sys_id in (hidden, "0" * 18)]
+    assert responses[0].content == responses[1].content and responses[0].status_code == 422
+
+
+def test_records_are_changed_by_id(part: Table, bob: User):
+    ids = [record("part", name=name, quantity=3) for name in "ab"]
+    body = [{"sys_id": ids[0], "name": "A"}, {"sys_id": ids[1], "quantity": 5}]
+    assert data_of(api(bob).patch(BULK, body)) == [{"sys_id": sys_id, "status": 200} for sys_id in ids]
+    assert sorted(query_rows("SELECT name, quantity FROM records.part")) == [("A", 3), ("b", 5)]
+    assert error_of(api(bob).patch(BULK, [{"name": "x"}])) == (400, "invalid_parameter", "sys_id")
+    response = api(bob).patch(BULK, [{"sys_id": ids[0], "name": "x"}, {"sys_id": "1", "name": "x"}])
+    assert (response.status_code, response.json()["errors"][0]["position"]) == (404, 1)
+    assert sorted(query_rows("SELECT name FROM records.part")) == [("A",), ("b",)]
+
+
+def test_records_are_changed_by_query_if_as_many_as_expected(part: Table, bob: User):
+    for name in "abc":
+        record("part", name=name, quantity=1)
+    body = {"sysparm_query": "name!=c", "expected": 3, "values": {"quantity": 7}}
+    assert error_of(api(bob).patch(BULK, body)) == (409, "count_differs", "expected")
+    assert len(data_of(api(bob).patch(BULK, body | {"expected": 2}))) == 2
+    assert sorted(query_rows("SELECT name, quantity FROM records.part")) == [("a", 7), ("b", 7), ("c", 1)]
+
+
+def test_only_readable_records_are_expected(closed_part: Table, bob: User):
+    rule("read", "part", condition="quantity<5")
+    rule("write", "part")
+    for quantity in (1, 2, 9):
+        record("part", quantity=quantity)
+    body = {"sysparm_query": "quantity>0", "expected": 2, "values": {"name": "x"}}
+    assert len(data_of(api(bob).patch(BULK, body))) == 2
+
+
+def test_records_are_deleted_by_id_and_by_query(part: Table, bob: User):
+    ids = [record("part", name=name) for name in "abcd"]
+    assert len(data_of(api(bob).send("DELETE", BULK, [{"sys_id": ids[0]}], {"Content-Type": "application/json"}))) == 1
+    body = {"sysparm_query": "nameINb,c", "expected": 2}
+    assert len(data_of(api(bob).send("DELETE", BULK, body, {"Content-Type": "application/json"}))) == 2
+    assert query_rows("SELECT name FROM records.part") == [("d",)]
+    assert DeletionLogEntry.objects.filter(table="part").count() == 3
+
+
+QUERY = {"sysparm_query": "name=a", "expected": 1, "values": {}}
+
+
+@pytest.mark.parametrize(
+    ("method", "body"),
+    [
+        ("POST", ""),
+        ("POST", {"name": "a"}),
+        ("POST", ["a"]),
+        ("POST", [{}] * 10_001),
+        ("PATCH", "x"),
+        ("PATCH", QUERY | {"sysparm_query": ""}),
+        ("PATCH", QUERY | {"sysparm_query": "^"}),
+        ("PATCH", QUERY | {"sysparm_query": "none=a"}),
+        ("PATCH", QUERY | {"sysparm_query": "name~a"}),
+        ("PATCH", QUERY | {"expected": True}),
+        ("PATCH", QUERY | {"values": None}),
+        ("PATCH", QUERY | {"more": 1}),
+        ("PATCH", {"expected": 1, "values": {}}),
+        ("PATCH", {"sysparm_query": "name=a", "values": {}}),
+        ("DELETE", QUERY),
+    ],
+)
+def test_invalid_bodies_are_refused(part: Table, bob: User, method: str, body: Any):
+    record("part", name="a")
+    response = api(bob).send(method, BULK, body, {"Content-Type": "application/json"})
+    assert response.status_code == 400 and errors_of(response)
+    assert names() == ["a"]
+
+
+def test_bulk_requests_are_idempotent(part: Table, bob: User):
+    headers = {"Idempotency-Key": "k"}
+    first, second = (api(bob).post(BULK, [{"name": "a"}, {"name": "b"}], headers=headers) for _ in range(2))
+    assert first.content == second.content and names() == ["a", "b"]
+
+
+def test_chunks_of_many_records(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(row_insert, "MAX_ROWS", 10)
+    assert len(data_of(api(bob).post(BULK, [{"name": f"n{number:02}"} for number in range(35)]))) == 35
+    assert names() == [f"n{number:02}" for number in range(35)]
+
+
+def test_upsert_creates_and_changes(part: Table, bob: User):
+    first = api(bob).post(f"{UPSERT}?sysparm_key=code", {"code": "x1", "name": "a"})
+    assert first.status_code == 201 and first["Location"].endswith(data_of(first)[0]["sys_id"])
+    second = api(bob).post(f"{UPSERT}?sysparm_key=code", {"code": "X1", "quantity": 4})
+    assert second.status_code == 200 and data_of(second)[0]["sys_id"] == data_of(first)[0]["sys_id"]
+    assert query_rows("SELECT name, code, quantity FROM records.part") == [("a", "X1", 4)]
+
+
+def test_upsert_of_a_hidden_match_is_the_duplicate_of_a_creation(closed_part: Table, bob: User):
+    open_table("shop")
+    rule("read", "part", condition="quantity<5")
+    rule("create", "part")
+    rule("write", "part")
+    record("part", code="x1", quantity=9)
+    body = {"code": "x1", "quantity": 1}
+    responses = [api(bob).post("part", body), api(bob).post(f"{UPSERT}?sysparm_key=code", body)]
+    assert error_of(responses[0]) == (409, "duplicate", "code")
+    assert responses[0].content == responses[1].content
+
+
+@pytest.mark.parametrize(
+    ("key", "body", "expected"),
+    [
+        ("", {"code": "1"}, (400, "invalid_parameter", "sysparm_key")),
+        ("name", {"name": "1"}, (400, "invalid_parameter", "sysparm_key")),
+        ("number", {"number": "PRT1"}, (400, "invalid_parameter", "sysparm_key")),
+        ("none", {"code": "1"}, (400, "unknown_field", "none")),
+        ("code", {"name": "1"}, (400, "invalid_parameter", "code")),
+        ("code", {"code": None}, (400, "invalid_parameter", "code")),
+    ],
+)
+def test_invalid_upserts_are_refused(part: Table, bob: User, key: str, body: dict[str, Any], expected: Any):
+    assert error_of(api(bob).post(f"{UPSERT}?sysparm_key={key}", body)) == expected
+    assert names() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_simultaneous_upserts_create_one_record(part: Table, bob: User):
+    statuses: list[int] = []
+
+    def send(number: int) -> None:
+        try:
+            statuses.append(api(bob).post(f"{UPSERT}?sysparm_key=code", {"code": "x", "quantity": number}).status_code)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(statuses) == [200] * 7 + [201]
+    assert query_rows("SELECT count(*) FROM records.part") == [(1,)]
