@@ -1,5 +1,6 @@
 """The measured requests, as a table; the same work through the Table API and through DRF."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -7,6 +8,8 @@ from urllib.parse import quote
 from bench.tableapi.load import COUNTER_PLACEHOLDER
 
 TABLE = "/rest/v1/table/task"
+BATCH, BULK = "/rest/v1/batch", "/rest/v1/bulk/task"
+BATCH_SIZE, BULK_SIZE = 100, 1_000
 VIEWSET = "/rest/bench/task/"
 
 FIELDS = "number,short_description,assigned_user.login,assignment_group.name,caller.first_name"
@@ -40,6 +43,8 @@ class Case:
     method: str = "GET"
     body: str = ""
     status: int = 200
+    # How many requests of the other kind it replaces.
+    size: int = 1
 
     def requests(self, port: int, key: str) -> list[bytes]:
         body = self.body.encode()
@@ -63,6 +68,16 @@ def table_api_cases(tasks: Sequence[str]) -> list[Case]:
         Case("R4", "list of 1,000", (list_path(limit="1000"),)),
         Case("W1", "create", (TABLE,), "POST", CREATE_BODY, 201),
         Case("W2", "patch", record_paths, "PATCH", PATCH_BODY),
+    ]
+
+
+def combined_cases(tasks: Sequence[str]) -> list[Case]:
+    """Requests that combine many: 100 reads, 1,000 creations."""
+    reads = [{"method": "GET", "url": f"{TABLE}/{task}"} for task in tasks[:BATCH_SIZE]]
+    bodies = ",".join([CREATE_BODY] * BULK_SIZE)
+    return [
+        Case("R1", "in a batch of 100", (BATCH,), "POST", json.dumps({"requests": reads}), size=BATCH_SIZE),
+        Case("W1", "in bulk of 1,000", (BULK,), "POST", f"[{bodies}]", 201, size=BULK_SIZE),
     ]
 
 

@@ -29,7 +29,8 @@ class Contender:
         result = load.run_load(load.LoadJob(self.product.port, requests, self.case.status, client_count, duration_s))
         cpu_s = self.product.cpu_s()
         cpu_s.subtract(before)
-        return Measurement(result.request_count, result.duration_s, cpu_s, result.median_ms)
+        request_count = result.request_count * self.case.size
+        return Measurement(request_count, result.duration_s, cpu_s, result.median_ms)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ Pair = tuple[Contender, Contender]
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench tableapi", description=__doc__)
     parser.add_argument("--against", metavar="COMMIT", help="compare with this commit instead of with DRF")
+    parser.add_argument("--combined", action="store_true", help="compare batches and bulk requests with single ones")
     parser.add_argument("--rows", type=int, default=1_000_000, help="task records (default %(default)s)")
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--runs", type=int, default=3, help="the ratio is their median (default %(default)s)")
@@ -104,6 +105,14 @@ def pairs_with_drf(product: Product, floor_server: Product) -> list[Pair]:
     return [*drf_pairs, (Contender(product, cases_by_name["R1"]), Contender(floor_server, cases.floor_case()))]
 
 
+def pairs_with_single_requests(product: Product) -> list[Pair]:
+    single_cases = {case.name: case for case in cases.table_api_cases(product.tasks)}
+    return [
+        (Contender(product, case, "combined"), Contender(product, single_cases[case.name], "single"))
+        for case in cases.combined_cases(product.tasks)
+    ]
+
+
 def measure_pairs(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[Pair, list[Comparison]]:
     """Each run has new processes, because two processes of the same code can differ by some per cent. A product
     starts before the floor, which uses its database."""
@@ -169,6 +178,9 @@ def main(argv: list[str]) -> None:
             print(f"{arguments.rows:,} tasks, {arguments.clients} clients, caller {seed.CALLER_LOGIN}", flush=True)
             if arguments.against:
                 report(measure_pairs(pairs_with_commit(*products), arguments))
+                return
+            if arguments.combined:
+                report(measure_pairs(pairs_with_single_requests(products[0]), arguments))
                 return
             floor_server = FloorServer(products[0])
             with running_products(floor_server):
