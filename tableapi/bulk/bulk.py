@@ -1,26 +1,30 @@
 """Creates, changes and deletes many records in one transaction, with the rules and errors of single writes."""
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db import transaction
+from django.db import DataError, transaction
 
 from system.encoded_query import QueryError
-from system.errors import BadRequest, Conflict, ServiceError
+from system.errors import BadRequest, Conflict, ServiceError, TooLarge
 from tableapi.access.caller_view import record_not_found
-from tableapi.database import statement_runner
+from tableapi.database import catalogue_loader, statement_runner
+from tableapi.database.statement_runner import CatalogueChanged
 from tableapi.query import read_plan
 from tableapi.query.parameters import OutputOptions, invalid_query
 from tableapi.query.parsed_query import parse_query_text
 from tableapi.sql import select
-from tableapi.write import create, delete, update
+from tableapi.write import create, delete, system_records, update
 from tableapi.write.change_request import WriteRequest
 
 from . import row_insert
 from .bulk_request import BulkRequest
 
 CREATED, WRITTEN = 201, 200
+# A password takes a quarter of a second, so records alone do not limit the time.
+MAX_BULK_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -32,48 +36,63 @@ class RecordOutcome:
     error: ServiceError | None = None
 
 
-# Writes one record and returns its id.
-WriteRecord = Callable[[dict[str, Any]], str]
+@dataclass(frozen=True)
+class RecordToWrite:
+    """`shown_id` is what the response says: a caller may not be able to read the id."""
+
+    body: dict[str, Any]
+    sys_id: Any = None
+    shown_id: str | None = None
+
+
+# Writes one record and returns the id that the response shows.
+WriteRecord = Callable[[WriteRequest, RecordToWrite], str | None]
 
 
 def create_records(change: WriteRequest, bulk: BulkRequest) -> list[RecordOutcome]:
-    change = _with_short_output(change)
-
-    def create_record(body: dict[str, Any]) -> str:
-        return create.create(replace(change, body=body)).sys_id
-
+    writer = _Writer(_with_short_output(change), bulk.continues, _create, CREATED)
     with transaction.atomic():
-        outcomes: list[RecordOutcome] = []
-        for run in row_insert.runs_of(change, bulk.records):
-            ids = row_insert.insert_run(change, run)
+        for run in row_insert.runs_of(writer.change, bulk.records):
+            ids = row_insert.insert_run(writer.change, run)
             if ids is not None:
-                outcomes += [RecordOutcome(sys_id, CREATED) for sys_id in ids]
-                continue
-            bodies = [run_change.body for run_change in run.changes]
-            outcomes += _write_each(bodies, create_record, CREATED, bulk.continues, first_position=len(outcomes))
-        return outcomes
+                writer.outcomes += [RecordOutcome(sys_id, CREATED) for sys_id in ids]
+            else:
+                writer.write_each(RecordToWrite(body) for body in run.bodies)
+        return writer.outcomes
 
 
 def update_records(change: WriteRequest, bulk: BulkRequest) -> list[RecordOutcome]:
-    change = _with_short_output(change)
-
-    def write_record(record: dict[str, Any]) -> str:
-        sys_id = _id_of(record)
-        body = {name: value for name, value in record.items() if name != "sys_id"}
-        return update.update(replace(change, body=body), sys_id, replaces=False).sys_id
-
+    writer = _Writer(_with_short_output(change), bulk.continues, _update, WRITTEN)
     with transaction.atomic():
-        return _write_each(list(_records_of(change, bulk)), write_record, WRITTEN, bulk.continues)
+        writer.write_each(_records_of(change, bulk, "NO KEY UPDATE"))
+        return writer.outcomes
 
 
 def delete_records(change: WriteRequest, bulk: BulkRequest) -> list[RecordOutcome]:
-    def delete_record(record: dict[str, Any]) -> str:
-        sys_id = _id_of(record)
-        delete.delete(change, sys_id)
-        return sys_id
-
+    writer = _Writer(change, bulk.continues, _delete, WRITTEN)
     with transaction.atomic():
-        return _write_each(list(_records_of(change, bulk)), delete_record, WRITTEN, bulk.continues)
+        writer.write_each(_records_of(change, bulk, "UPDATE"))
+        return writer.outcomes
+
+
+def _create(change: WriteRequest, record: RecordToWrite) -> str:
+    return create.create(replace(change, body=record.body)).sys_id
+
+
+def _update(change: WriteRequest, record: RecordToWrite) -> str | None:
+    update.update(replace(change, body=record.body), _checked_id(record), replaces=False)
+    return record.shown_id
+
+
+def _delete(change: WriteRequest, record: RecordToWrite) -> str | None:
+    delete.delete(change, _checked_id(record))
+    return record.shown_id
+
+
+def _checked_id(record: RecordToWrite) -> str:
+    if not isinstance(record.sys_id, str):
+        raise BadRequest("Each record must have its sys_id.", code="invalid_parameter", field="sys_id")
+    return record.sys_id
 
 
 def _with_short_output(change: WriteRequest) -> WriteRequest:
@@ -82,54 +101,77 @@ def _with_short_output(change: WriteRequest) -> WriteRequest:
     return replace(change, output=OutputOptions(fields=("sys_id",) if is_visible else ()))
 
 
-def _write_each(
-    records: list[dict[str, Any]], write_record: WriteRecord, status: int, continues: bool, first_position: int = 0
-) -> list[RecordOutcome]:
-    outcomes = []
-    for position, record in enumerate(records, first_position):
-        try:
-            with transaction.atomic():
-                outcomes.append(RecordOutcome(write_record(record), status))
-        except ServiceError as error:
-            if not continues or error.status >= 500:
-                for item in (error, *error.other_errors):
-                    item.position = position
-                raise
-            sys_id = record.get("sys_id")
-            outcomes.append(RecordOutcome(sys_id if isinstance(sys_id, str) else None, error.status, error))
-    return outcomes
+class _Writer:
+    """Writes records one by one, each in a savepoint, until the first error or to the end."""
+
+    def __init__(self, change: WriteRequest, continues: bool, write_record: WriteRecord, status: int) -> None:
+        self.change = change
+        self.continues = continues
+        self.write_record = write_record
+        self.status = status
+        self.outcomes: list[RecordOutcome] = []
+        self.ends_at = time.monotonic() + MAX_BULK_S
+
+    def write_each(self, records: Iterator[RecordToWrite]) -> None:
+        for record in records:
+            if time.monotonic() > self.ends_at:
+                raise TooLarge("The request takes too long. Send fewer records.")
+            try:
+                with transaction.atomic():
+                    shown_id = self.write_record(self._current_change(), record)
+                self.outcomes.append(RecordOutcome(shown_id, self.status))
+            except DataError:
+                self._fail(record, BadRequest("A value cannot be stored or compared."))
+            except ServiceError as error:
+                self._fail(record, error)
+
+    def _current_change(self) -> WriteRequest:
+        """A record of a product table may have changed the catalogue: the next one is written under the new one."""
+        change = self.change
+        if change.table.is_system:
+            context = change.context.caller.context(catalogue_loader.reload_if_changed())
+            self.change = replace(change, context=context, table=context.view.open_table(change.table.name))
+        return self.change
+
+    def _fail(self, record: RecordToWrite, error: ServiceError) -> None:
+        if not self.continues or error.status >= 500:
+            for item in (error, *error.other_errors):
+                item.position = len(self.outcomes)
+            raise error
+        if catalogue_loader.reload_if_changed().version != self.change.context.view.catalogue.version:
+            raise CatalogueChanged  # the error may be one of the old catalogue
+        self.outcomes.append(RecordOutcome(record.shown_id, error.status, error))
 
 
-def _id_of(record: dict[str, Any]) -> str:
-    sys_id = record.get("sys_id")
-    if not isinstance(sys_id, str):
-        raise BadRequest("Each record must have its sys_id.", code="invalid_parameter", field="sys_id")
-    return sys_id
-
-
-def _records_of(change: WriteRequest, bulk: BulkRequest) -> Iterator[dict[str, Any]]:
+def _records_of(change: WriteRequest, bulk: BulkRequest, lock: str) -> Iterator[RecordToWrite]:
     """The records of the body, or those that the query matches, if there are as many as expected."""
     if not bulk.query:
-        yield from bulk.records
+        for record in bulk.records:
+            sys_id = record.get("sys_id")
+            body = {name: value for name, value in record.items() if name != "sys_id"}
+            yield RecordToWrite(body, sys_id, sys_id if isinstance(sys_id, str) else None)
         return
     if not change.context.view.can_read(change.table):
         raise record_not_found()
-    ids = _matching_ids(change, bulk)
-    if len(ids) != bulk.expected:
-        counted = f"more than {bulk.expected:,}" if len(ids) > bulk.expected else f"{len(ids):,}"
+    rows = _matching_rows(change, bulk, lock)
+    if len(rows) != bulk.expected:
+        counted = f"more than {bulk.expected:,}" if len(rows) > bulk.expected else f"{len(rows):,}"
         message = f"The query matches {counted} records, but {bulk.expected:,} are expected. Nothing was written."
         raise Conflict(message, code="count_differs", field="expected")
-    yield from ({**(bulk.values or {}), "sys_id": sys_id} for sys_id in ids)
+    for sys_id, visible_id in rows:
+        yield RecordToWrite(bulk.values or {}, sys_id, visible_id)
 
 
-def _matching_ids(change: WriteRequest, bulk: BulkRequest) -> list[str]:
+def _matching_rows(change: WriteRequest, bulk: BulkRequest, lock: str) -> list[tuple[str, str | None]]:
     context = change.context
+    system_records.lock_for_change(change.table)
     try:
         parsed = parse_query_text(bulk.query)
         plan = read_plan.plan_filter(context.view, change.table, parsed.shape.query)
-        statement = select.ids_statement(plan, bulk.expected + 1)
+        sys_id = plan.fields[0] if plan.fields else None
+        statement = select.locking_statement(plan, sys_id, bulk.expected + 1, lock)
         rows = statement_runner.fetch(statement, context.inputs(parsed.conditions))
     except QueryError as error:
         raise invalid_query(error) from None
-    ids = [sys_id for (sys_id,) in statement_runner.strip_version(rows, context.view.catalogue)]
-    return [sys_id for sys_id in ids if sys_id is not None]
+    rows = statement_runner.strip_version(rows, context.view.catalogue)
+    return [(sys_id, visible_id) for sys_id, visible_id in rows if sys_id is not None]

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from system.errors import BadRequest, NotFound
+from django.db import transaction
+
+from system.errors import BadRequest
 from tableapi.catalogue.definitions import Column
 from tableapi.database import statement_runner
 from tableapi.query.expressions import ALWAYS
@@ -13,12 +15,12 @@ from tableapi.sql import predicates
 from tableapi.sql.operators import comparison_key
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
-from tableapi.write import create, payload, update
+from tableapi.write import create, payload, system_records, update
 from tableapi.write.change_request import WriteRequest, WriteResult
 from tableapi.write.designed_records import Duplicate
 
 KEY_PARAMETER = "sysparm_key"
-MAX_ATTEMPTS = 5
+MAX_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -28,23 +30,21 @@ class UpsertResult:
 
 
 def upsert(change: WriteRequest, key: str) -> UpsertResult:
-    """Another request may create or delete the record in between; then this one starts again."""
+    """Another request may create the record in between; then this one starts again."""
     column = _key_column(change, key)
     value = payload.parse_value(change, column, change.body.get(key))
     if value is None:
         raise BadRequest(f"The body must have a value of {key}.", code="invalid_parameter", field=key)
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        sys_id = _find(change, column, value)
         try:
-            if sys_id is not None:
-                return UpsertResult(update.update(change, sys_id, replaces=False), is_new=False)
-            return UpsertResult(create.create(change), is_new=True)
-        except Duplicate:
+            with transaction.atomic():
+                sys_id = _lock_match(change, column, value)
+                if sys_id is not None:
+                    return UpsertResult(update.update(change, sys_id, replaces=False), is_new=False)
+                return UpsertResult(create.create(change), is_new=True)
+        except Duplicate as error:
             # Of a record that was created just now, or that the caller cannot read.
-            if sys_id is not None or attempt == MAX_ATTEMPTS or _find(change, column, value) is None:
-                raise
-        except NotFound:
-            if sys_id is None or attempt == MAX_ATTEMPTS or _find(change, column, value) == sys_id:
+            if column.name not in error.columns or attempt == MAX_ATTEMPTS:
                 raise
     raise AssertionError("unreachable")
 
@@ -62,9 +62,10 @@ def _key_column(change: WriteRequest, key: str) -> Column:
     return column
 
 
-def _find(change: WriteRequest, column: Column, value: Any) -> str | None:
-    """The record that the caller can read, with this value."""
+def _lock_match(change: WriteRequest, column: Column, value: Any) -> str | None:
+    """The record that the caller can read, with this value; locked, so that it still has it when it is updated."""
     view, table = change.context.view, change.table
+    system_records.lock_for_change(table)
     if not view.can_read(table) or view.column(table, column.name) is None:
         return None
     statement = view.cached(("by key", table.name, column.name), partial(_statement, change, column))
@@ -81,8 +82,14 @@ def _statement(change: WriteRequest, column: Column) -> Statement:
     guard = visible[1] if visible else ALWAYS
     value = predicates.guarded_value(builder, guard, alias, alias.column(column))
     key = builder.input("key", column.column_type.sql_type)
-    where = [f"{comparison_key(column.compare_as, value)} = {comparison_key(column.compare_as, key)}"]
+    # As the unique index compares: those of product tables distinguish case.
+    pair = (value, key) if table.is_system else (comparison_key(column.compare_as, sql) for sql in (value, key))
+    where = [" = ".join(pair)]
     where += predicates.decision_conditions(builder, view.records(table), alias)
-    record = f"SELECT {alias.sys_id()} AS sys_id FROM {alias.from_sql()} WHERE {' AND '.join(where)} LIMIT 1"
+    rows = ", ".join(alias.row_aliases())
+    record = (
+        f"SELECT {alias.sys_id()} AS sys_id FROM {alias.from_sql()} WHERE {' AND '.join(where)} "
+        f"LIMIT 1 FOR NO KEY UPDATE OF {rows}"
+    )
     sql = f"SELECT s.version, r.sys_id FROM public.tableapi_state s LEFT JOIN ({record}) r ON TRUE"
     return Statement(sql, builder.parameters)

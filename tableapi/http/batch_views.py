@@ -2,18 +2,17 @@
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import nullcontext
-from io import BytesIO
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from django.core.handlers.wsgi import WSGIRequest
-from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import TooManyFieldsSent
+from django.db import InternalError, transaction
+from django.http import HttpRequest, HttpResponse, QueryDict
 from rest_framework.request import Request
 
-from system.errors import BadRequest, ServiceError, TooLarge, UnsupportedMediaType
+from system.errors import BadRequest, QueryTooSlow, ServiceError, TooLarge, Unavailable, UnsupportedMediaType
 from system.http import django_request, program_requests, steps
 from system.http.error_responses import error_response
 from system.http.json_view import JsonView, set_parsed_request
@@ -22,8 +21,11 @@ from system.http.request_body import InvalidJson
 from .responses import API_PATH
 
 MAX_BATCH_REQUESTS = 100
+# After this time, and after so many bytes of responses, no further request is run.
+MAX_BATCH_S = 60.0
 MAX_BATCH_RESPONSE_BYTES = 32 * 1024 * 1024
 PATHS = (API_PATH, "/rest/v1/stats/", "/rest/v1/changes/", "/rest/v1/bulk/", "/rest/v1/upsert/")
+SHARED_META = ("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "REMOTE_ADDR")
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 # Of a request in the batch; all others are those of the batch itself.
 HEADERS = {"accept": "HTTP_ACCEPT", "if-match": "HTTP_IF_MATCH", "if-none-match": "HTTP_IF_NONE_MATCH"}
@@ -38,6 +40,19 @@ class NotDone(ServiceError):
     message = "Another request of the batch failed, so nothing was written."
 
 
+class InnerRequest(HttpRequest):
+    """Has what a view reads. Django's own reads much more from a request of the server."""
+
+    def __init__(self, outer: HttpRequest, method: str, path: str, meta: dict[str, Any]) -> None:
+        self.outer = outer
+        self.method, self.path, self.path_info, self.META = method, path, path, meta
+        self.GET = QueryDict(meta["QUERY_STRING"])
+        self.resolver_match = None
+
+    def _get_scheme(self) -> str | None:
+        return self.outer.scheme
+
+
 class Entry(NamedTuple):
     id: Any
     response: HttpResponse
@@ -48,17 +63,28 @@ class BatchView(JsonView):
 
     def post(self, request: Request) -> HttpResponse:
         items, is_atomic = _parse(request)
-        with transaction.atomic() if is_atomic else nullcontext():
-            entries = list(_run_all(request, items, is_atomic))
-            failed = next((entry for entry in entries if entry.response.status_code >= 400), None)
-            if is_atomic and failed is not None:
-                transaction.set_rollback(True)
-                ids = [item.get("id") if isinstance(item, dict) else None for item in items]
-                position = entries.index(failed)
-                entries = [Entry(id_, error_response(NotDone())) for id_ in ids]
-                entries[position] = failed
+        entries = _run_atomically(request, items) if is_atomic else list(_run_all(request, items, is_atomic=False))
         body = b",".join(map(_entry_json, entries))
         return HttpResponse(b'{"status":"OK","data":[' + body + b"]}", content_type="application/json")
+
+
+def _run_atomically(request: Request, items: list[Any]) -> list[Entry]:
+    """After the first failure nothing stays, and it is the only entry with a result."""
+    with transaction.atomic():
+        entries = list(_run_all(request, items, is_atomic=True))
+        failed = next((entry for entry in entries if entry.response.status_code >= 400), None)
+        if failed is None:
+            return entries
+        transaction.set_rollback(True)
+    if QueryTooSlow.code.encode() in failed.response.content:
+        user: Any = request.user
+        user.count_slow_statement()  # the count of the request was rolled back
+    return [failed if number == len(entries) - 1 else Entry(_id_of(item), error_response(NotDone()))
+            for number, item in enumerate(items)]  # fmt: skip
+
+
+def _id_of(item: Any) -> Any:
+    return item.get("id") if isinstance(item, dict) else None
 
 
 def _parse(request: Request) -> tuple[list[Any], bool]:
@@ -75,23 +101,30 @@ def _parse(request: Request) -> tuple[list[Any], bool]:
 
 def _run_all(request: Request, items: list[Any], is_atomic: bool) -> Iterator[Entry]:
     """Stops at the first failure if all belong together."""
-    size = 0
+    size, ends_at = 0, time.monotonic() + MAX_BATCH_S
+    outer = django_request(request).META
+    meta = {name: outer[name] for name in SHARED_META if name in outer}
     for item in items:
-        response = _run(request, item, is_atomic, is_full=size > MAX_BATCH_RESPONSE_BYTES)
+        is_full = size > MAX_BATCH_RESPONSE_BYTES or time.monotonic() > ends_at
+        response = _run(request, meta, item, is_atomic, is_full)
         size += len(response.content)
-        yield Entry(item.get("id") if isinstance(item, dict) else None, response)
+        yield Entry(_id_of(item), response)
         if is_atomic and response.status_code >= 400:
             return
 
 
-def _run(request: Request, item: Any, is_atomic: bool, is_full: bool) -> HttpResponse:
+def _run(request: Request, meta: Mapping[str, Any], item: Any, is_atomic: bool, is_full: bool) -> HttpResponse:
     try:
         if is_full:
-            raise TooLarge("The responses of this batch are too large. Send this request in another one.")
-        inner = _inner_request(request, item)
+            raise TooLarge(
+                "The batch takes too long, or its responses are too large. Send this request in another one."
+            )
+        inner = _inner_request(request, meta, item)
         steps.check_request_head(inner)
     except ServiceError as error:
         return error_response(error)
+    except TooManyFieldsSent:
+        return error_response(TooLarge("The query string has too many parameters."))
     response = program_requests.counted_response(inner, _call_in_savepoint if is_atomic else program_requests.call_view)
     steps.log_request(inner, response.status_code)
     return response
@@ -99,14 +132,19 @@ def _run(request: Request, item: Any, is_atomic: bool, is_full: bool) -> HttpRes
 
 def _call_in_savepoint(inner: HttpRequest) -> HttpResponse:
     """After an error of the database, the transaction of the batch can still be ended."""
-    with transaction.atomic():
-        response = program_requests.call_view(inner)
-        if response.status_code >= 400:
-            transaction.set_rollback(True)
-        return response
+    try:
+        with transaction.atomic():
+            response = program_requests.call_view(inner)
+            if response.status_code >= 400:
+                transaction.set_rollback(True)
+            return response
+    except InternalError:
+        # A table was changed meanwhile, and the retry of the request needs a new transaction.
+        raise Unavailable from None
 
 
-def _inner_request(request: Request, item: Any) -> WSGIRequest:
+def _inner_request(request: Request, meta: Mapping[str, Any], item: Any) -> InnerRequest:
+    """`meta` is what the requests of the batch have in common."""
     if not isinstance(item, dict) or item.keys() - KEYS or item.get("method") not in METHODS:
         raise BadRequest("Expected an object with id, method, url, headers and body.", code="invalid_parameter")
     url, headers = item.get("url"), item.get("headers") or {}
@@ -118,20 +156,10 @@ def _inner_request(request: Request, item: Any) -> WSGIRequest:
     names = {name.lower(): value for name, value in headers.items()}
     if not JSON_TYPE.fullmatch(names.get("content-type", "application/json")):
         raise UnsupportedMediaType
-    outer = django_request(request)
-    parts = urlsplit(url)
-    meta = {name: value for name, value in outer.META.items() if not name.startswith("HTTP_") or name == "HTTP_HOST"}
-    meta |= {HEADERS[name]: value for name, value in names.items() if name in HEADERS}
-    inner = WSGIRequest(
-        meta
-        | {
-            "REQUEST_METHOD": item["method"],
-            "PATH_INFO": unquote(parts.path, "latin-1"),
-            "QUERY_STRING": parts.query,
-            "CONTENT_LENGTH": "",
-            "wsgi.input": BytesIO(),
-        }
-    )
+    outer, parts = django_request(request), urlsplit(url)
+    own_meta = {HEADERS[name]: value for name, value in names.items() if name in HEADERS}
+    own_meta["QUERY_STRING"] = parts.query
+    inner = InnerRequest(outer, item["method"], unquote(parts.path), {**meta, **own_meta})
     # Views ask whether there is a body, and take the parsed one.
     inner._body = b"parsed" if "body" in item else b""
     set_parsed_request(inner, request.user, item.get("body"))

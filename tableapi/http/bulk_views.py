@@ -13,7 +13,7 @@ from system.http.json_view import JsonView
 from tableapi.bulk import bulk, upsert
 from tableapi.bulk.bulk import RecordOutcome
 from tableapi.bulk.bulk_request import BulkRequest, parse_bulk
-from tableapi.query.parameters import OutputOptions, parse_input_display, parse_text
+from tableapi.query.parameters import OutputOptions, parse_import, parse_input_display, parse_text
 from tableapi.write.change_request import RequestedChange, WriteRequest
 
 from .idempotency import respond_once
@@ -25,7 +25,7 @@ class BulkView(JsonView):
     http_method_names = ["post", "patch", "delete"]
 
     def post(self, request: Request, table: str) -> HttpResponse:
-        return _respond(request, table, bulk.create_records, allows_query=False)
+        return _respond(request, table, bulk.create_records, with_import=True, allows_query=False)
 
     def patch(self, request: Request, table: str) -> HttpResponse:
         return _respond(request, table, bulk.update_records, allows_query=True, with_values=True)
@@ -53,10 +53,15 @@ class UpsertView(JsonView):
 Operation = Callable[[WriteRequest, BulkRequest], list[RecordOutcome]]
 
 
-def _respond(request: Request, table: str, operation: Operation, **options: bool) -> HttpResponse:
+def _respond(
+    request: Request, table: str, operation: Operation, with_import: bool = False, **options: bool
+) -> HttpResponse:
     body = request.data if django_request(request).body else None
     bulk_request = parse_bulk(body, request.query_params, **options)
-    change = RequestedChange({}, OutputOptions(), parse_input_display(request.query_params))
+    parameters = request.query_params
+    change = RequestedChange(
+        {}, OutputOptions(), parse_input_display(parameters), is_import=with_import and parse_import(parameters)
+    )
 
     def respond() -> HttpResponse:
         outcomes = write(caller_of(request), table, change, lambda opened: operation(opened, bulk_request))

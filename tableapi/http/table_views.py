@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from system.http.request_body import InvalidJson
 from tableapi.access.permissions import ADMIN, CATALOGUE_TABLES
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.ddl import schema_editor
-from tableapi.query.parameters import OutputOptions, parse_input_display, parse_output
+from tableapi.query.parameters import OutputOptions, parse_import, parse_input_display, parse_output
 from tableapi.read import pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
@@ -42,7 +43,7 @@ class TableViewSet(JsonView, ViewSet):
         return record_response(request, pipeline.read_record(caller_of(request), table, sys_id, request.query_params))
 
     def create(self, request: Request, table: str) -> HttpResponse:
-        change = parse_change(request)
+        change = replace(parse_change(request), is_import=parse_import(request.query_params))
 
         def respond() -> HttpResponse:
             return created_response(request, table, write(caller_of(request), table, change, create.create))

@@ -80,6 +80,11 @@ PARAMETERS: dict[str, Object] = {
         {"type": "integer", "minimum": 1, "maximum": MAX_RECORDS, "default": DEFAULT_GROUPS},
         "The maximum number of groups.",
     ),
+    "import": parameter(
+        "sysparm_import",
+        SWITCH_SCHEMA,
+        "`1` lets an administrator set the number, and when and by whom the record was created and changed.",
+    ),
     "key": parameter("sysparm_key", {"type": "string"}, "The unique column. The body must have its value."),
     "onError": parameter(
         "on_error",

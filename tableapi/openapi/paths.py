@@ -72,7 +72,7 @@ def _describe_read(table: TableDescription) -> Object:
 def _describe_create(table: TableDescription) -> Object:
     description = "The new record, with the fields that the caller can read."
     success = {"201": _records(table, description, "Location", "ETag", *RECORD_HEADERS)}
-    created = _operation(table, "create", "Create a record", WRITE_PARAMETERS, CREATE_ERRORS, success)
+    created = _operation(table, "create", "Create a record", (*WRITE_PARAMETERS, "import"), CREATE_ERRORS, success)
     return _with_body(table, "post", created)
 
 

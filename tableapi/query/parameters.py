@@ -110,6 +110,10 @@ def parse_input_display(raw: RawParameters) -> bool:
     return parse_switch(raw, "sysparm_input_display_value")
 
 
+def parse_import(raw: RawParameters) -> bool:
+    return parse_switch(raw, "sysparm_import")
+
+
 def invalid_query(error: QueryError) -> BadRequest:
     """The response to a query that cannot be parsed, planned or bound."""
     return BadRequest(

@@ -66,8 +66,10 @@ def plan_read(
 
 
 def plan_filter(scope: ReadScope, table: Table, query: Query) -> ReadPlan:
-    """The records that match, without fields and order."""
-    plan = ReadPlan(table, scope.records(table), (), resolve_query(scope, table, query, with_slots=True))
+    """The records that match, with their id if the caller can read it."""
+    sys_id = _output_field(scope, table, "sys_id")
+    where = resolve_query(scope, table, query, with_slots=True)
+    plan = ReadPlan(table, scope.records(table), (sys_id,) if sys_id else (), where)
     refuse_too_many_joins(plan, query, "sysparm_query")
     return plan
 

@@ -163,14 +163,20 @@ def count_statement(plan: ReadPlan, maximum: int | None = None) -> Statement:
     return Statement(sql, builder.parameters)
 
 
-def ids_statement(plan: ReadPlan, limit: int) -> Statement:
-    """Catalogue version and id of the records that this caller can read."""
+def locking_statement(plan: ReadPlan, sys_id: OutputField | None, limit: int, lock: str) -> Statement:
+    """Catalogue version, id, and id as far as the caller can read it, of the records that match; locked, so that they
+    still match when they are written."""
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
+    alias = from_clause.alias
     where = _where_sql([*from_clause.readable_conditions(plan.records), *from_clause.query_conditions(plan.where)])
-    sys_id = from_clause.alias.sys_id()
-    ids = f"SELECT {sys_id} AS sys_id FROM {from_clause.sql()}{where} ORDER BY {sys_id} LIMIT {limit}"
-    sql = f"SELECT s.version, r.sys_id FROM public.tableapi_state s LEFT JOIN ({ids}) r ON TRUE"
+    visible_id = from_clause.value(sys_id.path) if sys_id else "NULL"
+    rows = ", ".join(alias.row_aliases())
+    ids = (
+        f"SELECT {alias.sys_id()} AS sys_id, {visible_id} AS visible_id FROM {from_clause.sql()}{where} "
+        f"ORDER BY {alias.sys_id()} LIMIT {limit} FOR {lock} OF {rows}"
+    )
+    sql = f"SELECT s.version, r.sys_id, r.visible_id FROM public.tableapi_state s LEFT JOIN ({ids}) r ON TRUE"
     return Statement(sql, builder.parameters)
 
 

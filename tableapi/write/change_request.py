@@ -21,6 +21,8 @@ class RequestedChange:
     is_current: Callable[[int | None], bool] | None = None
     # Whether the response is stored together with the write.
     is_idempotent: bool = False
+    # Whether an administrator creates the record with values that the server would set.
+    is_import: bool = False
 
     def for_table(self, context: ReadContext, table: Table) -> "WriteRequest":
         return WriteRequest(**vars(self), context=context, table=table)

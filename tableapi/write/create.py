@@ -72,9 +72,16 @@ def prepare(change: WriteRequest) -> PreparedRecord:
     for column, value in sent.items():
         with column_errors.collecting_errors(prepared.errors):
             prepared.sent_values[column] = payload.parse_value(change, column, value)
-    prepared.values.update(prepared.sent_values)
+    prepared.values.update(
+        {column: value for column, value in prepared.sent_values.items() if not _is_unset(change, column, value)}
+    )
     _add_defaults(change, prepared.values, sent, prepared.missing)
     return prepared
+
+
+def _is_unset(change: WriteRequest, column: Column, value: Any) -> bool:
+    """Whether the server sets the value, because an import has none."""
+    return value is None and change.table.is_server_managed(column)
 
 
 def _check_references(change: WriteRequest, values: Mapping[Column, Any], errors: list[InvalidInput]) -> None:
@@ -111,6 +118,8 @@ def _insert(change: WriteRequest, values: Mapping[Column, Any], sys_id: str | No
     with column_errors.hiding_unknown_columns(change):
         if change.table.is_system:
             return system_records.insert(change.table, values)
+        if change.is_import:
+            values = designed_records.with_imported_number(change.table, values)
         return designed_records.insert(change.context.view.catalogue, change.table, values, sys_id)
 
 

@@ -1,6 +1,7 @@
 """Writes records of designed tables; no other module does."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -30,8 +31,10 @@ def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | Non
         columns, placeholders, own_parameters = _assignments(name, values, row)
         parameters |= own_parameters
         if catalogue.tables[name].parent is None:
-            columns += ["sys_created_by", "sys_updated_by", "sys_db_table_id"]
-            placeholders += ["%(who)s", "%(who)s", "%(table)s"]
+            stamps = {"sys_created_by": "%(who)s", "sys_updated_by": "%(who)s", "sys_db_table_id": "%(table)s"}
+            stamps = {column: value for column, value in stamps.items() if column not in columns}  # an import has some
+            columns += stamps.keys()
+            placeholders += stamps.values()
         else:
             columns.append("sys_id")
             placeholders.append("row0.sys_id")
@@ -58,6 +61,23 @@ def generated_columns(table: Table) -> list[Column]:
     columns = (table.columns.get(NUMBER_COLUMN), table.columns.get(DISPLAY_NAME_COLUMN))
     owner = number_owner(table)
     return [column for column in columns if column is not None and column.owner == owner]
+
+
+def with_imported_number(table: Table, values: Values) -> Values:
+    """The values with the display name that belongs to the number. Numbers that are assigned later are higher."""
+    column = table.columns.get(NUMBER_COLUMN)
+    number = values.get(column) if column is not None and table.is_record_number(column) else None
+    if number is None:
+        return values
+    digits = re.fullmatch(rf"{re.escape(table.number_prefix)}([0-9]{{1,18}})", number)
+    if digits is not None:
+        sequence = f'records."N{table.number_table_id}"'
+        statement = f"SELECT setval(%(sequence)s, %(number)s) FROM {sequence} WHERE last_value < %(number)s"
+        run_named_sql(statement, {"sequence": sequence, "number": int(digits[1])})
+    display = table.columns.get(DISPLAY_NAME_COLUMN)
+    if display is not None and defaults_to_number(table, display):
+        return {display: number, **values}
+    return values
 
 
 def number_owner(table: Table) -> str | None:

@@ -5,9 +5,9 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from system.errors import BadRequest, InvalidInput, combine_errors
+from system.errors import AccessDenied, BadRequest, InvalidInput, combine_errors
 from tableapi.catalogue.column_type import Storage
-from tableapi.catalogue.definitions import CREATE, Column
+from tableapi.catalogue.definitions import CREATE, NUMBER_COLUMN, Column
 from tableapi.catalogue.value_readers import MAX_REFERENCES
 from tableapi.database import statement_runner
 from tableapi.query import read_plan
@@ -21,6 +21,8 @@ from .current_record import create_denied_error, empty_as_null, may_import_ids, 
 
 GENERATED_ID = re.compile(r"([0-9]{10})[0-9]{8}")
 CLOCK_SKEW_S = 60
+# What an administrator can import beside the id, instead of what the server would set.
+IMPORTED_COLUMNS = frozenset({NUMBER_COLUMN, "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by"})
 
 VALUE_KEYS = {"value", "display_value"}
 LINKED_KEYS = VALUE_KEYS | {"link"}
@@ -59,9 +61,12 @@ def has_value_and_display(column: Column, value: Any) -> bool:
 def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | None]:
     """The columns sent for a new record, and its id if an administrator imports it with one."""
     table, context = change.table, change.context
+    if change.is_import:
+        _check_import(change)
     sent = read_columns(change)
     sys_id = _imported_id(change, sent)
-    read_only = [column for column in sent if table.is_server_managed(column)]
+    imported = IMPORTED_COLUMNS if change.is_import else frozenset()
+    read_only = [column for column in sent if table.is_server_managed(column) and column.name not in imported]
     errors = [read_only_error(column) for column in read_only if sent.pop(column) is not None]
     if errors:
         raise combine_errors(errors)
@@ -69,6 +74,14 @@ def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | N
     if names:
         raise write_denied_error(names) if context.view.can_read(table) else create_denied_error(context, table)
     return sent, sys_id
+
+
+def _check_import(change: WriteRequest) -> None:
+    if not change.context.view.permissions.is_admin:
+        raise AccessDenied("Only administrators can import records.", field="sysparm_import")
+    if change.table.is_system:
+        message = "Only records of designed tables can be imported."
+        raise BadRequest(message, code="invalid_parameter", field="sysparm_import")
 
 
 def _imported_id(change: WriteRequest, sent: dict[Column, Any]) -> str | None:

@@ -34,7 +34,7 @@ NO_STATEMENT = "no such statement"
 
 def create(change: WriteRequest, values: Values, sent: Iterable[Column]) -> WriteResult | None:
     """None if nothing was written."""
-    if change.is_idempotent or change.table.deferred_create:
+    if change.is_idempotent or change.is_import or change.table.deferred_create:
         return None
     if not is_suitable(change.table) or not all(map(is_stored_unchanged, values)):
         return None

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from system.errors import QueryTooSlow
 from tableapi.http import batch_views
 from tableapi.models import Table
 from tests.tableapi.designs import query_rows
@@ -162,6 +163,25 @@ def test_responses_of_a_batch_are_limited(part: Table, bob: User, monkeypatch: p
     record("part", name="x" * 2_000)
     monkeypatch.setattr(batch_views, "MAX_BATCH_RESPONSE_BYTES", 1_000)
     assert statuses(send(bob, step(), step())) == [200, 413]
+
+
+def test_too_many_parameters_are_an_error_of_their_request(part: Table, bob: User):
+    assert statuses(send(bob, step(url=f"{PART}?{'&'.join(['a=1'] * 2_500)}"), step())) == [413, 200]
+
+
+def test_batch_ends_in_time(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(batch_views, "MAX_BATCH_S", -1.0)
+    assert statuses(send(bob, step(), step(), atomic=False)) == [413, 413]
+
+
+def test_slow_statement_of_an_atomic_batch_is_counted(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
+    def too_slow(*_: Any) -> Any:
+        raise QueryTooSlow
+
+    monkeypatch.setattr("tableapi.http.table_views.pipeline.read_list", too_slow)
+    assert statuses(send(bob, step(), step(), atomic=True)) == [422, 424]
+    bob.refresh_from_db()
+    assert bob.slow_statements == 1
 
 
 def test_each_request_has_its_log_line(part: Table, bob: User, capfd: pytest.CaptureFixture[str]):

@@ -4,11 +4,11 @@ import threading
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import DataError, connection
 
 from accounts.models import User
 from system.models import Change, DeletionLogEntry
-from tableapi.bulk import row_insert
+from tableapi.bulk import bulk, row_insert
 from tableapi.models import Table
 from tests.tableapi.database_statements import captured_statements
 from tests.tableapi.designs import query_rows
@@ -196,6 +196,46 @@ def test_bulk_requests_are_idempotent(part: Table, bob: User):
     assert first.content == second.content and names() == ["a", "b"]
 
 
+def test_records_that_omit_columns_are_created_together(part: Table, bob: User):
+    bodies = [{"name": "a"}, {"name": "b", "code": "1"}, {"name": "c", "quantity": 5}]
+    with captured_statements() as statements:
+        data_of(api(bob).post(BULK, bodies))
+    assert len([sql for sql in statements if "INSERT INTO records" in sql]) == 1
+    assert query_rows("SELECT name, code, quantity FROM records.part ORDER BY number") == [
+        ("a", None, 1), ("b", "1", 1), ("c", None, 5)
+    ]  # fmt: skip
+
+
+def test_hidden_ids_stay_hidden(closed_part: Table, bob: User):
+    for operation in ("read", "write"):
+        rule(operation, "part")
+    rule("read", "part", "sys_id", roles=["itil"])
+    record("part", name="a")
+    body = {"sysparm_query": "name=a", "expected": 1, "values": {"name": "b"}}
+    assert data_of(api(bob).patch(BULK, body)) == [{"sys_id": None, "status": 200}]
+
+
+def test_definitions_build_on_those_before(alice: User):
+    bodies = [{"name": name, "label": name} for name in ("first", "second")]
+    assert api(alice).post("/rest/v1/bulk/sys_db_table", bodies).status_code == 201
+    assert api(alice).get("/rest/v1/table/second").status_code == 200
+
+
+def test_value_that_cannot_be_stored_fails_its_record_only(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: Any, **__: Any) -> Any:
+        raise DataError
+
+    monkeypatch.setattr(row_insert, "insert_run", lambda *_: None)
+    monkeypatch.setattr("tableapi.write.single_statement._run", fail)
+    response = api(bob).send("POST", f"{BULK}?on_error=continue", [{"name": "a"}, {"name": "b"}])
+    assert [entry["status"] for entry in data_of(response)] == [400, 400]
+
+
+def test_records_written_one_by_one_have_a_time_limit(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bulk, "MAX_BULK_S", -1.0)
+    assert error_of(api(bob).post(BULK, [{"name": "a", "data": {}}])) == (413, "too_large", None)
+
+
 def test_chunks_of_many_records(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(row_insert, "MAX_ROWS", 10)
     assert len(data_of(api(bob).post(BULK, [{"name": f"n{number:02}"} for number in range(35)]))) == 35
@@ -236,6 +276,12 @@ def test_upsert_of_a_hidden_match_is_the_duplicate_of_a_creation(closed_part: Ta
 def test_invalid_upserts_are_refused(part: Table, bob: User, key: str, body: dict[str, Any], expected: Any):
     assert error_of(api(bob).post(f"{UPSERT}?sysparm_key={key}", body)) == expected
     assert names() == []
+
+
+def test_upsert_of_a_product_table_compares_as_its_index_does(alice: User):
+    path = "/rest/v1/upsert/sys_group?sysparm_key=name"
+    statuses = [api(alice).post(path, {"name": name}).status_code for name in ("Network", "NETWORK", "Network")]
+    assert statuses == [201, 201, 200]
 
 
 @pytest.mark.django_db(transaction=True)
