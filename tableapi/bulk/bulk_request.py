@@ -27,11 +27,13 @@ def parse_bulk(body: Any, raw: RawParameters, *, allows_query: bool, with_values
     continues = parse_choice(raw, "on_error", ("", "stop", "continue")) == "continue"
     if isinstance(body, dict) and allows_query:
         return BulkRequest(continues=continues, **_parse_query(body, with_values))
-    if not isinstance(body, list) or not all(isinstance(record, dict) for record in body):
+    if not isinstance(body, list):
         alternative = ", or an object with sysparm_query and expected" if allows_query else ""
         raise _invalid(f"The body must be an array of JSON objects{alternative}.")
     if len(body) > MAX_BULK_RECORDS:
         raise _invalid(f"Send at most {MAX_BULK_RECORDS:,} records in one request.")
+    if (position := next((at for at, record in enumerate(body) if not isinstance(record, dict)), None)) is not None:
+        raise BadRequest("Each record must be a JSON object.", code="invalid_json", position=position)
     return BulkRequest(body, continues=continues)
 
 

@@ -56,6 +56,7 @@ class InnerRequest(HttpRequest):
 class Entry(NamedTuple):
     id: Any
     response: HttpResponse
+    has_body: bool = True
 
 
 class BatchView(JsonView):
@@ -108,7 +109,7 @@ def _run_all(request: Request, items: list[Any], is_atomic: bool) -> Iterator[En
         is_full = size > MAX_BATCH_RESPONSE_BYTES or time.monotonic() > ends_at
         response = _run(request, meta, item, is_atomic, is_full)
         size += len(response.content)
-        yield Entry(_id_of(item), response)
+        yield Entry(_id_of(item), response, has_body=not isinstance(item, dict) or item.get("method") != "HEAD")
         if is_atomic and response.status_code >= 400:
             return
 
@@ -145,10 +146,10 @@ def _call_in_savepoint(inner: HttpRequest) -> HttpResponse:
 
 def _inner_request(request: Request, meta: Mapping[str, Any], item: Any) -> InnerRequest:
     """`meta` is what the requests of the batch have in common."""
-    if not isinstance(item, dict) or item.keys() - KEYS or item.get("method") not in METHODS:
+    if not isinstance(item, dict) or item.keys() - KEYS or str(item.get("method")) not in METHODS:
         raise BadRequest("Expected an object with id, method, url, headers and body.", code="invalid_parameter")
-    url, headers = item.get("url"), item.get("headers") or {}
-    if not isinstance(url, str) or not url.isascii() or not url.startswith(PATHS):
+    url, headers = item.get("url"), item.get("headers", {})
+    if not isinstance(url, str) or not (url.isascii() and url.isprintable() and url.startswith(PATHS)):
         message = f"The url must be the path of a table, such as {API_PATH}task."
         raise BadRequest(message, code="invalid_parameter", field="url")
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
@@ -173,4 +174,7 @@ def _entry_json(entry: Entry) -> bytes:
         "status": response.status_code,
         "headers": {name: response[name] for name in RETURNED_HEADERS if name in response},
     }
-    return b'%s,"body":%s}' % (json.dumps(head, ensure_ascii=False).encode()[:-1], response.content or b"null")
+    return b'%s,"body":%s}' % (
+        json.dumps(head, ensure_ascii=False).encode()[:-1],
+        (entry.has_body and response.content) or b"null",
+    )

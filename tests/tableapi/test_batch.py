@@ -72,6 +72,8 @@ def test_writes_of_a_batch(part: Table, bob: User):
         step("DELETE", f"{PART}/{sys_id}"),
     )
     assert statuses(entries) == [412, 200, 304, 200] and entries[2]["body"] is None
+    (entry,) = send(bob, step("HEAD", f"{PART}?sysparm_count=exact"))
+    assert (entry["status"], entry["body"], entry["headers"]["X-Total-Count"]) == (200, None, "3")
 
 
 def test_atomic_batch_writes_all_or_nothing(part: Table, bob: User):
@@ -96,7 +98,7 @@ def test_failed_statement_does_not_break_an_atomic_batch(part: Table, bob: User)
     "url",
     [BATCH, "/rest/v1/auth/login", "/api/me", "/get_relevant_documents", "https://other.example/rest/v1/table/part",
      "//other.example/rest/v1/table/part", "rest/v1/table/part", "", None, "/rest/v1/table/../../api/me",
-     "/rest/v1/table/pä"],
+     "/rest/v1/table/pä", "/rest/v1/table/part\n"],
 )  # fmt: skip
 def test_other_addresses_are_refused_and_stop_nothing_else(part: Table, bob: User, url: Any):
     entries = send(bob, step(url=url), step())
@@ -116,6 +118,8 @@ def test_other_addresses_are_refused_and_stop_nothing_else(part: Table, bob: Use
         step(more=1),
         step(headers=["x"]),
         step(headers={"Accept": 1}),
+        step(headers=[]),
+        {"method": ["GET"], "url": PART},
     ],
 )
 def test_malformed_requests_are_refused(part: Table, bob: User, item: Any):
