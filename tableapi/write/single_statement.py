@@ -1,4 +1,4 @@
-"""Creates or updates a record and reads it for the answer, in one statement, which is its own transaction.
+"""Creates or updates a record, logs the change and reads the record, in one statement, which is its own transaction.
 
 A write takes this way if the rules concerned look at no other record, and no column needs more than a comparison. The
 statement itself checks the version of the catalogue, the rules on the record as it is and as it will be, that the
@@ -164,16 +164,7 @@ def insert_parts(
     if rule_conditions is None:
         return None
     where = " AND ".join([*conditions, *rule_conditions])
-    if rows:
-        columns.append("sys_id")
-        values.append(f"{rows}.sys_id")
-    selected = ", ".join(filter(None, (f"{rows}.*" if rows else "", number)))
-    source = f"SELECT {selected} FROM public.tableapi_state c{f', {rows}' if rows else ''} WHERE {where}"
-    names = ", ".join(map(quote, columns))
-    insert = (
-        f"INSERT INTO {table_identifier(table)} ({names}) "
-        f"SELECT {', '.join(values)} FROM ({source}) {rows or 's'} RETURNING *"
-    )
+    insert = _insert_sql(table, columns, values, number, where, rows)
     logged_columns = dict.fromkeys([*new, *designed_records.generated_columns(table)])
     change = change_rows.change_sql(
         "create",
@@ -183,6 +174,19 @@ def insert_parts(
         source="written",
     )
     return f"written AS ({insert}), change AS ({change})"
+
+
+def _insert_sql(table: Table, columns: list[str], values: list[str], number: str, where: str, rows: str) -> str:
+    """`number` takes the number of a record; its value is `n`."""
+    if rows:
+        columns, values = [*columns, "sys_id"], [*values, f"{rows}.sys_id"]
+        source = f"SELECT {', '.join(filter(None, (f'{rows}.*', number)))} FROM public.tableapi_state c, {rows}"
+    else:
+        source = f"SELECT {number} FROM public.tableapi_state c"
+    return (
+        f"INSERT INTO {table_identifier(table)} ({', '.join(map(quote, columns))}) "
+        f"SELECT {', '.join(values)} FROM ({source} WHERE {where}) {rows or 's'} RETURNING *"
+    )
 
 
 def _update(

@@ -87,7 +87,7 @@ def hidden_records_have_a_display_value(stack: ExitStack) -> None:
         )
         return original(text, unguarded_display, reference)
 
-    replace_function(stack, output_fields, "_referenced_name_sql", unguarded_name_sql)
+    replace_function(stack, output_fields, "referenced_name_sql", unguarded_name_sql)
 
 
 @leak("B11")
