@@ -24,7 +24,7 @@ from tests.tableapi.oracle.alphabets import moment
 from tests.tableapi.oracle.column_types import NOW
 
 pytestmark = pytest.mark.django_db
-PAIR_COUNT, NIGHTLY_PAIR_COUNT = 200, 3_000
+PAIR_COUNT, NIGHTLY_PAIR_COUNT = 80, 3_000
 # Method, table, query string, body.
 BulkStep = tuple[str, str, str, Any]
 

@@ -27,7 +27,7 @@ from tests.tableapi.oracle import Caller, World
 from tests.tableapi.oracle.column_types import NOW
 
 pytestmark = pytest.mark.django_db
-PAIR_COUNT = 120
+PAIR_COUNT = 60
 PAGE_SIZES = ("1", "2", "20")
 
 

@@ -23,7 +23,7 @@ from tests.tableapi.oracle import World
 from tests.tableapi.oracle.column_types import NOW
 
 pytestmark = pytest.mark.django_db
-PAIR_COUNT, NIGHTLY_PAIR_COUNT = 200, 3_000
+PAIR_COUNT, NIGHTLY_PAIR_COUNT = 80, 3_000
 REQUESTS_PER_PAIR = 12
 FUNCTIONS = ("sum", "avg", "min", "max", "count_distinct")
 
