@@ -11,10 +11,10 @@ from system.encoded_query import QueryError
 from system.errors import BadRequest, Conflict, ServiceError, TooLarge
 from tableapi.access.caller_view import record_not_found
 from tableapi.database import catalogue_loader, statement_runner
-from tableapi.database.statement_runner import CatalogueChanged
 from tableapi.query import read_plan
-from tableapi.query.parameters import OutputOptions, invalid_query
+from tableapi.query.parameters import invalid_query
 from tableapi.query.parsed_query import parse_query_text
+from tableapi.read import pipeline
 from tableapi.sql import select
 from tableapi.write import create, delete, system_records, update
 from tableapi.write.change_request import WriteRequest
@@ -96,9 +96,8 @@ def _checked_id(record: RecordToWrite) -> str:
 
 
 def _with_short_output(change: WriteRequest) -> WriteRequest:
-    """The response has no fields of the records, so as few as possible are read."""
-    is_visible = change.context.view.column(change.table, "sys_id") is not None
-    return replace(change, output=OutputOptions(fields=("sys_id",) if is_visible else ()))
+    """The response has no fields of the records."""
+    return replace(change, output=pipeline.shortest_output(change.context, change.table))
 
 
 class _Writer:
@@ -138,8 +137,7 @@ class _Writer:
             for item in (error, *error.other_errors):
                 item.position = len(self.outcomes)
             raise error
-        if catalogue_loader.reload_if_changed().version != self.change.context.view.catalogue.version:
-            raise CatalogueChanged  # the error may be one of the old catalogue
+        statement_runner.check_version(self.change.context.inputs())  # the error may be one of an outdated catalogue
         self.outcomes.append(RecordOutcome(record.shown_id, error.status, error))
 
 

@@ -17,7 +17,7 @@ from tableapi.database import statement_runner
 from tableapi.query.expressions import ALWAYS, NEVER
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder
-from tableapi.write import create, designed_records, permission_queries, single_statement
+from tableapi.write import create, designed_records, single_statement
 from tableapi.write.change_request import WriteRequest
 from tableapi.write.create import PreparedRecord
 
@@ -26,7 +26,7 @@ MAX_ROWS = 1_000
 
 @dataclass
 class Run:
-    """Neighbouring records for one statement; without `prepared` they are created one by one."""
+    """Consecutive records for one statement; without `prepared` they are created one by one."""
 
     bodies: list[dict[str, Any]]
     prepared: list[PreparedRecord] | None = None
@@ -106,8 +106,7 @@ def insert_run(change: WriteRequest, run: Run) -> list[str] | None:
     for number, column in enumerate(columns):
         bound[f"v{number}"] = [record.values.get(column) for record in run.prepared]
     for number, column in enumerate(referring):
-        ids = {record.values.get(column) for record in run.prepared} - {None}
-        bound |= {f"ids{number}": list(ids), f"count{number}": len(ids)}
+        bound[f"ids{number}"] = list({record.values.get(column) for record in run.prepared} - {None})
     try:
         with transaction.atomic():
             rows = statement_runner.fetch(statement, context.inputs(**bound))
@@ -127,13 +126,9 @@ def _statement(
 ) -> Statement | None:
     view = change.context.view
     builder = StatementBuilder()
-    conditions = [f"c.version = {builder.input('version', 'bigint')}"]
-    for number, column in enumerate(referring):
-        target = view.catalogue.tables.get(column.reference or "")
-        if target is None or not view.can_read(target):
-            return None
-        count = permission_queries.count_sql(builder, view.permissions, target, f"ids{number}")
-        conditions.append(f"{count} = {builder.input(f'count{number}', 'bigint')}")
+    conditions = single_statement.current_conditions(builder, view, referring)
+    if conditions is None:
+        return None
     names = [f"v{number}" for number in range(len(columns))]
     arrays = [
         builder.input(name, f"{column.column_type.sql_type}[]") for name, column in zip(names, columns, strict=True)

@@ -12,7 +12,7 @@ from tableapi.sql.statement_builder import StatementBuilder, literal
 from . import logged_values, past_record
 
 DATABASE = "(SELECT oid::bigint FROM pg_database WHERE datname = current_database())"
-# A transaction that still runs may write a row with a lower number; it must not be read over.
+# A transaction that is still running may write a row with a lower number, which the next page would miss.
 IS_SETTLED = "transaction < pg_snapshot_xmin(pg_current_snapshot())"
 
 
@@ -25,7 +25,8 @@ def feed_statement(view: CallerView, plan: ReadPlan, style: OutputStyle, limit: 
     readable = [f"{record.sys_id()} = c.record_id", *from_clause.readable_conditions(plan.records)]
     removed, removed_joins = _removed_sql(builder, view, plan.table)
     # Only the last change of a record: it is returned as it is now.
-    is_last = "NOT EXISTS (SELECT FROM public.sys_change l WHERE l.record_id = c.record_id AND l.id > c.id)"
+    later = f"{past_record.same_record_sql('later', 'c')} AND later.id > c.id"
+    is_last = f"NOT EXISTS (SELECT FROM public.sys_change later WHERE {later})"
     is_shown = f"CASE WHEN {record.sys_id()} IS NULL THEN {removed} ELSE {is_last} END"
     start, end = literal('{"sys_id":"'), literal('","removed":true}')
     removed_body = f"concat({start}, c.record_id, {end})"

@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tableapi.access.caller_view import record_not_found
-from tableapi.catalogue.definitions import Catalogue, Column, Table
+from tableapi.catalogue.definitions import Catalogue, Column
 from tableapi.database import statement_runner
-from tableapi.query.parameters import OutputOptions, RawParameters, parse_part
+from tableapi.query.parameters import RawParameters, parse_part
 from tableapi.read import cursors, pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
-from tableapi.read.context import Caller, ReadContext
+from tableapi.read.context import Caller
 from tableapi.read.cursors import CursorPosition
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder
@@ -32,7 +31,7 @@ def read_history(catalogue: Catalogue, caller: Caller, table_name: str, sys_id: 
     part = parse_part(raw, CURSOR_PARAMETER)
     context = caller.context(catalogue)
     table = context.view.open_table(table_name)
-    _check_readable(context, table, sys_id)
+    pipeline.fetch_record(context, table, sys_id, pipeline.shortest_output(context, table))  # or 404
     columns = {
         logged_values.value_key(table, column): column
         for column in logged_values.always_readable_columns(context.view, table)
@@ -51,17 +50,6 @@ def read_history(catalogue: Catalogue, caller: Caller, table_name: str, sys_id: 
     goes_on = len(rows) > part.limit
     position = CursorPosition((str(rows[part.limit - 1][0]),)) if goes_on else None
     return HistoryPage(entries, cursors.encode(position, identity) if position else "")
-
-
-def _check_readable(context: ReadContext, table: Table, sys_id: str) -> None:
-    """The same 404 for a missing record and one that the caller cannot read."""
-    if not pipeline.RECORD_ID.fullmatch(sys_id) or not context.view.can_read(table):
-        raise record_not_found()
-    _, statement = pipeline.compile_record(context, table, OutputOptions())
-    rows = statement_runner.fetch_bytes(statement, context.inputs(sys_id=sys_id))
-    ((_, body),) = statement_runner.strip_version(rows, context.view.catalogue)
-    if body is None:
-        raise record_not_found()
 
 
 def _statement() -> Statement:

@@ -83,14 +83,19 @@ def became_unreadable_sql(builder: StatementBuilder, view: CallerView, table: Ta
     return f"({deleted} OR {hidden})", f" LEFT JOIN {stored.join_sql()} ON {stored.sys_id()} = {change}.record_id"
 
 
+def same_record_sql(alias: str, other: str) -> str:
+    """Whether two rows of the log are of one record. An imported id is unique in its table only."""
+    return f"{alias}.record_id = {other}.record_id AND {alias}.table_key = {other}.table_key"
+
+
 def _image_sql(stored: TableAlias, column: Column, change: str, comparison: str) -> str:
-    """The first change from there on that mentions the column has its value of then; if there is none, the record has
-    it still."""
+    """The first change from there on that mentions the column has the value that it had then. Without such a change,
+    the record still has it."""
     if column.name in STAMP_COLUMNS:
         raise UnknownValue
     key = literal(logged_values.value_key(stored.table, column))
     mentions = f"(h.operation = 'delete' OR h.old_values ? {key} OR h.new_values ? {key})"
-    later = f"h.record_id = {change}.record_id AND h.id {comparison} {change}.id AND {mentions}"
+    later = f"{same_record_sql('h', change)} AND h.id {comparison} {change}.id AND {mentions}"
     logged = f"SELECT h.old_values FROM public.sys_change h WHERE {later} ORDER BY h.id LIMIT 1"
     if stored.table.is_system:
         current = f"jsonb_build_object({key}, {stored.database_column(column.owner, column.database_name)})"

@@ -140,7 +140,7 @@ def _call_in_savepoint(inner: HttpRequest) -> HttpResponse:
                 transaction.set_rollback(True)
             return response
     except InternalError:
-        # A table was changed meanwhile, and the retry of the request needs a new transaction.
+        # A table has changed. The request can be repeated only in a new transaction.
         raise Unavailable from None
 
 

@@ -1,4 +1,4 @@
-"""Paths of a table beside its records in the OpenAPI document, with the table name as a parameter. Pure."""
+"""The other paths of a table in the OpenAPI document, with the table name as a parameter. Pure."""
 
 from system import errors
 from system.openapi import READ_ERRORS, Errors, Object, error_responses, json_response, operation, reference

@@ -80,15 +80,24 @@ def _read_record(
     catalogue: Catalogue, caller: Caller, table_name: str, sys_id: str, output: OutputOptions
 ) -> RecordResult:
     context = caller.context(catalogue)
-    table = context.view.open_table(table_name)
+    return fetch_record(context, context.view.open_table(table_name), sys_id, output)
+
+
+def fetch_record(context: ReadContext, table: Table, sys_id: str, output: OutputOptions) -> RecordResult:
     if not RECORD_ID.fullmatch(sys_id) or not context.view.can_read(table):
         raise record_not_found()
     plan, statement = compile_record(context, table, output)
     rows = statement_runner.fetch_bytes(statement, context.inputs(sys_id=sys_id))
-    ((version, body),) = statement_runner.strip_version(rows, catalogue)
+    ((version, body),) = statement_runner.strip_version(rows, context.view.catalogue)
     if body is None:
         raise record_not_found()
     return record_result(version, body, plan)
+
+
+def shortest_output(context: ReadContext, table: Table) -> OutputOptions:
+    """For records whose fields are not returned."""
+    is_visible = context.view.column(table, "sys_id") is not None
+    return OutputOptions(fields=("sys_id",) if is_visible else ())
 
 
 def compile_record(context: ReadContext, table: Table, output: OutputOptions) -> tuple[ReadPlan, Statement]:

@@ -136,7 +136,7 @@ def _aggregate(match: "re.Match[str]") -> Aggregate:
 
 
 def _parse_having(text: str) -> tuple[tuple[tuple[HavingCondition, ...], ...], tuple[Decimal, ...]]:
-    """As in an encoded query, `^OR` joins neighbours and `^` all of these.
+    """As in an encoded query, `^OR` binds more tightly than `^`.
 
     >>> shape, values = _parse_having("count>5^sum(qty)>=100^ORavg(qty)<1.5")
     >>> [len(alternatives) for alternatives in shape], [str(value) for value in values]

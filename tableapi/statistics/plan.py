@@ -37,8 +37,8 @@ class StatisticsPlan:
 
     @property
     def deciding_paths(self) -> list[ResolvedPath]:
-        """A record is left out if the caller may not read one of these values of it: where they decide how it is
-        grouped, or which groups are returned in which order, they would be told."""
+        """A record is left out if the caller may not read one of these values of it, because its group, or whether and
+        where the group is returned, would reveal the value."""
         aggregates = [aggregate for aggregate in self.shape.deciding_aggregates if aggregate.path]
         return [field.path for field in self.group_fields] + [self.paths[aggregate] for aggregate in aggregates]
 

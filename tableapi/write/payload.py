@@ -21,7 +21,7 @@ from .current_record import create_denied_error, empty_as_null, may_import_ids, 
 
 GENERATED_ID = re.compile(r"([0-9]{10})[0-9]{8}")
 CLOCK_SKEW_S = 60
-# What an administrator can import beside the id, instead of what the server would set.
+# What an administrator can import in addition to the id, instead of what the server would set.
 IMPORTED_COLUMNS = frozenset({NUMBER_COLUMN, "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by"})
 
 VALUE_KEYS = {"value", "display_value"}

@@ -15,6 +15,7 @@ from django.db import IntegrityError, connection, transaction
 
 from system.errors import BadRequest, InvalidInput
 from system.records import acting_user
+from tableapi.access.caller_view import CallerView
 from tableapi.access.permissions import Permissions
 from tableapi.catalogue.column_type import Storage
 from tableapi.catalogue.definitions import CREATE, READ, WRITE, Column, Table
@@ -121,12 +122,9 @@ def _statement(
     """None if rules or the answer need other records, which are read as they were before the write."""
     view, table = change.context.view, change.table
     builder = StatementBuilder()
-    conditions = [f"c.version = {builder.input('version', 'bigint')}"]
-    for number, column in enumerate(referring):
-        target = view.catalogue.tables.get(column.reference or "")
-        if target is None or not view.can_read(target):
-            return None
-        conditions.append(f"{permission_queries.count_sql(builder, view.permissions, target, f'ids{number}')} = 1")
+    conditions = current_conditions(builder, view, referring)
+    if conditions is None:
+        return None
     new = {column: builder.input(f"v{number}", column.column_type.sql_type) for number, column in enumerate(columns)}
     write = insert_parts if operation == CREATE else _update
     parts = write(builder, view.permissions, table, new, sent, conditions)
@@ -135,6 +133,20 @@ def _statement(
     if parts is None or select_sql is None:
         return None
     return Statement(f"WITH {parts} {select_sql}", builder.parameters)
+
+
+def current_conditions(builder: StatementBuilder, view: CallerView, referring: Iterable[Column]) -> list[str] | None:
+    """The catalogue is the current one, and the caller can read all records referred to, which `ids…` names once each.
+    None if they cannot read any."""
+    conditions = [f"c.version = {builder.input('version', 'bigint')}"]
+    for number, column in enumerate(referring):
+        target = view.catalogue.tables.get(column.reference or "")
+        if target is None or not view.can_read(target):
+            return None
+        ids = f"ids{number}"
+        count = permission_queries.count_sql(builder, view.permissions, target, ids)
+        conditions.append(f"{count} = cardinality({builder.input(ids, 'varchar[]')})")
+    return conditions
 
 
 def insert_parts(
@@ -197,40 +209,30 @@ def _update(
     sent: tuple[Column, ...],
     conditions: list[str],
 ) -> str | None:
-    before, stored = TableAlias(builder, table), TableAlias(builder, table)
+    stored = TableAlias(builder, table)
     (alias,) = stored.row_aliases()
-    who = builder.input("who", "varchar")
-    row = {column.database_name: value for column, value in new.items()} | {"sys_updated_by": who}
+    row = {column.database_name: value for column, value in new.items()} | {
+        "sys_updated_by": builder.input("who", "varchar")
+    }
     current = {
         column.database_name: stored.column(column)
         for column in table.columns.values()
         if column.name not in ("sys_version", "sys_updated_at")
     }
-    decisions = [permissions.records(WRITE, table), *(permissions.column(WRITE, table, column) for column in sent)]
+    decisions = [permissions.records(READ, table), permissions.records(WRITE, table)]
+    decisions += [permissions.column(WRITE, table, column) for column in sent]
     readable = [permissions.column(READ, table, column) for column in sent]
-    before_write = _conditions(builder, [permissions.records(READ, table), *decisions, *readable], before)
-    written = WrittenRecord(table, current | row)
-    after_write = _conditions(builder, [permissions.records(READ, table), *decisions], written)
-    if before_write is None or after_write is None:
+    before = _before_sql(builder, [*decisions, *readable], table, new, conditions)
+    after_write = _conditions(builder, decisions, WrittenRecord(table, current | row))
+    if before is None or after_write is None:
         return None
-    differs = " OR ".join(f"{before.column(column)} IS DISTINCT FROM {value}" for column, value in new.items())
-    where = [*conditions, f"{before.sys_id()} = {builder.input('sys_id', 'varchar')}", f"({differs})", *before_write]
-    old_values = ", ".join([before.sys_id(), *map(before.column, new)])
-    # Locked, so that these are the values that the update replaces; only if the caller may write the record, because
-    # others could tell it from a missing one by the time that a lock takes.
-    lock = (
-        f"SELECT {old_values} FROM public.tableapi_state c, {before.from_sql()} WHERE {' AND '.join(where)} "
-        f"FOR NO KEY UPDATE OF {', '.join(before.row_aliases())}"
-    )
     assignments = [
         *(f"{quote(name)} = {value}" for name, value in row.items()),
         f"sys_version = {stored.column(table.columns['sys_version'])} + 1",
         "sys_updated_at = clock_timestamp()",
     ]
-    update = (
-        f"UPDATE {stored.from_sql()} SET {', '.join(assignments)} FROM before "
-        f"WHERE {' AND '.join([f'{stored.sys_id()} = before.sys_id', *after_write])} RETURNING {alias}.*"
-    )
+    where = " AND ".join([f"{stored.sys_id()} = before.sys_id", *after_write])
+    update = f"UPDATE {stored.from_sql()} SET {', '.join(assignments)} FROM before WHERE {where} RETURNING {alias}.*"
     change = change_rows.change_sql(
         "update",
         record="written",
@@ -239,7 +241,28 @@ def _update(
         new=_written_values_sql(new),
         source="written, before",
     )
-    return f"before AS ({lock}), written AS ({update}), change AS ({change})"
+    return f"before AS ({before}), written AS ({update}), change AS ({change})"
+
+
+def _before_sql(
+    builder: StatementBuilder,
+    decisions: list[Decision],
+    table: Table,
+    new: Mapping[Column, str],
+    conditions: list[str],
+) -> str | None:
+    """The values that the update replaces. They are locked only if the caller may write the record: the wait for a lock
+    would distinguish it from a missing one."""
+    before = TableAlias(builder, table)
+    allowed = _conditions(builder, decisions, before)
+    if allowed is None:
+        return None
+    differs = " OR ".join(f"{before.column(column)} IS DISTINCT FROM {value}" for column, value in new.items())
+    where = [*conditions, f"{before.sys_id()} = {builder.input('sys_id', 'varchar')}", f"({differs})", *allowed]
+    values = ", ".join([before.sys_id(), *map(before.column, new)])
+    rows = ", ".join(before.row_aliases())
+    source = f"public.tableapi_state c, {before.from_sql()}"
+    return f"SELECT {values} FROM {source} WHERE {' AND '.join(where)} FOR NO KEY UPDATE OF {rows}"
 
 
 def _written_values_sql(columns: Iterable[Column]) -> str:

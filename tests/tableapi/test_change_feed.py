@@ -171,6 +171,31 @@ def test_records_of_extending_tables_are_in_the_feed_of_their_parent(readable: T
     assert reader.read() == [{"sys_id": ids[0], "removed": True}]
 
 
+def test_record_of_another_table_with_the_same_id_is_another_record(readable: Table, alice: User, bob: User):
+    """Imported ids are unique in one table only."""
+    table("vault")
+    field("vault", "name")
+    rule("create", "vault")
+    api(alice).post("device", {"sys_id": "old1", "name": "a"})
+    api(alice).post("vault", {"sys_id": "old1", "name": "secret"})
+    reader = Reader(bob)
+    assert reader.names() == ["a"]
+    assert [entry["fields"]["name"]["new"] for entry in history_of(bob, "old1")] == ["a"]
+
+
+def test_values_of_another_table_do_not_decide(device: Table, alice: User, bob: User):
+    rule("read", "device", condition="rank<5^name!=x")
+    table("vault")
+    field("vault", "name")
+    api(alice).post("device", {"sys_id": "old1", "name": "a", "rank": 1})
+    reader = Reader(bob)
+    assert reader.names() == ["a"]
+    api(alice).patch("device/old1", {"name": "x"})
+    api(alice).post("vault", {"sys_id": "old1", "name": "secret"})
+    api(alice).delete("vault/old1")
+    assert reader.read() == [{"sys_id": "old1", "removed": True}]
+
+
 def test_hidden_column_is_not_in_the_feed(readable: Table, bob: User):
     rule("read", "device", "rank", roles=["itil"])
     create(api(bob), name="a")

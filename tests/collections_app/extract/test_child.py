@@ -11,6 +11,7 @@ import pytest
 
 from collections_app.extract import UnreadableFile, child_process, extract
 from collections_app.extract.parsers import program
+from system.sandbox import process
 from tests.collections_app.extract.limits import limits_for_tests
 from tests.collections_app.extract.samples import SAMPLE_FILES, pdf
 
@@ -100,13 +101,16 @@ def test_file_of_the_maximum_size_is_read():
 
 
 @pytest.mark.parametrize(
-    ("program", "is_retried"), [("import time; time.sleep(60)", True), ("while True: pass", False)]
+    ("program", "min_share", "is_retried"),
+    # The start of a child alone takes more than .01 s, however busy the machine is.
+    [("import time; time.sleep(60)", process.MIN_CPU_SHARE, True), ("while True: pass", 0.01, False)],
 )
 def test_file_that_got_no_processor_time_may_be_retried(
-    program: str, is_retried: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: str, min_share: float, is_retried: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "other.py").write_text(program)
     monkeypatch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "other.py")
+    monkeypatch.setattr(process, "MIN_CPU_SHARE", min_share)
 
     with pytest.raises(UnreadableFile) as exc_info:
         extract(SAMPLE_FILES["html"], "html", limits_for_tests(wall_s=1.0))

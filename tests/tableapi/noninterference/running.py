@@ -87,12 +87,7 @@ def first_difference(seed: int) -> Difference | None:
     program = ProgramGenerator(random, pair).random_program()
     if not pair.is_informative:
         return None
-    with ExitStack() as stack:
-        stack.enter_context(rollback_afterwards())
-        stack.enter_context(patch.object(context, "now", lambda: NOW))
-        stack.enter_context(acting_user.acting_as(pair.caller.id))
-        make_tables(pair)
-        store_groups(pair.caller)
+    with stored_tables(pair):
         responses = []
         for world in (pair.one, pair.other):
             with rollback_afterwards(), active_catalogue(pair.catalogue):
@@ -114,6 +109,19 @@ def first_difference(seed: int) -> Difference | None:
             pair, None, program, [(key, values_after.get(key), other_values_after.get(key)) for key in different_keys]
         )
     return None
+
+
+@contextmanager
+def stored_tables(pair: Pair) -> Iterator[None]:
+    """The tables of the pair without records, the groups of its caller, who acts, and a clock that stands still."""
+    with (
+        rollback_afterwards(),
+        patch.object(context, "now", lambda: NOW),
+        acting_user.acting_as(pair.caller.id),
+    ):
+        make_tables(pair)
+        store_groups(pair.caller)
+        yield
 
 
 def make_tables(pair: Pair) -> None:

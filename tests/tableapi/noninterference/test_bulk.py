@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from random import Random
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
-from system.records import acting_user
 from tableapi.catalogue.definitions import Table
 from tableapi.http.bulk_views import BulkView
-from tableapi.read import context
 from tests.support.nightly import scaled_count
-from tests.tableapi.laws.storage import active_catalogue, read_back, rollback_afterwards, store_groups
+from tests.tableapi.laws.storage import active_catalogue, read_back, rollback_afterwards
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair, visible_values
 from tests.tableapi.noninterference.programs import ProgramGenerator
-from tests.tableapi.noninterference.running import insert_world, make_tables, send_to_view
+from tests.tableapi.noninterference.running import insert_world, send_to_view, stored_tables
 from tests.tableapi.oracle import World
 from tests.tableapi.oracle.alphabets import moment
-from tests.tableapi.oracle.column_types import NOW
 
 pytestmark = pytest.mark.django_db
 PAIR_COUNT, NIGHTLY_PAIR_COUNT = 80, 3_000
@@ -60,12 +55,7 @@ def check_pair(seed: int) -> int:
     pair = pairs.make_pair(random, may_write=True)
     generator = ProgramGenerator(random, pair)
     steps = [random_step(generator, table) for table in random.choices(list(pair.catalogue.tables.values()), k=5)]
-    with ExitStack() as stack:
-        stack.enter_context(rollback_afterwards())
-        stack.enter_context(patch.object(context, "now", lambda: NOW))
-        stack.enter_context(acting_user.acting_as(pair.caller.id))
-        make_tables(pair)
-        store_groups(pair.caller)
+    with stored_tables(pair):
         (one, values), (other, other_values) = (results_of(pair, world, steps) for world in (pair.one, pair.other))
     for step, left, right in zip(steps, one, other, strict=True):
         assert left == right, f"seed {seed}: {step}"

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from random import Random
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
-from system.records import acting_user
 from tableapi.catalogue.definitions import Column, Table
 from tableapi.changes import feed_statement
 from tableapi.http.change_views import ChangeFeedView, HistoryView
-from tableapi.read import context
 from tableapi.sql import change_rows
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
 from tableapi.write import designed_records
 from tests.tableapi.designs import query_rows
-from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards, store_groups
+from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
-from tests.tableapi.noninterference.running import insert_world, make_tables, send_to_view
+from tests.tableapi.noninterference.running import insert_world, send_to_view, stored_tables
 from tests.tableapi.oracle import Caller, World
-from tests.tableapi.oracle.column_types import NOW
 
 pytestmark = pytest.mark.django_db
 PAIR_COUNT = 60
@@ -87,12 +82,7 @@ def test_hidden_changes_change_no_response(monkeypatch: pytest.MonkeyPatch) -> N
         random = Random(seed)
         pair = pairs.make_pair(random, may_write=True)
         page_size = random.choice(PAGE_SIZES)
-        with ExitStack() as stack:
-            stack.enter_context(rollback_afterwards())
-            stack.enter_context(patch.object(context, "now", lambda: NOW))
-            stack.enter_context(acting_user.acting_as(pair.caller.id))
-            make_tables(pair)
-            store_groups(pair.caller)
+        with stored_tables(pair):
             responses = []
             for world in (pair.one, pair.other):
                 with rollback_afterwards(), active_catalogue(pair.catalogue):

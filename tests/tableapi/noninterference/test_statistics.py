@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from random import Random
-from unittest.mock import patch
 
 import pytest
 from django.db import connection
 
-from system.records import acting_user
 from tableapi.catalogue.definitions import Table
 from tableapi.http.statistics_views import StatisticsView
-from tableapi.read import context
 from tests.support.nightly import scaled_count
-from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards, store_groups
+from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import ProgramGenerator
-from tests.tableapi.noninterference.running import insert_world, make_tables, query_string, send_to_view
+from tests.tableapi.noninterference.running import insert_world, query_string, send_to_view, stored_tables
 from tests.tableapi.oracle import World
-from tests.tableapi.oracle.column_types import NOW
 
 pytestmark = pytest.mark.django_db
 PAIR_COUNT, NIGHTLY_PAIR_COUNT = 80, 3_000
@@ -66,12 +61,7 @@ def check_pair(seed: int) -> int:
     generator = ProgramGenerator(random, pair)
     tables = list(pair.catalogue.tables.values())
     requests = [(table.name, random_params(generator, table)) for table in random.choices(tables, k=REQUESTS_PER_PAIR)]
-    with ExitStack() as stack:
-        stack.enter_context(rollback_afterwards())
-        stack.enter_context(patch.object(context, "now", lambda: NOW))
-        stack.enter_context(acting_user.acting_as(pair.caller.id))
-        make_tables(pair)
-        store_groups(pair.caller)
+    with stored_tables(pair):
         one, other = (responses_of(pair, world, requests) for world in (pair.one, pair.other))
     for request, left, right in zip(requests, one, other, strict=True):
         assert left == right, f"seed {seed}: {request}"
