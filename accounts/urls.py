@@ -12,6 +12,7 @@ urlpatterns = [
     path("logout/", pages.SignOutView.as_view(), name="logout"),
     path("account/", pages.AccountView.as_view(), name="account"),
     path("account/password/", pages.ChangePasswordView.as_view(), name="account-password"),
+    path("account/notifications/", pages.ChooseNotificationsView.as_view(), name="account-notifications"),
     path("account/keys/", pages.CreateKeyView.as_view(), name="account-keys"),
     path("account/keys/<slug:sys_id>/revoke/", pages.RevokeKeyView.as_view(), name="account-key-revoke"),
     path("account/sessions/<slug:session_key>/end/", pages.EndSessionView.as_view(), name="account-session-end"),

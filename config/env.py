@@ -144,7 +144,21 @@ class Environment:
         "URL of a Valkey or Redis server to use instead of the embedded one.",
         is_secret=True,
     )
-    file_limit_mb: int = variable("SVC_FILE_LIMIT_MB", parsers.integer(1, 1024), 32, "Maximum size of a file, in MB.")
+    file_limit_mb: int = variable(
+        "SVC_FILE_LIMIT_MB", parsers.integer(1, 1024), 32, "Maximum size of a document, in MB."
+    )
+    smtp_url: str | None = variable(
+        "SVC_SMTP_URL",
+        parsers.smtp_url,
+        None,
+        "Mail server for notifications: smtp://user:password@host:587 (STARTTLS), smtps://… (TLS) or "
+        "smtp+plain://… (unencrypted). Without it, no email is sent.",
+        is_secret=True,
+    )
+    email_from: str = variable("SVC_EMAIL_FROM", str, "servicebase@localhost", "Sender of notifications by email.")
+    attachment_limit_mb: int = variable(
+        "SVC_ATTACHMENT_LIMIT_MB", parsers.integer(1, 1024), 50, "Maximum size of an attachment of a record, in MB."
+    )
     text_limit_mb: int = variable(
         "SVC_TEXT_LIMIT_MB", parsers.integer(1, 100), 10, "Maximum size of a text that is loaded without a file, in MB."
     )

@@ -110,6 +110,17 @@ def postgres_url(value: str) -> str:
     return value
 
 
+def smtp_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_valid = parts.scheme in ("smtp", "smtps", "smtp+plain") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the message can contain the password
+        is_valid = False
+    if not is_valid:
+        raise ValueError("must be smtp://user:password@host:587, smtps://… or smtp+plain://…")
+    return value
+
+
 def redis_url(value: str) -> str:
     try:
         parts = urlsplit(value)

@@ -5,7 +5,7 @@ import os
 import socket
 import ssl
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from cryptography.fernet import Fernet
 from django.core.management.utils import get_random_secret_key
@@ -200,6 +200,15 @@ PROGRAM_PATHS = (
     "/delete_collection",
 )
 
+_SMTP = urlsplit(ENVIRONMENT.smtp_url or "")
+EMAIL_HOST = _SMTP.hostname or ""  # empty: no email is sent
+EMAIL_PORT = _SMTP.port or (465 if _SMTP.scheme == "smtps" else 587)
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_SMTP.username or ""), unquote(_SMTP.password or "")
+EMAIL_USE_TLS, EMAIL_USE_SSL = _SMTP.scheme == "smtp", _SMTP.scheme == "smtps"
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = ENVIRONMENT.email_from
+
+ATTACHMENT_LIMIT = ENVIRONMENT.attachment_limit_mb * 1024 * 1024
 # The limits of document collections, sizes in bytes.
 COLLECTIONS = {
     "file_limit": ENVIRONMENT.file_limit_mb * 1024 * 1024,

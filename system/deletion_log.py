@@ -9,12 +9,13 @@ from system.records import acting_user
 from system.records.record import Record
 
 
-def write(table: str, record_id: str, display_value: str, payload: dict[str, Any]) -> None:
+def write(table: str, record_id: str, display_value: str, payload: dict[str, Any], emptied_references: int = 0) -> None:
     DeletionLogEntry.objects.create(
         table=table,
         record_id=record_id,
         display_value=display_value[:255],
         payload=payload,
+        emptied_references=emptied_references,
         deleted_by=acting_user.current(),
     )
 
@@ -24,4 +25,6 @@ def on_delete(sender: type[Model], instance: Model, **_: Any) -> None:
     if isinstance(instance, Record):
         instance.log_deletion()
         if instance.leaves_log_entry():
-            write(instance._meta.db_table, instance.sys_id, str(instance), instance.payload())
+            write(
+                instance._meta.db_table, instance.sys_id, str(instance), instance.payload(), instance.emptied_references
+            )

@@ -63,6 +63,8 @@ class DeletionLogEntry(Record):
     display_value = models.CharField(max_length=255, blank=True, editable=False)
     payload = models.JSONField(default=dict, editable=False)
     deleted_by = models.CharField(max_length=32, db_collation="C", null=True, editable=False)
+    # How many references of other records the deletion emptied.
+    emptied_references = models.PositiveIntegerField(default=0, db_default=0, editable=False)
 
     class Meta(Record.Meta):
         db_table = "sys_deletion_log"

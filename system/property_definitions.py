@@ -127,7 +127,23 @@ CHANGE_FEED_DAYS = PropertyDefinition(
     "Number of days for which a cursor of the change feed is valid.",
     check_days,
 )
-_DEFINITIONS = (WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS, CHANGE_HISTORY_DAYS, CHANGE_FEED_DAYS)
+ATTACHMENT_TYPES = PropertyDefinition(
+    "svc.attachment.types",
+    "list",
+    "",
+    "Comma-separated media types that attachments may have, such as image/png,application/pdf. They are recognized by "
+    "content. If empty, any type is allowed.",
+)
+ASSIGNMENT_COLUMNS = PropertyDefinition(
+    "svc.notification.assignment_columns",
+    "list",
+    "assigned_user,assigned_to",
+    "Comma-separated names of the columns whose user is notified when a record is assigned to them.",
+)
+_DEFINITIONS = (
+    WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS, CHANGE_HISTORY_DAYS, CHANGE_FEED_DAYS, ATTACHMENT_TYPES,
+    ASSIGNMENT_COLUMNS,
+)  # fmt: skip
 # The row of each is created after the next migration.
 DEFINITIONS = {definition.name: definition for definition in _DEFINITIONS}
 

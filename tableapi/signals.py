@@ -6,7 +6,9 @@ from django.db.models import QuerySet
 from django.db.models.signals import post_delete, post_save, pre_delete
 
 from accounts.models import Role
+from system.models import DeletionLogEntry
 from system.records.record import Record
+from tableapi.attached import records as attached_records
 from tableapi.database import catalogue_loader
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, Rule, State, Table, View, ViewColumn, validation
@@ -25,7 +27,14 @@ def release_references(sender: type[Record], instance: Record, origin: Any = Non
     catalogue = catalogue_loader.reload_if_changed()
     table = catalogue.tables.get(sender._meta.db_table)
     if table is not None and table.is_system:
-        references.release_references(catalogue, table, instance.sys_id)
+        instance.emptied_references = references.release_references(catalogue, table, instance.sys_id)
+
+
+def keep_attached_rows(sender: Any, instance: DeletionLogEntry, **_: Any) -> None:
+    catalogue = catalogue_loader.cached_catalogue()
+    table = catalogue.tables.get(instance.table)
+    if table is not None:
+        attached_records.keep_attached_rows(catalogue, table, instance.record_id, instance.sys_id)
 
 
 def drop_table(sender: Any, instance: Table, **_: Any) -> None:
@@ -35,6 +44,7 @@ def drop_table(sender: Any, instance: Table, **_: Any) -> None:
         validation.check_table_deletion(stored)
         if not stored.is_system:
             schema_editor.drop_table(stored)
+            attached_records.delete_attached_rows(stored.pk)
 
 
 def drop_column(sender: Any, instance: Column, origin: Any = None, **_: Any) -> None:
@@ -61,6 +71,7 @@ def is_origin(model: Any, origin: Any) -> bool:
 def connect_signals() -> None:
     for model in system_records.models_with_columns():
         pre_delete.connect(release_references, sender=model)
+    post_save.connect(keep_attached_rows, sender=DeletionLogEntry)
     pre_delete.connect(drop_table, sender=Table)
     pre_delete.connect(drop_column, sender=Column)
     pre_delete.connect(check_choice_deletion, sender=Choice)

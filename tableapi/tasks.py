@@ -4,6 +4,7 @@ from celery import shared_task
 
 from tableapi.design import index_builder
 from tableapi.http import idempotency
+from tableapi.notifications import emails, found_changes
 from tableapi.write import deferred_records
 
 MAX_BUILD_S = 3600
@@ -20,6 +21,22 @@ def build_indexes() -> None:
 def create_deferred() -> None:
     """Create deferred records. Sent with each record, and by the schedule for missed ones."""
     deferred_records.create_due()
+
+
+@shared_task
+def notify_of_changes() -> None:
+    """Find in the change log whom to notify."""
+    found_changes.notify_of_changes()
+
+
+@shared_task
+def send_notification_emails() -> None:
+    emails.send_due()
+
+
+@shared_task
+def forget_notifications() -> None:
+    found_changes.delete_old()
 
 
 @shared_task

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from accounts.authentication import passwords
 from accounts.authentication.access_keys import DEFAULT_LIFETIME
-from accounts.models import Role, User
+from accounts.models import NotificationChoice, Role, User
+from accounts.models.notification_choices import Reason
 from system.errors import Unauthenticated
 
 LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "no expiry")]
@@ -31,6 +32,16 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = User
         fields = ("first_name", "last_name", "phone")
+
+
+class NotificationForm(forms.ModelForm):  # type: ignore[type-arg]
+    reasons = forms.MultipleChoiceField(
+        choices=Reason.choices, required=False, label="Notify me when", widget=forms.CheckboxSelectMultiple
+    )
+
+    class Meta:
+        model = NotificationChoice
+        fields = ("reasons", "by_email")
 
 
 class KeyForm(forms.Form):

@@ -16,8 +16,8 @@ from django.views import View
 
 from accounts.authentication import access_keys
 from accounts.http import new_key_handover, sign_in_hooks
-from accounts.http.forms import KeyForm, OwnPasswordForm, ProfileForm, SignInForm
-from accounts.models import AccessKey, Session, User
+from accounts.http.forms import KeyForm, NotificationForm, OwnPasswordForm, ProfileForm, SignInForm
+from accounts.models import AccessKey, NotificationChoice, Session, User
 from accounts.models.sessions import stored_session_key
 from system import properties
 from system.errors import NotFound, TooManyRequests
@@ -109,6 +109,7 @@ class AccountPageView(LoginRequiredMixin, View):
             "profile_form": ProfileForm(instance=user),
             "password_form": OwnPasswordForm(user) if user.has_usable_password() else None,
             "key_form": KeyForm(user),
+            "notification_form": NotificationForm(instance=NotificationChoice.of(user)),
             "keys": AccessKey.objects.filter(user=user),
             "sessions": Session.objects.filter(user=user).order_by("-started_at"),
             "own_session_key": stored_session_key(self.request.session),
@@ -167,6 +168,15 @@ class ChangePasswordView(AccountFormView):
             update_session_auth_hash(request, user)
             user.end_sessions(except_key=stored_session_key(request.session))
         return self.redirect_with_message("Password changed. Other sessions have ended.")
+
+
+class ChooseNotificationsView(AccountFormView):
+    def post(self, request: HttpRequest) -> HttpResponse:
+        form = NotificationForm(request.POST, instance=NotificationChoice.of(self.user()))
+        if not form.is_valid():
+            return self.render_errors("The notifications were not saved.", notification_form=form)
+        form.save()
+        return self.redirect_with_message("Notifications saved.")
 
 
 class CreateKeyView(AccountFormView):

@@ -1,8 +1,6 @@
 """Stores a document's rows and bytes in one transaction; handles duplicates and replacement."""
 
 import hashlib
-import re
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from io import BytesIO
@@ -21,12 +19,10 @@ from collections_app.models.collections import normalize_name
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases, worker_signals
 from system.errors import BadRequest, Conflict, NotFound
+from system.http.uploads import clean_filename
 from system.plain_sql import bound_cursor, fetch_rows, run_statement
 
 PIECE_BYTES = 1024 * 1024
-MAX_FILENAME_LENGTH = 255
-# They reverse the text after them: "gpj.exe" would appear as "exe.jpg".
-DIRECTION_CLASSES = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 DUPLICATE_MESSAGE = "This document already exists{}. Send on_duplicate=replace to replace it."
 
 
@@ -116,23 +112,6 @@ def filter_same_content(
         newest__sha256=sha256,
         newest__metadata=metadata,
     )
-
-
-def clean_filename(filename: str) -> str:
-    r"""The file name to display; never a path.
-
-    >>> [clean_filename(name) for name in ("C:\\docs\\..\\a\r\nb.pdf", "/etc/passwd", "..", "cafe\u0301")]
-    ['ab.pdf', 'passwd', '', 'café']
-    """
-    last_part = re.split(r"[/\\]", filename)[-1]
-    name = "".join(
-        character
-        for character in last_part
-        if unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
-        and unicodedata.bidirectional(character) not in DIRECTION_CLASSES
-    ).strip()
-    # Some systems compose é, others do not; searches for the name use the composed form.
-    return "" if name in (".", "..") else unicodedata.normalize("NFC", name)[:MAX_FILENAME_LENGTH]
 
 
 def _split_into_pieces(data: bytes | Iterable[bytes], columns: dict[str, Any]) -> ContentUpload:

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from collections_app import access
 from collections_app.documents import deletion
-from collections_app.http import load_requests, parameters, responses, serializers, uploads
+from collections_app.http import load_requests, parameters, responses, serializers
 from collections_app.http.parameters import RequestParameters
 from collections_app.http.serializers import (
     PAGE_HEADERS,
@@ -32,7 +32,7 @@ from collections_app.search import metadata_listing
 from collections_app.search.metadata_listing import DEFAULT_LIMIT, MAX_DOCUMENTS, MAX_OFFSET
 from collections_app.search.pipeline import SearchRequest, search
 from system.errors import AccessDenied, InvalidInput, NotFound
-from system.http import django_request
+from system.http import django_request, uploads
 from system.http.json_view import JsonView
 from system.openapi import BODY_ERRORS, READ_ERRORS, WRITE_ERRORS, describe
 
@@ -63,15 +63,16 @@ class LoadDocument(CollectionEndpoint):
     """
 
     http_method_names = ["post"]
-    body_limit = uploads.max_body_bytes()
+    body_limit = settings.COLLECTIONS["file_limit"] + uploads.FORM_BYTES
 
     @describe(
         "load_a_document", "Load a document", LOAD_RESPONSES, *LOAD_ERRORS,
         parameters=LOAD_PARAMETERS, request={"multipart/form-data": serializers.FileLoadSerializer},
     )  # fmt: skip
     def post(self, request: Request) -> Response:
-        with uploads.receive_upload(django_request(request)) as upload:
-            values = parameters.parse_parameters(request.query_params, upload.fields, load_requests.PARAMETER_NAMES)
+        with uploads.receive_upload(django_request(request), settings.COLLECTIONS["file_limit"]) as upload:
+            fields = parameters.form_fields(upload)
+            values = parameters.parse_parameters(request.query_params, fields, load_requests.PARAMETER_NAMES)
             name = values.require("collection_name", parameters.read_nonempty_text)
             caller = access.caller(request)
             load_request = load_requests.from_upload(upload, values, partial(loading.check_may_load, caller, name))

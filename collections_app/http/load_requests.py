@@ -9,9 +9,9 @@ from collections_app import extract
 from collections_app.http import parameters
 from collections_app.http.parameters import RequestParameters
 from collections_app.http.serializers import LoadParameters, OneCollectionParameters
-from collections_app.http.uploads import FILE_FIELD, Upload
 from collections_app.ingest.loading import LoadRequest
 from system.errors import UnsupportedMediaType
+from system.http.uploads import FILE_FIELD, Upload
 
 OPTION_NAMES = LoadParameters.names()
 PARAMETER_NAMES = (*OneCollectionParameters.names(), *OPTION_NAMES)

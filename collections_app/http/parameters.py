@@ -19,6 +19,7 @@ from collections_app.models.collections import normalize_name
 from system.encoded_query import QueryError
 from system.errors import BadRequest, TooLarge, combine_errors
 from system.http.request_body import InvalidJson, has_lone_surrogate, parse_json
+from system.http.uploads import Upload
 
 MAX_COLLECTIONS = 50
 MAX_QUERY_BYTES = 8 * 1024
@@ -276,6 +277,10 @@ def parse_json_text(name: str, value: str) -> Any:
 
 def parameter_error(name: str, message: str, code: str = "invalid_parameter") -> BadRequest:
     return BadRequest(message, code=code, field=name)
+
+
+def form_fields(upload: Upload) -> dict[str, TextValue]:
+    return {name: TextValue(texts) for name, texts in upload.fields.items()}
 
 
 def max_body_bytes(text_limit: int) -> int:

@@ -24,7 +24,7 @@ PROMPT_BYTES_PER_S = 10_000_000
 # Of the four threads of a process, two may wait for slow bodies, so that two always serve the others.
 SLOW_BODY_SLOTS = threading.BoundedSemaphore(2)
 # An unread body is drained up to the size that a proxy lets through.
-MAX_DRAIN_BYTES = 34 * 1024 * 1024
+MAX_DRAIN_BYTES = 52 * 1024 * 1024
 
 MAX_DEPTH = 32
 MAX_DIGITS = 400

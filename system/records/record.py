@@ -135,6 +135,8 @@ class Record(models.Model):
         """Whether the deletion is written to the Record Deletion Log."""
         return True
 
+    # References of other records that the deletion of this one empties.
+    emptied_references = 0
     # Description of a change that the history does not contain, for example of a secret.
     untracked_change = ""
     # Whether the last save wrote a history entry.

@@ -41,6 +41,9 @@ FIXED_WRITERS: dict[str, frozenset[str]] = {
 # "payload for admin only": it holds values of every column, rules or not.
 FIXED_READERS: dict[tuple[str, str], frozenset[str]] = {("sys_deletion_log", "payload"): ONLY_ADMIN}
 
+# Only the rules of these tables count: their records are reached through the records that they belong to.
+HIDDEN_TABLES = frozenset({"sys_comment"})
+
 RuleLevel = tuple[str, str | None, str]
 # The result of a level: all records, or those that meet the condition of one of these rules.
 LevelOutcome = AlwaysAllowed | tuple[Rule, ...]
@@ -94,6 +97,8 @@ class Permissions:
 
     def can_see_table(self, table: Table) -> bool:
         """ "A table is there for a caller who holds the roles of a rule of any operation on it." """
+        if table.name in HIDDEN_TABLES:
+            return False
         return any(self.records(operation, table) != NEVER for operation in OPERATIONS)
 
     def _record_outcome(self, operation: str, member: Table) -> LevelOutcome:

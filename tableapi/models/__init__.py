@@ -1,5 +1,13 @@
 """Tables, columns, choices, views and rules of the Table API; `tableapi.design` saves them."""
 
+from tableapi.models.attached import (
+    Attachment,
+    AttachmentPiece,
+    Comment,
+    Follower,
+    Notification,
+    NotificationPosition,
+)
 from tableapi.models.catalogue_version import State
 from tableapi.models.queues import DeferredRecord, IdempotentAnswer
 from tableapi.models.rules import Rule
@@ -7,5 +15,6 @@ from tableapi.models.tables import Choice, Column, Table
 from tableapi.models.views import View, ViewColumn
 
 __all__ = [
-    "Choice", "Column", "DeferredRecord", "IdempotentAnswer", "Rule", "State", "Table", "View", "ViewColumn",
+    "Attachment", "AttachmentPiece", "Choice", "Column", "Comment", "DeferredRecord", "Follower", "IdempotentAnswer",
+    "Notification", "NotificationPosition", "Rule", "State", "Table", "View", "ViewColumn",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from system.openapi import Object, reference
 from tableapi.query.parameters import DEFAULT_LIMIT, MAX_CHANGES, MAX_PAGED_RECORDS, MAX_RECORDS
 from tableapi.statistics.parameters import DEFAULT_GROUPS, FUNCTIONS
 
+from .attached_schemas import ATTACHED_SCHEMAS
 from .column_schemas import VALUE_SCHEMAS
 from .other_schemas import OTHER_SCHEMAS, envelope_of
 
@@ -91,6 +92,9 @@ PARAMETERS: dict[str, Object] = {
         {"type": "string", "enum": ["stop", "continue"], "default": "stop"},
         "`stop` writes nothing if a record fails. `continue` writes the others.",
     ),
+    "entry": parameter("entry", {"type": "string", "pattern": "^[0-9a-z]{1,32}$"}, "The id of the entry.", "path"),
+    "fileName": parameter("file_name", {"type": "string"}, "The name of the file, if the body is the file itself."),
+    "unread": parameter("unread", SWITCH_SCHEMA, "`1` returns only what you have not read."),
     "ifMatch": parameter(
         "If-Match", {"type": "string"}, "The ETag you read. If it no longer matches, the response is 412.", "header"
     ),
@@ -122,6 +126,7 @@ SCHEMAS: dict[str, Object] = {
     },
     "Records": envelope_of({"type": "array", "items": reference("schemas", "Record")}),
     **OTHER_SCHEMAS,
+    **ATTACHED_SCHEMAS,
     "NewValues": {
         "type": "object",
         "description": "Columns and values of exactly one record.",

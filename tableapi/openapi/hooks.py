@@ -13,6 +13,7 @@ from tableapi.query.expressions import NEVER
 from tableapi.write import system_records
 from tableapi.write.current_record import may_import_ids
 
+from .attached_paths import NOTIFICATIONS_PATH, RESTORE_PATH, attached_paths
 from .column_schemas import IMPORTED_ID_SCHEMA, request_schema, response_schema
 from .components import PARAMETERS, RESPONSE_HEADERS, SCHEMAS
 from .other_paths import PATHS, other_paths
@@ -22,7 +23,8 @@ from .paths import ANY_TABLE_NAME, TableDescription, table_paths
 
 def remove_table_views(endpoints: list[Any]) -> list[Any]:
     """PREPROCESSING_HOOKS: leaves out the views, which know their tables only when they are called."""
-    return [endpoint for endpoint in endpoints if not endpoint[0].startswith(PATHS)]
+    others = (*PATHS, NOTIFICATIONS_PATH, RESTORE_PATH)
+    return [endpoint for endpoint in endpoints if not endpoint[0].startswith(others)]
 
 
 def add_tables(result: Object, request: Request | None = None, **_: Any) -> Object:
@@ -48,7 +50,7 @@ def describe_any_table() -> Object:
     bodies = dict.fromkeys(("post", "put", "patch"), "NewValues")
     methods = {"get", "delete", *bodies}
     any_table = TableDescription(ANY_TABLE_NAME, "record", reference("schemas", "Records"), bodies)
-    return table_paths(any_table, methods) | other_paths()
+    return table_paths(any_table, methods) | other_paths() | attached_paths()
 
 
 def describe_visible_tables(view: CallerView) -> tuple[Object, Object]:

@@ -10,7 +10,7 @@ from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, State, Table
 
 # What a level creates is never created again: "what an administrator deletes stays deleted".
-SHIPPED_LEVEL = 3
+SHIPPED_LEVEL = 4
 # With more records, the indexes of a shipped table stay as they are: somebody may depend on one.
 MAX_RECORDS_TO_CHANGE = 10_000
 
@@ -99,6 +99,12 @@ def create_shipped_tables() -> None:
                 _create_rules_for_role(table, *MANAGED_TABLES[table.name])
         if state.shipped_level < 3:
             _enable_hot_updates()
+        if state.shipped_level < 4:
+            description = "Any signed-in user can comment on records that they can read."
+            comments = Table.objects.filter(name="sys_comment", is_system=True)
+            Rule.objects.bulk_create(
+                Rule(operation=Rule.Operation.CREATE, table=table, description=description) for table in comments
+            )
         State.objects.filter(pk=state.pk).update(shipped_level=SHIPPED_LEVEL)
         State.increment_version()
 

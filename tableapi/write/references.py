@@ -26,16 +26,36 @@ class StillReferenced(Conflict):
         self.locations = tuple(dict.fromkeys(locations))
 
 
-def release_references(catalogue: Catalogue, table: Table, sys_id: str) -> None:
-    """Clear the references to a record before it is deleted."""
+def release_references(catalogue: Catalogue, table: Table, sys_id: str) -> int:
+    """Clear the references to a record before it is deleted. Returns their number."""
     # The models of the product's own tables have their own rules.
     columns = [column for column in catalogue.referring_columns(table) if not catalogue.tables[column.owner].is_system]
     blocking = [column for column in columns if column.mandatory and _blocks_deletion(catalogue, table, column, sys_id)]
     if blocking:
         raise StillReferenced((column.owner, column.name) for column in blocking)
-    emptied = [column for column in columns if _remove_from_lists(catalogue.tables[column.owner], column, sys_id)]
+    count = _count_references(catalogue, table, columns, sys_id)
+    emptied = []
+    for column in columns:
+        shortened, is_emptied = _remove_from_lists(catalogue.tables[column.owner], column, sys_id)
+        count += shortened
+        emptied += [column] * is_emptied
     if emptied:  # a concurrent write removed the other items of a list
         raise StillReferenced((column.owner, column.name) for column in emptied)
+    return count
+
+
+def _count_references(catalogue: Catalogue, table: Table, columns: Iterable[Column], sys_id: str) -> int:
+    """How many foreign keys PostgreSQL will empty."""
+    counts = [
+        f"(SELECT count(*) FROM {table_identifier(catalogue.tables[column.owner])} "
+        f"WHERE {'sys_id <> %(id)s AND ' * (column.owner in table.lineage)}{quote(column.database_name)} = %(id)s)"
+        for column in columns
+        if not column.column_type.is_list
+    ]
+    if not counts:
+        return 0
+    ((count,),) = run_named_sql(f"SELECT {' + '.join(counts)}", {"id": sys_id}).rows()
+    return int(count)
 
 
 def _blocks_deletion(catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> bool:
@@ -49,20 +69,20 @@ def _blocks_deletion(catalogue: Catalogue, table: Table, column: Column, sys_id:
     return bool(is_referenced)
 
 
-def _remove_from_lists(owner: Table, column: Column, sys_id: str) -> bool:
-    """Remove the id from a list column; return whether a mandatory list became empty.
+def _remove_from_lists(owner: Table, column: Column, sys_id: str) -> tuple[int, bool]:
+    """Remove the id from a list column; return from how many lists, and whether a mandatory one became empty.
 
     Plain references become NULL by their foreign keys. The version of a record that loses a reference does not change:
     it would reveal the reference to those who can read the record but not this column."""
     if not column.column_type.is_list:
-        return False
+        return 0, False
     name = quote(column.database_name)
-    emptied = run_named_sql(
+    rows = run_named_sql(
         f"UPDATE {table_identifier(owner)} SET {name} = array_remove({name}, %(id)s::varchar) "
         f"WHERE {name} && ARRAY[%(id)s]::varchar[] RETURNING sys_id <> %(id)s AND cardinality({name}) = 0",
         {"id": sys_id},
-    )
-    return column.mandatory and any(is_empty for (is_empty,) in emptied.rows())
+    ).rows()
+    return len(rows), column.mandatory and any(is_empty for (is_empty,) in rows)
 
 
 def error_for_caller(context: ReadContext, error: StillReferenced, sys_id: str) -> StillReferenced:

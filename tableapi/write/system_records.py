@@ -67,6 +67,26 @@ def insert(table: Table, values: Mapping[Column, Any]) -> str:
     return str(record.pk)
 
 
+def restore(table: Table, sys_id: str, payload: Mapping[str, Any]) -> list[str]:
+    """Create the record again from an entry of the deletion log. Returns the columns that referred to something that
+    no longer exists."""
+    record = model_of(table.name)(sys_id=sys_id)
+    lost = []
+    for field in record._meta.concrete_fields:
+        if field.attname not in payload or field.name in ("sys_id", "sys_updated_at", "sys_updated_by"):
+            continue
+        value = field.to_python(payload[field.attname])
+        target: Any = field.related_model
+        is_lost = value is not None and target is not None and not target._base_manager.filter(pk=value).exists()
+        lost += [field.attname] * is_lost
+        setattr(record, field.attname, None if is_lost else value)
+    record.sys_version += 1
+    created_at, created_by = record.sys_created_at, record.sys_created_by
+    _save(table, record, {}, savers.saver_of(type(record)).prepare("", {}))
+    type(record)._base_manager.filter(pk=sys_id).update(sys_created_at=created_at, sys_created_by=created_by)
+    return sorted(lost)
+
+
 def update(table: Table, sys_id: str, values: Mapping[Column, Any], prepared: Any = None) -> None:
     record = model_of(table.name)._base_manager.select_for_update().filter(pk=sys_id).order_by("pk").first()
     if record is None:

@@ -16,7 +16,7 @@ import pytest
 from accounts import demo
 from collections_app import demo_documents
 from collections_app.extract.file_formats import FORMATS
-from collections_app.http import parameters, uploads
+from collections_app.http import parameters
 from collections_app.ingest import worker
 from collections_app.models import Version
 from collections_app.models.documents import UNFINISHED_STATES
@@ -24,6 +24,7 @@ from collections_app.queue import leases
 from collections_app.search import metadata_listing
 from collections_app.urls import ENDPOINTS
 from config.env import ROOT, Environment
+from system.http import uploads
 from tests.docs import curl
 from tests.docs.test_table_api import ExampleRunner
 from tests.support.users import PASSWORD, make_user

@@ -8,7 +8,7 @@ from system import property_definitions
 
 def test_page_lists_every_property_with_its_type_and_default():
     rows = re.findall(
-        r"^\| `([a-z_.]+)` \| (\w+) \| `?(\w*)`? \|", (ROOT / "docs/reference/properties.md").read_text(), re.M
+        r"^\| `([a-z_.]+)` \| (\w+) \| `?([\w,]*)`? \|", (ROOT / "docs/reference/properties.md").read_text(), re.M
     )
 
     documented_properties = {

@@ -20,7 +20,9 @@ from django.test import Client
 from accounts import demo as demo_users
 from config.env import ROOT
 from system import errors
+from tableapi.changes import feed_statement
 from tableapi.models import Table
+from tableapi.notifications import found_changes
 from tableapi.query import parameters
 from tableapi.setup.demo_records import create_demo_records
 from tableapi.write import deferred_records
@@ -35,6 +37,7 @@ PAGES = (
     "reference/changes",
     "reference/statistics",
     "reference/bulk-and-batch",
+    "reference/comments-and-attachments",
 )
 PAGE = "".join((ROOT / f"docs/{name}.md").read_text() for name in PAGES)
 README = (ROOT / "README.md").read_text()
@@ -123,11 +126,15 @@ def steps() -> Iterator[re.Match[str]]:
 
 def test_examples_return_the_printed_responses(demo_records: None, monkeypatch: pytest.MonkeyPatch):
     # The feed returns ended transactions, and the test is one.
-    monkeypatch.setattr("tableapi.changes.feed_statement.IS_SETTLED", "TRUE")
+    find_sql = found_changes.FIND.replace(feed_statement.IS_SETTLED, "TRUE")
+    monkeypatch.setattr(found_changes, "FIND", find_sql)
+    monkeypatch.setattr(feed_statement, "IS_SETTLED", "TRUE")
+    found_changes.notify_of_changes()
     runner = ExampleRunner()
     for step in steps():
         if step["worker"]:
             deferred_records.create_due()
+            found_changes.notify_of_changes()
             continue
         try:
             runner.check_response(step["response"], runner.send_request(step["request"]))

@@ -35,7 +35,7 @@ def described_schema(login: str = "", client: Client | None = None) -> dict[str,
 
 
 def tables_in(schema: dict[str, Any]) -> set[str]:
-    paths = {path for path in schema["paths"] if path.startswith("/rest/v1/table/")} - GENERAL_PATHS
+    paths = {path for path in schema["paths"] if path.startswith("/rest/v1/table/") and "{tableName}" not in path}
     return {path.split("/")[4] for path in paths}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import django_filters
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.http import HttpResponse
@@ -16,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from collections_app.documents import deletion, storage
-from collections_app.http import load_requests, parameters, responses, uploads
+from collections_app.http import load_requests, parameters, responses
 from collections_app.http.api import base
 from collections_app.http.api.serializers import ChangeSerializer, DocumentSerializer
 from collections_app.http.serializers import (
@@ -32,7 +33,7 @@ from collections_app.models import Chunk, ChunkVector, Collection, Document, Ver
 from collections_app.models.collections import lookup_name
 from collections_app.models.documents import VersionState
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound
-from system.http import django_request
+from system.http import django_request, uploads
 from system.openapi import describe
 
 NO_DOCUMENT_MESSAGE = "The document does not exist."
@@ -69,7 +70,7 @@ class DocumentList(base.ManagementView, GenericAPIView[Document]):
     # While the purge runs, a document may exist without its versions.
     complete_documents = Document.objects.filter(deleted_at__isnull=True, newest__generation__gte=1)
     queryset = complete_documents.select_related("newest").order_by("id")
-    body_limit = uploads.max_body_bytes()
+    body_limit = settings.COLLECTIONS["file_limit"] + uploads.FORM_BYTES
 
     @describe(
         "documents_list", "List documents", {200: DocumentSerializer(many=True)}, NotFound, BadRequest,
@@ -92,8 +93,9 @@ class DocumentList(base.ManagementView, GenericAPIView[Document]):
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
         collection = self.open_collection(sys_id, "write")
-        with uploads.receive_upload(django_request(request)) as upload:
-            values = parameters.parse_parameters(request.query_params, upload.fields, load_requests.OPTION_NAMES)
+        with uploads.receive_upload(django_request(request), settings.COLLECTIONS["file_limit"]) as upload:
+            fields = parameters.form_fields(upload)
+            values = parameters.parse_parameters(request.query_params, fields, load_requests.OPTION_NAMES)
             load_request = load_requests.from_upload(upload, values)
             return responses.load_response(request, loading.load_document(self.caller(), collection, load_request))
 

@@ -3,7 +3,6 @@
 import os
 import resource
 import tempfile
-from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,14 @@ from typing import Any
 import pytest
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.core.handlers.wsgi import WSGIRequest
-from django.test import RequestFactory, override_settings
+from django.test import RequestFactory
 
-from collections_app.http import uploads
 from system.errors import ServiceError
+from system.http import uploads
 from system.http.error_responses import to_service_error
 from tests.collections_app.http.calls import KeyCaller, error_of
 
+MAX_BYTES = 3_000_000
 FORM_BOUNDARY = "line"
 FORM_CONTENT_TYPE = f"multipart/form-data; boundary={FORM_BOUNDARY}"
 
@@ -41,7 +41,7 @@ def upload_request(body: bytes, content_type: str = FORM_CONTENT_TYPE, length: i
 
 
 def parse_form(body: bytes, **options: Any) -> tuple[bytes, uploads.Upload]:
-    with uploads.receive_upload(upload_request(body, **options)) as upload:
+    with uploads.receive_upload(upload_request(body, **options), MAX_BYTES) as upload:
         assert upload.content() == b"".join(upload.parts())
         return upload.content(), upload
 
@@ -52,19 +52,13 @@ def refusal_of(body: bytes, **options: Any) -> tuple[int, str]:
     return error.value.status, error.value.code
 
 
-@pytest.fixture
-def small_files() -> Iterator[None]:
-    with override_settings(COLLECTIONS={"file_limit": 3_000_000}):
-        yield
-
-
 def test_file_and_its_fields_arrive():
     content, upload = parse_form(
         form_part("metadata", '{"type": "ü"}'.encode()) + FILE_PART + form_part("wait", b"false") + FORM_END
     )
 
     assert (content, upload.size, upload.filename) == (b"Hello", 5, "hello.txt")
-    assert {name: field.texts for name, field in upload.fields.items()} == {
+    assert upload.fields == {
         "metadata": ('{"type": "ü"}',), "wait": ("false",)
     }  # fmt: skip
 
@@ -72,7 +66,7 @@ def test_file_and_its_fields_arrive():
 @pytest.mark.parametrize(
     "size", [1, uploads.MAX_IN_MEMORY_BYTES, uploads.MAX_IN_MEMORY_BYTES + 1, 2_999_999, 3_000_000]
 )
-def test_file_of_any_size_is_whole(size: int, small_files: None):
+def test_file_of_any_size_is_whole(size: int):
     content = os.urandom(size)
 
     assert parse_form(form_part("file", content, "a.bin") + FORM_END)[0] == content
@@ -148,7 +142,7 @@ def test_field_cut_off_by_a_wrong_length_is_missing():  # C15
     assert refusal_of(content, length=len(FILE_PART)) == (400, "invalid_form")
 
 
-def test_file_over_the_limit_is_refused_during_the_upload(small_files: None, monkeypatch: Any):  # C14
+def test_file_over_the_limit_is_refused_during_the_upload(monkeypatch: Any):  # C14
     read_sizes = []
     request_read = WSGIRequest.read
 
@@ -178,7 +172,7 @@ def test_file_name_is_a_label(filename: str):  # C13
 def test_upload_leaves_no_temporary_file(tmp_path: Path, monkeypatch: Any):  # C14, C15
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     large_part = form_part("file", os.urandom(2 * uploads.MAX_IN_MEMORY_BYTES), "a.bin")
-    with uploads.receive_upload(upload_request(large_part + FORM_END)) as upload:
+    with uploads.receive_upload(upload_request(large_part + FORM_END), MAX_BYTES) as upload:
         assert upload.size > uploads.MAX_IN_MEMORY_BYTES
         # The content is in an unnamed file, so nothing is left even if the process is killed here.
         assert list(tmp_path.iterdir()) == []

@@ -4,19 +4,19 @@ Django's parser splits the body. This module checks what the parser does not: th
 one file, the size of the file, and the number and size of the other fields.
 """
 
+import re
 import tempfile
+import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
 import structlog
-from django.conf import settings
 from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
-from collections_app.http.parameters import TextValue, parameter_error
 from system.errors import BadRequest, TooLarge, Unavailable, UnsupportedMediaType
 
 logger = structlog.get_logger(__name__)
@@ -33,6 +33,9 @@ MAX_FIELD_LENGTH = 128 * 1024
 FORM_BYTES = 1024 * 1024
 MAX_IN_MEMORY_BYTES = PART_BYTES = 1024 * 1024
 TAIL_BYTES = 4096
+MAX_FILENAME_LENGTH = 255
+# They reverse the text after them: "gpj.exe" would appear as "exe.jpg".
+DIRECTION_CLASSES = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 
 class InvalidForm(BadRequest):
@@ -48,7 +51,7 @@ class Upload:
     size: int
     filename: str
     declared_type: str
-    fields: Mapping[str, TextValue]
+    fields: Mapping[str, tuple[str, ...]]
 
     def content(self) -> bytes:
         self.file.seek(0)
@@ -60,18 +63,14 @@ class Upload:
             yield part
 
 
-def max_body_bytes() -> int:
-    return int(settings.COLLECTIONS["file_limit"]) + FORM_BYTES
-
-
 @contextmanager
-def receive_upload(request: HttpRequest) -> Iterator[Upload]:
+def receive_upload(request: HttpRequest, max_bytes: int) -> Iterator[Upload]:
     """The upload of a request; its content is deleted at the end of the `with` block."""
     if request.content_type != "multipart/form-data":
         raise UnsupportedMediaType(
             f"Send multipart/form-data with the file in the field {FILE_FIELD}.", field=FILE_FIELD
         )
-    handler = OneFileHandler(request)
+    handler = OneFileHandler(request, max_bytes)
     try:
         yield _read_upload(request, handler)
     finally:
@@ -87,11 +86,10 @@ def _read_upload(request: HttpRequest, handler: "OneFileHandler") -> Upload:
     if handler.is_interrupted or not body.has_closing_boundary():
         raise InvalidForm("The body ends before the form is complete.")
     if handler.file is None:
-        raise parameter_error(
-            FILE_FIELD, NO_FILE_NAME_MESSAGE if FILE_FIELD in fields else NO_FILE_MESSAGE, code="mandatory"
-        )
+        message = NO_FILE_NAME_MESSAGE if FILE_FIELD in fields else NO_FILE_MESSAGE
+        raise BadRequest(message, code="mandatory", field=FILE_FIELD)
     if not handler.size:
-        raise parameter_error(FILE_FIELD, "The file is empty.", code="empty_file")
+        raise BadRequest("The file is empty.", code="empty_file", field=FILE_FIELD)
     return Upload(
         file=handler.file,
         size=handler.size,
@@ -101,13 +99,30 @@ def _read_upload(request: HttpRequest, handler: "OneFileHandler") -> Upload:
     )
 
 
-def check_fields(fields: Any) -> dict[str, TextValue]:
+def check_fields(fields: Any) -> dict[str, tuple[str, ...]]:
     if sum(len(values) for _, values in fields.lists()) > MAX_FIELDS:
         raise InvalidForm(f"A form must not have more than {MAX_FIELDS} fields in addition to the file.")
     for name, values in fields.lists():
         if any(len(value.encode()) > MAX_FIELD_LENGTH for value in values):
             raise TooLarge(f"A form field must not exceed {MAX_FIELD_LENGTH:,} bytes.", field=name[:80])
-    return {name: TextValue(tuple(values)) for name, values in fields.lists()}
+    return {name: tuple(values) for name, values in fields.lists()}
+
+
+def clean_filename(filename: str) -> str:
+    r"""The file name to display; never a path.
+
+    >>> [clean_filename(name) for name in ("C:\\docs\\..\\a\r\nb.pdf", "/etc/passwd", "..", "cafe\u0301")]
+    ['ab.pdf', 'passwd', '', 'café']
+    """
+    last_part = re.split(r"[/\\]", filename)[-1]
+    name = "".join(
+        character
+        for character in last_part
+        if unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
+        and unicodedata.bidirectional(character) not in DIRECTION_CLASSES
+    ).strip()
+    # Some systems compose é, others do not; searches for the name use the composed form.
+    return "" if name in (".", "..") else unicodedata.normalize("NFC", name)[:MAX_FILENAME_LENGTH]
 
 
 class CompleteBody:
@@ -148,8 +163,9 @@ class OneFileHandler(FileUploadHandler):
     The operating system deletes such a file when the process ends, so there is nothing to clean up.
     """
 
-    def __init__(self, request: HttpRequest) -> None:
+    def __init__(self, request: HttpRequest, max_bytes: int) -> None:
         super().__init__(request)
+        self.max_bytes = max_bytes
         self.file: IO[bytes] | None = None
         self.size = 0
         self.is_interrupted = False
@@ -157,16 +173,15 @@ class OneFileHandler(FileUploadHandler):
     def new_file(self, field_name: str, *args: Any, **kwargs: Any) -> None:
         super().new_file(field_name, *args, **kwargs)
         if field_name != FILE_FIELD:
-            raise parameter_error(field_name[:80], f"Send the file in the field {FILE_FIELD}.", code="unknown_field")
+            raise BadRequest(f"Send the file in the field {FILE_FIELD}.", code="unknown_field", field=field_name[:80])
         if self.file is not None:
-            raise parameter_error(FILE_FIELD, "Send one file per request.")
+            raise BadRequest("Send one file per request.", code="invalid_parameter", field=FILE_FIELD)
         self.file = tempfile.SpooledTemporaryFile(max_size=MAX_IN_MEMORY_BYTES)  # noqa: SIM115  (closed by `received`)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        limit = settings.COLLECTIONS["file_limit"]
         self.size += len(raw_data)
-        if self.size > limit:
-            raise TooLarge(f"A file must not exceed {limit:,} bytes.", field=FILE_FIELD)
+        if self.size > self.max_bytes:
+            raise TooLarge(f"A file must not exceed {self.max_bytes:,} bytes.", field=FILE_FIELD)
         assert self.file is not None
         with disk_errors_as_unavailable():
             self.file.write(raw_data)

@@ -1,0 +1,33 @@
+"""What a user wants to be notified about; a user without a row gets every notification, in the list and by email."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from accounts.models.users import User
+
+
+class Reason(models.TextChoices):
+    ASSIGNED = "assigned", "A record is assigned to me"
+    MENTIONED = "mentioned", "Somebody mentions me in a comment"
+    COMMENTED = "commented", "Somebody comments on a record that I follow"
+    CHANGED = "changed", "A record that I follow changes"
+
+
+def all_reasons() -> list[str]:
+    return list(Reason.values)
+
+
+class NotificationChoice(models.Model):
+    user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True)
+    reasons = ArrayField(models.CharField(max_length=10, choices=Reason.choices), default=all_reasons, blank=True)
+    by_email = models.BooleanField("also by email", default=True)
+
+    class Meta:
+        db_table = "accounts_notification_choice"
+
+    @classmethod
+    def of(cls, user: User) -> "NotificationChoice":
+        return cls.objects.filter(user=user).first() or cls(user=user)
+
+    def __str__(self) -> str:
+        return str(self.user)

@@ -1,0 +1,1 @@
+"""What people add to a record without changing it: comments, attachments, followers."""

@@ -1,0 +1,115 @@
+"""Files attached to records, stored in pieces in the transaction of the record, so that one backup holds all."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from system import properties
+from system.errors import BadRequest, UnsupportedMediaType
+from system.http.uploads import Upload, clean_filename
+from system.plain_sql import bound_cursor
+from system.property_definitions import ATTACHMENT_TYPES
+from tableapi.access.caller_view import record_not_found
+from tableapi.catalogue.definitions import Catalogue
+from tableapi.models import Attachment
+from tableapi.query.parameters import RawParameters
+from tableapi.read.catalogue_retry import on_current_catalogue
+from tableapi.read.context import Caller
+
+from .media_types import SAMPLE_BYTES, media_type
+from .pages import Page, page_of, time_text
+from .records import OpenRecord, open_record, open_writable_record
+
+
+@on_current_catalogue
+def read_attachments(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, raw: RawParameters) -> Page:
+    record = open_record(catalogue, caller, table, sys_id)
+    return page_of(_attachments(record), raw, ["attachments", *record.identity], attachment_entry)
+
+
+@on_current_catalogue
+def create_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, upload: Upload) -> dict[str, Any]:
+    file_name = clean_filename(upload.filename)
+    if not file_name:
+        raise BadRequest("The file needs a name.", code="mandatory", field="file_name")
+    content_type = _checked_type(upload, file_name)
+    digest = hashlib.sha256()
+    for piece in upload.parts():
+        digest.update(piece)
+    with transaction.atomic():
+        record = open_writable_record(catalogue, caller, table, sys_id)
+        attachment = Attachment(
+            **record.columns,
+            file_name=file_name,
+            content_type=content_type,
+            size=upload.size,
+            sha256=digest.hexdigest(),
+        )
+        attachment.save()
+        with bound_cursor() as cursor:
+            for number, piece in enumerate(upload.parts()):
+                cursor.execute(
+                    "INSERT INTO public.sys_attachment_piece (attachment_id, number, data) VALUES (%s, %s, %b)",
+                    [attachment.pk, number, piece],
+                )
+        return attachment_entry(attachment)
+
+
+@on_current_catalogue
+def find_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, attachment_id: str) -> Attachment:
+    return _find(_attachments(open_record(catalogue, caller, table, sys_id)), attachment_id)
+
+
+@on_current_catalogue
+def delete_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, attachment_id: str) -> None:
+    with transaction.atomic():
+        record = open_writable_record(catalogue, caller, table, sys_id)
+        _find(_attachments(record), attachment_id).delete()
+
+
+def content_of(attachment: Attachment) -> Iterator[bytes]:
+    """The bytes, piece by piece; fewer if the attachment is deleted meanwhile."""
+    statement = "SELECT data FROM public.sys_attachment_piece WHERE attachment_id = %s AND number = %s"
+    read, number = 0, 0
+    while read < attachment.size:
+        with bound_cursor() as cursor:
+            row = cursor.execute(statement, [attachment.pk, number], binary=True).fetchone()
+        if row is None:
+            return
+        yield row[0]
+        read, number = read + len(row[0]), number + 1
+
+
+def attachment_entry(attachment: Attachment) -> dict[str, Any]:
+    return {
+        "sys_id": attachment.pk,
+        "file_name": attachment.file_name,
+        "content_type": attachment.content_type,
+        "size": attachment.size,
+        "sha256": attachment.sha256,
+        "sys_created_at": time_text(attachment.sys_created_at),
+        "sys_created_by": attachment.sys_created_by,
+    }
+
+
+def _attachments(record: OpenRecord) -> "QuerySet[Attachment]":
+    return Attachment.objects.filter(**record.columns, deletion_id=None)
+
+
+def _find(attachments: "QuerySet[Attachment]", attachment_id: str) -> Attachment:
+    attachment = attachments.filter(pk=attachment_id).first()
+    if attachment is None:
+        raise record_not_found()
+    return attachment
+
+
+def _checked_type(upload: Upload, file_name: str) -> str:
+    upload.file.seek(0)
+    content_type = media_type(upload.file.read(SAMPLE_BYTES), file_name)
+    allowed = properties.get(ATTACHMENT_TYPES)
+    if allowed and content_type not in allowed:
+        raise UnsupportedMediaType(f"Attachments of the type {content_type} are not allowed.", field="file")
+    return content_type

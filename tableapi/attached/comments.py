@@ -1,0 +1,134 @@
+"""Comments on records: for whoever may read the record; created under the rules of `sys_comment`."""
+
+import re
+from typing import Any
+
+from django.db import transaction
+
+from system.errors import AccessDenied, InvalidInput
+from system.http.request_body import InvalidJson
+from tableapi.access.caller_view import record_not_found
+from tableapi.catalogue.definitions import CREATE, USER_TABLE, Catalogue
+from tableapi.database import statement_runner
+from tableapi.models import Comment
+from tableapi.models.attached import MAX_COMMENT_LENGTH
+from tableapi.query.expressions import ALWAYS, NEVER
+from tableapi.query.parameters import RawParameters
+from tableapi.read.catalogue_retry import on_current_catalogue
+from tableapi.read.context import Caller, ReadContext
+from tableapi.write import permission_queries
+
+from .pages import Page, page_of, time_text
+from .records import OpenRecord, open_record
+
+# A login after an @ that does not follow a word, as in an email address.
+MENTION = re.compile(r"(?<![\w.@-])@([\w.@+-]*\w)")
+MAX_MENTIONS = 20
+
+
+@on_current_catalogue
+def read_comments(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, raw: RawParameters) -> Page:
+    record = open_record(catalogue, caller, table, sys_id)
+    return page_of(_comments(record), raw, ["comments", *record.identity], comment_entry)
+
+
+@on_current_catalogue
+def create_comment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, body: Any) -> dict[str, Any]:
+    text = _parse(body)
+    with transaction.atomic():
+        record = open_record(catalogue, caller, table, sys_id, locks=True)
+        permissions, comments = record.context.view.permissions, catalogue.tables.get(Comment._meta.db_table)
+        if comments is None or not comments.is_system:
+            raise _denied()  # a designed table has the name
+        decision = permissions.records(CREATE, comments)
+        if decision == NEVER:
+            raise _denied()
+        mentions = _mentioned_users(record.context, text)
+        comment = Comment(**record.columns, text=text, mentions=mentions)
+        comment.save()
+        if decision != ALWAYS:
+            statement = permission_queries.allowed_statement(permissions, comments, CREATE, ())
+            ((is_allowed,),) = statement_runner.fetch(statement, record.context.inputs(sys_id=comment.pk))
+            if not is_allowed:
+                raise _denied()
+        return comment_entry(comment)
+
+
+@on_current_catalogue
+def change_comment(
+    catalogue: Catalogue, caller: Caller, table: str, sys_id: str, comment_id: str, body: Any
+) -> dict[str, Any]:
+    text = _parse(body)
+    with transaction.atomic():
+        record = open_record(catalogue, caller, table, sys_id)
+        comment = _own_comment(record, comment_id, "change", may_be_admin=False)
+        comment.text, comment.mentions = text, _mentioned_users(record.context, text)
+        comment.save()
+        return comment_entry(comment)
+
+
+@on_current_catalogue
+def delete_comment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, comment_id: str) -> None:
+    with transaction.atomic():
+        record = open_record(catalogue, caller, table, sys_id)
+        _own_comment(record, comment_id, "delete", may_be_admin=True).delete()
+
+
+def comment_entry(comment: Comment) -> dict[str, Any]:
+    return {
+        "sys_id": comment.pk,
+        "text": comment.text,
+        "mentions": comment.mentions,
+        "sys_created_at": time_text(comment.sys_created_at),
+        "sys_created_by": comment.sys_created_by,
+        "sys_updated_at": time_text(comment.sys_updated_at),
+    }
+
+
+def _comments(record: OpenRecord) -> Any:
+    return Comment.objects.filter(**record.columns, deletion_id=None)
+
+
+def _own_comment(record: OpenRecord, comment_id: str, verb: str, *, may_be_admin: bool) -> Comment:
+    comment: Comment | None = _comments(record).select_for_update().order_by().filter(pk=comment_id).first()
+    if comment is None:
+        raise record_not_found()
+    is_admin = may_be_admin and record.context.view.permissions.is_admin
+    if comment.sys_created_by != record.context.caller.user_id and not is_admin:
+        raise AccessDenied(f"You can only {verb} your own comments.")
+    return comment
+
+
+def _denied() -> AccessDenied:
+    return AccessDenied("You are not allowed to comment on this record.")
+
+
+def _parse(body: Any) -> str:
+    if not isinstance(body, dict) or body.keys() != {"text"}:
+        raise InvalidJson('The body must be a JSON object with "text" only.')
+    text = body["text"]
+    if not isinstance(text, str):
+        raise InvalidInput("Expected a string.", field="text")
+    if not text.strip():
+        raise InvalidInput("A value is required.", code="mandatory", field="text")
+    if len(text) > MAX_COMMENT_LENGTH:
+        raise InvalidInput(f"The text must not exceed {MAX_COMMENT_LENGTH:,} characters.", field="text")
+    return text
+
+
+def _mentioned_users(context: ReadContext, text: str) -> list[str]:
+    """The ids of the mentioned users whom the author may read, with their login."""
+    logins = list(dict.fromkeys(MENTION.findall(text)))
+    if len(logins) > MAX_MENTIONS:
+        raise InvalidInput(f"A comment can mention at most {MAX_MENTIONS} users.", field="text")
+    view = context.view
+    users = view.catalogue.tables.get(USER_TABLE)
+    login = view.column(users, "login") if users is not None else None
+    if not logins or users is None or login is None or not view.can_read(users):
+        return []
+    statement = view.cached(
+        "mentioned",
+        lambda: permission_queries.display_value_statement(view.permissions, users, "login", login[1]),
+    )
+    rows = statement_runner.fetch(statement, context.inputs(names=logins))
+    return sorted(first for _, first, last in rows if first == last)

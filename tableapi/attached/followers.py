@@ -1,0 +1,29 @@
+"""Who follows a record, and is notified of its changes."""
+
+from django.db import transaction
+
+from tableapi.catalogue.definitions import Catalogue
+from tableapi.models import Follower
+from tableapi.read.catalogue_retry import on_current_catalogue
+from tableapi.read.context import Caller
+
+from .records import open_record
+
+
+@on_current_catalogue
+def is_following(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> bool:
+    record = open_record(catalogue, caller, table, sys_id)
+    return Follower.objects.filter(**record.columns, user_id=caller.user_id).exists()
+
+
+@on_current_catalogue
+def follow(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> None:
+    with transaction.atomic():
+        record = open_record(catalogue, caller, table, sys_id, locks=True)
+        Follower.objects.bulk_create([Follower(**record.columns, user_id=caller.user_id)], ignore_conflicts=True)
+
+
+@on_current_catalogue
+def unfollow(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> None:
+    record = open_record(catalogue, caller, table, sys_id)
+    Follower.objects.filter(**record.columns, user_id=caller.user_id).delete()

@@ -1,0 +1,90 @@
+"""The record that comments, attachments and followers belong to: opened for the caller, kept when it is deleted."""
+
+from dataclasses import dataclass
+
+from django.db import DEFAULT_DB_ALIAS
+
+from system.database_statements import run_named_sql
+from tableapi.access.caller_view import record_not_found
+from tableapi.catalogue.definitions import WRITE, Catalogue, Table
+from tableapi.changes.logged_values import table_key
+from tableapi.database import statement_runner
+from tableapi.models import Attachment, Comment, Follower, Notification
+from tableapi.query.parameters import OutputOptions
+from tableapi.read.context import Caller, ReadContext
+from tableapi.read.pipeline import RECORD_ID
+from tableapi.write import current_record, permission_queries
+from tableapi.write.change_request import WriteRequest
+
+KEEP = """
+    WITH comments AS (UPDATE public.sys_comment SET deletion_id = %(deletion_id)s
+                      WHERE record_id = %(record_id)s AND table_key = %(table_key)s AND deletion_id IS NULL),
+      attachments AS (UPDATE public.sys_attachment SET deletion_id = %(deletion_id)s
+                      WHERE record_id = %(record_id)s AND table_key = %(table_key)s AND deletion_id IS NULL),
+    notifications AS (DELETE FROM public.sys_notification
+                      WHERE record_id = %(record_id)s AND table_key = %(table_key)s)
+    DELETE FROM public.sys_follower WHERE record_id = %(record_id)s AND table_key = %(table_key)s
+"""
+
+
+def root_key(catalogue: Catalogue, table: Table) -> str:
+    """How attached rows name the table. The id of a record is unique in the tables that extend one root."""
+    return table_key(catalogue.tables[table.lineage[-1]])
+
+
+@dataclass(frozen=True)
+class OpenRecord:
+    context: ReadContext
+    table: Table
+    sys_id: str
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Of the rows that belong to this record."""
+        return {"table_key": root_key(self.context.view.catalogue, self.table), "record_id": self.sys_id}
+
+    @property
+    def identity(self) -> list[str]:
+        """What the cursors of its lists are valid for."""
+        return [*self.columns.values(), self.context.caller.user_id]
+
+
+def open_record(
+    catalogue: Catalogue, caller: Caller, table_name: str, sys_id: str, *, locks: bool = False
+) -> OpenRecord:
+    """A record that the caller can read, or 404; with `locks` it cannot be deleted before the transaction ends."""
+    context = caller.context(catalogue)
+    view, table = context.view, context.view.open_table(table_name)
+    if not RECORD_ID.fullmatch(sys_id) or not view.can_read(table):
+        raise record_not_found()
+    statement = view.cached(
+        ("readable", table.name, locks),
+        lambda: permission_queries.count_readable_statement(view.permissions, ((table, locks),)),
+    )
+    rows = statement_runner.fetch(statement, context.inputs(ids0=[sys_id]))
+    ((count,),) = statement_runner.strip_version(rows, catalogue)
+    if not count:
+        raise record_not_found()
+    return OpenRecord(context, table, sys_id)
+
+
+def open_writable_record(catalogue: Catalogue, caller: Caller, table_name: str, sys_id: str) -> OpenRecord:
+    """A record that the caller can change, locked: 404 if they cannot read it, 403 if they cannot write it."""
+    context = caller.context(catalogue)
+    table = context.view.open_table(table_name)
+    change = WriteRequest(body={}, output=OutputOptions(), context=context, table=table)
+    if not current_record.lock_current_record(change, sys_id, WRITE, ()).is_allowed:
+        raise current_record.write_denied_error([])
+    return OpenRecord(context, table, sys_id)
+
+
+def delete_attached_rows(table_id: str) -> None:
+    """When a designed table is dropped, also those that were kept for restoring its records."""
+    for model in (Comment, Attachment, Follower, Notification):
+        model._base_manager.filter(table_key=table_id)._raw_delete(DEFAULT_DB_ALIAS)
+
+
+def keep_attached_rows(catalogue: Catalogue, table: Table, record_id: str, deletion_id: str) -> None:
+    """When a record is deleted: comments and attachments stay, unreadable, as long as its entry in the log."""
+    values = {"table_key": root_key(catalogue, table), "record_id": record_id, "deletion_id": deletion_id}
+    run_named_sql(KEEP, values)

@@ -1,0 +1,89 @@
+"""Restores a deleted record from its entry in the Record Deletion Log, with its comments and attachments."""
+
+from typing import Any
+
+from django.db import transaction
+
+from system.database_statements import run_named_sql
+from system.errors import AccessDenied, BadRequest, Conflict, NotFound
+from system.models import DeletionLogEntry
+from tableapi.access.permissions import CATALOGUE_TABLES
+from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, Catalogue, Column, Table
+from tableapi.models import Attachment, Comment
+from tableapi.read.catalogue_retry import on_current_catalogue
+from tableapi.read.context import Caller
+from tableapi.sql.statement_builder import table_identifier
+from tableapi.values import column_values
+from tableapi.write import designed_records, system_records
+
+# Set anew by the restore.
+STAMPS = frozenset({"sys_id", "sys_updated_at", "sys_updated_by", OWN_TABLE_COLUMN})
+
+
+@on_current_catalogue
+def restore(catalogue: Catalogue, caller: Caller, deletion_id: str) -> dict[str, Any]:
+    if not caller.context(catalogue).view.permissions.is_admin:
+        raise AccessDenied("Only administrators can restore records.")
+    entry = DeletionLogEntry.objects.filter(pk=deletion_id).first()
+    if entry is None:
+        raise NotFound("There is no such entry in the Record Deletion Log.")
+    table = catalogue.tables.get(entry.table)
+    if table is None:
+        raise Conflict(f"The table {entry.table} no longer exists.")
+    if table.name in CATALOGUE_TABLES or (table.is_system and not system_records.can_be_created_by_clients(table)):
+        raise BadRequest("Records of this table cannot be restored.")
+    with transaction.atomic():
+        if _is_stored(catalogue, table, entry.record_id):
+            raise designed_records.Duplicate("sys_id")
+        lost = _restore_record(catalogue, table, entry)
+        for model in (Comment, Attachment):
+            model.objects.filter(deletion_id=entry.pk, record_id=entry.record_id).update(deletion_id=None)
+    return {
+        "sys_id": entry.record_id,
+        "table": table.name,
+        # References from other records, which the deletion emptied.
+        "emptied_references": entry.emptied_references,
+        # Columns whose value refers to a record that has been deleted since.
+        "lost_references": lost,
+    }
+
+
+def _restore_record(catalogue: Catalogue, table: Table, entry: DeletionLogEntry) -> list[str]:
+    if table.is_system:
+        return system_records.restore(table, entry.record_id, entry.payload)
+    values: dict[Column, Any] = {}
+    lost = []
+    for name, value in entry.payload.items():
+        column = table.columns.get(name)
+        if column is None or value is None or name in STAMPS:
+            continue
+        kept = _existing_references(catalogue, column, value) if column.column_type.has_target else value
+        if kept != value:
+            lost.append(name)
+        if name == "sys_version":
+            kept = int(value) + 1
+        if kept not in (None, []):
+            values[column] = column_values.stored_value(column, kept)
+    designed_records.insert(catalogue, table, values, entry.record_id)
+    return sorted(lost)
+
+
+def _is_stored(catalogue: Catalogue, table: Table, sys_id: str) -> bool:
+    """In the root table, which has the ids of all that extend it."""
+    return bool(_existing(catalogue.tables[table.lineage[-1]], [sys_id]))
+
+
+def _existing_references(catalogue: Catalogue, column: Column, value: Any) -> Any:
+    target = catalogue.tables.get(column.reference or "")
+    if target is None:
+        return None
+    if not column.column_type.is_list:
+        return value if value in _existing(target, [value]) else None
+    existing = _existing(target, value)
+    return [item for item in value if item in existing]
+
+
+def _existing(table: Table, ids: list[str]) -> set[str]:
+    """Locked, so that they stay until the reference to them is written."""
+    statement = f"SELECT sys_id FROM {table_identifier(table)} WHERE sys_id = ANY (%(ids)s::varchar[]) FOR KEY SHARE"
+    return {sys_id for (sys_id,) in run_named_sql(statement, {"ids": ids}).rows()}

@@ -1,0 +1,126 @@
+"""What belongs to a record of any table without being one of its columns: comments, attachments, followers."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from accounts.models import User
+from system.records.record import NewSysId, Record
+
+MAX_COMMENT_LENGTH = 10_000
+MAX_FILE_NAME_LENGTH = 255
+
+
+class AttachedRow(Record):
+    # The root table of the record, as `sys_change` names it.
+    table_key = models.CharField(max_length=63, db_collation="C", editable=False)
+    record_id = models.CharField(max_length=32, db_collation="C", editable=False)
+    # The entry of the Record Deletion Log: the row is unreadable, and deleted with the entry by the database.
+    deletion_id = models.CharField(max_length=32, db_collation="C", null=True, editable=False)
+
+    class Meta(Record.Meta):
+        abstract = True
+        indexes = [models.Index(fields=["record_id", "sys_id"], name="%(class)s_record")]
+
+
+class Comment(AttachedRow):
+    """In the catalogue for its access rules; no endpoint of tables opens it."""
+
+    table_columns = ("table_key", "record_id", "text")
+
+    text = models.TextField(max_length=MAX_COMMENT_LENGTH)
+    # The users whom the text mentions.
+    mentions = ArrayField(models.CharField(max_length=32, db_collation="C"), default=list, editable=False)
+
+    class Meta(AttachedRow.Meta):
+        db_table = "sys_comment"
+
+    def __str__(self) -> str:
+        return f"{self.record_id}: {self.text[:80]}"
+
+
+class Attachment(AttachedRow):
+    """A file; its bytes are the rows of `sys_attachment_piece`, which the database deletes with it."""
+
+    file_name = models.CharField(max_length=MAX_FILE_NAME_LENGTH)
+    content_type = models.CharField(max_length=100)
+    size = models.BigIntegerField()
+    sha256 = models.CharField(max_length=64)
+
+    class Meta(AttachedRow.Meta):
+        db_table = "sys_attachment"
+
+    def __str__(self) -> str:
+        return self.file_name
+
+
+class AttachmentPiece(models.Model):
+    # The constraint of the migration deletes the pieces with their attachment.
+    attachment = models.ForeignKey(Attachment, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False)
+    number = models.PositiveIntegerField()
+    data = models.BinaryField()
+
+    class Meta:
+        db_table = "sys_attachment_piece"
+        constraints = [models.UniqueConstraint(fields=["attachment", "number"], name="attachment_piece_number")]
+
+    def __str__(self) -> str:
+        return f"{self.attachment_id} {self.number}"
+
+
+class Follower(models.Model):
+    table_key = models.CharField(max_length=63, db_collation="C")
+    record_id = models.CharField(max_length=32, db_collation="C")
+    user = models.ForeignKey(User, on_delete=models.CASCADE)
+
+    class Meta:
+        db_table = "sys_follower"
+        constraints = [models.UniqueConstraint(fields=["record_id", "table_key", "user"], name="follower_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.record_id}"
+
+
+class Notification(models.Model):
+    """That a change concerns a user. What they are told is built when they read it, from what they may read then."""
+
+    id = models.CharField(primary_key=True, max_length=32, db_collation="C", db_default=NewSysId(), editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, db_index=False)
+    change_id = models.BigIntegerField()
+    reason = models.CharField(max_length=10)
+    # The record, as its attached rows name it.
+    table_key = models.CharField(max_length=63, db_collation="C")
+    record_id = models.CharField(max_length=32, db_collation="C")
+    comment_id = models.CharField(max_length=32, db_collation="C", null=True)
+    created_at = models.DateTimeField()
+    read_at = models.DateTimeField(null=True)
+    # When the email is due; NULL once it is sent, or if none is to be sent.
+    email_at = models.DateTimeField(null=True)
+    email_attempts = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        db_table = "sys_notification"
+        constraints = [models.UniqueConstraint(fields=["user", "change_id"], name="notification_once")]
+        indexes = [
+            models.Index(fields=["user", "id"], name="notification_of_user"),
+            models.Index(fields=["record_id"], name="notification_record"),
+            models.Index(fields=["email_at"], condition=models.Q(email_at__isnull=False), name="notification_email"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.reason} {self.record_id}"
+
+
+class NotificationPosition(models.Model):
+    """One row: up to which change users have been notified, and when the log was last read."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    database = models.BigIntegerField()
+    transaction = models.CharField(max_length=20)
+    change_id = models.BigIntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        db_table = "sys_notification_position"
+
+    def __str__(self) -> str:
+        return f"{self.transaction} {self.change_id}"

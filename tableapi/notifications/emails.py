@@ -1,0 +1,84 @@
+"""Sends notifications by email. Those that are due are rows of `sys_notification`; a failure is tried again later."""
+
+import smtplib
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db import transaction
+from django.db.models.functions import Now
+
+from accounts.models import User
+from accounts.models.notification_choices import Reason
+from tableapi.catalogue.definitions import Catalogue
+from tableapi.models import Notification
+from tableapi.read.catalogue_retry import on_current_catalogue
+from tableapi.read.context import Caller
+
+from .entries import entries_of
+
+logger = structlog.get_logger(__name__)
+
+MAX_ATTEMPTS = 8
+FIRST_RETRY_DELAY = timedelta(minutes=1)
+MAX_EMAILS = 200
+SUBJECTS = {
+    Reason.ASSIGNED: "{} was assigned to you",
+    Reason.MENTIONED: "You were mentioned in a comment on {}",
+    Reason.COMMENTED: "New comment on {}",
+    Reason.CHANGED: "{} has changed",
+}
+
+
+def send_due() -> None:
+    """Until none is due, or one fails: the server is probably unavailable for the others too."""
+    for _ in range(MAX_EMAILS):
+        if not _send_next():
+            return
+
+
+def _send_next() -> bool:
+    """An email is sent again if the process is killed between sending it and the commit."""
+    with transaction.atomic():
+        due = Notification.objects.filter(email_at__lte=Now()).order_by("email_at")
+        row = due.select_for_update(skip_locked=True, of=("self",)).select_related("user").first()
+        if row is None:
+            return False
+        message = _message(row) if row.read_at is None and row.user.active and row.user.email else None
+        try:
+            if message is not None:
+                message.send()
+            row.email_at = None
+        except (smtplib.SMTPException, OSError) as error:
+            _postpone(row, error)
+        row.save(update_fields=["email_at", "email_attempts"])
+    return row.email_at is None
+
+
+def _postpone(row: Notification, error: Exception) -> None:
+    row.email_attempts += 1
+    is_last = row.email_attempts >= MAX_ATTEMPTS
+    logger.warning("email_failed", kind=type(error).__name__, attempts=row.email_attempts, is_last=is_last)
+    row.email_at = None if is_last else Now() + FIRST_RETRY_DELAY * 2**row.email_attempts
+
+
+@on_current_catalogue
+def _message(catalogue: Catalogue, row: Notification) -> EmailMessage | None:
+    user: User = row.user
+    context = Caller(user.pk, user.role_names).context(catalogue)
+    entry = entries_of(context, [row]).get(row.pk)
+    if entry is None:
+        return None
+    name = " ".join(str(entry["display_value"] or entry["record"]).split())[:100]
+    subject = SUBJECTS[Reason(row.reason)].format(name)
+    return EmailMessage(subject, _body(entry), settings.DEFAULT_FROM_EMAIL, [user.email])
+
+
+def _body(entry: dict[str, Any]) -> str:
+    detail = entry["comment"]["text"] if "comment" in entry else f"Changed: {', '.join(entry['columns'])}"
+    lines = [detail, "", f"Table: {entry['table']}", f"Record: {entry['record']}"]
+    if settings.BASE_URL:
+        lines += ["", f"Choose what you are notified about: {settings.BASE_URL}/account/"]
+    return "\n".join(lines)

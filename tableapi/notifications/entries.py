@@ -1,0 +1,107 @@
+"""What a notification says, built from what its recipient may read now; nothing if they may not read it."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.http import QueryDict
+
+from accounts.models.notification_choices import Reason
+from system.database_statements import run_named_sql
+from system.errors import ServiceError
+from tableapi.attached.comments import comment_entry
+from tableapi.attached.pages import time_text
+from tableapi.catalogue.definitions import Catalogue, Table
+from tableapi.changes import logged_values
+from tableapi.models import Comment, Notification
+from tableapi.read import pipeline
+from tableapi.read.context import ReadContext
+
+CHANGES = """
+    SELECT id, table_key, changed_by, ARRAY(SELECT jsonb_object_keys(old_values || new_values))
+    FROM public.sys_change WHERE record_id = ANY (%(records)s::varchar[]) AND id = ANY (%(ids)s::bigint[])
+"""
+
+
+class LoggedChange(NamedTuple):
+    id: int
+    table_key: str
+    changed_by: str | None
+    keys: list[str]
+
+
+def entries_of(context: ReadContext, notifications: Sequence[Notification]) -> dict[str, dict[str, Any]]:
+    """By the id of the notification, in no order; those that the caller may not be told are left out."""
+    catalogue = context.view.catalogue
+    changes = _read_changes(notifications)
+    comments = Comment.objects.filter(deletion_id=None).in_bulk(
+        [row.comment_id for row in notifications if row.comment_id]
+    )
+    entries: dict[str, dict[str, Any]] = {}
+    for key in {row.table_key for row in notifications}:
+        table = _table_of(catalogue, key)
+        if table is None:
+            continue
+        own = [row for row in notifications if row.table_key == key]
+        names = _readable_records(context, table, {row.record_id for row in own})
+        for row in own:
+            detail = _detail(context, row, changes.get(row.change_id), comments)
+            if row.record_id in names and detail is not None:
+                entries[row.pk] = {
+                    "sys_id": row.pk,
+                    "reason": row.reason,
+                    "table": table.name,
+                    "record": row.record_id,
+                    "display_value": names[row.record_id],
+                    "sys_created_at": time_text(row.created_at),
+                    "read": row.read_at is not None,
+                    **detail,
+                }
+    return entries
+
+
+def _read_changes(notifications: Iterable[Notification]) -> dict[int, LoggedChange]:
+    values = {
+        "records": [row.comment_id or row.record_id for row in notifications],
+        "ids": [row.change_id for row in notifications],
+    }
+    return {row[0]: LoggedChange(*row) for row in run_named_sql(CHANGES, values).rows()}
+
+
+def _table_of(catalogue: Catalogue, key: str) -> Table | None:
+    table = catalogue.tables_by_id.get(key)
+    return table if table is not None and not table.is_system else catalogue.tables.get(key)
+
+
+def _readable_records(context: ReadContext, table: Table, ids: Iterable[str]) -> dict[str, Any]:
+    """The display value of each of these records that the caller can read now."""
+    display = table.display_column
+    fields = ["sys_id"] + ([display.name] if display and context.view.column(table, display.name) else [])
+    query = QueryDict(mutable=True)
+    query.update({"sysparm_query": f"sys_idIN{','.join(sorted(ids))}", "sysparm_fields": ",".join(fields)})
+    query.update({"sysparm_limit": "1000", "sysparm_exclude_reference_link": "1"})
+    try:
+        blocks = pipeline.read_list(context.caller, table.name, query).blocks
+    except ServiceError:
+        return {}  # they do not see the table or its ids
+    records = json.loads(b"[" + b",".join(blocks) + b"]")
+    return {record["sys_id"]: record.get(fields[-1]) for record in records}
+
+
+def _detail(
+    context: ReadContext, row: Notification, change: LoggedChange | None, comments: Mapping[str, Comment]
+) -> dict[str, Any] | None:
+    """The comment, or the columns that have changed; only what the caller may always read of the record."""
+    if row.reason in (Reason.MENTIONED, Reason.COMMENTED):
+        comment = comments.get(row.comment_id or "")
+        return None if comment is None else {"comment": comment_entry(comment)}
+    table = None if change is None else _table_of(context.view.catalogue, change.table_key)
+    if change is None or table is None:
+        return None
+    columns = {
+        logged_values.value_key(table, column): column.name
+        for column in logged_values.always_readable_columns(context.view, table)
+    }
+    names = sorted(columns[key] for key in change.keys if key in columns)
+    by = {"sys_updated_by": change.changed_by} if "sys_updated_by" in columns.values() else {}
+    return {"columns": names, **by} if names else None

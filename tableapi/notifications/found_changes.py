@@ -1,0 +1,127 @@
+"""Finds in the change log whom to notify: log behind the position → people → rows of `sys_notification`.
+
+A change notifies a person once, by the first reason that applies, and never whoever made it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from system import properties
+from system.database_statements import run_named_sql
+from system.property_definitions import ASSIGNMENT_COLUMNS
+from tableapi.attached.records import root_key
+from tableapi.catalogue.definitions import USER_TABLE, Catalogue
+from tableapi.changes.feed_statement import DATABASE, IS_SETTLED
+from tableapi.changes.logged_values import table_key, value_key
+from tableapi.database import catalogue_loader
+
+BATCH_SIZE = 1_000
+MAX_BATCHES = 20
+# A transaction can be this much older than its last change.
+MAX_TRANSACTION_AGE = "1 day"
+# Notifications are deleted after this time.
+RETENTION_PERIOD = "90 days"
+
+# The first run, and the first after a restore of another database, begins now.
+OPEN = f"""
+    INSERT INTO public.sys_notification_position AS p (id, database, transaction, change_id, at)
+    VALUES (1, {DATABASE}, pg_snapshot_xmin(pg_current_snapshot())::text, 0, now())
+    ON CONFLICT (id) DO UPDATE
+    SET database = excluded.database, transaction = '3', change_id = 9223372036854775807, at = now()
+    WHERE p.database <> excluded.database
+"""
+LOCK = "SELECT transaction, change_id, at FROM public.sys_notification_position FOR UPDATE SKIP LOCKED"
+MOVE = """
+    UPDATE public.sys_notification_position SET transaction = %(transaction)s, change_id = %(change)s,
+        at = CASE WHEN %(is_full)s THEN at ELSE now() END
+"""
+FIND = f"""
+    WITH change AS MATERIALIZED (
+        SELECT c.*, t.root FROM unnest(%(keys)s::varchar[], %(roots)s::varchar[]) t(key, root) CROSS JOIN LATERAL (
+            SELECT transaction, id, at, table_key, record_id, operation, changed_by, new_values FROM public.sys_change
+            WHERE table_key = t.key AND {IS_SETTLED} AND at > %(at)s::timestamptz - interval '{MAX_TRANSACTION_AGE}'
+              AND (transaction, id) > (%(transaction)s::text::xid8, %(change)s::bigint)
+            ORDER BY transaction, id LIMIT {BATCH_SIZE}
+        ) c ORDER BY c.transaction, c.id LIMIT {BATCH_SIZE}
+    ), found (user_id, priority, reason, change_id, table_key, record_id, comment_id) AS (
+        SELECT c.new_values ->> a.key, 1, 'assigned', c.id, c.root, c.record_id, NULL
+        FROM change c JOIN unnest(%(assigned_tables)s::varchar[], %(assigned_keys)s::varchar[]) a(table_key, key)
+          ON a.table_key = c.table_key
+        UNION ALL
+        SELECT unnest(m.mentions), 2, 'mentioned', c.id, m.table_key, m.record_id, m.sys_id
+        FROM change c JOIN public.sys_comment m ON m.sys_id = c.record_id AND c.table_key = 'sys_comment'
+        WHERE c.operation = 'create' AND m.deletion_id IS NULL
+        UNION ALL
+        SELECT f.user_id, 3, 'commented', c.id, m.table_key, m.record_id, m.sys_id
+        FROM change c JOIN public.sys_comment m ON m.sys_id = c.record_id AND c.table_key = 'sys_comment'
+          JOIN public.sys_follower f ON f.record_id = m.record_id AND f.table_key = m.table_key
+        WHERE c.operation = 'create' AND m.deletion_id IS NULL
+        UNION ALL
+        SELECT f.user_id, 4, 'changed', c.id, c.root, c.record_id, NULL
+        FROM change c JOIN public.sys_follower f ON f.record_id = c.record_id AND f.table_key = c.root
+        WHERE c.operation = 'update'
+    ), inserted AS (
+        INSERT INTO public.sys_notification
+            (user_id, change_id, reason, table_key, record_id, comment_id, created_at, email_at, email_attempts)
+        SELECT DISTINCT ON (u.sys_id, f.change_id) u.sys_id, f.change_id, f.reason, f.table_key, f.record_id,
+            f.comment_id, c.at, CASE WHEN %(has_email)s AND coalesce(n.by_email, TRUE) AND u.email <> '' THEN now() END,
+            0
+        FROM found f JOIN change c ON c.id = f.change_id JOIN public."user" u ON u.sys_id = f.user_id AND u.active
+          LEFT JOIN public.accounts_notification_choice n ON n.user_id = u.sys_id
+        WHERE u.sys_id IS DISTINCT FROM c.changed_by AND (n.reasons IS NULL OR f.reason = ANY (n.reasons))
+        ORDER BY u.sys_id, f.change_id, f.priority, f.comment_id
+        ON CONFLICT (user_id, change_id) DO NOTHING
+    )
+    SELECT transaction::text, id, count(*) OVER () FROM change ORDER BY change.transaction DESC, id DESC LIMIT 1
+"""
+
+
+def notify_of_changes() -> None:
+    """Each batch in one transaction with the position, so that nothing is lost or notified twice."""
+    catalogue = catalogue_loader.reload_if_changed()
+    for _ in range(MAX_BATCHES):
+        if not _notify_of_batch(catalogue):
+            return
+
+
+def delete_old() -> None:
+    run_named_sql(f"DELETE FROM public.sys_notification WHERE created_at < now() - interval '{RETENTION_PERIOD}'", {})
+
+
+def _notify_of_batch(catalogue: Catalogue) -> bool:
+    """Whether there may be more."""
+    with transaction.atomic():
+        run_named_sql(OPEN, {})
+        position = next(iter(run_named_sql(LOCK, {}).rows()), None)
+        if position is None:
+            return False  # another worker is at it
+        start_transaction, start_change, at = position
+        start = {"transaction": start_transaction, "change": start_change, "at": at}
+        rows = run_named_sql(FIND, _tables(catalogue) | start | {"has_email": bool(settings.EMAIL_HOST)}).rows()
+        last_transaction, last_change, count = next(iter(rows), (start_transaction, start_change, 0))
+        is_full = count == BATCH_SIZE
+        run_named_sql(MOVE, {"transaction": last_transaction, "change": last_change, "is_full": is_full})
+    return bool(is_full)
+
+
+def _tables(catalogue: Catalogue) -> dict[str, Any]:
+    tables = list(catalogue.tables.values())
+    assigned = list(_assignment_columns(catalogue))
+    return {
+        "keys": [table_key(table) for table in tables],
+        "roots": [root_key(catalogue, table) for table in tables],
+        "assigned_tables": [table for table, _ in assigned],
+        "assigned_keys": [key for _, key in assigned],
+    }
+
+
+def _assignment_columns(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
+    """The tables and columns, as the log names them, in which a record is assigned to a user."""
+    names = properties.get(ASSIGNMENT_COLUMNS)
+    for table in catalogue.tables.values():
+        for column in (table.columns[name] for name in names if name in table.columns):
+            if column.column_type.is_reference and column.reference == USER_TABLE:
+                yield table_key(table), value_key(table, column)

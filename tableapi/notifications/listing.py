@@ -1,0 +1,68 @@
+"""The notifications of the caller: a list, newest first, and what they have read."""
+
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from system.http.request_body import InvalidJson
+from tableapi.access.caller_view import record_not_found
+from tableapi.attached.pages import CURSOR_PARAMETER, Page
+from tableapi.catalogue.definitions import Catalogue
+from tableapi.models import Notification
+from tableapi.query.parameters import RawParameters, parse_part, parse_switch
+from tableapi.read import cursors
+from tableapi.read.catalogue_retry import on_current_catalogue
+from tableapi.read.context import Caller
+from tableapi.read.cursors import CursorPosition
+
+from .entries import entries_of
+
+BATCH_SIZE = 200
+
+
+@on_current_catalogue
+def read_notifications(catalogue: Catalogue, caller: Caller, raw: RawParameters) -> Page:
+    part, only_unread = parse_part(raw, CURSOR_PARAMETER), parse_switch(raw, "unread")
+    context = caller.context(catalogue)
+    identity = ["notifications", caller.user_id, str(only_unread)]
+    rows = _rows_of(caller, {"read_at": None} if only_unread else {})
+    if part.cursor:
+        rows = rows.filter(pk__lt=cursors.decode(part.cursor, identity).keys[0])
+    # Read on until the page is full: a short one would reveal how many the caller may not read.
+    entries: list[dict[str, Any]] = []
+    while len(entries) <= part.limit:
+        batch = list(rows[:BATCH_SIZE])
+        by_id = entries_of(context, batch)
+        entries += [by_id[row.pk] for row in batch if row.pk in by_id]
+        if len(batch) < BATCH_SIZE:
+            break
+        rows = rows.filter(pk__lt=batch[-1].pk)
+    shown = entries[: part.limit]
+    goes_on = len(entries) > part.limit
+    return Page(shown, cursors.encode(CursorPosition((shown[-1]["sys_id"],)), identity) if goes_on else "")
+
+
+@on_current_catalogue
+def mark(catalogue: Catalogue, caller: Caller, notification_id: str, body: Any) -> dict[str, Any]:
+    read_at = _parse(body)
+    rows = _rows_of(caller, {"pk": notification_id})
+    rows.update(read_at=read_at)
+    entry = entries_of(caller.context(catalogue), list(rows)).get(notification_id)
+    if entry is None:
+        raise record_not_found()
+    return entry
+
+
+def mark_all(caller: Caller, body: Any) -> None:
+    _rows_of(caller, {}).update(read_at=_parse(body))
+
+
+def _rows_of(caller: Caller, conditions: dict[str, Any]) -> Any:
+    return Notification.objects.filter(user_id=caller.user_id, **conditions).order_by("-pk")
+
+
+def _parse(body: Any) -> datetime | None:
+    if not isinstance(body, dict) or body.keys() != {"read"} or not isinstance(body["read"], bool):
+        raise InvalidJson('The body must be a JSON object with "read" only, which is true or false.')
+    return timezone.now() if body["read"] else None

@@ -1,0 +1,168 @@
+"""Files attached to records: who may add, read and delete them, and how they are sent."""
+
+import hashlib
+from io import BytesIO
+from typing import Any
+
+import pytest
+from django.test import Client, override_settings
+
+from accounts.models import User
+from system import properties
+from system.models import DeletionLogEntry
+from system.property_definitions import ATTACHMENT_TYPES
+from tableapi.models import Attachment, AttachmentPiece, Table
+from tests.tableapi.world import api, data_of, error_of, field, record, rule, table
+
+pytestmark = pytest.mark.django_db
+PNG = b"\x89PNG\r\n\x1a\n" + b"x" * 100
+LARGE = bytes(range(256)) * 10_000
+
+
+@pytest.fixture
+def device() -> Table:
+    device = table("device")
+    field("device", "name")
+    rule("read", "device")
+    rule("write", "device", roles=["itil"])
+    return device
+
+
+@pytest.fixture
+def lamp(device: Table) -> str:
+    return record("device", name="Lamp")
+
+
+def attach(user: User, sys_id: str, data: bytes, name: str = "a.txt") -> Any:
+    headers = {"Content-Type": "application/octet-stream"}
+    return api(user).post(f"device/{sys_id}/attachments?file_name={name}", data, headers=headers)
+
+
+def attach_form(user: User, sys_id: str, data: bytes, name: str) -> Any:
+    head = f'--line\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+    body = head.encode() + data + b"\r\n--line--\r\n"
+    headers = {"Content-Type": "multipart/form-data; boundary=line"}
+    return api(user).post(f"device/{sys_id}/attachments", body, headers=headers)
+
+
+@pytest.mark.parametrize("send", [attach, attach_form])
+@pytest.mark.parametrize("data", [b"Hello", PNG, LARGE])
+def test_file_is_returned_as_it_was_sent(send: Any, data: bytes, lamp: str, alice: User, bob: User):
+    (entry,) = data_of(send(alice, lamp, data, "a.txt"))
+
+    assert (entry["file_name"], entry["size"], entry["sha256"]) == (
+        "a.txt",
+        len(data),
+        hashlib.sha256(data).hexdigest(),
+    )
+    assert data_of(api(bob).get(f"device/{lamp}/attachments")) == [entry]
+    content = api(bob).get(f"device/{lamp}/attachments/{entry['sys_id']}/content")
+    assert content.content == data
+    head = api(bob).head(f"device/{lamp}/attachments/{entry['sys_id']}/content")
+    assert head["Content-Length"] == str(len(data)) and head.content == b""
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "content_type", "disposition"),
+    [
+        (PNG, "a.png", "image/png", "inline"),
+        (b"<script>alert(1)</script>", "a.html", "text/plain", "attachment"),
+        (b"<svg onload='alert(1)'/>", "a.svg", "text/plain", "attachment"),
+        (b"%PDF-1.7", "a.pdf", "application/pdf", "attachment"),
+        (b"\x00\x01", "a.png", "application/octet-stream", "attachment"),
+    ],
+)
+def test_only_images_are_shown_by_a_browser(
+    data: bytes, name: str, content_type: str, disposition: str, lamp: str, alice: User
+):
+    (entry,) = data_of(attach(alice, lamp, data, name))
+    response = api(alice).get(f"device/{lamp}/attachments/{entry['sys_id']}/content")
+
+    assert response["Content-Type"] == content_type
+    assert response["Content-Disposition"].startswith(disposition)
+    assert response["Content-Security-Policy"].startswith("sandbox")
+    assert response["X-Content-Type-Options"] == "nosniff"
+
+
+def test_file_name_is_never_a_path(lamp: str, alice: User):
+    (entry,) = data_of(attach(alice, lamp, b"a", "..%2F..%2Fetc%2Fpasswd%0D%0AX: y"))
+    response = api(alice).get(f"device/{lamp}/attachments/{entry['sys_id']}/content")
+
+    assert entry["file_name"] == "passwdX: y" and "X" not in response
+
+
+def test_whoever_may_only_read_the_record_cannot_attach_or_delete(lamp: str, alice: User, bob: User):
+    (entry,) = data_of(attach(alice, lamp, b"a"))
+
+    assert error_of(attach(bob, lamp, b"a"))[:2] == (403, "access_denied")
+    assert error_of(api(bob).delete(f"device/{lamp}/attachments/{entry['sys_id']}"))[:2] == (403, "access_denied")
+    assert data_of(api(alice).delete(f"device/{lamp}/attachments/{entry['sys_id']}")) == [{"sys_id": entry["sys_id"]}]
+    assert not AttachmentPiece.objects.exists()
+
+
+def test_attachments_of_an_unreadable_record_are_those_of_a_missing_one(alice: User, bob: User):
+    table("vault")
+    field("vault", "name")
+    rule("read", "vault", condition="name=a")
+    rule("write", "vault")
+    hidden = record("vault", name="b")
+    (entry,) = data_of(
+        api(alice).post(f"vault/{hidden}/attachments?file_name=a", b"a", headers={"Content-Type": "a/b"})
+    )
+    paths = ["attachments", f"attachments/{entry['sys_id']}/content"]
+
+    for path in paths:
+        responses = [api(bob).get(f"vault/{sys_id}/{path}") for sys_id in (hidden, "0" * 18)]
+        assert responses[0].status_code == 404 and responses[0].content == responses[1].content
+    headers = {"Content-Type": "a/b"}
+    for sys_id in (hidden, "0" * 18):
+        response = api(bob).post(f"vault/{sys_id}/attachments?file_name=a", b"a", headers=headers)
+        assert error_of(response)[:2] == (404, "record_not_found")
+
+
+def test_attachment_of_another_record_is_missing(lamp: str, alice: User):
+    (entry,) = data_of(attach(alice, record("device", name="other"), b"a"))
+
+    assert api(alice).get(f"device/{lamp}/attachments/{entry['sys_id']}/content").status_code == 404
+    assert api(alice).delete(f"device/{lamp}/attachments/{entry['sys_id']}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "error"),
+    [(b"", "a", (400, "empty_file")), (b"a", "", (400, "mandatory")), (b"a", "..", (400, "mandatory"))],
+)
+def test_invalid_file_is_refused(data: bytes, name: str, error: tuple[int, str], lamp: str, alice: User):
+    assert error_of(attach(alice, lamp, data, name))[:2] == error
+    assert not Attachment.objects.exists()
+
+
+@override_settings(ATTACHMENT_LIMIT=1_000)
+@pytest.mark.parametrize("send", [attach, attach_form])
+def test_large_file_is_refused(send: Any, lamp: str, alice: User):
+    assert error_of(send(alice, lamp, b"a" * 1_001, "a"))[:2] == (413, "too_large")
+    assert data_of(send(alice, lamp, b"a" * 1_000, "a"))
+
+
+def test_types_can_be_limited(lamp: str, alice: User):
+    properties.put(ATTACHMENT_TYPES, "image/png, application/pdf")
+
+    assert error_of(attach(alice, lamp, b"text", "a.png"))[:2] == (415, "unsupported_media_type")
+    assert data_of(attach(alice, lamp, PNG, "a.txt"))[0]["content_type"] == "image/png"
+
+
+def test_body_that_ends_early_stores_nothing(lamp: str, alice: User):
+    path = f"/rest/v1/table/device/{lamp}/attachments?file_name=a"
+    extra: Any = {"CONTENT_LENGTH": "10", "wsgi.input": BytesIO(b"abc")}
+    response = Client().generic("POST", path, b"abc", content_type="a/b", headers=api(alice).headers, **extra)
+
+    assert error_of(response)[:2] == (400, "invalid_form")
+    assert not Attachment.objects.exists()
+
+
+def test_attachments_of_a_deleted_record_are_kept_until_its_entry_is_removed(lamp: str, alice: User):
+    attach(alice, lamp, LARGE)
+    api(alice).delete(f"device/{lamp}")
+
+    assert Attachment.objects.get().deletion_id == DeletionLogEntry.objects.get(record_id=lamp).pk
+    DeletionLogEntry.objects.filter(record_id=lamp)._raw_delete("default")
+    assert not Attachment.objects.exists() and not AttachmentPiece.objects.exists()

@@ -1,0 +1,138 @@
+"""Comments on records: who may read, write, change and delete them, and whom they mention."""
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from accounts.models import User
+from system.models import DeletionLogEntry
+from tableapi.models import Comment, Rule, Table
+from tests.tableapi.world import api, data_of, error_of, field, next_page_url, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def device() -> Table:
+    device = table("device")
+    field("device", "name")
+    return device
+
+
+@pytest.fixture
+def lamp(device: Table) -> str:
+    rule("read", "device")
+    return record("device", name="Lamp")
+
+
+def test_comment_is_returned_to_whoever_can_read_the_record(lamp: str, alice: User, bob: User):
+    created = data_of(api(bob).post(f"device/{lamp}/comments", {"text": "Hello @alice, not b@alice.example"}))
+    read = data_of(api(alice).get(f"device/{lamp}/comments"))
+
+    assert created == read and len(read) == 1
+    assert read[0]["text"].startswith("Hello") and read[0]["sys_created_by"] == bob.pk
+    assert read[0]["mentions"] == [alice.pk]
+
+
+def test_comments_come_in_pages_newest_first(lamp: str, bob: User):
+    for number in range(3):
+        api(bob).post(f"device/{lamp}/comments", {"text": str(number)})
+    first = api(bob).get(f"device/{lamp}/comments", limit=2)
+    next_url = urlsplit(next_page_url(first))
+    second = api(bob).get(f"{next_url.path}?{next_url.query}")
+
+    assert [entry["text"] for entry in data_of(first)] == ["2", "1"]
+    assert [entry["text"] for entry in data_of(second)] == ["0"] and "Link" not in second
+
+
+def test_comments_of_an_unreadable_record_are_those_of_a_missing_one(device: Table, bob: User):
+    rule("read", "device", condition="name=a")
+    hidden = record("device", name="b")
+    Comment(table_key=device.pk, record_id=hidden, text="secret").save()
+    for method in ("get", "post"):
+        hidden_response, missing = [
+            getattr(api(bob), method)(f"device/{sys_id}/comments", *([{"text": "a"}] if method == "post" else []))
+            for sys_id in (hidden, "0" * 18)
+        ]
+        assert hidden_response.status_code == missing.status_code == 404
+        assert hidden_response.content == missing.content
+
+
+def test_only_the_author_changes_a_comment_and_administrators_may_delete_it(lamp: str, alice: User, bob: User):
+    path = f"device/{lamp}/comments"
+    own, other = (data_of(api(bob).post(path, {"text": text}))[0]["sys_id"] for text in ("a", "b"))
+
+    assert data_of(api(bob).patch(f"{path}/{own}", {"text": "c"}))[0]["text"] == "c"
+    assert error_of(api(alice).patch(f"{path}/{own}", {"text": "d"}))[:2] == (403, "access_denied")
+    assert data_of(api(alice).delete(f"{path}/{other}")) == [{"sys_id": other}]
+    assert data_of(api(bob).delete(f"{path}/{own}")) == [{"sys_id": own}]
+    assert error_of(api(bob).delete(f"{path}/{own}"))[:2] == (404, "record_not_found")
+
+
+def test_without_a_rule_nobody_but_administrators_comments(lamp: str, alice: User, bob: User):
+    Rule.objects.filter(table__name="sys_comment").delete()
+
+    assert error_of(api(bob).post(f"device/{lamp}/comments", {"text": "a"}))[:2] == (403, "access_denied")
+    assert api(alice).post(f"device/{lamp}/comments", {"text": "a"}).status_code == 201
+
+
+def test_condition_of_the_rule_is_checked_on_the_comment(lamp: str, bob: User):
+    Rule.objects.filter(table__name="sys_comment").delete()
+    rule("create", "sys_comment", condition="textSTARTSWITHOK")
+
+    assert error_of(api(bob).post(f"device/{lamp}/comments", {"text": "a"}))[:2] == (403, "access_denied")
+    assert not Comment.objects.exists()
+    assert api(bob).post(f"device/{lamp}/comments", {"text": "OK"}).status_code == 201
+
+
+def test_comments_are_no_table(lamp: str, alice: User):
+    assert error_of(api(alice).get("sys_comment"))[:2] == (404, "table_not_found")
+    assert error_of(api(alice).post("sys_comment", {"text": "a"}))[:2] == (404, "table_not_found")
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (None, (400, "invalid_json")),
+        ([], (400, "invalid_json")),
+        ({"text": "a", "mentions": []}, (400, "invalid_json")),
+        ({"text": 1}, (422, "invalid_value")),
+        ({"text": " "}, (422, "mandatory")),
+        ({"text": "a" * 10_001}, (422, "invalid_value")),
+        ({"text": " ".join(f"@u{number}" for number in range(21))}, (422, "invalid_value")),
+    ],
+)
+def test_invalid_comment_is_refused(body: object, error: tuple[int, str], lamp: str, bob: User):
+    assert error_of(api(bob).post(f"device/{lamp}/comments", body))[:2] == error
+    assert not Comment.objects.exists()
+
+
+def test_mentions_are_of_readable_users_only(lamp: str, alice: User, bob: User):
+    Rule.objects.filter(table__name="user").delete()
+    rule("read", "user", condition="login=bob")
+
+    created = data_of(api(bob).post(f"device/{lamp}/comments", {"text": "@alice @bob @nobody"}))
+
+    assert created[0]["mentions"] == [bob.pk]
+
+
+def test_comments_of_a_deleted_record_are_kept_until_its_entry_is_removed(device: Table, alice: User):
+    lamp = "imported1"
+    api(alice).post("device", {"sys_id": lamp, "name": "Lamp"})
+    api(alice).post(f"device/{lamp}/comments", {"text": "a"})
+    api(alice).delete(f"device/{lamp}")
+    entry = DeletionLogEntry.objects.get(record_id=lamp)
+    again = data_of(api(alice).post("device", {"sys_id": lamp, "name": "another"}))[0]["sys_id"]
+
+    assert again == lamp and data_of(api(alice).get(f"device/{lamp}/comments")) == []
+    assert Comment.objects.get().deletion_id == entry.pk
+    DeletionLogEntry.objects.filter(pk=entry.pk)._raw_delete("default")
+    assert not Comment.objects.exists()
+
+
+def test_comments_of_a_record_are_the_same_in_all_tables_of_its_family(device: Table, alice: User):
+    table("laptop", parent="device")
+    laptop = record("laptop", name="L")
+    api(alice).post(f"laptop/{laptop}/comments", {"text": "a"})
+
+    assert [entry["text"] for entry in data_of(api(alice).get(f"device/{laptop}/comments"))] == ["a"]

@@ -1,0 +1,129 @@
+"""Restoring deleted records from the Record Deletion Log."""
+
+import pytest
+
+from accounts.models import User
+from system.models import DeletionLogEntry
+from tableapi.models import Table
+from tests.tableapi.world import api, data_of, error_of, field, open_table, record, table
+
+pytestmark = pytest.mark.django_db
+PATH = "/rest/v1/restore/"
+
+
+@pytest.fixture(autouse=True)
+def device() -> Table:
+    device = table("device", number_prefix="DEV")
+    for name, kind in (
+        ("name", "string"),
+        ("rank", "integer"),
+        ("on", "boolean"),
+        ("data", "json"),
+        ("at", "datetime"),
+    ):
+        field("device", name, kind)
+    field("device", "notes", "wysiwyg")
+    field("device", "code", "string", is_unique=True)
+    field("device", "pin", "secret")
+    field("device", "parent", target="device")
+    field("device", "owners", "list", target="user")
+    open_table("device")
+    return device
+
+
+VALUES = {"name": "Lamp", "rank": 0, "on": False, "data": {"a": [1, None]}, "at": "2026-01-02 03:04:05", "code": "c",
+          "notes": "<p>Hello</p>"}  # fmt: skip
+
+
+def delete(user: User, sys_id: str) -> str:
+    assert api(user).delete(f"device/{sys_id}").status_code == 200
+    return DeletionLogEntry.objects.get(record_id=sys_id).pk
+
+
+def test_record_returns_with_its_values_comments_and_attachments(alice: User):
+    created = data_of(api(alice).post("device", {**VALUES, "pin": "1234", "owners": [alice.pk]}))[0]
+    sys_id = created["sys_id"]
+    api(alice).post(f"device/{sys_id}/comments", {"text": "a"})
+    api(alice).post(f"device/{sys_id}/attachments?file_name=a", b"abc", headers={"Content-Type": "a/b"})
+    entry = delete(alice, sys_id)
+
+    restored = api(alice).post(f"{PATH}{entry}")
+
+    assert restored.status_code == 201
+    assert data_of(restored) == [{"sys_id": sys_id, "table": "device", "emptied_references": 0, "lost_references": []}]
+    now = data_of(api(alice).get(f"device/{sys_id}"))[0]
+    changed = {name for name in created if created[name] != now[name]}
+    assert changed <= {"sys_updated_at", "sys_version"} and now["sys_version"] == created["sys_version"] + 1
+    assert [entry["text"] for entry in data_of(api(alice).get(f"device/{sys_id}/comments"))] == ["a"]
+    (attachment,) = data_of(api(alice).get(f"device/{sys_id}/attachments"))
+    content = api(alice).get(f"device/{sys_id}/attachments/{attachment['sys_id']}/content")
+    assert content.content == b"abc"
+
+
+def test_emptied_references_are_counted_and_stay_empty(alice: User):
+    table("part")
+    field("part", "device", target="device")
+    field("part", "devices", "list", target="device")
+    open_table("part")
+    parent = record("device", name="parent")
+    child = record("device", name="child", parent=parent)
+    record("part", device=parent, devices=[parent, child])
+    entry = delete(alice, parent)
+
+    assert data_of(api(alice).post(f"{PATH}{entry}"))[0]["emptied_references"] == 3
+    assert data_of(api(alice).get(f"device/{child}"))[0]["parent"] is None
+
+
+def test_references_to_what_is_gone_are_left_out_and_named(alice: User, bob: User):
+    parent = record("device", name="parent")
+    child = record("device", name="child", parent=parent, owners=[alice.pk, bob.pk])
+    entry = delete(alice, child)
+    delete(alice, parent)
+    bob.delete()
+
+    assert data_of(api(alice).post(f"{PATH}{entry}"))[0]["lost_references"] == ["owners", "parent"]
+    restored = data_of(api(alice).get(f"device/{child}", exclude_reference_link=1))[0]
+    assert restored["parent"] is None and restored["owners"] == [alice.pk]
+
+
+def test_taken_id_or_unique_value_is_a_conflict(alice: User):
+    lamp = data_of(api(alice).post("device", VALUES))[0]["sys_id"]
+    entry = delete(alice, lamp)
+    other = data_of(api(alice).post("device", {"code": "c"}))[0]["sys_id"]
+
+    assert error_of(api(alice).post(f"{PATH}{entry}"))[:2] == (409, "duplicate")
+    assert api(alice).get(f"device/{lamp}").status_code == 404
+    delete(alice, other)
+    assert api(alice).post(f"{PATH}{entry}").status_code == 201
+    assert error_of(api(alice).post(f"{PATH}{entry}"))[:2] == (409, "duplicate")
+
+
+def test_only_administrators_restore(alice: User, bob: User):
+    entry = delete(alice, record("device", name="Lamp"))
+
+    for deletion in (entry, "0" * 18):
+        assert error_of(api(bob).post(f"{PATH}{deletion}"))[:2] == (403, "access_denied")
+    assert error_of(api(alice).post(f"{PATH}{'0' * 18}"))[:2] == (404, "not_found")
+
+
+def test_record_of_a_dropped_table_is_a_conflict(device: Table, alice: User):
+    entry = delete(alice, record("device", name="Lamp"))
+    device.delete()
+
+    assert error_of(api(alice).post(f"{PATH}{entry}"))[:2] == (409, "conflict")
+
+
+def test_user_returns_without_a_password(alice: User, bob: User):
+    api(alice).delete(f"user/{bob.pk}")
+    entry = DeletionLogEntry.objects.get(record_id=bob.pk, table="user").pk
+
+    assert api(alice).post(f"{PATH}{entry}").status_code == 201
+    restored = User.objects.get(pk=bob.pk)
+    assert (restored.login, restored.first_name, restored.has_usable_password()) == (bob.login, bob.first_name, False)
+
+
+def test_tables_and_rules_cannot_be_restored(device: Table, alice: User):
+    table("temporary").delete()
+    entry = DeletionLogEntry.objects.filter(table="sys_db_table").latest("sys_id").pk
+
+    assert error_of(api(alice).post(f"{PATH}{entry}"))[:2] == (400, "bad_request")
