@@ -13,6 +13,7 @@ from system.process_cache import WeightedCache
 CACHE_LIMIT_BYTES = 4 * 1024 * 1024
 PROPERTY_OVERHEAD_BYTES = 400
 MAX_DAYS = 36_500
+MAX_EXPORT_RECORDS = 999_999_999
 
 
 def parse_boolean(value: str) -> bool:
@@ -59,6 +60,11 @@ def check_welcome_page(value: str) -> None:
     if any(character.isspace() or not character.isprintable() for character in value):
         raise ValueError("A URL cannot contain spaces. Write %20 instead.")
     check_own_url(value)
+
+
+def check_records(value: str) -> None:
+    if not 1 <= int(value) <= MAX_EXPORT_RECORDS:
+        raise ValueError(f"Enter a number from 1 to {MAX_EXPORT_RECORDS:,}.")
 
 
 def check_days(value: str) -> None:
@@ -140,9 +146,16 @@ ASSIGNMENT_COLUMNS = PropertyDefinition(
     "assigned_user,assigned_to",
     "Comma-separated names of the columns whose user is notified when a record is assigned to them.",
 )
+EXPORT_RECORDS = PropertyDefinition(
+    "svc.export.max_records",
+    "integer",
+    "1000000",
+    "Maximum number of records in an export as CSV or JSON lines.",
+    check_records,
+)
 _DEFINITIONS = (
     WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS, CHANGE_HISTORY_DAYS, CHANGE_FEED_DAYS, ATTACHMENT_TYPES,
-    ASSIGNMENT_COLUMNS,
+    ASSIGNMENT_COLUMNS, EXPORT_RECORDS,
 )  # fmt: skip
 # The row of each is created after the next migration.
 DEFINITIONS = {definition.name: definition for definition in _DEFINITIONS}

@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, serialize=False, to=settings.AUTH_USER_MODEL)),
                 ('reasons', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('assigned', 'A record is assigned to me'), ('mentioned', 'Somebody mentions me in a comment'), ('commented', 'Somebody comments on a record that I follow'), ('changed', 'A record that I follow changes')], max_length=10), blank=True, default=accounts.models.notification_choices.all_reasons, size=None)),
-                ('by_email', models.BooleanField(default=True, verbose_name='also by email')),
+                ('by_email', models.BooleanField(default=True, verbose_name='Also send them by email')),
             ],
             options={
                 'db_table': 'accounts_notification_choice',

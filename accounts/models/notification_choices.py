@@ -20,7 +20,7 @@ def all_reasons() -> list[str]:
 class NotificationChoice(models.Model):
     user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True)
     reasons = ArrayField(models.CharField(max_length=10, choices=Reason.choices), default=all_reasons, blank=True)
-    by_email = models.BooleanField("also by email", default=True)
+    by_email = models.BooleanField("Also send them by email", default=True)
 
     class Meta:
         db_table = "accounts_notification_choice"

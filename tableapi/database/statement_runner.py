@@ -1,8 +1,10 @@
 """Runs statements: the only module that reads records from the database."""
 
+from collections.abc import Callable
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, connection
+from psycopg import sql
 
 from system import database_statements
 from tableapi.catalogue.definitions import Catalogue
@@ -26,6 +28,21 @@ def fetch(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -
 
 def fetch_bytes(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[ByteRow]:
     return database_statements.run_sql(statement.encode(inputs.version), statement.values(inputs), alias).byte_rows()
+
+
+def quote_value(value: Any) -> str:
+    """For a statement that takes no parameters."""
+    connection.ensure_connection()
+    return sql.Literal(value).as_string(connection.connection)
+
+
+def copy(statement: str, write: Callable[[Any], None], limit_s: int) -> None:
+    """Calls `write` with each line; in a transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL statement_timeout = '{limit_s}s'")
+        with connection.wrap_database_errors, cursor.copy(statement) as lines:
+            for line in lines:
+                write(line)
 
 
 def strip_version(rows: list[Row], catalogue: Catalogue) -> list[Row]:

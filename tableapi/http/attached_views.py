@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.http import content_disposition_header
 from rest_framework.request import Request
 
 from system.errors import BadRequest, TooLarge
 from system.http import django_request, uploads
 from system.http.json_view import JsonView
+from system.http.stored_file import StoredFile, new_file
 from system.http.uploads import Upload
 from tableapi.attached import attachments, comments, followers
 from tableapi.attached.media_types import IMAGE_TYPES
@@ -75,12 +76,13 @@ class AttachmentView(JsonView):
 class AttachmentContentView(JsonView):
     http_method_names = ["get", "head"]
 
-    def get(self, request: Request, table: str, sys_id: str, entry: str) -> HttpResponse:
+    def get(self, request: Request, table: str, sys_id: str, entry: str) -> HttpResponseBase:
         attachment = attachments.find_attachment(caller_of(request), table, sys_id, entry)
-        is_read = request.method == "GET"
-        content = b"".join(attachments.content_of(attachment)) if is_read else b""
-        response = HttpResponse(content, content_type=attachment.content_type)
-        response["Content-Length"] = str(len(content) if is_read else attachment.size)
+        with new_file() as file:
+            for piece in attachments.content_of(attachment) if request.method == "GET" else ():
+                file.write(piece)
+        response = StoredFile(file.name, attachment.content_type)
+        response["Content-Length"] = str(attachment.size)
         is_image = attachment.content_type in IMAGE_TYPES
         response["Content-Disposition"] = content_disposition_header(not is_image, attachment.file_name) or ""
         response["Content-Security-Policy"] = "sandbox; default-src 'none'"

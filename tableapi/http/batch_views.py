@@ -30,6 +30,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 # Of a request in the batch; all others are those of the batch itself.
 HEADERS = {"accept": "HTTP_ACCEPT", "if-match": "HTTP_IF_MATCH", "if-none-match": "HTTP_IF_NONE_MATCH"}
 RETURNED_HEADERS = ("ETag", "Link", "Location", "Retry-After", "X-Ignored-Fields", "X-Total-Count")
+STREAMED_TYPES = re.compile(r"csv|ndjson", re.IGNORECASE)
 JSON_TYPE = re.compile(r"application/json\s*(;.*)?", re.IGNORECASE)
 KEYS = {"id", "method", "url", "headers", "body"}
 
@@ -161,6 +162,8 @@ def _inner_request(request: Request, meta: Mapping[str, Any], item: Any) -> Inne
     own_meta = {HEADERS[name]: value for name, value in names.items() if name in HEADERS}
     own_meta["QUERY_STRING"] = parts.query
     inner = InnerRequest(outer, item["method"], unquote(parts.path), {**meta, **own_meta})
+    if "/attachments" in inner.path or STREAMED_TYPES.search(names.get("accept", "")):
+        raise BadRequest("A batch has no files.", code="invalid_parameter", field="url")
     # Views ask whether there is a body, and take the parsed one.
     inner._body = b"parsed" if "body" in item else b""
     set_parsed_request(inner, request.user, item.get("body"))

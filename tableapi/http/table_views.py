@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.viewsets import ViewSet
 
@@ -19,7 +19,7 @@ from tableapi.access.permissions import ADMIN, CATALOGUE_TABLES
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.ddl import schema_editor
 from tableapi.query.parameters import OutputOptions, parse_import, parse_input_display, parse_output
-from tableapi.read import pipeline
+from tableapi.read import export, pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
 from tableapi.write import create, delete, update
@@ -36,7 +36,10 @@ class TableViewSet(JsonView, ViewSet):
 
     http_method_names = ["get", "post", "put", "patch", "delete", "head"]
 
-    def list(self, request: Request, table: str) -> HttpResponse:
+    def list(self, request: Request, table: str) -> HttpResponseBase:
+        media_type = django_request(request).get_preferred_type(("application/json", export.CSV, export.JSON_LINES))
+        if media_type in (export.CSV, export.JSON_LINES):
+            return export.export(caller_of(request), table, request.query_params, media_type)
         return list_response(request, pipeline.read_list(caller_of(request), table, request.query_params))
 
     def retrieve(self, request: Request, table: str, sys_id: str) -> HttpResponse:

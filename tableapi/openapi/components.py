@@ -37,6 +37,7 @@ PARAMETERS: dict[str, Object] = {
         {"type": "string", "enum": ["exact", "estimated"]},
         "Returns the number of matching records in `X-Total-Count`. `estimated` stops counting at 10,000.",
     ),
+    "formulas": parameter("sysparm_keep_formulas", SWITCH_SCHEMA, "`1` leaves formulas in CSV as they are."),
     "category": parameter("sysparm_query_category", {"type": "string"}, "`replica` allows reading from a replica."),
     "display": parameter(
         "sysparm_display_value",
@@ -109,7 +110,7 @@ PARAMETERS: dict[str, Object] = {
     ),
 }
 OUTPUT_PARAMETERS = ("display", "links", "fields", "view")
-LIST_PARAMETERS = ("query", "limit", "page", "cursor", *OUTPUT_PARAMETERS, "count", "category")
+LIST_PARAMETERS = ("query", "limit", "page", "cursor", *OUTPUT_PARAMETERS, "count", "category", "formulas")
 AGGREGATE_PARAMETERS = tuple(f"{function}Fields" for function in FUNCTIONS)
 GROUP_PARAMETERS = ("groupBy", "having", "orderBy", "groupLimit", "display")
 STATISTICS_PARAMETERS = ("query", "withCount", *AGGREGATE_PARAMETERS, *GROUP_PARAMETERS)

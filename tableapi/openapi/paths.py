@@ -17,6 +17,7 @@ from system.openapi import (
 
 from .components import LIST_HEADERS, LIST_PARAMETERS, OUTPUT_PARAMETERS, RECORD_HEADERS, WRITE_PARAMETERS
 
+EXPORT_TYPES = ("text/csv", "application/x-ndjson")
 API_PATH = "/rest/v1/table/"
 ANY_TABLE_NAME = "{tableName}"
 TABLE_API_TAG = "Table API"
@@ -56,8 +57,10 @@ def headers_of(*names: str) -> Object:
 
 
 def _describe_list(table: TableDescription) -> Object:
-    success = {"200": _records(table, "The records.", *LIST_HEADERS)}
-    return _operation(table, "list", "List records", LIST_PARAMETERS, READ_ERRORS, success)
+    records = _records(table, "The records. As CSV or JSON lines, the whole result.", *LIST_HEADERS)
+    records["content"] |= {media_type: {"schema": {"type": "string"}} for media_type in EXPORT_TYPES}
+    errors_ = (*READ_ERRORS, errors.TooLarge)
+    return _operation(table, "list", "List records", LIST_PARAMETERS, errors_, {"200": records})
 
 
 def _describe_read(table: TableDescription) -> Object:

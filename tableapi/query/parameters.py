@@ -81,6 +81,29 @@ def parse_list(raw: RawParameters) -> ListRequest:
     )
 
 
+class ExportRequest(NamedTuple):
+    """The whole result of a list. `is_limited` if the client has set the limit."""
+
+    output: OutputOptions
+    query: ParsedQuery
+    limit: int
+    is_limited: bool
+    escapes_formulas: bool
+
+
+def parse_export(raw: RawParameters, maximum: int) -> ExportRequest:
+    for name in ("sysparm_page", "sysparm_cursor", "sysparm_count"):
+        if parse_text(raw, name):
+            raise _invalid(name, f"An export has no pages. Leave out {name}.")
+    return ExportRequest(
+        output=parse_output(raw),
+        query=parse_query_text(parse_text(raw, "sysparm_query")),
+        limit=parse_number(raw, "sysparm_limit", maximum, maximum=maximum),
+        is_limited="sysparm_limit" in raw,
+        escapes_formulas=not parse_switch(raw, "sysparm_keep_formulas"),
+    )
+
+
 class PartRequest(NamedTuple):
     """A part of something that is read in its order: how many entries, behind which cursor."""
 

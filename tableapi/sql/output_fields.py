@@ -18,12 +18,14 @@ class OutputStyle(NamedTuple):
     with_links: bool = True
     # Ids of converted columns that are returned as HTML.
     html_column_ids: tuple[str, ...] = ()
+    # In CSV: a text that a spreadsheet would take for a formula gets an apostrophe before it.
+    escapes_formulas: bool = True
 
 
 def field_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias) -> str:
     """The JSON of one field as text; `alias` is the record at the end of its path."""
     column = output.path.column
-    value = predicates.guarded_value(builder, output.path.guard, alias, _stored_sql(style, column, alias))
+    value = predicates.guarded_value(builder, output.path.guard, alias, stored_sql(style, column, alias))
     if style.mode == DisplayMode.VALUE and column.column_type.is_reference and style.with_links:
         return f"CASE WHEN {value} <> '' THEN {_link_object_sql(builder, column, value)} ELSE 'null' END"
     if style.mode == DisplayMode.VALUE and not column.column_type.has_target:
@@ -43,7 +45,7 @@ def _json_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField
     return f"json_build_object('value', {_value_sql(column, value)}, 'display_value', {display_value})"
 
 
-def _stored_sql(style: OutputStyle, column: Column, alias: TableAlias) -> str:
+def stored_sql(style: OutputStyle, column: Column, alias: TableAlias) -> str:
     if not column.column_type.is_html or (column.converted_from_text and column.id not in style.html_column_ids):
         return alias.column(column)
     html = alias.column(column, is_plain=False)

@@ -194,6 +194,11 @@ def _descending_flags(plan: ReadPlan) -> list[bool]:
     return [*keys, keys[-1] if keys else False]
 
 
+def order_sql(plan: ReadPlan, from_clause: FromClause) -> list[str]:
+    keys = [*(_sort_key(from_clause, sort) for sort in plan.order), from_clause.alias.sys_id()]
+    return [f"{sql} {direction}" for sql, direction in zip(keys, _directions(plan), strict=True)]
+
+
 def _directions(plan: ReadPlan) -> list[str]:
     # "empty last ascending and first descending": PostgreSQL's own order.
     return ["DESC" if is_descending else "ASC" for is_descending in _descending_flags(plan)]

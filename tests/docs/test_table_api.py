@@ -85,9 +85,12 @@ class ExampleRunner:
         assert int(line[:3]) == response.status_code, response.content
         for name, value in (line.split(": ", 1) for line in lines):
             assert self.is_same_text(value, response.headers.get(name, "")), f"{name}: {response.headers.get(name)}"
-        if body:
+        content = b"".join(response).decode()
+        if body and response["Content-Type"] == "text/csv":
+            assert self.is_same_text(body, content.strip()), content
+        elif body:
             document = json.loads(body)
-            content = json.loads(response.content)
+            content = json.loads(content)
             assert self.is_same_value(document, content), json.dumps(content, ensure_ascii=False)
 
     def is_same_value(self, printed_value: Any, value: Any) -> bool:

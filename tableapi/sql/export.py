@@ -1,0 +1,75 @@
+"""Compiles the statement of an export, which COPY turns into the lines of the file. Pure."""
+
+from collections.abc import Callable
+from typing import Any
+
+from system.encoded_query import ComparisonKind
+from tableapi.query.parameters import DisplayMode
+from tableapi.query.read_plan import OutputField, ReadPlan
+
+from . import output_fields, predicates, select
+from .output_fields import OutputStyle
+from .select import FromClause
+from .statement_builder import Inputs, Parameter, StatementBuilder, TableAlias, literal
+
+# What a spreadsheet takes for a formula.
+FORMULA_STARTS = "('=', '+', '-', '@', E'\\t', E'\\r')"
+SAFE_KINDS = frozenset(
+    {ComparisonKind.INTEGER, ComparisonKind.DECIMAL, ComparisonKind.BOOLEAN, ComparisonKind.DATE,
+     ComparisonKind.DATETIME}
+)  # fmt: skip
+# JSON has neither of these characters, so COPY changes nothing of it.
+JSON_LINES = "FORMAT csv, DELIMITER E'\\x01', QUOTE E'\\x02'"
+CSV_LINES = "FORMAT csv"
+
+
+class ValueWriter(StatementBuilder):
+    """Writes values into the text, quoted by the driver, because COPY takes no parameters."""
+
+    def __init__(self, inputs: Inputs, quote_value: Callable[[Any], str]) -> None:
+        super().__init__()
+        self.inputs = inputs
+        self.quote_value = quote_value
+
+    def parameter(self, value: Parameter, sql_type: str) -> str:
+        return f"({self.quote_value(value(self.inputs))})::{sql_type}"
+
+
+def export_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle, limit: int, *, as_csv: bool) -> str:
+    """One record more than the limit shows that there are more. Nothing is read under another version of the
+    catalogue."""
+    from_clause = FromClause(builder, plan)
+    if as_csv:
+        cells = [_cell_sql(builder, style, output, from_clause.alias_at(output.path.steps)) for output in plan.fields]
+        line = ", ".join(cells) or "NULL"
+    else:
+        line = select.record_json_sql(builder, style, plan.fields, from_clause)
+    parts = [
+        f"(SELECT version FROM public.tableapi_state) = {builder.input('version', 'bigint')}",
+        *from_clause.readable_conditions(plan.records),
+        *from_clause.query_conditions(plan.where),
+    ]
+    order = ", ".join(select.order_sql(plan, from_clause))
+    rows = f"SELECT {line} FROM {from_clause.sql()} WHERE {' AND '.join(parts)} ORDER BY {order} LIMIT {limit + 1}"
+    return f"COPY ({rows}) TO STDOUT ({CSV_LINES if as_csv else JSON_LINES})"
+
+
+def _cell_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias) -> str:
+    column = output.path.column
+    stored = output_fields.stored_sql(style, column, alias)
+    value = predicates.guarded_value(builder, output.path.guard, alias, stored)
+    shows_name = style.mode == DisplayMode.DISPLAY and column.column_type.has_target
+    if column.column_type.is_list:
+        item = output_fields.referenced_name_sql(builder, output.display_path, "i.item") if shows_name else "i.item"
+        items = f"unnest({value}) WITH ORDINALITY AS i(item, place)"
+        text = f"(SELECT string_agg({item}, ', ' ORDER BY i.place) FROM {items})"
+    elif shows_name:
+        text = output_fields.referenced_name_sql(builder, output.display_path, value)
+    elif style.mode == DisplayMode.DISPLAY:
+        text = output_fields.display_value_sql(column, value)
+    else:
+        text = column.column_type.value_sql.format(value)
+    text = f"({text})::text"
+    if not style.escapes_formulas or (column.compare_as in SAFE_KINDS and not column.choices):
+        return text
+    return f"CASE WHEN left({text}, 1) IN {FORMULA_STARTS} THEN {literal(chr(39))} || {text} ELSE {text} END"

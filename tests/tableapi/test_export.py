@@ -1,0 +1,205 @@
+"""A list as CSV or JSON lines: the whole result, under the rules of the list."""
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from system import properties
+from system.property_definitions import EXPORT_RECORDS
+from tableapi.database import statement_runner
+from tableapi.models import Table
+from tableapi.read import export
+from tests.tableapi.world import api, data_of, error_of, field, record, rule, table
+
+pytestmark = pytest.mark.django_db
+CSV, LINES = {"Accept": "text/csv"}, {"Accept": "application/x-ndjson"}
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def device(db: Any) -> Table:
+    device = table("device")
+    field("device", "name")
+    field("device", "rank", "integer")
+    field("device", "state", choices={"1": "New", "2": "=Old"})
+    field("device", "maker", target="company")
+    field("device", "owners", "list", target="user")
+    field("device", "data", "json")
+    rule("read", "device")
+    return device
+
+
+def content_of(response: Any) -> str:
+    assert response.status_code == 200, response.content
+    return b"".join(response.streaming_content).decode()
+
+
+def rows_of(response: Any) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(content_of(response))))
+
+
+def test_lines_are_the_records_of_the_list(device: Table, bob: User, own_folder: Path):
+    for number in range(60):
+        record("device", name=f'"{number}"\n\\ä\t🙂', rank=number % 7, data={"a": [1, None]})
+    params: dict[str, Any] = {"query": "rank<5^ORDERBYDESCrank", "fields": "sys_id,name,rank,data", "limit": 100}
+
+    lines = content_of(api(bob).get("device", headers=LINES, **params)).splitlines()
+
+    assert [json.loads(line) for line in lines] == data_of(api(bob).get("device", **params))
+    assert os.listdir(own_folder) == []
+
+
+def test_csv_has_a_header_and_quotes_what_needs_it(device: Table, bob: User):
+    record("device", name='a "b", c\nd', rank=-5, state="1", owners=[bob.pk], data={"a": 1})
+    response = api(bob).get("device", headers=CSV, fields="name,rank,state,owners,data,maker")
+
+    assert response["Content-Type"] == "text/csv"
+    assert rows_of(response) == [
+        ["name", "rank", "state", "owners", "data", "maker"],
+        ['a "b", c\nd', "-5", "1", bob.pk, '{"a": 1}', ""],
+    ]
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_formulas_are_escaped_unless_they_are_to_be_kept(start: str, device: Table, bob: User):
+    record("device", name=f"{start}1+1")
+
+    assert rows_of(api(bob).get("device", headers=CSV, fields="name"))[1] == [f"'{start}1+1"]
+    kept = content_of(api(bob).get("device", headers=CSV, fields="name", keep_formulas=1))
+    assert next(csv.reader(io.StringIO(kept.partition("\n")[2], newline=""))) == [f"{start}1+1"]
+
+
+def test_display_values_are_those_of_the_list(device: Table, alice: User, bob: User):
+    rule("read", "company")
+    maker = data_of(api(alice).post("company", {"name": "Acme, Inc."}))[0]["sys_id"]
+    record("device", name="a", state="2", maker=maker, owners=[bob.pk, alice.pk])
+
+    row = rows_of(api(bob).get("device", headers=CSV, fields="state,maker,owners,maker.name", display_value=1))[1]
+
+    shown = data_of(api(bob).get("device", fields="state,maker,owners", display_value=1, exclude_reference_link=1))[0]
+    assert row == [f"'{shown['state']}", "Acme, Inc.", ", ".join(shown["owners"]), "Acme, Inc."]
+
+
+def test_values_of_a_query_are_quoted(device: Table, bob: User):
+    record("device", name="it's; DROP TABLE x --")
+    record("device", name="other\\'")
+
+    for name in ("it's; DROP TABLE x --", "other\\'"):
+        assert rows_of(api(bob).get("device", headers=CSV, query=f"name={name}", fields="name"))[1:] == [[name]]
+
+
+def test_hidden_records_and_columns_are_not_exported(device: Table, bob: User):
+    rule("read", "device", "rank", roles=["itil"])
+    record("device", name="a", rank=1)
+    missing = api(bob).get("device", headers=CSV, fields="name,nothing")
+    hidden = api(bob).get("device", headers=CSV, fields="name,rank")
+    assert content_of(missing) == content_of(hidden) == "name\na\n"
+    assert missing.get("X-Ignored-Fields") is None or "rank" in hidden["X-Ignored-Fields"]
+    assert error_of(api(bob).get("device", headers=CSV, query="rank=1"))[:2] == (400, "unknown_field")
+
+    table("vault")
+    assert error_of(api(bob).get("vault", headers=CSV))[:2] == (404, "table_not_found")
+    rule("create", "vault")
+    assert rows_of(api(bob).get("vault", headers=CSV)) in ([], [[]])
+    assert content_of(api(bob).get("vault", headers=LINES)) == ""
+
+
+def test_result_over_the_maximum_is_refused_and_a_limit_cuts(device: Table, bob: User, own_folder: Path):
+    for number in range(5):
+        record("device", name=str(number))
+    properties.put(EXPORT_RECORDS, "4")
+
+    assert error_of(api(bob).get("device", headers=LINES))[:2] == (413, "too_large")
+    assert content_of(api(bob).get("device", headers=LINES, limit=3)).count("\n") == 3
+    assert error_of(api(bob).get("device", headers=LINES, limit=5))[:2] == (400, "invalid_parameter")
+    properties.put(EXPORT_RECORDS, "5")
+    assert content_of(api(bob).get("device", headers=LINES)).count("\n") == 5
+    assert os.listdir(own_folder) == []
+
+
+def test_large_result_is_refused(device: Table, bob: User, own_folder: Path, monkeypatch: pytest.MonkeyPatch):
+    record("device", name="a" * 100)
+    monkeypatch.setattr(export, "MAX_EXPORT_BYTES", 50)
+
+    assert error_of(api(bob).get("device", headers=CSV))[:2] == (413, "too_large")
+    assert os.listdir(own_folder) == []
+
+
+@pytest.mark.parametrize(
+    ("params", "name"),
+    [
+        ({"page": "2"}, "sysparm_page"),
+        ({"cursor": "a"}, "sysparm_cursor"),
+        ({"count": "exact"}, "sysparm_count"),
+        ({"limit": "0"}, "sysparm_limit"),
+        ({"display_value": "all"}, "sysparm_display_value"),
+        ({"keep_formulas": "x"}, "sysparm_keep_formulas"),
+    ],
+)
+def test_invalid_parameter_is_refused(params: dict[str, str], name: str, device: Table, bob: User):
+    assert error_of(api(bob).get("device", headers=CSV, **params)) == (400, "invalid_parameter", name)
+
+
+def test_second_export_at_the_same_time_is_refused(device: Table, bob: User):
+    with export.EXPORT_SLOTS:
+        response = api(bob).get("device", headers=CSV)
+    assert error_of(response)[:2] == (429, "too_many_requests") and int(response["Retry-After"]) > 0
+    assert rows_of(api(bob).get("device", headers=CSV))
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("*/*", "application/json"), ("", "application/json"), ("image/png", "application/json"),
+        ("text/csv;q=0.5, application/json", "application/json"), ("text/csv, */*;q=0.1", "text/csv"),
+        ("application/x-ndjson", "application/x-ndjson"), ("application/json, text/csv", "application/json"),
+    ],
+)  # fmt: skip
+def test_preferred_type_is_sent(accept: str, media_type: str, device: Table, bob: User):
+    response = api(bob).get("device", headers={"Accept": accept})
+
+    assert response["Content-Type"] == media_type
+    b"".join(response)  # closes it
+
+
+def test_error_in_the_middle_leaves_no_file(device: Table, bob: User, own_folder: Path, monkeypatch: Any):
+    record("device", name="a")
+
+    def fail(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(statement_runner, "copy", fail)
+
+    assert api(bob).get("device", headers=CSV).status_code in (503, 507)
+    assert os.listdir(own_folder) == []
+
+
+def test_table_that_has_changed_is_exported_as_it_is_now(device: Table, bob: User):
+    record("device", name="a")
+    content_of(api(bob).get("device", headers=CSV))
+    field("device", "added")
+
+    assert "added" in content_of(api(bob).get("device", headers=CSV))
+
+
+def test_batch_has_no_files(device: Table, bob: User):
+    lamp = record("device", name="a")
+    items = [
+        {"id": 1, "method": "GET", "url": "/rest/v1/table/device", "headers": {"Accept": "text/csv"}},
+        {"id": 2, "method": "GET", "url": f"/rest/v1/table/device/{lamp}/attachments"},
+        {"id": 3, "method": "POST", "url": f"/rest/v1/table/device/{lamp}/comments", "body": {"text": "a"}},
+    ]
+    response = api(bob).post("/rest/v1/batch", {"requests": items})
+
+    assert [entry["status"] for entry in data_of(response)] == [400, 400, 201]
