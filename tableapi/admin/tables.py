@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from system.errors import NotFound
+from tableapi.access.permissions import HIDDEN_TABLES
 from tableapi.admin import record_list
 from tableapi.admin.design_base import TABLE_FILTER, DesignAdmin
 from tableapi.ddl import schema_editor
@@ -72,6 +73,8 @@ class TableAdmin(DesignAdmin):
 
     @admin.display(description="Records")
     def record_link(self, table: Table) -> str:
+        if table.name in HIDDEN_TABLES:
+            return "Read through the records that they belong to"
         url = reverse("admin:tableapi_table_records", args=[table.pk])
         return format_html('<a class="sb-link" href="{}">Show records</a>', url)
 

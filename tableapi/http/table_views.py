@@ -37,9 +37,12 @@ class TableViewSet(JsonView, ViewSet):
     http_method_names = ["get", "post", "put", "patch", "delete", "head"]
 
     def list(self, request: Request, table: str) -> HttpResponseBase:
-        media_type = django_request(request).get_preferred_type(("application/json", export.CSV, export.JSON_LINES))
-        if media_type in (export.CSV, export.JSON_LINES):
-            return export.export(caller_of(request), table, request.query_params, media_type)
+        accepted = request.META.get("HTTP_ACCEPT", "").lower()
+        if "csv" in accepted or "ndjson" in accepted:
+            types = ("application/json", export.CSV, export.JSON_LINES)
+            media_type = django_request(request).get_preferred_type(types)
+            if media_type in (export.CSV, export.JSON_LINES):
+                return export.export(caller_of(request), table, request.query_params, media_type)
         return list_response(request, pipeline.read_list(caller_of(request), table, request.query_params))
 
     def retrieve(self, request: Request, table: str, sys_id: str) -> HttpResponse:

@@ -51,7 +51,7 @@ def _send_next() -> bool:
             if message is not None:
                 message.send()
             row.email_at = None
-        except (smtplib.SMTPException, OSError) as error:
+        except (smtplib.SMTPException, OSError, ValueError) as error:
             _postpone(row, error)
         row.save(update_fields=["email_at", "email_attempts"])
     return row.email_at is None

@@ -8,7 +8,7 @@ from django.http import QueryDict
 
 from accounts.models.notification_choices import Reason
 from system.database_statements import run_named_sql
-from system.errors import ServiceError
+from system.errors import BadRequest, NotFound
 from tableapi.attached.comments import comment_entry
 from tableapi.attached.pages import time_text
 from tableapi.catalogue.definitions import Catalogue, Table
@@ -82,7 +82,7 @@ def _readable_records(context: ReadContext, table: Table, ids: Iterable[str]) ->
     query.update({"sysparm_limit": "1000", "sysparm_exclude_reference_link": "1"})
     try:
         blocks = pipeline.read_list(context.caller, table.name, query).blocks
-    except ServiceError:
+    except (BadRequest, NotFound):
         return {}  # they do not see the table or its ids
     records = json.loads(b"[" + b",".join(blocks) + b"]")
     return {record["sys_id"]: record.get(fields[-1]) for record in records}

@@ -25,15 +25,18 @@ MAX_TRANSACTION_AGE = "1 day"
 # Notifications are deleted after this time.
 RETENTION_PERIOD = "90 days"
 
-# The first run, and the first after a restore of another database, begins now.
-OPEN = f"""
-    INSERT INTO public.sys_notification_position AS p (id, database, transaction, change_id, at)
-    VALUES (1, {DATABASE}, pg_snapshot_xmin(pg_current_snapshot())::text, 0, now())
-    ON CONFLICT (id) DO UPDATE
-    SET database = excluded.database, transaction = '3', change_id = 9223372036854775807, at = now()
-    WHERE p.database <> excluded.database
+# The first run begins with the changes that follow.
+BEGIN = f"""
+    INSERT INTO public.sys_notification_position (id, database, transaction, change_id, at)
+    VALUES (1, {DATABASE}, pg_snapshot_xmin(pg_current_snapshot())::text, 0, now()) ON CONFLICT (id) DO NOTHING
 """
-LOCK = "SELECT transaction, change_id, at FROM public.sys_notification_position FOR UPDATE SKIP LOCKED"
+# A restore gives all changes of the backup this transaction. They are in the past.
+RESTORED = f"""
+    UPDATE public.sys_notification_position
+    SET database = {DATABASE}, transaction = '3', change_id = 9223372036854775807, at = now()
+    WHERE database <> {DATABASE}
+"""
+LOCK = "SELECT transaction, change_id, at FROM public.sys_notification_position"
 MOVE = """
     UPDATE public.sys_notification_position SET transaction = %(transaction)s, change_id = %(change)s,
         at = CASE WHEN %(is_full)s THEN at ELSE now() END
@@ -94,11 +97,11 @@ def delete_old() -> None:
 def _notify_of_batch(catalogue: Catalogue) -> bool:
     """Whether there may be more."""
     with transaction.atomic():
-        run_named_sql(OPEN, {})
-        position = next(iter(run_named_sql(LOCK, {}).rows()), None)
-        if position is None:
-            return False  # another worker is at it
-        start_transaction, start_change, at = position
+        if not run_named_sql(f"{LOCK} FOR UPDATE SKIP LOCKED", {}).rows():  # the first run, or another worker is at it
+            run_named_sql(BEGIN, {})
+            return False
+        run_named_sql(RESTORED, {})
+        ((start_transaction, start_change, at),) = run_named_sql(LOCK, {}).rows()
         start = {"transaction": start_transaction, "change": start_change, "at": at}
         rows = run_named_sql(FIND, _tables(catalogue) | start | {"has_email": bool(settings.EMAIL_HOST)}).rows()
         last_transaction, last_change, count = next(iter(rows), (start_transaction, start_change, 0))

@@ -3,6 +3,7 @@
 from urllib.parse import urlsplit
 
 import pytest
+from django.test import Client
 
 from accounts.models import User
 from system.models import DeletionLogEntry
@@ -136,3 +137,9 @@ def test_comments_of_a_record_are_the_same_in_all_tables_of_its_family(device: T
     api(alice).post(f"laptop/{laptop}/comments", {"text": "a"})
 
     assert [entry["text"] for entry in data_of(api(alice).get(f"device/{laptop}/comments"))] == ["a"]
+
+
+def test_administration_has_no_list_of_comments(as_alice: Client):
+    content = as_alice.get("/admin/tableapi/table/?q=sys_comment").content.decode()
+
+    assert "sys_comment" in content and "Show records" not in content

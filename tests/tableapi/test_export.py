@@ -203,3 +203,11 @@ def test_batch_has_no_files(device: Table, bob: User):
     response = api(bob).post("/rest/v1/batch", {"requests": items})
 
     assert [entry["status"] for entry in data_of(response)] == [400, 400, 201]
+
+
+def test_patterns_and_relative_times_are_exported_as_listed(device: Table, bob: User):
+    record("device", name="100 % wool")
+    record("device", name="other")
+    query = "nameLIKE0 % w^sys_created_atRELATIVEGE@day@ago@1"
+
+    assert rows_of(api(bob).get("device", headers=CSV, query=query, fields="name"))[1:] == [["100 % wool"]]

@@ -11,9 +11,10 @@ from django.utils import timezone
 from accounts.models import NotificationChoice, User
 from tableapi import tasks
 from tableapi.changes import feed_statement
-from tableapi.models import Notification, Rule, Table
+from tableapi.models import Notification, NotificationPosition, Rule, Table
 from tableapi.notifications import found_changes
 from tests.support.users import make_user
+from tests.tableapi.designs import query_rows
 from tests.tableapi.world import api, data_of, error_of, field, record, rule, table
 
 pytestmark = pytest.mark.django_db
@@ -216,3 +217,24 @@ def test_failed_email_is_tried_again(lamp: str, alice: User, bob: User, smtp: No
     tasks.send_notification_emails()
 
     assert len(mail.outbox) == 1 and Notification.objects.get().email_at is None
+
+
+def test_restored_database_goes_on_after_its_backup(lamp: str, alice: User, bob: User):
+    api(bob).put(f"device/{lamp}/followers/me", {})
+    api(alice).patch(f"device/{lamp}", {"name": "in the backup"})
+    query_rows("UPDATE public.sys_change SET transaction = '3' RETURNING 1")
+    NotificationPosition.objects.update(database=1, transaction="99999999")
+
+    assert told(bob) == []
+    api(alice).patch(f"device/{lamp}", {"name": "afterwards"})
+    assert [entry["columns"] for entry in told(bob)] == [["name"]]
+
+
+def test_second_worker_leaves_the_log_to_the_first(lamp: str, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch):
+    api(bob).put(f"device/{lamp}/followers/me", {})
+    api(alice).patch(f"device/{lamp}", {"name": "a"})
+    with monkeypatch.context() as patch:  # as if another worker had locked the position
+        patch.setattr(found_changes, "LOCK", f"{found_changes.LOCK} WHERE FALSE")
+        tasks.notify_of_changes()
+    assert not Notification.objects.exists()
+    assert len(told(bob)) == 1
