@@ -216,7 +216,6 @@ _ROWS = (
         read=value_readers.read_reference,
         compare_as=ComparisonKind.REFERENCE,
         schema=_schema_or_null(_schema_reference("Reference")),
-        has_default=False,
     ),
     ColumnType(
         name="list",

@@ -163,6 +163,7 @@ def _check_default(column: Column) -> None:
         owner="",
         database_name="",
         default=column.default_value,
+        reference=column.reference_table.name if column.reference_table else None,
         max_length=column.max_length,
         choices=choices,
     )

@@ -77,6 +77,7 @@ def _describe(schema: Object, column: Column, target_label: str) -> Object:
         schema["description"] = f"{'References' if column_type.is_list else 'Reference'} to {target_label}."
     json_types = (column_type.request_schema or column_type.schema).get("type", ())
     is_plain_string = "string" in json_types and not column_type.is_html
-    if column.default and not column.read_only and column_type.has_default and is_plain_string:
+    is_constant = bool(column.default) and "javascript:" not in column.default
+    if is_constant and is_plain_string and column_type.has_default and not column.read_only:
         schema["default"] = column.default
     return schema

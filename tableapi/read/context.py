@@ -34,7 +34,10 @@ class ReadContext:
     caller: Caller
     view: CallerView
 
+    @property
+    def moment(self) -> Moment:
+        return Moment(self.caller.now, self.caller.user_id)
+
     def inputs(self, conditions: tuple[Condition, ...] = (), **values: Any) -> Inputs:
         view, caller = self.view, self.caller
-        moment = Moment(caller.now, caller.user_id)
-        return Inputs(moment, view.catalogue.version, view.sorted_role_names, conditions, caller.link, values)
+        return Inputs(self.moment, view.catalogue.version, view.sorted_role_names, conditions, caller.link, values)

@@ -10,6 +10,7 @@ from django.utils import timezone
 from accounts import roles
 from accounts.demo import DEMO_PREFIX
 from accounts.models import Company, Group, Role, User
+from system.encoded_query import Moment
 from system.records import acting_user
 from tableapi.catalogue.definitions import Catalogue, Column
 from tableapi.catalogue.definitions import Table as CataloguedTable
@@ -150,10 +151,12 @@ def _instant(moment: datetime) -> str:
 def _stored_values(table: CataloguedTable, row: dict[str, Any]) -> dict[Column, Any]:
     """The values that the API would store: these, and the defaults of the other columns."""
     stored = {}
+    moment = Moment(timezone.now(), "")
     for column in table.columns.values():
         if column.is_sys:
             continue
-        value = column_values.parse(column, row[column.name]) if column.name in row else defaults.default_value(column)
+        default = defaults.default_value(column, moment)
+        value = column_values.parse(column, row[column.name]) if column.name in row else default
         if value is not None:
             stored[column] = value
     return stored

@@ -10,7 +10,7 @@ from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, State, Table
 
 # What a level creates is never created again: "what an administrator deletes stays deleted".
-SHIPPED_LEVEL = 4
+SHIPPED_LEVEL = 5
 # With more records, the indexes of a shipped table stay as they are: somebody may depend on one.
 MAX_RECORDS_TO_CHANGE = 10_000
 
@@ -37,7 +37,7 @@ TASK_COLUMNS: dict[str, dict[str, Any]] = {
     "closed_by": {"to": "user"},
     "followers_list": {"type": "list", "to": "user"},
     "parent_id": {"to": "task", "label": "Parent"},
-    "opened_by": {"to": "user"},
+    "opened_by": {"to": "user", "default_value": "javascript:gs.getUserID()"},
     "caller": {"to": "user"},
     "contact": {"to": "user"},
     "service": {"to": "service"},
@@ -51,7 +51,7 @@ TASK_COLUMNS: dict[str, dict[str, Any]] = {
     "subject": {"max_length": 255, "is_indexed": True},
     "additional_comments": {"type": "text"},
     "comments": {"type": "text"},
-    "opened_at": {"type": "datetime", "is_indexed": True},
+    "opened_at": {"type": "datetime", "is_indexed": True, "default_value": "javascript:gs.now()"},
     "due_date": {"type": "datetime"},
     "attention_required": {"type": "boolean", "default_value": "false"},
     "company": {"to": "company"},
@@ -105,6 +105,8 @@ def create_shipped_tables() -> None:
             Rule.objects.bulk_create(
                 Rule(operation=Rule.Operation.CREATE, table=table, description=description) for table in comments
             )
+        if state.shipped_level < 5:
+            _add_opening_defaults()
         State.objects.filter(pk=state.pk).update(shipped_level=SHIPPED_LEVEL)
         State.increment_version()
 
@@ -120,6 +122,15 @@ def _enable_hot_updates() -> None:
         column.is_indexed = False
         saving.save_column(column)
     schema_editor.enable_hot_updates(column.table)
+
+
+def _add_opening_defaults() -> None:
+    """Also in databases that received the table before, to columns that its administrator has not changed."""
+    for name in ("opened_at", "opened_by"):
+        column = Column.objects.select_related("table").filter(table__name="task", name=name, default_value="").first()
+        if column is not None and not Column.history.filter(sys_id=column.pk).exists():
+            column.default_value = TASK_COLUMNS[name]["default_value"]
+            saving.save_column(column)
 
 
 def _create_table(name: str, attributes: dict[str, Any], columns: dict[str, dict[str, Any]]) -> None:

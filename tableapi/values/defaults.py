@@ -1,20 +1,27 @@
 """Defaults of columns, which are read like values that a caller sends, and the test for missing mandatory values."""
 
+from datetime import UTC, datetime
 from typing import Any
 
+from system.encoded_query import ComparisonKind, Moment, QueryError
+from system.encoded_query.functions import ValueFunction, read_operand, resolve
 from system.errors import InvalidInput
 from system.http.request_body import InvalidJson, parse_json
-from tableapi.catalogue.definitions import Column
+from tableapi.catalogue.definitions import USER_TABLE, Column
 
 from . import column_values
 
+# Columns whose default can be a function of encoded queries, and how a caller sends its result.
+TIME_FORMATS = {ComparisonKind.DATE: "%Y-%m-%d", ComparisonKind.DATETIME: "%Y-%m-%d %H:%M:%S"}
+SAMPLE_MOMENT = Moment(datetime(2000, 1, 1, tzinfo=UTC), "a1")
 
-def default_value(column: Column) -> Any:
+
+def default_value(column: Column, moment: Moment) -> Any:
     """The value of a column that a new record does not name."""
     if not column.default or column.column_type.is_write_only:
         return None
     try:
-        return _read_default(column)
+        return _read_default(column, moment)
     except (InvalidInput, InvalidJson):
         # It was valid when it was saved; that a later change made it invalid is not this caller's mistake.
         return None
@@ -29,15 +36,30 @@ def find_problem(column: Column) -> str:
     if not column.column_type.has_default:
         return "A column of this type cannot have a default value."
     try:
-        _read_default(column)
+        _read_default(column, SAMPLE_MOMENT)
     except (InvalidInput, InvalidJson) as error:
         return error.message
     return ""
 
 
-def _read_default(column: Column) -> Any:
-    is_json = column.column_type.is_json
-    return column_values.parse(column, parse_json(column.default.encode()) if is_json else column.default)
+def _read_default(column: Column, moment: Moment) -> Any:
+    if column.column_type.is_json:
+        return column_values.parse(column, parse_json(column.default.encode()))
+    has_function = column.column_type.is_reference or column.compare_as in TIME_FORMATS
+    return column_values.parse(column, _function_result(column, moment) if has_function else column.default)
+
+
+def _function_result(column: Column, moment: Moment) -> str:
+    """The default, or what its function returns at this moment."""
+    try:
+        operand = read_operand(column.default)
+    except QueryError as error:
+        raise InvalidInput(f"The function is invalid: {error}.") from None
+    value = resolve(operand, moment)
+    is_user = isinstance(operand, ValueFunction) and isinstance(value, str)
+    if column.column_type.is_reference and not (is_user and column.reference == USER_TABLE):
+        raise InvalidInput("A reference to a user can have the default javascript:gs.getUserID(), others have none.")
+    return value if isinstance(value, str) else value.strftime(TIME_FORMATS[column.compare_as])
 
 
 def lacks_mandatory_value(column: Column, value: Any) -> bool:

@@ -5,6 +5,7 @@ from html import escape
 from typing import Any
 
 from system import properties
+from system.encoded_query import Moment
 from system.errors import BadRequest, InvalidInput
 from tableapi.catalogue.definitions import NUMBER_COLUMN, Column, Table
 from tableapi.values import column_values, defaults
@@ -70,13 +71,15 @@ def can_read_and_write(table: Table, column: Column, stored: CurrentValue) -> bo
     return stored.is_readable and stored.is_allowed and not table.is_server_managed(column)
 
 
-def defaults_for_omitted(table: Table, sent: Iterable[Column], current: CurrentRecord) -> dict[Column, Any]:
+def defaults_for_omitted(
+    table: Table, sent: Iterable[Column], current: CurrentRecord, moment: Moment
+) -> dict[Column, Any]:
     """ "Writable columns left out get their default or null"; those that the caller cannot read or write stay."""
     values = {}
     for column, stored in current.columns.items():
         if column in sent or not column.is_readable or not can_read_and_write(table, column, stored):
             continue
-        value = defaults.default_value(column)
+        value = defaults.default_value(column, moment)
         if value is None and designed_records.defaults_to_number(table, column):
             number = current.columns[table.columns[NUMBER_COLUMN]]
             # Otherwise the display name would reveal a number that the caller cannot read.

@@ -107,7 +107,7 @@ def _add_defaults(
     for column in columns:
         if column in sent and column not in values:
             continue  # its value is invalid, which is reported already
-        if column not in values and (value := defaults.default_value(column)) is not None:
+        if column not in values and (value := defaults.default_value(column, change.context.moment)) is not None:
             values[column] = value
         if not table.is_record_number(column) and not table.is_system:
             with column_errors.collecting_errors(errors):

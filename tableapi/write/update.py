@@ -51,7 +51,7 @@ def _update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult
     if denied:
         raise current_record.write_denied_error(denied)
     if replaces:
-        values |= changes.defaults_for_omitted(table, sent, current)
+        values |= changes.defaults_for_omitted(table, sent, current, change.context.moment)
     with column_errors.collecting_errors(errors):
         payload.check_references(change, _added_references(values, current))
     _check_mandatory(change, values, current, errors, replaces=replaces)

@@ -10,7 +10,7 @@ COMMON_FIELDS = {"table", "name", "label", "type", "mandatory", "read_only"}
 FIELDS_BY_TYPE = {
     "string": {"is_unique", "is_indexed", "is_display", "default_value", "max_length"},
     "text": {"is_indexed", "default_value", "max_length"},
-    "reference": {"reference_table", "is_unique", "is_indexed", "is_display"},
+    "reference": {"reference_table", "is_unique", "is_indexed", "is_display", "default_value"},
     "list": {"reference_table", "is_indexed"},
     "choice": {"is_unique", "is_indexed", "is_display", "default_value", "choices"},
     "json": {"default_value"},

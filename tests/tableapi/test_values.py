@@ -325,11 +325,11 @@ def test_choice_label_must_be_unambiguous(label: Any):
     ],
 )
 def test_defaults(type: str, text: str, value: Any):
-    assert defaults.default_value(make_column(type, default=text)) == value
+    assert defaults.default_value(make_column(type, default=text), defaults.SAMPLE_MOMENT) == value
 
 
 def test_default_of_json_is_json():
-    result = defaults.default_value(make_column("json", default='{"a": [1]}'))
+    result = defaults.default_value(make_column("json", default='{"a": [1]}'), defaults.SAMPLE_MOMENT)
     assert isinstance(result, Jsonb) and result.obj == {"a": [1]}
 
 

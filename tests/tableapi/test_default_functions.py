@@ -1,0 +1,153 @@
+"""Defaults that are functions: the time of the write, some days later, the user."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from accounts.models import User
+from tableapi.models import Column, Table
+from tableapi.read import context
+from tableapi.setup import shipped_tables
+from tableapi.write import deferred_records
+from tests.tableapi.world import api, data_of, field, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 3, 2, 8, 30, 15, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def clock() -> Any:
+    with patch.object(context, "now", lambda: NOW):
+        yield
+
+
+@pytest.fixture
+def device() -> Table:
+    device = table("device")
+    field("device", "name")
+    field("device", "at", "datetime", default_value="javascript:gs.now()")
+    field("device", "day", "date", default_value="javascript:gs.now()")
+    field("device", "due", "date", default_value="javascript:gs.daysAgo(-7)")
+    field("device", "until", "datetime", default_value="javascript:gs.endOfToday()")
+    field("device", "owner", target="user", default_value="javascript:gs.getUserID()")
+    open_table("device")
+    return device
+
+
+def defaults_of(user: User) -> dict[str, Any]:
+    return {
+        "at": "2026-03-02 08:30:15",
+        "day": "2026-03-02",
+        "due": "2026-03-09",
+        "until": "2026-03-02 23:59:59",
+        "owner": user.pk,
+    }
+
+
+def fields_of(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: record[name] for name in ("at", "day", "due", "until", "owner")}
+
+
+def test_new_record_has_them(device: Table, alice: User, bob: User):
+    for user in (alice, bob):
+        created = data_of(api(user).post("device?sysparm_exclude_reference_link=1", {"name": "a"}))[0]
+        assert fields_of(created) == defaults_of(user)
+
+
+def test_sent_values_win(device: Table, alice: User, bob: User):
+    sent = {"at": "2020-01-01 00:00:00", "day": None, "due": "2020-01-01", "until": None, "owner": alice.pk}
+
+    assert fields_of(data_of(api(bob).post("device?sysparm_exclude_reference_link=1", sent))[0]) == sent
+
+
+def test_patch_leaves_them_and_put_sets_them_again(device: Table, alice: User, bob: User):
+    sys_id = record("device", name="a", owner=alice.pk)
+    path = f"device/{sys_id}?sysparm_exclude_reference_link=1"
+
+    assert data_of(api(bob).patch(path, {"name": "b"}))[0]["owner"] == alice.pk
+    assert fields_of(data_of(api(bob).put(path, {"name": "c"}))[0]) == defaults_of(bob)
+
+
+def test_bulk_and_upsert_have_them(device: Table, bob: User):
+    field("device", "code", is_unique=True)
+    for response in (
+        api(bob).post("/rest/v1/bulk/device", [{"name": "a"}, {"name": "b"}]),
+        api(bob).post("/rest/v1/upsert/device?sysparm_key=code", {"code": "c"}),
+    ):
+        assert response.status_code == 201
+    records = data_of(api(bob).get("device", exclude_reference_link=1))
+    assert [fields_of(item) for item in records] == [defaults_of(bob)] * 3
+
+
+def test_deferred_record_has_those_of_its_request(bob: User):
+    table("plan", deferred_create=True)
+    field("plan", "at", "datetime", default_value="javascript:gs.now()")
+    field("plan", "owner", target="user", default_value="javascript:gs.getUserID()")
+    open_table("plan")
+    api(bob).post("plan", {})
+    with patch.object(context, "now", lambda: NOW + timedelta(days=1)):
+        deferred_records.create_due()
+
+    (created,) = data_of(api(bob).get("plan", exclude_reference_link=1))
+    assert (created["at"], created["owner"]) == ("2026-03-02 08:30:15", bob.pk)
+
+
+def test_rules_of_the_column_are_not_asked_but_those_of_the_record_are(device: Table, bob: User):
+    rule("create", "device", "owner", roles=["itil"])
+    assert data_of(api(bob).post("device?sysparm_exclude_reference_link=1", {}))[0]["owner"] == bob.pk
+
+    table("own")
+    field("own", "owner", target="user", default_value="javascript:gs.getUserID()")
+    rule("create", "own", condition="owner=javascript:gs.getUserID()")
+    assert api(bob).post("own", {}).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("datetime", "javascript:gs.nothing()"),
+        ("datetime", "javascript:gs.daysAgo()"),
+        ("datetime", "javascript:gs.getUserID()"),
+        ("date", "javascript:alert(1)"),
+        ("user", "javascript:gs.now()"),
+        ("user", "a1"),
+        ("company", "javascript:gs.getUserID()"),
+    ],
+)
+def test_function_that_does_not_fit_is_refused(kind: str, text: str, db: None):
+    table("device")
+    is_reference = kind in ("user", "company")
+    options: dict[str, Any] = {"target": kind} if is_reference else {"type": kind}
+    with pytest.raises(ValidationError) as error:
+        field("device", "it", **options, default_value=text)
+    assert set(error.value.message_dict) == {"default_value"}
+
+
+def test_text_that_looks_like_a_function_stays_text(bob: User):
+    table("device")
+    field("device", "name", default_value="javascript:gs.now()")
+    open_table("device")
+
+    assert data_of(api(bob).post("device", {}))[0]["name"] == "javascript:gs.now()"
+
+
+def test_task_is_opened_by_whoever_creates_it(alice: User):
+    created = data_of(api(alice).post("task?sysparm_exclude_reference_link=1", {"short_description": "a"}))[0]
+
+    assert (created["opened_at"], created["opened_by"]) == ("2026-03-02 08:30:15", alice.pk)
+
+
+def test_existing_task_table_gets_them_unless_it_was_changed(db: None):
+    columns = Column.objects.filter(table__name="task", name__in=("opened_at", "opened_by"))
+    columns.update(default_value="")
+    shipped_tables._add_opening_defaults()
+    assert set(columns.values_list("default_value", flat=True)) == {
+        "javascript:gs.now()", "javascript:gs.getUserID()"
+    }  # fmt: skip
+
+    columns.update(default_value="")
+    shipped_tables._add_opening_defaults()
+    assert set(columns.values_list("default_value", flat=True)) == {""}
