@@ -1,5 +1,6 @@
 """Serves the OpenAPI document, and Swagger UI and ReDoc with a nonce for their inline script."""
 
+import threading
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from drf_spectacular.views import SpectacularJSONAPIView
 
 from system.http.middleware import policy_with_nonce
 
+SCHEMA_LOCK = threading.Lock()
+
 
 class CompactRenderer(OpenApiJsonRenderer):
     def get_indent(self, *_: Any) -> None:
@@ -22,6 +25,11 @@ class CompactRenderer(OpenApiJsonRenderer):
 
 class SchemaView(SpectacularJSONAPIView):
     renderer_classes = [CompactRenderer]
+
+    def _get_schema_response(self, request: Any) -> Any:
+        # The library loads the classes that it describes at the first use, and loses some if two threads do it.
+        with SCHEMA_LOCK:
+            return super()._get_schema_response(request)  # type: ignore[no-untyped-call]
 
 
 class ApiReference(View):

@@ -11,7 +11,7 @@ from system.records.record import Record
 from tableapi.attached import records as attached_records
 from tableapi.database import catalogue_loader
 from tableapi.ddl import schema_editor
-from tableapi.models import Choice, Column, Rule, State, Table, View, ViewColumn, validation
+from tableapi.models import Choice, Column, Rule, SetRule, State, Table, View, ViewColumn, validation
 from tableapi.models.catalogue_version import CatalogueRecord
 from tableapi.write import references, system_records
 
@@ -75,6 +75,6 @@ def connect_signals() -> None:
     pre_delete.connect(drop_table, sender=Table)
     pre_delete.connect(drop_column, sender=Column)
     pre_delete.connect(check_choice_deletion, sender=Choice)
-    for model in (Table, Column, Choice, View, ViewColumn, Rule, Role):
+    for model in (Table, Column, Choice, View, ViewColumn, Rule, SetRule, Role):
         post_save.connect(increment_version, sender=model)
         post_delete.connect(increment_version, sender=model)

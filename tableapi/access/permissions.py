@@ -29,7 +29,15 @@ RECORD_LEVEL = ""
 
 # "Roles, grants, rules, catalogue and properties are written by `admin` only … whatever rules say."
 ONLY_ADMIN = frozenset({ADMIN})
-CATALOGUE_TABLES = ("sys_db_table", "sys_db_column", "sys_choice", "sys_ui_view", "sys_ui_view_column", "sys_acl")
+CATALOGUE_TABLES = (
+    "sys_db_table",
+    "sys_db_column",
+    "sys_choice",
+    "sys_ui_view",
+    "sys_ui_view_column",
+    "sys_acl",
+    "sys_set_on_change",
+)
 FIXED_WRITERS: dict[str, frozenset[str]] = {
     **dict.fromkeys((*CATALOGUE_TABLES, "sys_role", "sys_user_role", "sys_property"), ONLY_ADMIN),
     "oidc_setting": ONLY_ADMIN | {"sso_admin"},

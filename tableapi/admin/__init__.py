@@ -3,7 +3,7 @@
 from django.http import HttpRequest
 
 from system.admin_site import dashboard
-from tableapi.admin import columns, deferred_records, rules, tables, views  # noqa: F401  (each registers its pages)
+from tableapi.admin import columns, deferred_records, rules, set_rules, tables, views  # noqa: F401  (each registers its pages)
 from tableapi.models import DeferredRecord, Rule, Table
 
 dashboard.register_links(
@@ -11,6 +11,7 @@ dashboard.register_links(
     20,
     dashboard.Link("Tables", "table", "tableapi.Table"),
     dashboard.Link("Columns", "view_column", "tableapi.Column"),
+    dashboard.Link("Set-on-change rules", "published_with_changes", "tableapi.SetRule"),
     dashboard.Link("Views", "visibility", "tableapi.View"),
     dashboard.Link("Access rules", "shield", "tableapi.Rule"),
     dashboard.Link("Deferred records", "pending_actions", "tableapi.DeferredRecord"),

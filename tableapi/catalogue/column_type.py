@@ -92,6 +92,11 @@ class ColumnType:
         return self.storage is Storage.HTML
 
     @property
+    def can_be_watched(self) -> bool:
+        """Whether equal values are equal in SQL, and in no other table."""
+        return self.storage is Storage.PLAIN and not self.is_list and not self.is_json
+
+    @property
     def is_write_only(self) -> bool:
         """ "write-only for everybody: never returned, filtered, sorted"."""
         return self.compare_as is ComparisonKind.NEVER

@@ -124,6 +124,7 @@ class Table:
     # This table and its parents upwards; this table and all that extend it, directly or indirectly.
     lineage: tuple[str, ...] = ()
     family: tuple[str, ...] = ()
+    set_rules: "tuple[SetRule, ...]" = ()
 
     @property
     def schema(self) -> str:
@@ -141,7 +142,22 @@ class Table:
 
     def is_server_managed(self, column: Column) -> bool:
         """Whether clients can never write the column."""
-        return column.is_sys or column.read_only or self.is_record_number(column)
+        return column.is_sys or column.read_only or self.is_record_number(column) or self.is_set_on_change(column)
+
+    def is_set_on_change(self, column: Column) -> bool:
+        return any(rule.column is column for rule in self.set_rules)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetRule:
+    """Sets a column when another one changes: to `value`, or to any if that is empty."""
+
+    column: Column
+    watched: Column
+    value: str
+    # The column with the value to set as its default.
+    source: Column
+    clears: bool
 
 
 class DerivedCaches:

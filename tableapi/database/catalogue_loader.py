@@ -10,7 +10,16 @@ from accounts.models import Role
 from system import process_cache
 from system.encoded_query import QueryError
 from tableapi import models
-from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, SYS_COLUMNS, TABLE_TABLE, Catalogue, Column, Rule, Table
+from tableapi.catalogue.definitions import (
+    OWN_TABLE_COLUMN,
+    SYS_COLUMNS,
+    TABLE_TABLE,
+    Catalogue,
+    Column,
+    Rule,
+    SetRule,
+    Table,
+)
 
 MAX_ATTEMPTS = 5
 
@@ -71,6 +80,7 @@ def _tables() -> Iterator[Table]:
     rows: dict[str, dict[str, Any]] = {row["sys_id"]: dict(row) for row in models.Table.objects.values()}
     names = {sys_id: row["name"] for sys_id, row in rows.items()}
     own_columns = _columns(names)
+    set_rules = list(_set_rules(own_columns))
     children: dict[str | None, list[str]] = defaultdict(list)
     for sys_id, row in rows.items():
         children[row["parent_id"]].append(sys_id)
@@ -94,7 +104,16 @@ def _tables() -> Iterator[Table]:
             deferred_create=row["deferred_create"],
             lineage=tuple(names[table] for table in lineage),
             family=tuple(names[table] for table in family),
+            set_rules=tuple(rule for rule in set_rules if columns.get(rule.column.name) is rule.column),
         )
+
+
+def _set_rules(own_columns: Mapping[str, list[Column]]) -> Iterator[SetRule]:
+    columns = {column.id: column for table_columns in own_columns.values() for column in table_columns}
+    for row in models.SetRule.objects.order_by("sys_id").values():
+        column = columns[row["column_id"]]
+        source = replace(column, default=row["set_to"])
+        yield SetRule(column, columns[row["watched_id"]], row["value"], source, row["clears"])
 
 
 def _lineage(sys_id: str, rows: Mapping[str, dict[str, Any]]) -> Iterator[str]:

@@ -3,15 +3,18 @@
 Each reads the catalogue from the database, because the table may have been created in the same transaction.
 """
 
+from dataclasses import replace
+
 from django.core.exceptions import ValidationError
 
 from system.encoded_query import QueryError
 from system.errors import BadRequest
 from tableapi.access import permissions
 from tableapi.database import catalogue_loader
-from tableapi.models import Rule, Table, View, ViewColumn
+from tableapi.models import Rule, SetRule, Table, View, ViewColumn
 from tableapi.query import path_resolver, read_plan
 from tableapi.query.path_resolver import RuleScope
+from tableapi.values import defaults
 
 
 def check_rule(rule: Rule) -> None:
@@ -23,6 +26,19 @@ def check_rule(rule: Rule) -> None:
     except QueryError as error:
         message = str(error)
         raise ValidationError({"condition": f"{message[0].upper()}{message[1:]}."}) from None
+
+
+def check_set_rule(rule: SetRule) -> None:
+    if not rule.column_id or not rule.watched_id or rule.watched.table_id != rule.column.table_id:
+        return  # reported by the other checks
+    columns = catalogue_loader.load().tables[rule.column.table.name].columns
+    column, watched = columns[rule.column.name], columns[rule.watched.name]
+    errors = {
+        "set_to": defaults.find_problem(replace(column, default=rule.set_to)),
+        "value": defaults.find_problem(replace(watched, default=rule.value)) if rule.value else "",
+    }
+    if problems := {name: problem for name, problem in errors.items() if problem}:
+        raise ValidationError(problems)
 
 
 def check_path_in_view(column: ViewColumn, path: str) -> None:

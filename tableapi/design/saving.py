@@ -18,7 +18,7 @@ from system.records.savers import RecordSaver
 from tableapi.catalogue.definitions import NUMBER_COLUMN
 from tableapi.ddl import schema_editor
 from tableapi.design import catalogue_checks
-from tableapi.models import Choice, Column, Rule, Table, View, ViewColumn
+from tableapi.models import Choice, Column, Rule, SetRule, Table, View, ViewColumn
 from tableapi.models.catalogue_version import CatalogueRecord
 
 RecordType = TypeVar("RecordType", bound=CatalogueRecord)
@@ -61,12 +61,12 @@ def save_column(column: Column) -> None:
                 save_column(other)
 
 
-def _save_row(record: Choice | View | ViewColumn | Rule) -> None:
+def _save_row(record: Choice | View | ViewColumn | Rule | SetRule) -> None:
     with _saving_row(record):
         pass  # nothing else changes in the database
 
 
-save_choice = save_view = save_view_column = save_rule = _save_row
+save_choice = save_view = save_view_column = save_rule = save_set_rule = _save_row
 
 
 @contextmanager
@@ -100,6 +100,8 @@ def _check_catalogue(record: CatalogueRecord) -> None:
         catalogue_checks.check_rule(record)
     elif isinstance(record, ViewColumn):
         catalogue_checks.check_path_in_view(record, record.path)
+    elif isinstance(record, SetRule):
+        catalogue_checks.check_set_rule(record)
 
 
 def _collect_errors(step: Callable[[], None], errors: dict[str, Any]) -> dict[str, Any]:
@@ -129,5 +131,6 @@ def register() -> None:
         (View, save_view),
         (ViewColumn, save_view_column),
         (Rule, save_rule),
+        (SetRule, save_set_rule),
     ):
         savers.register(model, DesignSaver(save))

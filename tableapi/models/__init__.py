@@ -11,10 +11,11 @@ from tableapi.models.attached import (
 from tableapi.models.catalogue_version import State
 from tableapi.models.queues import DeferredRecord, IdempotentAnswer
 from tableapi.models.rules import Rule
+from tableapi.models.set_rules import SetRule
 from tableapi.models.tables import Choice, Column, Table
 from tableapi.models.views import View, ViewColumn
 
 __all__ = [
     "Attachment", "AttachmentPiece", "Choice", "Column", "Comment", "DeferredRecord", "Follower", "IdempotentAnswer",
-    "Notification", "NotificationPosition", "Rule", "State", "Table", "View", "ViewColumn",
+    "Notification", "NotificationPosition", "Rule", "SetRule", "State", "Table", "View", "ViewColumn",
 ]  # fmt: skip

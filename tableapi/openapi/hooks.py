@@ -58,7 +58,7 @@ def describe_visible_tables(view: CallerView) -> tuple[Object, Object]:
     paths: Object = {}
     schemas: Object = {}
     for table in view.catalogue.tables.values():
-        methods = set(allowed_methods(view, table))
+        methods = set(allowed_methods(view, table)) if view.table(table.name) else set()
         if not methods:
             continue
         name = f"table.{table.name}"

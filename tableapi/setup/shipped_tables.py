@@ -1,16 +1,19 @@
 """The shipped tables and rules, which are created once and then belong to the administrator."""
 
+from contextlib import suppress
 from typing import Any
+
+from django.core.exceptions import ValidationError
 
 from accounts import roles
 from accounts.models import Role
 from tableapi.catalogue.column_types import MAX_SEARCHED_LENGTH
 from tableapi.ddl import schema_editor
 from tableapi.design import saving
-from tableapi.models import Choice, Column, Rule, State, Table
+from tableapi.models import Choice, Column, Rule, SetRule, State, Table
 
 # What a level creates is never created again: "what an administrator deletes stays deleted".
-SHIPPED_LEVEL = 5
+SHIPPED_LEVEL = 6
 # With more records, the indexes of a shipped table stay as they are: somebody may depend on one.
 MAX_RECORDS_TO_CHANGE = 10_000
 
@@ -58,6 +61,12 @@ TASK_COLUMNS: dict[str, dict[str, Any]] = {
     "approval_state": {"choices": APPROVAL_STATES, "default_value": "not_requested"},
     "display_name": {},
     "state_changed_at": {"type": "datetime"},
+}
+# What is set when `state` becomes this value, or changes: the value or function, and whether it is emptied afterwards.
+TASK_SET_RULES = {
+    "state_changed_at": ("", "javascript:gs.now()", False),
+    "closed_at": ("5", "javascript:gs.now()", True),
+    "closed_by": ("5", "javascript:gs.getUserID()", True),
 }
 NAME_COLUMN: dict[str, dict[str, Any]] = {"name": {"mandatory": True, "is_display": True, "max_length": 255}}
 
@@ -107,6 +116,8 @@ def create_shipped_tables() -> None:
             )
         if state.shipped_level < 5:
             _add_opening_defaults()
+        if state.shipped_level < 6:
+            _add_set_rules()
         State.objects.filter(pk=state.pk).update(shipped_level=SHIPPED_LEVEL)
         State.increment_version()
 
@@ -131,6 +142,15 @@ def _add_opening_defaults() -> None:
         if column is not None and not Column.history.filter(sys_id=column.pk).exists():
             column.default_value = TASK_COLUMNS[name]["default_value"]
             saving.save_column(column)
+
+
+def _add_set_rules() -> None:
+    columns = {column.name: column for column in Column.objects.filter(table__name="task").select_related("table")}
+    for name, (value, text, clears) in TASK_SET_RULES.items():
+        if "state" in columns and name in columns:
+            rule = SetRule(column=columns[name], watched=columns["state"], value=value, set_to=text, clears=clears)
+            with suppress(ValidationError):  # an administrator gave the column another type, or made it mandatory
+                saving.save_set_rule(rule)
 
 
 def _create_table(name: str, attributes: dict[str, Any], columns: dict[str, dict[str, Any]]) -> None:

@@ -20,6 +20,7 @@ from . import (
     designed_records,
     payload,
     response_record,
+    set_on_change,
     single_statement,
     system_records,
 )
@@ -76,6 +77,8 @@ def prepare(change: WriteRequest) -> PreparedRecord:
         {column: value for column, value in prepared.sent_values.items() if not _is_unset(change, column, value)}
     )
     _add_defaults(change, prepared.values, sent, prepared.missing)
+    to_set = set_on_change.values_to_set(change.table, prepared.values, lambda column: None, change.context.moment)
+    prepared.values.update({column: value for column, value in to_set.items() if column not in prepared.values})
     return prepared
 
 

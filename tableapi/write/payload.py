@@ -67,6 +67,8 @@ def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | N
     sys_id = _imported_id(change, sent)
     imported = IMPORTED_COLUMNS if change.is_import else frozenset()
     read_only = [column for column in sent if table.is_server_managed(column) and column.name not in imported]
+    if change.is_import:
+        read_only = [column for column in read_only if not table.is_set_on_change(column)]
     errors = [read_only_error(column) for column in read_only if sent.pop(column) is not None]
     if errors:
         raise combine_errors(errors)

@@ -7,7 +7,7 @@ of `create` or `update` follows, which finds out why.
 """
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -26,7 +26,7 @@ from tableapi.sql import change_rows, predicates, select
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, quote, table_identifier
 
-from . import designed_records, payload, permission_queries
+from . import designed_records, payload, permission_queries, set_on_change
 from .change_request import WriteRequest, WriteResult
 
 Values = Mapping[Column, Any]
@@ -99,6 +99,8 @@ def _run(
     bound: dict[str, Any] = {"version": context.view.catalogue.version, "who": acting_user.current(), **inputs}
     bound |= {f"v{number}": values[column] for number, column in enumerate(columns)}
     bound |= {f"ids{number}": [values[column]] for number, column in enumerate(referring)}
+    if operation == WRITE:
+        bound |= set_on_change.inputs_of(set_on_change.rules_of_change(table, columns), context.moment)
     try:
         # Without a transaction around it, a statement is its own.
         with transaction.atomic() if connection.in_atomic_block else nullcontext():
@@ -211,9 +213,12 @@ def _update(
 ) -> str | None:
     stored = TableAlias(builder, table)
     (alias,) = stored.row_aliases()
-    row = {column.database_name: value for column, value in new.items()} | {
-        "sys_updated_by": builder.input("who", "varchar")
+    set_columns = {
+        rule.column: set_on_change.value_sql(builder, number, rule, stored.column, new[rule.watched])
+        for number, rule in enumerate(set_on_change.rules_of_change(table, new))
     }
+    row = {column.database_name: value for column, value in {**new, **set_columns}.items()}
+    row["sys_updated_by"] = builder.input("who", "varchar")
     current = {
         column.database_name: stored.column(column)
         for column in table.columns.values()
@@ -222,7 +227,7 @@ def _update(
     decisions = [permissions.records(READ, table), permissions.records(WRITE, table)]
     decisions += [permissions.column(WRITE, table, column) for column in sent]
     readable = [permissions.column(READ, table, column) for column in sent]
-    before = _before_sql(builder, [*decisions, *readable], table, new, conditions)
+    before = _before_sql(builder, [*decisions, *readable], table, new, conditions, set_columns)
     after_write = _conditions(builder, decisions, WrittenRecord(table, current | row))
     if before is None or after_write is None:
         return None
@@ -237,8 +242,8 @@ def _update(
         "update",
         record="written",
         who="written.sys_updated_by",
-        old=change_rows.values_sql(new, lambda _, name: f"before.{quote(name)}"),
-        new=_written_values_sql(new),
+        old=_logged_sql("before", new, set_columns),
+        new=_logged_sql("written", new, set_columns),
         source="written, before",
     )
     return f"before AS ({before}), written AS ({update}), change AS ({change})"
@@ -250,6 +255,7 @@ def _before_sql(
     table: Table,
     new: Mapping[Column, str],
     conditions: list[str],
+    set_columns: Iterable[Column],
 ) -> str | None:
     """The values that the update replaces. They are locked only if the caller may write the record: the wait for a lock
     would distinguish it from a missing one."""
@@ -259,10 +265,21 @@ def _before_sql(
         return None
     differs = " OR ".join(f"{before.column(column)} IS DISTINCT FROM {value}" for column, value in new.items())
     where = [*conditions, f"{before.sys_id()} = {builder.input('sys_id', 'varchar')}", f"({differs})", *allowed]
-    values = ", ".join([before.sys_id(), *map(before.column, new)])
+    values = ", ".join([before.sys_id(), *map(before.column, [*new, *set_columns])])
     rows = ", ".join(before.row_aliases())
     source = f"public.tableapi_state c, {before.from_sql()}"
     return f"SELECT {values} FROM {source} WHERE {' AND '.join(where)} FOR NO KEY UPDATE OF {rows}"
+
+
+def _logged_sql(row: str, new: Iterable[Column], set_columns: Collection[Column]) -> str:
+    """The values before or after the update, of the columns that are set only if they change."""
+
+    def sql_of(column: Column, name: str) -> str:
+        changed = f"before.{quote(name)} IS DISTINCT FROM written.{quote(name)}"
+        value = f"{row}.{quote(name)}"
+        return f"CASE WHEN {changed} THEN {value} END" if column in set_columns else value
+
+    return change_rows.values_sql([*new, *set_columns], sql_of)
 
 
 def _written_values_sql(columns: Iterable[Column]) -> str:

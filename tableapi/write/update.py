@@ -19,6 +19,7 @@ from . import (
     designed_records,
     payload,
     response_record,
+    set_on_change,
     single_statement,
     system_records,
 )
@@ -41,7 +42,8 @@ def _update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult
     read_record = response_record.prepare_reader(change)
     sent = payload.read_columns(change)
     prepared = _prepare_save(change, sys_id, sent)
-    columns = tuple(table.columns.values()) if replaces else tuple(sent)
+    set_columns = [rule.column for rule in set_on_change.rules_of_change(table, sent)]
+    columns = tuple(table.columns.values()) if replaces else tuple(dict.fromkeys([*sent, *set_columns]))
     current = current_record.lock_current_record(change, sys_id, WRITE, columns)
     if not current.is_allowed:
         raise AccessDenied("You are not allowed to update this record.")
@@ -58,7 +60,10 @@ def _update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult
     if errors:
         raise combine_errors(errors)
     if values:
-        _save(change, sys_id, values, prepared)
+        to_set = set_on_change.values_to_set(
+            table, values, lambda column: current.columns[column].value, change.context.moment
+        )
+        _save(change, sys_id, values | to_set, prepared)
         current_record.check_allowed(change, WRITE, sys_id, tuple(values))
     return WriteResult(sys_id, read_record(sys_id))
 

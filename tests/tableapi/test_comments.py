@@ -143,3 +143,7 @@ def test_administration_has_no_list_of_comments(as_alice: Client):
     content = as_alice.get("/admin/tableapi/table/?q=sys_comment").content.decode()
 
     assert "sys_comment" in content and "Show records" not in content
+
+
+def test_comments_are_no_table_in_the_description(as_alice: Client):
+    assert not [path for path in as_alice.get("/api/schema").json()["paths"] if "sys_comment" in path]

@@ -55,14 +55,14 @@ def known_paths(ids: dict[str, str], admin: Client) -> dict[str, str]:
     result = {}
     for path in admin.get("/api/schema").json()["paths"]:
         if "{tableName}" in path:
-            result[path] = path.format(tableName="task", sys_id=ids["task"])
+            result[path] = path.format(tableName="task", sys_id=ids["task"], entry="0" * 18)
         elif path.startswith("/rest/v1/table/") and path.endswith("/{sys_id}"):
             list_path = path.removesuffix("/{sys_id}")
             records = admin.get(f"{list_path}?sysparm_fields=sys_id&sysparm_limit=1").json()["data"]
             if records:
                 result[path] = f"{list_path}/{records[0]['sys_id']}"
         elif "{" in path:
-            result[path] = path.format(sys_id=ids["collection"], document=ids["document"])
+            result[path] = path.format(sys_id=ids["collection"], document=ids["document"], entry="0" * 18)
     return result
 
 
