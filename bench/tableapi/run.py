@@ -16,6 +16,7 @@ from bench.tableapi import cases, load, seed
 from bench.tableapi.cases import Case
 from bench.tableapi.measure import Comparison, Contender, Measurement, add_slices, compare
 from bench.tableapi.product import FloorServer, Product, check_out
+from bench.tableapi.queries import compare_queries
 from config.env import ROOT
 
 SETTINGS_WITH_DRF = "bench.tableapi.project.settings"
@@ -28,6 +29,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench tableapi", description=__doc__)
     parser.add_argument("--against", metavar="COMMIT", help="compare with this commit instead of with DRF")
     parser.add_argument("--combined", action="store_true", help="compare batches and bulk requests with single ones")
+    parser.add_argument("--queries", action="store_true", help="compare statistics and exports with the same SQL")
     parser.add_argument("--rows", type=int, default=1_000_000, help="task records (default %(default)s)")
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--runs", type=int, default=3, help="the ratio is their median (default %(default)s)")
@@ -178,6 +180,9 @@ def main(argv: list[str]) -> None:
             print(f"{arguments.rows:,} tasks, {arguments.clients} clients, caller {seed.CALLER_LOGIN}", flush=True)
             if arguments.against:
                 report(measure_pairs(pairs_with_commit(*products), arguments))
+                return
+            if arguments.queries:
+                compare_queries(products[0], arguments.runs * arguments.slices)
                 return
             if arguments.combined:
                 report(measure_pairs(pairs_with_single_requests(products[0]), arguments))

@@ -1,0 +1,83 @@
+"""Compares the time of statistics and exports with that of the same SQL, sent to the database by a plain client."""
+
+import time
+import urllib.request
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from typing import Any
+
+import psycopg
+
+from bench.tableapi.product import Product
+
+COLUMNS = "sys_id,number,short_description,state,priority,urgency,impact,active,opened_at,subject"
+STATISTICS = (
+    (
+        "count, sum by priority",
+        "sysparm_count=true&sysparm_sum_fields=sys_version&sysparm_group_by=priority",
+        "SELECT priority, count(*), sum(sys_version) FROM records.task GROUP BY priority ORDER BY priority",
+    ),
+    (
+        "count of active by group",
+        "sysparm_query=active=true&sysparm_count=true&sysparm_group_by=assignment_group.name",
+        "SELECT g.name, count(*) FROM records.task t LEFT JOIN sys_group g ON g.sys_id = t.assignment_group "
+        "WHERE t.active GROUP BY g.name ORDER BY g.name",
+    ),
+    (
+        "count by month",
+        "sysparm_count=true&sysparm_group_by=opened_at:month",
+        "SELECT date_trunc('month', opened_at AT TIME ZONE 'UTC') AS month, count(*) FROM records.task "
+        "GROUP BY month ORDER BY month",
+    ),
+)
+COPY = f"COPY (SELECT {COLUMNS} FROM records.task ORDER BY sys_id) TO STDOUT (FORMAT csv)"
+
+
+def read_url(product: Product, path: str, accept: str) -> int:
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{product.port}{path}", headers={"Authorization": f"Bearer {product.key}", "Accept": accept}
+    )
+    size = 0
+    with urllib.request.urlopen(request, timeout=600) as response:
+        while block := response.read(1 << 20):
+            size += len(block)
+    return size
+
+
+def fetch_all(connection: "psycopg.Connection[Any]", statement: str) -> list[Any]:
+    return connection.execute(statement).fetchall()
+
+
+def run_copy(connection: "psycopg.Connection[Any]") -> int:
+    with connection.cursor() as cursor, cursor.copy(COPY) as lines:
+        return sum(map(len, lines))
+
+
+def seconds(action: Callable[[], object]) -> float:
+    started_at = time.perf_counter()
+    action()
+    return time.perf_counter() - started_at
+
+
+def compare_queries(product: Product, rounds: int) -> None:
+    """One after the other in each round; the ratio is the median of the rounds."""
+    with product.database() as connection:
+        pairs: list[tuple[str, Callable[[], object], Callable[[], object]]] = [
+            (
+                f"statistics: {name}",
+                partial(read_url, product, f"/rest/v1/stats/task?{query}", "application/json"),
+                partial(fetch_all, connection, statement),
+            )
+            for name, query, statement in STATISTICS
+        ]
+        path = f"/rest/v1/table/task?sysparm_fields={COLUMNS}"
+        csv = partial(read_url, product, path, "text/csv")
+        pairs.append(("CSV of 10 columns, against COPY", csv, partial(run_copy, connection)))
+        for name, request, statement in pairs:
+            request(), statement()  # caches and plans
+            times = [(seconds(request), seconds(statement)) for _ in range(rounds)]
+            ratios = sorted(ours / theirs for ours, theirs in times)
+            ours, theirs = (median(column) for column in zip(*times, strict=True))
+            spread = f"{ratios[0]:.2f} to {ratios[-1]:.2f}"
+            print(f"{name:<42}{ours:8.3f} s{theirs:8.3f} s   ratio {median(ratios):.2f} ({spread})")
