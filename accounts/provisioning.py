@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Lower
 
 from accounts import roles
-from accounts.models import Role, User, UserRole
+from accounts.models import Group, Role, User, UserGroup, UserRole
 from accounts.normalisation import composed
 from accounts.privileges import NoAdminLeft, ensure_admin_remains
 from system import properties
@@ -120,6 +120,25 @@ def sync_provider_roles(user: User, names: Collection[str]) -> RoleChange:
             change = replace(change, removed=())
     user.__dict__.pop("role_names", None)  # cached before the change
     return change
+
+
+def sync_provider_groups(user: User, names: Collection[str], provider: str) -> list[str]:
+    """Replaces the memberships that this provider made; keeps all others. Returns a sentence on each change.
+
+    A group is never created, and takes members only if it is grantable by sign-in.
+    """
+    groups = {group.pk: group for group in Group.objects.filter(name__in=names, grantable_by_sign_in=True, active=True)}
+    memberships = UserGroup.objects.filter(user=user).select_related("group").order_by("pk")
+    # Locked, so that the second of two concurrent sign-ins sees what is left.
+    current = list(memberships.select_for_update(of=("self",)))
+    removed = [member for member in current if member.source == provider and member.group_id not in groups]
+    added = [groups[pk] for pk in sorted(groups.keys() - {member.group_id for member in current})]
+    for member in removed:
+        member.delete()
+    for group in added:
+        UserGroup(user=user, group=group, source=provider).save()
+    sentences = {"Added to the groups": added, "Removed from the groups": [member.group for member in removed]}
+    return [f"{text} {', '.join(sorted(map(str, found)))}." for text, found in sentences.items() if found]
 
 
 def plan_role_change(user: User, names: Collection[str]) -> RoleChange:

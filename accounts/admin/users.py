@@ -197,9 +197,9 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
 class GroupAdmin(TrackedAdmin):
     empty_list_text = "People who work together. Records and access rules can refer to a group."
     list_display = ("name", "active")
-    list_filter = ["active"]
+    list_filter = ["active", "grantable_by_sign_in"]
     search_fields = ("name",)
-    fields = ("name", "active")
+    fields = ("name", "active", "grantable_by_sign_in")
     history_parts = (RelatedRecords(UserGroup, "group", "Member", "user"),)
 
     class MemberInline(LinkInline):

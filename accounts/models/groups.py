@@ -8,10 +8,13 @@ from system.records.record import Record
 
 
 class Group(Record):
-    table_columns = ("name", "active")
+    table_columns = ("name", "active", "grantable_by_sign_in")
 
     name = models.CharField(max_length=150, unique=True)
     active = models.BooleanField(default=True)
+    grantable_by_sign_in = models.BooleanField(
+        "grantable by sign-in", default=False, help_text="Whether a provider may add members at sign-in."
+    )
     history = history_field()
 
     class Meta(Record.Meta):
@@ -23,10 +26,12 @@ class Group(Record):
 
 
 class UserGroup(Record):
-    table_columns = ("user", "group")
+    table_columns = ("user", "group", "source")
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     group = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="memberships")
+    # The connection whose sign-in added the user; empty if a person did.
+    source = models.CharField(max_length=32, db_collation="C", blank=True, default="", editable=False)
     history = history_field()
 
     class Meta(Record.Meta):

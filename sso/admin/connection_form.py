@@ -48,6 +48,10 @@ HELP_TEXTS = {
         "Path of the claim with the roles. Leave empty to use realm_access.roles, resource_access.{Client ID}.roles, "
         "roles and groups."
     ),
+    "group_claim": (
+        "Path of the claim with the names of groups. The user becomes a member of those that are grantable by sign-in. "
+        "Leave empty to map no groups."
+    ),
 }
 
 
@@ -83,7 +87,7 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = (
             "name", "url_idp", "realm", "authorization_type", "client_id", "user_field", "client_secret",
             "redirect_uri", "scope", "active", "enable_user_creation", "ignore_case", "enable_role_mapping",
-            "update_data_when_login", "script", "response_type", "role_claim",
+            "update_data_when_login", "script", "response_type", "role_claim", "group_claim",
         )  # fmt: skip
         help_texts = HELP_TEXTS
 

@@ -126,7 +126,7 @@ class ConnectionAdmin(TrackedAdmin):
                 )
             },
         ),
-        ("Advanced", {"fields": ("response_type", "role_claim"), "classes": ["collapse"]}),
+        ("Advanced", {"fields": ("response_type", "role_claim", "group_claim"), "classes": ["collapse"]}),
     )  # fmt: skip
     DISCOVERED_FIELDSET = ("Discovered endpoints", {"fields": readonly_fields, "classes": ["collapse"]})
 

@@ -26,7 +26,7 @@ PROVIDER_NOT_DISCOVERED = (
 # These columns decide who may sign in. After a change by a user without the role admin, approval is required.
 SECURITY_COLUMNS = (
     "url_idp", "realm", "client_id", "user_field", "script", "role_claim", "enable_user_creation", "ignore_case",
-    "enable_role_mapping", "update_data_when_login", "authorization_type", "response_type",
+    "enable_role_mapping", "update_data_when_login", "authorization_type", "response_type", "group_claim",
 )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ class OidcSetting(ProviderRecord):
     table_columns = (
         "name", "url_idp", "realm", "authorization_type", "client_id", "client_secret", "user_field", "redirect_uri",
         "scope", "active", "enable_user_creation", "ignore_case", "enable_role_mapping", "update_data_when_login",
-        "script", "response_type", "role_claim",
+        "script", "response_type", "role_claim", "group_claim",
         "issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "end_session_endpoint",
     )  # fmt: skip
     secret_columns = encrypted_columns = frozenset({"client_secret", "last_claims"})
@@ -65,6 +65,7 @@ class OidcSetting(ProviderRecord):
     script = models.TextField(default=default_script)
     response_type = models.CharField(max_length=20, choices=ResponseType.choices, default=ResponseType.CODE)
     role_claim = models.CharField(max_length=255, blank=True, default="", validators=[NO_CONTROL_CHARACTERS])
+    group_claim = models.CharField(max_length=255, blank=True, default="", validators=[NO_CONTROL_CHARACTERS])
 
     history = history_field(omit=("client_secret", "last_claims", "resolved_at", "resolve_tried_at", "resolve_error"))
 

@@ -1,7 +1,7 @@
 """What a provider's data means here: which columns of a user it fills and which roles it names. Pure."""
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,21 +57,28 @@ def remove_invisible(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class RoleNames:
-    """The provider's names for the user's roles that are valid role names here."""
+class ClaimedNames:
+    """The provider's names for the user's roles or groups that are valid names here."""
 
     names: tuple[str, ...] = ()
     invalid_count: int = 0
     """How many were not names, were too long or exceeded the limit."""
 
 
-def role_names(claims: Mapping[str, Any], paths: str, client_id: str) -> RoleNames:
+def role_names(claims: Mapping[str, Any], paths: str, client_id: str) -> ClaimedNames:
     """The roles in the claims that the connection names, or else in the usual ones.
 
     >>> role_names({"groups": ["itil", "itil", " x", 7]}, "", "servicebase")
-    RoleNames(names=('itil',), invalid_count=2)
+    ClaimedNames(names=('itil',), invalid_count=2)
     """
-    claim_paths = [path.strip() for path in paths.split(",") if path.strip()] or ROLE_CLAIMS
+    return claimed_names(claims, split_paths(paths) or ROLE_CLAIMS, client_id)
+
+
+def split_paths(paths: str) -> list[str]:
+    return [path.strip() for path in paths.split(",") if path.strip()]
+
+
+def claimed_names(claims: Mapping[str, Any], claim_paths: Iterable[str], client_id: str) -> ClaimedNames:
     roles: dict[Any, None] = {}
     invalid_count = 0
     for path in claim_paths:
@@ -82,7 +89,7 @@ def role_names(claims: Mapping[str, Any], paths: str, client_id: str) -> RoleNam
             else:
                 invalid_count += 1
     names = tuple(roles)
-    return RoleNames(names[:MAX_ROLES], invalid_count + max(0, len(names) - MAX_ROLES))
+    return ClaimedNames(names[:MAX_ROLES], invalid_count + max(0, len(names) - MAX_ROLES))
 
 
 def claim_at(claims: Mapping[str, Any], path: str, client_id: str) -> Any:

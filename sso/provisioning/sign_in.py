@@ -135,6 +135,10 @@ class AccountProvisioning:
             roles = profile.role_names(self.claims, self.setting.role_claim, self.setting.client_id)
             role_change = provisioning.sync_provider_roles(user, roles.names)
             notes += (f"Ignored invalid role names: {roles.invalid_count}.",) if roles.invalid_count else ()
+        if self.setting.group_claim and (is_new or self.setting.update_data_when_login):
+            paths = profile.split_paths(self.setting.group_claim)
+            groups = profile.claimed_names(self.claims, paths, self.setting.client_id)
+            notes += tuple(provisioning.sync_provider_groups(user, groups.names, self.setting.pk))
         check_approval(self.setting, link)
         return SignInResult(user, is_new, role_change, notes)
 

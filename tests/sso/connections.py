@@ -65,7 +65,7 @@ def form_data(setting: OidcSetting | None = None, /, **columns: Any) -> dict[str
     stored_values = (
         {
             name: getattr(setting, name)
-            for name in (*VALID_COLUMNS, "script", "role_claim", "response_type", *CHECKBOXES)
+            for name in (*VALID_COLUMNS, "script", "role_claim", "group_claim", "response_type", *CHECKBOXES)
         }
         if setting
         else {}
@@ -74,6 +74,7 @@ def form_data(setting: OidcSetting | None = None, /, **columns: Any) -> dict[str
         **VALID_COLUMNS,
         "script": OidcSetting().script,
         "role_claim": "",
+        "group_claim": "",
         "response_type": "code",
         **stored_values,
         **columns,

@@ -21,6 +21,7 @@ DECISIVE_CHANGES = {
     "user_field": "login",
     "script": "function map(claims) { return {login: claims.sub, email: claims.email} }",
     "role_claim": "groups",
+    "group_claim": "groups",
     "enable_user_creation": True,
     "ignore_case": True,
     "enable_role_mapping": True,

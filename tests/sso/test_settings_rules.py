@@ -120,7 +120,8 @@ class TestOtherColumns:
             ("client_id", "ä"),
             ("client_id", "x" * 256), ("authorization_type", ""), ("authorization_type", "password"),
             ("user_field", "phone"),
-            ("response_type", "token"), ("role_claim", "a\tb"), ("script", ""), ("script", "function map("),
+            ("response_type", "token"), ("role_claim", "a\tb"),
+            ("group_claim", "a\tb"), ("script", ""), ("script", "function map("),
             ("active", None),
         ],
     )  # fmt: skip

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 COLUMNS = (
     "name", "url_idp", "realm", "authorization_type", "client_id", "client_secret", "user_field", "redirect_uri",
     "scope", "active", "enable_user_creation", "ignore_case", "enable_role_mapping", "update_data_when_login", "script",
-    "response_type", "role_claim",
+    "response_type", "role_claim", "group_claim",
     "issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "end_session_endpoint",
 )  # fmt: skip
 ENDPOINT_COLUMNS = COLUMNS[-6:]

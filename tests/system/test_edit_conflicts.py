@@ -15,7 +15,7 @@ from system.admin_site.edit_conflicts import EditConflictMixin
 from system.models import Property
 from system.records.record import Record
 from tableapi.design import saving
-from tableapi.models import Choice, Column, Rule, Table, View
+from tableapi.models import Choice, Column, Rule, SetRule, Table, View
 from tests.collections_app import library
 
 pytestmark = pytest.mark.django_db
@@ -70,6 +70,10 @@ def make_table() -> Table:
     return table
 
 
+def make_set_rule() -> SetRule:
+    return SetRule.objects.get(column__name="closed_at")
+
+
 def make_view() -> View:
     view = View(table=make_table(), name="short")
     saving.save_view(view)
@@ -87,6 +91,7 @@ PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = 
     "table": (make_table, {"label": "Machine"}, {"number_prefix": "DEV"}),
     "column": (make_column, {"label": "How it is"}, {"default_value": "1"}),
     "rule": (make_rule, {"active": ""}, {"description": "Who may"}),
+    "setrule": (make_set_rule, {"value": "4"}, {"value": "3"}),
     "view": (make_view, {"name": "tiny"}, {"name": "small"}),
     "collection": (lambda: library.make_library_collection(), {"chunk_size": "700"}, {"alpha": "0.5"}),
 }
