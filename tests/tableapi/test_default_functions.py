@@ -120,7 +120,7 @@ def test_rules_of_the_column_are_not_asked_but_those_of_the_record_are(device: T
 def test_function_that_does_not_fit_is_refused(kind: str, text: str, db: None):
     table("device")
     is_reference = kind in ("user", "company")
-    options: dict[str, Any] = {"target": kind} if is_reference else {"type": kind}
+    options: dict[str, Any] = {"target": kind} if is_reference else {"type_name": kind}
     with pytest.raises(ValidationError) as error:
         field("device", "it", **options, default_value=text)
     assert set(error.value.message_dict) == {"default_value"}

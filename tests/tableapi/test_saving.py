@@ -11,14 +11,14 @@ from accounts.models import User
 from system.records import savers
 from system.records.savers import RecordSaver
 from tableapi.design import saving
-from tableapi.models import Choice, Column, Rule, Table, View, ViewColumn
+from tableapi.models import Choice, Column, Rule, SetRule, Table, View, ViewColumn
 from tableapi.models.catalogue_version import CatalogueRecord
 from tests.tableapi.catalogue_pages import inline_rows, page_path, page_text
 from tests.tableapi.designs import column_types_of, make_column, make_table
 from tests.tableapi.world import api, errors_of
 
 pytestmark = pytest.mark.django_db
-CATALOGUE_MODELS = (Table, Column, Choice, View, ViewColumn, Rule)
+CATALOGUE_MODELS = (Table, Column, Choice, View, ViewColumn, Rule, SetRule)
 PRODUCT_ROOT = Path(saving.__file__).parents[2]
 
 

@@ -63,9 +63,9 @@ def hidden_value_sent_as_stored_counts_as_unchanged(stack: ExitStack) -> None:
 
 @leak("B24")
 def replacing_a_record_clears_hidden_values(stack: ExitStack) -> None:
-    def clear_hidden_values(original: Any, table: Table, sent_values: Any, current: Any) -> Any:
+    def clear_hidden_values(original: Any, table: Table, sent_values: Any, current: Any, moment: Any) -> Any:
         columns = {column: replace(value, is_readable=True) for column, value in current.columns.items()}
-        return original(table, sent_values, replace(current, columns=columns))
+        return original(table, sent_values, replace(current, columns=columns), moment)
 
     replace_function(stack, changes, "defaults_for_omitted", clear_hidden_values)
 
