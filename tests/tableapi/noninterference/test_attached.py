@@ -25,7 +25,7 @@ from tests.tableapi.oracle import World
 from tests.tableapi.oracle.column_types import NOW
 
 pytestmark = pytest.mark.django_db
-PAIR_COUNT, NIGHTLY_PAIR_COUNT = 50, 2_000
+PAIR_COUNT, NIGHTLY_PAIR_COUNT = 25, 2_000
 
 
 def attach_to_all_records(pair: Pair, world: World) -> None:

@@ -19,7 +19,7 @@ from tests.tableapi.oracle import World
 from tests.tableapi.oracle.alphabets import moment
 
 pytestmark = pytest.mark.django_db
-PAIR_COUNT, NIGHTLY_PAIR_COUNT = 80, 3_000
+PAIR_COUNT, NIGHTLY_PAIR_COUNT = 50, 3_000
 # Method, table, query string, body.
 BulkStep = tuple[str, str, str, Any]
 

@@ -22,7 +22,7 @@ from tests.tableapi.noninterference.running import insert_world, send_to_view, s
 from tests.tableapi.oracle import Caller, World
 
 pytestmark = pytest.mark.django_db
-PAIR_COUNT = 60
+PAIR_COUNT = 40
 PAGE_SIZES = ("1", "2", "20")
 
 

@@ -25,7 +25,7 @@ from tests.tableapi.noninterference.running import (
 from tests.tableapi.oracle import World
 
 pytestmark = pytest.mark.django_db
-PAIR_COUNT, NIGHTLY_PAIR_COUNT = 60, 2_000
+PAIR_COUNT, NIGHTLY_PAIR_COUNT = 25, 2_000
 Request = tuple[str, str, dict[str, str]]
 
 

@@ -18,7 +18,7 @@ from tests.tableapi.noninterference.running import insert_world, query_string, s
 from tests.tableapi.oracle import World
 
 pytestmark = pytest.mark.django_db
-PAIR_COUNT, NIGHTLY_PAIR_COUNT = 80, 3_000
+PAIR_COUNT, NIGHTLY_PAIR_COUNT = 50, 3_000
 REQUESTS_PER_PAIR = 12
 FUNCTIONS = ("sum", "avg", "min", "max", "count_distinct")
 
