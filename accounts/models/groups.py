@@ -13,7 +13,7 @@ class Group(Record):
     name = models.CharField(max_length=150, unique=True)
     active = models.BooleanField(default=True)
     grantable_by_sign_in = models.BooleanField(
-        "grantable by sign-in", default=False, help_text="Whether a provider may add members at sign-in."
+        "grantable by sign-in", default=False, db_default=False, help_text="A provider may add members at sign-in."
     )
     history = history_field()
 
@@ -31,7 +31,7 @@ class UserGroup(Record):
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     group = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="memberships")
     # The connection whose sign-in added the user; empty if a person did.
-    source = models.CharField(max_length=32, db_collation="C", blank=True, default="", editable=False)
+    source = models.CharField(max_length=32, db_collation="C", blank=True, default="", db_default="", editable=False)
     history = history_field()
 
     class Meta(Record.Meta):
