@@ -79,16 +79,16 @@ def split_paths(paths: str) -> list[str]:
 
 
 def claimed_names(claims: Mapping[str, Any], claim_paths: Iterable[str], client_id: str) -> ClaimedNames:
-    roles: dict[Any, None] = {}
+    found: dict[Any, None] = {}
     invalid_count = 0
     for path in claim_paths:
         value = claim_at(claims, path, client_id)
         for name in [value] if isinstance(value, str) else value if isinstance(value, list) else ():
             if is_role_name(name):
-                roles[name] = None
+                found[name] = None
             else:
                 invalid_count += 1
-    names = tuple(roles)
+    names = tuple(found)
     return ClaimedNames(names[:MAX_ROLES], invalid_count + max(0, len(names) - MAX_ROLES))
 
 

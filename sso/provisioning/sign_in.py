@@ -139,6 +139,7 @@ class AccountProvisioning:
             paths = profile.split_paths(self.setting.group_claim)
             groups = profile.claimed_names(self.claims, paths, self.setting.client_id)
             notes += tuple(provisioning.sync_provider_groups(user, groups.names, self.setting.pk))
+            notes += (f"Ignored invalid group names: {groups.invalid_count}.",) if groups.invalid_count else ()
         check_approval(self.setting, link)
         return SignInResult(user, is_new, role_change, notes)
 

@@ -7,7 +7,7 @@ Nothing here depends on a table, a connection or HTTP. The only error is `QueryE
 
 from .dialect import METADATA, RECORDS, Dialect, Path
 from .errors import QueryError
-from .functions import FUNCTIONS, Moment, Operand, ValueFunction, read_operand, resolve
+from .functions import FUNCTIONS, SAMPLE_MOMENT, Moment, Operand, ValueFunction, read_operand, resolve
 from .grammar import parse
 from .operators import ALIASES, OPERATORS, REFUSED_OPERATORS, ComparisonKind, EmptyMatch, Operator, ValueKind
 from .periods import Unit, end_of, shift, start_of
@@ -16,9 +16,44 @@ from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
 from .values import ConditionValue, Range, read, read_boolean, read_list, read_words
 
 __all__ = [
-    "ALIASES", "FUNCTIONS", "METADATA", "OPERATORS", "RECORDS", "REFUSED_OPERATORS", "ComparisonKind", "Condition",
-    "ConditionValue", "Dialect", "Distance", "EmptyMatch", "Group", "Moment", "Operand", "Operator", "OrderBy", "Path",
-    "Period", "Query", "QueryError", "Range", "RelativeTime", "SubQuery", "Term", "Unit", "ValueFunction", "ValueKind",
-    "end_of", "parse", "read", "read_boolean", "read_instant", "read_list", "read_operand", "read_words", "resolve",
-    "shift", "start_of",
+    "ALIASES",
+    "FUNCTIONS",
+    "METADATA",
+    "OPERATORS",
+    "RECORDS",
+    "REFUSED_OPERATORS",
+    "SAMPLE_MOMENT",
+    "ComparisonKind",
+    "Condition",
+    "ConditionValue",
+    "Dialect",
+    "Distance",
+    "EmptyMatch",
+    "Group",
+    "Moment",
+    "Operand",
+    "Operator",
+    "OrderBy",
+    "Path",
+    "Period",
+    "Query",
+    "QueryError",
+    "Range",
+    "RelativeTime",
+    "SubQuery",
+    "Term",
+    "Unit",
+    "ValueFunction",
+    "ValueKind",
+    "end_of",
+    "parse",
+    "read",
+    "read_boolean",
+    "read_instant",
+    "read_list",
+    "read_operand",
+    "read_words",
+    "resolve",
+    "shift",
+    "start_of",
 ]  # fmt: skip

@@ -22,6 +22,11 @@ class Moment:
         object.__setattr__(self, "now", self.now.astimezone(UTC))
 
 
+# To check what a moment will be needed for. The id is neither a number nor a boolean, though an imported user's may be:
+# nothing must fit by chance.
+SAMPLE_MOMENT = Moment(datetime(2000, 1, 1, tzinfo=UTC), "a1")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionRow:
     """One function: with a `unit`, it takes the whole number of units to go back."""

@@ -77,6 +77,30 @@ def receive_upload(request: HttpRequest, max_bytes: int) -> Iterator[Upload]:
         handler.close()
 
 
+@contextmanager
+def receive_file(request: HttpRequest, filename: str, max_bytes: int) -> Iterator[Upload]:
+    """A file that is the whole body of a request."""
+    with tempfile.SpooledTemporaryFile(max_size=MAX_IN_MEMORY_BYTES) as file:
+        size, body = 0, CompleteBody(request)
+        while part := body.read(PART_BYTES):
+            size += len(part)
+            check_size(size, max_bytes)
+            with disk_errors_as_unavailable():
+                file.write(part)
+        check_not_empty(size)
+        yield Upload(file, size, filename, request.content_type or "", {})
+
+
+def check_size(size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise TooLarge(f"A file must not exceed {max_bytes:,} bytes.", field=FILE_FIELD)
+
+
+def check_not_empty(size: int) -> None:
+    if not size:
+        raise BadRequest("The file is empty.", code="empty_file", field=FILE_FIELD)
+
+
 def _read_upload(request: HttpRequest, handler: "OneFileHandler") -> Upload:
     body: Any = CompleteBody(request)
     try:
@@ -88,8 +112,7 @@ def _read_upload(request: HttpRequest, handler: "OneFileHandler") -> Upload:
     if handler.file is None:
         message = NO_FILE_NAME_MESSAGE if FILE_FIELD in fields else NO_FILE_MESSAGE
         raise BadRequest(message, code="mandatory", field=FILE_FIELD)
-    if not handler.size:
-        raise BadRequest("The file is empty.", code="empty_file", field=FILE_FIELD)
+    check_not_empty(handler.size)
     return Upload(
         file=handler.file,
         size=handler.size,
@@ -180,8 +203,7 @@ class OneFileHandler(FileUploadHandler):
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         self.size += len(raw_data)
-        if self.size > self.max_bytes:
-            raise TooLarge(f"A file must not exceed {self.max_bytes:,} bytes.", field=FILE_FIELD)
+        check_size(self.size, self.max_bytes)
         assert self.file is not None
         with disk_errors_as_unavailable():
             self.file.write(raw_data)

@@ -1,10 +1,9 @@
 """Decides what a caller may do: evaluates the levels of access rules to decisions for the SQL. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
-from system.encoded_query import Moment, Query, QueryError, Range, ValueKind, parse, read
+from system.encoded_query import SAMPLE_MOMENT, Query, QueryError, Range, ValueKind, parse, read
 from system.errors import BadRequest
 from tableapi.catalogue.definitions import OPERATIONS, READ, Catalogue, Column, Rule, Table
 from tableapi.query.expressions import (
@@ -184,10 +183,6 @@ class Permissions:
         except (QueryError, BadRequest):
             return False  # "fails closed": a rule that does not fit never holds
         return True
-
-
-# The id is neither a number nor a boolean, though an imported user's may be: a rule must not fit by chance.
-SAMPLE_MOMENT = Moment(datetime(2000, 1, 1, tzinfo=UTC), "a1")
 
 
 def check_query(scope: RuleScope, table: Table, query: Query) -> None:

@@ -18,14 +18,14 @@ from tableapi.models import Attachment
 from tableapi.query.parameters import RawParameters
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
+from tableapi.read.entry_pages import EntryPage, page_of, time_text
 
 from .media_types import SAMPLE_BYTES, media_type
-from .pages import Page, page_of, time_text
 from .records import OpenRecord, open_record, open_writable_record
 
 
 @on_current_catalogue
-def read_attachments(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, raw: RawParameters) -> Page:
+def read_attachments(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, raw: RawParameters) -> EntryPage:
     record = open_record(catalogue, caller, table, sys_id)
     return page_of(_attachments(record), raw, ["attachments", *record.identity], attachment_entry)
 
@@ -71,7 +71,7 @@ def delete_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: 
 
 
 def content_of(attachment: Attachment) -> Iterator[bytes]:
-    """The bytes, piece by piece; fewer if the attachment is deleted meanwhile."""
+    """The bytes, piece by piece. They end early if somebody deletes the attachment at the same time."""
     statement = "SELECT data FROM public.sys_attachment_piece WHERE attachment_id = %s AND number = %s"
     read, number = 0, 0
     while read < attachment.size:

@@ -16,9 +16,9 @@ from tableapi.query.expressions import ALWAYS, NEVER
 from tableapi.query.parameters import RawParameters
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller, ReadContext
+from tableapi.read.entry_pages import EntryPage, page_of, time_text
 from tableapi.write import permission_queries
 
-from .pages import Page, page_of, time_text
 from .records import OpenRecord, open_record
 
 # A login after an @ that does not follow a word, as in an email address.
@@ -27,7 +27,7 @@ MAX_MENTIONS = 20
 
 
 @on_current_catalogue
-def read_comments(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, raw: RawParameters) -> Page:
+def read_comments(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, raw: RawParameters) -> EntryPage:
     record = open_record(catalogue, caller, table, sys_id)
     return page_of(_comments(record), raw, ["comments", *record.identity], comment_entry)
 

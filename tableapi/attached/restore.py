@@ -16,7 +16,7 @@ from tableapi.sql.statement_builder import table_identifier
 from tableapi.values import column_values
 from tableapi.write import designed_records, system_records
 
-# Set anew by the restore.
+# The restored record gets its own.
 STAMPS = frozenset({"sys_id", "sys_updated_at", "sys_updated_by", OWN_TABLE_COLUMN})
 
 

@@ -93,7 +93,7 @@ class ColumnType:
 
     @property
     def can_be_watched(self) -> bool:
-        """Whether equal values are equal in SQL, and in no other table."""
+        """Whether a set-on-change rule can use the column: SQL compares its values with `=`."""
         return self.storage is Storage.PLAIN and not self.is_list and not self.is_json
 
     @property

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tableapi.catalogue.definitions import Catalogue, Column
@@ -12,22 +11,15 @@ from tableapi.read import cursors, pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
 from tableapi.read.cursors import CursorPosition
+from tableapi.read.entry_pages import CURSOR_PARAMETER, EntryPage
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder
 
 from . import logged_values
 
-CURSOR_PARAMETER = "sysparm_cursor"
-
-
-@dataclass(frozen=True)
-class HistoryPage:
-    entries: list[dict[str, Any]]
-    cursor: str = ""
-
 
 @on_current_catalogue
-def read_history(catalogue: Catalogue, caller: Caller, table_name: str, sys_id: str, raw: RawParameters) -> HistoryPage:
+def read_history(catalogue: Catalogue, caller: Caller, table_name: str, sys_id: str, raw: RawParameters) -> EntryPage:
     part = parse_part(raw, CURSOR_PARAMETER)
     context = caller.context(catalogue)
     table = context.view.open_table(table_name)
@@ -49,7 +41,7 @@ def read_history(catalogue: Catalogue, caller: Caller, table_name: str, sys_id: 
     entries = [_entry(columns, row) for row in rows[: part.limit]]
     goes_on = len(rows) > part.limit
     position = CursorPosition((str(rows[part.limit - 1][0]),)) if goes_on else None
-    return HistoryPage(entries, cursors.encode(position, identity) if position else "")
+    return EntryPage(entries, cursors.encode(position, identity) if position else "")
 
 
 def _statement() -> Statement:

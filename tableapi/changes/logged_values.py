@@ -1,7 +1,7 @@
 """What the change log holds of a column, as a caller sees it. Pure."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from system.encoded_query import ComparisonKind
@@ -9,12 +9,19 @@ from system.records.change_log import HASH_SUFFIX
 from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.definitions import Catalogue, Column, Table
 from tableapi.query.expressions import ALWAYS
+from tableapi.read.entry_pages import time_text
 from tableapi.sql.change_rows import column_key
 
 
 def table_key(table: Table) -> str:
     """A designed table by its id, because another one may get its name later."""
     return table.name if table.is_system else table.id
+
+
+def table_of(catalogue: Catalogue, key: str) -> Table | None:
+    """The table with this key, unless it was deleted."""
+    table = catalogue.tables_by_id.get(key)
+    return table if table is not None and not table.is_system else catalogue.tables.get(key)
 
 
 def family_keys(catalogue: Catalogue, table: Table) -> list[str]:
@@ -44,7 +51,7 @@ def shown_value(column: Column, key: str, values: Mapping[str, Any]) -> Any:
     if column.converted_from_text:
         return values.get(column.plain_text_name, value)
     if column.compare_as is ComparisonKind.DATETIME and isinstance(value, str):
-        return f"{datetime.fromisoformat(value).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+        return time_text(datetime.fromisoformat(value))
     return value
 
 

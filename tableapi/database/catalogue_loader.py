@@ -111,9 +111,9 @@ def _tables() -> Iterator[Table]:
 def _set_rules(own_columns: Mapping[str, list[Column]]) -> Iterator[SetRule]:
     columns = {column.id: column for table_columns in own_columns.values() for column in table_columns}
     for row in models.SetRule.objects.order_by("sys_id").values():
-        column = columns[row["column_id"]]
-        source = replace(column, default=row["set_to"])
-        yield SetRule(column, columns[row["watched_id"]], row["value"], source, row["clears"])
+        column, watched = columns.get(row["column_id"]), columns.get(row["watched_id"])
+        if column is not None and watched is not None:  # otherwise they were added after the columns were read
+            yield SetRule(column, watched, row["value"], replace(column, default=row["set_to"]), row["clears"])
 
 
 def _lineage(sys_id: str, rows: Mapping[str, dict[str, Any]]) -> Iterator[str]:

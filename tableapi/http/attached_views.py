@@ -1,28 +1,19 @@
 """The endpoints for what is attached to a record: comments, attachments, followers."""
 
-import json
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase
 from django.utils.http import content_disposition_header
 from rest_framework.request import Request
 
-from system.errors import BadRequest, TooLarge
 from system.http import django_request, uploads
 from system.http.json_view import JsonView
 from system.http.stored_file import StoredFile, new_file
-from system.http.uploads import Upload
 from tableapi.attached import attachments, comments, followers
 from tableapi.attached.media_types import IMAGE_TYPES
-from tableapi.attached.pages import CURSOR_PARAMETER, Page
 from tableapi.query.parameters import parse_text
 
-from .responses import enveloped, set_next_page
-from .table_views import caller_of
+from .responses import entry_response, page_response
+from .table_views import caller_of, json_body
 
 FILE_NAME_PARAMETER = "file_name"
 
@@ -59,8 +50,11 @@ class AttachmentsView(JsonView):
 
     def post(self, request: Request, table: str, sys_id: str) -> HttpResponse:
         plain = django_request(request)
-        is_form = plain.content_type == "multipart/form-data"
-        receive = uploads.receive_upload(plain, settings.ATTACHMENT_LIMIT) if is_form else _receive_file(request)
+        limit = settings.ATTACHMENT_LIMIT
+        if plain.content_type == "multipart/form-data":
+            receive = uploads.receive_upload(plain, limit)
+        else:
+            receive = uploads.receive_file(plain, parse_text(request.query_params, FILE_NAME_PARAMETER), limit)
         with receive as upload:
             return entry_response(attachments.create_attachment(caller_of(request), table, sys_id, upload), 201)
 
@@ -103,39 +97,3 @@ class FollowerView(JsonView):
     def delete(self, request: Request, table: str, sys_id: str) -> HttpResponse:
         followers.unfollow(caller_of(request), table, sys_id)
         return entry_response({"following": False})
-
-
-def json_body(request: Request) -> Any:
-    return request.data if django_request(request).body else None
-
-
-def page_response(request: Request, page: Page) -> HttpResponse:
-    response = enveloped([_json(entry) for entry in page.entries])
-    set_next_page(request, response, {CURSOR_PARAMETER: page.cursor} if page.cursor else {})
-    return response
-
-
-def entry_response(entry: dict[str, Any], status: int = 200) -> HttpResponse:
-    return enveloped([_json(entry)], status)
-
-
-def _json(entry: dict[str, Any]) -> bytes:
-    return json.dumps(entry, ensure_ascii=False).encode()
-
-
-@contextmanager
-def _receive_file(request: Request) -> Iterator[Upload]:
-    """A file that is the whole body; its name is a parameter."""
-    plain: HttpRequest = django_request(request)
-    file_name = parse_text(request.query_params, FILE_NAME_PARAMETER)
-    with tempfile.SpooledTemporaryFile(max_size=uploads.MAX_IN_MEMORY_BYTES) as file:
-        size, body = 0, uploads.CompleteBody(plain)
-        while part := body.read(uploads.PART_BYTES):
-            size += len(part)
-            if size > settings.ATTACHMENT_LIMIT:
-                raise TooLarge(f"A file must not exceed {settings.ATTACHMENT_LIMIT:,} bytes.", field="file")
-            with uploads.disk_errors_as_unavailable():
-                file.write(part)
-        if not size:
-            raise BadRequest("The file is empty.", code="empty_file", field="file")
-        yield Upload(file, size, file_name, plain.content_type or "", {})

@@ -19,6 +19,7 @@ from system.http.json_view import JsonView, set_parsed_request
 from system.http.request_body import InvalidJson
 
 from .responses import API_PATH
+from .table_views import json_body
 
 MAX_BATCH_REQUESTS = 100
 # After this time, and after so many bytes of responses, no further request is run.
@@ -90,7 +91,7 @@ def _id_of(item: Any) -> Any:
 
 
 def _parse(request: Request) -> tuple[list[Any], bool]:
-    body = request.data if django_request(request).body else None
+    body = json_body(request)
     if not isinstance(body, dict) or not isinstance(body.get("requests"), list):
         raise InvalidJson('The body must be a JSON object with "requests", an array.')
     is_atomic = body.get("atomic", False)

@@ -8,7 +8,6 @@ from typing import Any
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from system.http import django_request
 from system.http.json_view import JsonView
 from tableapi.bulk import bulk, upsert
 from tableapi.bulk.bulk import RecordOutcome
@@ -18,7 +17,7 @@ from tableapi.write.change_request import RequestedChange, WriteRequest
 
 from .idempotency import respond_once
 from .responses import created_response, enveloped, written_response
-from .table_views import caller_of, parse_change, write
+from .table_views import caller_of, json_body, parse_change, write
 
 
 class BulkView(JsonView):
@@ -56,8 +55,7 @@ Operation = Callable[[WriteRequest, BulkRequest], list[RecordOutcome]]
 def _respond(
     request: Request, table: str, operation: Operation, with_import: bool = False, **options: bool
 ) -> HttpResponse:
-    body = request.data if django_request(request).body else None
-    bulk_request = parse_bulk(body, request.query_params, **options)
+    bulk_request = parse_bulk(json_body(request), request.query_params, **options)
     parameters = request.query_params
     change = RequestedChange(
         {}, OutputOptions(), parse_input_display(parameters), is_import=with_import and parse_import(parameters)

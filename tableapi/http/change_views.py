@@ -1,7 +1,5 @@
 """The endpoints of the change log: the history of a record, the change feed of a table."""
 
-import json
-
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -9,7 +7,7 @@ from system.http.json_view import JsonView
 from tableapi.changes.feed import CURSOR_PARAMETER, read_feed
 from tableapi.changes.history import read_history
 
-from .responses import enveloped, set_ignored_fields, set_next_page
+from .responses import enveloped, page_response, set_ignored_fields, set_next_page
 from .table_views import caller_of
 
 
@@ -17,10 +15,7 @@ class HistoryView(JsonView):
     http_method_names = ["get", "head"]
 
     def get(self, request: Request, table: str, sys_id: str) -> HttpResponse:
-        page = read_history(caller_of(request), table, sys_id, request.query_params)
-        response = enveloped([json.dumps(entry, ensure_ascii=False).encode() for entry in page.entries])
-        set_next_page(request, response, {"sysparm_cursor": page.cursor} if page.cursor else {})
-        return response
+        return page_response(request, read_history(caller_of(request), table, sys_id, request.query_params))
 
 
 class ChangeFeedView(JsonView):

@@ -6,8 +6,8 @@ from rest_framework.request import Request
 from system.http.json_view import JsonView
 from tableapi.notifications import listing
 
-from .attached_views import entry_response, json_body, page_response
-from .table_views import caller_of
+from .responses import entry_response, page_response
+from .table_views import caller_of, json_body
 
 
 class NotificationsView(JsonView):

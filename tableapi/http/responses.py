@@ -1,7 +1,9 @@
 """Results become HTTP responses: the JSON envelope, ETags, links to the next page and advisory headers."""
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpResponse, JsonResponse
@@ -10,6 +12,7 @@ from rest_framework.request import Request
 from system.http import django_request, etags
 from system.http.error_responses import own_url
 from tableapi.query import parameters
+from tableapi.read.entry_pages import CURSOR_PARAMETER, EntryPage
 from tableapi.read.list_page import ListResult
 from tableapi.read.pipeline import RecordResult
 from tableapi.write.change_request import WriteResult
@@ -25,6 +28,20 @@ def list_response(request: Request, result: ListResult) -> HttpResponse:
         response["X-Total-Count"] = str(result.total)
     set_next_page(request, response, result.next_page)
     return response
+
+
+def page_response(request: Request, page: EntryPage) -> HttpResponse:
+    response = enveloped(list(map(_entry_json, page.entries)))
+    set_next_page(request, response, {CURSOR_PARAMETER: page.cursor} if page.cursor else {})
+    return response
+
+
+def entry_response(entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
+    return enveloped([_entry_json(entry)], status)
+
+
+def _entry_json(entry: Mapping[str, Any]) -> bytes:
+    return json.dumps(entry, ensure_ascii=False).encode()
 
 
 def set_next_page(request: Request, response: HttpResponse, next_page: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from system.http.json_view import JsonView
 from tableapi.attached import restore
 
-from .attached_views import entry_response
+from .responses import entry_response
 from .table_views import caller_of
 
 

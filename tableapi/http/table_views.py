@@ -118,6 +118,11 @@ def parse_change(request: Request) -> RequestedChange:
     return RequestedChange(body, output, display_input, version_check(request), IDEMPOTENCY_HEADER in request.META)
 
 
+def json_body(request: Request) -> Any:
+    """None without a body; DRF would accept an empty one."""
+    return request.data if django_request(request).body else None
+
+
 def _json_object(request: Request) -> dict[str, Any]:
     """ "Exactly one JSON object": DRF alone would accept an empty body."""
     if not django_request(request).body:

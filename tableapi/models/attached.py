@@ -81,7 +81,7 @@ class Follower(models.Model):
 
 
 class Notification(models.Model):
-    """That a change concerns a user. What they are told is built when they read it, from what they may read then."""
+    """Tells a user of a change. It has no text: that is built when they read it, from what they may read then."""
 
     id = models.CharField(primary_key=True, max_length=32, db_collation="C", db_default=NewSysId(), editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, db_index=False)

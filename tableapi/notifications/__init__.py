@@ -1,1 +1,1 @@
-"""Tells people what concerns them: finds it in the change log, lists it, sends it by email."""
+"""Notifications: found in the change log, listed, sent by email."""

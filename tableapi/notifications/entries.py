@@ -10,12 +10,12 @@ from accounts.models.notification_choices import Reason
 from system.database_statements import run_named_sql
 from system.errors import BadRequest, NotFound
 from tableapi.attached.comments import comment_entry
-from tableapi.attached.pages import time_text
-from tableapi.catalogue.definitions import Catalogue, Table
+from tableapi.catalogue.definitions import Table
 from tableapi.changes import logged_values
 from tableapi.models import Comment, Notification
 from tableapi.read import pipeline
 from tableapi.read.context import ReadContext
+from tableapi.read.entry_pages import time_text
 
 CHANGES = """
     SELECT id, table_key, changed_by, ARRAY(SELECT jsonb_object_keys(old_values || new_values))
@@ -31,7 +31,7 @@ class LoggedChange(NamedTuple):
 
 
 def entries_of(context: ReadContext, notifications: Sequence[Notification]) -> dict[str, dict[str, Any]]:
-    """By the id of the notification, in no order; those that the caller may not be told are left out."""
+    """By the id of the notification, without those about something that the caller may not read."""
     catalogue = context.view.catalogue
     changes = _read_changes(notifications)
     comments = Comment.objects.filter(deletion_id=None).in_bulk(
@@ -39,7 +39,7 @@ def entries_of(context: ReadContext, notifications: Sequence[Notification]) -> d
     )
     entries: dict[str, dict[str, Any]] = {}
     for key in {row.table_key for row in notifications}:
-        table = _table_of(catalogue, key)
+        table = logged_values.table_of(catalogue, key)
         if table is None:
             continue
         own = [row for row in notifications if row.table_key == key]
@@ -68,11 +68,6 @@ def _read_changes(notifications: Iterable[Notification]) -> dict[int, LoggedChan
     return {row[0]: LoggedChange(*row) for row in run_named_sql(CHANGES, values).rows()}
 
 
-def _table_of(catalogue: Catalogue, key: str) -> Table | None:
-    table = catalogue.tables_by_id.get(key)
-    return table if table is not None and not table.is_system else catalogue.tables.get(key)
-
-
 def _readable_records(context: ReadContext, table: Table, ids: Iterable[str]) -> dict[str, Any]:
     """The display value of each of these records that the caller can read now."""
     display = table.display_column
@@ -95,7 +90,7 @@ def _detail(
     if row.reason in (Reason.MENTIONED, Reason.COMMENTED):
         comment = comments.get(row.comment_id or "")
         return None if comment is None else {"comment": comment_entry(comment)}
-    table = None if change is None else _table_of(context.view.catalogue, change.table_key)
+    table = None if change is None else logged_values.table_of(context.view.catalogue, change.table_key)
     if change is None or table is None:
         return None
     columns = {

@@ -4,10 +4,12 @@ A change notifies a person once, by the first reason that applies, and never who
 """
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models.functions import Now
 
 from system import properties
 from system.database_statements import run_named_sql
@@ -17,13 +19,13 @@ from tableapi.catalogue.definitions import USER_TABLE, Catalogue
 from tableapi.changes.feed_statement import DATABASE, IS_SETTLED
 from tableapi.changes.logged_values import table_key, value_key
 from tableapi.database import catalogue_loader
+from tableapi.models import Notification
 
 BATCH_SIZE = 1_000
 MAX_BATCHES = 20
 # A transaction can be this much older than its last change.
-MAX_TRANSACTION_AGE = "1 day"
-# Notifications are deleted after this time.
-RETENTION_PERIOD = "90 days"
+MAX_TRANSACTION_AGE = timedelta(days=1)
+RETENTION_PERIOD = timedelta(days=90)
 
 # The first run begins with the changes that follow.
 BEGIN = f"""
@@ -45,7 +47,7 @@ FIND = f"""
     WITH change AS MATERIALIZED (
         SELECT c.*, t.root FROM unnest(%(keys)s::varchar[], %(roots)s::varchar[]) t(key, root) CROSS JOIN LATERAL (
             SELECT transaction, id, at, table_key, record_id, operation, changed_by, new_values FROM public.sys_change
-            WHERE table_key = t.key AND {IS_SETTLED} AND at > %(at)s::timestamptz - interval '{MAX_TRANSACTION_AGE}'
+            WHERE table_key = t.key AND {IS_SETTLED} AND at > %(at)s::timestamptz - %(max_age)s::interval
               AND (transaction, id) > (%(transaction)s::text::xid8, %(change)s::bigint)
             ORDER BY transaction, id LIMIT {BATCH_SIZE}
         ) c ORDER BY c.transaction, c.id LIMIT {BATCH_SIZE}
@@ -91,7 +93,7 @@ def notify_of_changes() -> None:
 
 
 def delete_old() -> None:
-    run_named_sql(f"DELETE FROM public.sys_notification WHERE created_at < now() - interval '{RETENTION_PERIOD}'", {})
+    Notification.objects.filter(created_at__lt=Now() - RETENTION_PERIOD).delete()
 
 
 def _notify_of_batch(catalogue: Catalogue) -> bool:
@@ -102,7 +104,7 @@ def _notify_of_batch(catalogue: Catalogue) -> bool:
             return False
         run_named_sql(RESTORED, {})
         ((start_transaction, start_change, at),) = run_named_sql(LOCK, {}).rows()
-        start = {"transaction": start_transaction, "change": start_change, "at": at}
+        start = {"transaction": start_transaction, "change": start_change, "at": at, "max_age": MAX_TRANSACTION_AGE}
         rows = run_named_sql(FIND, _tables(catalogue) | start | {"has_email": bool(settings.EMAIL_HOST)}).rows()
         last_transaction, last_change, count = next(iter(rows), (start_transaction, start_change, 0))
         is_full = count == BATCH_SIZE

@@ -7,7 +7,6 @@ from django.utils import timezone
 
 from system.http.request_body import InvalidJson
 from tableapi.access.caller_view import record_not_found
-from tableapi.attached.pages import CURSOR_PARAMETER, Page
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.models import Notification
 from tableapi.query.parameters import RawParameters, parse_part, parse_switch
@@ -15,6 +14,7 @@ from tableapi.read import cursors
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
 from tableapi.read.cursors import CursorPosition
+from tableapi.read.entry_pages import CURSOR_PARAMETER, EntryPage
 
 from .entries import entries_of
 
@@ -22,7 +22,7 @@ BATCH_SIZE = 200
 
 
 @on_current_catalogue
-def read_notifications(catalogue: Catalogue, caller: Caller, raw: RawParameters) -> Page:
+def read_notifications(catalogue: Catalogue, caller: Caller, raw: RawParameters) -> EntryPage:
     part, only_unread = parse_part(raw, CURSOR_PARAMETER), parse_switch(raw, "unread")
     context = caller.context(catalogue)
     identity = ["notifications", caller.user_id, str(only_unread)]
@@ -40,18 +40,18 @@ def read_notifications(catalogue: Catalogue, caller: Caller, raw: RawParameters)
         rows = rows.filter(pk__lt=batch[-1].pk)
     shown = entries[: part.limit]
     goes_on = len(entries) > part.limit
-    return Page(shown, cursors.encode(CursorPosition((shown[-1]["sys_id"],)), identity) if goes_on else "")
+    return EntryPage(shown, cursors.encode(CursorPosition((shown[-1]["sys_id"],)), identity) if goes_on else "")
 
 
 @on_current_catalogue
 def mark(catalogue: Catalogue, caller: Caller, notification_id: str, body: Any) -> dict[str, Any]:
     read_at = _parse(body)
     rows = _rows_of(caller, {"pk": notification_id})
-    rows.update(read_at=read_at)
     entry = entries_of(caller.context(catalogue), list(rows)).get(notification_id)
     if entry is None:
         raise record_not_found()
-    return entry
+    rows.update(read_at=read_at)
+    return {**entry, "read": read_at is not None}
 
 
 def mark_all(caller: Caller, body: Any) -> None:

@@ -1,10 +1,8 @@
 """Defaults of columns, which are read like values that a caller sends, and the test for missing mandatory values."""
 
-from datetime import UTC, datetime
 from typing import Any
 
-from system.encoded_query import ComparisonKind, Moment, QueryError
-from system.encoded_query.functions import ValueFunction, read_operand, resolve
+from system.encoded_query import SAMPLE_MOMENT, ComparisonKind, Moment, QueryError, ValueFunction, read_operand, resolve
 from system.errors import InvalidInput
 from system.http.request_body import InvalidJson, parse_json
 from tableapi.catalogue.definitions import USER_TABLE, Column
@@ -13,7 +11,6 @@ from . import column_values
 
 # Columns whose default can be a function of encoded queries, and how a caller sends its result.
 TIME_FORMATS = {ComparisonKind.DATE: "%Y-%m-%d", ComparisonKind.DATETIME: "%Y-%m-%d %H:%M:%S"}
-SAMPLE_MOMENT = Moment(datetime(2000, 1, 1, tzinfo=UTC), "a1")
 
 
 def default_value(column: Column, moment: Moment) -> Any:

@@ -46,6 +46,11 @@ def test_other_values_name_no_group(teams: Any, browser: Browser):
     assert sign_in(browser, teams) == set()
 
 
+def test_invalid_names_are_counted_in_the_log(browser: Browser):
+    sign_in(browser, ["a", 7, " b"])
+    assert "Ignored invalid group names: 2." in SignIn.objects.latest("sys_id").detail
+
+
 def test_other_memberships_stay(browser: Browser):
     sign_in(browser, [])
     ann = User.objects.get(login="ann")

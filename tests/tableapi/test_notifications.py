@@ -1,4 +1,4 @@
-"""Notifications: whom a change concerns, what they are told, in the list and by email."""
+"""Notifications: who gets them, and what the list and the emails say."""
 
 from datetime import timedelta
 from typing import Any

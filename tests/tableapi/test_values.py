@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
 from system import encryption
+from system.encoded_query import SAMPLE_MOMENT
 from system.errors import InvalidInput
 from tableapi.catalogue.column_types import COLUMN_TYPES
 from tableapi.catalogue.definitions import Column
@@ -325,11 +326,11 @@ def test_choice_label_must_be_unambiguous(label: Any):
     ],
 )
 def test_defaults(type: str, text: str, value: Any):
-    assert defaults.default_value(make_column(type, default=text), defaults.SAMPLE_MOMENT) == value
+    assert defaults.default_value(make_column(type, default=text), SAMPLE_MOMENT) == value
 
 
 def test_default_of_json_is_json():
-    result = defaults.default_value(make_column("json", default='{"a": [1]}'), defaults.SAMPLE_MOMENT)
+    result = defaults.default_value(make_column("json", default='{"a": [1]}'), SAMPLE_MOMENT)
     assert isinstance(result, Jsonb) and result.obj == {"a": [1]}
 
 
