@@ -6,6 +6,7 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from unfold.widgets import UnfoldAdminTextareaWidget
 
 from system.admin_site.site import TrackedAdmin
 from tableapi.design import catalogue_checks, saving
@@ -13,6 +14,11 @@ from tableapi.models import SetRule
 
 
 class SetRuleForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = SetRule
+        fields = SetRule.table_columns
+        widgets = dict.fromkeys(("value", "set_to"), UnfoldAdminTextareaWidget(attrs={"rows": 2}))
+
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
         try:

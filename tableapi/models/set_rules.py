@@ -13,19 +13,31 @@ class SetRule(CatalogueRecord):
     display_column = "set_to"
 
     column = models.ForeignKey(
-        Column, on_delete=models.CASCADE, related_name="set_rules", help_text="Callers cannot write this column."
+        Column,
+        on_delete=models.CASCADE,
+        related_name="set_rules",
+        help_text="The column to set. Callers cannot write it.",
     )
     watched = models.ForeignKey(
-        Column, on_delete=models.CASCADE, related_name="watching_rules", help_text="A column of the same table."
+        Column,
+        on_delete=models.CASCADE,
+        related_name="watching_rules",
+        verbose_name="watched column",
+        help_text="Another column of the same table.",
     )
     value = models.TextField(
-        blank=True, default="", help_text="The new value of the watched column. Leave empty for any change."
+        "new value",
+        blank=True,
+        default="",
+        help_text="The column is set when the watched column gets this value. Leave empty for any change.",
     )
     set_to = models.TextField(
-        help_text="A value, or for a date or time javascript:gs.now(), for a user javascript:gs.getUserID()."
+        help_text="A value. For a date or time also javascript:gs.now(), for a user javascript:gs.getUserID()."
     )
     clears = models.BooleanField(
-        "cleared", default=False, help_text="Empty the column when the watched one changes from the value to another."
+        "emptied afterwards",
+        default=False,
+        help_text="Empty the column when the watched column changes from the new value to another one.",
     )
     history = history_field()
 
