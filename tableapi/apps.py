@@ -5,6 +5,8 @@ from typing import Any
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
+from system.records import custom_columns as custom_columns_registry
+
 
 def update_catalogue(**_: Any) -> None:
     from tableapi.setup import shipped_tables, system_tables
@@ -20,7 +22,9 @@ class TableApiConfig(AppConfig):
     def ready(self) -> None:
         from tableapi import signals
         from tableapi.design import saving
+        from tableapi.write import custom_columns
 
         saving.register()
+        custom_columns_registry.register(custom_columns)
         signals.connect_signals()
         post_migrate.connect(update_catalogue, sender=self)

@@ -13,7 +13,7 @@ from tableapi.database import catalogue_loader
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, Rule, SetRule, State, Table, View, ViewColumn, validation
 from tableapi.models.catalogue_version import CatalogueRecord
-from tableapi.write import references, system_records
+from tableapi.write import custom_columns, references, system_records
 
 
 def increment_version(sender: Any, **_: Any) -> None:
@@ -27,6 +27,8 @@ def release_references(sender: type[Record], instance: Record, origin: Any = Non
     catalogue = catalogue_loader.reload_if_changed()
     table = catalogue.tables.get(sender._meta.db_table)
     if table is not None and table.is_system:
+        instance.custom_values = custom_columns.payload(table, instance.sys_id)
+        instance.logged_custom_values = custom_columns.logged_values(table, instance.sys_id)
         instance.emptied_references = references.release_references(catalogue, table, instance.sys_id)
 
 
@@ -54,7 +56,7 @@ def drop_column(sender: Any, instance: Column, origin: Any = None, **_: Any) -> 
         stored = Column.objects.select_related("table").get(pk=instance.pk)
         validation.check_column_deletion(stored)
         Rule.for_column(stored).delete()
-        if not stored.table.is_system:
+        if stored.is_designed:
             schema_editor.drop_column(stored)
 
 

@@ -18,6 +18,7 @@ from sso.models import OidcSetting
 from sso.models.connection_validators import normalize_newlines
 from sso.provider import discovery, request_slots
 from sso.scripts import mapping_script
+from system.records import custom_columns
 from system.records.savers import RecordSaver
 
 PROVIDER_NOT_DISCOVERED = (
@@ -53,7 +54,7 @@ def _check_script(source: str) -> str:
     if source in ("", mapping_script.DEFAULT_SCRIPT):  # an empty script is an error of the field itself
         return ""
     try:
-        mapping_script.check_script(source)
+        mapping_script.check_script(source, custom_columns.names("user"))
     except mapping_script.ScriptRefused as error:
         return str(error)
     return ""

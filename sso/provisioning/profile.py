@@ -8,6 +8,7 @@ from typing import Any
 from accounts.normalisation import composed
 from sso.provisioning.user_matching import INVISIBLE_CATEGORIES, is_email, is_login
 from sso.refusals import Refusal, SignInRefused
+from system.records import custom_columns
 
 # Longer text is cut in these columns and refused in login and email.
 MAX_LENGTHS = {"first_name": 150, "last_name": 150, "phone": 50}
@@ -20,10 +21,12 @@ MAX_ROLE_LENGTH = 100
 
 @dataclass(frozen=True)
 class Profile:
-    """The valid values of the columns that the script set, and a sentence on each invalid one."""
+    """The valid values of the columns that the script set, and a sentence on each invalid one. Values of custom
+    columns are checked when they are stored."""
 
     values: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    custom_values: dict[str, Any] = field(default_factory=dict)
 
     def require(self, column: str) -> str:
         """A value that identifies the user; refused if there is none."""
@@ -35,13 +38,15 @@ class Profile:
 def validate_profile(fields: Mapping[str, Any]) -> Profile:
     """
     >>> validate_profile({"login": "ann", "email": ["x"], "first_name": "Ann\\x07"})
-    Profile(values={'login': 'ann', 'first_name': 'Ann'}, notes=('email is not text.',))
+    Profile(values={'login': 'ann', 'first_name': 'Ann'}, notes=('email is not text.',), custom_values={})
     """
-    values, notes = {}, []
+    values, notes, custom_values = {}, [], {}
     for name, value in fields.items():
         if value is None:
             continue
-        if isinstance(value, bool | list | dict):
+        if name.startswith(custom_columns.PREFIX):
+            custom_values[name] = value
+        elif isinstance(value, bool | list | dict):
             notes.append(f"{name} is not text.")
         elif name not in VALIDATORS:
             values[name] = remove_invisible(composed(str(value)))[: MAX_LENGTHS[name]].strip()
@@ -49,7 +54,7 @@ def validate_profile(fields: Mapping[str, Any]) -> Profile:
             values[name] = composed(value)  # as it is stored
         else:
             notes.append(f"{name} is not valid.")
-    return Profile(values, tuple(notes))
+    return Profile(values, tuple(notes), custom_values)
 
 
 def remove_invisible(text: str) -> str:

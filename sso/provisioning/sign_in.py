@@ -27,7 +27,7 @@ from sso.scripts import mapping_script
 from sso.scripts.mapping_script import ScriptFailed, ScriptNotRun
 from system import properties
 from system.outbound.deadline import Deadline
-from system.records import acting_user
+from system.records import acting_user, custom_columns
 
 T = TypeVar("T")
 
@@ -129,6 +129,8 @@ class AccountProvisioning:
         role_change, notes = RoleChange(), self.profile.notes
         if self.setting.update_data_when_login and not is_new:
             notes += tuple(provisioning.update_account(user, self._verified_values()))
+        if self.profile.custom_values and (is_new or self.setting.update_data_when_login):
+            notes += tuple(custom_columns.save(user, self.profile.custom_values))
         if link.is_email_unverified and self.has_verified_email:
             link.mark_email_verified(self.profile.values.get("email", ""))
         if self.setting.enable_role_mapping and (is_new or self.setting.update_data_when_login):
@@ -247,7 +249,7 @@ def script_claims(claims: Mapping[str, Any]) -> dict[str, Any]:
 
 def run_script(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:
     try:
-        return mapping_script.map_claims(source, script_claims(claims), deadline)
+        return mapping_script.map_claims(source, script_claims(claims), deadline, custom_columns.names("user"))
     except ScriptNotRun as error:
         raise SignInRefused(Refusal.TOO_BUSY, str(error)) from None
     except ScriptFailed as error:

@@ -8,7 +8,7 @@ limit.
 import importlib.util
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ class ScriptNotRun(ScriptFailed):
         super().__init__(reason, "limit")
 
 
-def check_script(source: str) -> None:
+def check_script(source: str, custom_columns: Iterable[str] = ()) -> None:
     """Refuse what cannot be a script: too long, not parsing, without `map`, or setting what no script may set.
 
     That it throws on our sample is no reason: what this provider sends cannot be known here.
@@ -98,14 +98,17 @@ def check_script(source: str) -> None:
         if error.step == "map":
             return
         raise ScriptRefused(f"The script check failed. {error}") from None
-    if other_columns := sorted(set(values) - set(SCRIPT_COLUMNS)):
-        raise ScriptRefused(f"A script can set only {', '.join(SCRIPT_COLUMNS)}, not {', '.join(other_columns)[:100]}.")
+    allowed = (*SCRIPT_COLUMNS, *sorted(custom_columns))
+    if other_columns := sorted(values.keys() - set(allowed)):
+        raise ScriptRefused(f"A script can set only {', '.join(allowed)}, not {', '.join(other_columns)[:100]}.")
 
 
-def map_claims(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:
+def map_claims(
+    source: str, claims: Mapping[str, Any], deadline: Deadline | None = None, custom_columns: Iterable[str] = ()
+) -> dict[str, Any]:
     """The columns that the script sets, whatever their values; others are left out."""
     values = call_script(source, claims, deadline)
-    return {name: values[name] for name in SCRIPT_COLUMNS if name in values}
+    return {name: values[name] for name in (*SCRIPT_COLUMNS, *custom_columns) if name in values}
 
 
 def call_script(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:

@@ -22,7 +22,10 @@ INSERT = (
 
 def write(operation: str, record: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """In the transaction of the write; equal values are left out."""
-    changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    # Custom columns come with their values already cut.
+    changed = [
+        name for name in {**old, **new} if any(old.get(key) != new.get(key) for key in (name, name + HASH_SUFFIX))
+    ]
     values = {
         "table": record._meta.db_table,
         "record_id": record.pk,

@@ -1,6 +1,6 @@
 """The base model of records: an id from the database, the `sys_*` columns, and the deletion log."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
@@ -76,7 +76,10 @@ class Record(models.Model):
             super().save(*positional, **options)
             if self.table_columns:
                 old = {} if is_new else self._logged_values(SimpleNamespace(**stored_values))
-                change_log.write("create" if is_new else "update", self, old, self._logged_values(self))
+                new = self._logged_values(self)
+                writer, self.custom_columns_writer = self.custom_columns_writer, None
+                old_custom, new_custom = writer(self) if writer else ({}, {})
+                change_log.write("create" if is_new else "update", self, old | old_custom, new | new_custom)
 
     def _stamp(self, options: dict[str, Any]) -> dict[str, Any]:
         """Returns the stored values of a record that is logged or of which some columns are saved."""
@@ -112,7 +115,7 @@ class Record(models.Model):
     def log_deletion(self) -> None:
         """Called after the record was deleted, in the same transaction."""
         if self.table_columns:
-            change_log.write("delete", self, self._logged_values(self), {})
+            change_log.write("delete", self, {**self._logged_values(self), **self.logged_custom_values}, {})
 
     def _restore_other_columns(self, stored_values: Mapping[str, Any], update_fields: frozenset[str]) -> None:
         """Set columns that are not saved to their stored values, so that the history does not contain unsaved ones."""
@@ -135,6 +138,12 @@ class Record(models.Model):
         """Whether the deletion is written to the Record Deletion Log."""
         return True
 
+    # Writes columns that an administrator added to the table, when the record is saved; returns their values before
+    # and after it.
+    custom_columns_writer: "Callable[[Record], tuple[dict[str, Any], dict[str, Any]]] | None" = None
+    # Their values when the record is deleted: for the change log by the id of the column, for the deletion log by name.
+    logged_custom_values: Mapping[str, Any] = {}
+    custom_values: Mapping[str, Any] = {}
     # References of other records that the deletion of this one empties.
     emptied_references = 0
     # Description of a change that the history does not contain, for example of a secret.
@@ -149,7 +158,7 @@ class Record(models.Model):
     def payload(self) -> dict[str, Any]:
         """The stored values for JSON, without secrets; for the deletion log."""
         fields = [field for field in self._meta.concrete_fields if field.name not in self.secret_columns]
-        return {field.attname: json_value(field, self) for field in fields}
+        return {**{field.attname: json_value(field, self) for field in fields}, **self.custom_values}
 
     def refreshed(self) -> Self:
         """This record with its current values in the database."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from system.encoded_query import SAMPLE_MOMENT, Query, QueryError, Range, ValueKind, parse, read
 from system.errors import BadRequest
-from tableapi.catalogue.definitions import OPERATIONS, READ, Catalogue, Column, Rule, Table
+from tableapi.catalogue.definitions import CREATE, OPERATIONS, READ, WRITE, Catalogue, Column, Rule, Table
 from tableapi.query.expressions import (
     ALWAYS,
     NEVER,
@@ -120,9 +120,12 @@ class Permissions:
 
     def _column_outcome(self, operation: str, member: Table, column: str) -> LevelOutcome:
         tables = self._tables_upwards(member)
-        outcome = self._first_outcome((operation, table, name) for name in (column, ANY_COLUMN) for table in tables)
+        # Who may write users in general must not write what an administrator added: a rule has to name the column.
+        needs_own_rule = operation in (CREATE, WRITE) and column in member.columns and member.columns[column].is_custom
+        names = (column,) if needs_own_rule else (column, ANY_COLUMN)
+        outcome = self._first_outcome((operation, table, name) for name in names for table in tables)
         # "Column without any rule: allowed where the record is."
-        return outcome if outcome is not None else ALWAYS
+        return outcome if outcome is not None else () if needs_own_rule else ALWAYS
 
     def _tables_upwards(self, member: Table) -> tuple[str | None, ...]:
         return member.lineage if member.is_system else (*member.lineage, ANY_TABLE)

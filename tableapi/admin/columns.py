@@ -36,8 +36,7 @@ class ChoiceInline(TabularInline):  # type: ignore[misc]  # the theme has no typ
     extra = 0
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        is_in_system_table = obj is not None and obj.table.is_system
-        return not is_in_system_table and bool(super().has_change_permission(request, obj))
+        return (obj is None or obj.is_designed) and bool(super().has_change_permission(request, obj))
 
     has_add_permission = has_delete_permission = has_change_permission
 
@@ -137,7 +136,8 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
             "type": UnfoldAdminSelectWidget(attrs={"data-types-by-field": json.dumps(TYPES_BY_FIELD)}),
         }
         options["help_texts"] = {
-            "name": "Lowercase letters, digits and underscores. Cannot be changed later.",
+            "name": "Lowercase letters, digits and underscores. In a system table it must start with x_. Cannot be "
+            "changed later.",
             "type": "Can later be changed only between String and Text, or from these to Formatted text.",
             "reference_table": "The table that the values refer to. Cannot be changed later.",
             "read_only": "Callers cannot write this column.",

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import Q
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, QueryDict
 from django.shortcuts import redirect
@@ -10,6 +11,7 @@ from django.utils.http import urlencode
 
 from system.admin_site.site import TrackedAdmin
 from system.records import savers
+from tableapi.catalogue.definitions import EXTENSIBLE_TABLES
 from tableapi.models import Column, Table
 
 TABLE_FILTER = "table__sys_id__exact"
@@ -32,27 +34,28 @@ class PerTableAdmin(TrackedAdmin):
 
 
 class DesignAdmin(TrackedAdmin):
-    """For tables and columns: of system tables, only the label can be changed."""
+    """For tables and columns: of those of the product, only the label can be changed."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         names = super().get_readonly_fields(request, obj)
         if obj is None:
             return names
-        fixed = [name for name in self.fields if name != "label"] if _is_in_system_table(obj) else obj.fixed_fields
+        fixed = [name for name in self.fields if name != "label"] if _is_of_product(obj) else obj.fixed_fields
         return (*names, *(name for name in fixed if name in self.fields and name not in names))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        is_deletable = obj is None or not _is_in_system_table(obj)
+        is_deletable = obj is None or not _is_of_product(obj)
         return is_deletable and bool(super().has_delete_permission(request, obj))
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if db_field.name in ("parent", "table"):
-            options["queryset"] = Table.objects.filter(is_system=False)
+            extensible = EXTENSIBLE_TABLES if db_field.name == "table" else ()
+            options["queryset"] = Table.objects.filter(Q(is_system=False) | Q(name__in=extensible))
         return super().formfield_for_foreignkey(db_field, request, **options)
 
 
-def _is_in_system_table(obj: Table | Column) -> bool:
-    return obj.is_system if isinstance(obj, Table) else obj.table.is_system
+def _is_of_product(obj: Table | Column) -> bool:
+    return obj.is_system if isinstance(obj, Table) else not obj.is_designed
 
 
 class DesignFormSet(BaseInlineFormSet):  # type: ignore[type-arg]

@@ -17,6 +17,7 @@ from system.errors import NotFound
 from tableapi.access.permissions import HIDDEN_TABLES
 from tableapi.admin import record_list
 from tableapi.admin.design_base import TABLE_FILTER, DesignAdmin
+from tableapi.catalogue.definitions import EXTENSIBLE_TABLES
 from tableapi.ddl import schema_editor
 from tableapi.design import saving
 from tableapi.models import Rule, Table
@@ -80,7 +81,9 @@ class TableAdmin(DesignAdmin):
 
     @admin.display(description="Columns")
     def column_links(self, table: Any) -> str:
-        return self._links("column", table, table.own_column_count, can_add=not table.is_system)
+        return self._links(
+            "column", table, table.own_column_count, can_add=not table.is_system or table.name in EXTENSIBLE_TABLES
+        )
 
     @admin.display(description="Views")
     def view_links(self, table: Table) -> str:

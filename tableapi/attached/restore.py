@@ -4,7 +4,6 @@ from typing import Any
 
 from django.db import transaction
 
-from system.database_statements import run_named_sql
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound
 from system.models import DeletionLogEntry
 from tableapi.access.permissions import CATALOGUE_TABLES
@@ -12,9 +11,8 @@ from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, Catalogue, Column, 
 from tableapi.models import Attachment, Comment
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
-from tableapi.sql.statement_builder import table_identifier
 from tableapi.values import column_values
-from tableapi.write import designed_records, system_records
+from tableapi.write import designed_records, references, system_records
 
 # The restored record gets its own.
 STAMPS = frozenset({"sys_id", "sys_updated_at", "sys_updated_by", OWN_TABLE_COLUMN})
@@ -49,41 +47,26 @@ def restore(catalogue: Catalogue, caller: Caller, deletion_id: str) -> dict[str,
 
 
 def _restore_record(catalogue: Catalogue, table: Table, entry: DeletionLogEntry) -> list[str]:
-    if table.is_system:
-        return system_records.restore(table, entry.record_id, entry.payload)
     values: dict[Column, Any] = {}
     lost = []
     for name, value in entry.payload.items():
         column = table.columns.get(name)
-        if column is None or value is None or name in STAMPS:
+        if column is None or value is None or name in STAMPS or (table.is_system and not column.is_custom):
             continue
-        kept = _existing_references(catalogue, column, value) if column.column_type.has_target else value
+        kept = references.existing_references(catalogue, column, value) if column.column_type.has_target else value
         if kept != value:
             lost.append(name)
         if name == "sys_version":
             kept = int(value) + 1
         if kept not in (None, []):
             values[column] = column_values.stored_value(column, kept)
-    designed_records.insert(catalogue, table, values, entry.record_id)
+    if table.is_system:
+        lost += system_records.restore(table, entry.record_id, entry.payload, values)
+    else:
+        designed_records.insert(catalogue, table, values, entry.record_id)
     return sorted(lost)
 
 
 def _is_stored(catalogue: Catalogue, table: Table, sys_id: str) -> bool:
     """In the root table, which has the ids of all that extend it."""
-    return bool(_existing(catalogue.tables[table.lineage[-1]], [sys_id]))
-
-
-def _existing_references(catalogue: Catalogue, column: Column, value: Any) -> Any:
-    target = catalogue.tables.get(column.reference or "")
-    if target is None:
-        return None
-    if not column.column_type.is_list:
-        return value if value in _existing(target, [value]) else None
-    existing = _existing(target, value)
-    return [item for item in value if item in existing]
-
-
-def _existing(table: Table, ids: list[str]) -> set[str]:
-    """Locked, so that they stay until the reference to them is written."""
-    statement = f"SELECT sys_id FROM {table_identifier(table)} WHERE sys_id = ANY (%(ids)s::varchar[]) FOR KEY SHARE"
-    return {sys_id for (sys_id,) in run_named_sql(statement, {"ids": ids}).rows()}
+    return bool(references.existing_ids(catalogue.tables[table.lineage[-1]], [sys_id]))

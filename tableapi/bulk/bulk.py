@@ -168,7 +168,9 @@ def _matching_rows(change: WriteRequest, bulk: BulkRequest, lock: str) -> list[t
         plan = read_plan.plan_filter(context.view, change.table, parsed.shape.query)
         sys_id = plan.fields[0] if plan.fields else None
         statement = select.locking_statement(plan, sys_id, bulk.expected + 1, lock)
-        rows = statement_runner.fetch(statement, context.inputs(parsed.conditions))
+        # Twice for custom columns: their rows cannot be locked, and are read again when those of the records are.
+        for _ in range(2 if change.table.custom_columns else 1):
+            rows = statement_runner.fetch(statement, context.inputs(parsed.conditions))
     except QueryError as error:
         raise invalid_query(error) from None
     rows = statement_runner.strip_version(rows, context.view.catalogue)

@@ -69,7 +69,8 @@ def _lock_match(change: WriteRequest, column: Column, value: Any) -> str | None:
     if not view.can_read(table) or view.column(table, column.name) is None:
         return None
     statement = view.cached(("by key", table.name, column.name), partial(_statement, change, column))
-    rows = statement_runner.fetch(statement, change.context.inputs(key=value))
+    for _ in range(2 if column.is_custom else 1):  # as in `bulk`
+        rows = statement_runner.fetch(statement, change.context.inputs(key=value))
     ((sys_id,),) = statement_runner.strip_version(rows, view.catalogue)
     return None if sys_id is None else str(sys_id)
 
@@ -83,7 +84,8 @@ def _statement(change: WriteRequest, column: Column) -> Statement:
     value = predicates.guarded_value(builder, guard, alias, alias.column(column))
     key = builder.input("key", column.column_type.sql_type)
     # As the unique index compares: those of product tables distinguish case.
-    pair = (value, key) if table.is_system else (comparison_key(column.compare_as, sql) for sql in (value, key))
+    is_exact = table.is_system and not column.is_custom
+    pair = (value, key) if is_exact else (comparison_key(column.compare_as, sql) for sql in (value, key))
     where = [" = ".join(pair)]
     where += predicates.decision_conditions(builder, view.records(table), alias)
     rows = ", ".join(alias.row_aliases())

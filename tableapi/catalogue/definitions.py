@@ -12,6 +12,8 @@ from .column_type import ColumnType
 from .column_types import COLUMN_TYPES
 
 USER_TABLE = "user"
+# System tables to which administrators can add columns.
+EXTENSIBLE_TABLES = frozenset({USER_TABLE, "sys_group", "company"})
 TABLE_TABLE = "sys_db_table"
 
 READ, CREATE, WRITE, DELETE = "read", "create", "write", "delete"
@@ -60,6 +62,8 @@ class Column:
     is_display: bool = False
     is_indexed: bool = False
     converted_from_text: bool = False
+    # Added to a system table by an administrator; its values are in a table beside that one.
+    is_custom: bool = False
     choices: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -82,6 +86,11 @@ class Column:
     @property
     def is_readable(self) -> bool:
         return not self.column_type.is_write_only
+
+    @property
+    def source(self) -> str:
+        """What tells the database tables of one record apart."""
+        return f"custom {self.owner}" if self.is_custom else self.owner
 
     @property
     def plain_text_name(self) -> str:
@@ -135,6 +144,10 @@ class Table:
         """The column whose value names a record of this table."""
         display_column = next((column for column in self.columns.values() if column.is_display), None)
         return display_column or self.columns.get("name") or self.columns.get(NUMBER_COLUMN)
+
+    @property
+    def custom_columns(self) -> list[Column]:
+        return [column for column in self.columns.values() if column.is_custom]
 
     def is_record_number(self, column: Column) -> bool:
         """Whether the column holds the record numbers."""

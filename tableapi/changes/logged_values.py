@@ -29,7 +29,7 @@ def family_keys(catalogue: Catalogue, table: Table) -> list[str]:
 
 
 def value_key(table: Table, column: Column) -> str:
-    return column.database_name if table.is_system else column_key(column)
+    return column.database_name if table.is_system and not column.is_custom else column_key(column)
 
 
 def always_readable_columns(view: CallerView, table: Table) -> Iterable[Column]:

@@ -97,8 +97,8 @@ def _image_sql(stored: TableAlias, column: Column, change: str, comparison: str)
     mentions = f"(h.operation = 'delete' OR h.old_values ? {key} OR h.new_values ? {key})"
     later = f"{same_record_sql('h', change)} AND h.id {comparison} {change}.id AND {mentions}"
     logged = f"SELECT h.old_values FROM public.sys_change h WHERE {later} ORDER BY h.id LIMIT 1"
-    if stored.table.is_system:
-        current = f"jsonb_build_object({key}, {stored.database_column(column.owner, column.database_name)})"
+    if stored.table.is_system and not column.is_custom:
+        current = f"jsonb_build_object({key}, {stored.database_column(column, column.database_name)})"
     else:
-        current = change_rows.values_sql([column], lambda _, name: stored.database_column(column.owner, name))
+        current = change_rows.values_sql([column], stored.database_column)
     return f"coalesce(({logged}), {current})"

@@ -79,7 +79,7 @@ def load() -> Catalogue:
 def _tables() -> Iterator[Table]:
     rows: dict[str, dict[str, Any]] = {row["sys_id"]: dict(row) for row in models.Table.objects.values()}
     names = {sys_id: row["name"] for sys_id, row in rows.items()}
-    own_columns = _columns(names)
+    own_columns = _columns(names, {row["sys_id"] for row in rows.values() if row["is_system"]})
     set_rules = list(_set_rules(own_columns))
     children: dict[str | None, list[str]] = defaultdict(list)
     for sys_id, row in rows.items():
@@ -139,7 +139,7 @@ def _sys_columns(root: str, is_system: bool) -> Iterator[Column]:
         yield Column(name, "reference", root, name, label="Table", reference=TABLE_TABLE, read_only=True)
 
 
-def _columns(names: Mapping[str, str]) -> dict[str, list[Column]]:
+def _columns(names: Mapping[str, str], system_ids: set[str]) -> dict[str, list[Column]]:
     choices: dict[str, list[tuple[str, str]]] = defaultdict(list)
     ordered_choices = models.Choice.objects.order_by("position", "sys_id")
     for column, value, label in ordered_choices.values_list("column_id", "value", "label"):
@@ -163,6 +163,7 @@ def _columns(names: Mapping[str, str]) -> dict[str, list[Column]]:
                 is_display=row["is_display"],
                 is_indexed=row["is_indexed"],
                 converted_from_text=row["converted_from_text"],
+                is_custom=row["table_id"] in system_ids and not row["physical_name"],
                 choices=tuple(choices[row["sys_id"]]),
             )
         )

@@ -117,7 +117,7 @@ def count_values(column: Column) -> int:
     """The number of records with a value in the column."""
     name = sql.Identifier(column.database_name)
     with connection.cursor() as cursor:
-        cursor.execute(sql.SQL("SELECT count({}) FROM {}").format(name, qualified_name(column.table)))
+        cursor.execute(sql.SQL("SELECT count({}) FROM {}").format(name, _storage(column)))
         return int(cursor.fetchone()[0])
 
 
@@ -131,7 +131,7 @@ def has_longer_text(column: Column, maximum: int) -> bool:
     query = sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE octet_length({text}) > %s AND length({text}) > %s)")
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(query.format(qualified_name(column.table), text=text_sql), [maximum, maximum])
+            cursor.execute(query.format(_storage(column), text=text_sql), [maximum, maximum])
             return bool(cursor.fetchone()[0])
     except OperationalError as error:
         if not isinstance(error.__cause__, errors.QueryCanceled):
@@ -141,6 +141,11 @@ def has_longer_text(column: Column, maximum: int) -> bool:
 
 def qualified_name(table: Table) -> sql.Identifier:
     return sql.Identifier("public" if table.is_system else physical_names.RECORDS_SCHEMA, table.name)
+
+
+def _storage(column: Column) -> sql.Identifier:
+    """The database table of the column's values; custom columns have one beside that of the product."""
+    return sql.Identifier(physical_names.RECORDS_SCHEMA if column.is_designed else "public", column.table.name)
 
 
 ROOT_DDL = sql.SQL("""
@@ -154,7 +159,9 @@ ROOT_DDL = sql.SQL("""
         sys_db_table_id {id} NOT NULL DEFAULT {table_id}
     )
 """)
-CHILD_DDL = sql.SQL("CREATE TABLE {table} (sys_id {id} PRIMARY KEY REFERENCES {parent} (sys_id) ON DELETE CASCADE)")
+CHILD_DDL = sql.SQL(
+    "CREATE TABLE IF NOT EXISTS {table} (sys_id {id} PRIMARY KEY REFERENCES {parent} (sys_id) ON DELETE CASCADE)"
+)
 
 
 def create_table(table: Table) -> None:
@@ -164,9 +171,13 @@ def create_table(table: Table) -> None:
             *_time_indexes(table),
         )
         return
-    run(CHILD_DDL.format(table=qualified_name(table), id=physical_names.ID_TYPE, parent=qualified_name(table.parent)))
+    _create_child_table(qualified_name(table), qualified_name(table.parent))
     root = table.root
     create_or_queue_indexes([physical_names.family_index(root.pk, root.name)], root)
+
+
+def _create_child_table(table: sql.Identifier, parent: sql.Identifier) -> None:
+    run(CHILD_DDL.format(table=table, id=physical_names.ID_TYPE, parent=parent))
 
 
 def enable_hot_updates(table: Table) -> None:
@@ -212,7 +223,10 @@ def drop_table(table: Table) -> None:
 
 def add_columns(table: Table, columns: Sequence[Column]) -> None:
     clauses = [clause for column in columns for clause in _add_clauses(column)]
-    run(sql.SQL("ALTER TABLE {} {}").format(qualified_name(table), sql.SQL(", ").join(clauses)))
+    storage = _storage(columns[0])
+    if table.is_system:
+        _create_child_table(storage, qualified_name(table))
+    run(sql.SQL("ALTER TABLE {} {}").format(storage, sql.SQL(", ").join(clauses)))
     for column in columns:
         if column.is_unique:
             create_unique_index(column)
@@ -242,7 +256,7 @@ def change_column(column: Column, previous: Column) -> None:
     if column.type != previous.type:
         if column.column_type.is_html:
             text = sql.SQL("ALTER TABLE {} ADD COLUMN {} text")
-            run(text.format(qualified_name(table), sql.Identifier(plain_text_column_name(column.pk))))
+            run(text.format(_storage(column), sql.Identifier(plain_text_column_name(column.pk))))
         # New indexes have the same names and other expressions, and an old one would reject long texts.
         run(*(index.drop_sql() for index in previous_indexes))
         previous_indexes = []
@@ -258,7 +272,7 @@ def change_column(column: Column, previous: Column) -> None:
 def drop_column(column: Column) -> None:
     names = [column.database_name, *([plain_text_column_name(column.pk)] if column.column_type.is_html else [])]
     parts = [sql.SQL("DROP COLUMN IF EXISTS {}").format(sql.Identifier(name)) for name in names]
-    run(sql.SQL("ALTER TABLE IF EXISTS {} {}").format(qualified_name(column.table), sql.SQL(", ").join(parts)))
+    run(sql.SQL("ALTER TABLE IF EXISTS {} {}").format(_storage(column), sql.SQL(", ").join(parts)))
 
 
 def create_unique_index(column: Column) -> None:

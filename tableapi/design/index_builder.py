@@ -57,9 +57,9 @@ def _required_indexes() -> Iterator[Index]:
     has_option = Q(is_indexed=True) | Q(is_display=True) | Q(is_unique=True)
     columns = Column.objects.select_related("table")
     has_target = Q(type__in=names_where(lambda row: row.has_target))
-    for column in columns.filter(has_option | has_target, table__is_system=False):
+    for column in columns.filter(has_option | has_target, physical_name=""):
         yield from physical_names.column_indexes(column, column.table.name)
     # System tables have the indexes of their models, except those on text that ignore case.
     text_types = names_where(lambda row: row.is_text and row.has_main_index)
-    for column in columns.filter(has_option, table__is_system=True, type__in=text_types):
+    for column in columns.filter(has_option, type__in=text_types).exclude(physical_name=""):
         yield from physical_names.column_indexes(column, column.table.name, "public")

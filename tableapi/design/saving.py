@@ -49,7 +49,7 @@ def _add_number_column(table: Table) -> None:
 def save_column(column: Column) -> None:
     """Save the column and add it to its table in the database, or change it there."""
     with _saving_row(column) as previous:
-        if column.table.is_system:
+        if not column.is_designed:
             return
         if previous is None:
             schema_editor.add_columns(column.table, [column])

@@ -91,7 +91,7 @@ class Column(CatalogueRecord):
     is_display = models.BooleanField("display value", default=False)
     is_indexed = models.BooleanField("indexed", default=False)
     converted_from_text = models.BooleanField(default=False)
-    # The column name of a system table; empty in designed tables, where it is the name.
+    # The column name of a product column; empty in designed tables and of custom columns, where it is the name.
     physical_name = models.CharField(max_length=MAX_NAME_LENGTH, blank=True, default="", editable=False)
     history = history_field()
     fixed_fields = ("name", "table", "reference_table")
@@ -120,6 +120,16 @@ class Column(CatalogueRecord):
     @property
     def column_type(self) -> ColumnType:
         return COLUMN_TYPES[self.type]
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether an administrator added it to a system table."""
+        return self.table.is_system and not self.physical_name
+
+    @property
+    def is_designed(self) -> bool:
+        """Whether it is custom or a column of a designed table."""
+        return not self.physical_name
 
     @property
     def database_name(self) -> str:

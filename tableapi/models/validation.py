@@ -11,9 +11,15 @@ from django.apps import apps
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 
 from accounts.models import Role
+from system.records import custom_columns
 from tableapi.catalogue import definitions
 from tableapi.catalogue.column_types import COLUMN_TYPES
-from tableapi.catalogue.definitions import NUMBER_COLUMN, OWN_TABLE_COLUMN, SYS_COLUMNS
+from tableapi.catalogue.definitions import (
+    EXTENSIBLE_TABLES,
+    NUMBER_COLUMN,
+    OWN_TABLE_COLUMN,
+    SYS_COLUMNS,
+)
 from tableapi.ddl import schema_editor
 from tableapi.values import defaults
 
@@ -62,8 +68,10 @@ def check_column(column: Column) -> None:
         return  # reported by the field validation
     previous = column.stored_record()
     if table.is_system and not schema_editor.is_product_change():
-        _check_only_label_changed(column, previous)
-        return
+        if not _is_custom(column, table):
+            _check_only_label_changed(column, previous)
+            return
+        _check_custom_column(column)
     if previous is None:
         _check_name(column, table)
     elif column.type != previous.type:
@@ -74,6 +82,25 @@ def check_column(column: Column) -> None:
     if previous is not None:
         _check_stored_lengths(column, previous)
     _check_default(column)
+
+
+def _is_custom(column: Column, table: Table) -> bool:
+    return column.is_designed and table.name in EXTENSIBLE_TABLES
+
+
+def _check_custom_column(column: Column) -> None:
+    """The product itself creates records of these tables, without these values."""
+    errors = {}
+    if not column.name.startswith(custom_columns.PREFIX):
+        errors["name"] = f"The name of a custom column of a system table must start with {custom_columns.PREFIX}."
+    if column.column_type.is_write_only or column.column_type.is_html:
+        label = column.get_type_display().lower()
+        errors["type"] = f"A custom column of a system table cannot have the type {label}."
+    for option in ("mandatory", "is_display", "default_value"):
+        if getattr(column, option):
+            errors[option] = "A custom column of a system table cannot have this option."
+    if errors:
+        raise ValidationError(errors)
 
 
 def _check_only_label_changed(column: Column, previous: Column | None) -> None:
@@ -172,7 +199,7 @@ def _check_default(column: Column) -> None:
 
 
 def check_column_deletion(column: Column) -> None:
-    if column.table.is_system and not schema_editor.is_product_change():
+    if not column.is_designed and not schema_editor.is_product_change():
         raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
     relatives = [column.table, *column.table.descendants]
     if column.name == NUMBER_COLUMN and any(table.number_prefix for table in relatives):
@@ -182,12 +209,11 @@ def check_column_deletion(column: Column) -> None:
 def check_choice(choice: Choice) -> None:
     try:
         column = choice.column
-        is_system = column.table.is_system
     except ObjectDoesNotExist:
         return  # reported by the field validation
     if schema_editor.is_product_change():
         return
-    if is_system:
+    if not column.is_designed:
         raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
     if not column.column_type.has_choices:
         raise ValidationError("Only columns of type choice can have choices.")
@@ -203,7 +229,7 @@ def check_choice(choice: Choice) -> None:
 def check_choice_deletion(choice: Choice, *, with_column: bool) -> None:
     if schema_editor.is_product_change():
         return
-    if choice.column.table.is_system:
+    if not choice.column.is_designed:
         raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
     if not with_column:
         _check_is_not_default(choice)

@@ -47,7 +47,10 @@ def _create_tables(models_by_table: dict[str, type[Record]]) -> bool:
 
 
 def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, Table]) -> bool:
-    stored = {(column.table_id, column.name): column for column in Column.objects.filter(table__is_system=True)}
+    stored = {
+        (column.table_id, column.name): column
+        for column in Column.objects.filter(table__is_system=True).exclude(physical_name="")
+    }
     descriptions = {(table_id, name): values for table_id, name, values in _describe_columns(models_by_table, tables)}
     new = [Column(table_id=key[0], name=key[1], **values) for key, values in descriptions.items() if key not in stored]
     changed = [stored[key] for key, values in descriptions.items() if key in stored and _differs(stored[key], values)]
@@ -145,7 +148,7 @@ def _default_text(field: Any) -> str:
 def _update_choices(models_by_table: dict[str, type[Record]]) -> bool:
     changed = False
     with_choices = names_where(lambda row: row.has_choices)
-    columns = Column.objects.filter(table__is_system=True, type__in=with_choices).select_related("table")
+    columns = Column.objects.filter(type__in=with_choices).exclude(physical_name="").select_related("table")
     for column in columns.prefetch_related("choices"):
         field: Any = models_by_table[column.table.name]._meta.get_field(column.name)
         expected = [(str(value), str(label)) for value, label in field.choices]

@@ -41,6 +41,11 @@ def table_identifier(table: Table) -> str:
     return f"{table.schema}.{quote(table.name)}"
 
 
+def custom_identifier(table: str) -> str:
+    """The table with the custom columns of a system table."""
+    return f"records.{quote(table)}"
+
+
 class StatementBuilder:
     """The parameters and aliases of one statement."""
 
@@ -82,7 +87,8 @@ class StatementBuilder:
 
 
 class TableAlias:
-    """The records of one table in a FROM clause; tables of its parents join when one of their columns is used."""
+    """The records of one table in a FROM clause; tables of its parents, and the one of its custom columns,
+    join when one of their columns is used."""
 
     def __init__(self, builder: StatementBuilder, table: Table) -> None:
         self.table = table
@@ -96,23 +102,23 @@ class TableAlias:
         """The stored value; of a wysiwyg column its plain text, unless the HTML is requested."""
         if column.name == "sys_id":
             return self.sys_id()
-        stored = self.database_column(column.owner, column.database_name)
+        stored = self.database_column(column, column.database_name)
         if not column.column_type.is_html or not is_plain:
             return stored
-        plain_text = self.database_column(column.owner, column.plain_text_name)
+        plain_text = self.database_column(column, column.plain_text_name)
         # A column that was converted from text has its old values unchanged.
         return f"coalesce({plain_text}, {stored})" if column.converted_from_text else plain_text
 
     def is_html(self, column: Column) -> str:
-        return f"{self.database_column(column.owner, column.plain_text_name)} IS NOT NULL"
+        return f"{self.database_column(column, column.plain_text_name)} IS NOT NULL"
 
-    def database_column(self, owner: str, name: str) -> str:
-        return f"{self._alias(owner)}.{quote(name)}"
+    def database_column(self, column: Column, name: str) -> str:
+        return f"{self._alias(column.source)}.{quote(name)}"
 
-    def _alias(self, owner: str) -> str:
-        if owner not in self._aliases:
-            self._aliases[owner] = self._builder.table_alias()
-        return self._aliases[owner]
+    def _alias(self, source: str) -> str:
+        if source not in self._aliases:
+            self._aliases[source] = self._builder.table_alias()
+        return self._aliases[source]
 
     def row_aliases(self) -> list[str]:
         """The aliases of all rows of the record, in this table and its parents."""
@@ -122,9 +128,14 @@ class TableAlias:
         """For FROM; call it after every column. The records come from the table or from another source."""
         own = self._aliases[self.table.name]
         sql = f"{source or table_identifier(self.table)} {own}"
-        for owner, alias in self._aliases.items():
-            if owner != self.table.name:
-                sql += f" JOIN records.{quote(owner)} {alias} ON {alias}.sys_id = {own}.sys_id"
+        for name, alias in self._aliases.items():
+            if name != self.table.name:
+                join = (
+                    f"LEFT JOIN {custom_identifier(self.table.name)}"
+                    if self.table.is_system
+                    else f"JOIN records.{quote(name)}"
+                )
+                sql += f" {join} {alias} ON {alias}.sys_id = {own}.sys_id"
         return sql
 
     def join_sql(self) -> str:

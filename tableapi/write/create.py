@@ -132,7 +132,7 @@ def _defer(change: WriteRequest, values: dict[Column, Any], insert: Callable[[],
     table = change.table
     savepoint = transaction.savepoint()
     result = insert()
-    inserted = designed_records.stored_values(table, result.sys_id)
+    inserted = designed_records.payload(table, result.sys_id)
     transaction.savepoint_rollback(savepoint)
     for name in (NUMBER_COLUMN, DISPLAY_NAME_COLUMN):  # the response shows them, so they are taken
         if name in table.columns and inserted.get(name) is not None:

@@ -38,7 +38,7 @@ def lock_current_record(
     context, table = change.context, change.table
     if not RECORD_ID.fullmatch(sys_id) or not context.view.can_read(table):
         raise record_not_found()
-    system_records.lock_for_change(table)
+    system_records.lock_for_change(table, sys_id)
     columns = tuple(sorted(columns, key=lambda column: column.name))  # one statement for every order of the body
     permissions = context.view.permissions
     statement, column_permissions = context.view.cached(

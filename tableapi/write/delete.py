@@ -32,7 +32,7 @@ def _delete(change: WriteRequest, sys_id: str) -> None:
     if record_table is not table:
         designed_records.lock(record_table, sys_id)
     emptied = references.release_references(catalogue, record_table, sys_id)
-    values = designed_records.stored_values(record_table, sys_id)
+    values = designed_records.payload(record_table, sys_id)
     display = record_table.display_column
     name = values.get(display.name) if display else None
     deletion_log.write(record_table.name, sys_id, str(name or sys_id), values, emptied)

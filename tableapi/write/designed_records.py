@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,7 +28,7 @@ def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | Non
     parameters: dict[str, Any] = {"who": acting_user.current(), "table": table.id, "sys_id": sys_id}
     parts = []
     for name, row in rows.items():
-        columns, placeholders, own_parameters = _assignments(name, values, row)
+        columns, placeholders, own_parameters = assigned_columns(name, values, row)
         parameters |= own_parameters
         if catalogue.tables[name].parent is None:
             stamps = {"sys_created_by": "%(who)s", "sys_updated_by": "%(who)s", "sys_db_table_id": "%(table)s"}
@@ -114,7 +114,7 @@ def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> N
     parts = []
     for name in table.lineage:
         row = f"row{len(rows)}"
-        columns, placeholders, own_parameters = _assignments(name, values, row)
+        columns, placeholders, own_parameters = assigned_columns(name, values, row)
         parameters |= own_parameters
         assignments = [f"{quote(column)} = {value}" for column, value in zip(columns, placeholders, strict=True)]
         if catalogue.tables[name].parent is None:
@@ -130,7 +130,7 @@ def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> N
                 f"{row} AS (UPDATE {table_sql} SET {', '.join(assignments)} WHERE sys_id = %(sys_id)s RETURNING *)"
             )
     stored = TableAlias(StatementBuilder(), table)
-    old = change_rows.values_sql(values, lambda column, name: stored.database_column(column.owner, name))
+    old = change_rows.values_sql(values, stored.database_column)
     parts.append(
         f"stored AS (SELECT {old} AS old_values FROM {stored.from_sql()} WHERE {stored.sys_id()} = %(sys_id)s)"
     )
@@ -148,7 +148,7 @@ def delete(table: Table, sys_id: str) -> None:
     """Delete the record, and log it; its rows in the extending tables are deleted by foreign keys."""
     stored = TableAlias(StatementBuilder(), table)
     columns = [column for column in table.columns.values() if column.name not in change_rows.ROW_COLUMNS]
-    old = change_rows.values_sql(columns, lambda column, name: stored.database_column(column.owner, name))
+    old = change_rows.values_sql(columns, stored.database_column)
     root = stored.row_aliases()[-1]
     change = change_rows.change_sql("delete", record=root, who="%(who)s", old=old, source=stored.from_sql())
     condition = f"{stored.sys_id()} = %(sys_id)s"
@@ -166,15 +166,20 @@ def lock(table: Table, sys_id: str) -> None:
     )
 
 
-def stored_values(table: Table, sys_id: str) -> dict[str, Any]:
+def payload(table: Table, sys_id: str) -> dict[str, Any]:
     """All values of a record as the deletion log keeps them, without secrets."""
     columns = [column for column in table.columns.values() if column.is_readable]
+    return {column.name: value for column, value in stored_values(table, sys_id, columns).items()}
+
+
+def stored_values(table: Table, sys_id: str, columns: Sequence[Column]) -> dict[Column, Any]:
+    """The values as JSON takes them."""
     alias = TableAlias(StatementBuilder(), table)
     outputs = ", ".join(alias.column(column, is_plain=False) for column in columns)
     sql = f"SELECT {outputs} FROM {alias.from_sql()} WHERE {alias.sys_id()} = %(sys_id)s"
     row = next(iter(run_named_sql(sql, {"sys_id": sys_id}).rows()), ())
     return {
-        column.name: column_values.to_log_value(column, decode_value(column, value))
+        column: column_values.to_log_value(column, decode_value(column, value))
         for column, value in zip(columns, row, strict=False)
     }
 
@@ -184,7 +189,7 @@ def decode_value(column: Column, value: Any) -> Any:
     return json.loads(value) if column.column_type.is_json and isinstance(value, str) else value
 
 
-def _assignments(owner: str, values: Values, prefix: str) -> tuple[list[str], list[str], dict[str, Any]]:
+def assigned_columns(owner: str, values: Values, prefix: str) -> tuple[list[str], list[str], dict[str, Any]]:
     """The columns of this table among the values, their placeholders and parameters; these begin with the prefix."""
     columns: list[str] = []
     placeholders: list[str] = []

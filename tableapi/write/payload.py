@@ -106,7 +106,7 @@ def _imported_id(change: WriteRequest, sent: dict[Column, Any]) -> str | None:
 def parse_value(change: WriteRequest, column: Column, sent: Any) -> Any:
     if change.uses_display_values and not has_value_and_display(column, change.body.get(column.name)):
         sent = _parse_display(change, column, sent)
-    if change.table.is_system and column.column_type.storage in (Storage.HASHED, Storage.JSON):
+    if change.table.is_system and not column.is_custom and column.column_type.storage in (Storage.HASHED, Storage.JSON):
         return sent  # the model converts it
     return empty_as_null(change.table, column_values.parse(column, sent))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import islice
+from typing import Any
 
 from system.database_statements import run_named_sql
 from system.encoded_query import QueryError
@@ -12,7 +13,7 @@ from tableapi.query import read_plan
 from tableapi.query.parsed_query import parse_query_text
 from tableapi.read.context import ReadContext
 from tableapi.sql import select
-from tableapi.sql.statement_builder import quote, table_identifier
+from tableapi.sql.statement_builder import custom_identifier, quote, table_identifier
 
 
 class StillReferenced(Conflict):
@@ -29,14 +30,18 @@ class StillReferenced(Conflict):
 def release_references(catalogue: Catalogue, table: Table, sys_id: str) -> int:
     """Clear the references to a record before it is deleted. Returns their number."""
     # The models of the product's own tables have their own rules.
-    columns = [column for column in catalogue.referring_columns(table) if not catalogue.tables[column.owner].is_system]
+    columns = [
+        column
+        for column in catalogue.referring_columns(table)
+        if column.is_custom or not catalogue.tables[column.owner].is_system
+    ]
     blocking = [column for column in columns if column.mandatory and _blocks_deletion(catalogue, table, column, sys_id)]
     if blocking:
         raise StillReferenced((column.owner, column.name) for column in blocking)
     count = _count_references(catalogue, table, columns, sys_id)
     emptied = []
     for column in columns:
-        shortened, is_emptied = _remove_from_lists(catalogue.tables[column.owner], column, sys_id)
+        shortened, is_emptied = _remove_from_lists(catalogue, column, sys_id)
         count += shortened
         emptied += [column] * is_emptied
     if emptied:  # a concurrent write removed the other items of a list
@@ -44,10 +49,14 @@ def release_references(catalogue: Catalogue, table: Table, sys_id: str) -> int:
     return count
 
 
+def _storage(catalogue: Catalogue, column: Column) -> str:
+    return custom_identifier(column.owner) if column.is_custom else table_identifier(catalogue.tables[column.owner])
+
+
 def _count_references(catalogue: Catalogue, table: Table, columns: Iterable[Column], sys_id: str) -> int:
     """How many foreign keys PostgreSQL will empty."""
     counts = [
-        f"(SELECT count(*) FROM {table_identifier(catalogue.tables[column.owner])} "
+        f"(SELECT count(*) FROM {_storage(catalogue, column)} "
         f"WHERE {'sys_id <> %(id)s AND ' * (column.owner in table.lineage)}{quote(column.database_name)} = %(id)s)"
         for column in columns
         if not column.column_type.is_list
@@ -63,13 +72,12 @@ def _blocks_deletion(catalogue: Catalogue, table: Table, column: Column, sys_id:
     # A record that only refers to itself can be deleted.
     others = "sys_id <> %(id)s AND " if column.owner in table.lineage else ""
     refers = f"{name} = ARRAY[%(id)s]::varchar[]" if column.column_type.is_list else f"{name} = %(id)s"
-    owner = table_identifier(catalogue.tables[column.owner])
-    sql = f"SELECT EXISTS (SELECT FROM {owner} WHERE {others}{refers})"
+    sql = f"SELECT EXISTS (SELECT FROM {_storage(catalogue, column)} WHERE {others}{refers})"
     ((is_referenced,),) = run_named_sql(sql, {"id": sys_id}).rows()
     return bool(is_referenced)
 
 
-def _remove_from_lists(owner: Table, column: Column, sys_id: str) -> tuple[int, bool]:
+def _remove_from_lists(catalogue: Catalogue, column: Column, sys_id: str) -> tuple[int, bool]:
     """Remove the id from a list column; return from how many lists, and whether a mandatory one became empty.
 
     Plain references become NULL by their foreign keys. The version of a record that loses a reference does not change:
@@ -78,7 +86,7 @@ def _remove_from_lists(owner: Table, column: Column, sys_id: str) -> tuple[int, 
         return 0, False
     name = quote(column.database_name)
     rows = run_named_sql(
-        f"UPDATE {table_identifier(owner)} SET {name} = array_remove({name}, %(id)s::varchar) "
+        f"UPDATE {_storage(catalogue, column)} SET {name} = array_remove({name}, %(id)s::varchar) "
         f"WHERE {name} && ARRAY[%(id)s]::varchar[] RETURNING sys_id <> %(id)s AND cardinality({name}) = 0",
         {"id": sys_id},
     ).rows()
@@ -110,3 +118,19 @@ def _is_visible(context: ReadContext, table_name: str, column: str, sys_id: str)
         return False  # the caller cannot know the column
     ((count,),) = statement_runner.fetch(select.count_statement(plan, 1), context.inputs(parsed.conditions))
     return bool(count)
+
+
+def existing_references(catalogue: Catalogue, column: Column, value: Any) -> Any:
+    target = catalogue.tables.get(column.reference or "")
+    if target is None:
+        return None
+    if not column.column_type.is_list:
+        return value if value in existing_ids(target, [value]) else None
+    existing = existing_ids(target, value)
+    return [item for item in value if item in existing]
+
+
+def existing_ids(table: Table, ids: list[str]) -> set[str]:
+    """Locked, so that they stay until the reference to them is written."""
+    statement = f"SELECT sys_id FROM {table_identifier(table)} WHERE sys_id = ANY (%(ids)s::varchar[]) FOR KEY SHARE"
+    return {sys_id for (sys_id,) in run_named_sql(statement, {"ids": ids}).rows()}

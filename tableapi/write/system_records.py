@@ -16,6 +16,7 @@ from psycopg import errors
 
 from accounts.models import User
 from accounts.privileges import ensure_admin_remains, may_change_account
+from system.database_statements import run_named_sql
 from system.errors import AccessDenied, Conflict, InvalidInput, combine_errors
 from system.plain_sql import run_statement
 from system.records import savers
@@ -23,7 +24,9 @@ from system.records.record import Record
 from tableapi.access.caller_view import record_not_found
 from tableapi.catalogue.column_type import Storage
 from tableapi.catalogue.definitions import Column, Table
+from tableapi.sql.statement_builder import table_identifier
 
+from . import custom_columns
 from .designed_records import Duplicate, translating_integrity_errors
 from .references import StillReferenced
 
@@ -55,10 +58,15 @@ def can_be_created_by_clients(table: Table) -> bool:
     return all(field.editable or field.has_default() or field.null or field.blank for field in client_fields)
 
 
-def lock_for_change(table: Table) -> None:
+def lock_for_change(table: Table, sys_id: str = "") -> None:
     """Serialise writes to tables where saving one record changes others. Called before the record is locked."""
     if table.is_system:
         model_of(table.name).lock_for_change()
+        if sys_id and table.custom_columns:
+            # PostgreSQL re-reads only locked rows after waiting, and the one with the custom columns may be missing.
+            run_named_sql(
+                f"SELECT FROM {table_identifier(table)} WHERE sys_id = %(id)s FOR NO KEY UPDATE", {"id": sys_id}
+            )
 
 
 def insert(table: Table, values: Mapping[Column, Any]) -> str:
@@ -67,7 +75,7 @@ def insert(table: Table, values: Mapping[Column, Any]) -> str:
     return str(record.pk)
 
 
-def restore(table: Table, sys_id: str, payload: Mapping[str, Any]) -> list[str]:
+def restore(table: Table, sys_id: str, payload: Mapping[str, Any], custom_values: Mapping[Column, Any]) -> list[str]:
     """Create the record again from an entry of the deletion log. Returns the columns that referred to something that
     no longer exists."""
     record = model_of(table.name)(sys_id=sys_id)
@@ -82,9 +90,9 @@ def restore(table: Table, sys_id: str, payload: Mapping[str, Any]) -> list[str]:
         setattr(record, field.attname, None if is_lost else value)
     record.sys_version += 1
     created_at, created_by = record.sys_created_at, record.sys_created_by
-    _save(table, record, {}, savers.saver_of(type(record)).prepare("", {}))
+    _save(table, record, custom_values, savers.saver_of(type(record)).prepare("", {}))
     type(record)._base_manager.filter(pk=sys_id).update(sys_created_at=created_at, sys_created_by=created_by)
-    return sorted(lost)
+    return lost
 
 
 def update(table: Table, sys_id: str, values: Mapping[Column, Any], prepared: Any = None) -> None:
@@ -137,6 +145,7 @@ def _save(table: Table, record: Record, values: Mapping[Column, Any], prepared: 
         saver.clean(record, prepared)
         if password is not UNCHANGED_PASSWORD and isinstance(record, AbstractBaseUser):
             _set_password(record, password)
+        record.custom_columns_writer = custom_columns.writer(table, values)
         saver.save(record, prepared)
         if password is not UNCHANGED_PASSWORD:
             getattr(record, "end_sessions", lambda: None)()

@@ -7,10 +7,13 @@ import pytest
 from accounts.models import User
 from sso.models import IdentityLink, OidcSetting, SignIn
 from sso.provisioning.sign_in import AccountProvisioning
+from sso.scripts import mapping_script
 from system import properties
+from tableapi.models import Table
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT
 from tests.sso.sign_ins import Browser, check_refusal, make_active_connection, make_ann
+from tests.tableapi.designs import make_column, query_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -261,6 +264,26 @@ def test_invalid_profile_values_are_not_stored(browser: Browser):
     assert browser.sign_in().status_code == 302
     assert (user.refreshed().email, user.refreshed().last_name) == ("ann@example.com", "Lee")
     assert "email was not changed." in SignIn.objects.latest("sys_created_at").detail
+
+
+def test_script_fills_custom_columns_of_users(browser: Browser):
+    make_column(Table.objects.get(name="user"), "x_floor", "integer")
+    script = "function map(c) { return {login: 'ann', email: c.email, x_floor: c.floor} }"
+    mapping_script.check_script(script, {"x_floor"})
+    with pytest.raises(mapping_script.ScriptRefused, match="x_none"):
+        mapping_script.check_script(script.replace("x_floor: c.floor", "x_none: 1"), {"x_floor"})
+    browser.provider.person |= {"floor": 3}
+    options = {"enable_user_creation": True, "update_data_when_login": True, "script": script}
+    make_active_connection(browser.provider, **options)
+    stored = 'SELECT x_floor FROM records."user" JOIN public."user" USING (sys_id) WHERE login = %s'
+
+    assert browser.sign_in().status_code == 302
+    assert query_rows(stored, "ann") == [(3,)]
+
+    browser.provider.person |= {"floor": "high"}
+    assert browser.sign_in().status_code == 302
+    assert query_rows(stored, "ann") == [(3,)]
+    assert "x_floor was not changed." in SignIn.objects.latest("sys_created_at").detail
 
 
 @pytest.mark.parametrize("is_linked", [True, False])

@@ -293,10 +293,26 @@ def test_system_tables_are_read_only(as_alice: Client):
     new_row = {"value": "x", "label": "X", "position": 9}
     as_alice.post(page_path("column", source), {"label": "Source"} | inline_rows("choices", new_row))
     assert not Choice.objects.filter(value="x").exists()
-    assert "Select a valid choice" in page_text(
-        as_alice.post(page_path("column"), column_form_data(table, "shoe_size"))
-    )
-    assert not Column.objects.filter(name="shoe_size").exists()
+    role_table = Table.objects.get(name="sys_role")
+    for other, name, message in (
+        (role_table, "x_shoe_size", "Select a valid choice"),
+        (table, "shoe_size", "must start with x_"),
+    ):
+        assert message in page_text(as_alice.post(page_path("column"), column_form_data(other, name)))
+    assert not Column.objects.filter(name__endswith="shoe_size").exists()
+
+
+def test_custom_column_of_a_system_table_is_added_changed_and_deleted(as_alice: Client):
+    table = Table.objects.get(name="user")
+    assert "column/add" in as_alice.get(page_path("table", table)).content.decode()
+    data = column_form_data(table, "x_shift") | {"type": "choice"}
+    as_alice.post(page_path("column"), data | inline_rows("choices", {"value": "n", "label": "Night", "position": 1}))
+    column = Column.objects.get(name="x_shift")
+    assert [choice.value for choice in column.choices.all()] == ["n"]
+    as_alice.post(page_path("column", column), {"label": "Shift", "type": "choice"} | inline_rows("choices"))
+    assert column.refreshed().label == "Shift"
+    assert as_alice.post(page_path("column", column, "delete"), {"post": "yes"}).status_code == 302
+    assert not Column.objects.filter(name="x_shift").exists()
 
 
 def test_view_can_be_created_with_paths(as_alice: Client):

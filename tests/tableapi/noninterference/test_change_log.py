@@ -33,7 +33,7 @@ def log_creations(world: World) -> None:
         columns = [column for column in table.columns.values() if not column.is_sys]
 
         def sql_of(column: Column, name: str, record: TableAlias = record) -> str:
-            return record.database_column(column.owner, name)
+            return record.database_column(column, name)
 
         new = change_rows.values_sql(columns, sql_of)
         root = record.row_aliases()[-1]

@@ -1,0 +1,101 @@
+"""Writes the custom columns of system tables: a row beside the product's own, there once it has a value."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.db import transaction
+
+from system.database_statements import run_named_sql
+from system.errors import InvalidInput
+from system.records.record import Record
+from tableapi.catalogue.definitions import Column, Table
+from tableapi.database import catalogue_loader
+from tableapi.sql import change_rows
+from tableapi.sql.statement_builder import custom_identifier, quote, table_identifier
+from tableapi.values import column_values
+
+from . import designed_records, references
+
+LoggedValues = dict[str, Any]
+
+
+def names(table: str) -> frozenset[str]:
+    columns = catalogue_loader.reload_if_changed().tables[table].custom_columns
+    return frozenset(column.name for column in columns)
+
+
+def save(record: Record, values: Mapping[str, Any]) -> list[str]:
+    """Store the values that differ; return a sentence on each that is invalid."""
+    catalogue = catalogue_loader.reload_if_changed()
+    table = catalogue.tables[record._meta.db_table]
+    run_named_sql(
+        f"SELECT FROM {table_identifier(table)} WHERE sys_id = %(id)s FOR NO KEY UPDATE", {"id": record.sys_id}
+    )
+    stored = payload(table, record.sys_id)
+    notes: list[str] = []
+    changed: dict[Column, Any] = {}
+    for column in table.custom_columns:
+        if column.name not in values:
+            continue
+        try:
+            value = column_values.parse(column, values[column.name])
+            if column.column_type.has_target and references.existing_references(catalogue, column, value) != value:
+                raise InvalidInput("The referenced record does not exist.")
+            if column_values.to_log_value(column, value) != stored.get(column.name):
+                changed[column] = value
+        except InvalidInput as error:
+            notes.append(f"{column.name} was not changed. {error.message}")
+    while changed:
+        try:
+            with designed_records.translating_integrity_errors(table), transaction.atomic():
+                record.custom_columns_writer = writer(table, changed)
+                record.save(update_fields=[])
+                break
+        except designed_records.Duplicate as error:
+            if not error.columns:
+                raise
+            notes += [f"{name} was not changed. {error.message}" for name in error.columns]
+            changed = {column: value for column, value in changed.items() if column.name not in error.columns}
+    return notes
+
+
+def writer(table: Table, values: Mapping[Column, Any]) -> Callable[[Record], tuple[LoggedValues, LoggedValues]] | None:
+    """Writes these values when the record is saved, and returns those before and after it for the change log."""
+    custom_values = {column: value for column, value in values.items() if column.is_custom}
+
+    def write(record: Record) -> tuple[LoggedValues, LoggedValues]:
+        before = logged_values(table, record.sys_id)
+        _store(table, record.sys_id, custom_values)
+        return before, logged_values(table, record.sys_id)
+
+    return write if custom_values else None
+
+
+def _store(table: Table, sys_id: str, values: Mapping[Column, Any]) -> None:
+    names, placeholders, parameters = designed_records.assigned_columns(table.name, values, "value")
+    columns = [quote(name) for name in names]
+    assignments = ", ".join(f"{column} = excluded.{column}" for column in columns)
+    run_named_sql(
+        f"INSERT INTO {custom_identifier(table.name)} ({', '.join(['sys_id', *columns])}) "
+        f"VALUES ({', '.join(['%(sys_id)s', *placeholders])}) ON CONFLICT (sys_id) DO UPDATE SET {assignments}",
+        {**parameters, "sys_id": sys_id},
+    )
+
+
+def payload(table: Table, sys_id: str) -> dict[str, Any]:
+    """As the deletion log keeps them, by name."""
+    if not table.custom_columns:
+        return {}
+    values = designed_records.stored_values(table, sys_id, table.custom_columns)
+    return {column.name: value for column, value in values.items()}
+
+
+def logged_values(table: Table, sys_id: str) -> LoggedValues:
+    """As the change log has those of designed tables."""
+    if not table.custom_columns:
+        return {}
+    values = change_rows.values_sql(table.custom_columns, lambda _, name: quote(name))
+    sql = f"SELECT ({values})::text FROM {custom_identifier(table.name)} WHERE sys_id = %(sys_id)s"
+    row = next(iter(run_named_sql(sql, {"sys_id": sys_id}).rows()), ("{}",))
+    return dict(json.loads(row[0]))

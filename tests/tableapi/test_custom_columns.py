@@ -1,0 +1,253 @@
+"""Columns that an administrator adds to product tables: stored beside them, used as any other."""
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from accounts.models import User
+from system.models import DeletionLogEntry
+from system.records import custom_columns
+from tableapi.database import catalogue_loader
+from tableapi.models import Column, Table
+from tableapi.setup import system_tables
+from tests.tableapi.designs import indexes_of, query_rows
+from tests.tableapi.world import (
+    api,
+    column_values,
+    data_of,
+    error_of,
+    errors_of,
+    field,
+    grant,
+    open_table,
+    record,
+    rule,
+    table,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def badge() -> Column:
+    return field("user", "x_badge", is_unique=True)
+
+
+def last_change(sys_id: str) -> tuple[Any, ...]:
+    return query_rows(
+        "SELECT operation, version, old_values, new_values FROM sys_change WHERE record_id = %s "
+        "ORDER BY id DESC LIMIT 1",
+        sys_id,
+    )[0]
+
+
+def test_administrator_designs_and_uses_one_through_the_api(alice: User, bob: User):
+    user_table = Table.objects.get(name="user")
+    body = {"table": user_table.pk, "name": "x_floor", "label": "Floor", "type": "integer", "is_indexed": True}
+    assert api(alice).post("sys_db_column", body).status_code == 201
+
+    assert data_of(api(alice).patch(f"user/{bob.pk}", {"x_floor": 3, "x_badge": "B7"}))[0]["x_floor"] == 3
+
+    assert data_of(api(alice).get("user", query="x_floor>2^x_badge=b7", fields="login,x_floor")) == [
+        {"login": "bob", "x_floor": 3}
+    ]
+    assert "bob" not in column_values(api(alice).get("user", query="x_floorISEMPTY"), "login")
+    assert column_values(api(alice).get("user", query="ORDERBYDESCx_floor", fields="login"), "login").index("bob") > 0
+    assert data_of(api(alice).get("/rest/v1/stats/user?sysparm_sum_fields=x_floor"))[0]["sum"] == {"x_floor": 3}
+
+
+def test_a_designed_table_walks_to_it_and_rules_use_it(alice: User, bob: User, carl: User):
+    table("task_x")
+    field("task_x", "owner", target="user")
+    rule("read", "task_x", condition="owner.x_badge=7")
+    rule("read", "user", "x_badge")
+    one, _ = record("task_x", owner=bob.pk), record("task_x", owner=carl.pk)
+    api(alice).patch(f"user/{bob.pk}", {"x_badge": "7"})
+
+    assert data_of(api(carl).get("task_x", fields="sys_id,owner.x_badge")) == [{"sys_id": one, "owner.x_badge": "7"}]
+
+
+def test_one_change_row_has_it_and_the_version_goes_up(alice: User, bob: User, badge: Column):
+    version = bob.refreshed().sys_version
+    api(alice).patch(f"user/{bob.pk}", {"x_badge": "B7", "phone": "1"})
+    operation, changed_version, old, new = last_change(bob.pk)
+
+    assert (operation, changed_version) == ("update", version + 1)
+    assert '"B7"' in str(new).replace("'", '"') and badge.pk in new and badge.pk not in old
+    (entry,) = data_of(api(alice).get(f"/rest/v1/table/user/{bob.pk}/history"))[:1]
+    assert entry["fields"] == {"x_badge": {"old": None, "new": "B7"}, "phone": {"old": None, "new": "1"}}
+
+    api(alice).patch(f"user/{bob.pk}", {"x_badge": "B7"})
+    assert bob.refreshed().sys_version == version + 1, "an equal value changes nothing"
+
+
+def test_only_a_rule_that_names_it_lets_others_write_it(alice: User, bob: User, carl: User):
+    for operation in ("read", "write", "create"):
+        rule(operation, "user", roles=["desk"])
+        rule(operation, "user", "*", roles=["desk"])
+    grant(bob, "desk")
+    assert api(bob).patch(f"user/{carl.pk}", {"phone": "1"}).status_code == 200
+    assert error_of(api(bob).patch(f"user/{carl.pk}", {"x_badge": "1"})) == (403, "access_denied", "x_badge")
+    assert error_of(api(bob).post("user", {"login": "new", "x_badge": "1"})) == (403, "access_denied", "x_badge")
+    assert data_of(api(bob).put(f"user/{carl.pk}", {"login": "carl"}))[0]["x_badge"] is None
+
+    rule("write", "user", "x_badge", roles=["desk"])
+    assert data_of(api(bob).patch(f"user/{carl.pk}", {"x_badge": "1"}))[0]["x_badge"] == "1"
+    assert error_of(api(bob).post("user", {"login": "new", "x_badge": "2"})) == (403, "access_denied", "x_badge")
+
+
+def test_hidden_from_whoever_may_not_read_it(alice: User, bob: User):
+    rule("read", "user", "x_badge", condition="login=bob")
+    api(alice).patch(f"user/{alice.pk}", {"x_badge": "A"})
+    api(alice).patch(f"user/{bob.pk}", {"x_badge": "B"})
+
+    rows = data_of(api(bob).get("user", query="x_badgeISNOTEMPTY", fields="login,x_badge"))
+    assert rows == [{"login": "bob", "x_badge": "B"}]
+
+
+DOORS = (
+    "/rest/v1/table/user?sysparm_fields=login,x_badge&sysparm_query=ORDERBYx_badge",
+    "/rest/v1/table/user?sysparm_fields=login&sysparm_query=x_badge=17",
+    "/rest/v1/table/user?sysparm_fields=login&sysparm_query=x_badgeNOT IN17^ORDERBYlogin",
+    "/rest/v1/table/user?sysparm_count=exact&sysparm_limit=1&sysparm_query=x_badge>1",
+    "/rest/v1/stats/user?sysparm_count=true&sysparm_group_by=x_badge",
+    "/rest/v1/stats/user?sysparm_count_distinct_fields=x_badge",
+    "/rest/v1/table/held?sysparm_fields=owner.x_badge,owner&sysparm_query=ORDERBYowner.x_badge",
+    "/rest/v1/table/held?sysparm_query=owner.x_badge=17",
+    "/rest/v1/changes/user",
+)
+
+
+def test_hidden_values_change_no_response(alice: User, bob: User, carl: User):
+    rule("read", "user", "x_badge", condition="login=bob")
+    open_table(table("held"))
+    field("held", "owner", target="user")
+    for owner in (alice, bob, carl):
+        record("held", owner=owner.pk)
+        api(alice).patch(f"user/{owner.pk}", {"x_badge": owner.login})
+
+    def responses() -> list[Any]:
+        return [(response.status_code, response.content) for response in map(api(bob).get, DOORS)]
+
+    before = responses()
+    assert [body for status, body in before if status != 200] == [] and b"alice" in before[0][1]
+    query_rows("UPDATE records.\"user\" SET x_badge = '17' WHERE sys_id = %s", carl.pk)
+    query_rows('UPDATE records."user" SET x_badge = NULL WHERE sys_id = %s', alice.pk)
+    assert responses() == before
+    query_rows("UPDATE records.\"user\" SET x_badge = 'other' WHERE sys_id = %s", bob.pk)
+    assert responses() != before
+
+
+def test_unique_value_is_a_duplicate_and_upsert_finds_it(alice: User, bob: User, carl: User):
+    api(alice).patch(f"user/{bob.pk}", {"x_badge": "B7"})
+    assert error_of(api(alice).patch(f"user/{carl.pk}", {"x_badge": "b7"})) == (409, "duplicate", "x_badge")
+
+    path = "/rest/v1/upsert/user?sysparm_key=x_badge"
+    assert data_of(api(alice).post(path, {"x_badge": "b7", "phone": "9"}))[0]["sys_id"] == bob.pk
+    created = api(alice).post(path, {"x_badge": "N1", "login": "new"})
+    assert created.status_code == 201 and data_of(created)[0]["x_badge"] == "N1"
+
+
+def test_values_leave_with_the_record_and_return_with_it(alice: User, bob: User):
+    field("user", "x_boss", target="user")
+    field("user", "x_skills", "list", target="company")
+    field("user", "x_data", "json")
+    company = data_of(api(alice).post("company", {"name": "One"}))[0]["sys_id"]
+    values = {"x_badge": "B7", "x_boss": alice.pk, "x_skills": [company], "x_data": {"a": 1}}
+    created = data_of(api(alice).post("user", {"login": "gone", **values}))[0]
+    assert api(alice).delete(f"user/{created['sys_id']}").status_code == 200
+    assert query_rows('SELECT count(*) FROM records."user" WHERE x_badge = %s', "B7") == [(0,)]
+    assert api(alice).delete(f"company/{company}").status_code == 200
+
+    entry = DeletionLogEntry.objects.get(record_id=created["sys_id"])
+    assert entry.payload["x_badge"] == "B7"
+    restored = data_of(api(alice).post(f"/rest/v1/restore/{entry.pk}"))[0]
+
+    assert restored["lost_references"] == ["x_skills"]
+    now = data_of(api(alice).get(f"user/{created['sys_id']}"))[0]
+    assert (now["x_badge"], now["x_boss"]["value"], now["x_data"]) == ("B7", alice.pk, {"a": 1})
+
+
+def test_references_from_it_are_emptied_with_their_record(alice: User, bob: User):
+    field("user", "x_firm", target="company")
+    field("user", "x_firms", "list", target="company")
+    company = data_of(api(alice).post("company", {"name": "One"}))[0]["sys_id"]
+    api(alice).patch(f"user/{bob.pk}", {"x_firm": company, "x_firms": [company]})
+
+    assert api(alice).delete(f"company/{company}").status_code == 200
+
+    assert DeletionLogEntry.objects.get(record_id=company).emptied_references == 2
+    now = data_of(api(alice).get(f"user/{bob.pk}"))[0]
+    assert (now["x_firm"], now["x_firms"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("table_name", "values", "wrong"),
+    [
+        ("user", {"name": "floor"}, "name"),
+        ("user", {"type": "secret"}, "type"),
+        ("user", {"type": "wysiwyg"}, "type"),
+        ("user", {"mandatory": True}, "mandatory"),
+        ("user", {"default_value": "1"}, "default_value"),
+        ("user", {"is_display": True}, "is_display"),
+        ("sys_role", {}, "__all__"),
+        ("oidc_setting", {}, "__all__"),
+    ],
+)
+def test_what_a_custom_column_cannot_be(table_name: str, values: dict[str, Any], wrong: str):
+    options = {"name": "x_floor", "type": "string", **values}
+    with pytest.raises(ValidationError) as raised:
+        field(table_name, options.pop("name"), options.pop("type"), **options)
+    assert wrong in raised.value.message_dict
+
+
+def test_product_columns_stay_unchangeable(alice: User):
+    login = Column.objects.get(table__name="user", name="login")
+    assert errors_of(api(alice).patch(f"sys_db_column/{login.pk}", {"max_length": 5}))[0][0] == 422
+    assert api(alice).delete(f"sys_db_column/{login.pk}").status_code in (409, 422)
+
+
+def test_an_upgrade_keeps_it_and_a_deletion_drops_it(alice: User, badge: Column):
+    system_tables.update_system_tables()
+    assert Column.objects.filter(pk=badge.pk).exists() and f"U{badge.pk}" in indexes_of("user")
+
+    assert api(alice).delete(f"sys_db_column/{badge.pk}").status_code == 200
+    assert f"U{badge.pk}" not in indexes_of("user")
+    catalogue_loader.reload_if_changed()  # an error would end the transaction of the test
+    assert error_of(api(alice).get("user", query="x_badge=1"))[:2] == (400, "unknown_field")
+
+
+def test_choices_can_be_added(alice: User, bob: User):
+    field("user", "x_shift", choices={"d": "Day", "n": "Night"})
+    assert error_of(api(alice).patch(f"user/{bob.pk}", {"x_shift": "x"}))[0] == 422
+    shown = data_of(api(alice).patch(f"user/{bob.pk}", {"x_shift": "n"}, display_value="true"))[0]
+    assert shown["x_shift"] == "Night"
+
+
+def test_bulk_changes_match_its_current_value(alice: User, bob: User, carl: User):
+    for user, value in ((bob, "1"), (carl, "2")):
+        api(alice).patch(f"user/{user.pk}", {"x_badge": value})
+    body = {"sysparm_query": "x_badgeISNOTEMPTY", "expected": 2, "values": {"phone": "5"}}
+    assert [row["status"] for row in data_of(api(alice).patch("/rest/v1/bulk/user", body))] == [200, 200]
+
+
+def test_sign_in_stores_valid_values_and_names_the_others(bob: User, carl: User, badge: Column):
+    field("user", "x_floor", "integer")
+    field("user", "x_boss", target="user")
+    custom_columns.save(carl, {"x_badge": "taken"})
+    version = bob.refreshed().sys_version
+
+    notes = custom_columns.save(
+        bob, {"x_badge": "TAKEN", "x_floor": "3", "x_boss": "nobody", "x_unknown": 1, "phone": "1"}
+    )
+
+    assert [note.split()[0] for note in notes] == ["x_boss", "x_badge"]
+    assert query_rows('SELECT x_floor, x_badge FROM records."user" WHERE sys_id = %s', bob.pk) == [(3, None)]
+    assert bob.refreshed().sys_version == version + 1 and bob.refreshed().phone == ""
+    assert custom_columns.save(bob, {"x_floor": 3}) == [] and bob.refreshed().sys_version == version + 1
+
+
+def test_records_of_other_tables_are_not_extended(alice: User):
+    open_table(table("plain"))
+    assert data_of(api(alice).post("plain", {}))[0].keys().isdisjoint({"x_badge"})
