@@ -143,7 +143,7 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
     actions_submit_line = ("save_and_end_sessions",)
     fieldsets = (
         (None, {"fields": ("login", "password_state", "active")}),
-        ("Profile", {"fields": ("first_name", "last_name", "email", "phone", "company", "last_login")}),
+        ("Profile", {"fields": ("first_name", "last_name", "email", "phone", "company", "time_zone", "last_login")}),
     )
     add_fieldsets = ((None, {"fields": ("login", "usable_password", "password1", "password2")}),)
 

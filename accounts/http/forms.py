@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.authentication import passwords
 from accounts.authentication.access_keys import DEFAULT_LIFETIME
-from accounts.models import NotificationChoice, Role, User
+from accounts.models import NotificationChoice, Role, User, time_zones
 from accounts.models.notification_choices import Reason
 from system.errors import Unauthenticated
 
@@ -31,7 +31,12 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = User
-        fields = ("first_name", "last_name", "phone")
+        fields = ("first_name", "last_name", "phone", "time_zone")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        names = dict.fromkeys((*time_zones.names(), self.instance.time_zone))
+        self.fields["time_zone"].widget = forms.Select(choices=[(name, name.replace("_", " ")) for name in names])
 
 
 class NotificationForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Collection
+from datetime import tzinfo
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from django.db import models, transaction
 from django.db.models.functions import Lower
 
 from accounts import roles
+from accounts.models import time_zones
 from accounts.models.access_keys import AccessKey
 from accounts.models.managers import UserManager
 from accounts.models.roles import UserRole
@@ -48,7 +50,8 @@ class User(Record, SlowCaller, AbstractBaseUser):
     """A person or program that can sign in or call the API."""
 
     table_columns = (
-        "login", "email", "password", "first_name", "last_name", "phone", "company", "active", "last_login",
+        "login", "email", "password", "first_name", "last_name", "phone", "company", "time_zone", "active",
+        "last_login",
     )  # fmt: skip
     secret_columns = frozenset({"password"})
     display_column = "login"
@@ -59,6 +62,14 @@ class User(Record, SlowCaller, AbstractBaseUser):
     last_name = models.CharField(max_length=150, blank=True, default="")
     phone = models.CharField(max_length=50, blank=True, default="")
     company = models.ForeignKey(Company, null=True, blank=True, on_delete=models.SET_NULL)
+    time_zone = models.CharField(
+        max_length=64,
+        blank=True,
+        default="UTC",
+        db_default="UTC",
+        validators=[time_zones.check_name],
+        help_text="For queries such as “created today”.",
+    )
     last_login = models.DateTimeField("last login", null=True, blank=True, editable=False)
     active = models.BooleanField(
         default=True, help_text="Turn off to block sign-in and revoke keys and sessions immediately."
@@ -103,6 +114,7 @@ class User(Record, SlowCaller, AbstractBaseUser):
             others = User.objects.filter(login=normalized_login)
             if self.is_new or not others.exclude(pk=self.pk).exists():
                 self.login = normalized_login
+        self.time_zone = self.time_zone or "UTC"
         super().save(*args, **options)
         self.is_password_removed = False
 
@@ -119,6 +131,10 @@ class User(Record, SlowCaller, AbstractBaseUser):
     def set_unusable_password(self) -> None:
         self.is_password_removed = self.has_usable_password()
         super().set_unusable_password()
+
+    @property
+    def zone(self) -> tzinfo:
+        return time_zones.zone_of(self.time_zone)
 
     @property
     def is_active(self) -> bool:  # type: ignore[override]  # Django's name for our column

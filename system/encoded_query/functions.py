@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 from .errors import QueryError
 from .periods import Unit, end_of, is_within_limit, shift, start_of
@@ -11,15 +11,24 @@ from .periods import Unit, end_of, is_within_limit, shift, start_of
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a function may depend on: the time of the request and the user."""
+    """What a value may depend on: the time of the request, the user, and the zone in which days begin."""
 
     now: datetime
     user_id: str
+    time_zone: tzinfo = UTC
 
     def __post_init__(self) -> None:
         if self.now.tzinfo is None:
             raise ValueError("the time must have a time zone")
         object.__setattr__(self, "now", self.now.astimezone(UTC))
+
+    @property
+    def local_now(self) -> datetime:
+        return self.now.astimezone(self.time_zone)
+
+    def on_wall_clock(self) -> "Moment":
+        """For columns of dates, which have no zone: the local time as if it were UTC."""
+        return Moment(self.local_now.replace(tzinfo=UTC), self.user_id)
 
 
 # To check what a moment will be needed for. The id is neither a number nor a boolean, though an imported user's may be:
@@ -50,7 +59,8 @@ class ValueFunction:
         >>> ValueFunction("daysAgoStart", 2).resolve(noon).isoformat()
         '2024-05-17T00:00:00+00:00'
         """
-        return FUNCTIONS[self.name].resolve(moment, self.count)
+        value = FUNCTIONS[self.name].resolve(moment, self.count)
+        return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
 Operand = str | ValueFunction
@@ -60,7 +70,7 @@ def _ago_rows(unit: Unit) -> Iterator[FunctionRow]:
     """`daysAgo(2)`, `daysAgoStart(2)`, `daysAgoEnd(2)`; a negative number is in the future."""
 
     def ago(moment: Moment, count: int) -> datetime:
-        return shift(moment.now, unit, -count)
+        return shift(moment.local_now, unit, -count)
 
     name = f"{unit}sAgo"
     yield FunctionRow(name=name, unit=unit, resolve=ago)
@@ -72,7 +82,7 @@ def _start_and_end_rows(period: str, unit: Unit, offset: int) -> Iterator[Functi
     """`beginningOfLastWeek()` and `endOfLastWeek()`."""
 
     def start(moment: Moment, _: int) -> datetime:
-        return shift(start_of(moment.now, unit), unit, offset)
+        return shift(start_of(moment.local_now, unit), unit, offset)
 
     yield FunctionRow(name=f"beginningOf{period}", resolve=start)
     yield FunctionRow(name=f"endOf{period}", resolve=lambda moment, _: end_of(start(moment, 0), unit))

@@ -1,4 +1,4 @@
-"""Units of time in UTC: their start and end, and shifts by them. A week begins on Monday."""
+"""Units of time: their start and end, and shifts by them, in the zone of the instant. A week begins on Monday."""
 
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
@@ -47,6 +47,8 @@ def shift(instant: datetime, unit: Unit, count: int) -> datetime:
     >>> shift(datetime(2024, 3, 31, tzinfo=UTC), Unit.MONTH, -1).isoformat()
     '2024-02-29T00:00:00+00:00'
     """
+    if unit in (Unit.MINUTE, Unit.HOUR):  # not by the clock, which may change
+        return (instant.astimezone(UTC) + count * _DURATIONS[unit]).astimezone(instant.tzinfo)
     if unit in _DURATIONS:
         return instant + count * _DURATIONS[unit]
     years, month = divmod(instant.year * 12 + instant.month - 1 + count * _MONTHS_IN[unit], 12)
@@ -63,7 +65,7 @@ def start_of(instant: datetime, unit: Unit) -> datetime:
         return instant.replace(second=0, microsecond=0)
     if unit is Unit.HOUR:
         return instant.replace(minute=0, second=0, microsecond=0)
-    day = instant.replace(hour=0, minute=0, second=0, microsecond=0)
+    day = instant.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     if unit is Unit.DAY:
         return day
     if unit is Unit.WEEK:
@@ -79,6 +81,6 @@ def end_of(instant: datetime, unit: Unit) -> datetime:
     '2024-06-30T23:59:59.999999+00:00'
     """
     try:
-        return shift(start_of(instant, unit), unit, 1) - timedelta.resolution
+        return shift(start_of(instant, unit), unit, 1).astimezone(UTC) - timedelta.resolution
     except (OverflowError, ValueError):
         return datetime.max.replace(tzinfo=UTC)  # the unit ends after the last supported year

@@ -67,6 +67,10 @@ class ConditionCompiler(ABC, Generic[SubjectT]):
     def bind(self, reader: ValueReader, sql_type: str) -> str:
         """The placeholder of a value of the condition."""
 
+    def time_zone(self) -> str:
+        """The SQL of the zone in which days begin."""
+        return "'UTC'"
+
     @abstractmethod
     def any_value(self, test: str) -> str:
         """The test, true for one of the values where a side has several."""
@@ -133,7 +137,8 @@ def _within_period(compiler: ConditionCompiler[Any]) -> str:
 def _date_part(field: str) -> Comparison:
     def comparison(compiler: ConditionCompiler[Any]) -> str:
         number = compiler.bind(lambda condition, _: read(condition), "integer")
-        return compiler.any_value(f"extract({field} FROM {compiler.subject.instant} AT TIME ZONE 'UTC') = {number}")
+        local = f"{compiler.subject.instant} AT TIME ZONE {compiler.time_zone()}"
+        return compiler.any_value(f"extract({field} FROM {local}) = {number}")
 
     return comparison
 

@@ -32,13 +32,15 @@ class Period:
         >>> [edge.isoformat() for edge in Period("2024-02-29").bounds(noon)]
         ['2024-02-29T00:00:00+00:00', '2024-02-29T23:59:59.999999+00:00']
         """
-        first = read_instant(resolve(self.first, moment))
+        first = _local(self.first, moment)
         if self.last is None:
-            return start_of(first, Unit.DAY), end_of(first, Unit.DAY)
-        last = read_instant(resolve(self.last, moment))
+            return _in_utc(start_of(first, Unit.DAY)), end_of(first, Unit.DAY)
+        last = _local(self.last, moment)
         is_date = isinstance(self.last, str) and len(self.last) == _DATE_LENGTH
+        first = _in_utc(first)
         # Times are displayed to the second: one that is displayed as the end is in the period.
-        return first.replace(microsecond=0), end_of(last, Unit.DAY) if is_date else last.replace(microsecond=999_999)
+        end = end_of(last, Unit.DAY) if is_date else _in_utc(last).replace(microsecond=999_999)
+        return first.replace(microsecond=0), end
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +52,12 @@ class RelativeTime:
 
     def instant(self, moment: Moment) -> datetime:
         """What RELATIVEGT, GE, LT and LE compare with."""
-        return shift(moment.now, self.unit, self.count)
+        return shift(moment.local_now, self.unit, self.count).astimezone(UTC)
 
     def bounds(self, moment: Moment) -> tuple[datetime, datetime]:
         """First and last instant of the unit around it, for RELATIVEEE."""
-        return start_of(self.instant(moment), self.unit), end_of(self.instant(moment), self.unit)
+        instant = self.instant(moment).astimezone(moment.time_zone)
+        return start_of(instant, self.unit).astimezone(UTC), end_of(instant, self.unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,24 @@ def read_instant(value: str | datetime, position: int = 0) -> datetime:
         return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise QueryError(INSTANT_EXPECTED, position, value) from None
+
+
+def _local(operand: Operand, moment: Moment) -> datetime:
+    """A date is the day in the zone of the moment, a time the instant in UTC."""
+    instant = read_instant(resolve(operand, moment))
+    if isinstance(operand, str) and len(operand) == _DATE_LENGTH:
+        return instant.replace(tzinfo=moment.time_zone)
+    try:
+        return instant.astimezone(moment.time_zone)
+    except OverflowError:
+        return instant
+
+
+def _in_utc(instant: datetime) -> datetime:
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError:  # on the first or last day that is supported
+        return instant.replace(tzinfo=UTC)
 
 
 def read_period(text: str, position: int = 0) -> Period:

@@ -81,7 +81,7 @@ def _query_parameters(values: dict[str, str]) -> MultiValueDict[str, str]:
 
 
 def _caller(user: User) -> Caller:
-    return Caller(user.pk, frozenset(user.role_names))
+    return Caller.of(user)
 
 
 def as_text(output: Any) -> str:

@@ -85,7 +85,8 @@ class TableViewSet(JsonView, ViewSet):
 def write(
     caller: Caller, table_name: str, change: RequestedChange, operation: Callable[[WriteRequest], Result]
 ) -> Result:
-    """Open the table for the caller and write to it. Designers wait for each other, before they load the catalogue."""
+    """Open the table for the caller and write to it. Design changes run one at a time: each takes the lock before it
+    loads the catalogue."""
     is_designer = table_name in CATALOGUE_TABLES and ADMIN in caller.role_names
     with schema_editor.design_lock() if is_designer else nullcontext():
         return _write(caller, table_name, change, operation)
@@ -107,7 +108,7 @@ def caller_of(request: Request) -> Caller:
     user: Any = request.user
     # As it is written inside JSON.
     link = json.dumps(own_origin(django_request(request)) + API_PATH)[1:-1]
-    return Caller(user.pk, frozenset(user.role_names), link)
+    return Caller.of(user, link)
 
 
 def parse_change(request: Request) -> RequestedChange:
@@ -119,7 +120,7 @@ def parse_change(request: Request) -> RequestedChange:
 
 
 def json_body(request: Request) -> Any:
-    """None without a body; DRF would accept an empty one."""
+    """The parsed body, or None if the request has none; DRF would return an empty dict."""
     return request.data if django_request(request).body else None
 
 

@@ -1,9 +1,10 @@
 """Who reads or writes, and what they see of one catalogue."""
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from accounts.models import User
 from system.encoded_query import Condition, Moment
 from tableapi.access.caller_view import CallerView, view_for
 from tableapi.catalogue.definitions import Catalogue
@@ -22,6 +23,11 @@ class Caller:
     role_names: frozenset[str]
     link: str = ""
     now: datetime = field(default_factory=lambda: now())
+    time_zone: tzinfo = UTC
+
+    @classmethod
+    def of(cls, user: User, link: str = "") -> "Caller":
+        return cls(user.pk, frozenset(user.role_names), link, time_zone=user.zone)
 
     def context(self, catalogue: Catalogue) -> "ReadContext":
         return ReadContext(self, view_for(catalogue, self.role_names))
@@ -40,4 +46,5 @@ class ReadContext:
 
     def inputs(self, conditions: tuple[Condition, ...] = (), **values: Any) -> Inputs:
         view, caller = self.view, self.caller
-        return Inputs(self.moment, view.catalogue.version, view.sorted_role_names, conditions, caller.link, values)
+        roles = view.sorted_role_names
+        return Inputs(self.moment, view.catalogue.version, roles, conditions, caller.link, values, caller.time_zone)

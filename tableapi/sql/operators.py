@@ -103,7 +103,13 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
         slot, condition = self.slot, self.condition
         if slot is None:
             return self.builder.parameter(lambda inputs: reader(condition, inputs.moment), sql_type)
-        return self.builder.parameter(lambda inputs: reader(inputs.conditions[slot], inputs.moment), sql_type)
+        if self.subject.kind is ComparisonKind.DATE:
+            return self.builder.parameter(lambda inputs: reader(inputs.conditions[slot], inputs.date_moment), sql_type)
+        return self.builder.parameter(lambda inputs: reader(inputs.conditions[slot], inputs.query_moment), sql_type)
+
+    def time_zone(self) -> str:
+        is_local = self.slot is not None and self.subject.kind is ComparisonKind.DATETIME
+        return self.builder.time_zone() if is_local else super().time_zone()
 
     def _bind_folded(self, reader: ValueReader) -> str:
         placeholder = self.bind(reader, SQL_TYPES[self.subject.kind])

@@ -1,7 +1,9 @@
 """Builds SQL text with numbered parameters: values are never in the text, names come from the catalogue. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -19,6 +21,16 @@ class Inputs:
     conditions: tuple[Condition, ...] = ()
     link: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
+    time_zone: tzinfo = UTC
+
+    @cached_property
+    def query_moment(self) -> Moment:
+        """For the caller's own conditions. Those of rules are in UTC."""
+        return self.moment if self.time_zone is UTC else replace(self.moment, time_zone=self.time_zone)
+
+    @cached_property
+    def date_moment(self) -> Moment:
+        return self.query_moment.on_wall_clock()
 
 
 Parameter = Callable[[Inputs], Any]
@@ -81,6 +93,9 @@ class StatementBuilder:
 
     def roles(self) -> str:
         return self.shared_parameter("roles", lambda inputs: list(inputs.role_names), "varchar[]")
+
+    def time_zone(self) -> str:
+        return self.shared_parameter("time zone", lambda inputs: str(inputs.time_zone), "text")
 
     def link(self) -> str:
         return self.shared_parameter("link", lambda inputs: inputs.link, "text")

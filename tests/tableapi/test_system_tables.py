@@ -54,6 +54,7 @@ def test_types_and_options_match_the_model():
         "last_name": ("string", False, False, False, "last_name"),
         "phone": ("string", False, False, False, "phone"),
         "company": ("reference", False, False, False, "company_id"),
+        "time_zone": ("string", False, False, False, "time_zone"),
         "active": ("boolean", False, False, False, "active"),
         "last_login": ("datetime", False, False, False, "last_login"),
     }

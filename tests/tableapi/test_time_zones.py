@@ -1,0 +1,140 @@
+"""The time zone of a user decides where the days of their own queries begin; rules are in UTC for everybody."""
+
+from datetime import UTC, datetime
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from accounts.models import User
+from tableapi.read import context
+from tests.tableapi.world import api, column_values, data_of, error_of, field, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+# In Auckland it is already the first of May, in Honolulu it is 30 April, 04:30.
+NOW = datetime(2026, 4, 30, 14, 30, tzinfo=UTC)
+TIMES = {
+    "a": "2026-04-29 09:59:59",
+    "b": "2026-04-29 23:00:00",
+    "c": "2026-04-30 09:00:00",
+    "d": "2026-04-30 12:30:00",
+    "e": "2026-05-01 09:00:00",
+}
+
+
+@pytest.fixture(autouse=True)
+def device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "now", lambda: NOW)
+    table("device")
+    field("device", "name")
+    field("device", "at", "datetime")
+    field("device", "due", "date")
+    open_table("device")
+    for name, at in TIMES.items():
+        record("device", name=name, at=datetime.fromisoformat(f"{at}+00:00"), due=at[:10])
+
+
+def set_zone(user: User, name: str) -> User:
+    user.time_zone = name
+    user.save()
+    return user
+
+
+def names(user: User, query: str) -> str:
+    return "".join(column_values(api(user).get("device", query=f"{query}^ORDERBYname", fields="name"), "name"))
+
+
+@pytest.mark.parametrize(
+    ("query", "utc", "auckland", "honolulu"),
+    [
+        ("atONToday@javascript:gs.beginningOfToday()@javascript:gs.endOfToday()", "cd", "de", "de"),
+        ("at>=javascript:gs.beginningOfToday()", "cde", "de", "de"),
+        ("at<javascript:gs.daysAgoStart(0)", "ab", "abc", "abc"),
+        ("atRELATIVEEE@day@ago@0", "cd", "de", "de"),
+        ("atRELATIVEEE@month@ago@0", "abcd", "de", "abcde"),
+        ("atON2026-04-30", "cd", "bc", "de"),
+        ("atON2026-04-30 11:00:00", "cd", "bc", "de"),
+        ("atONApril@2026-04-30@2026-04-30", "cd", "bc", "de"),
+        ("atDAY_IS1", "e", "de", ""),
+        ("atHOUR_IS9", "ace", "", ""),
+        ("atHOUR_IS21", "", "ace", ""),
+        ("atMONTH_IS5", "e", "de", ""),
+        # Dates have no zone, only today has; texts and spans of hours are in UTC everywhere.
+        ("dueONToday@javascript:gs.beginningOfToday()@javascript:gs.endOfToday()", "cd", "e", "cd"),
+        ("due=javascript:gs.beginningOfToday()", "cd", "e", "cd"),
+        ("dueRELATIVEEE@day@ahead@1", "e", "", "e"),
+        ("dueON2026-04-30", "cd", "cd", "cd"),
+        ("dueDAY_IS1", "e", "e", "e"),
+        ("at>2026-04-30 09:00:00", "de", "de", "de"),
+        ("at>2026-04-30", "cde", "cde", "cde"),
+        ("atRELATIVEGT@hour@ago@6", "cde", "cde", "cde"),
+    ],
+)
+def test_days_begin_in_the_zone_of_the_caller(bob: User, query: str, utc: str, auckland: str, honolulu: str):
+    expected = {"UTC": utc, "Pacific/Auckland": auckland, "Pacific/Honolulu": honolulu}
+    assert {zone: names(set_zone(bob, zone), query) for zone in expected} == expected
+
+
+def test_the_other_side_of_a_condition_has_all_other_records(bob: User):
+    for zone in ("UTC", "Pacific/Auckland", "Asia/Kathmandu"):
+        set_zone(bob, zone)
+        assert sorted(names(bob, "atON2026-04-30") + names(bob, "atNOTON2026-04-30")) == list("abcde")
+
+
+def test_groups_of_statistics_are_days_of_the_caller(bob: User):
+    path = "/rest/v1/stats/device?sysparm_count=true&sysparm_group_by=at:day"
+    set_zone(bob, "Pacific/Auckland")
+    groups = {entry["group"]["at:day"]: entry["count"] for entry in data_of(api(bob).get(path))}
+    assert groups == {"2026-04-29": 1, "2026-04-30": 2, "2026-05-01": 2}
+    path = path.replace("at:day", "due:day")
+    groups = {entry["group"]["due:day"]: entry["count"] for entry in data_of(api(bob).get(path))}
+    assert groups == {"2026-04-29": 2, "2026-04-30": 2, "2026-05-01": 1}
+
+
+def test_conditions_of_rules_are_in_utc(bob: User):
+    table("dated")
+    field("dated", "at", "datetime")
+    field("dated", "name")
+    for name, at in TIMES.items():
+        record("dated", name=name, at=datetime.fromisoformat(f"{at}+00:00"))
+    rule("read", "dated", condition="atON2026-04-30^atDAY_IS30^at>=javascript:gs.beginningOfToday()")
+    for zone in ("UTC", "Pacific/Auckland"):
+        set_zone(bob, zone)
+        found = column_values(api(bob).get("dated", fields="name", query="ORDERBYname"), "name")
+        assert found == ["c", "d"]
+
+
+def test_bulk_changes_and_exports_match_like_a_list(bob: User):
+    set_zone(bob, "Pacific/Auckland")
+    query = "at>=javascript:gs.beginningOfToday()"
+    body = {"sysparm_query": query, "expected": 2, "values": {"name": "x"}}
+    assert api(bob).patch("/rest/v1/bulk/device", body).status_code == 200
+    lines = b"".join(api(bob).get("device", query=query, fields="name", headers={"Accept": "text/csv"}))
+    assert lines.split() == [b"name", b"x", b"x"]
+
+
+def test_first_and_last_supported_days(bob: User):
+    for zone in ("Pacific/Auckland", "Pacific/Honolulu"):
+        set_zone(bob, zone)
+        for day in ("0001-01-01", "9999-12-31"):
+            assert names(bob, f"atON{day}") == "" and names(bob, f"atNOTON{day}") == "abcde"
+            assert names(bob, f"atONx@{day} 00:00:00@{day} 23:59:59") == ""
+
+
+def test_clocks_that_change(bob: User):
+    """On 29 March 2026 at 01:00 UTC, Berlin's clocks went from 02:00 to 03:00; the day had 23 hours."""
+    set_zone(bob, "Europe/Berlin")
+    for name, at in (("x", "2026-03-28 23:00:00"), ("y", "2026-03-29 21:59:59"), ("z", "2026-03-29 22:00:00")):
+        record("device", name=name, at=datetime.fromisoformat(f"{at}+00:00"))
+    assert names(bob, "atON2026-03-29") == "xy"
+
+
+def test_only_known_zones_are_stored(alice: User, bob: User):
+    assert error_of(api(alice).patch(f"user/{bob.pk}", {"time_zone": "Mars/Base"})) == (
+        422,
+        "invalid_value",
+        "time_zone",
+    )
+    assert data_of(api(alice).patch(f"user/{bob.pk}", {"time_zone": "Asia/Kolkata"}))[0]["time_zone"] == "Asia/Kolkata"
+    with pytest.raises(ValidationError):
+        User(login="x", time_zone="Etc/GMT+5").full_clean()
