@@ -136,7 +136,7 @@ class SearchParameters(Parameters):
     alpha = schema_field(
         {"type": "number", "minimum": 0, "maximum": 1},
         required=False,
-        help_text="The keyword weight in a hybrid search. Defaults to `alpha` of the collection.",
+        help_text="The keyword weight in a hybrid search. Defaults to the collection's `alpha`.",
     )
 
 

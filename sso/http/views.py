@@ -121,7 +121,7 @@ class StartSignInView(ConnectionSettings, OIDCAuthenticationRequestView):  # typ
 
 
 class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the library has no types
-    """`/sso/callback/`: back from the provider; the Redirect URI to register there."""
+    """Handles the provider's response at `/sso/callback/`, the redirect URI to register with the provider."""
 
     http_method_names = ["get", "post"]
     user: User

@@ -174,7 +174,7 @@ def check_header(header: Claims, advertised_algorithms: Collection[str], types: 
     kid = header.get("kid")
     is_valid = isinstance(kid, str) and 1 <= len(kid) <= MAX_KID_LENGTH and kid.isascii() and kid.isprintable()
     if "kid" in header and not is_valid:
-        raise SignInRefused(Refusal.TOKEN_FORM, f"The kid must be 1 to {MAX_KID_LENGTH} printable characters.")
+        raise SignInRefused(Refusal.TOKEN_FORM, f"The kid must be 1 to {MAX_KID_LENGTH} printable ASCII characters.")
     algorithm = header.get("alg")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise SignInRefused(Refusal.TOKEN_ALG, f"The algorithm must be one of {', '.join(ALGORITHMS)}.")

@@ -29,8 +29,6 @@ THREAD_IDLE_S = 600
 # A body up to this size is collected before the application is called. Larger ones are read when a view wants them.
 MAX_COLLECTED_BYTES = 64 * 1024
 MAX_COLLECTED_REQUESTS = 256
-# Within this time the server opens the file of a response.
-MAX_OPEN_S = 10
 
 # The variables and separators of headers that are not called HTTP_… or whose values are not joined by a comma.
 CGI_VARIABLES = {
@@ -95,16 +93,13 @@ class Request:
     def respond(self, application: Application) -> None:
         try:
             chunks = application(environ(self.watcher.scope, self.headers, self.body or BytesIO()), self._start)
-            if isinstance(chunks, StoredFile):
-                self.watcher.proto.response_file(*self.response, chunks.path)
-                # The server opens it in another thread, and can read on when it is deleted.
-                timer = threading.Timer(MAX_OPEN_S, chunks.close)
-                timer.daemon = True
-                timer.start()
-                return
             try:
-                # As a whole, because granian would buffer a stream for a slow client without a limit.
-                self.watcher.proto.response_bytes(*self.response, b"".join(chunks))
+                if isinstance(chunks, StoredFile) and chunks.is_large:
+                    chunks.is_read_by_server = True
+                    self.watcher.proto.response_file(*self.response, chunks.path)
+                else:
+                    # As a whole, because granian would buffer a stream for a slow client without a limit.
+                    self.watcher.proto.response_bytes(*self.response, b"".join(chunks))
             finally:
                 getattr(chunks, "close", lambda: None)()
         except BaseException as error:

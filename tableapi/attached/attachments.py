@@ -31,6 +31,12 @@ def read_attachments(catalogue: Catalogue, caller: Caller, table: str, sys_id: s
 
 
 @on_current_catalogue
+def check_attachable(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> None:
+    with transaction.atomic():
+        open_writable_record(catalogue, caller, table, sys_id)
+
+
+@on_current_catalogue
 def create_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, upload: Upload) -> dict[str, Any]:
     file_name = clean_filename(upload.filename)
     if not file_name:

@@ -22,7 +22,7 @@ from tableapi.write import permission_queries
 from .records import OpenRecord, open_record
 
 # A login after an @ that does not follow a word, as in an email address.
-MENTION = re.compile(r"(?<![\w.@-])@([\w.@+-]*\w)")
+MENTION = re.compile(r"(?<![\w.@+-])@([\w.@+-]*\w)")
 MAX_MENTIONS = 20
 
 

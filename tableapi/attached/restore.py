@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import transaction
 
-from system.errors import AccessDenied, BadRequest, Conflict, NotFound
+from system.errors import AccessDenied, BadRequest, Conflict, InvalidInput, NotFound
 from system.models import DeletionLogEntry
 from tableapi.access.permissions import CATALOGUE_TABLES
 from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, Catalogue, Column, Table
@@ -53,13 +53,24 @@ def _restore_record(catalogue: Catalogue, table: Table, entry: DeletionLogEntry)
         column = table.columns.get(name)
         if column is None or value is None or name in STAMPS or (table.is_system and not column.is_custom):
             continue
+        if not column.is_readable:
+            continue  # the name of a password or secret now
         kept = references.existing_references(catalogue, column, value) if column.column_type.has_target else value
         if kept != value:
             lost.append(name)
         if name == "sys_version":
             kept = int(value) + 1
-        if kept not in (None, []):
-            values[column] = column_values.stored_value(column, kept)
+        if kept in (None, []):
+            continue
+        try:
+            values[column] = column_values.parse(column, kept)
+        except InvalidInput:
+            # A text or choice that has become invalid can stay, as in other records.
+            is_text = column.column_type.is_text or column.column_type.has_choices
+            if is_text and isinstance(kept, str) and not column.column_type.is_html:
+                values[column] = kept
+            else:
+                lost.append(name)
     if table.is_system:
         lost += system_records.restore(table, entry.record_id, entry.payload, values)
     else:

@@ -34,7 +34,7 @@ def upsert(change: WriteRequest, key: str) -> UpsertResult:
     column = _key_column(change, key)
     value = payload.parse_value(change, column, change.body.get(key))
     if value is None:
-        raise BadRequest(f"The body must have a value of {key}.", code="invalid_parameter", field=key)
+        raise BadRequest(f"The body must contain a value for {key}.", code="invalid_parameter", field=key)
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             with transaction.atomic():

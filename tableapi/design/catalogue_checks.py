@@ -8,13 +8,14 @@ from dataclasses import replace
 from django.core.exceptions import ValidationError
 
 from system.encoded_query import QueryError
-from system.errors import BadRequest
+from system.errors import BadRequest, InvalidInput
 from tableapi.access import permissions
+from tableapi.catalogue.definitions import Column
 from tableapi.database import catalogue_loader
 from tableapi.models import Rule, SetRule, Table, View, ViewColumn
 from tableapi.query import path_resolver, read_plan
 from tableapi.query.path_resolver import RuleScope
-from tableapi.values import defaults
+from tableapi.values import column_values, defaults
 
 
 def check_rule(rule: Rule) -> None:
@@ -35,10 +36,18 @@ def check_set_rule(rule: SetRule) -> None:
     column, watched = columns[rule.column.name], columns[rule.watched.name]
     errors = {
         "set_to": defaults.find_problem(replace(column, default=rule.set_to)),
-        "value": defaults.find_problem(replace(watched, default=rule.value)) if rule.value else "",
+        "value": _value_problem(watched, rule.value) if rule.value else "",
     }
     if problems := {name: problem for name, problem in errors.items() if problem}:
         raise ValidationError(problems)
+
+
+def _value_problem(column: Column, value: str) -> str:
+    try:
+        column_values.parse(column, value)
+    except InvalidInput as error:
+        return error.message
+    return ""
 
 
 def check_path_in_view(column: ViewColumn, path: str) -> None:

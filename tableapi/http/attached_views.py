@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from system.http import django_request, uploads
 from system.http.json_view import JsonView
 from system.http.stored_file import StoredFile, new_file
+from tableapi.access.caller_view import record_not_found
 from tableapi.attached import attachments, comments, followers
 from tableapi.attached.media_types import IMAGE_TYPES
 from tableapi.query.parameters import parse_text
@@ -51,6 +52,7 @@ class AttachmentsView(JsonView):
     def post(self, request: Request, table: str, sys_id: str) -> HttpResponse:
         plain = django_request(request)
         limit = settings.ATTACHMENT_LIMIT
+        attachments.check_attachable(caller_of(request), table, sys_id)  # before the file is received
         if plain.content_type == "multipart/form-data":
             receive = uploads.receive_upload(plain, limit)
         else:
@@ -75,6 +77,8 @@ class AttachmentContentView(JsonView):
         with new_file() as file:
             for piece in attachments.content_of(attachment) if request.method == "GET" else ():
                 file.write(piece)
+            if request.method == "GET" and file.tell() != attachment.size:
+                raise record_not_found()  # deleted at the same time
         response = StoredFile(file.name, attachment.content_type)
         response["Content-Length"] = str(attachment.size)
         is_image = attachment.content_type in IMAGE_TYPES

@@ -27,11 +27,12 @@ MAX_BATCH_S = 60.0
 MAX_BATCH_RESPONSE_BYTES = 32 * 1024 * 1024
 PATHS = (API_PATH, "/rest/v1/stats/", "/rest/v1/changes/", "/rest/v1/bulk/", "/rest/v1/upsert/")
 SHARED_META = ("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "REMOTE_ADDR")
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 # Of a request in the batch; all others are those of the batch itself.
 HEADERS = {"accept": "HTTP_ACCEPT", "if-match": "HTTP_IF_MATCH", "if-none-match": "HTTP_IF_NONE_MATCH"}
 RETURNED_HEADERS = ("ETag", "Link", "Location", "Retry-After", "X-Ignored-Fields", "X-Total-Count")
 STREAMED_TYPES = re.compile(r"csv|ndjson", re.IGNORECASE)
+FILE_PATH = re.compile(rf"{API_PATH}[^/]+/[^/]+/attachments(?P<content>/[^/]+/content)?")
 JSON_TYPE = re.compile(r"application/json\s*(;.*)?", re.IGNORECASE)
 KEYS = {"id", "method", "url", "headers", "body"}
 
@@ -72,7 +73,7 @@ class BatchView(JsonView):
 
 
 def _run_atomically(request: Request, items: list[Any]) -> list[Entry]:
-    """After the first failure nothing stays, and it is the only entry with a result."""
+    """Roll everything back at the first failure; only the failed request then has a result of its own."""
     with transaction.atomic():
         entries = list(_run_all(request, items, is_atomic=True))
         failed = next((entry for entry in entries if entry.response.status_code >= 400), None)
@@ -149,7 +150,11 @@ def _call_in_savepoint(inner: HttpRequest) -> HttpResponse:
 def _inner_request(request: Request, meta: Mapping[str, Any], item: Any) -> InnerRequest:
     """`meta` is what the requests of the batch have in common."""
     if not isinstance(item, dict) or item.keys() - KEYS or str(item.get("method")) not in METHODS:
-        raise BadRequest("Expected an object with id, method, url, headers and body.", code="invalid_parameter")
+        raise BadRequest(
+            f"Each request must be an object with method ({', '.join(METHODS)}) and url, and optionally id, headers "
+            "and body.",
+            code="invalid_parameter",
+        )
     url, headers = item.get("url"), item.get("headers", {})
     if not isinstance(url, str) or not (url.isascii() and url.isprintable() and url.startswith(PATHS)):
         message = f"The url must be the path of a table, such as {API_PATH}task."
@@ -163,7 +168,8 @@ def _inner_request(request: Request, meta: Mapping[str, Any], item: Any) -> Inne
     own_meta = {HEADERS[name]: value for name, value in names.items() if name in HEADERS}
     own_meta["QUERY_STRING"] = parts.query
     inner = InnerRequest(outer, item["method"], unquote(parts.path), {**meta, **own_meta})
-    if "/attachments" in inner.path or STREAMED_TYPES.search(names.get("accept", "")):
+    file = FILE_PATH.fullmatch(inner.path)
+    if (file and (file["content"] or inner.method == "POST")) or STREAMED_TYPES.search(names.get("accept", "")):
         raise BadRequest("A batch has no files.", code="invalid_parameter", field="url")
     # Views ask whether there is a body, and take the parsed one.
     inner._body = b"parsed" if "body" in item else b""

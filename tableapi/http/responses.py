@@ -81,7 +81,7 @@ def deleted_response(table_name: str, sys_id: str) -> HttpResponse:
 
 
 def enveloped(blocks: Sequence[bytes], status: int = 200, cursor: str | None = None) -> HttpResponse:
-    """The JSON of the records, copied once: a list may have megabytes."""
+    """Joins the JSON of the records in one copy, because a list can be several megabytes."""
     separated = [part for block in blocks for part in (b",", block)]
     end = b"]}" if cursor is None else f'],"cursor":"{cursor}"}}'.encode()
     body = b"".join((b'{"status":"OK","data":[', *separated[1:], end))

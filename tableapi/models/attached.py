@@ -1,5 +1,7 @@
 """What belongs to a record of any table without being one of its columns: comments, attachments, followers."""
 
+from typing import ClassVar
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -25,7 +27,8 @@ class AttachedRow(Record):
 class Comment(AttachedRow):
     """In the catalogue for its access rules; no endpoint of tables opens it."""
 
-    table_columns = ("table_key", "record_id", "text")
+    table_columns = ("table_key", "record_id", "text", "mentions")
+    references: ClassVar[dict[str, str]] = {"mentions": "user"}
 
     text = models.TextField(max_length=MAX_COMMENT_LENGTH)
     # The users whom the text mentions.

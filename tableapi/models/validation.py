@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
+from django.db.models import Q
 
 from accounts.models import Role
 from system.records import custom_columns
@@ -78,6 +79,7 @@ def check_column(column: Column) -> None:
         _check_new_type(column, previous)
     _check_reference_table(column)
     _check_options(column)
+    _check_set_rules(column)
     _check_max_length(column)
     if previous is not None:
         _check_stored_lengths(column, previous)
@@ -156,6 +158,19 @@ def _check_options(column: Column) -> None:
         raise ValidationError({"converted_from_text": "Only formatted text can have this option."})
 
 
+def _check_set_rules(column: Column) -> None:
+    if column.is_new:
+        return
+    rules = apps.get_model("tableapi", "SetRule").objects
+    cannot_be_set = column.mandatory or column.is_unique or not column.column_type.can_be_watched
+    if cannot_be_set and (rule := rules.filter(column=column).first()):
+        raise ValidationError(
+            f"A set-on-change rule sets this column: {rule}. It cannot be mandatory, unique or of this type."
+        )
+    if not column.column_type.can_be_watched and (rule := rules.filter(watched=column).first()):
+        raise ValidationError(f"A set-on-change rule watches this column: {rule}. It cannot have this type.")
+
+
 def _check_max_length(column: Column) -> None:
     limits = column.column_type.length_limits
     if column.max_length is not None and limits is None:
@@ -223,7 +238,7 @@ def check_choice(choice: Choice) -> None:
             {"value": "A value must not contain a comma, because the IN operator uses commas to separate values."}
         )
     if previous is not None and (previous.value, previous.column_id) != (choice.value, choice.column_id):
-        _check_is_not_default(previous)
+        _check_is_not_used(previous)
 
 
 def check_choice_deletion(choice: Choice, *, with_column: bool) -> None:
@@ -232,13 +247,16 @@ def check_choice_deletion(choice: Choice, *, with_column: bool) -> None:
     if not choice.column.is_designed:
         raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
     if not with_column:
-        _check_is_not_default(choice)
+        _check_is_not_used(choice)
 
 
-def _check_is_not_default(choice: Choice) -> None:
+def _check_is_not_used(choice: Choice) -> None:
     """Chosen: refused rather than warned about, because new records would silently have no value."""
     if choice.column.default_value == choice.value:
         raise ValidationError(f"{choice.value} is the default value of {choice.column}. Change the default first.")
+    names_choice = Q(watched=choice.column, value=choice.value) | Q(column=choice.column, set_to=choice.value)
+    if rule := apps.get_model("tableapi", "SetRule").objects.filter(names_choice).first():
+        raise ValidationError(f"A set-on-change rule names {choice.value}: {rule}. Change that rule first.")
 
 
 def check_rule(rule: Rule) -> None:

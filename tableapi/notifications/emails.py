@@ -40,34 +40,39 @@ def send_due() -> None:
 
 
 def _send_next() -> bool:
-    """An email is sent again if the process is killed between sending it and the commit."""
+    """An email is sent again if the process is killed between sending it and the last statement."""
+    row = _claim()
+    if row is None:
+        return False
+    try:
+        message = _message(row) if row.read_at is None and row.user.active and row.user.email else None
+        if message is not None:
+            message.send()
+    except Exception as error:
+        is_last = row.email_attempts >= MAX_ATTEMPTS
+        logger.warning("email_failed", kind=type(error).__name__, attempts=row.email_attempts, is_last=is_last)
+        return not isinstance(error, smtplib.SMTPException | OSError)
+    Notification.objects.filter(pk=row.pk).update(email_at=None, email_attempts=0)
+    return True
+
+
+def _claim() -> Notification | None:
+    """The next email, postponed as if it had failed: nothing is locked while the mail server is asked."""
     with transaction.atomic():
         due = Notification.objects.filter(email_at__lte=Now()).order_by("email_at")
         row = due.select_for_update(skip_locked=True, of=("self",)).select_related("user").first()
-        if row is None:
-            return False
-        message = _message(row) if row.read_at is None and row.user.active and row.user.email else None
-        try:
-            if message is not None:
-                message.send()
-            row.email_at = None
-        except (smtplib.SMTPException, OSError, ValueError) as error:
-            _postpone(row, error)
-        row.save(update_fields=["email_at", "email_attempts"])
-    return row.email_at is None
-
-
-def _postpone(row: Notification, error: Exception) -> None:
-    row.email_attempts += 1
-    is_last = row.email_attempts >= MAX_ATTEMPTS
-    logger.warning("email_failed", kind=type(error).__name__, attempts=row.email_attempts, is_last=is_last)
-    row.email_at = None if is_last else Now() + FIRST_RETRY_DELAY * 2**row.email_attempts
+        if row is not None:
+            row.email_attempts += 1
+            is_last = row.email_attempts >= MAX_ATTEMPTS
+            row.email_at = None if is_last else Now() + FIRST_RETRY_DELAY * 2**row.email_attempts
+            row.save(update_fields=["email_at", "email_attempts"])
+    return row
 
 
 @on_current_catalogue
 def _message(catalogue: Catalogue, row: Notification) -> EmailMessage | None:
     user: User = row.user
-    context = Caller(user.pk, user.role_names).context(catalogue)
+    context = Caller.of(user).context(catalogue)
     entry = entries_of(context, [row]).get(row.pk)
     if entry is None:
         return None

@@ -46,7 +46,8 @@ MOVE = """
 FIND = f"""
     WITH change AS MATERIALIZED (
         SELECT c.*, t.root FROM unnest(%(keys)s::varchar[], %(roots)s::varchar[]) t(key, root) CROSS JOIN LATERAL (
-            SELECT transaction, id, at, table_key, record_id, operation, changed_by, new_values FROM public.sys_change
+            SELECT transaction, id, at, table_key, record_id, operation, changed_by, old_values, new_values
+            FROM public.sys_change
             WHERE table_key = t.key AND {IS_SETTLED} AND at > %(at)s::timestamptz - %(max_age)s::interval
               AND (transaction, id) > (%(transaction)s::text::xid8, %(change)s::bigint)
             ORDER BY transaction, id LIMIT {BATCH_SIZE}
@@ -54,11 +55,13 @@ FIND = f"""
     ), found (user_id, priority, reason, change_id, table_key, record_id, comment_id) AS (
         SELECT c.new_values ->> a.key, 1, 'assigned', c.id, c.root, c.record_id, NULL
         FROM change c JOIN unnest(%(assigned_tables)s::varchar[], %(assigned_keys)s::varchar[]) a(table_key, key)
-          ON a.table_key = c.table_key
+          ON a.table_key = c.table_key AND c.new_values ->> a.key IS DISTINCT FROM c.old_values ->> a.key
         UNION ALL
-        SELECT unnest(m.mentions), 2, 'mentioned', c.id, m.table_key, m.record_id, m.sys_id
+        SELECT mention, 2, 'mentioned', c.id, m.table_key, m.record_id, m.sys_id
         FROM change c JOIN public.sys_comment m ON m.sys_id = c.record_id AND c.table_key = 'sys_comment'
-        WHERE c.operation = 'create' AND m.deletion_id IS NULL
+          CROSS JOIN LATERAL jsonb_array_elements_text(c.new_values -> 'mentions') mention
+        WHERE m.deletion_id IS NULL AND mention = ANY (m.mentions)
+          AND (c.old_values -> 'mentions' ? mention) IS NOT TRUE
         UNION ALL
         SELECT f.user_id, 3, 'commented', c.id, m.table_key, m.record_id, m.sys_id
         FROM change c JOIN public.sys_comment m ON m.sys_id = c.record_id AND c.table_key = 'sys_comment'
@@ -67,7 +70,7 @@ FIND = f"""
         UNION ALL
         SELECT f.user_id, 4, 'changed', c.id, c.root, c.record_id, NULL
         FROM change c JOIN public.sys_follower f ON f.record_id = c.record_id AND f.table_key = c.root
-        WHERE c.operation = 'update'
+        WHERE c.operation = 'update' AND c.new_values <> c.old_values
     ), inserted AS (
         INSERT INTO public.sys_notification
             (user_id, change_id, reason, table_key, record_id, comment_id, created_at, email_at, email_attempts)
@@ -93,7 +96,8 @@ def notify_of_changes() -> None:
 
 
 def delete_old() -> None:
-    Notification.objects.filter(created_at__lt=Now() - RETENTION_PERIOD).delete()
+    rows = Notification.objects.filter(created_at__lt=Now() - RETENTION_PERIOD)
+    rows._raw_delete(rows.db)  # nothing refers to them
 
 
 def _notify_of_batch(catalogue: Catalogue) -> bool:

@@ -72,7 +72,8 @@ OTHER_SCHEMAS: dict[str, Object] = {
     ),
     "NewRecords": array_of(reference("schemas", "NewValues")),
     "ChangedRecords": {
-        "description": "Records with their ids; or a query, the number of records that it matches, and new values.",
+        "description": "Either an array of records with their ids, or a query with the number of records that it "
+        "must match and the new values.",
         "oneOf": [
             array_of(RECORD_WITH_ID),
             QUERY_SCHEMA

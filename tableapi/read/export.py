@@ -27,7 +27,7 @@ from .context import Caller
 from .pipeline import style_of
 
 CSV, JSON_LINES = "text/csv", "application/x-ndjson"
-MAX_EXPORT_S = 600
+MAX_EXPORT_S = 60
 MAX_EXPORT_BYTES = 2 * 1024 * 1024 * 1024
 # Exports at the same time, per web process: others use its threads too.
 EXPORT_SLOTS = threading.BoundedSemaphore(1)

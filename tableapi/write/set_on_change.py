@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from system.encoded_query import Moment
+from system.errors import InvalidInput
 from tableapi.catalogue.definitions import Column, SetRule, Table
 from tableapi.sql.statement_builder import StatementBuilder
 from tableapi.values import column_values, defaults
@@ -38,7 +39,11 @@ def new_value(rule: SetRule, moment: Moment) -> Any:
 
 
 def watched_value(rule: SetRule) -> Any:
-    return column_values.parse(rule.watched, rule.value)
+    """None if it has become invalid, such as a deleted choice: then the rule never matches."""
+    try:
+        return column_values.parse(rule.watched, rule.value)
+    except InvalidInput:
+        return None
 
 
 def _matches(rule: SetRule, value: Any) -> bool:

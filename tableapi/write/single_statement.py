@@ -7,7 +7,7 @@ of `create` or `update` follows, which finds out why.
 """
 
 import operator
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -242,8 +242,8 @@ def _update(
         "update",
         record="written",
         who="written.sys_updated_by",
-        old=_logged_sql("before", new, set_columns),
-        new=_logged_sql("written", new, set_columns),
+        old=_logged_sql("before", [*new, *set_columns]),
+        new=_logged_sql("written", [*new, *set_columns]),
         source="written, before",
     )
     return f"before AS ({before}), written AS ({update}), change AS ({change})"
@@ -271,15 +271,13 @@ def _before_sql(
     return f"SELECT {values} FROM {source} WHERE {' AND '.join(where)} FOR NO KEY UPDATE OF {rows}"
 
 
-def _logged_sql(row: str, new: Iterable[Column], set_columns: Collection[Column]) -> str:
-    """The values before or after the update, of the columns that are set only if they change."""
+def _logged_sql(row: str, columns: Iterable[Column]) -> str:
+    """The values before or after the update, of columns that change."""
 
     def sql_of(column: Column, name: str) -> str:
-        changed = f"before.{quote(name)} IS DISTINCT FROM written.{quote(name)}"
-        value = f"{row}.{quote(name)}"
-        return f"CASE WHEN {changed} THEN {value} END" if column in set_columns else value
+        return f"CASE WHEN before.{quote(name)} IS DISTINCT FROM written.{quote(name)} THEN {row}.{quote(name)} END"
 
-    return change_rows.values_sql([*new, *set_columns], sql_of)
+    return change_rows.values_sql(columns, sql_of)
 
 
 def _written_values_sql(columns: Iterable[Column]) -> str:

@@ -9,6 +9,7 @@ from django.test import Client, override_settings
 
 from accounts.models import User
 from system import properties
+from system.http import uploads
 from system.models import DeletionLogEntry
 from system.property_definitions import ATTACHMENT_TYPES
 from tableapi.models import Attachment, AttachmentPiece, Table
@@ -167,3 +168,15 @@ def test_attachments_of_a_deleted_record_are_kept_until_its_entry_is_removed(lam
     assert Attachment.objects.get().deletion_id == DeletionLogEntry.objects.get(record_id=lamp).pk
     DeletionLogEntry.objects.filter(record_id=lamp)._raw_delete("default")
     assert not Attachment.objects.exists() and not AttachmentPiece.objects.exists()
+
+
+def test_rights_are_checked_before_the_file_is_received(
+    lamp: str, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
+):
+    def receive(*_: Any) -> Any:
+        raise AssertionError("received")
+
+    monkeypatch.setattr(uploads, "receive_file", receive)
+    headers = {"Content-Type": "text/plain"}
+    for path, status in ((f"device/{lamp}", 403), ("device/none", 404)):
+        assert api(bob).post(f"{path}/attachments?file_name=a", b"x", headers=headers).status_code == status

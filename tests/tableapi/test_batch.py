@@ -195,3 +195,12 @@ def test_each_request_has_its_log_line(part: Table, bob: User, capfd: pytest.Cap
         "GET /rest/v1/table/part", "POST /rest/v1/table/part", "POST /rest/v1/batch"
     ]  # fmt: skip
     assert len({line.partition("request_id=")[2].partition(" ")[0] for line in lines}) == 1
+
+
+def test_a_table_may_have_the_name_of_files(bob: User, alice: User):
+    open_table(table("attachments"))
+    sys_id = record("attachments")
+    urls = ["/rest/v1/table/attachments", f"/rest/v1/table/attachments/{sys_id}",
+            f"/rest/v1/table/attachments/{sys_id}/attachments"]  # fmt: skip
+    entries = data_of(api(bob).post("/rest/v1/batch", {"requests": [{"method": "GET", "url": url} for url in urls]}))
+    assert [entry["status"] for entry in entries] == [200, 200, 200]

@@ -7,6 +7,7 @@ from django.test import Client
 
 from accounts.models import User
 from system.models import DeletionLogEntry
+from tableapi.attached.comments import MENTION
 from tableapi.models import Comment, Rule, Table
 from tests.tableapi.world import api, data_of, error_of, field, next_page_url, record, rule, table
 
@@ -106,6 +107,11 @@ def test_comments_are_no_table(lamp: str, alice: User):
 def test_invalid_comment_is_refused(body: object, error: tuple[int, str], lamp: str, bob: User):
     assert error_of(api(bob).post(f"device/{lamp}/comments", body))[:2] == error
     assert not Comment.objects.exists()
+
+
+def test_at_sign_after_a_word_or_sign_mentions_nobody():
+    """Otherwise a text of them would be searched from each of them to its end."""
+    assert MENTION.findall("a@bob a+@bob -@bob (@bob, @carl.)") == ["bob", "carl"]
 
 
 def test_mentions_are_of_readable_users_only(lamp: str, alice: User, bob: User):

@@ -199,10 +199,11 @@ def test_batch_has_no_files(device: Table, bob: User):
         {"id": 1, "method": "GET", "url": "/rest/v1/table/device", "headers": {"Accept": "text/csv"}},
         {"id": 2, "method": "GET", "url": f"/rest/v1/table/device/{lamp}/attachments"},
         {"id": 3, "method": "POST", "url": f"/rest/v1/table/device/{lamp}/comments", "body": {"text": "a"}},
+        {"id": 4, "method": "GET", "url": f"/rest/v1/table/device/{lamp}/attachments/1/content"},
     ]
     response = api(bob).post("/rest/v1/batch", {"requests": items})
 
-    assert [entry["status"] for entry in data_of(response)] == [400, 400, 201]
+    assert [entry["status"] for entry in data_of(response)] == [400, 200, 201, 400]
 
 
 def test_patterns_and_relative_times_are_exported_as_listed(device: Table, bob: User):

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.core import mail
+from django.db import connection
 from django.test import override_settings
 from django.utils import timezone
 
@@ -12,7 +13,7 @@ from accounts.models import NotificationChoice, User
 from tableapi import tasks
 from tableapi.changes import feed_statement
 from tableapi.models import Notification, NotificationPosition, Rule, Table
-from tableapi.notifications import found_changes
+from tableapi.notifications import emails, found_changes
 from tests.support.users import make_user
 from tests.tableapi.designs import query_rows
 from tests.tableapi.world import api, data_of, error_of, field, record, rule, table
@@ -59,6 +60,25 @@ def test_assigned_user_is_told_and_whoever_assigns_is_not(lamp: str, alice: User
     assert (entry["reason"], entry["table"], entry["record"]) == ("assigned", "device", lamp)
     assert (entry["display_value"], entry["columns"], entry["read"]) == ("Lamp", ["assigned_user"], False)
     assert told(alice) == []
+
+
+def test_sending_the_same_assignee_again_tells_nobody(lamp: str, alice: User, bob: User):
+    api(alice).patch(f"device/{lamp}", {"assigned_user": bob.pk})
+    api(alice).patch(f"device/{lamp}", {"assigned_user": bob.pk, "name": "Light"})
+    assert len(told(bob)) == 1
+    (entry, _) = data_of(api(alice).get(f"device/{lamp}/history"))[:2]
+    assert set(entry["fields"]) == {"name"}
+
+
+def test_mention_added_later_is_told_once(lamp: str, alice: User, bob: User, carl: User):
+    rule("read", "user", "login")
+    sys_id = data_of(api(alice).post(f"device/{lamp}/comments", {"text": "See @bob"}))[0]["sys_id"]
+    assert [entry["reason"] for entry in told(bob)] == ["mentioned"] and told(carl) == []
+    for text in ("See @bob and @carl", "See @carl, @bob!", "See nobody"):
+        api(alice).patch(f"device/{lamp}/comments/{sys_id}", {"text": text})
+    assert len(told(bob)) == 1 and told(carl) == [], "the last version mentions nobody"
+    api(alice).patch(f"device/{lamp}/comments/{sys_id}", {"text": "@carl"})
+    assert [entry["reason"] for entry in told(carl)] == ["mentioned"]
 
 
 def test_comment_tells_followers_and_those_it_mentions(lamp: str, alice: User, bob: User):
@@ -217,6 +237,41 @@ def test_failed_email_is_tried_again(lamp: str, alice: User, bob: User, smtp: No
     tasks.send_notification_emails()
 
     assert len(mail.outbox) == 1 and Notification.objects.get().email_at is None
+
+
+def test_email_that_cannot_be_built_does_not_stop_the_others(
+    lamp: str, alice: User, bob: User, smtp: None, monkeypatch: pytest.MonkeyPatch
+):
+    other = record("device", name="Other")
+    for sys_id in (lamp, other):
+        api(alice).patch(f"device/{sys_id}", {"assigned_user": bob.pk})
+    tasks.notify_of_changes()
+    build = emails._message
+
+    def fail(row: Notification) -> Any:
+        if row.record_id == lamp:
+            raise RuntimeError
+        return build(row)
+
+    monkeypatch.setattr(emails, "_message", fail)
+    emails.send_due()
+    assert [message.subject for message in mail.outbox] == ["Other was assigned to you"]
+
+
+def test_nothing_is_locked_while_an_email_is_sent(
+    lamp: str, alice: User, bob: User, smtp: None, monkeypatch: pytest.MonkeyPatch
+):
+    depth = len(connection.savepoint_ids)
+
+    def send(message: Any) -> int:
+        assert len(connection.savepoint_ids) == depth
+        return 1
+
+    monkeypatch.setattr("django.core.mail.EmailMessage.send", send)
+    api(alice).patch(f"device/{lamp}", {"assigned_user": bob.pk})
+    tasks.notify_of_changes()
+    emails.send_due()
+    assert Notification.objects.get().email_at is None
 
 
 def test_restored_database_goes_on_after_its_backup(lamp: str, alice: User, bob: User):

@@ -3,7 +3,10 @@
 import pytest
 
 from accounts.models import User
+from system import properties
 from system.models import DeletionLogEntry
+from tableapi.database import catalogue_loader
+from tableapi.design import saving
 from tableapi.models import Table
 from tests.tableapi.world import api, data_of, error_of, field, open_table, record, table
 
@@ -58,6 +61,31 @@ def test_record_returns_with_its_values_comments_and_attachments(alice: User):
     (attachment,) = data_of(api(alice).get(f"device/{sys_id}/attachments"))
     content = api(alice).get(f"device/{sys_id}/attachments/{attachment['sys_id']}/content")
     assert b"".join(content) == b"abc"
+
+
+def test_text_that_became_html_is_sanitized(alice: User):
+    column = field("device", "remark", "text")
+    sys_id = record("device", remark="<img src=x onerror=alert(1)><b>Hi</b>")
+    entry = delete(alice, sys_id)
+    column.type = "wysiwyg"
+    saving.save_column(column)
+    properties.put(properties.WYSIWYG_COLUMNS, column.pk)
+
+    assert api(alice).post(f"{PATH}{entry}").status_code == 201
+    shown = data_of(api(alice).get(f"device/{sys_id}"))[0]["remark"]
+    assert "<" not in shown.replace("<br>", "") and "Hi" in shown
+
+
+def test_value_that_no_longer_fits_is_left_out_and_named(alice: User):
+    column = field("device", "size", "string")
+    sys_id = record("device", size="large", code="kept")
+    entry = delete(alice, sys_id)
+    column.delete()
+    field("device", "size", "integer")
+    catalogue_loader.reload_if_changed()
+
+    assert data_of(api(alice).post(f"{PATH}{entry}"))[0]["lost_references"] == ["size"]
+    assert data_of(api(alice).get(f"device/{sys_id}"))[0]["code"] == "kept"
 
 
 def test_emptied_references_are_counted_and_stay_empty(alice: User):

@@ -8,8 +8,9 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from accounts.models import User
+from tableapi.ddl import schema_editor
 from tableapi.design import saving
-from tableapi.models import Column, Rule, SetRule, Table
+from tableapi.models import Choice, Column, Rule, SetRule, Table
 from tableapi.read import context
 from tableapi.setup import shipped_tables
 from tests.tableapi.database_statements import captured_statements
@@ -195,6 +196,33 @@ def test_rules_end_with_their_column(alice: User):
 
 def test_rule_without_columns_is_refused(alice: User):
     assert {error[1] for error in errors_of(api(alice).post("sys_set_on_change", {"set_to": "x"}))} == {"mandatory"}
+
+
+def test_rule_whose_value_became_invalid_never_matches(alice: User, bob: User):
+    """A database that was changed in another way, or an older version, may have one."""
+    with schema_editor.as_product():
+        Choice.objects.filter(column__table__name="task", column__name="state", value="5").delete()
+    sys_id = data_of(api(alice).post("task", {"short_description": "x"}))[0]["sys_id"]
+    changed = data_of(api(alice).patch(f"task/{sys_id}", {"state": "2"}))[0]
+    assert changed["state_changed_at"] is not None and changed["closed_at"] is None
+
+
+def test_choice_that_a_rule_names_cannot_be_removed(alice: User):
+    choice = Choice.objects.get(column__table__name="task", column__name="state", value="5")
+    for response in (
+        api(alice).delete(f"sys_choice/{choice.pk}"),
+        api(alice).patch(f"sys_choice/{choice.pk}", {"value": "9"}),
+    ):
+        assert response.status_code in (409, 422) and "set-on-change rule" in response.json()["errors"][0]["message"]
+
+
+@pytest.mark.parametrize("change", [{"mandatory": True}, {"is_unique": True}, {"type": "wysiwyg"}])
+def test_column_that_a_rule_sets_keeps_what_the_rule_needs(change: dict[str, Any], device: Table, alice: User):
+    watched, note = field("device", "kind"), field("device", "note")
+    body = {"column": note.pk, "watched": watched.pk, "value": "a", "set_to": "b"}
+    assert api(alice).post("sys_set_on_change", body).status_code == 201
+    response = api(alice).patch(f"sys_db_column/{note.pk}", change)
+    assert response.status_code == 422 and "set-on-change rule" in response.json()["errors"][0]["message"]
 
 
 def test_task_is_closed_by_whoever_closes_it(alice: User, bob: User):

@@ -40,7 +40,7 @@ IF_MATCH_HEADER = OpenApiParameter(
 
 @extend_schema(tags=["Collection management"])
 class ManagementView(JsonView):
-    """Accepts a session as well, with CSRF protection for changes."""
+    """Also accepts a browser session; changes then require a CSRF token."""
 
     authentication_classes = (BearerAuthentication, BasicAuthentication, BrowserSessionAuthentication)
     http_method_names = ["get", "head", "post", "patch", "delete"]

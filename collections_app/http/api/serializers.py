@@ -168,7 +168,7 @@ class DocumentSerializer(serializers.Serializer[Any]):
     collection_name = serializers.CharField()
     document_status = serializers.ChoiceField(choices=VersionState.choices)
     is_searched = serializers.BooleanField(
-        help_text="Whether searches find the newest or an earlier version of this document."
+        help_text="Whether searches can find this document, in its newest or an earlier version."
     )
     error = serializers.CharField(allow_null=True)
     error_code = serializers.CharField(allow_null=True)
