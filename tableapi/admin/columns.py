@@ -145,7 +145,8 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
             "is_indexed": "Speeds up filtering and sorting. Makes text searchable by word.",
             "is_display": "References to a record show this value. Only one column of a table can have this option.",
             "default_value": "The value of new records if the request does not set one. For dates and times also "
-            "javascript:gs.now() or javascript:gs.daysAgo(-7), for a user javascript:gs.getUserID().",
+            "javascript:gs.now() or javascript:gs.daysAgo(-7), for a user javascript:gs.getUserID(), for the record's "
+            "number javascript:getNextObjNumberPadded().",
             "max_length": "In characters, for text only. Leave empty for no limit.",
             "converted_from_text": "Callers still receive plain text, as before the conversion to formatted text.",
         }

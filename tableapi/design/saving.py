@@ -20,9 +20,9 @@ from tableapi.ddl import schema_editor
 from tableapi.design import catalogue_checks
 from tableapi.models import Choice, Column, Rule, SetRule, Table, View, ViewColumn
 from tableapi.models.catalogue_version import CatalogueRecord
+from tableapi.models.validation import MAX_NUMBER_LENGTH
 
 RecordType = TypeVar("RecordType", bound=CatalogueRecord)
-MAX_NUMBER_LENGTH = 40
 ID_FIELDS = frozenset({"sys_id"})
 
 

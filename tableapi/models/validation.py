@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 RESERVED_PREFIXES = ("sys_", "svc_")
 # Names of PostgreSQL's system columns.
 POSTGRESQL_SYSTEM_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
+MAX_NUMBER_LENGTH = 40
 SYSTEM_TABLE_UNCHANGEABLE = "The columns of a system table cannot be changed."
 MAX_LENGTH_NEEDS_TEXT = "Only text can have a maximum length. It must be at least 1."
 
@@ -196,6 +197,11 @@ def _check_stored_lengths(column: Column, previous: Column) -> None:
 def _check_default(column: Column) -> None:
     if not column.default_value:
         return
+    if column.default_value == defaults.NEXT_NUMBER and column.type == "string":
+        if not column.table.number_prefix:
+            raise ValidationError({"default_value": "The next number needs a table with a number prefix."})
+        if column.max_length is not None and column.max_length < MAX_NUMBER_LENGTH:
+            raise ValidationError({"max_length": f"A number can have {MAX_NUMBER_LENGTH} characters."})
     choices = () if column.is_new else tuple(column.choices.values_list("value", "label"))
     if column.column_type.has_choices and not choices:
         return  # choices are saved after their column

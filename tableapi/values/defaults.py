@@ -9,13 +9,15 @@ from tableapi.catalogue.definitions import USER_TABLE, Column
 
 from . import column_values
 
+# The default of a text column that has the number of its record, as clients of this family write it.
+NEXT_NUMBER = "javascript:getNextObjNumberPadded()"
 # Columns whose default can be a function of encoded queries, and how a caller sends its result.
 TIME_FORMATS = {ComparisonKind.DATE: "%Y-%m-%d", ComparisonKind.DATETIME: "%Y-%m-%d %H:%M:%S"}
 
 
 def default_value(column: Column, moment: Moment) -> Any:
     """The value of a column that a new record does not name."""
-    if not column.default or column.column_type.is_write_only:
+    if not column.default or column.column_type.is_write_only or is_next_number(column):
         return None
     try:
         return _read_default(column, moment)
@@ -32,11 +34,18 @@ def find_problem(column: Column) -> str:
     """
     if not column.column_type.has_default:
         return "A column of this type cannot have a default value."
+    if is_next_number(column):
+        return ""
     try:
         _read_default(column, SAMPLE_MOMENT)
     except (InvalidInput, InvalidJson) as error:
         return error.message
     return ""
+
+
+def is_next_number(column: Column) -> bool:
+    """The database sets it, with the number."""
+    return column.default == NEXT_NUMBER and column.type == "string"
 
 
 def _read_default(column: Column, moment: Moment) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from system.errors import InvalidInput, combine_errors
-from tableapi.catalogue.definitions import CREATE, DISPLAY_NAME_COLUMN, NUMBER_COLUMN, Column
+from tableapi.catalogue.definitions import CREATE, Column
 from tableapi.database import statement_runner
 from tableapi.query.expressions import NEVER
 from tableapi.values import defaults
@@ -112,7 +112,8 @@ def _add_defaults(
             continue  # its value is invalid, which is reported already
         if column not in values and (value := defaults.default_value(column, change.context.moment)) is not None:
             values[column] = value
-        if not table.is_record_number(column) and not table.is_system:
+        is_set_by_database = table.is_record_number(column) or designed_records.defaults_to_number(table, column)
+        if not is_set_by_database and not table.is_system:
             with column_errors.collecting_errors(errors):
                 column_errors.check_mandatory(change, column, values.get(column))
 
@@ -134,9 +135,9 @@ def _defer(change: WriteRequest, values: dict[Column, Any], insert: Callable[[],
     result = insert()
     inserted = designed_records.payload(table, result.sys_id)
     transaction.savepoint_rollback(savepoint)
-    for name in (NUMBER_COLUMN, DISPLAY_NAME_COLUMN):  # the response shows them, so they are taken
-        if name in table.columns and inserted.get(name) is not None:
-            values[table.columns[name]] = inserted[name]
+    for column in designed_records.generated_columns(table):  # the response shows them, so they are taken
+        if inserted.get(column.name) is not None:
+            values[column] = inserted[column.name]
     deferred_records.enqueue(table, result.sys_id, values)
     if result.record is None:
         return result

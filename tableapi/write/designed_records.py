@@ -15,7 +15,7 @@ from system.records import acting_user
 from tableapi.catalogue.definitions import DISPLAY_NAME_COLUMN, NUMBER_COLUMN, Catalogue, Column, Table
 from tableapi.sql import change_rows
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, quote
-from tableapi.values import column_values
+from tableapi.values import column_values, defaults
 
 MIN_NUMBER_DIGITS = 7
 
@@ -58,13 +58,15 @@ def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | Non
 
 def generated_columns(table: Table) -> list[Column]:
     """The columns that a new record has a value of, whether or not one is sent."""
-    columns = (table.columns.get(NUMBER_COLUMN), table.columns.get(DISPLAY_NAME_COLUMN))
-    owner = number_owner(table)
-    return [column for column in columns if column is not None and column.owner == owner]
+    return [
+        column
+        for column in table.columns.values()
+        if defaults_to_number(table, column) or (column.name == NUMBER_COLUMN and column.owner == number_owner(table))
+    ]
 
 
 def with_imported_number(table: Table, values: Values) -> Values:
-    """The values with the display name that belongs to the number. Numbers that are assigned later are higher."""
+    """The values with the columns that default to the number. Numbers that are assigned later are higher."""
     column = table.columns.get(NUMBER_COLUMN)
     number = values.get(column) if column is not None and table.is_record_number(column) else None
     if number is None:
@@ -74,10 +76,7 @@ def with_imported_number(table: Table, values: Values) -> Values:
         sequence = f'records."N{table.number_table_id}"'
         statement = f"SELECT setval(%(sequence)s, %(number)s) FROM {sequence} WHERE last_value < %(number)s"
         run_named_sql(statement, {"sequence": sequence, "number": int(digits[1])})
-    display = table.columns.get(DISPLAY_NAME_COLUMN)
-    if display is not None and defaults_to_number(table, display):
-        return {display: number, **values}
-    return values
+    return {each: number for each in table.columns.values() if defaults_to_number(table, each)} | dict(values)
 
 
 def number_owner(table: Table) -> str | None:
@@ -87,22 +86,23 @@ def number_owner(table: Table) -> str | None:
 
 def defaults_to_number(table: Table, column: Column) -> bool:
     """Whether this column contains the record's number unless it is set."""
-    return column.name == DISPLAY_NAME_COLUMN and column.owner == number_owner(table)
+    has_number = column.name == DISPLAY_NAME_COLUMN or defaults.is_next_number(column)
+    return has_number and column.owner == number_owner(table)
 
 
 def add_number(table: Table, columns: list[str], placeholders: list[str]) -> str:
-    """Add the number, and the display name derived from it if none was sent. Returns what takes it from the table's
-    sequence."""
+    """Add the number, and the columns that default to it unless they were sent. Returns what takes it from the
+    table's sequence."""
     digits = f"lpad(n, greatest(length(n), {MIN_NUMBER_DIGITS}), '0')"
     number = f"{literal(table.number_prefix)} || {digits}"
     if NUMBER_COLUMN in columns:
         return ""  # a deferred record has its number already
     columns.append(NUMBER_COLUMN)
     placeholders.append(number)
-    display = table.columns.get(DISPLAY_NAME_COLUMN)
-    if display and defaults_to_number(table, display) and DISPLAY_NAME_COLUMN not in columns:
-        columns.append(DISPLAY_NAME_COLUMN)
-        placeholders.append(number)
+    for column in table.columns.values():
+        if column.database_name not in columns and defaults_to_number(table, column):
+            columns.append(column.database_name)
+            placeholders.append(number)
     sequence = literal(f'records."N{table.number_table_id}"')
     return f"nextval({sequence})::text AS n"
 

@@ -11,6 +11,7 @@ from accounts.models import User
 from tableapi.models import Column, Table
 from tableapi.read import context
 from tableapi.setup import shipped_tables
+from tableapi.values import defaults
 from tableapi.write import deferred_records
 from tests.tableapi.world import api, data_of, field, open_table, record, rule, table
 
@@ -151,3 +152,42 @@ def test_existing_task_table_gets_them_unless_it_was_changed(db: None):
     columns.update(default_value="")
     shipped_tables._add_opening_defaults()
     assert set(columns.values_list("default_value", flat=True)) == {""}
+
+
+@pytest.mark.parametrize("is_deferred", [False, True])
+@pytest.mark.parametrize("is_extended", [False, True])  # those in one row are created by another statement
+def test_text_has_the_next_number(alice: User, is_deferred: bool, is_extended: bool):
+    table("part", number_prefix="PRT", deferred_create=is_deferred)
+    field("part", "label", default_value=defaults.NEXT_NUMBER, mandatory=True)
+    field("part", "copy", default_value=defaults.NEXT_NUMBER)
+    open_table("part")
+    if is_extended:
+        table("small_part", parent="part", deferred_create=is_deferred)
+    name = "small_part" if is_extended else "part"
+
+    first, second = (data_of(api(alice).post(name, body))[0] for body in ({}, {"copy": "own"}))
+
+    assert first["number"] == first["label"] == first["copy"] == "PRT0000001"
+    assert (second["number"], second["label"], second["copy"]) == ("PRT0000002", "PRT0000002", "own")
+    bulk = data_of(api(alice).post(f"/rest/v1/bulk/{name}", [{}, {"label": "x"}]))
+    if not is_deferred:
+        shown = [data_of(api(alice).get(f"{name}/{row['sys_id']}"))[0] for row in bulk]
+        assert [record["label"] for record in shown] == ["PRT0000003", "x"]
+        changed = data_of(api(alice).put(f"{name}/{second['sys_id']}", {"label": "L"}))[0]
+        assert (changed["label"], changed["copy"]) == ("L", "PRT0000002")
+        imported = data_of(api(alice).post(f"{name}?sysparm_import=1", {"number": "PRT0000100"}))[0]
+        assert imported["label"] == imported["copy"] == "PRT0000100"
+    else:
+        deferred_records.create_due()
+        assert data_of(api(alice).get(f"{name}/{first['sys_id']}"))[0]["label"] == "PRT0000001"
+
+
+def test_next_number_needs_a_number(device: Table):
+    for options in ({"default_value": defaults.NEXT_NUMBER}, {"default_value": defaults.NEXT_NUMBER, "max_length": 5}):
+        with pytest.raises(ValidationError):
+            field("device", "label", **options)
+    table("part", number_prefix="PRT")
+    with pytest.raises(ValidationError):
+        field("part", "label", default_value=defaults.NEXT_NUMBER, max_length=5)
+    with pytest.raises(ValidationError):
+        field("part", "count", "integer", default_value=defaults.NEXT_NUMBER)
