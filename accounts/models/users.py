@@ -68,7 +68,7 @@ class User(Record, SlowCaller, AbstractBaseUser):
         default="UTC",
         db_default="UTC",
         validators=[time_zones.check_name],
-        help_text="For queries such as “created today”.",
+        help_text="Decides when a day begins in your queries.",
     )
     last_login = models.DateTimeField("last login", null=True, blank=True, editable=False)
     active = models.BooleanField(

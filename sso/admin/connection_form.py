@@ -40,7 +40,7 @@ HELP_TEXTS = {
     ),
     "update_data_when_login": "Update roles and the fields set by the script at every sign-in.",
     "script": "A JavaScript function map(claims). It returns login, email, first_name, last_name and phone, and "
-    "columns of users that begin with x_.",
+    "custom columns of users (x_…).",
     "response_type": (
         "With code, the provider returns a code that is exchanged for tokens. With id_token, it returns tokens in the "
         "URL fragment, and Authorization type is ignored."

@@ -50,7 +50,7 @@ def shift(instant: datetime, unit: Unit, count: int) -> datetime:
     if unit in (Unit.MINUTE, Unit.HOUR):  # not by the clock, which may change
         return (instant.astimezone(UTC) + count * _DURATIONS[unit]).astimezone(instant.tzinfo)
     if unit in _DURATIONS:
-        return instant + count * _DURATIONS[unit]
+        return (instant + count * _DURATIONS[unit]).replace(fold=instant.fold)
     years, month = divmod(instant.year * 12 + instant.month - 1 + count * _MONTHS_IN[unit], 12)
     return instant.replace(year=years, month=month + 1, day=min(instant.day, monthrange(years, month + 1)[1]))
 

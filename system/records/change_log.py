@@ -14,28 +14,40 @@ from system.records import acting_user
 MAX_VALUE_LENGTH = 1_000
 HASH_SUFFIX = "#sha256"
 
+CustomValues = tuple[Mapping[str, Any], Mapping[str, Any]]
+
 INSERT = (
     "INSERT INTO public.sys_change (table_key, record_id, version, operation, changed_by, old_values, new_values) "
     "VALUES (%(table)s, %(record_id)s, %(version)s, %(operation)s, %(who)s, %(old)s, %(new)s)"
 )
 
 
-def write(operation: str, record: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """In the transaction of the write; equal values are left out."""
-    # Custom columns come with their values already cut.
-    changed = [
-        name for name in {**old, **new} if any(old.get(key) != new.get(key) for key in (name, name + HASH_SUFFIX))
-    ]
+def write(
+    operation: str, record: Any, old: Mapping[str, Any], new: Mapping[str, Any], custom: CustomValues = ({}, {})
+) -> None:
+    """In the transaction of the write; equal values are left out. `custom` are the values of custom columns before and
+    after it, as the log has them."""
+    changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    old_custom, new_custom = custom
+    is_changed = {
+        name.removesuffix(HASH_SUFFIX)
+        for name in {**old_custom, **new_custom}
+        if old_custom.get(name) != new_custom.get(name)
+    }
     values = {
         "table": record._meta.db_table,
         "record_id": record.pk,
         "version": record.sys_version,
         "operation": operation,
         "who": acting_user.current(),
-        "old": Jsonb(_logged_values(old, changed)),
-        "new": Jsonb(_logged_values(new, changed)),
+        "old": Jsonb(_logged_values(old, changed) | _custom_values(old_custom, is_changed)),
+        "new": Jsonb(_logged_values(new, changed) | _custom_values(new_custom, is_changed)),
     }
     run_named_sql(INSERT, values)
+
+
+def _custom_values(values: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name.removesuffix(HASH_SUFFIX) in names}
 
 
 def _logged_values(values: Mapping[str, Any], names: list[str]) -> dict[str, Any]:

@@ -22,15 +22,12 @@ class CustomColumns(Protocol):
 
 
 _registered: list[CustomColumns] = []
-
-
-def register(columns: CustomColumns) -> None:
-    _registered[:] = [columns]
+register = _registered.append
 
 
 def names(table: str) -> frozenset[str]:
-    return frozenset().union(*(columns.names(table) for columns in _registered))
+    return _registered[0].names(table)
 
 
 def save(record: Record, values: Mapping[str, Any]) -> list[str]:
-    return [note for columns in _registered for note in columns.save(record, values)]
+    return _registered[0].save(record, values)

@@ -78,8 +78,8 @@ class Record(models.Model):
                 old = {} if is_new else self._logged_values(SimpleNamespace(**stored_values))
                 new = self._logged_values(self)
                 writer, self.custom_columns_writer = self.custom_columns_writer, None
-                old_custom, new_custom = writer(self) if writer else ({}, {})
-                change_log.write("create" if is_new else "update", self, old | old_custom, new | new_custom)
+                custom = writer(self) if writer else ({}, {})
+                change_log.write("create" if is_new else "update", self, old, new, custom)
 
     def _stamp(self, options: dict[str, Any]) -> dict[str, Any]:
         """Returns the stored values of a record that is logged or of which some columns are saved."""
@@ -115,7 +115,7 @@ class Record(models.Model):
     def log_deletion(self) -> None:
         """Called after the record was deleted, in the same transaction."""
         if self.table_columns:
-            change_log.write("delete", self, {**self._logged_values(self), **self.logged_custom_values}, {})
+            change_log.write("delete", self, self._logged_values(self), {}, (self.logged_custom_values, {}))
 
     def _restore_other_columns(self, stored_values: Mapping[str, Any], update_fields: frozenset[str]) -> None:
         """Set columns that are not saved to their stored values, so that the history does not contain unsaved ones."""

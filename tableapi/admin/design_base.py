@@ -34,7 +34,7 @@ class PerTableAdmin(TrackedAdmin):
 
 
 class DesignAdmin(TrackedAdmin):
-    """For tables and columns: of those of the product, only the label can be changed."""
+    """For tables and columns. Only the label of those of the product can be changed."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         names = super().get_readonly_fields(request, obj)

@@ -42,7 +42,7 @@ class RecordList:
 def read_list(user: User, table_name: str, query: str, page: str) -> RecordList:
     values = {"sysparm_query": query, "sysparm_page": page or "1", "sysparm_limit": str(PAGE_SIZE), **OUTPUT_OPTIONS}
     try:
-        result = pipeline.read_list(_caller(user), table_name, _query_parameters(values))
+        result = pipeline.read_list(Caller.of(user), table_name, _query_parameters(values))
     except (ServiceError, OperationalError) as error:
         refusal = to_service_error(error, user)
         assert refusal is not None
@@ -72,16 +72,12 @@ def hidden_columns(table: models.Table) -> list[str]:
 
 def read_values(user: User, table_name: str, sys_id: str) -> list[tuple[str, str]]:
     """The columns of a record and their values; raises NotFound."""
-    result = pipeline.read_record(_caller(user), table_name, sys_id, _query_parameters(OUTPUT_OPTIONS))
+    result = pipeline.read_record(Caller.of(user), table_name, sys_id, _query_parameters(OUTPUT_OPTIONS))
     return [(column, as_text(value)) for column, value in json.loads(result.body).items()]
 
 
 def _query_parameters(values: dict[str, str]) -> MultiValueDict[str, str]:
     return MultiValueDict({name: [value] for name, value in values.items()})
-
-
-def _caller(user: User) -> Caller:
-    return Caller.of(user)
 
 
 def as_text(output: Any) -> str:

@@ -1,5 +1,6 @@
 """Restores a deleted record from its entry in the Record Deletion Log, with its comments and attachments."""
 
+from html import escape
 from typing import Any
 
 from django.db import transaction
@@ -7,7 +8,9 @@ from django.db import transaction
 from system.errors import AccessDenied, BadRequest, Conflict, InvalidInput, NotFound
 from system.models import DeletionLogEntry
 from tableapi.access.permissions import CATALOGUE_TABLES
+from tableapi.catalogue import html
 from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, Catalogue, Column, Table
+from tableapi.database import statement_runner
 from tableapi.models import Attachment, Comment
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
@@ -23,6 +26,7 @@ def restore(catalogue: Catalogue, caller: Caller, deletion_id: str) -> dict[str,
     if not caller.context(catalogue).view.permissions.is_admin:
         raise AccessDenied("Only administrators can restore records.")
     entry = DeletionLogEntry.objects.filter(pk=deletion_id).first()
+    statement_runner.check_version(caller.context(catalogue).inputs())
     if entry is None:
         raise NotFound("There is no such entry in the Record Deletion Log.")
     table = catalogue.tables.get(entry.table)
@@ -41,7 +45,7 @@ def restore(catalogue: Catalogue, caller: Caller, deletion_id: str) -> dict[str,
         "table": table.name,
         # References from other records, which the deletion emptied.
         "emptied_references": entry.emptied_references,
-        # Columns whose value refers to a record that has been deleted since.
+        # Columns whose value could not be restored, or not all of it.
         "lost_references": lost,
     }
 
@@ -55,27 +59,36 @@ def _restore_record(catalogue: Catalogue, table: Table, entry: DeletionLogEntry)
             continue
         if not column.is_readable:
             continue  # the name of a password or secret now
-        kept = references.existing_references(catalogue, column, value) if column.column_type.has_target else value
-        if kept != value:
-            lost.append(name)
-        if name == "sys_version":
-            kept = int(value) + 1
-        if kept in (None, []):
-            continue
         try:
-            values[column] = column_values.parse(column, kept)
+            values[column], is_complete = _restored_value(catalogue, column, value)
         except InvalidInput:
-            # A text or choice that has become invalid can stay, as in other records.
-            is_text = column.column_type.is_text or column.column_type.has_choices
-            if is_text and isinstance(kept, str) and not column.column_type.is_html:
-                values[column] = kept
-            else:
-                lost.append(name)
+            is_complete = False
+        lost += [name] * (not is_complete)
     if table.is_system:
         lost += system_records.restore(table, entry.record_id, entry.payload, values)
     else:
         designed_records.insert(catalogue, table, values, entry.record_id)
     return sorted(lost)
+
+
+def _restored_value(catalogue: Catalogue, column: Column, value: Any) -> tuple[Any, bool]:
+    """And whether it is all of the value that was deleted."""
+    if column.name == "sys_version":
+        return int(value) + 1, True
+    if column.converted_from_text and html.sanitize_html(value) != value:
+        value = escape(value, quote=False)  # a text from before the conversion
+    try:
+        restored = column_values.parse(column, value)
+    except InvalidInput:
+        # A text or choice that has become invalid can stay, as in other records.
+        is_text = column.column_type.has_choices or (column.column_type.is_text and not column.column_type.is_html)
+        if is_text and isinstance(value, str):
+            return value, True
+        raise
+    if not column.column_type.has_target or not restored:
+        return restored or None if column.column_type.is_list else restored, True
+    existing = references.existing_references(catalogue, column, restored)
+    return existing or None, existing == restored
 
 
 def _is_stored(catalogue: Catalogue, table: Table, sys_id: str) -> bool:

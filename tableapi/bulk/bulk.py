@@ -16,7 +16,7 @@ from tableapi.query.parameters import invalid_query
 from tableapi.query.parsed_query import parse_query_text
 from tableapi.read import pipeline
 from tableapi.sql import select
-from tableapi.write import create, delete, system_records, update
+from tableapi.write import create, custom_columns, delete, system_records, update
 from tableapi.write.change_request import WriteRequest
 
 from . import row_insert
@@ -168,9 +168,7 @@ def _matching_rows(change: WriteRequest, bulk: BulkRequest, lock: str) -> list[t
         plan = read_plan.plan_filter(context.view, change.table, parsed.shape.query)
         sys_id = plan.fields[0] if plan.fields else None
         statement = select.locking_statement(plan, sys_id, bulk.expected + 1, lock)
-        # Twice for custom columns: their rows cannot be locked, and are read again when those of the records are.
-        for _ in range(2 if change.table.custom_columns else 1):
-            rows = statement_runner.fetch(statement, context.inputs(parsed.conditions))
+        rows = custom_columns.fetch_locked(change.table, statement, context.inputs(parsed.conditions))
     except QueryError as error:
         raise invalid_query(error) from None
     rows = statement_runner.strip_version(rows, context.view.catalogue)

@@ -15,7 +15,7 @@ from tableapi.sql import predicates
 from tableapi.sql.operators import comparison_key
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
-from tableapi.write import create, payload, system_records, update
+from tableapi.write import create, custom_columns, payload, system_records, update
 from tableapi.write.change_request import WriteRequest, WriteResult
 from tableapi.write.designed_records import Duplicate
 
@@ -69,8 +69,7 @@ def _lock_match(change: WriteRequest, column: Column, value: Any) -> str | None:
     if not view.can_read(table) or view.column(table, column.name) is None:
         return None
     statement = view.cached(("by key", table.name, column.name), partial(_statement, change, column))
-    for _ in range(2 if column.is_custom else 1):  # as in `bulk`
-        rows = statement_runner.fetch(statement, change.context.inputs(key=value))
+    rows = custom_columns.fetch_locked(table, statement, change.context.inputs(key=value))
     ((sys_id,),) = statement_runner.strip_version(rows, view.catalogue)
     return None if sys_id is None else str(sys_id)
 
@@ -86,7 +85,7 @@ def _statement(change: WriteRequest, column: Column) -> Statement:
     # As the unique index compares: those of product tables distinguish case.
     is_exact = table.is_system and not column.is_custom
     pair = (value, key) if is_exact else (comparison_key(column.compare_as, sql) for sql in (value, key))
-    where = [" = ".join(pair)]
+    where = [" = ".join(pair)] + [f"{value} IS NOT NULL"] * column.is_custom  # so that its index is used
     where += predicates.decision_conditions(builder, view.records(table), alias)
     rows = ", ".join(alias.row_aliases())
     record = (

@@ -89,7 +89,7 @@ class Column:
 
     @property
     def source(self) -> str:
-        """What tells the database tables of one record apart."""
+        """Identifies the database table that stores the column."""
         return f"custom {self.owner}" if self.is_custom else self.owner
 
     @property

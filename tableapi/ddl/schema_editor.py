@@ -160,7 +160,7 @@ ROOT_DDL = sql.SQL("""
     )
 """)
 CHILD_DDL = sql.SQL(
-    "CREATE TABLE IF NOT EXISTS {table} (sys_id {id} PRIMARY KEY REFERENCES {parent} (sys_id) ON DELETE CASCADE)"
+    "CREATE TABLE {optional} {table} (sys_id {id} PRIMARY KEY REFERENCES {parent} (sys_id) ON DELETE CASCADE)"
 )
 
 
@@ -176,8 +176,8 @@ def create_table(table: Table) -> None:
     create_or_queue_indexes([physical_names.family_index(root.pk, root.name)], root)
 
 
-def _create_child_table(table: sql.Identifier, parent: sql.Identifier) -> None:
-    run(CHILD_DDL.format(table=table, id=physical_names.ID_TYPE, parent=parent))
+def _create_child_table(table: sql.Identifier, parent: sql.Identifier, optional: str = "") -> None:
+    run(CHILD_DDL.format(optional=sql.SQL(optional), table=table, id=physical_names.ID_TYPE, parent=parent))
 
 
 def enable_hot_updates(table: Table) -> None:
@@ -225,7 +225,7 @@ def add_columns(table: Table, columns: Sequence[Column]) -> None:
     clauses = [clause for column in columns for clause in _add_clauses(column)]
     storage = _storage(columns[0])
     if table.is_system:
-        _create_child_table(storage, qualified_name(table))
+        _create_child_table(storage, qualified_name(table), "IF NOT EXISTS")
     run(sql.SQL("ALTER TABLE {} {}").format(storage, sql.SQL(", ").join(clauses)))
     for column in columns:
         if column.is_unique:

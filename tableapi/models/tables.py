@@ -122,11 +122,6 @@ class Column(CatalogueRecord):
         return COLUMN_TYPES[self.type]
 
     @property
-    def is_custom(self) -> bool:
-        """Whether an administrator added it to a system table."""
-        return self.table.is_system and not self.physical_name
-
-    @property
     def is_designed(self) -> bool:
         """Whether it is custom or a column of a designed table."""
         return not self.physical_name

@@ -19,7 +19,7 @@ from tableapi.read.entry_pages import time_text
 
 CHANGES = """
     SELECT id, table_key, changed_by, ARRAY(
-        SELECT key FROM jsonb_object_keys(old_values || new_values) key
+        SELECT DISTINCT split_part(key, '#', 1) FROM jsonb_object_keys(old_values || new_values) key
         WHERE old_values -> key IS DISTINCT FROM new_values -> key
     ) FROM public.sys_change WHERE record_id = ANY (%(records)s::varchar[]) AND id = ANY (%(ids)s::bigint[])
 """

@@ -59,7 +59,9 @@ FIND = f"""
         UNION ALL
         SELECT mention, 2, 'mentioned', c.id, m.table_key, m.record_id, m.sys_id
         FROM change c JOIN public.sys_comment m ON m.sys_id = c.record_id AND c.table_key = 'sys_comment'
-          CROSS JOIN LATERAL jsonb_array_elements_text(c.new_values -> 'mentions') mention
+          CROSS JOIN LATERAL jsonb_array_elements_text(
+            coalesce(c.new_values -> 'mentions', CASE c.operation WHEN 'create' THEN to_jsonb(m.mentions) END)
+          ) mention
         WHERE m.deletion_id IS NULL AND mention = ANY (m.mentions)
           AND (c.old_values -> 'mentions' ? mention) IS NOT TRUE
         UNION ALL

@@ -35,6 +35,9 @@ DYNAMIC_VALUE_ARRAYS = {
 }
 
 
+INDEXED_OPERATORS = frozenset({"=", "IN", ">", ">=", "<", "<=", "BETWEEN"})
+
+
 def comparison_key(kind: ComparisonKind, sql: str) -> str:
     """The SQL that a column is compared and sorted by; an empty text counts as no value.
 
@@ -110,6 +113,13 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
     def time_zone(self) -> str:
         is_local = self.slot is not None and self.subject.kind is ComparisonKind.DATETIME
         return self.builder.time_zone() if is_local else super().time_zone()
+
+    def sql(self) -> str:
+        sql = super().sql()
+        if self.subject.column.is_custom and self.condition.operator in INDEXED_OPERATORS:
+            # Then PostgreSQL knows that there is a row beside the record, and can begin with the index of that one.
+            return f"({sql} AND {self.subject.raw} IS NOT NULL)"
+        return sql
 
     def _bind_folded(self, reader: ValueReader) -> str:
         placeholder = self.bind(reader, SQL_TYPES[self.subject.kind])

@@ -11,7 +11,7 @@ from tableapi.database import statement_runner
 from tableapi.read.context import ReadContext
 from tableapi.read.pipeline import RECORD_ID
 
-from . import designed_records, permission_queries, system_records
+from . import custom_columns, designed_records, permission_queries, system_records
 from .change_request import WriteRequest
 
 
@@ -38,7 +38,7 @@ def lock_current_record(
     context, table = change.context, change.table
     if not RECORD_ID.fullmatch(sys_id) or not context.view.can_read(table):
         raise record_not_found()
-    system_records.lock_for_change(table, sys_id)
+    system_records.lock_for_change(table)
     columns = tuple(sorted(columns, key=lambda column: column.name))  # one statement for every order of the body
     permissions = context.view.permissions
     statement, column_permissions = context.view.cached(
@@ -48,7 +48,7 @@ def lock_current_record(
             [permission_queries.column_permission(permissions, table, operation, column) for column in columns],
         ),
     )
-    rows = statement_runner.fetch(statement, context.inputs(sys_id=sys_id))
+    rows = custom_columns.fetch_locked(table, statement, context.inputs(sys_id=sys_id))
     (row,) = statement_runner.strip_version(rows, context.view.catalogue)
     stored_id, version, is_allowed, *values, conditions = row
     if stored_id is None:

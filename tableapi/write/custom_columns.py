@@ -10,9 +10,10 @@ from system.database_statements import run_named_sql
 from system.errors import InvalidInput
 from system.records.record import Record
 from tableapi.catalogue.definitions import Column, Table
-from tableapi.database import catalogue_loader
+from tableapi.database import catalogue_loader, statement_runner
 from tableapi.sql import change_rows
-from tableapi.sql.statement_builder import custom_identifier, quote, table_identifier
+from tableapi.sql.select import Statement
+from tableapi.sql.statement_builder import Inputs, custom_identifier, quote, table_identifier
 from tableapi.values import column_values
 
 from . import designed_records, references
@@ -32,7 +33,7 @@ def save(record: Record, values: Mapping[str, Any]) -> list[str]:
     run_named_sql(
         f"SELECT FROM {table_identifier(table)} WHERE sys_id = %(id)s FOR NO KEY UPDATE", {"id": record.sys_id}
     )
-    stored = payload(table, record.sys_id)
+    stored = designed_records.read_values(table, record.sys_id, table.custom_columns)
     notes: list[str] = []
     changed: dict[Column, Any] = {}
     for column in table.custom_columns:
@@ -40,9 +41,11 @@ def save(record: Record, values: Mapping[str, Any]) -> list[str]:
             continue
         try:
             value = column_values.parse(column, values[column.name])
-            if column.column_type.has_target and references.existing_references(catalogue, column, value) != value:
+            value = None if value in ("", []) else value
+            has_target = value is not None and column.column_type.has_target
+            if has_target and references.existing_references(catalogue, column, value) != value:
                 raise InvalidInput("The referenced record does not exist.")
-            if column_values.to_log_value(column, value) != stored.get(column.name):
+            if not column_values.is_same(column, stored.get(column), value):
                 changed[column] = value
         except InvalidInput as error:
             notes.append(f"{column.name} was not changed. {error.message}")
@@ -58,6 +61,13 @@ def save(record: Record, values: Mapping[str, Any]) -> list[str]:
             notes += [f"{name} was not changed. {error.message}" for name in error.columns]
             changed = {column: value for column, value in changed.items() if column.name not in error.columns}
     return notes
+
+
+def fetch_locked(table: Table, statement: Statement, inputs: Inputs) -> list[Any]:
+    """The rows of a statement that locks records. PostgreSQL re-reads only locked rows after waiting, and those with
+    custom columns may be missing: they are read again when the records are locked."""
+    rows = statement_runner.fetch(statement, inputs)
+    return statement_runner.fetch(statement, inputs) if table.custom_columns else rows
 
 
 def writer(table: Table, values: Mapping[Column, Any]) -> Callable[[Record], tuple[LoggedValues, LoggedValues]] | None:
@@ -87,8 +97,7 @@ def payload(table: Table, sys_id: str) -> dict[str, Any]:
     """As the deletion log keeps them, by name."""
     if not table.custom_columns:
         return {}
-    values = designed_records.stored_values(table, sys_id, table.custom_columns)
-    return {column.name: value for column, value in values.items()}
+    return designed_records.payload(table, sys_id, table.custom_columns)
 
 
 def logged_values(table: Table, sys_id: str) -> LoggedValues:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -166,22 +166,19 @@ def lock(table: Table, sys_id: str) -> None:
     )
 
 
-def payload(table: Table, sys_id: str) -> dict[str, Any]:
-    """All values of a record as the deletion log keeps them, without secrets."""
-    columns = [column for column in table.columns.values() if column.is_readable]
-    return {column.name: value for column, value in stored_values(table, sys_id, columns).items()}
+def payload(table: Table, sys_id: str, columns: Iterable[Column] | None = None) -> dict[str, Any]:
+    """All values of a record, or those of some columns, as the deletion log keeps them, without secrets."""
+    columns = table.columns.values() if columns is None else columns
+    values = read_values(table, sys_id, [column for column in columns if column.is_readable])
+    return {column.name: column_values.to_log_value(column, value) for column, value in values.items()}
 
 
-def stored_values(table: Table, sys_id: str, columns: Sequence[Column]) -> dict[Column, Any]:
-    """The values as JSON takes them."""
+def read_values(table: Table, sys_id: str, columns: Sequence[Column]) -> dict[Column, Any]:
     alias = TableAlias(StatementBuilder(), table)
     outputs = ", ".join(alias.column(column, is_plain=False) for column in columns)
     sql = f"SELECT {outputs} FROM {alias.from_sql()} WHERE {alias.sys_id()} = %(sys_id)s"
     row = next(iter(run_named_sql(sql, {"sys_id": sys_id}).rows()), ())
-    return {
-        column: column_values.to_log_value(column, decode_value(column, value))
-        for column, value in zip(columns, row, strict=False)
-    }
+    return {column: decode_value(column, value) for column, value in zip(columns, row, strict=False)}
 
 
 def decode_value(column: Column, value: Any) -> Any:

@@ -16,7 +16,6 @@ from psycopg import errors
 
 from accounts.models import User
 from accounts.privileges import ensure_admin_remains, may_change_account
-from system.database_statements import run_named_sql
 from system.errors import AccessDenied, Conflict, InvalidInput, combine_errors
 from system.plain_sql import run_statement
 from system.records import savers
@@ -24,7 +23,6 @@ from system.records.record import Record
 from tableapi.access.caller_view import record_not_found
 from tableapi.catalogue.column_type import Storage
 from tableapi.catalogue.definitions import Column, Table
-from tableapi.sql.statement_builder import table_identifier
 
 from . import custom_columns
 from .designed_records import Duplicate, translating_integrity_errors
@@ -58,15 +56,10 @@ def can_be_created_by_clients(table: Table) -> bool:
     return all(field.editable or field.has_default() or field.null or field.blank for field in client_fields)
 
 
-def lock_for_change(table: Table, sys_id: str = "") -> None:
+def lock_for_change(table: Table) -> None:
     """Serialise writes to tables where saving one record changes others. Called before the record is locked."""
     if table.is_system:
         model_of(table.name).lock_for_change()
-        if sys_id and table.custom_columns:
-            # PostgreSQL re-reads only locked rows after waiting, and the one with the custom columns may be missing.
-            run_named_sql(
-                f"SELECT FROM {table_identifier(table)} WHERE sys_id = %(id)s FOR NO KEY UPDATE", {"id": sys_id}
-            )
 
 
 def insert(table: Table, values: Mapping[Column, Any]) -> str:

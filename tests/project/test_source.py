@@ -46,6 +46,7 @@ SQL_MODULES = {
     "config/maintenance/reencryption.py": "secrets in records of designed tables are encrypted with a new key",
     "config/management/commands/prepare.py": "the server and its extension are asked for their versions",
     "sso/models/advisory_locks.py": "advisory locks serialize changes of a connection, sign-outs and refusals",
+    "accounts/models/time_zones.py": "the database is asked for the time zones that it knows",
     "tableapi/write/designed_records.py": "records of designed tables are written",
     "tableapi/design/rule_hints.py": "ids in the condition of a rule are looked up",
     "tableapi/http/idempotency.py": "an advisory lock lets one of two equal requests run",

@@ -10,7 +10,11 @@ from system.models import DeletionLogEntry
 from system.records import custom_columns
 from tableapi.database import catalogue_loader
 from tableapi.models import Column, Table
+from tableapi.query import read_plan
+from tableapi.query.parsed_query import parse_query_text
+from tableapi.read.context import Caller
 from tableapi.setup import system_tables
+from tableapi.sql import select
 from tests.tableapi.designs import indexes_of, query_rows
 from tests.tableapi.world import (
     api,
@@ -246,6 +250,41 @@ def test_sign_in_stores_valid_values_and_names_the_others(bob: User, carl: User,
     assert query_rows('SELECT x_floor, x_badge FROM records."user" WHERE sys_id = %s', bob.pk) == [(3, None)]
     assert bob.refreshed().sys_version == version + 1 and bob.refreshed().phone == ""
     assert custom_columns.save(bob, {"x_floor": 3}) == [] and bob.refreshed().sys_version == version + 1
+
+
+def test_sign_in_with_an_empty_list_or_text_empties_the_value(bob: User):
+    field("user", "x_firms", "list", target="company")
+    custom_columns.save(bob, {"x_badge": "1"})
+    assert custom_columns.save(bob, {"x_firms": "", "x_badge": ""}) == []
+    assert custom_columns.save(bob, {"x_firms": []}) == []
+    assert query_rows('SELECT x_badge, x_firms FROM records."user" WHERE sys_id = %s', bob.pk) == [(None, None)]
+
+
+def test_a_condition_can_begin_with_the_index(alice: User, badge: Column):
+    catalogue = catalogue_loader.reload_if_changed()
+    for query in ("x_badge=7", "x_badgeIN7,8", "x_badge>7^phone=1"):
+        plan = read_plan.plan_read(
+            Caller.of(alice).context(catalogue).view,
+            catalogue.tables["user"],
+            query=parse_query_text(query).shape.query,
+            fields=("login",),
+        )
+        statement = select.count_statement(plan)
+        values = statement.values(Caller.of(alice).context(catalogue).inputs(parse_query_text(query).conditions))
+        query_rows(f"PREPARE counted AS {statement.sql}")
+        query_rows("SET LOCAL plan_cache_mode = force_generic_plan")
+        literals = ", ".join("NULL" for _ in values)
+        explained = "\n".join(row[0] for row in query_rows(f"EXPLAIN EXECUTE counted ({literals})"))
+        query_rows("DEALLOCATE counted")
+        assert "Left Join" not in explained, explained
+
+
+def test_only_the_change_of_a_long_value_is_logged(alice: User, bob: User):
+    field("user", "x_note", "text")
+    for end in ("1", "2"):
+        api(alice).patch(f"user/{bob.pk}", {"x_note": "é" * 1_500 + end})
+    (entry,) = data_of(api(alice).get(f"user/{bob.pk}/history"))[:1]
+    assert entry["fields"]["x_note"]["is_cut"] is True and set(entry["fields"]) == {"x_note"}
 
 
 def test_records_of_other_tables_are_not_extended(alice: User):

@@ -70,6 +70,13 @@ def test_sending_the_same_assignee_again_tells_nobody(lamp: str, alice: User, bo
     assert set(entry["fields"]) == {"name"}
 
 
+def test_change_after_the_end_of_what_the_log_keeps_is_told(lamp: str, alice: User, bob: User):
+    api(alice).patch(f"device/{lamp}", {"name": "x" * 2_000})
+    api(bob).put(f"device/{lamp}/followers/me")
+    api(alice).patch(f"device/{lamp}", {"name": "x" * 2_001})
+    assert [entry["columns"] for entry in told(bob)] == [["name"], ["name"]]
+
+
 def test_mention_added_later_is_told_once(lamp: str, alice: User, bob: User, carl: User):
     rule("read", "user", "login")
     sys_id = data_of(api(alice).post(f"device/{lamp}/comments", {"text": "See @bob"}))[0]["sys_id"]
@@ -282,7 +289,7 @@ def test_restored_database_goes_on_after_its_backup(lamp: str, alice: User, bob:
 
     assert told(bob) == []
     api(alice).patch(f"device/{lamp}", {"name": "afterwards"})
-    assert [entry["columns"] for entry in told(bob)] == [["name"]]
+    assert [entry["columns"] for entry in told(bob)] == [["name"], ["name"]]
 
 
 def test_second_worker_leaves_the_log_to_the_first(lamp: str, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch):
