@@ -16,8 +16,8 @@ from system.errors import Conflict
 from system.records import acting_user
 
 
-def is_trusted() -> bool:
-    """Whether the request acts as an administrator; a key that is limited to other roles does not."""
+def acts_as_admin() -> bool:
+    """Whether an administrator or the system itself acts; a key that is limited to other roles does not count."""
     user_id, role_names = acting_user.current(), acting_user.role_names()
     if user_id is None:
         return True
@@ -37,7 +37,7 @@ def protected_role_of(user: User) -> Role | None:
 
 def may_change_account(user: User) -> bool:
     """Whether the acting user may change the credentials, email or state of this account."""
-    return is_trusted() or protected_role_of(user) is None
+    return acts_as_admin() or protected_role_of(user) is None
 
 
 class NoAdminLeft(Conflict):

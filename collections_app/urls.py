@@ -27,6 +27,6 @@ urlpatterns = [
     path(f"{COLLECTION_PATH}/documents", documents.DocumentList.as_view(), name="collection-documents"),
     path(DOCUMENT_PATH, documents.DocumentDetail.as_view(), name="collection-document"),
     path(f"{DOCUMENT_PATH}/content", documents.DocumentContent.as_view(), name="collection-document-content"),
-    path(f"{DOCUMENT_PATH}/reload", documents.ReloadDocument.as_view(), name="collection-document-reload"),
+    path(f"{DOCUMENT_PATH}/reload", documents.ReprocessDocument.as_view(), name="collection-document-reload"),
     path(f"{DOCUMENT_PATH}/retry", documents.RetryDocument.as_view(), name="collection-document-retry"),
 ]

@@ -14,7 +14,7 @@ def is_weak(secret: str) -> bool:
     return len(secret) < 32 or len(set(secret)) < 8 or any(word in lowered for word in EXAMPLE_SECRETS)
 
 
-def refuse_unsafe_production(environment: Environment) -> None:
+def refuse_unsafe_settings(environment: Environment) -> None:
     """Raise an error for the first unsafe setting."""
     if not environment.is_production:
         return

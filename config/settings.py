@@ -19,7 +19,7 @@ from config.runtime.embedded_servers import Postgres, Valkey
 from system.monitoring import logs, metric_files
 
 ENVIRONMENT = env.current()
-production_checks.refuse_unsafe_production(ENVIRONMENT)
+production_checks.refuse_unsafe_settings(ENVIRONMENT)
 DATA_FOLDER = DataFolder(ENVIRONMENT.data_dir)
 if not (ENVIRONMENT.database_url and ENVIRONMENT.redis_url and ENVIRONMENT.secret_key and ENVIRONMENT.secret_keys):
     DATA_FOLDER.prepare()
@@ -103,7 +103,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "system.http.program_requests.ProgramRequests",
+    "system.http.stateless_requests.StatelessRequests",
     "system.http.middleware.SecurityHeaders",
     "system.http.middleware.TrustedProxies",
     "system.http.middleware.RequestLog",
@@ -187,8 +187,8 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
 MAX_QUERY_STRING = 16 * 1024
 BODY_DEADLINE_S = 60.0
 
-# Where the addresses of programs begin: no session counts there, and errors are JSON.
-PROGRAM_PATHS = (
+# How the paths of the endpoints for programs begin: they accept no session, and errors are JSON.
+STATELESS_PATHS = (
     "/rest/",
     "/load_document_to_collection",
     "/load_text_to_collection",

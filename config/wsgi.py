@@ -69,7 +69,7 @@ class Application(WSGIHandler):
     request_class = Request
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> HttpResponseBase:
-        environ["CONTENT_TYPE"] = readable_type(environ.get("CONTENT_TYPE", ""))
+        environ["CONTENT_TYPE"] = parsable_content_type(environ.get("CONTENT_TYPE", ""))
         response = self.get_response(self.request_class(environ))
         cookies = [("Set-Cookie", cookie.OutputString()) for cookie in response.cookies.values()]
         headers: Any = response.headers
@@ -78,11 +78,13 @@ class Application(WSGIHandler):
         return response
 
 
-def readable_type(header: str) -> str:
+def parsable_content_type(header: str) -> str:
     """Replace a Content-Type that Django cannot parse, or whose charset it would use to decode query strings.
 
-    >>> readable_type("application/json; charset=UTF-8"), readable_type("application/json; charset=rot13")
-    ('application/json; charset=UTF-8', 'application/octet-stream')
+    >>> parsable_content_type("application/json; charset=UTF-8")
+    'application/json; charset=UTF-8'
+    >>> parsable_content_type("application/json; charset=rot13")
+    'application/octet-stream'
     """
     if header in ("", "application/json"):
         return header

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts.authentication.login_attempts import count_action
+from accounts.authentication.login_attempts import enforce_rate_limit
 from accounts.models import Session
 from accounts.models.sessions import anonymous_expiry, stored_session_key
 from sso.models import OidcSetting
@@ -109,7 +109,7 @@ def read_attempts(data: Any) -> dict[str, Attempt]:
     }
 
 
-def check_response(
+def check_authorization_response(
     attempt: Attempt, kind: str, parameters: Mapping[str, str], setting: OidcSetting | None
 ) -> OidcSetting:
     """Check that this response answers that attempt and comes from its provider (A19, RFC 9207)."""
@@ -138,7 +138,7 @@ def lock_session(request: HttpRequest, *, may_create: bool = True) -> Iterator[d
     store = request.session
     has_session = bool(store.session_key) and find_session(store).exists()
     if may_create and not has_session:
-        count_action("begun sign-in", request.META.get("REMOTE_ADDR", ""), MAX_NEW_BROWSERS)
+        enforce_rate_limit("begun sign-in", request.META.get("REMOTE_ADDR", ""), MAX_NEW_BROWSERS)
         store.create()  # marks itself as modified, so that the middleware gives the browser its cookie
     with transaction.atomic():
         row = find_session(store).select_for_update().first()

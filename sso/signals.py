@@ -19,7 +19,7 @@ def clean_up_connection(sender: Any, instance: Any, **_: Any) -> None:
     if deleted_setting is not None:
         if deleted_setting.active:  # chosen: deleting the active record has the effect of clearing Active
             set_welcome_page("")
-        deleted_setting.remove_unused_keys()
+        deleted_setting.remove_unused_certificates()
 
 
 def connect_receivers() -> None:

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from system.admin_site import dashboard
-from system.admin_site.site import ReadOnlyAdmin, TrackedAdmin
+from system.admin_site.site import HistoryAdmin, ReadOnlyAdmin
 from system.models import DeletionLogEntry, Property
 from system.monitoring import health
 from system.records.history import login_of
@@ -26,7 +26,7 @@ PROPERTY_WARNINGS: Registry[Callable[[Property], Iterable[str]]] = Registry()
 
 
 @admin.register(Property)
-class PropertyAdmin(TrackedAdmin):
+class PropertyAdmin(HistoryAdmin):
     list_display = ("name", "value", "default_value", "sys_updated_at")
     search_fields = ("name", "description")
     readonly_fields = ("name", "type", "description", "default_value")

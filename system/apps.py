@@ -10,7 +10,7 @@ def after_migrate(**_: Any) -> None:
     from system import properties
     from system.background import change_partitions
 
-    properties.create_rows()
+    properties.store_definitions()
     change_partitions.create_months()
 
 

@@ -24,7 +24,7 @@ def on_delete(sender: type[Model], instance: Model, **_: Any) -> None:
     """Runs for each deleted record: one by one, in bulk from the admin, or by cascade."""
     if isinstance(instance, Record):
         instance.log_deletion()
-        if instance.leaves_log_entry():
+        if instance.leaves_deletion_log_entry():
             write(
                 instance._meta.db_table, instance.sys_id, str(instance), instance.payload(), instance.emptied_references
             )

@@ -73,7 +73,7 @@ class DeletionLogEntry(Record):
         ordering = ["-sys_id"]
         indexes = [models.Index(fields=["table", "record_id"], name="deletion_log_record")]
 
-    def leaves_log_entry(self) -> bool:
+    def leaves_deletion_log_entry(self) -> bool:
         return False
 
     def __str__(self) -> str:

@@ -36,7 +36,7 @@ def put(definition: PropertyDefinition, value: str) -> None:
     row.save()
 
 
-def create_rows() -> None:
+def store_definitions() -> None:
     """Create or update the row of each property after a migration; values are kept."""
     for definition in DEFINITIONS.values():
         row = Property.objects.filter(name=definition.name).first() or Property(name=definition.name)

@@ -20,7 +20,7 @@ def increment_version(sender: Any, **_: Any) -> None:
     State.increment_version()
 
 
-def release_references(sender: type[Record], instance: Record, origin: Any = None, **_: Any) -> None:
+def clear_references(sender: type[Record], instance: Record, origin: Any = None, **_: Any) -> None:
     """Clear the references to a system record before it is deleted; mandatory references prevent the deletion."""
     if issubclass(sender, CatalogueRecord) and not is_origin(sender, origin):
         return  # deleted with its table, whose columns may already be dropped
@@ -29,7 +29,7 @@ def release_references(sender: type[Record], instance: Record, origin: Any = Non
     if table is not None and table.is_system:
         instance.custom_values = custom_columns.payload(table, instance.sys_id)
         instance.logged_custom_values = custom_columns.logged_values(table, instance.sys_id)
-        instance.emptied_references = references.release_references(catalogue, table, instance.sys_id)
+        instance.emptied_references = references.clear_references(catalogue, table, instance.sys_id)
 
 
 def keep_attached_rows(sender: Any, instance: DeletionLogEntry, **_: Any) -> None:
@@ -72,7 +72,7 @@ def is_origin(model: Any, origin: Any) -> bool:
 
 def connect_signals() -> None:
     for model in system_records.models_with_columns():
-        pre_delete.connect(release_references, sender=model)
+        pre_delete.connect(clear_references, sender=model)
     post_save.connect(keep_attached_rows, sender=DeletionLogEntry)
     pre_delete.connect(drop_table, sender=Table)
     pre_delete.connect(drop_column, sender=Column)

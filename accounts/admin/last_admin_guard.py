@@ -6,10 +6,10 @@ from django.db import models
 from django.http import HttpRequest
 
 from accounts.privileges import ensure_admin_remains, has_admin
-from system.admin_site.site import TrackedAdmin
+from system.admin_site.site import HistoryAdmin
 
 
-class LastAdminGuard(TrackedAdmin):
+class LastAdminGuard(HistoryAdmin):
     """Base of the admin pages that could remove the last administrator: users and roles."""
 
     def save_model(self, request: Any, obj: Any, form: Any, change: bool) -> None:

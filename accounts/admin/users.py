@@ -21,7 +21,7 @@ from accounts.admin.last_admin_guard import LastAdminGuard
 from accounts.models import Company, Group, User, UserGroup, UserRole
 from system.admin_site.history_page import RelatedRecords
 from system.admin_site.name_lists import summarize_names
-from system.admin_site.site import RecordAdmin, TrackedAdmin
+from system.admin_site.site import HistoryAdmin, RecordAdmin
 from system.registry import Registry
 
 admin.site.unregister(DjangoGroup)  # replaced by our own groups
@@ -194,7 +194,7 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
 
 
 @admin.register(Group)
-class GroupAdmin(TrackedAdmin):
+class GroupAdmin(HistoryAdmin):
     empty_list_text = "People who work together. Records and access rules can refer to a group."
     list_display = ("name", "active")
     list_filter = ["active", "grantable_by_sign_in"]

@@ -69,7 +69,7 @@ def count_locked_logins() -> int:
     return pairs.filter(started_at__gt=Now() - FAILURE_WINDOW).count()
 
 
-def count_action(action: str, address: str, limit: int) -> None:
+def enforce_rate_limit(action: str, address: str, limit: int) -> None:
     """Counts an action that needs no account; raises TooManyRequests when one address exceeds the limit."""
     key = hashlib.sha256(f"\n{action}\n{client_network(address)}".encode()).hexdigest()
     with transaction.atomic():

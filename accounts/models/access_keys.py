@@ -50,7 +50,7 @@ class AccessKey(Record):
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
 
-    def leaves_log_entry(self) -> bool:
+    def leaves_deletion_log_entry(self) -> bool:
         return self.kind == self.KIND_NAMED
 
     @property

@@ -17,7 +17,7 @@ from accounts.models.access_keys import AccessKey
 from accounts.models.managers import UserManager
 from accounts.models.roles import UserRole
 from accounts.models.sessions import Session
-from accounts.models.slow_callers import SlowCaller
+from accounts.models.slow_statement_limit import SlowStatementLimit
 from accounts.normalisation import composed
 from system.records.history import history_field
 from system.records.record import Record
@@ -46,7 +46,7 @@ def check_login(login: str) -> None:
         raise ValidationError("A login must not contain control or invisible characters.")
 
 
-class User(Record, SlowCaller, AbstractBaseUser):
+class User(Record, SlowStatementLimit, AbstractBaseUser):
     """A person or program that can sign in or call the API."""
 
     table_columns = (
@@ -119,7 +119,7 @@ class User(Record, SlowCaller, AbstractBaseUser):
         self.is_password_removed = False
 
     @property
-    def untracked_change(self) -> str:  # type: ignore[override]
+    def untracked_change_text(self) -> str:  # type: ignore[override]
         if self.is_password_removed:
             return "The password was removed."
         return "The password was changed." if self._password is not None else ""  # type: ignore[attr-defined]  # of Django

@@ -23,7 +23,7 @@ from collections_app.lexical import term_statistics  # noqa: E402
 from collections_app.metadata.filter import Filter, parse_filter  # noqa: E402
 from collections_app.models import Chunk, ChunkVector, Collection, Document, Version  # noqa: E402
 from collections_app.search import keyword_retrieval, pipeline, vector_retrieval  # noqa: E402
-from collections_app.search.scope import build_scopes, read_snapshot  # noqa: E402
+from collections_app.search.scope import build_scopes, snapshot_transaction  # noqa: E402
 from collections_app.vectors import vector_indexes  # noqa: E402
 
 CHUNKS_PER_DOCUMENT = 10
@@ -77,7 +77,7 @@ def measure_recalls(collection: Collection, filter_: Filter, questions: Sequence
     """Recall of the ten best chunks by words and by vectors, compared with an exhaustive search."""
     keyword_recalls, vector_recalls = [], []
     embedder = embed.Embedder(collection.space)
-    with read_snapshot():
+    with snapshot_transaction():
         scope = build_scopes([collection], filter_)[0]
         for question in questions:
             query_terms = term_statistics.find_query_terms(question, [collection])[collection.pk]

@@ -22,7 +22,7 @@ from collections_app.documents import counts, deletion
 from collections_app.models import Collection, Document, Version
 from collections_app.vectors import reembedding as reembed
 from system.admin_site.name_lists import shorten_names
-from system.admin_site.site import TrackedAdmin
+from system.admin_site.site import HistoryAdmin
 from system.errors import Conflict, NotFound, ServiceError
 
 LOST_ACCESS_WARNING = (
@@ -47,7 +47,7 @@ def collections_with_role(role: Role) -> Iterator[str]:
 
 
 @admin.register(Collection)
-class CollectionAdmin(TrackedAdmin):
+class CollectionAdmin(HistoryAdmin):
     """Collections that the user can read. Only their managers can change them."""
 
     empty_list_text = (

@@ -15,7 +15,7 @@ from .request import MAX_DIMENSIONS, EmbeddingRequest, ProviderEndpoint, backoff
 from .vector_checks import Vectors
 
 if TYPE_CHECKING:
-    from .connection import EmbeddingClient
+    from .embedding_client import EmbeddingClient
 
 TOO_MANY_DIMENSIONS = "too_many_dimensions"
 
@@ -53,7 +53,7 @@ class ProviderPool:
 
     def _new_client(self) -> "EmbeddingClient":
         # Imported late: the client takes a second and 40 MB, and most installations have no provider.
-        from .connection import EmbeddingClient  # noqa: PLC0415
+        from .embedding_client import EmbeddingClient  # noqa: PLC0415
 
         return EmbeddingClient(self._endpoint, connect_s=self.limits.connect_s, read_s=self.limits.read_s)
 

@@ -132,7 +132,7 @@ def _handle_error(version: Version, error: Exception, *, is_awaited: bool) -> No
     if sqlstate.startswith(TEMPORARY_SQLSTATES):
         logger.warning("loading_waits", version=version.pk, sqlstate=sqlstate)
         return leases.postpone_version(version, TEMPORARY_PAUSE_S, "database", DATABASE_UNAVAILABLE)
-    logger.error("loading_failed", version=version.pk, state=version.state, **describe_safely(error))
+    logger.error("processing_step_failed", version=version.pk, state=version.state, **describe_safely(error))
     return leases.fail_attempt(version, "internal", f"Internal error: {type(error).__name__}.")
 
 

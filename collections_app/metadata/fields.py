@@ -85,7 +85,7 @@ class ValueExpressions:
 
     kind: FieldKind
     raw: str
-    key: str
+    comparison_key: str
     number: str
     boolean: str
     instant: str
@@ -126,7 +126,7 @@ class FilterField:
 
     def not_empty(self, parameters: SqlParameters) -> str:
         if self.kind is not FieldKind.ANY:
-            return f"{self.subject().key} IS NOT NULL"
+            return f"{self.subject().comparison_key} IS NOT NULL"
         test = """item.value NOT IN ('null'::jsonb, '""'::jsonb, '{}'::jsonb, '[]'::jsonb)"""
         return self.any_value(parameters, test)
 

@@ -19,7 +19,7 @@ from system.encoded_query import (
     QueryError,
     Range,
     ValueKind,
-    read,
+    read_value,
 )
 from system.encoded_query.sql import COMPARISONS, FOLD_ARRAY_SQL, FOLD_SQL, ConditionCompiler, ValueReader
 
@@ -76,18 +76,18 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
         return self.field.any_value(self.parameters, test)
 
     def read_text(self, condition: Condition, moment: Moment) -> str:
-        value: Any = read(condition)
+        value: Any = read_value(condition)
         text = self.reader.resolve_operand(value)
         if isinstance(text, datetime):
             raise self.reader.field_error("text cannot contain a time")
         return text
 
     def equal(self) -> str:
-        value: Any = read(self.condition)
+        value: Any = read_value(self.condition)
         return self._one_of((value,))
 
     def one_of(self) -> str:
-        values: Any = read(self.condition, METADATA)
+        values: Any = read_value(self.condition, METADATA)
         return self._one_of(values)
 
     has = one_of
@@ -97,22 +97,22 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
             return self._one_of_untyped([self.reader.resolve_operand(operand) for operand in operands])
         values = [self.reader.typed_value(operand) for operand in operands]
         if self.field.kind is FieldKind.TEXT:
-            return self.any_value(self._text_test(values))
+            return self.any_value(self._text_predicate(values))
         if self.field.kind is FieldKind.INSTANT:
-            return self.any_value(self._instant_test(values))
+            return self.any_value(self._instant_predicate(values))
         sql_type = "numeric" if self.field.kind is FieldKind.INTEGER else "boolean"
-        return self.any_value(f"{self.subject.key} = ANY ({self.parameters.add(values, f'{sql_type}[]')})")
+        return self.any_value(f"{self.subject.comparison_key} = ANY ({self.parameters.add(values, f'{sql_type}[]')})")
 
-    def _text_test(self, texts: list[str]) -> str:
-        return f"{self.subject.key} = ANY ({FOLD_ARRAY_SQL.format(self.parameters.add(texts, 'text[]'))})"
+    def _text_predicate(self, texts: list[str]) -> str:
+        return f"{self.subject.comparison_key} = ANY ({FOLD_ARRAY_SQL.format(self.parameters.add(texts, 'text[]'))})"
 
-    def _instant_test(self, instants: list[datetime]) -> str:
+    def _instant_predicate(self, instants: list[datetime]) -> str:
         return f"{self.subject.second} = ANY ({self.parameters.add(instants, 'timestamptz[]')})"
 
     def _one_of_untyped(self, values: list[str | datetime]) -> str:
         """Text of any type: 3 is also a number, true also a boolean, and an instant matches its second."""
         texts = [value for value in values if isinstance(value, str)]
-        tests = [self._text_test(texts)]
+        tests = [self._text_predicate(texts)]
         numbers = [value for value in map(parse_number, texts) if value is not None]
         if numbers:
             # Text is compared as text: 3 does not equal the code 003.
@@ -123,16 +123,16 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
             tests.append(f"{self.subject.boolean} = ANY ({self.parameters.add(booleans, 'boolean[]')})")
         instants = [self.reader.instant_value(value) for value in values if isinstance(value, datetime)]
         if instants:
-            tests.append(self._instant_test(instants))
+            tests.append(self._instant_predicate(instants))
         return self.any_value(join_conditions(" OR ", tests))
 
     def ordered(self, operator: str) -> str:
-        value: Any = read(self.condition)
+        value: Any = read_value(self.condition)
         operand = self.reader.resolve_operand(value)
         return self.any_value(self._ordered_test(operator, operand, _common_kind(self.field, operand)))
 
     def between(self) -> str:
-        value_range: Any = read(self.condition)
+        value_range: Any = read_value(self.condition)
         assert isinstance(value_range, Range)
         low, high = self.reader.resolve_operand(value_range.low), self.reader.resolve_operand(value_range.high)
         kind = _common_kind(self.field, low, high)
@@ -146,7 +146,7 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
         if kind is FieldKind.INTEGER:
             operand = self.reader.typed_value(value) if self.field.kind is kind else Decimal(value)
             return f"{self.subject.number} {operator} {self.parameters.add(operand, 'numeric')}"
-        return f"{self.subject.key} {operator} {FOLD_SQL.format(self.parameters.add(value, 'text'))}"
+        return f"{self.subject.comparison_key} {operator} {FOLD_SQL.format(self.parameters.add(value, 'text'))}"
 
     def _ordered_instant_test(self, operator: str, value: datetime) -> str:
         """A time means its whole second."""
@@ -170,7 +170,7 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
 
 
 def _other_field(column: str, condition: Condition) -> FilterField | None:
-    value: Any = read(condition, METADATA)
+    value: Any = read_value(condition, METADATA)
     if condition.row.kind is ValueKind.PATH:
         return FilterField(column, value)
     return FilterField(column, value.path) if condition.row.kind is ValueKind.DISTANCE else None

@@ -194,5 +194,5 @@ class Collection(Record):
         self.deleted_at = timezone.now()
         self.save(update_fields=["deleted_at"])
 
-    def leaves_log_entry(self) -> bool:
+    def leaves_deletion_log_entry(self) -> bool:
         return self.deleted_at is None  # `deletion.delete_collection` has written the entry, with the acting user

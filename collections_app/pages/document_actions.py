@@ -24,7 +24,7 @@ class DocumentActionView(CollectionDetailPage):
 
     http_method_names = ["post", "options"]
 
-    def change(self, document: Document) -> None:
+    def apply_to(self, document: Document) -> None:
         raise NotImplementedError
 
     def respond(self, collection: Collection, message: str, problems: list[str]) -> HttpResponse:
@@ -38,19 +38,19 @@ class DocumentActionView(CollectionDetailPage):
 
 
 class DeleteAction(DocumentActionView):
-    def change(self, document: Document) -> None:
+    def apply_to(self, document: Document) -> None:
         deletion.delete_document(document.collection, document.doc_id)
 
 
 class RetryAction(DocumentActionView):
-    def change(self, document: Document) -> None:
+    def apply_to(self, document: Document) -> None:
         worker.retry_document(document)
 
 
 class ReprocessAction(DocumentActionView):
     """Searches use the present version until the new one is ready."""
 
-    def change(self, document: Document) -> None:
+    def apply_to(self, document: Document) -> None:
         loading.reprocess(self.user(), document.collection, document)
 
 
@@ -66,7 +66,7 @@ class SingleDocumentAction(DocumentActionView):
         title = opened_document.page_title()
         if self.question and "confirmed" not in request.POST:
             return confirmation_page(request, self.question.format(title=title), collection)
-        self.change(opened_document)
+        self.apply_to(opened_document)
         return self.respond(collection, self.message.format(title=title), [])
 
 
@@ -115,7 +115,7 @@ class BulkAction(DocumentActionView):
         refusals = []
         for document in documents:
             try:
-                self.change(document)
+                self.apply_to(document)
             except ServiceError as error:
                 refusals.append(f"{document.page_title()}: {error.message}")
         return refusals

@@ -13,7 +13,7 @@ from system.errors import Unavailable
 from . import keyword_retrieval, vector_retrieval
 from .fusion import Candidate, fuse
 from .passages import Hit, read_passages
-from .scope import Scope, build_scopes, read_snapshot
+from .scope import Scope, build_scopes, snapshot_transaction
 
 __all__ = ["Hit", "SearchRequest", "SearchResult", "search"]
 
@@ -54,15 +54,15 @@ class SearchResult:
 
 
 def search(collections: Sequence[Collection], request: SearchRequest) -> SearchResult:
-    vectors = _query_vectors(collections, request)
-    with read_snapshot():
+    vectors = _embed_query(collections, request)
+    with snapshot_transaction():
         changed_collections = _changed_collections(collections, request)
         if not changed_collections:
             return _search(collections, request, vectors)
     # Only once, because the vectors of a former space stay available for a while.
     current_collections = [changed_collections.get(collection.pk, collection) for collection in collections]
-    vectors = _query_vectors(current_collections, request)
-    with read_snapshot():
+    vectors = _embed_query(current_collections, request)
+    with snapshot_transaction():
         return _search(current_collections, request, vectors)
 
 
@@ -86,7 +86,7 @@ def _search(
     return SearchResult(hits=read_passages(fuse(candidates), request.k, words), is_without_vectors=vectors is None)
 
 
-def _query_vectors(collections: Sequence[Collection], request: SearchRequest) -> Mapping[int, str] | None:
+def _embed_query(collections: Sequence[Collection], request: SearchRequest) -> Mapping[int, str] | None:
     """The query's vector in each space, or None if one of them is unavailable, because a partial result would mislead.
 
     Called before the snapshot: a provider may take seconds, and no transaction should wait for it.

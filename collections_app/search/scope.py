@@ -55,7 +55,7 @@ class Scope:
 
 
 @contextmanager
-def read_snapshot() -> Iterator[None]:
+def snapshot_transaction() -> Iterator[None]:
     """One transaction for all reads of a search; the caller's transaction if there is one."""
     if connection.in_atomic_block:
         yield

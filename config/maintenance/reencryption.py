@@ -16,12 +16,12 @@ from psycopg import sql
 
 from system import encryption
 from system.plain_sql import fetch_rows, run_statement
-from tableapi.catalogue.column_type import Storage
+from tableapi.catalogue.column_type import StorageFormat
 from tableapi.catalogue.column_types import names_where
 from tableapi.models import Column, DeferredRecord
 
 BATCH_SIZE = 500
-ENCRYPTED_TYPES = names_where(lambda row: row.storage is Storage.ENCRYPTED)
+ENCRYPTED_TYPES = names_where(lambda row: row.storage is StorageFormat.ENCRYPTED)
 NEXT_SECRETS_SQL = sql.SQL(
     "SELECT {key}, {column} FROM {table} WHERE {column} <> '' AND {key} > %s ORDER BY {key} LIMIT %s"
 )

@@ -116,7 +116,9 @@ class Postgres:
             # Before it recovers from a crash PostgreSQL syncs its thousands of files one by one, which takes seconds;
             # only Linux can sync a whole file system.
             **({"recovery_init_sync_method": "syncfs"} if sys.platform == "linux" else {}),
-            **postgres_sizes.sizes(postgres_sizes.available_memory_bytes(), shutil.disk_usage(self.folder.root).total),
+            **postgres_sizes.default_sizes(
+                postgres_sizes.available_memory_bytes(), shutil.disk_usage(self.folder.root).total
+            ),
         }
         # The last one of a name counts.
         values = [*(f"{name}={value}" for name, value in settings.items()), *self.size_overrides]

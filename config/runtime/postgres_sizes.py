@@ -7,12 +7,12 @@ from pathlib import Path
 CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
-def sizes(memory_bytes: int, disk_bytes: int) -> dict[str, str]:
+def default_sizes(memory_bytes: int, disk_bytes: int) -> dict[str, str]:
     """The settings for this memory and the disk of the data folder.
 
-    >>> sizes(memory_bytes=8 * 1024**3, disk_bytes=100 * 1024**3)["shared_buffers"]
+    >>> default_sizes(memory_bytes=8 * 1024**3, disk_bytes=100 * 1024**3)["shared_buffers"]
     '1024MB'
-    >>> sizes(memory_bytes=512 * 1024**2, disk_bytes=400 * 1024**2)  # doctest: +NORMALIZE_WHITESPACE
+    >>> default_sizes(memory_bytes=512 * 1024**2, disk_bytes=400 * 1024**2)  # doctest: +NORMALIZE_WHITESPACE
     {'shared_buffers': '128MB', 'effective_cache_size': '256MB', 'work_mem': '4MB', 'maintenance_work_mem': '64MB',
      'max_wal_size': '1024MB', 'min_wal_size': '80MB'}
     """

@@ -15,7 +15,7 @@ from typing import TextIO
 
 from config import env
 from config.env import ConfigurationError, Environment
-from config.production_checks import refuse_unsafe_production
+from config.production_checks import refuse_unsafe_settings
 from config.runtime.data_folder import DataFolder
 from config.runtime.embedded_servers import Postgres, Valkey, wait_until_ready
 from config.runtime.supervisor import Child, Supervisor
@@ -41,7 +41,7 @@ def main(arguments: list[str], environment: Environment) -> int:
         "--only", choices=PARTS, help="run only this part, with the servers of DATABASE_URL and REDIS_URL"
     )
     only_part: str | None = parser.parse_args(arguments).only
-    refuse_unsafe_production(environment)
+    refuse_unsafe_settings(environment)
     if only_part:
         refuse_unshared_settings(environment)
     parts = (only_part,) if only_part else PARTS

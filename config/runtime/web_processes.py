@@ -108,7 +108,7 @@ class Parent:
             if code != 0:
                 logger.error("The new code failed to load. The web processes continue to run the previous code.")
             elif not self.is_stopping:
-                self._become_new_code()
+                self._exec_new_code()
         process = self.processes.pop(pid, None)
         if process is None:
             return
@@ -185,7 +185,7 @@ class Parent:
             raise ForkedChild(role, *descriptors)
         return pid
 
-    def _become_new_code(self) -> None:
+    def _exec_new_code(self) -> None:
         """Replace this program. Signals wait until the new one handles them."""
         signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
         os.set_inheritable(self.listener_fd, True)

@@ -35,7 +35,7 @@ class TestReport:
     unsaved_warning: str = ""
 
 
-def test_connection(setting: OidcSetting, callback_url: str) -> TestReport:
+def run_connection_test(setting: OidcSetting, callback_url: str) -> TestReport:
     """Run discovery and fetch the keys for the values in the form; `callback_url` is that of our callback view."""
     try:
         with request_slots.request_slot():

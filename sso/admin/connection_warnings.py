@@ -110,7 +110,7 @@ def _secret_warnings(setting: OidcSetting) -> Iterator[str]:
     if is_code_flow and setting.authorization_type == setting.AuthorizationType.CODE and not setting.client_secret:
         yield "Most providers require a client secret for the Authorization Code Flow. Enter one, or choose PKCE."
     try:
-        _ = setting.secret
+        _ = setting.decrypted_client_secret
     except encryption.DecryptionFailed:
         yield "The client secret cannot be decrypted with the keys in SVC_SECRET_KEYS. Enter it again."
 

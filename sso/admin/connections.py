@@ -15,7 +15,7 @@ from sso.connections import certificate_updates, saving
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from sso.models.provider_state import INTERNAL_COLUMNS
 from sso.provider import discovery, request_slots
-from system.admin_site.site import TrackedAdmin
+from system.admin_site.site import HistoryAdmin
 from system.errors import Conflict
 from system.http import error_responses
 from system.outbound.deadline import Deadline
@@ -81,7 +81,7 @@ ACTIONS: dict[str, Callable[[HttpRequest, OidcSetting], None]] = {
 }
 # Buttons that use the values in the form and change no setting.
 TESTS: dict[str, Callable[[HttpRequest, OidcSetting], connection_test.TestReport]] = {
-    "_test": lambda request, setting: connection_test.test_connection(setting, build_callback_url(request)),
+    "_test": lambda request, setting: connection_test.run_connection_test(setting, build_callback_url(request)),
     "_try": lambda request, setting: connection_test.try_script(setting, request.POST.get("try_claims", "")),
 }
 
@@ -93,7 +93,7 @@ CLIENT_COLUMNS = frozenset(
 
 
 @admin.register(OidcSetting)
-class ConnectionAdmin(TrackedAdmin):
+class ConnectionAdmin(HistoryAdmin):
     refuses_later_changes = False  # the form keeps changes by others in other fields
     empty_list_text = "Connections to identity providers. Users sign in through the active connection."
     form = ConnectionForm

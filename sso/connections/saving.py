@@ -80,7 +80,7 @@ def is_approval_due(previous_setting: OidcSetting | None, setting: OidcSetting) 
         or (setting.active and not previous_setting.active)
         or any(getattr(previous_setting, name) != getattr(setting, name) for name in SECURITY_COLUMNS)
     )
-    return setting.needs_approval or (is_security_relevant and not privileges.is_trusted())
+    return setting.needs_approval or (is_security_relevant and not privileges.acts_as_admin())
 
 
 def validate_connection(stored_setting: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> None:

@@ -174,7 +174,7 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
         with request_slots.request_slot(self.event.address):  # before the attempt is used up
             deadline = Deadline.after(request_slots.MAX_REQUEST_S)
             attempt = sign_in_attempts.take_attempt(request, parameters["state"])
-            setting = sign_in_attempts.check_response(attempt, kind, parameters, self.event.setting)
+            setting = sign_in_attempts.check_authorization_response(attempt, kind, parameters, self.event.setting)
             newest_id = ProviderSignOut.newest_id(attempt.issuer)
             self.response = AuthorizationResponse(
                 attempt, setting, deadline, parameters.get("id_token", ""), parameters.get("access_token")

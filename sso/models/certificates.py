@@ -78,8 +78,8 @@ class CertificatePair(models.Model):
         self.save()
 
 
-def delete_keys(url_idp: str, realm: str) -> None:
-    """Remove the keys of a pair that no record has any more; each removal is logged."""
+def delete_certificates(url_idp: str, realm: str) -> None:
+    """Remove the certificates of a pair that no record has any more; each removal is logged."""
     pair: Any = CertificatePair.get_locked(url_idp, realm)
     IdpCertificate.of_pair(url_idp, realm).delete()
     pair.reset()

@@ -9,7 +9,7 @@ from django.db import models, transaction
 
 from accounts import privileges
 from sso.models import advisory_locks, connection_validators
-from sso.models.certificates import delete_keys
+from sso.models.certificates import delete_certificates
 from sso.models.provider_state import INTERNAL_COLUMNS, ProviderRecord
 from sso.scripts import mapping_script
 from system import encryption, properties
@@ -85,13 +85,13 @@ class OidcSetting(ProviderRecord):
         return cls.objects.filter(active=True).first()
 
     @property
-    def secret(self) -> str:
+    def decrypted_client_secret(self) -> str:
         """The decrypted client secret; raises `encryption.DecryptionFailed` when its key is missing."""
         return encryption.decrypt(self.client_secret) if self.client_secret else ""
 
     def approve(self, *, reviewed_version: str) -> None:
         """Let users with protected roles sign in through this connection, as reviewed in this version."""
-        if not privileges.is_trusted():
+        if not privileges.acts_as_admin():
             raise AccessDenied("Only an administrator can approve a connection.")
         with transaction.atomic():
             stored_setting = self.stored(is_locked=True)
@@ -142,16 +142,16 @@ class OidcSetting(ProviderRecord):
             previous_setting = self.lock_and_merge(options.pop("update_fields", None))
             self.full_clean(exclude={"sys_id"})
             if previous_setting is not None and previous_setting.pair != self.pair:
-                self._forget_provider(previous_setting)
+                self._reset_provider_state(previous_setting)
             self._deactivate_others()
-            self.untracked_change = self._secret_change(previous_setting)
+            self.untracked_change_text = self._secret_change(previous_setting)
             try:
                 super().save(*args, **options)
             finally:
-                self.untracked_change = ""
+                self.untracked_change_text = ""
             self._update_welcome_page(previous_setting)
             if previous_setting is not None and previous_setting.pair != self.pair:
-                previous_setting.remove_unused_keys()
+                previous_setting.remove_unused_certificates()
 
     def stored(self, *, is_locked: bool = False) -> Self | None:
         if self.is_new:
@@ -190,10 +190,10 @@ class OidcSetting(ProviderRecord):
         elif previous_setting is not None and previous_setting.active:
             set_welcome_page("")
 
-    def remove_unused_keys(self) -> None:
+    def remove_unused_certificates(self) -> None:
         """ "When … no other record has the same URL IdP and Realm, its certificates are removed." """
         if not type(self).objects.filter(url_idp=self.url_idp, realm=self.realm).exists():
-            delete_keys(*self.pair)
+            delete_certificates(*self.pair)
 
     def _secret_change(self, previous_setting: Self | None) -> str:
         """A sentence for the history, which does not keep this column."""
@@ -201,7 +201,7 @@ class OidcSetting(ProviderRecord):
             return ""
         return f"The client secret was {'entered' if self.client_secret else 'removed'}."
 
-    def _forget_provider(self, previous_setting: Self) -> None:
+    def _reset_provider_state(self, previous_setting: Self) -> None:
         for name in INTERNAL_COLUMNS - {"needs_approval"}:
             field: Any = self._meta.get_field(name)
             setattr(self, name, field.get_default())

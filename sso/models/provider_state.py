@@ -117,8 +117,8 @@ class ProviderRecord(Record):
     def store_claims(self, claims: dict[str, Any]) -> None:
         self.update_for_pair(last_claims=encryption.encrypt(json.dumps(claims)))
 
-    def reserve_lookup(self) -> bool:
-        """Whether this caller may look up the provider: one caller in 30 s, across all processes."""
+    def reserve_discovery(self) -> bool:
+        """Whether this caller may run discovery: one caller in 30 s, across all processes."""
         # By the database's clock; one in the future is from before that was set back.
         recent_range = (Now() - discovery.RETRY_INTERVAL, Now() + discovery.RETRY_INTERVAL)
         due_rows = type(self)._base_manager.filter(pk=self.pk, issuer="").exclude(resolve_tried_at__range=recent_range)
@@ -143,7 +143,7 @@ class ProviderRecord(Record):
                 values = {column: getattr(endpoints, name) for column, name in ENDPOINT_COLUMNS.items()}
                 lists = {name: list(values[name]) for name in ("algorithms", "token_auth_methods")}
                 is_risky = known_endpoints is not None and bool(endpoints.risky_change_since(known_endpoints))
-                requires_approval = is_risky and not privileges.is_trusted()
+                requires_approval = is_risky and not privileges.acts_as_admin()
                 approval_columns = {"needs_approval": True} if requires_approval else {}
                 if completes_entry and is_current:
                     record.update_last_entry(**values | lists | approval_columns)

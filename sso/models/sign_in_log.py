@@ -75,5 +75,5 @@ class SignIn(Record):
         )
         return True
 
-    def leaves_log_entry(self) -> bool:
+    def leaves_deletion_log_entry(self) -> bool:
         return False  # old ones are deleted by the thousand

@@ -255,7 +255,7 @@ def rediscover(
 
 def ensure_endpoints(setting: "OidcSetting", deadline: Deadline | None = None) -> Endpoints:
     """The endpoints for a sign-in. Unknown ones are looked up by one caller in 30 s."""
-    if setting.endpoints is None and setting.reserve_lookup():
+    if setting.endpoints is None and setting.reserve_discovery():
         rediscover(setting, deadline=deadline)
     if setting.endpoints is None:
         raise SignInRefused(Refusal.PROVIDER_UNRESOLVED, setting.resolve_error)

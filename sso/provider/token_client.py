@@ -70,7 +70,7 @@ def client_secret(setting: "OidcSetting") -> str:
     if not is_code_flow or setting.authorization_type != setting.AuthorizationType.CODE:
         return ""
     try:
-        return setting.secret
+        return setting.decrypted_client_secret
     except encryption.DecryptionFailed as error:
         raise SignInRefused(Refusal.NOT_AVAILABLE, str(error)) from None
 

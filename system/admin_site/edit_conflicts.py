@@ -37,7 +37,7 @@ class EditConflictMixin:
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         if request.method == "GET" and self.refuses_later_changes and "\x00" not in object_id:
             # Before the record is read, so that a change in between is refused unnecessarily rather than missed.
-            request.seen_change = self._last_change(object_id)  # type: ignore[attr-defined]
+            request.seen_change = self._version_marker(object_id)  # type: ignore[attr-defined]
         return super().get_object(request, object_id, from_field)  # type: ignore[misc]
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
@@ -61,12 +61,12 @@ class EditConflictMixin:
         """Called while the lock of the following save is held."""
         type(record).lock_for_change()
         type(record)._base_manager.select_for_update().order_by().filter(pk=record.pk).first()
-        if self._last_change(record.pk) != seen_change:
+        if self._version_marker(record.pk) != seen_change:
             editor, changed_at = self._last_editor(record.pk)
             time = changed_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
             raise ValidationError(format_html(MESSAGE, login_of(editor) or "The system", time, request.get_full_path()))
 
-    def _last_change(self, sys_id: str) -> str:
+    def _version_marker(self, sys_id: str) -> str:
         if not hasattr(self.model, "history"):
             return str(self.model._base_manager.filter(pk=sys_id).values_list("sys_version", flat=True).first() or 0)
         latest_ids = [

@@ -102,8 +102,8 @@ def _page_title(record: Any) -> str:
     return str(record.page_title() if hasattr(record, "page_title") else record)
 
 
-class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
-    """The same with the change history; former versions are shown, but never restored or changed."""
+class HistoryAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
+    """The same with the change history; earlier versions are shown, but never restored or changed."""
 
     object_history_list_template = "admin/history_list.html"
 

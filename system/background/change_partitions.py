@@ -30,11 +30,11 @@ def create_months() -> None:
     for _ in range(1 + MONTHS_AHEAD):
         following = _next_month(first)
         if _partition_name(first) not in months:
-            _create_month(first, following)
+            _create_partition(first, following)
         first = following
 
 
-def _create_month(first: date, following: date) -> None:
+def _create_partition(first: date, following: date) -> None:
     names = {
         "partition": sql.Identifier("public", _partition_name(first)),
         "first": sql.Literal(f"{first} 00:00:00+00"),

@@ -9,11 +9,11 @@ from .dialect import METADATA, RECORDS, Dialect, Path
 from .errors import QueryError
 from .functions import FUNCTIONS, SAMPLE_MOMENT, Moment, Operand, ValueFunction, read_operand, resolve
 from .grammar import parse
-from .operators import ALIASES, OPERATORS, REFUSED_OPERATORS, ComparisonKind, EmptyMatch, Operator, ValueKind
+from .operators import ALIASES, OPERATORS, REFUSED_OPERATORS, ComparisonKind, EmptyValueMatch, Operator, ValueKind
 from .periods import Unit, end_of, shift, start_of
 from .time_values import Distance, Period, RelativeTime, read_instant
 from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
-from .values import ConditionValue, Range, read, read_boolean, read_list, read_words
+from .values import ConditionValue, Range, read_boolean, read_list, read_value, read_words
 
 __all__ = [
     "ALIASES",
@@ -28,7 +28,7 @@ __all__ = [
     "ConditionValue",
     "Dialect",
     "Distance",
-    "EmptyMatch",
+    "EmptyValueMatch",
     "Group",
     "Moment",
     "Operand",
@@ -47,11 +47,11 @@ __all__ = [
     "ValueKind",
     "end_of",
     "parse",
-    "read",
     "read_boolean",
     "read_instant",
     "read_list",
     "read_operand",
+    "read_value",
     "read_words",
     "resolve",
     "shift",

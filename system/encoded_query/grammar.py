@@ -19,7 +19,7 @@ from .errors import QueryError
 from .functions import CALL_PATTERN
 from .operators import ALIASES, REFUSED_OPERATORS, ValueKind, match_operator
 from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
-from .values import read
+from .values import read_value
 
 # PostgreSQL cannot store these.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -149,7 +149,7 @@ class _Parser:
         if only_path and path != only_path:
             raise QueryError(f"{name} can only be used with {'.'.join(only_path)}", operator_position, operator)
         # Read here, so that an invalid value is refused even if nothing uses it.
-        parsed = read(condition, self.dialect)
+        parsed = read_value(condition, self.dialect)
         if condition.row.kind is ValueKind.WORDS and isinstance(parsed, tuple):
             # Each word is compared separately, in at least one column.
             self.count_conditions(len(parsed) - 1, start)

@@ -23,7 +23,7 @@ class ValueKind(Enum):
     TABLE = "table"
 
 
-class EmptyMatch(Enum):
+class EmptyValueMatch(Enum):
     """Whether a record whose column is empty matches; the last two also depend on the other column."""
 
     NO = "no"
@@ -32,15 +32,15 @@ class EmptyMatch(Enum):
     UNLESS_BOTH_EMPTY = "unless both are empty"
 
     @property
-    def opposite(self) -> "EmptyMatch":
+    def opposite(self) -> "EmptyValueMatch":
         return _OPPOSITES[self]
 
 
 _OPPOSITES = {
-    EmptyMatch.NO: EmptyMatch.YES,
-    EmptyMatch.YES: EmptyMatch.NO,
-    EmptyMatch.IF_BOTH_EMPTY: EmptyMatch.UNLESS_BOTH_EMPTY,
-    EmptyMatch.UNLESS_BOTH_EMPTY: EmptyMatch.IF_BOTH_EMPTY,
+    EmptyValueMatch.NO: EmptyValueMatch.YES,
+    EmptyValueMatch.YES: EmptyValueMatch.NO,
+    EmptyValueMatch.IF_BOTH_EMPTY: EmptyValueMatch.UNLESS_BOTH_EMPTY,
+    EmptyValueMatch.UNLESS_BOTH_EMPTY: EmptyValueMatch.IF_BOTH_EMPTY,
 }
 
 
@@ -84,7 +84,7 @@ class Operator:
     name: str
     kind: ValueKind
     description: str
-    empty_match: EmptyMatch = EmptyMatch.NO
+    empty_value_match: EmptyValueMatch = EmptyValueMatch.NO
     complement: str | None = None
     # The operator that this one negates.
     negates: str | None = None
@@ -109,7 +109,7 @@ def _pair(
     kind: ValueKind,
     descriptions: tuple[str, str],
     kinds: frozenset[ComparisonKind],
-    empty_match: EmptyMatch = EmptyMatch.NO,
+    empty_value_match: EmptyValueMatch = EmptyValueMatch.NO,
     aliases: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
     negation: int = 1,
 ) -> list[Operator]:
@@ -122,7 +122,7 @@ def _pair(
             name=names[side],
             kind=kind,
             description=descriptions[side],
-            empty_match=empty_match.opposite if side else empty_match,
+            empty_value_match=empty_value_match.opposite if side else empty_value_match,
             complement=names[1 - side],
             negates=names[1 - side] if side == negation else None,
             column_kinds=kinds,
@@ -163,17 +163,22 @@ _ROWS: tuple[Operator, ...] = (
     _operator("STARTSWITH", ValueKind.TEXT, "begins with, ignoring case", _TEXTS | _CHOICE),
     _operator("ENDSWITH", ValueKind.TEXT, "ends with, ignoring case", _TEXTS | _CHOICE),
     *_pair(
-        ("ISEMPTY", "ISNOTEMPTY"), ValueKind.NONE, ("has no value", "has a value"), _VISIBLE, EmptyMatch.YES, negation=0
+        ("ISEMPTY", "ISNOTEMPTY"),
+        ValueKind.NONE,
+        ("has no value", "has a value"),
+        _VISIBLE,
+        EmptyValueMatch.YES,
+        negation=0,
     ),
     _operator("EMPTYSTRING", ValueKind.NONE, "is the empty text", _TEXTS),
-    *_pair(("ANYTHING", "NOTHING"), ValueKind.NONE, ("every record", "no record"), _VISIBLE, EmptyMatch.YES),
+    *_pair(("ANYTHING", "NOTHING"), ValueKind.NONE, ("every record", "no record"), _VISIBLE, EmptyValueMatch.YES),
     _operator("BETWEEN", ValueKind.RANGE, "from the first value to the second, both included", _ORDERED | _CHOICE),
     *_pair(
         ("SAMEAS", "NSAMEAS"),
         ValueKind.PATH,
         ("equal to another column", "different from another column"),
         _COMPARABLE,
-        EmptyMatch.IF_BOTH_EMPTY,
+        EmptyValueMatch.IF_BOTH_EMPTY,
     ),
     _operator("GT_FIELD", ValueKind.PATH, "greater than another column", _FIELD_KINDS),
     _operator("LT_FIELD", ValueKind.PATH, "less than another column", _FIELD_KINDS),

@@ -14,7 +14,7 @@ from .dialect import RECORDS, Dialect
 from .functions import Moment
 from .time_values import Distance, Period, RelativeTime
 from .tree import Condition
-from .values import read
+from .values import read_value
 
 # Text is compared without regard to case, by code points.
 FOLD_SQL = 'lower({} COLLATE "pg_c_utf8")'
@@ -122,7 +122,7 @@ def _text(template: str) -> Comparison:
 
 def _period_bound(index: int) -> ValueReader:
     def reader(condition: Condition, moment: Moment) -> datetime:
-        value: Any = read(condition)
+        value: Any = read_value(condition)
         assert isinstance(value, Period | RelativeTime)
         return value.bounds(moment)[index]
 
@@ -136,7 +136,7 @@ def _within_period(compiler: ConditionCompiler[Any]) -> str:
 
 def _date_part(field: str) -> Comparison:
     def comparison(compiler: ConditionCompiler[Any]) -> str:
-        number = compiler.bind(lambda condition, _: read(condition), "integer")
+        number = compiler.bind(lambda condition, _: read_value(condition), "integer")
         local = f"{compiler.subject.instant} AT TIME ZONE {compiler.time_zone()}"
         return compiler.any_value(f"extract({field} FROM {local}) = {number}")
 
@@ -144,7 +144,7 @@ def _date_part(field: str) -> Comparison:
 
 
 def _relative_instant(condition: Condition, moment: Moment) -> datetime:
-    value: Any = read(condition)
+    value: Any = read_value(condition)
     assert isinstance(value, RelativeTime)
     return value.instant(moment)
 
@@ -161,7 +161,7 @@ def _distance(is_more: bool) -> Comparison:
     """More than so many units after (before) the other side; or less, on the same side of it."""
 
     def comparison(compiler: ConditionCompiler[Any]) -> str:
-        distance: Any = read(compiler.condition, compiler.dialect)
+        distance: Any = read_value(compiler.condition, compiler.dialect)
         assert isinstance(distance, Distance)
         months = {"quarter": f"{3 * distance.count} months"}
         interval = f"interval '{months.get(distance.unit, f'{distance.count} {distance.unit}s')}'"

@@ -128,10 +128,10 @@ _READERS: Mapping[ValueKind, Callable[[Condition, Dialect], ConditionValue]] = {
 }
 
 
-def read(condition: Condition, dialect: Dialect = RECORDS) -> ConditionValue:
+def read_value(condition: Condition, dialect: Dialect = RECORDS) -> ConditionValue:
     """The typed value of a condition, by the kind that its operator takes. `parse` has already called it.
 
-    >>> read(Condition(("state",), "IN", "1,2"))
+    >>> read_value(Condition(("state",), "IN", "1,2"))
     ('1', '2')
     """
     if not condition.value and condition.row.kind is not ValueKind.NONE:

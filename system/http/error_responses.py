@@ -63,15 +63,15 @@ def error_response(error: ServiceError) -> HttpResponse:
     return response
 
 
-def is_for_programs(request: HttpRequest) -> bool:
-    """Whether an error is returned to a program (JSON) or to a person (a page)."""
-    is_program = request.path.startswith((*settings.PROGRAM_PATHS, "/api/"))
-    return is_program or "text/html" not in request.headers.get("Accept", "")
+def expects_json(request: HttpRequest) -> bool:
+    """Whether an error is returned as JSON, for programs, or as a page."""
+    is_endpoint = request.path.startswith((*settings.STATELESS_PATHS, "/api/"))
+    return is_endpoint or "text/html" not in request.headers.get("Accept", "")
 
 
 def error_for_client(request: HttpRequest, error: ServiceError) -> HttpResponse:
     """The error response for this caller: JSON or a page."""
-    if is_for_programs(request):
+    if expects_json(request):
         return error_response(error)
     # Only a user who is already loaded, because the database may be what is unavailable.
     user = loaded_user(request)

@@ -1,6 +1,6 @@
 """The steps that every request passes, in the order of this module.
 
-`program_requests` runs them for the addresses of programs, Django's middleware (`middleware`) for pages. A step that
+`stateless_requests` runs them for paths without sessions, Django's middleware (`middleware`) for pages. A step that
 refuses a request raises an error.
 """
 
@@ -31,7 +31,7 @@ def use_forwarded_headers(request: HttpRequest) -> None:
     """Use X-Forwarded-For and X-Forwarded-Proto of trusted proxies, and remove them from all requests."""
     forwarded_for = request.META.pop("HTTP_X_FORWARDED_FOR", "")
     protocol = request.META.pop("HTTP_X_FORWARDED_PROTO", "")
-    if not (forwarded_for or protocol) or not _is_trusted(request.META.get("REMOTE_ADDR", "")):
+    if not (forwarded_for or protocol) or not _is_trusted_proxy(request.META.get("REMOTE_ADDR", "")):
         return
     if forwarded_for:
         address = _client_address(forwarded_for)
@@ -51,12 +51,12 @@ def _client_address(forwarded_for: str) -> str | None:
             ipaddress.ip_address(address)
         except ValueError:
             return None
-        if not _is_trusted(address):
+        if not _is_trusted_proxy(address):
             return address
     return address
 
 
-def _is_trusted(address: str) -> bool:
+def _is_trusted_proxy(address: str) -> bool:
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -36,12 +36,14 @@ class History(HistoricalRecords):  # type: ignore[misc]  # has no types
     """Writes no entry for a save without tracked changes, unless the record describes an untracked one."""
 
     def create_historical_record(self, instance: Any, history_type: str, using: Any = None) -> None:
-        instance.has_entry = history_type != "~" or bool(instance.untracked_change) or not self._is_unchanged(instance)
+        instance.has_entry = (
+            history_type != "~" or bool(instance.untracked_change_text) or not self._is_unchanged(instance)
+        )
         if instance.has_entry:
             super().create_historical_record(instance, history_type, using=using)
 
     def get_change_reason_for_object(self, instance: Any, history_type: str, using: Any) -> str | None:
-        return (instance.untracked_change or None) if history_type == "~" else None
+        return (instance.untracked_change_text or None) if history_type == "~" else None
 
     def _is_unchanged(self, instance: Any) -> bool:
         """The save holds the lock of the row, so no other entry can be added."""
@@ -52,7 +54,7 @@ class History(HistoricalRecords):  # type: ignore[misc]  # has no types
 
 
 def history_field(omit: tuple[str, ...] = ()) -> History:
-    """The field `history` of a model; `without` names its secrets and columns that are not configuration."""
+    """The field `history` of a model; `omit` names its secrets and columns that are not configuration."""
     return History(
         excluded_fields=[*BOOKKEEPING, *omit],
         history_user_id_field=models.CharField(max_length=32, null=True, blank=True),

@@ -72,7 +72,7 @@ class Record(models.Model):
         """Save the record with its history and hooks in one transaction, set the `sys_*` columns, log the change."""
         with transaction.atomic(using=options.get("using")):
             is_new = self.is_new
-            stored_values = self._stamp(options)
+            stored_values = self._set_bookkeeping_columns(options)
             super().save(*positional, **options)
             if self.table_columns:
                 old = {} if is_new else self._logged_values(SimpleNamespace(**stored_values))
@@ -81,7 +81,7 @@ class Record(models.Model):
                 custom = writer(self) if writer else ({}, {})
                 change_log.write("create" if is_new else "update", self, old, new, custom)
 
-    def _stamp(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _set_bookkeeping_columns(self, options: dict[str, Any]) -> dict[str, Any]:
         """Returns the stored values of a record that is logged or of which some columns are saved."""
         update_fields = options.get("update_fields")
         stamp: dict[str, Any] = {"sys_updated_at": timezone.now(), "sys_updated_by": acting_user.current()}
@@ -134,7 +134,7 @@ class Record(models.Model):
         with transaction.atomic(using=options.get("using")):
             return super().delete(*positional, **options)
 
-    def leaves_log_entry(self) -> bool:
+    def leaves_deletion_log_entry(self) -> bool:
         """Whether the deletion is written to the Record Deletion Log."""
         return True
 
@@ -147,7 +147,7 @@ class Record(models.Model):
     # References of other records that the deletion of this one empties.
     emptied_references = 0
     # Description of a change that the history does not contain, for example of a secret.
-    untracked_change = ""
+    untracked_change_text = ""
     # Whether the last save wrote a history entry.
     has_entry = False
 

@@ -34,7 +34,7 @@ def confine(limits: dict[str, Any]) -> None:
 
     Every module and codec must therefore be imported before.
     """
-    leave_network()
+    isolate_network()
     signal.alarm(int(limits["run_s"]) + ORPHANED_AFTER_S)
     is_memory_limited = set_limit(resource.RLIMIT_AS, limits["memory"])
     if not is_memory_limited or sys.platform == "darwin":  # macOS accepts the limit and does not enforce it
@@ -59,7 +59,7 @@ def set_limit(limit: int, value: int) -> bool:
     return True
 
 
-def leave_network() -> None:
+def isolate_network() -> None:
     """Enters an empty network namespace where Linux permits it."""
     if not sys.platform.startswith("linux"):
         return

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from system.encoded_query import SAMPLE_MOMENT, Query, QueryError, Range, ValueKind, parse, read
+from system.encoded_query import SAMPLE_MOMENT, Query, QueryError, Range, ValueKind, parse, read_value
 from system.errors import BadRequest
 from tableapi.catalogue.definitions import CREATE, OPERATIONS, READ, WRITE, Catalogue, Column, Rule, Table
 from tableapi.query.expressions import (
@@ -203,7 +203,7 @@ def predicates_in(scope: ReadScope, table: Table, query: Query) -> Iterator[Pred
 
 def check_values(predicate: Predicate) -> None:
     column, condition = predicate.path.column, predicate.condition
-    value = read(condition)
+    value = read_value(condition)
     operands: tuple[Any, ...] = ()
     if condition.row.kind in (ValueKind.TEXT, ValueKind.LIST) and value is not None:
         operands = value if isinstance(value, tuple) else (value,)

@@ -3,7 +3,7 @@
 from django.http import HttpRequest
 
 from system.admin_site import dashboard
-from tableapi.admin import columns, deferred_records, rules, set_rules, tables, views  # noqa: F401  (each registers its pages)
+from tableapi.admin import columns, deferred_records, rules, set_on_change_rules, tables, views  # noqa: F401  (each registers its pages)
 from tableapi.models import DeferredRecord, Rule, Table
 
 dashboard.register_links(

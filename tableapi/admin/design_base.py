@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from system.admin_site.site import TrackedAdmin
+from system.admin_site.site import HistoryAdmin
 from system.records import savers
 from tableapi.catalogue.definitions import EXTENSIBLE_TABLES
 from tableapi.models import Column, Table
@@ -17,7 +17,7 @@ from tableapi.models import Column, Table
 TABLE_FILTER = "table__sys_id__exact"
 
 
-class PerTableAdmin(TrackedAdmin):
+class PerTableAdmin(HistoryAdmin):
     """For records that belong to a table: adding one from a list filtered by table prefills the table, and leads back
     to that list."""
 
@@ -33,7 +33,7 @@ class PerTableAdmin(TrackedAdmin):
         return redirect(f"{url}?{urlencode({TABLE_FILTER: obj.table_id})}")
 
 
-class DesignAdmin(TrackedAdmin):
+class DesignAdmin(HistoryAdmin):
     """For tables and columns. Only the label of those of the product can be changed."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:

@@ -29,7 +29,7 @@ DELETE_RECORDS_HINT = "To delete records, use the Table API."
 
 @admin.register(Table)
 class TableAdmin(DesignAdmin):
-    list_display = ("name", "label", "parent", "column_count", "owner")
+    list_display = ("name", "label", "parent", "column_count", "origin")
     list_filter = ["is_system"]
     list_select_related = ("parent",)
     search_fields = ("name", "label")
@@ -68,9 +68,9 @@ class TableAdmin(DesignAdmin):
     def column_count(self, table: Any) -> int:
         return int(table.own_column_count)
 
-    @admin.display(description="Owner", ordering="is_system")
-    def owner(self, table: Table) -> str:
-        return "system" if table.is_system else "this installation"
+    @admin.display(description="Origin", ordering="is_system")
+    def origin(self, table: Table) -> str:
+        return "product" if table.is_system else "designed"
 
     @admin.display(description="Records")
     def record_link(self, table: Table) -> str:

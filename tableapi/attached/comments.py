@@ -61,7 +61,7 @@ def change_comment(
     text = _parse(body)
     with transaction.atomic():
         record = open_record(catalogue, caller, table, sys_id)
-        comment = _own_comment(record, comment_id, "change", may_be_admin=False)
+        comment = _lock_changeable_comment(record, comment_id, "change", may_be_admin=False)
         comment.text, comment.mentions = text, _mentioned_users(record.context, text)
         comment.save()
         return comment_entry(comment)
@@ -71,7 +71,7 @@ def change_comment(
 def delete_comment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, comment_id: str) -> None:
     with transaction.atomic():
         record = open_record(catalogue, caller, table, sys_id)
-        _own_comment(record, comment_id, "delete", may_be_admin=True).delete()
+        _lock_changeable_comment(record, comment_id, "delete", may_be_admin=True).delete()
 
 
 def comment_entry(comment: Comment) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def _comments(record: OpenRecord) -> Any:
     return Comment.objects.filter(**record.columns, deletion_id=None)
 
 
-def _own_comment(record: OpenRecord, comment_id: str, verb: str, *, may_be_admin: bool) -> Comment:
+def _lock_changeable_comment(record: OpenRecord, comment_id: str, verb: str, *, may_be_admin: bool) -> Comment:
     comment: Comment | None = _comments(record).select_for_update().order_by().filter(pk=comment_id).first()
     if comment is None:
         raise record_not_found()

@@ -14,7 +14,7 @@ from tableapi.query.parameters import OutputOptions
 from tableapi.read.context import Caller, ReadContext
 from tableapi.read.pipeline import RECORD_ID
 from tableapi.write import current_record, permission_queries
-from tableapi.write.change_request import WriteRequest
+from tableapi.write.write_request import WriteRequest
 
 KEEP = """
     WITH comments AS (UPDATE public.sys_comment SET deletion_id = %(deletion_id)s

@@ -17,7 +17,7 @@ from tableapi.query.parsed_query import parse_query_text
 from tableapi.read import pipeline
 from tableapi.sql import select
 from tableapi.write import create, custom_columns, delete, system_records, update
-from tableapi.write.change_request import WriteRequest
+from tableapi.write.write_request import WriteRequest
 
 from . import row_insert
 from .bulk_request import BulkRequest

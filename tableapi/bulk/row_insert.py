@@ -18,8 +18,8 @@ from tableapi.query.expressions import ALWAYS, NEVER
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder
 from tableapi.write import create, designed_records, single_statement
-from tableapi.write.change_request import WriteRequest
 from tableapi.write.create import PreparedRecord
+from tableapi.write.write_request import WriteRequest
 
 MAX_ROWS = 1_000
 

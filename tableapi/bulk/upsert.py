@@ -16,8 +16,8 @@ from tableapi.sql.operators import comparison_key
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
 from tableapi.write import create, custom_columns, payload, system_records, update
-from tableapi.write.change_request import WriteRequest, WriteResult
 from tableapi.write.designed_records import Duplicate
+from tableapi.write.write_request import WriteRequest, WriteResult
 
 KEY_PARAMETER = "sysparm_key"
 MAX_ATTEMPTS = 3

@@ -14,7 +14,7 @@ from .value_readers import ColumnLimits
 JsonSchema = Mapping[str, Any]
 
 
-class Storage(Enum):
+class StorageFormat(Enum):
     """What the database holds for a value; `values.column_values` and the writer of records map it."""
 
     PLAIN = "the value"
@@ -48,7 +48,7 @@ class ColumnType:
     label: str
     sql_type: str
     column_sql: str = ""  # the definition of the column, where it is more than the type
-    storage: Storage = Storage.PLAIN
+    storage: StorageFormat = StorageFormat.PLAIN
     target: TargetKind = TargetKind.NONE
     read: Callable[[ColumnLimits, Any], Any]
     empty_text_clears: bool = True
@@ -85,16 +85,16 @@ class ColumnType:
 
     @property
     def is_json(self) -> bool:
-        return self.storage is Storage.JSON
+        return self.storage is StorageFormat.JSON
 
     @property
     def is_html(self) -> bool:
-        return self.storage is Storage.HTML
+        return self.storage is StorageFormat.HTML
 
     @property
     def can_be_watched(self) -> bool:
         """Whether a set-on-change rule can use the column: SQL compares its values with `=`."""
-        return self.storage is Storage.PLAIN and not self.is_list and not self.is_json
+        return self.storage is StorageFormat.PLAIN and not self.is_list and not self.is_json
 
     @property
     def is_write_only(self) -> bool:

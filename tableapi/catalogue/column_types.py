@@ -9,7 +9,7 @@ from typing import Any
 from system.encoded_query import ComparisonKind
 
 from . import display_formats, value_readers
-from .column_type import ColumnType, IndexedLengthLimits, JsonSchema, Storage, TargetKind
+from .column_type import ColumnType, IndexedLengthLimits, JsonSchema, StorageFormat, TargetKind
 
 # An indexed text must fit into a page of the index, whatever its letters; its words into their list.
 MAX_INDEXED_LENGTH = 600
@@ -79,7 +79,7 @@ _PASSWORD = ColumnType(
     name="password",
     label="Password (hashed)",
     sql_type="text",
-    storage=Storage.HASHED,
+    storage=StorageFormat.HASHED,
     read=value_readers.read_secret,
     empty_text_clears=False,
     compare_as=ComparisonKind.NEVER,
@@ -98,7 +98,7 @@ _ROWS = (
         _TEXT,
         name="wysiwyg",
         label="Formatted text",
-        storage=Storage.HTML,
+        storage=StorageFormat.HTML,
         read=value_readers.read_formatted_text,
         convertible_types=frozenset(),
         model_fields=(),
@@ -234,7 +234,7 @@ _ROWS = (
         name="json",
         label="JSON",
         sql_type="jsonb",
-        storage=Storage.JSON,
+        storage=StorageFormat.JSON,
         read=value_readers.read_json_value,
         empty_text_clears=False,
         compare_as=ComparisonKind.JSON,
@@ -246,7 +246,7 @@ _ROWS = (
         model_fields=("JSONField",),
     ),
     _PASSWORD,
-    replace(_PASSWORD, name="secret", label="Secret (encrypted)", storage=Storage.ENCRYPTED),
+    replace(_PASSWORD, name="secret", label="Secret (encrypted)", storage=StorageFormat.ENCRYPTED),
 )
 
 COLUMN_TYPES: Mapping[str, ColumnType] = MappingProxyType({row.name: row for row in _ROWS})

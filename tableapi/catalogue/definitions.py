@@ -133,7 +133,7 @@ class Table:
     # This table and its parents upwards; this table and all that extend it, directly or indirectly.
     lineage: tuple[str, ...] = ()
     family: tuple[str, ...] = ()
-    set_rules: "tuple[SetRule, ...]" = ()
+    set_on_change_rules: "tuple[SetOnChangeRule, ...]" = ()
 
     @property
     def schema(self) -> str:
@@ -158,11 +158,11 @@ class Table:
         return column.is_sys or column.read_only or self.is_record_number(column) or self.is_set_on_change(column)
 
     def is_set_on_change(self, column: Column) -> bool:
-        return any(rule.column is column for rule in self.set_rules)
+        return any(rule.column is column for rule in self.set_on_change_rules)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SetRule:
+class SetOnChangeRule:
     """Sets a column when another one changes: to `value`, or to any if that is empty."""
 
     column: Column

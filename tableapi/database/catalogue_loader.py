@@ -17,7 +17,7 @@ from tableapi.catalogue.definitions import (
     Catalogue,
     Column,
     Rule,
-    SetRule,
+    SetOnChangeRule,
     Table,
 )
 
@@ -80,7 +80,7 @@ def _tables() -> Iterator[Table]:
     rows: dict[str, dict[str, Any]] = {row["sys_id"]: dict(row) for row in models.Table.objects.values()}
     names = {sys_id: row["name"] for sys_id, row in rows.items()}
     own_columns = _columns(names, {row["sys_id"] for row in rows.values() if row["is_system"]})
-    set_rules = list(_set_rules(own_columns))
+    set_on_change_rules = list(_set_on_change_rules(own_columns))
     children: dict[str | None, list[str]] = defaultdict(list)
     for sys_id, row in rows.items():
         children[row["parent_id"]].append(sys_id)
@@ -104,16 +104,18 @@ def _tables() -> Iterator[Table]:
             deferred_create=row["deferred_create"],
             lineage=tuple(names[table] for table in lineage),
             family=tuple(names[table] for table in family),
-            set_rules=tuple(rule for rule in set_rules if columns.get(rule.column.name) is rule.column),
+            set_on_change_rules=tuple(
+                rule for rule in set_on_change_rules if columns.get(rule.column.name) is rule.column
+            ),
         )
 
 
-def _set_rules(own_columns: Mapping[str, list[Column]]) -> Iterator[SetRule]:
+def _set_on_change_rules(own_columns: Mapping[str, list[Column]]) -> Iterator[SetOnChangeRule]:
     columns = {column.id: column for table_columns in own_columns.values() for column in table_columns}
     for row in models.SetRule.objects.order_by("sys_id").values():
         column, watched = columns.get(row["column_id"]), columns.get(row["watched_id"])
         if column is not None and watched is not None:  # otherwise they were added after the columns were read
-            yield SetRule(column, watched, row["value"], replace(column, default=row["set_to"]), row["clears"])
+            yield SetOnChangeRule(column, watched, row["value"], replace(column, default=row["set_to"]), row["clears"])
 
 
 def _lineage(sys_id: str, rows: Mapping[str, dict[str, Any]]) -> Iterator[str]:

@@ -29,7 +29,7 @@ def check_rule(rule: Rule) -> None:
         raise ValidationError({"condition": f"{message[0].upper()}{message[1:]}."}) from None
 
 
-def check_set_rule(rule: SetRule) -> None:
+def check_set_on_change_rule(rule: SetRule) -> None:
     if not rule.column_id or not rule.watched_id or rule.watched.table_id != rule.column.table_id:
         return  # reported by the other checks
     columns = catalogue_loader.load().tables[rule.column.table.name].columns

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from django.db import connection
 from psycopg import sql
 
-from system.encoded_query import Condition, parse, read
+from system.encoded_query import Condition, parse, read_value
 from tableapi.access import permissions
 from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.models import Rule
@@ -53,7 +53,7 @@ def _values(condition: Condition) -> list[str]:
     """The literal values; the result of a function depends on the caller."""
     if condition.operator not in VALUE_OPERATORS:
         return []
-    operand = read(condition)
+    operand = read_value(condition)
     operands = operand if isinstance(operand, tuple) else (operand,)
     return [value for value in operands if isinstance(value, str)]
 

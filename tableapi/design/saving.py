@@ -66,7 +66,7 @@ def _save_row(record: Choice | View | ViewColumn | Rule | SetRule) -> None:
         pass  # nothing else changes in the database
 
 
-save_choice = save_view = save_view_column = save_rule = save_set_rule = _save_row
+save_choice = save_view = save_view_column = save_rule = save_set_on_change_rule = _save_row
 
 
 @contextmanager
@@ -87,7 +87,11 @@ def validate(record: CatalogueRecord) -> None:
     """
     record.check_characters()
     errors: dict[str, Any] = {}
-    for step in (partial(record.clean_fields, exclude=ID_FIELDS), record.clean, partial(_check_catalogue, record)):
+    for step in (
+        partial(record.clean_fields, exclude=ID_FIELDS),
+        record.clean,
+        partial(_check_against_catalogue, record),
+    ):
         errors = _collect_errors(step, errors)
     for validate_rows in (record.validate_unique, record.validate_constraints):
         errors = _collect_errors(partial(validate_rows, exclude=ID_FIELDS | errors.keys()), errors)
@@ -95,13 +99,13 @@ def validate(record: CatalogueRecord) -> None:
         raise ValidationError(errors)
 
 
-def _check_catalogue(record: CatalogueRecord) -> None:
+def _check_against_catalogue(record: CatalogueRecord) -> None:
     if isinstance(record, Rule):
         catalogue_checks.check_rule(record)
     elif isinstance(record, ViewColumn):
         catalogue_checks.check_path_in_view(record, record.path)
     elif isinstance(record, SetRule):
-        catalogue_checks.check_set_rule(record)
+        catalogue_checks.check_set_on_change_rule(record)
 
 
 def _collect_errors(step: Callable[[], None], errors: dict[str, Any]) -> dict[str, Any]:
@@ -131,6 +135,6 @@ def register() -> None:
         (View, save_view),
         (ViewColumn, save_view_column),
         (Rule, save_rule),
-        (SetRule, save_set_rule),
+        (SetRule, save_set_on_change_rule),
     ):
         savers.register(model, DesignSaver(save))

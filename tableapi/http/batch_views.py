@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from rest_framework.request import Request
 
 from system.errors import BadRequest, QueryTooSlow, ServiceError, TooLarge, Unavailable, UnsupportedMediaType
-from system.http import django_request, program_requests, steps
+from system.http import django_request, stateless_requests, steps
 from system.http.error_responses import error_response
 from system.http.json_view import JsonView, set_parsed_request
 from system.http.request_body import InvalidJson
@@ -37,7 +37,7 @@ JSON_TYPE = re.compile(r"application/json\s*(;.*)?", re.IGNORECASE)
 KEYS = {"id", "method", "url", "headers", "body"}
 
 
-class NotDone(ServiceError):
+class FailedDependency(ServiceError):
     status = 424
     code = "not_done"
     message = "Another request of the batch failed, so nothing was written."
@@ -83,7 +83,7 @@ def _run_atomically(request: Request, items: list[Any]) -> list[Entry]:
     if QueryTooSlow.code.encode() in failed.response.content:
         user: Any = request.user
         user.count_slow_statement()  # the count of the request was rolled back
-    return [failed if number == len(entries) - 1 else Entry(_id_of(item), error_response(NotDone()))
+    return [failed if number == len(entries) - 1 else Entry(_id_of(item), error_response(FailedDependency()))
             for number, item in enumerate(items)]  # fmt: skip
 
 
@@ -129,7 +129,9 @@ def _run(request: Request, meta: Mapping[str, Any], item: Any, is_atomic: bool, 
         return error_response(error)
     except TooManyFieldsSent:
         return error_response(TooLarge("The query string has too many parameters."))
-    response = program_requests.counted_response(inner, _call_in_savepoint if is_atomic else program_requests.call_view)
+    response = stateless_requests.response_with_metrics(
+        inner, _call_in_savepoint if is_atomic else stateless_requests.call_view
+    )
     steps.log_request(inner, response.status_code)
     return response
 
@@ -138,7 +140,7 @@ def _call_in_savepoint(inner: HttpRequest) -> HttpResponse:
     """After an error of the database, the transaction of the batch can still be ended."""
     try:
         with transaction.atomic():
-            response = program_requests.call_view(inner)
+            response = stateless_requests.call_view(inner)
             if response.status_code >= 400:
                 transaction.set_rollback(True)
             return response

@@ -13,7 +13,7 @@ from tableapi.bulk import bulk, upsert
 from tableapi.bulk.bulk import RecordOutcome
 from tableapi.bulk.bulk_request import BulkRequest, parse_bulk
 from tableapi.query.parameters import OutputOptions, parse_import, parse_input_display, parse_text
-from tableapi.write.change_request import RequestedChange, WriteRequest
+from tableapi.write.write_request import WriteInput, WriteRequest
 
 from .idempotency import respond_once
 from .responses import created_response, enveloped, written_response
@@ -57,7 +57,7 @@ def _respond(
 ) -> HttpResponse:
     bulk_request = parse_bulk(json_body(request), request.query_params, **options)
     parameters = request.query_params
-    change = RequestedChange(
+    change = WriteInput(
         {}, OutputOptions(), parse_input_display(parameters), is_import=with_import and parse_import(parameters)
     )
 

@@ -15,7 +15,7 @@ from tableapi.query import parameters
 from tableapi.read.entry_pages import CURSOR_PARAMETER, EntryPage
 from tableapi.read.list_page import ListResult
 from tableapi.read.pipeline import RecordResult
-from tableapi.write.change_request import WriteResult
+from tableapi.write.write_request import WriteResult
 
 API_PATH = "/rest/v1/table/"
 POSITION_PARAMETERS = frozenset({"sysparm_page", "sysparm_cursor", "since"})

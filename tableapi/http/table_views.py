@@ -23,7 +23,7 @@ from tableapi.read import export, pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
 from tableapi.write import create, delete, update
-from tableapi.write.change_request import RequestedChange, WriteRequest
+from tableapi.write.write_request import WriteInput, WriteRequest
 
 from .idempotency import IDEMPOTENCY_HEADER, respond_once
 from .responses import API_PATH, created_response, deleted_response, list_response, record_response, written_response
@@ -75,16 +75,14 @@ class TableViewSet(JsonView, ViewSet):
         delete_record = partial(delete.delete, sys_id=sys_id)
 
         def respond() -> HttpResponse:
-            change = RequestedChange({}, OutputOptions(), is_current=version_check(request))
+            change = WriteInput({}, OutputOptions(), is_current=version_check(request))
             write(caller_of(request), table, change, delete_record)
             return deleted_response(table, sys_id)
 
         return respond_once(request, respond)
 
 
-def write(
-    caller: Caller, table_name: str, change: RequestedChange, operation: Callable[[WriteRequest], Result]
-) -> Result:
+def write(caller: Caller, table_name: str, change: WriteInput, operation: Callable[[WriteRequest], Result]) -> Result:
     """Open the table for the caller and write to it. Design changes run one at a time: each takes the lock before it
     loads the catalogue."""
     is_designer = table_name in CATALOGUE_TABLES and ADMIN in caller.role_names
@@ -97,7 +95,7 @@ def _write(
     catalogue: Catalogue,
     caller: Caller,
     table_name: str,
-    change: RequestedChange,
+    change: WriteInput,
     operation: Callable[[WriteRequest], Result],
 ) -> Result:
     context = caller.context(catalogue)
@@ -111,12 +109,12 @@ def caller_of(request: Request) -> Caller:
     return Caller.of(user, link)
 
 
-def parse_change(request: Request) -> RequestedChange:
+def parse_change(request: Request) -> WriteInput:
     """The body and parameters of a write; what is wrong with them is reported before the database is used."""
     body = _json_object(request)
     output = parse_output(request.query_params)
     display_input = parse_input_display(request.query_params)
-    return RequestedChange(body, output, display_input, version_check(request), IDEMPOTENCY_HEADER in request.META)
+    return WriteInput(body, output, display_input, version_check(request), IDEMPOTENCY_HEADER in request.META)
 
 
 def json_body(request: Request) -> Any:

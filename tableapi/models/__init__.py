@@ -11,7 +11,7 @@ from tableapi.models.attached import (
 from tableapi.models.catalogue_version import State
 from tableapi.models.queues import DeferredRecord, IdempotentAnswer
 from tableapi.models.rules import Rule
-from tableapi.models.set_rules import SetRule
+from tableapi.models.set_on_change_rules import SetRule
 from tableapi.models.tables import Choice, Column, Table
 from tableapi.models.views import View, ViewColumn
 

@@ -80,7 +80,7 @@ def check_column(column: Column) -> None:
         _check_new_type(column, previous)
     _check_reference_table(column)
     _check_options(column)
-    _check_set_rules(column)
+    _check_set_on_change_rules(column)
     _check_max_length(column)
     if previous is not None:
         _check_stored_lengths(column, previous)
@@ -159,7 +159,7 @@ def _check_options(column: Column) -> None:
         raise ValidationError({"converted_from_text": "Only formatted text can have this option."})
 
 
-def _check_set_rules(column: Column) -> None:
+def _check_set_on_change_rules(column: Column) -> None:
     if column.is_new:
         return
     rules = apps.get_model("tableapi", "SetRule").objects

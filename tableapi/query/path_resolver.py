@@ -14,7 +14,7 @@ from system.encoded_query import (
     SubQuery,
     Term,
     ValueKind,
-    read,
+    read_value,
     read_words,
 )
 from system.errors import BadRequest
@@ -161,7 +161,7 @@ def resolve_condition(scope: ReadScope, table: Table, condition: Condition, slot
 
 def _resolve_other_path(scope: ReadScope, table: Table, condition: Condition, path: ResolvedPath) -> ResolvedPath:
     """The column that a condition compares its own with."""
-    value: Any = read(condition)
+    value: Any = read_value(condition)
     other_path = value.path if isinstance(value, Distance) else value
     other = resolve_path(scope, table, other_path)
     if other is None:

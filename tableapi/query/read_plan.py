@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from system.encoded_query import Distance, Query, QueryError, ValueKind
-from system.encoded_query import read as read_value
+from system.encoded_query import Distance, Query, QueryError, ValueKind, read_value
 from system.errors import BadRequest
 from tableapi.catalogue.definitions import Column, Table
 

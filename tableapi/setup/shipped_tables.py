@@ -117,7 +117,7 @@ def create_shipped_tables() -> None:
         if state.shipped_level < 5:
             _add_opening_defaults()
         if state.shipped_level < 6:
-            _add_set_rules()
+            _add_set_on_change_rules()
         State.objects.filter(pk=state.pk).update(shipped_level=SHIPPED_LEVEL)
         State.increment_version()
 
@@ -144,13 +144,13 @@ def _add_opening_defaults() -> None:
             saving.save_column(column)
 
 
-def _add_set_rules() -> None:
+def _add_set_on_change_rules() -> None:
     columns = {column.name: column for column in Column.objects.filter(table__name="task").select_related("table")}
     for name, (value, text, clears) in TASK_SET_RULES.items():
         if "state" in columns and name in columns:
             rule = SetRule(column=columns[name], watched=columns["state"], value=value, set_to=text, clears=clears)
             with suppress(ValidationError):  # an administrator gave the column another type, or made it mandatory
-                saving.save_set_rule(rule)
+                saving.save_set_on_change_rule(rule)
 
 
 def _create_table(name: str, attributes: dict[str, Any], columns: dict[str, dict[str, Any]]) -> None:

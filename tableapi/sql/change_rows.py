@@ -41,12 +41,14 @@ def values_sql(columns: Iterable[Column], sql_of: SqlOf) -> str:
             text = f"{value}::text"
             short = f"CASE WHEN length({text}) > {MAX_VALUE_LENGTH} THEN to_jsonb({_start(text)}) ELSE {value} END"
             # Apart: what is stripped must not be a part of the value.
-            parts.append(f"CASE WHEN {value} IS NULL THEN '{{}}' ELSE jsonb_build_object({_key(column)}, {short}) END")
+            parts.append(
+                f"CASE WHEN {value} IS NULL THEN '{{}}' ELSE jsonb_build_object({_key_literal(column)}, {short}) END"
+            )
             plain += _hash_pair(column, text)
         elif _may_be_long(column):
-            plain += [f"{_key(column)}, {_start(value)}", *_hash_pair(column, value)]
+            plain += [f"{_key_literal(column)}, {_start(value)}", *_hash_pair(column, value)]
         else:
-            plain.append(f"{_key(column)}, {value}")
+            plain.append(f"{_key_literal(column)}, {value}")
         if column.column_type.is_html:
             plain.append(f"{literal(column.plain_text_name)}, {_start(sql_of(column, column.plain_text_name))}")
     # A function takes at most 100 arguments.
@@ -60,7 +62,7 @@ def column_key(column: Column) -> str:
     return column.id or column.name
 
 
-def _key(column: Column) -> str:
+def _key_literal(column: Column) -> str:
     return literal(column_key(column))
 
 

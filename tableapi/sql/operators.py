@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from system.encoded_query import ComparisonKind, Condition, Moment, Range, read, read_list
+from system.encoded_query import ComparisonKind, Condition, Moment, Range, read_list, read_value
 from system.encoded_query.sql import (
     COMPARISONS,
     FOLD_ARRAY_SQL,
@@ -58,7 +58,7 @@ class ColumnSubject:
         self.kind = column.compare_as
 
     @property
-    def key(self) -> str:
+    def comparison_key(self) -> str:
         return comparison_key(self.kind, self.raw)
 
     @property
@@ -70,7 +70,7 @@ class ColumnSubject:
     def whole_second(self) -> str:
         """Truncated to the second, as it is displayed."""
         is_time = self.kind in (ComparisonKind.DATE, ComparisonKind.DATETIME)
-        return f"date_trunc('second', {self.instant})" if is_time else self.key
+        return f"date_trunc('second', {self.instant})" if is_time else self.comparison_key
 
     def compared(self, operator: str, other: "ColumnSubject") -> str:
         return f"{self.whole_second} {operator} {other.whole_second}"
@@ -112,7 +112,7 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
 
     def time_zone(self) -> str:
         is_local = self.slot is not None and self.subject.kind is ComparisonKind.DATETIME
-        return self.builder.time_zone() if is_local else super().time_zone()
+        return self.builder.time_zone_parameter() if is_local else super().time_zone()
 
     def sql(self) -> str:
         sql = super().sql()
@@ -129,7 +129,7 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
         column = self.subject.column
 
         def value(condition: Condition, moment: Moment) -> Any:
-            return comparable_value(column, read(condition), moment, condition)  # type: ignore[arg-type]  # a value of TEXT kind
+            return comparable_value(column, read_value(condition), moment, condition)  # type: ignore[arg-type]  # a value of TEXT kind
 
         return self._bind_folded(value)
 
@@ -137,7 +137,7 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
         column = self.subject.column
 
         def edge(condition: Condition, moment: Moment) -> Any:
-            value: Any = read(condition)
+            value: Any = read_value(condition)
             assert isinstance(value, Range)
             return comparable_value(column, getattr(value, name), moment, condition)
 
@@ -147,7 +147,7 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
         return test
 
     def read_text(self, condition: Condition, moment: Moment) -> Any:
-        return comparable_value(_TEXT_COLUMN, read(condition), moment, condition)  # type: ignore[arg-type]  # a value of TEXT kind
+        return comparable_value(_TEXT_COLUMN, read_value(condition), moment, condition)  # type: ignore[arg-type]  # a value of TEXT kind
 
     def equal(self) -> str:
         side = self.subject
@@ -155,40 +155,42 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
             return f"{side.raw} = {self.bind(_read_ids, 'varchar[]')}"
         value = self._bind_value()
         if side.kind is ComparisonKind.DATETIME:
-            return f"({side.key} >= {value} AND {side.key} < {value} + {SECOND_SQL})"
-        return f"{side.key} = {value}"
+            return f"({side.comparison_key} >= {value} AND {side.comparison_key} < {value} + {SECOND_SQL})"
+        return f"{side.comparison_key} = {value}"
 
     def ordered(self, operator: str) -> str:
         value = self._bind_value()
         if self.subject.kind is ComparisonKind.DATETIME:
-            return f"{self.subject.key} {INSTANT_COMPARISONS[operator].format(v=value)}"
-        return f"{self.subject.key} {operator} {value}"
+            return f"{self.subject.comparison_key} {INSTANT_COMPARISONS[operator].format(v=value)}"
+        return f"{self.subject.comparison_key} {operator} {value}"
 
     def one_of(self) -> str:
         side = self.subject
         column = side.column
 
         def items(condition: Condition, moment: Moment) -> list[Any]:
-            return [comparable_value(column, operand, moment, condition) for operand in read(condition)]  # type: ignore[union-attr]
+            return [comparable_value(column, operand, moment, condition) for operand in read_value(condition)]  # type: ignore[union-attr]
 
         values = self.bind(items, SQL_TYPES[side.kind] + "[]")
         if side.kind is ComparisonKind.TEXT:
-            return f"{side.key} = ANY ({FOLD_ARRAY_SQL.format(values)})"
-        return f"{side.whole_second if side.kind is ComparisonKind.DATETIME else side.key} = ANY ({values})"
+            return f"{side.comparison_key} = ANY ({FOLD_ARRAY_SQL.format(values)})"
+        return f"{side.whole_second if side.kind is ComparisonKind.DATETIME else side.comparison_key} = ANY ({values})"
 
     def between(self) -> str:
         side = self.subject
         low, high = self._bind_edge("low"), self._bind_edge("high")
         if side.kind is ComparisonKind.DATETIME:
-            return f"({side.key} >= {low} AND {side.key} < {high} + {SECOND_SQL})"
-        return f"{side.key} BETWEEN {low} AND {high}"
+            return f"({side.comparison_key} >= {low} AND {side.comparison_key} < {high} + {SECOND_SQL})"
+        return f"{side.comparison_key} BETWEEN {low} AND {high}"
 
     def has(self) -> str:
         return f"{self.subject.raw} && {self.bind(_read_ids, 'varchar[]')}"
 
     def not_empty(self) -> str:
         side = self.subject
-        return f"cardinality({side.raw}) > 0" if side.kind is ComparisonKind.LIST else f"{side.key} IS NOT NULL"
+        return (
+            f"cardinality({side.raw}) > 0" if side.kind is ComparisonKind.LIST else f"{side.comparison_key} IS NOT NULL"
+        )
 
     def same_as(self) -> str:
         if self.subject.kind is ComparisonKind.LIST:
@@ -199,11 +201,11 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
         template = templates[self.condition.value]
         # Bound only where it is used: PostgreSQL refuses a parameter that the text does not contain.
         if "{roles}" in template:
-            return template.format(roles=self.builder.roles())
-        return template.format(me=self.builder.caller_id())
+            return template.format(roles=self.builder.roles_parameter())
+        return template.format(me=self.builder.caller_id_parameter())
 
     comparisons: ClassVar[Mapping[str, Comparison]] = {
         **COMPARISONS,
-        "DYNAMIC": lambda it: f"{it.subject.key} {it.named(DYNAMIC_VALUE_TESTS)}",
+        "DYNAMIC": lambda it: f"{it.subject.comparison_key} {it.named(DYNAMIC_VALUE_TESTS)}",
         "CONTAINS_DYNAMIC": lambda it: f"{it.subject.raw} && {it.named(DYNAMIC_VALUE_ARRAYS)}::varchar[]",
     }

@@ -88,16 +88,16 @@ class StatementBuilder:
         """A value of `Inputs.values`."""
         return self.shared_parameter(name, lambda inputs: inputs.values[name], sql_type)
 
-    def caller_id(self) -> str:
+    def caller_id_parameter(self) -> str:
         return self.shared_parameter("me", lambda inputs: inputs.moment.user_id, "varchar")
 
-    def roles(self) -> str:
+    def roles_parameter(self) -> str:
         return self.shared_parameter("roles", lambda inputs: list(inputs.role_names), "varchar[]")
 
-    def time_zone(self) -> str:
+    def time_zone_parameter(self) -> str:
         return self.shared_parameter("time zone", lambda inputs: str(inputs.time_zone), "text")
 
-    def link(self) -> str:
+    def link_parameter(self) -> str:
         return self.shared_parameter("link", lambda inputs: inputs.link, "text")
 
 

@@ -74,7 +74,7 @@ class _Compiler:
             return self._value(path)
         value = self._value(path)
         if path.column.compare_as is ComparisonKind.DATETIME:
-            value = f"({value}) AT TIME ZONE {self.builder.time_zone()}"
+            value = f"({value}) AT TIME ZONE {self.builder.time_zone_parameter()}"
         return f"date_trunc({literal(key.period)}, ({value})::timestamp)::date"
 
     def _groups_sql(self) -> str:

@@ -13,13 +13,13 @@ from system import encryption
 from system.errors import InvalidInput
 from system.http.request_body import InvalidJson, refuse_unstorable
 from tableapi.catalogue import html
-from tableapi.catalogue.column_type import Storage
+from tableapi.catalogue.column_type import StorageFormat
 from tableapi.catalogue.definitions import Column
 from tableapi.catalogue.value_readers import InvalidValue
 
 # What psycopg takes for a value that is not stored as it is.
-_STORED_CONVERTERS: Mapping[Storage, Callable[[Any], Any]] = MappingProxyType(
-    {Storage.JSON: Jsonb, Storage.HASHED: make_password, Storage.ENCRYPTED: encryption.encrypt}
+_STORED_CONVERTERS: Mapping[StorageFormat, Callable[[Any], Any]] = MappingProxyType(
+    {StorageFormat.JSON: Jsonb, StorageFormat.HASHED: make_password, StorageFormat.ENCRYPTED: encryption.encrypt}
 )
 
 

@@ -11,8 +11,8 @@ from tableapi.catalogue.definitions import NUMBER_COLUMN, Column, Table
 from tableapi.values import column_values, defaults
 
 from . import current_record, designed_records, payload
-from .change_request import WriteRequest
 from .current_record import CurrentRecord, CurrentValue
+from .write_request import WriteRequest
 
 UNCHANGED = object()
 

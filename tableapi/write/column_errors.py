@@ -9,7 +9,7 @@ from tableapi.catalogue.definitions import Column
 from tableapi.values import defaults
 
 from . import designed_records
-from .change_request import WriteRequest
+from .write_request import WriteRequest
 
 
 @contextmanager

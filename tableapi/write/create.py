@@ -24,7 +24,7 @@ from . import (
     single_statement,
     system_records,
 )
-from .change_request import WriteRequest, WriteResult
+from .write_request import WriteRequest, WriteResult
 
 
 def create(change: WriteRequest) -> WriteResult:

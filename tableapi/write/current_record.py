@@ -12,7 +12,7 @@ from tableapi.read.context import ReadContext
 from tableapi.read.pipeline import RECORD_ID
 
 from . import custom_columns, designed_records, permission_queries, system_records
-from .change_request import WriteRequest
+from .write_request import WriteRequest
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from system.errors import AccessDenied
 from tableapi.catalogue.definitions import DELETE, OWN_TABLE_COLUMN
 
 from . import current_record, designed_records, references, system_records
-from .change_request import WriteRequest
+from .write_request import WriteRequest
 
 
 def delete(change: WriteRequest, sys_id: str) -> None:
@@ -26,12 +26,12 @@ def _delete(change: WriteRequest, sys_id: str) -> None:
     if not current.is_allowed:
         raise AccessDenied("You have no access to delete the records.")
     if own_table is None:  # a system table
-        system_records.delete(table, sys_id)  # also releases references, as in the administration
+        system_records.delete(table, sys_id)  # also clears references, as in the administration
         return
     record_table = catalogue.tables_by_id.get(current.columns[own_table].value, table)
     if record_table is not table:
         designed_records.lock(record_table, sys_id)
-    emptied = references.release_references(catalogue, record_table, sys_id)
+    emptied = references.clear_references(catalogue, record_table, sys_id)
     values = designed_records.payload(record_table, sys_id)
     display = record_table.display_column
     name = values.get(display.name) if display else None

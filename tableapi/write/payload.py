@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from system.errors import AccessDenied, BadRequest, InvalidInput, combine_errors
-from tableapi.catalogue.column_type import Storage
+from tableapi.catalogue.column_type import StorageFormat
 from tableapi.catalogue.definitions import CREATE, NUMBER_COLUMN, Column
 from tableapi.catalogue.value_readers import MAX_REFERENCES
 from tableapi.database import statement_runner
@@ -16,8 +16,8 @@ from tableapi.read.pipeline import RECORD_ID
 from tableapi.values import column_values, display_values
 
 from . import permission_queries
-from .change_request import WriteRequest
 from .current_record import create_denied_error, empty_as_null, may_import_ids, read_only_error, write_denied_error
+from .write_request import WriteRequest
 
 GENERATED_ID = re.compile(r"([0-9]{10})[0-9]{8}")
 CLOCK_SKEW_S = 60
@@ -106,7 +106,11 @@ def _imported_id(change: WriteRequest, sent: dict[Column, Any]) -> str | None:
 def parse_value(change: WriteRequest, column: Column, sent: Any) -> Any:
     if change.uses_display_values and not has_value_and_display(column, change.body.get(column.name)):
         sent = _parse_display(change, column, sent)
-    if change.table.is_system and not column.is_custom and column.column_type.storage in (Storage.HASHED, Storage.JSON):
+    if (
+        change.table.is_system
+        and not column.is_custom
+        and column.column_type.storage in (StorageFormat.HASHED, StorageFormat.JSON)
+    ):
         return sent  # the model converts it
     return empty_as_null(change.table, column_values.parse(column, sent))
 

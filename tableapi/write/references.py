@@ -27,7 +27,7 @@ class StillReferenced(Conflict):
         self.locations = tuple(dict.fromkeys(locations))
 
 
-def release_references(catalogue: Catalogue, table: Table, sys_id: str) -> int:
+def clear_references(catalogue: Catalogue, table: Table, sys_id: str) -> int:
     """Clear the references to a record before it is deleted. Returns their number."""
     # The models of the product's own tables have their own rules.
     columns = [

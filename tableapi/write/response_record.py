@@ -7,7 +7,7 @@ from tableapi.query import read_plan
 from tableapi.read import pipeline
 from tableapi.read.pipeline import RecordResult
 
-from .change_request import WriteRequest
+from .write_request import WriteRequest
 
 
 def prepare_reader(change: WriteRequest) -> Callable[[str], RecordResult | None]:

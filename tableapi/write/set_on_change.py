@@ -5,15 +5,15 @@ from typing import Any
 
 from system.encoded_query import Moment
 from system.errors import InvalidInput
-from tableapi.catalogue.definitions import Column, SetRule, Table
+from tableapi.catalogue.definitions import Column, SetOnChangeRule, Table
 from tableapi.sql.statement_builder import StatementBuilder
 from tableapi.values import column_values, defaults
 
 
-def rules_of_change(table: Table, columns: Iterable[Column]) -> list[SetRule]:
+def rules_of_change(table: Table, columns: Iterable[Column]) -> list[SetOnChangeRule]:
     """The rules that watch one of these columns."""
     names = {column.name for column in columns}
-    return [rule for rule in table.set_rules if rule.watched.name in names]
+    return [rule for rule in table.set_on_change_rules if rule.watched.name in names]
 
 
 def values_to_set(
@@ -34,11 +34,11 @@ def values_to_set(
     }
 
 
-def new_value(rule: SetRule, moment: Moment) -> Any:
+def new_value(rule: SetOnChangeRule, moment: Moment) -> Any:
     return defaults.default_value(rule.source, moment)
 
 
-def watched_value(rule: SetRule) -> Any:
+def watched_value(rule: SetOnChangeRule) -> Any:
     """None if it has become invalid, such as a deleted choice: then the rule never matches."""
     try:
         return column_values.parse(rule.watched, rule.value)
@@ -46,11 +46,13 @@ def watched_value(rule: SetRule) -> Any:
         return None
 
 
-def _matches(rule: SetRule, value: Any) -> bool:
+def _matches(rule: SetOnChangeRule, value: Any) -> bool:
     return value is not None and (not rule.value or column_values.is_same(rule.watched, watched_value(rule), value))
 
 
-def value_sql(builder: StatementBuilder, number: int, rule: SetRule, sql_of: Callable[[Column], str], new: str) -> str:
+def value_sql(
+    builder: StatementBuilder, number: int, rule: SetOnChangeRule, sql_of: Callable[[Column], str], new: str
+) -> str:
     """The value after an update; `sql_of` gives the stored ones, and `new` is that of the watched column. The inputs
     are those of `inputs_of`."""
     stored, old = sql_of(rule.column), sql_of(rule.watched)
@@ -65,7 +67,7 @@ def value_sql(builder: StatementBuilder, number: int, rule: SetRule, sql_of: Cal
     return f"CASE {cases} ELSE {stored} END"
 
 
-def inputs_of(rules: Iterable[SetRule], moment: Moment) -> dict[str, Any]:
+def inputs_of(rules: Iterable[SetOnChangeRule], moment: Moment) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
     for number, rule in enumerate(rules):
         inputs[f"set{number}"] = new_value(rule, moment)

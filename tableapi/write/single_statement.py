@@ -17,7 +17,7 @@ from system.errors import BadRequest, InvalidInput
 from system.records import acting_user
 from tableapi.access.caller_view import CallerView
 from tableapi.access.permissions import Permissions
-from tableapi.catalogue.column_type import Storage
+from tableapi.catalogue.column_type import StorageFormat
 from tableapi.catalogue.definitions import CREATE, READ, WRITE, Column, Table
 from tableapi.database import statement_runner
 from tableapi.query.expressions import ALWAYS, NEVER, Decision
@@ -27,7 +27,7 @@ from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, quote, table_identifier
 
 from . import designed_records, payload, permission_queries, set_on_change
-from .change_request import WriteRequest, WriteResult
+from .write_request import WriteRequest, WriteResult
 
 Values = Mapping[Column, Any]
 NO_STATEMENT = "no such statement"
@@ -72,7 +72,7 @@ def sorted_by_name(columns: Iterable[Column]) -> tuple[Column, ...]:
 
 
 def is_stored_unchanged(column: Column) -> bool:
-    return column.column_type.storage is Storage.PLAIN and not column.column_type.is_list
+    return column.column_type.storage is StorageFormat.PLAIN and not column.column_type.is_list
 
 
 def _is_compared_by_value(table: Table, column: Column) -> bool:

@@ -21,7 +21,7 @@ from system.plain_sql import run_statement
 from system.records import savers
 from system.records.record import Record
 from tableapi.access.caller_view import record_not_found
-from tableapi.catalogue.column_type import Storage
+from tableapi.catalogue.column_type import StorageFormat
 from tableapi.catalogue.definitions import Column, Table
 
 from . import custom_columns
@@ -127,7 +127,7 @@ def _save(table: Table, record: Record, values: Mapping[Column, Any], prepared: 
             if column is None:
                 continue
             value = values[column]
-            if column.column_type.storage is Storage.HASHED:
+            if column.column_type.storage is StorageFormat.HASHED:
                 password = value
             else:
                 setattr(record, field.attname, _empty_value(field) if value is None else value)

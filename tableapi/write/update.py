@@ -23,8 +23,8 @@ from . import (
     single_statement,
     system_records,
 )
-from .change_request import WriteRequest, WriteResult
 from .current_record import CurrentRecord
+from .write_request import WriteRequest, WriteResult
 
 
 def update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult:

@@ -11,7 +11,7 @@ from django.utils.html import strip_tags
 
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, Group, Role, User, UserGroup, UserRole
-from system.admin_site.site import TrackedAdmin
+from system.admin_site.site import HistoryAdmin
 from system.models import DeletionLogEntry
 from system.records.record import Record
 from tests.accounts.admin_forms import submit_user_form, user_page_path
@@ -297,7 +297,7 @@ def test_long_history_is_paged(as_alice: Client, bob: User, monkeypatch: pytest.
     for name in ("itil", "monitoring"):
         submit_user_form(as_alice, bob, granted_roles=(name,))
         submit_user_form(as_alice, bob, first_name=name)
-    monkeypatch.setattr(TrackedAdmin, "history_list_per_page", 2)
+    monkeypatch.setattr(HistoryAdmin, "history_list_per_page", 2)
     pages = [shown_entries(as_alice, f"{user_page_path(bob.pk, 'history')}?p={number}") for number in (1, 2, 3)]
 
     assert pages == [

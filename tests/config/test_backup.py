@@ -230,9 +230,8 @@ def test_provider_tokens_in_a_backup_require_the_key(service: Service, folder: P
 
 def test_restored_service_requires_its_key(service: Service, folder: Path):  # X15
     code = CONNECT_SCRIPT.format(url=service.web.url, secret=CLIENT_SECRET, claim=CLAIM_CANARY)
-    read_script = (
-        "from sso.models import OidcSetting; print(OidcSetting.objects.filter(name='Backed up').last().secret)"
-    )
+    query = "OidcSetting.objects.filter(name='Backed up').last()"
+    read_script = f"from sso.models import OidcSetting; print({query}.decrypted_client_secret)"
     assert manage("shell", "-c", code, env=service.web.env).returncode == 0
     backup_file = create_backup(service, folder / "with-secrets.backup")
     restored_environment = environment(folder / "restored", free_port(), SVC_SECRET_KEYS=ENCRYPTION_KEY)

@@ -214,7 +214,7 @@ def test_created_secrets_are_valid_in_production(tmp_path: Path, own_services: d
     values = {**deployment.image_environment(), **deployment.part_environment(own_services["web-1"])}
     text = env.read({name: value.replace("/run/secrets", str(folder)) for name, value in values.items()})
 
-    production_checks.refuse_unsafe_production(text)
+    production_checks.refuse_unsafe_settings(text)
     assert text.is_production and [Fernet(key) for key in text.secret_keys]
     assert text.database_url is not None and urlsplit(text.database_url).password == secrets_before["database_password"]
     assert text.admin_password == secrets_before["admin_password"]

@@ -14,13 +14,13 @@ MB = 1024**2
 
 
 def test_every_size_can_be_chosen():
-    assert tuple(postgres_sizes.sizes(0, 0)) == env_parsers.SIZES
+    assert tuple(postgres_sizes.default_sizes(0, 0)) == env_parsers.SIZES
 
 
 def test_small_and_large_machines_stay_within_the_bounds():
     small_sizes, large_sizes = (
-        postgres_sizes.sizes(256 * MB, 100 * MB),
-        postgres_sizes.sizes(512 * 1024 * MB, 8 * 1024 * 1024 * MB),
+        postgres_sizes.default_sizes(256 * MB, 100 * MB),
+        postgres_sizes.default_sizes(512 * 1024 * MB, 8 * 1024 * 1024 * MB),
     )
 
     assert (small_sizes["shared_buffers"], small_sizes["work_mem"], small_sizes["max_wal_size"]) == (
@@ -59,6 +59,6 @@ def test_running_server_has_the_sizes():
         cursor.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [["shared_buffers", "work_mem"]])
         settings = dict(cursor.fetchall())
 
-    expected = postgres_sizes.sizes(postgres_sizes.available_memory_bytes(), 0)
+    expected = postgres_sizes.default_sizes(postgres_sizes.available_memory_bytes(), 0)
     assert int(settings["shared_buffers"]) * 8 // 1024 == int(expected["shared_buffers"].removesuffix("MB"))
     assert int(settings["work_mem"]) // 1024 == int(expected["work_mem"].removesuffix("MB"))

@@ -56,7 +56,7 @@ class TestProductTables:
         use_keys(NEW_KEY)
 
         setting = OidcSetting.objects.get()
-        assert (setting.secret, setting.last_sign_in_claims) == ("secret-of-client", {"sub": "1"})
+        assert (setting.decrypted_client_secret, setting.last_sign_in_claims) == ("secret-of-client", {"sub": "1"})
         session.refresh_from_db()
         assert session.token_hint == "id-token"
         assert "oidc_setting.client_secret: 1 of 1 re-encrypted." in message
@@ -88,7 +88,7 @@ class TestProductTables:
         assert (
             f"oidc_setting.client_secret: cannot be decrypted with any key: {second_setting.pk}." in output.getvalue()
         )
-        assert first_setting.refreshed().secret == "secret-of-client"
+        assert first_setting.refreshed().decrypted_client_secret == "secret-of-client"
         assert second_setting.refreshed().client_secret == secret_before
 
     def test_concurrent_changes_are_kept(self, use_keys: Any, monkeypatch: Any):
@@ -102,7 +102,7 @@ class TestProductTables:
 
         monkeypatch.setattr(encryption, "rotate", encrypt_after_change)
         reencrypt()
-        assert setting.refreshed().secret == "set just now"
+        assert setting.refreshed().decrypted_client_secret == "set just now"
 
     def test_more_rows_than_one_batch(self, use_keys: Any, bob: User, monkeypatch: Any):
         monkeypatch.setattr(reencryption, "BATCH_SIZE", 2)

@@ -32,7 +32,7 @@ CONNECTION = {
     "authorization_type": "code",
     "user_field": "email",
 }
-READ_SECRET = "from sso.models import OidcSetting; print(OidcSetting.objects.get().secret)"
+READ_SECRET = "from sso.models import OidcSetting; print(OidcSetting.objects.get().decrypted_client_secret)"
 TEXT = "To change the toner, open the front door and pull the green lever."
 
 

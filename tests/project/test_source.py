@@ -23,7 +23,7 @@ SOURCE_FILES = sorted(
 # The modules that run their own SQL, and why. All others use models.
 SQL_MODULES = {
     "accounts/authentication/login_attempts.py": "one atomic upsert counts an attempt",
-    "accounts/models/slow_callers.py": "an advisory lock lets one request of a caller run",
+    "accounts/models/slow_statement_limit.py": "an advisory lock lets one request of a caller run",
     "accounts/roles.py": "a recursive query follows contained roles",
     "collections_app/http/api/serializers.py": "languages of text search are those of the database",
     "collections_app/search/metadata_listing.py": "documents that match are counted and cut to a page in one statement",

@@ -90,7 +90,7 @@ class TestSaving:
         assert "was removed" not in messages_of(press_button(as_sonja, "_save", setting.refreshed(), realm="third"))
         press_button(as_sonja, "_save", setting.refreshed(), client_secret="second")
         page = press_button(as_sonja, "_save", setting.refreshed(), realm="fourth", client_secret="third")
-        assert "was removed" not in messages_of(page) and setting.refreshed().secret == "third"
+        assert "was removed" not in messages_of(page) and setting.refreshed().decrypted_client_secret == "third"
         assert "was removed" not in messages_of(
             press_button(as_sonja, "_save", setting.refreshed(), forget_secret=True)
         )

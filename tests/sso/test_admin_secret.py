@@ -17,9 +17,9 @@ class TestSecret:  # A56
     def test_it_is_stored_encrypted_and_never_shown(self, as_sonja: Client, caplog: Any, capsys: Any):
         press_button(as_sonja, "_save", client_secret=self.CANARY)
         setting = OidcSetting.objects.get()
-        assert self.CANARY not in setting.client_secret and setting.secret == self.CANARY
+        assert self.CANARY not in setting.client_secret and setting.decrypted_client_secret == self.CANARY
         press_button(as_sonja, "_save", setting, client_secret=f"{self.CANARY}-2")
-        assert setting.refreshed().secret == f"{self.CANARY}-2"
+        assert setting.refreshed().decrypted_client_secret == f"{self.CANARY}-2"
         for page in ("change", "history", "delete"):
             content = as_sonja.get(connection_path(setting, page)).content.decode()
             assert self.CANARY not in content and setting.refreshed().client_secret not in content, page
@@ -44,18 +44,18 @@ class TestSecret:  # A56
         setting = make_connection()
         press_button(as_sonja, "_save", setting, client_secret=self.CANARY)
         press_button(as_sonja, "_save", setting.refreshed(), client_secret="", name="Renamed")
-        assert setting.refreshed().secret == self.CANARY
+        assert setting.refreshed().decrypted_client_secret == self.CANARY
         press_button(as_sonja, "_save", setting.refreshed(), client_secret="", forget_secret=True)
-        assert setting.refreshed().secret == ""
+        assert setting.refreshed().decrypted_client_secret == ""
 
     def test_the_secret_is_not_kept_for_another_provider(self, as_sonja: Client):
         """Otherwise a user who cannot read the secret could send it to another server."""
         setting = make_connection()
         press_button(as_sonja, "_save", setting, client_secret=self.CANARY)
         press_button(as_sonja, "_save", setting.refreshed(), url_idp="https://mine.example.com")
-        assert setting.refreshed().secret == ""
+        assert setting.refreshed().decrypted_client_secret == ""
         press_button(as_sonja, "_save", setting.refreshed(), url_idp="https://idp.example.com", client_secret="another")
-        assert setting.refreshed().secret == "another", "an entered secret is for the new provider"
+        assert setting.refreshed().decrypted_client_secret == "another", "an entered secret is for the new provider"
 
     def test_the_log_of_the_admin_names_the_field_only(self, as_sonja: Client):
         from django.contrib.admin.models import LogEntry

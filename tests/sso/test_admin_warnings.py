@@ -79,7 +79,7 @@ class TestSecretAfterRefusal:
 
     def test_a_valid_form_saves_the_secret(self, as_sonja: Client):
         press_button(as_sonja, "_save", client_secret="typed")
-        assert OidcSetting.objects.get().secret == "typed"
+        assert OidcSetting.objects.get().decrypted_client_secret == "typed"
 
 
 class TestSimilarConnections:

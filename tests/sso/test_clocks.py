@@ -56,15 +56,15 @@ class TestUnresolvedProvider:
     @both_directions
     def test_it_is_looked_up_once_in_30_s_whatever_the_host_says(self, setting: OidcSetting, hours: int):
         with shifted_host_clock(hours):
-            assert setting.reserve_lookup()
-        assert not setting.reserve_lookup()
+            assert setting.reserve_discovery()
+        assert not setting.reserve_discovery()
         let_time_pass(OidcSetting.objects.all(), "resolve_tried_at", seconds=31)
-        assert setting.reserve_lookup()
+        assert setting.reserve_discovery()
 
     def test_it_is_looked_up_after_the_clock_was_set_back(self, setting: OidcSetting):
-        assert setting.reserve_lookup()
+        assert setting.reserve_discovery()
         set_database_clock_back(OidcSetting.objects.all(), "resolve_tried_at")
-        assert [setting.reserve_lookup(), setting.reserve_lookup()] == [True, False]
+        assert [setting.reserve_discovery(), setting.reserve_discovery()] == [True, False]
 
 
 @pytest.mark.parametrize("hours", [-2, 2], ids=["behind", "ahead"])

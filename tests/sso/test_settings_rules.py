@@ -138,9 +138,9 @@ class TestOtherColumns:
         assert "printable characters" in refused_fields(client_secret=encryption.encrypt("a\nb"))
         setting = OidcSetting(**{"name": "x"})
         setting.client_secret = encryption.encrypt("canary")
-        assert setting.secret == "canary" and "canary" not in setting.client_secret
+        assert setting.decrypted_client_secret == "canary" and "canary" not in setting.client_secret
         setting.client_secret = ""
-        assert setting.client_secret == setting.secret == ""
+        assert setting.client_secret == setting.decrypted_client_secret == ""
 
     def test_an_undecipherable_secret_does_not_prevent_deactivation(self, settings: Any):
         from cryptography.fernet import Fernet
@@ -150,7 +150,7 @@ class TestOtherColumns:
         setting.name = "Renamed"
         save_connection(setting)
         with pytest.raises(encryption.DecryptionFailed):
-            _ = setting.refreshed().secret
+            _ = setting.refreshed().decrypted_client_secret
 
     def test_stored_values_are_not_checked_again_on_deactivation(self, settings: Any):
         """The operator restricted the policy after the connection was saved."""

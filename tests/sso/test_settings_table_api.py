@@ -67,14 +67,14 @@ def test_admin_and_sso_admin_can_create_read_change_and_delete(request: Any, log
     path = f"oidc_setting/{record['sys_id']}"
     (changed_record,) = data_of(caller.patch(path, {"active": True, "client_secret": "canary"}))
     assert changed_record["active"] is True and "client_secret" not in changed_record and welcome_page() == CALLBACK
-    assert OidcSetting.objects.get().secret == "canary"
+    assert OidcSetting.objects.get().decrypted_client_secret == "canary"
     (record_read,) = data_of(caller.get(path))
     assert set(COLUMNS) - set(record_read) == {"client_secret"}
     assert data_of(caller.patch(path, record_read)) == [record_read], "a read record can be sent back unchanged"
     assert data_of(caller.put(path, record_read)) == [record_read]
-    assert OidcSetting.objects.get().secret == "canary", "a column that is not sent is kept"
+    assert OidcSetting.objects.get().decrypted_client_secret == "canary", "a column that is not sent is kept"
     data_of(caller.patch(path, {"client_secret": None}))
-    assert OidcSetting.objects.get().secret == ""
+    assert OidcSetting.objects.get().decrypted_client_secret == ""
     assert caller.delete(path).status_code == 200
     assert not OidcSetting.objects.exists() and welcome_page() == ""
 

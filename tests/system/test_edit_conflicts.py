@@ -70,7 +70,7 @@ def make_table() -> Table:
     return table
 
 
-def make_set_rule() -> SetRule:
+def make_set_on_change_rule() -> SetRule:
     return SetRule.objects.get(column__name="closed_at")
 
 
@@ -91,7 +91,7 @@ PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = 
     "table": (make_table, {"label": "Machine"}, {"number_prefix": "DEV"}),
     "column": (make_column, {"label": "How it is"}, {"default_value": "1"}),
     "rule": (make_rule, {"active": ""}, {"description": "Who may"}),
-    "setrule": (make_set_rule, {"value": "4"}, {"value": "3"}),
+    "setrule": (make_set_on_change_rule, {"value": "4"}, {"value": "3"}),
     "view": (make_view, {"name": "tiny"}, {"name": "small"}),
     "collection": (lambda: library.make_library_collection(), {"chunk_size": "700"}, {"alpha": "0.5"}),
 }

@@ -206,7 +206,7 @@ def test_expired_changes_are_deleted(db: Any):
 
 def test_whole_months_are_dropped(db: Any):
     old_month = (datetime.now(UTC) - timedelta(days=100)).date().replace(day=1)
-    change_partitions._create_month(old_month, (old_month + timedelta(days=31)).replace(day=1))
+    change_partitions._create_partition(old_month, (old_month + timedelta(days=31)).replace(day=1))
     assert f"sys_change_{old_month:%Y_%m}" in {name for (name,) in query_rows(change_partitions.MONTHS)}
     properties.put(CHANGE_HISTORY_DAYS, "50")
     tasks.update_change_partitions()

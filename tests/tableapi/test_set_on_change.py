@@ -28,9 +28,9 @@ def clock() -> Any:
         yield
 
 
-def set_rule(column: Column, watched: Column, set_to: str, value: str = "", clears: bool = False) -> SetRule:
+def add_rule(column: Column, watched: Column, set_to: str, value: str = "", clears: bool = False) -> SetRule:
     new = SetRule(column=column, watched=watched, value=value, set_to=set_to, clears=clears)
-    saving.save_set_rule(new)
+    saving.save_set_on_change_rule(new)
     return new
 
 
@@ -40,10 +40,10 @@ def device(request: pytest.FixtureRequest) -> Table:
     device = table("device")
     field("device", "name")
     state = field("device", "state", choices={"1": "New", "2": "Open", "5": "Closed"})
-    set_rule(field("device", "changed_at", "datetime"), state, "javascript:gs.now()")
-    set_rule(field("device", "closed_at", "datetime"), state, "javascript:gs.now()", "5", clears=True)
-    set_rule(field("device", "closed_by", target="user"), state, "javascript:gs.getUserID()", "5", clears=True)
-    set_rule(field("device", "was_open", "boolean"), state, "true", "2")
+    add_rule(field("device", "changed_at", "datetime"), state, "javascript:gs.now()")
+    add_rule(field("device", "closed_at", "datetime"), state, "javascript:gs.now()", "5", clears=True)
+    add_rule(field("device", "closed_by", target="user"), state, "javascript:gs.getUserID()", "5", clears=True)
+    add_rule(field("device", "was_open", "boolean"), state, "true", "2")
     if request.param == "in a family":
         table("laptop", parent="device")
     open_table("device")
@@ -173,20 +173,20 @@ def test_invalid_rule_is_refused(column: str, watched: str, values: dict[str, st
     columns |= {"at": field("device", "at", "datetime"), "set": field("device", "set", "datetime")}
     columns |= {"rank": field("device", "rank", "integer"), "tags": field("device", "tags", "list", target="user")}
     columns["elsewhere"] = field("other", "name")
-    set_rule(columns["set"], columns["watched"], "javascript:gs.now()")
+    add_rule(columns["set"], columns["watched"], "javascript:gs.now()")
     options: dict[str, Any] = {"set_to": "javascript:gs.now()", **values}
     if not error:
-        set_rule(columns[column], columns[watched], **options)
+        add_rule(columns[column], columns[watched], **options)
         return
     with pytest.raises(ValidationError) as refused:
-        set_rule(columns[column], columns[watched], **options)
+        add_rule(columns[column], columns[watched], **options)
     assert error in refused.value.message_dict
 
 
 def test_rules_end_with_their_column(alice: User):
     table("device")
     state, at = field("device", "state"), field("device", "at", "datetime")
-    set_rule(at, state, "javascript:gs.now()")
+    add_rule(at, state, "javascript:gs.now()")
     state.delete()
 
     assert not SetRule.objects.filter(column=at).exists()
@@ -238,7 +238,7 @@ def test_changed_task_table_gets_what_fits(db: None):
     SetRule.objects.all().delete()
     Column.objects.filter(table__name="task", name="closed_by").update(mandatory=True)
     Column.objects.get(table__name="task", name="closed_at").delete()
-    shipped_tables._add_set_rules()
+    shipped_tables._add_set_on_change_rules()
 
     assert list(SetRule.objects.values_list("column__name", flat=True)) == ["state_changed_at"]
 

@@ -135,7 +135,9 @@ class TestResponse:
 
 
 class TestLimit:
-    def test_slow_caller_runs_one_request_at_a_time(self, lamp: str, alice: User, key_caller: ApiClient, bob: User):
+    def test_user_with_slow_statements_runs_one_request_at_a_time(
+        self, lamp: str, alice: User, key_caller: ApiClient, bob: User
+    ):
         make_slow(bob)
         browser = signed_in_client(bob)
         with running_request(bob, lamp):

@@ -60,7 +60,7 @@ def prepare(arguments: list[str]) -> Callable[[bytes], bytes]:
     parser = load_module(f"formats.{name}")
     load_module("common.text_writer")
     limits = json.loads(limits_json)
-    parser.prepare()
+    parser.preload()
     for encoding in CODECS:
         codecs.lookup(encoding)
     return lambda data: json.dumps(run_parser(parser, data, limits), ensure_ascii=False).encode()

@@ -1,4 +1,4 @@
-"""Document endpoints: list, upload, status, metadata, original file, reload, retry, delete."""
+"""Document endpoints: list, upload, status, metadata, original file, reprocessing, retry, delete."""
 
 import unicodedata
 from collections.abc import Callable
@@ -163,7 +163,7 @@ class DocumentContent(base.ManagementView):
         return response
 
 
-class ReloadDocument(base.ManagementView):
+class ReprocessDocument(base.ManagementView):
     """Extracts, splits and embeds the stored file again, for example after a change of the collection's settings."""
 
     @describe("documents_reload", "Reprocess a document", {202: LoadedSerializer}, NotFound, AccessDenied, request=None)

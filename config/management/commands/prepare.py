@@ -66,7 +66,7 @@ class Command(BaseCommand):
             self.stdout.write("updating the database")
             migrate()
         # These can be new without a migration.
-        properties.create_rows()
+        properties.store_definitions()
         create_administrator()
         system_tables.update_system_tables()
         shipped_tables.create_shipped_tables()

@@ -11,7 +11,17 @@ from typing import Any
 
 from dateutil.relativedelta import relativedelta  # type: ignore[import-untyped]
 
-from system.encoded_query import METADATA, OPERATORS, Condition, Moment, Path, SubQuery, read, read_instant, resolve
+from system.encoded_query import (
+    METADATA,
+    OPERATORS,
+    Condition,
+    Moment,
+    Path,
+    SubQuery,
+    read_instant,
+    read_value,
+    resolve,
+)
 
 NOW = datetime(2024, 5, 19, 15, 30, tzinfo=UTC)
 MOMENT = Moment(NOW, "u1")
@@ -162,7 +172,7 @@ def _holds_without_negation(name: str, condition: Condition, metadata: dict[str,
         return bool(result)
     if name == "EMPTYSTRING":
         return any(isinstance(value, str) and not value for value in raw_values(metadata, condition.path))
-    value: Any = read(Condition(condition.path, name, condition.value), METADATA)
+    value: Any = read_value(Condition(condition.path, name, condition.value), METADATA)
     test = TESTS[name](condition.path, value, metadata)
     return test if isinstance(test, bool) else any(test(value) for value in result)
 

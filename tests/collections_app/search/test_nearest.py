@@ -8,7 +8,7 @@ from django.db import connection
 
 from collections_app.models import Chunk, ChunkVector, Collection, Document, EmbeddingSpace, Version
 from collections_app.search import vector_retrieval
-from collections_app.search.scope import Scope, read_snapshot
+from collections_app.search.scope import Scope, snapshot_transaction
 from collections_app.vectors import vector_indexes
 
 from .searches import make_collection
@@ -62,9 +62,9 @@ def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
     available_count = CHUNKS if scope.version_ids is None else CHUNKS_PER_VERSION * len(scope.version_ids)
     for _ in range(20):
         request = vector_retrieval.vector_literal(random_vector())
-        with read_snapshot():
+        with snapshot_transaction():
             result = vector_retrieval.nearest_chunks(scope, CHUNKS, request, RESULT_COUNT)
-        with monkeypatch.context() as patch, read_snapshot():
+        with monkeypatch.context() as patch, snapshot_transaction():
             patch.setattr(vector_indexes, "INDEX_THRESHOLD", 10**15)
             exact_results = vector_retrieval.nearest_chunks(scope, CHUNKS, request, 10)
         assert len(result) == min(RESULT_COUNT, available_count)
@@ -95,7 +95,7 @@ def plan_of_a_search(large: Collection) -> str:
         statements.append((sql, params))
         return execute(sql, params, many, context)
 
-    with read_snapshot(), connection.cursor() as cursor:
+    with snapshot_transaction(), connection.cursor() as cursor:
         with connection.execute_wrapper(record_statement):
             vector_retrieval.nearest_chunks(
                 Scope(collection=large), CHUNKS, vector_retrieval.vector_literal(random_vector()), RESULT_COUNT

@@ -44,7 +44,7 @@ def table_row(operator: Operator) -> str:
         alias_text,
         operator.description,
         value,
-        operator.empty_match.value,
+        operator.empty_value_match.value,
         type_words(operator),
     ]
     return " ".join(f"| {cell}".rstrip() for cell in cells) + " |"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from system.encoded_query import FUNCTIONS, Moment, QueryError, parse, read, read_operand, resolve
+from system.encoded_query import FUNCTIONS, Moment, QueryError, parse, read_operand, read_value, resolve
 
 # A Sunday in a leap year, in the last month of a quarter, so that weeks, months and quarters all differ.
 NOW = Moment(datetime(2024, 3, 31, 15, 30, 45, 123, tzinfo=UTC), "17")
@@ -128,4 +128,4 @@ def test_other_javascript_is_refused_in_a_list_of_values(form: str, value: str) 
 
 def test_text_that_contains_javascript_is_text() -> None:
     (condition,) = parse("nameLIKEnot javascript:x()").conditions()
-    assert read(condition) == "not javascript:x()"
+    assert read_value(condition) == "not javascript:x()"

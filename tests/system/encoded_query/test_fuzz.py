@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from system.encoded_query import METADATA, RECORDS, Dialect, QueryError, parse, read
+from system.encoded_query import METADATA, RECORDS, Dialect, QueryError, parse, read_value
 from tests.support.query_printer import to_text
 
 from .queries import random_text
@@ -25,7 +25,7 @@ def refusal(text: str, dialect: Dialect) -> QueryError | None:
         return error
     assert parse(to_text(query, dialect), dialect) == query, text
     for condition in query.conditions():
-        read(condition, dialect)
+        read_value(condition, dialect)
     return None
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from system.encoded_query import ALIASES, OPERATORS, REFUSED_OPERATORS, ComparisonKind, EmptyMatch, Operator, ValueKind
+from system.encoded_query import (
+    ALIASES,
+    OPERATORS,
+    REFUSED_OPERATORS,
+    ComparisonKind,
+    EmptyValueMatch,
+    Operator,
+    ValueKind,
+)
 from system.encoded_query.operators import match_operator
 
 EVERY_KIND = ["=", "!=", "ISEMPTY", "ISNOTEMPTY", "ANYTHING", "NOTHING", "SAMEAS", "NSAMEAS"]
@@ -55,9 +63,11 @@ def test_operators_are_those_of_the_contract() -> None:
 
 
 def test_empty_columns_match_as_specified() -> None:
-    assert {name for name, row in OPERATORS.items() if row.empty_match is EmptyMatch.YES} == OPERATORS_MATCHING_EMPTY
-    assert OPERATORS["SAMEAS"].empty_match is EmptyMatch.IF_BOTH_EMPTY
-    assert OPERATORS["NSAMEAS"].empty_match is EmptyMatch.UNLESS_BOTH_EMPTY
+    assert {
+        name for name, row in OPERATORS.items() if row.empty_value_match is EmptyValueMatch.YES
+    } == OPERATORS_MATCHING_EMPTY
+    assert OPERATORS["SAMEAS"].empty_value_match is EmptyValueMatch.IF_BOTH_EMPTY
+    assert OPERATORS["NSAMEAS"].empty_value_match is EmptyValueMatch.UNLESS_BOTH_EMPTY
 
 
 COMPLEMENTARY_OPERATORS = [row for row in OPERATORS.values() if row.complement]
@@ -68,8 +78,8 @@ def test_operator_and_negation_are_complementary(row: Operator) -> None:
     negation = OPERATORS[row.complement or ""]
     assert negation.complement == row.name
     assert negation.name != row.name
-    assert negation.empty_match is row.empty_match.opposite
-    assert row.empty_match.opposite.opposite is row.empty_match
+    assert negation.empty_value_match is row.empty_value_match.opposite
+    assert row.empty_value_match.opposite.opposite is row.empty_value_match
     assert (negation.kind, negation.column_kinds) == (row.kind, row.column_kinds)
 
 

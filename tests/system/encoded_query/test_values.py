@@ -22,8 +22,8 @@ from system.encoded_query import (
     ValueKind,
     end_of,
     parse,
-    read,
     read_instant,
+    read_value,
     shift,
     start_of,
 )
@@ -67,7 +67,7 @@ VALUE_EXAMPLES: list[tuple[str, ConditionValue]] = [
 @pytest.mark.parametrize(("text", "value"), VALUE_EXAMPLES)
 def test_value_is_read_as_the_kind_of_its_operator(text: str, value: ConditionValue) -> None:
     (condition,) = parse(text).conditions()
-    assert read(condition) == value
+    assert read_value(condition) == value
 
 
 def test_every_kind_of_value_is_tested() -> None:
@@ -77,15 +77,15 @@ def test_every_kind_of_value_is_tested() -> None:
 
 def test_path_values_use_the_dialect_of_the_query() -> None:
     (condition,) = parse("aSAMEAS{{docID}}.b}", METADATA).conditions()
-    assert read(condition, METADATA) == ("docID", "b")
+    assert read_value(condition, METADATA) == ("docID", "b")
     with pytest.raises(QueryError):
-        read(condition)
+        read_value(condition)
 
 
 def test_tree_built_in_code_is_validated_like_text() -> None:
     for condition in (Condition(("a",), "ISEMPTY", "x"), Condition(("a",), "="), Condition(("a",), "IN", ",")):
         with pytest.raises(QueryError):
-            read(condition)
+            read_value(condition)
 
 
 INSTANT_EXAMPLES = [
@@ -139,7 +139,7 @@ PERIOD_BOUNDS = [
 
 @pytest.mark.parametrize(("text", "first_instant", "last_instant"), PERIOD_BOUNDS)
 def test_day_or_period_has_a_first_and_a_last_instant(text: str, first_instant: str, last_instant: str) -> None:
-    value = read(Condition(("a",), "ON", text))
+    value = read_value(Condition(("a",), "ON", text))
     assert isinstance(value, Period)
     assert value.bounds(NOW) == (instant_of(first_instant), instant_of(last_instant))
 
@@ -206,7 +206,7 @@ def test_instant_is_written_in_utc() -> None:
 def test_date_part_numbers_are_bounded() -> None:
     for row in OPERATORS.values():
         for number in row.numbers:
-            assert read(Condition(("a",), row.name, str(number))) == number
+            assert read_value(Condition(("a",), row.name, str(number))) == number
         for number in {row.numbers.start - 1, row.numbers.stop} if row.numbers else ():
             with pytest.raises(QueryError):
-                read(Condition(("a",), row.name, str(number)))
+                read_value(Condition(("a",), row.name, str(number)))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from system.encoded_query import RECORDS, Condition, Distance, Group, Path, Query, SubQuery, ValueKind, read
+from system.encoded_query import RECORDS, Condition, Distance, Group, Path, Query, SubQuery, ValueKind, read_value
 from system.encoded_query.dialect import read_whole_path
 from tableapi.catalogue.definitions import Column, Table
 
@@ -79,7 +79,7 @@ def compared_path(condition: Condition) -> Path | None:
     """The other column that the condition names."""
     if condition.row.kind is ValueKind.PATH:
         return read_whole_path(condition.value, RECORDS)
-    value = read(condition)
+    value = read_value(condition)
     return value.path if isinstance(value, Distance) else None
 
 
@@ -91,7 +91,7 @@ def word_search_test(values: ValueReader, table: Table, condition: Condition) ->
     ]
     if not columns:
         raise QueryRefused
-    words = read(condition)
+    words = read_value(condition)
     assert isinstance(words, tuple)
 
     def test(row: Row) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from system.encoded_query import Condition, Distance, Period, Range, RelativeTime, read, shift
+from system.encoded_query import Condition, Distance, Period, Range, RelativeTime, read_value, shift
 from tableapi.catalogue.definitions import Column
 
 from .literals import column_comparison_value, comparable_value, exact_value, family_of, literal
@@ -41,7 +41,7 @@ class OperatorUse:
 
     @property
     def value(self) -> Any:
-        return read(self.condition)
+        return read_value(self.condition)
 
     def literal(self, operand: Any) -> Any:
         return literal(operand, self.column, self.context.moment)

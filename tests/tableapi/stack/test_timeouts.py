@@ -138,7 +138,7 @@ def test_slow_statement_is_422_and_changes_nothing(lamp: str, admin: ApiCaller, 
 
 
 @pytest.mark.usefixtures("reset_slow_statements")
-def test_slow_caller_is_limited_by_every_process_of_every_host(
+def test_user_with_slow_statements_is_limited_by_every_process_of_every_host(
     servers: SharedServers, lamp: str, admin: ApiCaller, sql: psycopg.Connection, start_component: ComponentStarter
 ):
     other_host = ApiCaller(start_component("web", SVC_WEB_PROCESSES="2").wait_until_up(), admin.key)

@@ -142,7 +142,7 @@ def cut_sample(data: bytes) -> bytes:
     return data[: end + 1] if end > SAMPLE_LENGTH // 2 else data[:SAMPLE_LENGTH]
 
 
-def prepare(*, loads_all: bool = False) -> None:
+def preload(*, loads_all: bool = False) -> None:
     """Loads the codecs, which Python opens at their first use; with `loads_all` all, since a file may name any."""
     encodings = {*COMMON_ENCODINGS, *UNICODE_ENCODINGS, *(aliases.values() if loads_all else ())}
     for encoding in sorted(encodings):

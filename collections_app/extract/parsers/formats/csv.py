@@ -7,7 +7,7 @@ from typing import Any
 from ..common.table_rows import TableWriter
 from ..common.text_writer import TextWriter
 from .plain import decode_text
-from .plain import prepare as prepare
+from .plain import preload as preload
 
 DELIMITERS = ",;\t|"
 # Few lines, because the sniffer's patterns are slow.

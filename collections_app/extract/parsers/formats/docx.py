@@ -132,6 +132,6 @@ def cell_text(cell: Any) -> str:
     return " ".join("".join(text_pieces(paragraph)) for paragraph in cell.iter(PARAGRAPH))
 
 
-def prepare() -> None:
+def preload() -> None:
     """Parses once, since the library imports some modules when it first reads XML."""
     etree.fromstring(b"<a/>", etree.XMLParser(huge_tree=True))

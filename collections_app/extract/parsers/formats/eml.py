@@ -93,7 +93,7 @@ def attachment_names(message: Any, body: Any) -> Iterator[str]:
             yield " ".join(str(name).split())[:200]
 
 
-def prepare() -> None:
+def preload() -> None:
     """Parses a sample, since the library imports decoders when it first needs them."""
     parse(SAMPLE_MESSAGE, TextWriter(len(SAMPLE_MESSAGE) * 2), {})
-    decoding.prepare(loads_all=True)
+    decoding.preload(loads_all=True)

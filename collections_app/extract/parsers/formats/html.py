@@ -62,9 +62,9 @@ def inline_text(element: Any) -> str:
     return "\n".join(" ".join(line.split()) for line in content.split("\n")).strip()
 
 
-def prepare() -> None:
+def preload() -> None:
     """Reads pages, since trafilatura opens word lists when it first reads one."""
     sample = "<html><body><article><h1>One</h1><p>" + "Some words in a sentence. " * 30 + "</p></article></body></html>"
     write_page(sample, TextWriter(len(sample)))
     write_page("<html><body><nav>One</nav></body></html>", TextWriter(len(sample)))
-    decoding.prepare(loads_all=True)
+    decoding.preload(loads_all=True)

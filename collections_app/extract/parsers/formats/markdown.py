@@ -6,7 +6,7 @@ from typing import Any
 
 from ..common.text_writer import TextWriter
 from .plain import decode_text
-from .plain import prepare as prepare
+from .plain import preload as preload
 
 ATX_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]")
 CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")

@@ -94,7 +94,7 @@ def paragraph_texts(cell: Any) -> Iterator[str]:
             yield from paragraph_texts(child)
 
 
-def prepare() -> None:
+def preload() -> None:
     """Reads a file, since the library imports some modules when it first reads one."""
     file = BytesIO()
     OpenDocumentText().write(file)

@@ -36,5 +36,5 @@ def page_text(document: Any, number: int) -> str:
     return LINE_END_HYPHEN.sub("", lines.replace("\r\n", "\n")).strip()
 
 
-def prepare() -> None:
+def preload() -> None:
     """The library opens no files later."""

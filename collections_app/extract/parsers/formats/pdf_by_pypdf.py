@@ -27,7 +27,7 @@ def page_text(page: pypdf.PageObject) -> str:
     return page.extract_text().strip()
 
 
-def prepare() -> None:
+def preload() -> None:
     """Reads a small file, since the library imports some modules when it first reads a page."""
     writer = pypdf.PdfWriter()
     writer.add_blank_page(width=9, height=9)

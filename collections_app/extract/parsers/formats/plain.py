@@ -19,4 +19,4 @@ def decode_text(data: bytes, declared_encoding: str = "") -> str:
         raise damaged_error("The text encoding of the file was not recognized. Save the file as UTF-8.") from None
 
 
-prepare = decoding.prepare
+preload = decoding.preload

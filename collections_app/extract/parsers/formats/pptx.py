@@ -50,6 +50,6 @@ def restore_line_breaks(text: str) -> str:
     return text.replace("\v", "\n").strip()
 
 
-def prepare() -> None:
+def preload() -> None:
     """Reads the library's empty file, since it imports some modules when it first reads one."""
     list(pptx.Presentation().slides)

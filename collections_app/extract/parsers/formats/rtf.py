@@ -34,6 +34,6 @@ def plain_text(content: str) -> str:
     return text.strip()
 
 
-def prepare() -> None:
-    decoding.prepare(loads_all=True)
+def preload() -> None:
+    decoding.preload(loads_all=True)
     plain_text("{\\rtf1\\ansi\\ansicpg1251 \\'cf}")

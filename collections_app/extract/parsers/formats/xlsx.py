@@ -41,7 +41,7 @@ def format_cell(value: Any) -> str:
     return str(value)
 
 
-def prepare() -> None:
+def preload() -> None:
     """Reads a workbook, since the library imports some modules when it first reads one."""
     file = BytesIO()
     workbook = openpyxl.Workbook()

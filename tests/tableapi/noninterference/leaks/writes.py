@@ -93,7 +93,7 @@ def deletion_reveals_hidden_references(stack: ExitStack) -> None:
                     raise Conflict(f"{count} records of {column.owner} need this one.", code="referenced")
         original(catalogue, table, sys_id)
 
-    replace_function(stack, references, "release_references", count_references)
+    replace_function(stack, references, "clear_references", count_references)
 
 
 @leak("B17", finder="name_leaks")

@@ -11,7 +11,7 @@ from tableapi.read.pipeline import RecordResult
 
 
 @dataclass(frozen=True)
-class RequestedChange:
+class WriteInput:
     """The body and parameters of a write, as the client sent them."""
 
     body: dict[str, Any]
@@ -29,7 +29,7 @@ class RequestedChange:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteRequest(RequestedChange):
+class WriteRequest(WriteInput):
     context: ReadContext
     table: Table
 

@@ -8,6 +8,7 @@ from tableapi.models.catalogue_version import CatalogueRecord
 from tableapi.models.tables import Column
 
 
+# Migrations and the addresses of its admin pages have the shorter name.
 class SetRule(CatalogueRecord):
     table_columns = ("column", "watched", "value", "set_to", "clears")
     display_column = "set_to"

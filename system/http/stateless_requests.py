@@ -1,4 +1,4 @@
-"""Answers the requests of programs: the steps of every request, then the view. Nothing of pages is entered."""
+"""Answers requests to paths without sessions: the steps of every request, then the view. No code of pages runs."""
 
 import time
 from collections.abc import Callable
@@ -14,30 +14,30 @@ from system.http import error_responses, request_metrics, steps
 from system.records import acting_user
 
 
-class ProgramRequests:
+class StatelessRequests:
     """The first middleware. Those after it serve pages."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not request.path_info.startswith(settings.PROGRAM_PATHS):
+        if not request.path_info.startswith(settings.STATELESS_PATHS):
             return self.get_response(request)
         try:
             steps.use_forwarded_headers(request)
-            response = logged_response(request)
+            response = response_with_log(request)
         except errors.ServiceError as error:
             response = error_responses.error_response(error)
         steps.add_security_headers(request, response)
         return response
 
 
-def logged_response(request: HttpRequest) -> HttpResponse:
+def response_with_log(request: HttpRequest) -> HttpResponse:
     request_id = steps.set_request_id(request)
     try:
         try:
             steps.check_request_head(request)
-            response = counted_response(request)
+            response = response_with_metrics(request)
         except errors.ServiceError as error:
             response = error_responses.error_response(error)
         response["X-Request-ID"] = request_id
@@ -47,7 +47,7 @@ def logged_response(request: HttpRequest) -> HttpResponse:
         structlog.contextvars.clear_contextvars()
 
 
-def counted_response(
+def response_with_metrics(
     request: HttpRequest, respond: Callable[[HttpRequest], HttpResponse] | None = None
 ) -> HttpResponse:
     started_at = time.perf_counter()

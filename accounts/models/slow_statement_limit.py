@@ -20,7 +20,7 @@ MAX_SLOW_STATEMENTS = 2
 LIMIT_DURATION = timedelta(seconds=60)
 
 
-class SlowCaller(models.Model):
+class SlowStatementLimit(models.Model):
     # Statements that hit the time limit, each soon after the one before, and the time of the last.
     slow_statements = models.PositiveSmallIntegerField(default=0, db_default=0, editable=False)
     slow_at = models.DateTimeField(null=True, editable=False)

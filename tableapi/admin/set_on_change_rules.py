@@ -8,12 +8,12 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from system.admin_site.site import TrackedAdmin
+from system.admin_site.site import HistoryAdmin
 from tableapi.design import catalogue_checks, saving
 from tableapi.models import SetRule
 
 
-class SetRuleForm(forms.ModelForm):  # type: ignore[type-arg]
+class SetOnChangeRuleForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = SetRule
         fields = SetRule.table_columns
@@ -23,14 +23,14 @@ class SetRuleForm(forms.ModelForm):  # type: ignore[type-arg]
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
         try:
             if not self.errors:
-                catalogue_checks.check_set_rule(self.instance)
+                catalogue_checks.check_set_on_change_rule(self.instance)
         except ValidationError as error:
             self.add_error(None, error)
 
 
 @admin.register(SetRule)
-class SetRuleAdmin(TrackedAdmin):
-    form = SetRuleForm
+class SetOnChangeRuleAdmin(HistoryAdmin):
+    form = SetOnChangeRuleForm
     empty_list_text = "A set-on-change rule sets a column when another one changes, such as the time of closing."
     list_display = ("column", "watched", "value", "set_to", "clears")
     list_select_related = ("column__table", "watched__table")
@@ -39,4 +39,4 @@ class SetRuleAdmin(TrackedAdmin):
     autocomplete_fields = ("column", "watched")
 
     def save_model(self, request: HttpRequest, obj: SetRule, form: Any, change: bool) -> None:
-        saving.save_set_rule(obj)
+        saving.save_set_on_change_rule(obj)
