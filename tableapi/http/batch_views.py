@@ -17,9 +17,10 @@ from system.http import django_request, stateless_requests, steps
 from system.http.error_responses import error_response
 from system.http.json_view import JsonView, set_parsed_request
 from system.http.request_body import InvalidJson
+from tableapi.read.context import Caller
 
 from .responses import API_PATH
-from .table_views import json_body
+from .table_views import caller_of, json_body
 
 MAX_BATCH_REQUESTS = 100
 # After this time, and after so many bytes of responses, no further request is run.
@@ -46,14 +47,30 @@ class FailedDependency(ServiceError):
 class InnerRequest(HttpRequest):
     """Has what a view reads. Django's own reads much more from a request of the server."""
 
-    def __init__(self, outer: HttpRequest, method: str, path: str, meta: dict[str, Any]) -> None:
-        self.outer = outer
-        self.method, self.path, self.path_info, self.META = method, path, path, meta
+    def __init__(self, batch: "Batch", method: str, path: str, meta: dict[str, Any]) -> None:
+        self.batch = batch
+        self.method, self.path, self.path_info, self.META = method, path, path, {**batch.meta, **meta}
         self.GET = QueryDict(meta["QUERY_STRING"])
+        self.caller = batch.caller
         self.resolver_match = None
 
     def _get_scheme(self) -> str | None:
-        return self.outer.scheme
+        return self.batch.request.scheme
+
+
+class Batch(NamedTuple):
+    """What its requests have in common."""
+
+    request: HttpRequest
+    user: Any
+    caller: Caller
+    meta: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, request: Request) -> "Batch":
+        outer = django_request(request)
+        meta = {name: outer.META[name] for name in SHARED_META if name in outer.META}
+        return cls(outer, request.user, caller_of(request), meta)
 
 
 class Entry(NamedTuple):
@@ -106,24 +123,23 @@ def _parse(request: Request) -> tuple[list[Any], bool]:
 def _run_all(request: Request, items: list[Any], is_atomic: bool) -> Iterator[Entry]:
     """Stops at the first failure if all belong together."""
     size, ends_at = 0, time.monotonic() + MAX_BATCH_S
-    outer = django_request(request).META
-    meta = {name: outer[name] for name in SHARED_META if name in outer}
+    batch = Batch.of(request)
     for item in items:
         is_full = size > MAX_BATCH_RESPONSE_BYTES or time.monotonic() > ends_at
-        response = _run(request, meta, item, is_atomic, is_full)
+        response = _run(batch, item, is_atomic, is_full)
         size += len(response.content)
         yield Entry(_id_of(item), response, has_body=not isinstance(item, dict) or item.get("method") != "HEAD")
         if is_atomic and response.status_code >= 400:
             return
 
 
-def _run(request: Request, meta: Mapping[str, Any], item: Any, is_atomic: bool, is_full: bool) -> HttpResponse:
+def _run(batch: Batch, item: Any, is_atomic: bool, is_full: bool) -> HttpResponse:
     try:
         if is_full:
             raise TooLarge(
                 "The batch takes too long, or its responses are too large. Send this request in another one."
             )
-        inner = _inner_request(request, meta, item)
+        inner = _inner_request(batch, item)
         steps.check_request_head(inner)
     except ServiceError as error:
         return error_response(error)
@@ -149,8 +165,7 @@ def _call_in_savepoint(inner: HttpRequest) -> HttpResponse:
         raise Unavailable from None
 
 
-def _inner_request(request: Request, meta: Mapping[str, Any], item: Any) -> InnerRequest:
-    """`meta` is what the requests of the batch have in common."""
+def _inner_request(batch: Batch, item: Any) -> InnerRequest:
     if not isinstance(item, dict) or item.keys() - KEYS or str(item.get("method")) not in METHODS:
         raise BadRequest(
             f"Each request must be an object with method ({', '.join(METHODS)}) and url, and optionally id, headers "
@@ -166,16 +181,16 @@ def _inner_request(request: Request, meta: Mapping[str, Any], item: Any) -> Inne
     names = {name.lower(): value for name, value in headers.items()}
     if not JSON_TYPE.fullmatch(names.get("content-type", "application/json")):
         raise UnsupportedMediaType
-    outer, parts = django_request(request), urlsplit(url)
+    parts = urlsplit(url)
     own_meta = {HEADERS[name]: value for name, value in names.items() if name in HEADERS}
     own_meta["QUERY_STRING"] = parts.query
-    inner = InnerRequest(outer, item["method"], unquote(parts.path), {**meta, **own_meta})
+    inner = InnerRequest(batch, item["method"], unquote(parts.path), own_meta)
     file = FILE_PATH.fullmatch(inner.path)
     if (file and (file["content"] or inner.method == "POST")) or STREAMED_TYPES.search(names.get("accept", "")):
         raise BadRequest("A batch has no files.", code="invalid_parameter", field="url")
     # Views ask whether there is a body, and take the parsed one.
     inner._body = b"parsed" if "body" in item else b""
-    set_parsed_request(inner, request.user, item.get("body"))
+    set_parsed_request(inner, batch.user, item.get("body"))
     return inner
 
 

@@ -103,10 +103,13 @@ def _write(
 
 
 def caller_of(request: Request) -> Caller:
+    plain: Any = django_request(request)
+    shared: Caller | None = getattr(plain, "caller", None)  # of a batch
+    if shared is not None:
+        return shared
     user: Any = request.user
     # As it is written inside JSON.
-    link = json.dumps(own_origin(django_request(request)) + API_PATH)[1:-1]
-    return Caller.of(user, link)
+    return Caller.of(user, json.dumps(own_origin(plain) + API_PATH)[1:-1])
 
 
 def parse_change(request: Request) -> WriteInput:
