@@ -5,6 +5,8 @@ import os
 import re
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -141,6 +143,30 @@ WRITE_LOCK = threading.RLock()
 os.register_at_fork(after_in_child=lambda: globals().update(WRITE_LOCK=threading.RLock()))
 
 
+# Each write wakes the relay.
+MAX_JOINED_LINES = 20
+_waiting = threading.local()
+
+
+@contextmanager
+def joined_lines() -> Iterator[None]:
+    """Write the lines of this thread several at a time."""
+    _waiting.lines = []
+    try:
+        yield
+    finally:
+        lines, _waiting.lines = _waiting.lines, None
+        _write(lines)
+
+
+def _write(lines: list[str]) -> None:
+    with WRITE_LOCK:
+        try:
+            sys.stderr.write("".join(f"{line}\n" for line in lines))
+        except (OSError, ValueError):
+            pass  # full disk or closed pipe: as in Python's logging, a log line fails no request
+
+
 class StderrLogger:
     """Writes lines directly to standard error, which takes a third of the time of Python's logging."""
 
@@ -148,11 +174,14 @@ class StderrLogger:
         self.name = name
 
     def write(self, line: str) -> None:
-        with WRITE_LOCK:
-            try:
-                sys.stderr.write(f"{line}\n")
-            except (OSError, ValueError):
-                pass  # full disk or closed pipe: as in Python's logging, a log line fails no request
+        lines: list[str] | None = getattr(_waiting, "lines", None)
+        if lines is None:
+            _write([line])
+            return
+        lines.append(line)
+        if len(lines) >= MAX_JOINED_LINES:
+            _write(lines)
+            lines.clear()
 
     debug = info = warning = error = critical = write
 

@@ -17,6 +17,7 @@ from system.http import django_request, stateless_requests, steps
 from system.http.error_responses import error_response
 from system.http.json_view import JsonView, set_parsed_request
 from system.http.request_body import InvalidJson
+from system.monitoring import logs
 from tableapi.read.context import Caller
 
 from .responses import API_PATH
@@ -84,7 +85,8 @@ class BatchView(JsonView):
 
     def post(self, request: Request) -> HttpResponse:
         items, is_atomic = _parse(request)
-        entries = _run_atomically(request, items) if is_atomic else list(_run_all(request, items, is_atomic=False))
+        with logs.joined_lines():
+            entries = _run_atomically(request, items) if is_atomic else list(_run_all(request, items, is_atomic=False))
         body = b",".join(map(_entry_json, entries))
         return HttpResponse(b'{"status":"OK","data":[' + body + b"]}", content_type="application/json")
 
