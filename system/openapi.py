@@ -1,11 +1,11 @@
 """Parts of the OpenAPI document that all apps use: operations, error responses and security.
 
 Views are described with `describe`, which is drf-spectacular's `@extend_schema` with error classes as responses. The
-Table API, whose tables are known at run time only, builds its operations with `operation`.
+Table API, whose tables are known at run time only, builds its operations itself.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from drf_spectacular.openapi import AutoSchema
@@ -32,31 +32,32 @@ COMMON_BODY_ERRORS: Errors = (
     errors.BadRequest, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMediaType, errors.InvalidInput,
 )  # fmt: skip
 
-ERROR_SCHEMA: Object = {
-    "type": "object",
-    "required": ["status", "error_type", "errors"],
-    "properties": {
-        "status": {"const": "ERROR"},
-        "error_type": {"const": "SERVER"},
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["message", "code"],
-                "properties": {
-                    "message": {"type": "string", "description": "A human-readable message. The wording may change."},
-                    "code": {"type": "string", "description": "A stable error code for programs."},
-                    "field": {"type": "string", "description": "The parameter, field or column that caused the error."},
-                    "position": {
-                        "type": "integer",
-                        "minimum": 0,
-                        "description": "The position of the error in the query, starting at 0.",
-                    },
-                },
-            },
+
+def object_of(properties: Object, optional: Collection[str] = ()) -> Object:
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "required": required, "properties": properties}
+
+
+def array_of(items: Object) -> Object:
+    return {"type": "array", "items": items}
+
+
+ERROR_ITEM = object_of(
+    {
+        "message": {"type": "string", "description": "A human-readable message. The wording may change."},
+        "code": {"type": "string", "description": "A stable error code for programs."},
+        "field": {"type": "string", "description": "The parameter, field or column that caused the error."},
+        "position": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "The position of the error in the query, starting at 0.",
         },
     },
-}
+    optional=("field", "position"),
+)
+ERROR_SCHEMA = object_of(
+    {"status": {"const": "ERROR"}, "error_type": {"const": "SERVER"}, "errors": array_of(ERROR_ITEM)}
+)
 
 
 def reference(kind: str, name: str) -> Object:
@@ -71,17 +72,6 @@ def error_responses(error_classes: Errors) -> Object:
 def json_response(schema: Object, description: str, headers: Object | None = None) -> Object:
     response: Object = {"description": description, "content": {"application/json": {"schema": schema}}}
     return response | ({"headers": headers} if headers else {})
-
-
-def operation(operation_id: str, summary: str, tag: str, responses: Object, **options: Any) -> Object:
-    return {
-        "operationId": operation_id,
-        "summary": summary,
-        "tags": [tag],
-        "security": SECURITY,
-        "responses": dict(sorted(responses.items())),
-        **options,
-    }
 
 
 def describe(

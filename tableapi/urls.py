@@ -2,13 +2,9 @@
 
 from django.urls import re_path
 
-from tableapi.http import attached_views as attached
+from tableapi.http import entry_views as entries
 from tableapi.http.batch_views import BatchView
 from tableapi.http.bulk_views import BulkView, UpsertView
-from tableapi.http.change_views import ChangeFeedView, HistoryView
-from tableapi.http.notification_views import NotificationsView, NotificationView
-from tableapi.http.restore_views import RestoreView
-from tableapi.http.statistics_views import StatisticsView
 from tableapi.http.table_views import TableViewSet
 
 LIST_VIEW = TableViewSet.as_view({"get": "list", "post": "create"})
@@ -19,21 +15,21 @@ ENTRY = r"(?P<entry>[0-9a-z]{1,32})"
 urlpatterns = [
     re_path(r"^rest/v1/table/(?P<table>[^/]+)/?$", LIST_VIEW, name="records"),
     re_path(rf"{RECORD}/?$", RECORD_VIEW, name="record"),
-    re_path(rf"{RECORD}/history/?$", HistoryView.as_view(), name="history"),
-    re_path(rf"{RECORD}/comments/?$", attached.CommentsView.as_view(), name="comments"),
-    re_path(rf"{RECORD}/comments/{ENTRY}/?$", attached.CommentView.as_view(), name="comment"),
-    re_path(rf"{RECORD}/attachments/?$", attached.AttachmentsView.as_view(), name="attachments"),
-    re_path(rf"{RECORD}/attachments/{ENTRY}/?$", attached.AttachmentView.as_view(), name="attachment"),
+    re_path(rf"{RECORD}/history/?$", entries.HistoryView.as_view(), name="history"),
+    re_path(rf"{RECORD}/comments/?$", entries.CommentsView.as_view(), name="comments"),
+    re_path(rf"{RECORD}/comments/{ENTRY}/?$", entries.CommentView.as_view(), name="comment"),
+    re_path(rf"{RECORD}/attachments/?$", entries.AttachmentsView.as_view(), name="attachments"),
+    re_path(rf"{RECORD}/attachments/{ENTRY}/?$", entries.AttachmentView.as_view(), name="attachment"),
     re_path(
-        rf"{RECORD}/attachments/{ENTRY}/content/?$", attached.AttachmentContentView.as_view(), name="attachment-content"
+        rf"{RECORD}/attachments/{ENTRY}/content/?$", entries.AttachmentContentView.as_view(), name="attachment-content"
     ),
-    re_path(rf"{RECORD}/followers/me/?$", attached.FollowerView.as_view(), name="follower"),
-    re_path(r"^rest/v1/notifications/?$", NotificationsView.as_view(), name="notifications"),
-    re_path(rf"^rest/v1/notifications/{ENTRY}/?$", NotificationView.as_view(), name="notification"),
-    re_path(rf"^rest/v1/restore/{ENTRY}/?$", RestoreView.as_view(), name="restore"),
+    re_path(rf"{RECORD}/followers/me/?$", entries.FollowerView.as_view(), name="follower"),
+    re_path(r"^rest/v1/notifications/?$", entries.NotificationsView.as_view(), name="notifications"),
+    re_path(rf"^rest/v1/notifications/{ENTRY}/?$", entries.NotificationView.as_view(), name="notification"),
+    re_path(rf"^rest/v1/restore/{ENTRY}/?$", entries.RestoreView.as_view(), name="restore"),
     re_path(r"^rest/v1/batch/?$", BatchView.as_view(), name="batch"),
     re_path(r"^rest/v1/bulk/(?P<table>[^/]+)/?$", BulkView.as_view(), name="bulk"),
     re_path(r"^rest/v1/upsert/(?P<table>[^/]+)/?$", UpsertView.as_view(), name="upsert"),
-    re_path(r"^rest/v1/stats/(?P<table>[^/]+)/?$", StatisticsView.as_view(), name="statistics"),
-    re_path(r"^rest/v1/changes/(?P<table>[^/]+)/?$", ChangeFeedView.as_view(), name="changes"),
+    re_path(r"^rest/v1/stats/(?P<table>[^/]+)/?$", entries.StatisticsView.as_view(), name="statistics"),
+    re_path(r"^rest/v1/changes/(?P<table>[^/]+)/?$", entries.ChangeFeedView.as_view(), name="changes"),
 ]

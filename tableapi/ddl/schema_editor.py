@@ -159,9 +159,7 @@ ROOT_DDL = sql.SQL("""
         sys_db_table_id {id} NOT NULL DEFAULT {table_id}
     )
 """)
-CHILD_DDL = sql.SQL(
-    "CREATE TABLE {optional} {table} (sys_id {id} PRIMARY KEY REFERENCES {parent} (sys_id) ON DELETE CASCADE)"
-)
+CHILD_DDL = sql.SQL("CREATE TABLE {table} (sys_id {id} PRIMARY KEY REFERENCES {parent} (sys_id) ON DELETE CASCADE)")
 
 
 def create_table(table: Table) -> None:
@@ -176,8 +174,8 @@ def create_table(table: Table) -> None:
     create_or_queue_indexes([physical_names.family_index(root.pk, root.name)], root)
 
 
-def _create_child_table(table: sql.Identifier, parent: sql.Identifier, optional: str = "") -> None:
-    run(CHILD_DDL.format(optional=sql.SQL(optional), table=table, id=physical_names.ID_TYPE, parent=parent))
+def _create_child_table(table: sql.Composable, parent: sql.Identifier) -> None:
+    run(CHILD_DDL.format(table=table, id=physical_names.ID_TYPE, parent=parent))
 
 
 def enable_hot_updates(table: Table) -> None:
@@ -225,7 +223,7 @@ def add_columns(table: Table, columns: Sequence[Column]) -> None:
     clauses = [clause for column in columns for clause in _add_clauses(column)]
     storage = _storage(columns[0])
     if table.is_system:
-        _create_child_table(storage, qualified_name(table), "IF NOT EXISTS")
+        _create_child_table(sql.SQL("IF NOT EXISTS {}").format(storage), qualified_name(table))
     run(sql.SQL("ALTER TABLE {} {}").format(storage, sql.SQL(", ").join(clauses)))
     for column in columns:
         if column.is_unique:

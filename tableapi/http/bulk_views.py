@@ -1,6 +1,5 @@
 """The endpoints that write many records, or one by a unique column."""
 
-import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,7 +15,7 @@ from tableapi.query.parameters import OutputOptions, parse_import, parse_input_d
 from tableapi.write.write_request import WriteInput, WriteRequest
 
 from .idempotency import respond_once
-from .responses import created_response, enveloped, written_response
+from .responses import created_response, entry_json, enveloped, written_response
 from .table_views import caller_of, json_body, parse_change, write
 
 
@@ -64,9 +63,7 @@ def _respond(
     def respond() -> HttpResponse:
         outcomes = write(caller_of(request), table, change, lambda opened: operation(opened, bulk_request))
         is_all_created = bool(outcomes) and all(outcome.status == bulk.CREATED for outcome in outcomes)
-        return enveloped(
-            [_item(outcome) for outcome in outcomes], status=bulk.CREATED if is_all_created else bulk.WRITTEN
-        )
+        return enveloped(list(map(_item, outcomes)), bulk.CREATED if is_all_created else bulk.WRITTEN)
 
     return respond_once(request, respond)
 
@@ -75,4 +72,4 @@ def _item(outcome: RecordOutcome) -> bytes:
     item: dict[str, Any] = {"sys_id": outcome.sys_id, "status": outcome.status}
     if outcome.error is not None:
         item["errors"] = outcome.error.as_items()
-    return json.dumps(item, ensure_ascii=False).encode()
+    return entry_json(item)

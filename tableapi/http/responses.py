@@ -31,16 +31,16 @@ def list_response(request: Request, result: ListResult) -> HttpResponse:
 
 
 def page_response(request: Request, page: EntryPage) -> HttpResponse:
-    response = enveloped(list(map(_entry_json, page.entries)))
+    response = enveloped(list(map(entry_json, page.entries)))
     set_next_page(request, response, {CURSOR_PARAMETER: page.cursor} if page.cursor else {})
     return response
 
 
 def entry_response(entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
-    return enveloped([_entry_json(entry)], status)
+    return enveloped([entry_json(entry)], status)
 
 
-def _entry_json(entry: Mapping[str, Any]) -> bytes:
+def entry_json(entry: Mapping[str, Any]) -> bytes:
     return json.dumps(entry, ensure_ascii=False).encode()
 
 

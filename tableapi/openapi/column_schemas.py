@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from system.openapi import Object
+from system.openapi import Object, object_of
 from tableapi.catalogue.definitions import Column
 
 DATE_PATTERN = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
@@ -25,11 +25,7 @@ VALUE_SCHEMAS: Mapping[str, Object] = {
     "SentDate": {"type": "string", "pattern": DATE_PATTERN, "examples": ["2024-05-19"]},
     "Reference": {
         "anyOf": [
-            {
-                "type": "object",
-                "required": ["value"],
-                "properties": {"value": ID_SCHEMA, "link": {"type": "string", "format": "uri"}},
-            },
+            object_of({"value": ID_SCHEMA, "link": {"type": "string", "format": "uri"}}, optional=("link",)),
             ID_SCHEMA,
         ]
     },

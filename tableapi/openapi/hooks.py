@@ -5,7 +5,7 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from system.openapi import Object, reference
+from system.openapi import Object, array_of, reference
 from tableapi.access.caller_view import CallerView, view_for
 from tableapi.catalogue.definitions import CREATE, DELETE, WRITE, Column, Table
 from tableapi.database import catalogue_loader
@@ -13,18 +13,17 @@ from tableapi.query.expressions import NEVER
 from tableapi.write import system_records
 from tableapi.write.current_record import may_import_ids
 
-from .attached_paths import NOTIFICATIONS_PATH, RESTORE_PATH, attached_paths
 from .column_schemas import IMPORTED_ID_SCHEMA, request_schema, response_schema
-from .components import PARAMETERS, RESPONSE_HEADERS, SCHEMAS
-from .other_paths import PATHS, other_paths
-from .other_schemas import envelope_of
-from .paths import ANY_TABLE_NAME, TableDescription, table_paths
+from .components import PARAMETERS, RESPONSE_HEADERS
+from .operations import TABLE_NAME, paths_of
+from .other_paths import OPERATIONS, PATH_PREFIXES
+from .paths import TableDescription, table_paths
+from .schemas import SCHEMAS, envelope_of
 
 
 def remove_table_views(endpoints: list[Any]) -> list[Any]:
     """PREPROCESSING_HOOKS: leaves out the views, which know their tables only when they are called."""
-    others = (*PATHS, NOTIFICATIONS_PATH, RESTORE_PATH)
-    return [endpoint for endpoint in endpoints if not endpoint[0].startswith(others)]
+    return [endpoint for endpoint in endpoints if not endpoint[0].startswith(PATH_PREFIXES)]
 
 
 def add_tables(result: Object, request: Request | None = None, **_: Any) -> Object:
@@ -49,8 +48,8 @@ def describe_any_table() -> Object:
     """The paths with the table name as a parameter; they reveal no table."""
     bodies = dict.fromkeys(("post", "put", "patch"), "NewValues")
     methods = {"get", "delete", *bodies}
-    any_table = TableDescription(ANY_TABLE_NAME, "record", reference("schemas", "Records"), bodies)
-    return table_paths(any_table, methods) | other_paths() | attached_paths()
+    any_table = TableDescription(TABLE_NAME, "record", reference("schemas", "Records"), bodies)
+    return table_paths(any_table, methods) | paths_of(OPERATIONS)
 
 
 def describe_visible_tables(view: CallerView) -> tuple[Object, Object]:
@@ -66,7 +65,7 @@ def describe_visible_tables(view: CallerView) -> tuple[Object, Object]:
         if view.can_read(table):
             schemas[name] = record_schema(view, table)
             records = [reference("schemas", name), reference("schemas", "Record")]
-            schemas[f"{name}.answer"] = envelope_of({"type": "array", "items": {"anyOf": records}})
+            schemas[f"{name}.answer"] = envelope_of(array_of({"anyOf": records}))
             response = reference("schemas", f"{name}.answer")
         bodies = body_schemas(view, table, methods)
         schemas |= {f"{name}.{kind}": schema for kind, schema in bodies.items()}

@@ -1,85 +1,93 @@
-"""The other paths of a table in the OpenAPI document, with the table name as a parameter. Pure."""
+"""The other paths of the Table API in the OpenAPI document, with the table name as a parameter. Pure."""
 
 from system import errors
-from system.openapi import READ_ERRORS, Errors, Object, error_responses, json_response, operation, reference
+from system.openapi import READ_ERRORS, Errors, Object, array_of, object_of, reference
 
 from .components import OUTPUT_PARAMETERS, RECORD_HEADERS, STATISTICS_PARAMETERS, WRITE_PARAMETERS
-from .paths import ANY_TABLE_NAME, API_PATH, CHANGE_ERRORS, TABLE_API_TAG, headers_of, parameters_of
+from .operations import CHANGE_ERRORS, CREATE_ERRORS, Names, Operation, json_content, json_success
+from .schemas import envelope_of
 
-CHANGES_PATH = "/rest/v1/changes/"
-STATISTICS_PATH = "/rest/v1/stats/"
-BULK_PATH = "/rest/v1/bulk/"
-UPSERT_PATH = "/rest/v1/upsert/"
-BATCH_PATH = "/rest/v1/batch"
+RECORD = "/rest/v1/table/{tableName}/{sys_id}"
+PAGE_PARAMETERS = ("entryLimit", "historyCursor")
+BULK_PARAMETERS = ("onError", "input", "idempotencyKey")
+UPSERT_PARAMETERS = ("key", *WRITE_PARAMETERS)
+FEED_PARAMETERS = ("since", "entryLimit", *OUTPUT_PARAMETERS)
+FEED_ERRORS: Errors = (*READ_ERRORS, errors.CursorExpired)
+BULK_ERRORS: Errors = (*CHANGE_ERRORS, errors.TooLarge)
+ENTRY_ERRORS: Errors = (*READ_ERRORS, errors.AccessDenied)
+FILE_SCHEMA: Object = {"type": "string", "format": "binary"}
+FILE: Object = {"application/octet-stream": {"schema": FILE_SCHEMA}}
+FILE_BODY: Object = {"multipart/form-data": {"schema": object_of({"file": FILE_SCHEMA})}, **FILE}
+MARK, NEW_COMMENT = json_content("Mark"), json_content("NewComment")
+
+HISTORY = json_success(reference("schemas", "History"), "The changes, newest first.", "Link")
+CHANGES = json_success(reference("schemas", "Changes"), "What has changed.", "Link", *RECORD_HEADERS)
+STATISTICS = json_success(reference("schemas", "Statistics"), "One entry for each group.")
+BATCH_DONE = json_success(reference("schemas", "BatchDone"))
+CONTENT: Object = {"200": {"description": "The file.", "content": FILE}}
+
+
+def _write(
+    operation_id: str, summary: str, body: str, result: str = "BulkWritten", parameters: Names = BULK_PARAMETERS
+) -> Operation:
+    schema = reference("schemas", result)
+    success = json_success(schema) | json_success(schema, "Everything was created.", status="201")
+    return Operation(operation_id, summary, success, parameters, BULK_ERRORS, json_content(body))
+
+
+def _page(operation_id: str, summary: str, entry: str, *parameters: str) -> Operation:
+    success = json_success(envelope_of(array_of(reference("schemas", entry))), "The result.", "Link")
+    return Operation(operation_id, summary, success, (*parameters, *PAGE_PARAMETERS))
+
+
+def _entry(
+    operation_id: str, summary: str, entry: str, body: Object | None = None, status: str = "200", parameters: Names = ()
+) -> Operation:
+    success = json_success(envelope_of(array_of(reference("schemas", entry))), status=status)
+    error_types = CREATE_ERRORS if body or status == "201" else ENTRY_ERRORS
+    return Operation(operation_id, summary, success, parameters, error_types, body)
+
+
+OPERATIONS: dict[tuple[str, str], Operation] = {
+    ("post", "/rest/v1/bulk/{tableName}"): _write("bulk_create", "Create many records", "NewRecords"),
+    ("patch", "/rest/v1/bulk/{tableName}"): _write("bulk_change", "Change many records", "ChangedRecords"),
+    ("delete", "/rest/v1/bulk/{tableName}"): _write("bulk_delete", "Delete many records", "DeletedRecords"),
+    ("post", "/rest/v1/upsert/{tableName}"): _write(
+        "record_upsert", "Create or update a record by a unique column", "NewValues", "Records", UPSERT_PARAMETERS
+    ),
+    ("post", "/rest/v1/batch"): Operation(
+        "batch_run", "Run many requests", BATCH_DONE, (), BULK_ERRORS, json_content("Batch")
+    ),
+    ("get", f"{RECORD}/history"): Operation("history_read", "Read the history of a record", HISTORY, PAGE_PARAMETERS),
+    ("get", "/rest/v1/changes/{tableName}"): Operation(
+        "changes_read", "Read the changes of a table", CHANGES, FEED_PARAMETERS, FEED_ERRORS
+    ),
+    ("get", "/rest/v1/stats/{tableName}"): Operation(
+        "statistics_read", "Read statistics of a table", STATISTICS, STATISTICS_PARAMETERS
+    ),
+    ("get", f"{RECORD}/comments"): _page("comments_list", "Read the comments of a record", "Comment"),
+    ("post", f"{RECORD}/comments"): _entry("comments_create", "Comment on a record", "Comment", NEW_COMMENT, "201"),
+    ("patch", f"{RECORD}/comments/{{entry}}"): _entry("comments_update", "Change your comment", "Comment", NEW_COMMENT),
+    ("delete", f"{RECORD}/comments/{{entry}}"): _entry("comments_delete", "Delete your comment", "Identified"),
+    ("get", f"{RECORD}/attachments"): _page("attachments_list", "List the attachments of a record", "Attachment"),
+    ("post", f"{RECORD}/attachments"): _entry(
+        "attachments_create", "Attach a file", "Attachment", FILE_BODY, "201", ("fileName",)
+    ),
+    ("delete", f"{RECORD}/attachments/{{entry}}"): _entry("attachments_delete", "Delete an attachment", "Identified"),
+    ("get", f"{RECORD}/attachments/{{entry}}/content"): Operation(
+        "attachments_content", "Read the content of an attachment", CONTENT
+    ),
+    ("get", f"{RECORD}/followers/me"): _entry("followers_read", "Read whether you follow a record", "Following"),
+    ("put", f"{RECORD}/followers/me"): _entry("followers_add", "Follow a record", "Following"),
+    ("delete", f"{RECORD}/followers/me"): _entry("followers_remove", "Stop following a record", "Following"),
+    ("get", "/rest/v1/notifications"): _page("notifications_list", "Read your notifications", "Notification", "unread"),
+    ("patch", "/rest/v1/notifications"): _entry("notifications_mark_all", "Mark all as read or unread", "Mark", MARK),
+    ("patch", "/rest/v1/notifications/{entry}"): _entry(
+        "notifications_mark", "Mark as read or unread", "Notification", MARK
+    ),
+    ("post", "/rest/v1/restore/{entry}"): _entry(
+        "record_restore", "Restore a deleted record", "Restored", status="201"
+    ),
+}
 # The views of these paths are described here.
-PATHS = (API_PATH, CHANGES_PATH, STATISTICS_PATH, BULK_PATH, UPSERT_PATH, BATCH_PATH)
-
-WRITE_ERRORS: Errors = (*CHANGE_ERRORS, errors.TooLarge)
-BULK_PARAMETERS = ("tableName", "onError", "input", "idempotencyKey")
-BULK_OPERATIONS = (
-    ("post", "create", "NewRecords"),
-    ("patch", "change", "ChangedRecords"),
-    ("delete", "delete", "DeletedRecords"),
-)
-
-
-def other_paths() -> Object:
-    history = _read(
-        "history_read",
-        "Read the history of a record",
-        json_response(reference("schemas", "History"), "The changes, newest first.", headers_of("Link")),
-        ("tableName", "sysId", "entryLimit", "historyCursor"),
-    )
-    changes = _read(
-        "changes_read",
-        "Read the changes of a table",
-        json_response(reference("schemas", "Changes"), "What has changed.", headers_of("Link", *RECORD_HEADERS)),
-        ("tableName", "since", "entryLimit", *OUTPUT_PARAMETERS),
-        (*READ_ERRORS, errors.CursorExpired),
-    )
-    statistics = _read(
-        "statistics_read",
-        "Read statistics of a table",
-        json_response(reference("schemas", "Statistics"), "One entry for each group."),
-        ("tableName", *STATISTICS_PARAMETERS),
-    )
-    bulk = {
-        method: _write(f"bulk_{verb}", f"{verb.capitalize()} many records", "BulkWritten", body, BULK_PARAMETERS)
-        for method, verb, body in BULK_OPERATIONS
-    }
-    title = "Create or update a record by a unique column"
-    upsert = _write("record_upsert", title, "Records", "NewValues", ("tableName", "key", *WRITE_PARAMETERS))
-    batch = _write("batch_run", "Run many requests", "BatchDone", "Batch", ())
-    return {
-        f"{BULK_PATH}{ANY_TABLE_NAME}": bulk,
-        f"{UPSERT_PATH}{ANY_TABLE_NAME}": {"post": upsert},
-        BATCH_PATH: {"post": batch},
-        f"{API_PATH}{ANY_TABLE_NAME}/{{sys_id}}/history": {"get": history},
-        f"{CHANGES_PATH}{ANY_TABLE_NAME}": {"get": changes},
-        f"{STATISTICS_PATH}{ANY_TABLE_NAME}": {"get": statistics},
-    }
-
-
-def _read(
-    operation_id: str, summary: str, success: Object, parameters: tuple[str, ...], error_types: Errors = READ_ERRORS
-) -> Object:
-    responses = error_responses(error_types) | {"200": success}
-    return operation(operation_id, summary, TABLE_API_TAG, responses, parameters=parameters_of(*parameters))
-
-
-def _write(operation_id: str, summary: str, result: str, body: str, parameters: tuple[str, ...]) -> Object:
-    success = {
-        status: json_response(reference("schemas", result), description)
-        for status, description in (("200", "The result."), ("201", "Everything was created."))
-    }
-    if body == "Batch":
-        del success["201"]
-    content = {"application/json": {"schema": reference("schemas", body)}}
-    return operation(
-        operation_id,
-        summary,
-        TABLE_API_TAG,
-        error_responses(WRITE_ERRORS) | success,
-        parameters=parameters_of(*parameters),
-        requestBody={"required": True, "content": content},
-    )
+PATH_PREFIXES = tuple(path.partition("{")[0] for _, path in OPERATIONS)

@@ -11,8 +11,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from tableapi.attached.records import root_key
-from tableapi.http import attached_views as views
-from tableapi.http.notification_views import NotificationsView
+from tableapi.http import entry_views as views
 from tableapi.models import Attachment, Comment, Follower, Notification
 from tests.support.nightly import scaled_count
 from tests.tableapi.designs import query_rows
@@ -71,7 +70,7 @@ def responses_of(pair: Pair, world: World, page_size: int) -> list[Any]:
             ):
                 response = send_to_view(view, pair.caller, "", method, body, **address)
                 responses.append((name, sys_id, response.status_code, _without_times(response.content)))
-        response = send_to_view(NotificationsView, pair.caller, f"sysparm_limit={page_size}")
+        response = send_to_view(views.NotificationsView, pair.caller, f"sysparm_limit={page_size}")
         return [*responses, (response.status_code, _without_times(response.content), "Link" in response)]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tableapi.catalogue.definitions import Column, Table
 from tableapi.changes import feed_statement
-from tableapi.http.change_views import ChangeFeedView, HistoryView
+from tableapi.http.entry_views import ChangeFeedView, HistoryView
 from tableapi.sql import change_rows
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
 from tableapi.write import designed_records

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from tableapi.catalogue.definitions import Table
-from tableapi.http.statistics_views import StatisticsView
+from tableapi.http.entry_views import StatisticsView
 from tests.support.nightly import scaled_count
 from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards
 from tests.tableapi.noninterference import pairs

@@ -1,4 +1,7 @@
-"""The endpoints for what is attached to a record: comments, attachments, followers."""
+"""The endpoints of what is not a record: history, changes, statistics, attached rows, notifications, restoring."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponse, HttpResponseBase
@@ -11,43 +14,77 @@ from system.http.stored_file import StoredFile, new_file
 from tableapi.access.caller_view import record_not_found
 from tableapi.attached import attachments, comments, followers
 from tableapi.attached.media_types import IMAGE_TYPES
+from tableapi.attached.restore import restore
+from tableapi.changes.feed import CURSOR_PARAMETER, read_feed
+from tableapi.changes.history import read_history
+from tableapi.notifications import listing
 from tableapi.query.parameters import parse_text
+from tableapi.read.entry_pages import EntryPage
+from tableapi.statistics.pipeline import read_statistics
 
-from .responses import entry_response, page_response
+from .responses import entry_response, enveloped, page_response, set_ignored_fields, set_next_page
 from .table_views import caller_of, json_body
 
 FILE_NAME_PARAMETER = "file_name"
 
-
-class CommentsView(JsonView):
-    http_method_names = ["get", "head", "post"]
-
-    def get(self, request: Request, table: str, sys_id: str) -> HttpResponse:
-        return page_response(request, comments.read_comments(caller_of(request), table, sys_id, request.query_params))
-
-    def post(self, request: Request, table: str, sys_id: str) -> HttpResponse:
-        return entry_response(comments.create_comment(caller_of(request), table, sys_id, json_body(request)), 201)
+# A method of a view. Its function takes the caller and then the names in the path, in their order.
+Handler = Callable[..., HttpResponse]
 
 
-class CommentView(JsonView):
-    http_method_names = ["patch", "delete"]
+def page_of(read: Callable[..., EntryPage]) -> Handler:
+    def respond(view: JsonView, request: Request, **path: str) -> HttpResponse:
+        return page_response(request, read(caller_of(request), *path.values(), request.query_params))
 
-    def patch(self, request: Request, table: str, sys_id: str, entry: str) -> HttpResponse:
-        body = json_body(request)
-        return entry_response(comments.change_comment(caller_of(request), table, sys_id, entry, body))
+    return respond
+
+
+def entry_of(function: Callable[..., Mapping[str, Any]], status: int = 200, *, takes_body: bool = False) -> Handler:
+    def respond(view: JsonView, request: Request, **path: str) -> HttpResponse:
+        body = [json_body(request)] if takes_body else []
+        return entry_response(function(caller_of(request), *path.values(), *body), status)
+
+    return respond
+
+
+class EntryView(JsonView):
+    http_method_names = ["get", "head", "post", "put", "patch", "delete"]
+
+
+class HistoryView(EntryView):
+    get = page_of(read_history)
+
+
+class ChangeFeedView(EntryView):
+    def get(self, request: Request, table: str) -> HttpResponse:
+        page = read_feed(caller_of(request), table, request.query_params)
+        response = enveloped(page.blocks, cursor=page.cursor)
+        set_ignored_fields(response, page.ignored)
+        set_next_page(request, response, {CURSOR_PARAMETER: page.cursor} if page.goes_on else {})
+        return response
+
+
+class StatisticsView(EntryView):
+    def get(self, request: Request, table: str) -> HttpResponse:
+        result = read_statistics(caller_of(request), table, request.query_params)
+        return enveloped([] if result.body is None else [result.body])
+
+
+class CommentsView(EntryView):
+    get = page_of(comments.read_comments)
+    post = entry_of(comments.create_comment, 201, takes_body=True)
+
+
+class CommentView(EntryView):
+    patch = entry_of(comments.change_comment, takes_body=True)
 
     def delete(self, request: Request, table: str, sys_id: str, entry: str) -> HttpResponse:
         comments.delete_comment(caller_of(request), table, sys_id, entry)
         return entry_response({"sys_id": entry})
 
 
-class AttachmentsView(JsonView):
-    http_method_names = ["get", "head", "post"]
+class AttachmentsView(EntryView):
     body_limit = settings.ATTACHMENT_LIMIT + uploads.FORM_BYTES
-
-    def get(self, request: Request, table: str, sys_id: str) -> HttpResponse:
-        page = attachments.read_attachments(caller_of(request), table, sys_id, request.query_params)
-        return page_response(request, page)
+    get = page_of(attachments.read_attachments)
 
     def post(self, request: Request, table: str, sys_id: str) -> HttpResponse:
         plain = django_request(request)
@@ -61,17 +98,13 @@ class AttachmentsView(JsonView):
             return entry_response(attachments.create_attachment(caller_of(request), table, sys_id, upload), 201)
 
 
-class AttachmentView(JsonView):
-    http_method_names = ["delete"]
-
+class AttachmentView(EntryView):
     def delete(self, request: Request, table: str, sys_id: str, entry: str) -> HttpResponse:
         attachments.delete_attachment(caller_of(request), table, sys_id, entry)
         return entry_response({"sys_id": entry})
 
 
-class AttachmentContentView(JsonView):
-    http_method_names = ["get", "head"]
-
+class AttachmentContentView(EntryView):
     def get(self, request: Request, table: str, sys_id: str, entry: str) -> HttpResponseBase:
         attachment = attachments.find_attachment(caller_of(request), table, sys_id, entry)
         with new_file() as file:
@@ -88,9 +121,7 @@ class AttachmentContentView(JsonView):
         return response
 
 
-class FollowerView(JsonView):
-    http_method_names = ["get", "head", "put", "delete"]
-
+class FollowerView(EntryView):
     def get(self, request: Request, table: str, sys_id: str) -> HttpResponse:
         return entry_response({"following": followers.is_following(caller_of(request), table, sys_id)})
 
@@ -101,3 +132,20 @@ class FollowerView(JsonView):
     def delete(self, request: Request, table: str, sys_id: str) -> HttpResponse:
         followers.unfollow(caller_of(request), table, sys_id)
         return entry_response({"following": False})
+
+
+class NotificationsView(EntryView):
+    get = page_of(listing.read_notifications)
+
+    def patch(self, request: Request) -> HttpResponse:
+        body = json_body(request)
+        listing.mark_all(caller_of(request), body)
+        return entry_response(body)
+
+
+class NotificationView(EntryView):
+    patch = entry_of(listing.mark, takes_body=True)
+
+
+class RestoreView(EntryView):
+    post = entry_of(restore, 201)

@@ -1,0 +1,127 @@
+"""Schemas of the OpenAPI document that all callers share: the bodies of requests and responses. Pure."""
+
+from accounts.models.notification_choices import Reason
+from system.openapi import Object, array_of, object_of, reference
+from tableapi.statistics.parameters import FUNCTIONS
+
+from .column_schemas import VALUE_SCHEMAS
+
+
+def envelope_of(data: Object) -> Object:
+    """The body of a success, with the schema of its data."""
+    return object_of({"status": {"const": "OK"}, "data": data})
+
+
+TEXT: Object = {"type": "string"}
+TEXT_OR_NULL: Object = {"type": ["string", "null"]}
+INTEGER: Object = {"type": "integer"}
+BOOLEAN: Object = {"type": "boolean"}
+TEXT_ARRAY = array_of(TEXT)
+ANY_OBJECT: Object = {"type": "object", "additionalProperties": True}
+NO_OTHERS: Object = {"additionalProperties": False}
+ID = object_of({"sys_id": TEXT})
+CREATION: Object = {"sys_created_at": TEXT, "sys_created_by": TEXT_OR_NULL}
+RECORD = reference("schemas", "Record")
+NEW_VALUES = reference("schemas", "NewValues")
+
+HISTORY_ENTRY = object_of(
+    {
+        "operation": {"enum": ["create", "update"]},
+        "sys_version": INTEGER,
+        "sys_updated_at": TEXT,
+        "sys_updated_by": TEXT_OR_NULL,
+        "fields": {
+            "type": "object",
+            "description": "The stored values of each changed column: `old` and `new`.",
+            "additionalProperties": {"type": "object"},
+        },
+    },
+    optional=("sys_version", "sys_updated_at", "sys_updated_by"),
+)
+CHANGED_RECORDS: Object = {
+    "type": "array",
+    "items": RECORD,
+    "description": "Records as they are now. One that was deleted or that the caller may no longer read "
+    "has only `sys_id` and `removed`.",
+}
+GROUP: Object = {"group": ANY_OBJECT, "count": INTEGER, **dict.fromkeys(FUNCTIONS, ANY_OBJECT)}
+RECORDS_WITH_ID = array_of(ID | {"additionalProperties": True})
+MATCHING_RECORDS: Object = {"sysparm_query": TEXT, "expected": INTEGER | {"minimum": 0}}
+RECORD_OUTCOME = object_of(
+    {"sys_id": TEXT_OR_NULL, "status": INTEGER, "errors": array_of(ANY_OBJECT)}, optional=("errors",)
+)
+HEADERS: Object = {"type": "object", "additionalProperties": TEXT}
+INNER_REQUEST = object_of(
+    {
+        "id": {},
+        "method": {"enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]},
+        "url": TEXT,
+        "headers": HEADERS,
+        "body": {},
+    },
+    optional=("id", "headers", "body"),
+)
+BATCH: Object = {"requests": array_of(INNER_REQUEST | NO_OTHERS), "atomic": BOOLEAN | {"default": False}}
+COMMENT: Object = {"sys_id": TEXT, "text": TEXT, "mentions": TEXT_ARRAY, **CREATION, "sys_updated_at": TEXT}
+ATTACHMENT: Object = {
+    "sys_id": TEXT, "file_name": TEXT, "content_type": TEXT, "size": INTEGER, "sha256": TEXT, **CREATION
+}  # fmt: skip
+NOTIFICATION = object_of(
+    {
+        "sys_id": TEXT,
+        "reason": {"enum": Reason.values},
+        "table": TEXT,
+        "record": TEXT,
+        "display_value": {"description": "The value of the display column, if the caller can read it."},
+        "sys_created_at": TEXT,
+        "read": BOOLEAN,
+        "comment": reference("schemas", "Comment"),
+        "columns": TEXT_ARRAY,
+        "sys_updated_by": TEXT_OR_NULL,
+    },
+    optional=("comment", "columns", "sys_updated_by"),
+)
+RESTORED: Object = {
+    "sys_id": TEXT,
+    "table": TEXT,
+    "emptied_references": INTEGER | {"description": "References to the record that its deletion emptied."},
+    "lost_references": TEXT_ARRAY | {"description": "Columns that referred to records that no longer exist."},
+}
+
+SCHEMAS: dict[str, Object] = {
+    **VALUE_SCHEMAS,
+    "Record": {
+        "type": "object",
+        "description": "The fields of a record. `sysparm_display_value` decides whether they have stored values, "
+        "display values or objects with both. The key of a field reached through references is its path.",
+        "additionalProperties": True,
+    },
+    "Records": envelope_of(array_of(RECORD)),
+    "History": envelope_of(array_of(HISTORY_ENTRY)),
+    "Changes": envelope_of(CHANGED_RECORDS) | {"required": ["status", "data", "cursor"]},
+    "Statistics": envelope_of(array_of({"type": "object", "properties": GROUP})),
+    "NewRecords": array_of(NEW_VALUES),
+    "ChangedRecords": {
+        "description": "Either an array of records with their ids, or a query with the number of records that it "
+        "must match and the new values.",
+        "oneOf": [RECORDS_WITH_ID, object_of({**MATCHING_RECORDS, "values": NEW_VALUES})],
+    },
+    "DeletedRecords": {"oneOf": [RECORDS_WITH_ID, object_of(MATCHING_RECORDS)]},
+    "BulkWritten": envelope_of(array_of(RECORD_OUTCOME)),
+    "Batch": object_of(BATCH, optional=("atomic",)) | NO_OTHERS,
+    "BatchDone": envelope_of(array_of(object_of({"id": {}, "status": INTEGER, "headers": HEADERS, "body": {}}))),
+    "Comment": object_of(COMMENT),
+    "Attachment": object_of(ATTACHMENT),
+    "Following": object_of({"following": BOOLEAN}),
+    "Notification": NOTIFICATION,
+    "Restored": object_of(RESTORED),
+    "NewComment": object_of({"text": TEXT}),
+    "Mark": object_of({"read": BOOLEAN}),
+    "Identified": ID,
+    "NewValues": {
+        "type": "object",
+        "description": "Columns and values of exactly one record.",
+        "additionalProperties": True,
+    },
+    "Deleted": envelope_of(object_of({"description": TEXT})),
+}
