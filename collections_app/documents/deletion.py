@@ -72,7 +72,10 @@ def delete_document(collection: Collection, doc_id: str, check: Callable[[Docume
     `check` may raise an error. It runs under the lock, so that the document cannot change before the deletion.
     """
     with transaction.atomic():
-        document = _lock_document(collection, doc_id)
+        documents = Document.objects.select_for_update(no_key=True).filter(collection=collection, deleted_at=None)
+        # The collection first, like all code here; a load locks it in the same way.
+        is_open = lock_against_deletion(collection)
+        document = documents.filter(doc_id=lookup_name(doc_id)).first() if is_open else None
         if document is None:
             raise NotFound(f"There is no document {doc_id[:MAX_NAME_LENGTH]} in this collection.", field="doc_id")
         if check is not None:
@@ -238,14 +241,6 @@ def _try_lock_term_counts(collection_id: str) -> bool:
 
 def advisory_lock_key(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
-
-
-def _lock_document(collection: Collection, doc_id: str) -> Document | None:
-    """Locks the collection first, like all code here; a load locks it in the same way."""
-    if not lock_against_deletion(collection):
-        return None
-    documents = Document.objects.select_for_update(no_key=True)
-    return documents.filter(collection=collection, doc_id=lookup_name(doc_id), deleted_at=None).first()
 
 
 def lock_against_deletion(collection: Collection) -> bool:

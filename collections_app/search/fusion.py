@@ -15,7 +15,6 @@ class Candidate:
     """A chunk with its keyword and vector scores; `alpha` is the weight of the keyword score."""
 
     chunk_id: int
-    collection_id: str
     space_id: int
     alpha: float
     text_score: float | None = None
@@ -37,7 +36,7 @@ class ScoredChunk:
 def fuse(candidates: Sequence[Candidate]) -> list[ScoredChunk]:
     """The candidates with scores from 0 to 1, best first; equal ones by vector score, then by chunk id.
 
-    >>> candidates = [Candidate(chunk_id=n, collection_id="", space_id=1, alpha=0.7, text_score=t, vector_score=v)
+    >>> candidates = [Candidate(chunk_id=n, space_id=1, alpha=0.7, text_score=t, vector_score=v)
     ...               for n, t, v in ((1, 4.0, 0.2), (2, None, 0.6), (3, 2.0, 0.4))]
     >>> [(chunk.candidate.chunk_id, round(chunk.score, 3)) for chunk in fuse(candidates)]
     [(1, 0.7), (3, 0.5), (2, 0.3)]

@@ -117,7 +117,6 @@ def _candidates(scope: Scope, request: SearchRequest, words: QueryTerms, vector:
     return [
         Candidate(
             chunk_id=chunk_id,
-            collection_id=scope.collection.pk,
             space_id=scope.collection.space_id,
             alpha=request.alpha_for(scope.collection),
             text_score=None if request.mode == "vector" else bm25.get(chunk_id, 0.0),

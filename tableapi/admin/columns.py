@@ -14,7 +14,7 @@ from tableapi.admin.design_base import DesignAdmin, DesignFormSet, PerTableAdmin
 from tableapi.catalogue.column_types import names_where
 from tableapi.database import catalogue_loader
 from tableapi.ddl import schema_editor
-from tableapi.design import column_usages, saving
+from tableapi.design import column_usages
 from tableapi.models import Choice, Column, Rule, validation
 
 # Fields that only some types use, with these types; the form hides them for other types.
@@ -94,7 +94,7 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
 
     def save_model(self, request: HttpRequest, obj: Column, form: Any, change: bool) -> None:
         previous = obj.table.columns.filter(is_display=True).exclude(pk=obj.pk).first() if obj.is_display else None
-        saving.save_column(obj)
+        super().save_model(request, obj, form, change)
         if previous is not None:
             messages.warning(request, f"The display value of {obj.table} is now {obj.name} instead of {previous.name}.")
 

@@ -1,7 +1,10 @@
 """Bases of the admin pages of columns, rules, tables and views."""
 
+from collections.abc import Callable
 from typing import Any
 
+from django import forms
+from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, QueryDict
@@ -12,12 +15,36 @@ from django.utils.http import urlencode
 from system.admin_site.site import HistoryAdmin
 from system.records import savers
 from tableapi.catalogue.definitions import EXTENSIBLE_TABLES
+from tableapi.design import saving
 from tableapi.models import Column, Table
 
 TABLE_FILTER = "table__sys_id__exact"
 
 
-class PerTableAdmin(HistoryAdmin):
+class CatalogueAdmin(HistoryAdmin):
+    """Saves records as the Table API does."""
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        savers.saver_of(type(obj)).save(obj)
+
+
+def add_errors(form: Any, check: Callable[..., None], *values: Any) -> None:
+    """Report what the check refuses on the form."""
+    try:
+        check(*values)
+    except ValidationError as error:
+        form.add_error(None, error)
+
+
+class CatalogueForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Makes the checks with the catalogue, too."""
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]  # not in the stubs
+        add_errors(self, saving.check_against_catalogue, self.instance)
+
+
+class PerTableAdmin(CatalogueAdmin):
     """For records that belong to a table: adding one from a list filtered by table prefills the table, and leads back
     to that list."""
 
@@ -33,7 +60,7 @@ class PerTableAdmin(HistoryAdmin):
         return redirect(f"{url}?{urlencode({TABLE_FILTER: obj.table_id})}")
 
 
-class DesignAdmin(HistoryAdmin):
+class DesignAdmin(CatalogueAdmin):
     """For tables and columns. Only the label of those of the product can be changed."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -62,11 +89,11 @@ class DesignFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
     """Saves choices and view columns as the Table API does."""
 
     def save_new(self, form: Any, commit: bool = True) -> Any:
-        record = super().save_new(form, commit=False)
-        savers.saver_of(type(record)).save(record)
-        return record
+        return self._save(super().save_new(form, commit=False))
 
     def save_existing(self, form: Any, obj: Any, commit: bool = True) -> Any:
-        record = super().save_existing(form, obj, commit=False)
+        return self._save(super().save_existing(form, obj, commit=False))
+
+    def _save(self, record: Any) -> Any:
         savers.saver_of(type(record)).save(record)
         return record

@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.postgres.expressions import ArraySubquery
-from django.core.exceptions import ValidationError
 from django.db.models import F, Func, IntegerField, OuterRef, QuerySet
 from django.db.models.functions import Concat
 from django.http import HttpRequest
@@ -16,9 +14,9 @@ from accounts.admin.roles import USAGE_FINDERS, RoleMultipleChoiceField
 from accounts.models import Role
 from system.encoded_query import QueryError
 from tableapi.access import permissions
-from tableapi.admin.design_base import PerTableAdmin
+from tableapi.admin.design_base import CatalogueForm, PerTableAdmin
 from tableapi.database import catalogue_loader
-from tableapi.design import catalogue_checks, rule_hints, saving
+from tableapi.design import rule_hints
 from tableapi.models import Rule
 
 CONDITION_HELP = (
@@ -27,7 +25,7 @@ CONDITION_HELP = (
 )
 
 
-class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
+class RuleForm(CatalogueForm):
     roles = RoleMultipleChoiceField(
         queryset=Role.objects.all(),
         required=False,
@@ -39,13 +37,6 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = Rule.table_columns
         help_texts = {"table": "Leave empty for any designed table.", "condition": CONDITION_HELP}
         widgets = {"condition": UnfoldAdminTextareaWidget(attrs={"rows": 3})}
-
-    def _post_clean(self) -> None:
-        super()._post_clean()  # type: ignore[misc]  # not in the stubs
-        try:
-            catalogue_checks.check_rule(self.instance)
-        except ValidationError as error:
-            self.add_error(None, error)
 
 
 @USAGE_FINDERS.register
@@ -76,7 +67,7 @@ class RuleAdmin(PerTableAdmin):
         return rules
 
     def save_model(self, request: HttpRequest, obj: Rule, form: Any, change: bool) -> None:
-        saving.save_rule(obj)
+        super().save_model(request, obj, form, change)
         for hint in rule_hints.rule_hints(obj):
             messages.warning(request, hint)
         if obj.table is not None and obj.condition:

@@ -19,7 +19,6 @@ from tableapi.admin import record_list
 from tableapi.admin.design_base import TABLE_FILTER, DesignAdmin
 from tableapi.catalogue.definitions import EXTENSIBLE_TABLES
 from tableapi.ddl import schema_editor
-from tableapi.design import saving
 from tableapi.models import Rule, Table
 from tableapi.models.validation import check_table_deletion
 
@@ -47,7 +46,7 @@ class TableAdmin(DesignAdmin):
         return [name for name in self.fields if name != "record_link"] if obj.is_system else self.fields
 
     def save_model(self, request: HttpRequest, obj: Table, form: Any, change: bool) -> None:
-        saving.save_table(obj)
+        super().save_model(request, obj, form, change)
         others = Table.objects.filter(number_prefix=obj.number_prefix).exclude(pk=obj.pk).exclude(number_prefix="")
         if other := others.first():
             messages.warning(

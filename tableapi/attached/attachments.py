@@ -5,29 +5,26 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from system import properties
 from system.errors import BadRequest, UnsupportedMediaType
 from system.http.uploads import Upload, clean_filename
 from system.plain_sql import bound_cursor
 from system.property_definitions import ATTACHMENT_TYPES
-from tableapi.access.caller_view import record_not_found
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.models import Attachment
 from tableapi.query.parameters import RawParameters
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
-from tableapi.read.entry_pages import EntryPage, page_of, time_text
+from tableapi.read.entry_pages import EntryPage, time_text
 
 from .media_types import SAMPLE_BYTES, media_type
-from .records import OpenRecord, open_record, open_writable_record
+from .records import open_record, open_writable_record
 
 
 @on_current_catalogue
 def read_attachments(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, raw: RawParameters) -> EntryPage:
-    record = open_record(catalogue, caller, table, sys_id)
-    return page_of(_attachments(record), raw, ["attachments", *record.identity], attachment_entry)
+    return open_record(catalogue, caller, table, sys_id).page(Attachment, raw, attachment_entry)
 
 
 @on_current_catalogue
@@ -66,14 +63,13 @@ def create_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: 
 
 @on_current_catalogue
 def find_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, attachment_id: str) -> Attachment:
-    return _find(_attachments(open_record(catalogue, caller, table, sys_id)), attachment_id)
+    return open_record(catalogue, caller, table, sys_id).row(Attachment, attachment_id)
 
 
 @on_current_catalogue
 def delete_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, attachment_id: str) -> None:
     with transaction.atomic():
-        record = open_writable_record(catalogue, caller, table, sys_id)
-        _find(_attachments(record), attachment_id).delete()
+        open_writable_record(catalogue, caller, table, sys_id).row(Attachment, attachment_id).delete()
 
 
 def content_of(attachment: Attachment) -> Iterator[bytes]:
@@ -99,17 +95,6 @@ def attachment_entry(attachment: Attachment) -> dict[str, Any]:
         "sys_created_at": time_text(attachment.sys_created_at),
         "sys_created_by": attachment.sys_created_by,
     }
-
-
-def _attachments(record: OpenRecord) -> "QuerySet[Attachment]":
-    return Attachment.objects.filter(**record.columns, deletion_id=None)
-
-
-def _find(attachments: "QuerySet[Attachment]", attachment_id: str) -> Attachment:
-    attachment = attachments.filter(pk=attachment_id).first()
-    if attachment is None:
-        raise record_not_found()
-    return attachment
 
 
 def _checked_type(upload: Upload, file_name: str) -> str:

@@ -7,7 +7,6 @@ from django.db import transaction
 
 from system.errors import AccessDenied, InvalidInput
 from system.http.request_body import InvalidJson
-from tableapi.access.caller_view import record_not_found
 from tableapi.catalogue.definitions import CREATE, USER_TABLE, Catalogue
 from tableapi.database import statement_runner
 from tableapi.models import Comment
@@ -16,7 +15,7 @@ from tableapi.query.expressions import ALWAYS, NEVER
 from tableapi.query.parameters import RawParameters
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller, ReadContext
-from tableapi.read.entry_pages import EntryPage, page_of, time_text
+from tableapi.read.entry_pages import EntryPage, time_text
 from tableapi.write import permission_queries
 
 from .records import OpenRecord, open_record
@@ -28,8 +27,7 @@ MAX_MENTIONS = 20
 
 @on_current_catalogue
 def read_comments(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, raw: RawParameters) -> EntryPage:
-    record = open_record(catalogue, caller, table, sys_id)
-    return page_of(_comments(record), raw, ["comments", *record.identity], comment_entry)
+    return open_record(catalogue, caller, table, sys_id).page(Comment, raw, comment_entry)
 
 
 @on_current_catalogue
@@ -85,14 +83,8 @@ def comment_entry(comment: Comment) -> dict[str, Any]:
     }
 
 
-def _comments(record: OpenRecord) -> Any:
-    return Comment.objects.filter(**record.columns, deletion_id=None)
-
-
 def _lock_changeable_comment(record: OpenRecord, comment_id: str, verb: str, *, may_be_admin: bool) -> Comment:
-    comment: Comment | None = _comments(record).select_for_update().order_by().filter(pk=comment_id).first()
-    if comment is None:
-        raise record_not_found()
+    comment = record.row(Comment, comment_id, locks=True)
     is_admin = may_be_admin and record.context.view.permissions.is_admin
     if comment.sys_created_by != record.context.caller.user_id and not is_admin:
         raise AccessDenied(f"You can only {verb} your own comments.")

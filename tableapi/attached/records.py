@@ -1,8 +1,11 @@
 """The record that comments, attachments and followers belong to: opened for the caller, kept when it is deleted."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from django.db import DEFAULT_DB_ALIAS
+from django.db.models import QuerySet
 
 from system.database_statements import run_named_sql
 from tableapi.access.caller_view import record_not_found
@@ -10,11 +13,14 @@ from tableapi.catalogue.definitions import WRITE, Catalogue, Table
 from tableapi.changes.logged_values import table_key
 from tableapi.database import statement_runner
 from tableapi.models import Attachment, Comment, Follower, Notification
-from tableapi.query.parameters import OutputOptions
+from tableapi.query.parameters import OutputOptions, RawParameters
 from tableapi.read.context import Caller, ReadContext
+from tableapi.read.entry_pages import Entry, EntryPage, page_of
 from tableapi.read.pipeline import RECORD_ID
 from tableapi.write import current_record, permission_queries
 from tableapi.write.write_request import WriteRequest
+
+Row = TypeVar("Row", Comment, Attachment)
 
 KEEP = """
     WITH comments AS (UPDATE public.sys_comment SET deletion_id = %(deletion_id)s
@@ -43,10 +49,24 @@ class OpenRecord:
         """Of the rows that belong to this record."""
         return {"table_key": root_key(self.context.view.catalogue, self.table), "record_id": self.sys_id}
 
-    @property
-    def identity(self) -> list[str]:
-        """What the cursors of its lists are valid for."""
-        return [*self.columns.values(), self.context.caller.user_id]
+    def rows(self, model: type[Row]) -> "QuerySet[Row]":
+        return model.objects.filter(**self.columns, deletion_id=None)
+
+    def row(self, model: type[Row], sys_id: str, *, locks: bool = False) -> Row:
+        rows = self.rows(model).select_for_update() if locks else self.rows(model)
+        row = rows.order_by().filter(pk=sys_id).first()
+        if row is None:
+            raise record_not_found()
+        return row
+
+    def page(self, model: type[Row], raw: RawParameters, entry_of: Callable[[Row], Entry]) -> EntryPage:
+        def read_entries(before: str | None, limit: int) -> Iterator[tuple[str, Entry]]:
+            rows = self.rows(model).order_by("-pk")
+            for row in (rows.filter(pk__lt=before) if before else rows)[:limit]:
+                yield row.pk, entry_of(row)
+
+        identity = [f"{model._meta.model_name}s", *self.columns.values(), self.context.caller.user_id]
+        return page_of(raw, identity, read_entries)
 
 
 def open_record(

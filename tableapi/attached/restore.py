@@ -35,7 +35,8 @@ def restore(catalogue: Catalogue, caller: Caller, deletion_id: str) -> dict[str,
     if table.name in CATALOGUE_TABLES or (table.is_system and not system_records.can_be_created_by_clients(table)):
         raise BadRequest("Records of this table cannot be restored.")
     with transaction.atomic():
-        if _is_stored(catalogue, table, entry.record_id):
+        # The root table has the ids of all that extend it.
+        if references.existing_ids(catalogue.tables[table.lineage[-1]], [entry.record_id]):
             raise designed_records.Duplicate("sys_id")
         lost = _restore_record(catalogue, table, entry)
         for model in (Comment, Attachment):
@@ -89,8 +90,3 @@ def _restored_value(catalogue: Catalogue, column: Column, value: Any) -> tuple[A
         return restored or None if column.column_type.is_list else restored, True
     existing = references.existing_references(catalogue, column, restored)
     return existing or None, existing == restored
-
-
-def _is_stored(catalogue: Catalogue, table: Table, sys_id: str) -> bool:
-    """In the root table, which has the ids of all that extend it."""
-    return bool(references.existing_ids(catalogue.tables[table.lineage[-1]], [sys_id]))

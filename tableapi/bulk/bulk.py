@@ -7,12 +7,10 @@ from typing import Any
 
 from django.db import DataError, transaction
 
-from system.encoded_query import QueryError
 from system.errors import BadRequest, Conflict, ServiceError, TooLarge
 from tableapi.access.caller_view import record_not_found
 from tableapi.database import catalogue_loader, statement_runner
 from tableapi.query import read_plan
-from tableapi.query.parameters import invalid_query
 from tableapi.query.parsed_query import parse_query_text
 from tableapi.read import pipeline
 from tableapi.sql import select
@@ -163,13 +161,10 @@ def _records_of(change: WriteRequest, bulk: BulkRequest, lock: str) -> Iterator[
 def _matching_rows(change: WriteRequest, bulk: BulkRequest, lock: str) -> list[tuple[str, str | None]]:
     context = change.context
     system_records.lock_for_change(change.table)
-    try:
-        parsed = parse_query_text(bulk.query)
-        plan = read_plan.plan_filter(context.view, change.table, parsed.shape.query)
-        sys_id = plan.fields[0] if plan.fields else None
-        statement = select.locking_statement(plan, sys_id, bulk.expected + 1, lock)
-        rows = custom_columns.fetch_locked(change.table, statement, context.inputs(parsed.conditions))
-    except QueryError as error:
-        raise invalid_query(error) from None
+    parsed = parse_query_text(bulk.query)
+    plan = read_plan.plan_filter(context.view, change.table, parsed.shape.query)
+    sys_id = plan.fields[0] if plan.fields else None
+    statement = select.locking_statement(plan, sys_id, bulk.expected + 1, lock)
+    rows = custom_columns.fetch_locked(change.table, statement, context.inputs(parsed.conditions))
     rows = statement_runner.strip_version(rows, context.view.catalogue)
     return [(sys_id, visible_id) for sys_id, visible_id in rows if sys_id is not None]

@@ -13,7 +13,7 @@ from tableapi.query.expressions import ALWAYS
 from tableapi.query.path_resolver import unknown_column_error
 from tableapi.sql import predicates
 from tableapi.sql.operators import comparison_key
-from tableapi.sql.select import Statement
+from tableapi.sql.select import Statement, versioned_statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
 from tableapi.write import create, custom_columns, payload, system_records, update
 from tableapi.write.designed_records import Duplicate
@@ -52,9 +52,9 @@ def upsert(change: WriteRequest, key: str) -> UpsertResult:
 def _key_column(change: WriteRequest, key: str) -> Column:
     table = change.table
     column = table.columns.get(key)
-    if not key or column is None or not change.context.view.permissions.is_known(table, column):
-        if not key:
-            raise BadRequest("Name the unique column.", code="invalid_parameter", field=KEY_PARAMETER)
+    if not key:
+        raise BadRequest("Name the unique column.", code="invalid_parameter", field=KEY_PARAMETER)
+    if column is None or not change.context.view.permissions.is_known(table, column):
         raise unknown_column_error((key[:80],))
     if not column.is_unique or table.is_server_managed(column):
         message = f"{key} is not a unique column that you can write."
@@ -92,5 +92,4 @@ def _statement(change: WriteRequest, column: Column) -> Statement:
         f"SELECT {alias.sys_id()} AS sys_id FROM {alias.from_sql()} WHERE {' AND '.join(where)} "
         f"LIMIT 1 FOR NO KEY UPDATE OF {rows}"
     )
-    sql = f"SELECT s.version, r.sys_id FROM public.tableapi_state s LEFT JOIN ({record}) r ON TRUE"
-    return Statement(sql, builder.parameters)
+    return versioned_statement(builder, "r.sys_id", record)

@@ -37,11 +37,7 @@ def feed_statement(view: CallerView, plan: ReadPlan, style: OutputStyle, limit: 
         f"FROM ({_rows_sql(builder, view, plan.table)}) c{joins} WHERE {is_shown} "
         f"ORDER BY c.transaction, c.id LIMIT {limit + 1}"
     )
-    sql = (
-        f"SELECT s.version, {DATABASE}, f.transaction, f.id, f.body "
-        f"FROM public.tableapi_state s LEFT JOIN ({changes}) f ON TRUE"
-    )
-    return Statement(sql, builder.parameters)
+    return select.versioned_statement(builder, f"{DATABASE}, r.transaction, r.id, r.body", changes)
 
 
 def _rows_sql(builder: StatementBuilder, view: CallerView, table: Table) -> str:

@@ -1,17 +1,16 @@
 """The history of a record: its changes, with the fields that the caller may read now."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tableapi.catalogue.definitions import Catalogue, Column
 from tableapi.database import statement_runner
-from tableapi.query.parameters import RawParameters, parse_part
-from tableapi.read import cursors, pipeline
+from tableapi.query.parameters import RawParameters
+from tableapi.read import pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
-from tableapi.read.cursors import CursorPosition
-from tableapi.read.entry_pages import CURSOR_PARAMETER, EntryPage
+from tableapi.read.entry_pages import Entry, EntryPage, page_of
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder
 
@@ -20,28 +19,23 @@ from . import logged_values
 
 @on_current_catalogue
 def read_history(catalogue: Catalogue, caller: Caller, table_name: str, sys_id: str, raw: RawParameters) -> EntryPage:
-    part = parse_part(raw, CURSOR_PARAMETER)
     context = caller.context(catalogue)
     table = context.view.open_table(table_name)
     pipeline.fetch_record(context, table, sys_id, pipeline.shortest_output(context, table))  # or 404
-    columns = {
-        logged_values.value_key(table, column): column
-        for column in logged_values.always_readable_columns(context.view, table)
-    }
-    identity = ["history", table.name, sys_id, caller.user_id]
-    before = int(cursors.decode(part.cursor, identity).keys[0] or 0) if part.cursor else None
-    inputs = context.inputs(
-        sys_id=sys_id,
-        tables=logged_values.family_keys(catalogue, table),
-        keys=[key for key, column in columns.items() if not column.is_sys],
-        before=before,
-        limit=part.limit + 1,
-    )
-    rows = statement_runner.fetch(context.view.cached("history", _statement), inputs)
-    entries = [_entry(columns, row) for row in rows[: part.limit]]
-    goes_on = len(rows) > part.limit
-    position = CursorPosition((str(rows[part.limit - 1][0]),)) if goes_on else None
-    return EntryPage(entries, cursors.encode(position, identity) if position else "")
+    columns = logged_values.readable_columns(context.view, table)
+
+    def read_entries(before: str | None, limit: int) -> Iterator[tuple[str, Entry]]:
+        inputs = context.inputs(
+            sys_id=sys_id,
+            tables=logged_values.family_keys(catalogue, table),
+            keys=[key for key, column in columns.items() if not column.is_sys],
+            before=None if before is None else int(before),
+            limit=limit,
+        )
+        for row in statement_runner.fetch(context.view.cached("history", _statement), inputs):
+            yield str(row[0]), _entry(columns, row)
+
+    return page_of(raw, ["history", table.name, sys_id, caller.user_id], read_entries)
 
 
 def _statement() -> Statement:

@@ -1,6 +1,6 @@
 """What the change log holds of a column, as a caller sees it. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -32,11 +32,11 @@ def value_key(table: Table, column: Column) -> str:
     return column.database_name if table.is_system and not column.is_custom else column_key(column)
 
 
-def always_readable_columns(view: CallerView, table: Table) -> Iterable[Column]:
-    """The columns that the caller may read in every record. A condition says nothing about a value of the past."""
-    for column in table.columns.values():
-        if view.column(table, column.name) == (column, ALWAYS):
-            yield column
+def readable_columns(view: CallerView, table: Table) -> dict[str, Column]:
+    """The columns that the caller may read in every record, by their keys. A condition says nothing about a value of
+    the past."""
+    columns = [column for column in table.columns.values() if view.column(table, column.name) == (column, ALWAYS)]
+    return {value_key(table, column): column for column in columns}
 
 
 def shown_value(column: Column, key: str, values: Mapping[str, Any]) -> Any:

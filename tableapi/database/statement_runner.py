@@ -1,6 +1,7 @@
 """Runs statements: the only module that reads records from the database."""
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connection
@@ -36,13 +37,13 @@ def quote_value(value: Any) -> str:
     return sql.Literal(value).as_string(connection.connection)
 
 
-def copy(statement: str, write: Callable[[Any], None], limit_s: int) -> None:
-    """Calls `write` with each line; in a transaction."""
+@contextmanager
+def copy(statement: str, limit_s: int) -> Iterator[Iterable[Any]]:
+    """The lines of a COPY statement; in a transaction."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL statement_timeout = '{limit_s}s'")
         with connection.wrap_database_errors, cursor.copy(statement) as lines:
-            for line in lines:
-                write(line)
+            yield lines
 
 
 def strip_version(rows: list[Row], catalogue: Catalogue) -> list[Row]:

@@ -35,7 +35,7 @@ def check_set_on_change_rule(rule: SetRule) -> None:
     columns = catalogue_loader.load().tables[rule.column.table.name].columns
     column, watched = columns[rule.column.name], columns[rule.watched.name]
     errors = {
-        "set_to": defaults.find_problem(replace(column, default=rule.set_to)),
+        "set_to": defaults.find_problem(replace(column, default=rule.set_to)) if rule.set_to else "",
         "value": _value_problem(watched, rule.value) if rule.value else "",
     }
     if problems := {name: problem for name, problem in errors.items() if problem}:

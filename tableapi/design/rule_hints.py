@@ -6,10 +6,10 @@ a rule that names a missing one fails closed.
 
 from collections.abc import Iterator
 
-from django.db import connection
 from psycopg import sql
 
 from system.encoded_query import Condition, parse, read_value
+from system.plain_sql import fetch_rows
 from tableapi.access import permissions
 from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.models import Rule
@@ -60,6 +60,4 @@ def _values(condition: Condition) -> list[str]:
 
 def _existing_ids(target: Table, ids: list[str]) -> set[str]:
     query = sql.SQL("SELECT sys_id FROM {} WHERE sys_id = ANY (%s)").format(sql.Identifier(target.schema, target.name))
-    with connection.cursor() as cursor:
-        cursor.execute(query, [ids])
-        return {sys_id for (sys_id,) in cursor.fetchall()}
+    return {sys_id for (sys_id,) in fetch_rows(query, [ids])}

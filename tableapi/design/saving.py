@@ -90,7 +90,7 @@ def validate(record: CatalogueRecord) -> None:
     for step in (
         partial(record.clean_fields, exclude=ID_FIELDS),
         record.clean,
-        partial(_check_against_catalogue, record),
+        partial(check_against_catalogue, record),
     ):
         errors = _collect_errors(step, errors)
     for validate_rows in (record.validate_unique, record.validate_constraints):
@@ -99,7 +99,7 @@ def validate(record: CatalogueRecord) -> None:
         raise ValidationError(errors)
 
 
-def _check_against_catalogue(record: CatalogueRecord) -> None:
+def check_against_catalogue(record: CatalogueRecord) -> None:
     if isinstance(record, Rule):
         catalogue_checks.check_rule(record)
     elif isinstance(record, ViewColumn):
@@ -128,13 +128,7 @@ class DesignSaver(RecordSaver):
 
 
 def register() -> None:
-    for model, save in (
-        (Table, save_table),
-        (Column, save_column),
-        (Choice, save_choice),
-        (View, save_view),
-        (ViewColumn, save_view_column),
-        (Rule, save_rule),
-        (SetRule, save_set_on_change_rule),
-    ):
-        savers.register(model, DesignSaver(save))
+    savers.register(Table, DesignSaver(save_table))
+    savers.register(Column, DesignSaver(save_column))
+    for model in (Choice, View, ViewColumn, Rule, SetRule):
+        savers.register(model, DesignSaver(_save_row))

@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
-
-from django.http import QueryDict
+from typing import Any
 
 from accounts.models.notification_choices import Reason
 from system.database_statements import run_named_sql
+from system.encoded_query import QueryError
 from system.errors import BadRequest, NotFound
 from tableapi.attached.comments import comment_entry
 from tableapi.catalogue.definitions import Table
 from tableapi.changes import logged_values
 from tableapi.models import Comment, Notification
+from tableapi.query.parameters import MAX_RECORDS, ListRequest, OutputOptions
+from tableapi.query.parsed_query import parse_query_text
 from tableapi.read import pipeline
 from tableapi.read.context import ReadContext
 from tableapi.read.entry_pages import time_text
@@ -25,11 +26,8 @@ CHANGES = """
 """
 
 
-class LoggedChange(NamedTuple):
-    id: int
-    table_key: str
-    changed_by: str | None
-    keys: list[str]
+# Table, user and keys of a change, as the log has them.
+LoggedChange = tuple[str, str | None, list[str]]
 
 
 def entries_of(context: ReadContext, notifications: Sequence[Notification]) -> dict[str, dict[str, Any]]:
@@ -67,19 +65,18 @@ def _read_changes(notifications: Iterable[Notification]) -> dict[int, LoggedChan
         "records": [row.comment_id or row.record_id for row in notifications],
         "ids": [row.change_id for row in notifications],
     }
-    return {row[0]: LoggedChange(*row) for row in run_named_sql(CHANGES, values).rows()}
+    return {change_id: (table, user, keys) for change_id, table, user, keys in run_named_sql(CHANGES, values).rows()}
 
 
 def _readable_records(context: ReadContext, table: Table, ids: Iterable[str]) -> dict[str, Any]:
     """The display value of each of these records that the caller can read now."""
     display = table.display_column
-    fields = ["sys_id"] + ([display.name] if display and context.view.column(table, display.name) else [])
-    query = QueryDict(mutable=True)
-    query.update({"sysparm_query": f"sys_idIN{','.join(sorted(ids))}", "sysparm_fields": ",".join(fields)})
-    query.update({"sysparm_limit": "1000", "sysparm_exclude_reference_link": "1"})
+    fields = ("sys_id", display.name) if display and context.view.column(table, display.name) else ("sys_id",)
+    query = parse_query_text(f"sys_idIN{','.join(sorted(ids))}")
+    request = ListRequest(OutputOptions(fields, with_links=False), query, limit=MAX_RECORDS)
     try:
-        blocks = pipeline.read_list(context.caller, table.name, query).blocks
-    except (BadRequest, NotFound):
+        blocks = pipeline.fetch_list(context, table.name, request).blocks
+    except (BadRequest, NotFound, QueryError):
         return {}  # they do not see the table or its ids
     records = json.loads(b"[" + b",".join(blocks) + b"]")
     return {record["sys_id"]: record.get(fields[-1]) for record in records}
@@ -92,13 +89,11 @@ def _detail(
     if row.reason in (Reason.MENTIONED, Reason.COMMENTED):
         comment = comments.get(row.comment_id or "")
         return None if comment is None else {"comment": comment_entry(comment)}
-    table = None if change is None else logged_values.table_of(context.view.catalogue, change.table_key)
-    if change is None or table is None:
+    table_key, user_id, keys = change or ("", None, [])
+    table = logged_values.table_of(context.view.catalogue, table_key)
+    if table is None:
         return None
-    columns = {
-        logged_values.value_key(table, column): column.name
-        for column in logged_values.always_readable_columns(context.view, table)
-    }
-    names = sorted(columns[key] for key in change.keys if key in columns)
-    by = {"sys_updated_by": change.changed_by} if "sys_updated_by" in columns.values() else {}
+    columns = logged_values.readable_columns(context.view, table)
+    names = sorted(columns[key].name for key in keys if key in columns)
+    by = {"sys_updated_by": user_id} if any(column.name == "sys_updated_by" for column in columns.values()) else {}
     return {"columns": names, **by} if names else None

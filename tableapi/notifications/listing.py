@@ -1,5 +1,6 @@
 """The notifications of the caller: a list, newest first, and what they have read."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -9,12 +10,10 @@ from system.http.request_body import InvalidJson
 from tableapi.access.caller_view import record_not_found
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.models import Notification
-from tableapi.query.parameters import RawParameters, parse_part, parse_switch
-from tableapi.read import cursors
+from tableapi.query.parameters import RawParameters, parse_switch
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
-from tableapi.read.cursors import CursorPosition
-from tableapi.read.entry_pages import CURSOR_PARAMETER, EntryPage
+from tableapi.read.entry_pages import Entry, EntryPage, page_of
 
 from .entries import entries_of
 
@@ -23,24 +22,21 @@ BATCH_SIZE = 200
 
 @on_current_catalogue
 def read_notifications(catalogue: Catalogue, caller: Caller, raw: RawParameters) -> EntryPage:
-    part, only_unread = parse_part(raw, CURSOR_PARAMETER), parse_switch(raw, "unread")
+    only_unread = parse_switch(raw, "unread")
     context = caller.context(catalogue)
-    identity = ["notifications", caller.user_id, str(only_unread)]
-    rows = _rows_of(caller, {"read_at": None} if only_unread else {})
-    if part.cursor:
-        rows = rows.filter(pk__lt=cursors.decode(part.cursor, identity).keys[0])
-    # Read on until the page is full: a short one would reveal how many the caller may not read.
-    entries: list[dict[str, Any]] = []
-    while len(entries) <= part.limit:
-        batch = list(rows[:BATCH_SIZE])
-        by_id = entries_of(context, batch)
-        entries += [by_id[row.pk] for row in batch if row.pk in by_id]
-        if len(batch) < BATCH_SIZE:
-            break
-        rows = rows.filter(pk__lt=batch[-1].pk)
-    shown = entries[: part.limit]
-    goes_on = len(entries) > part.limit
-    return EntryPage(shown, cursors.encode(CursorPosition((shown[-1]["sys_id"],)), identity) if goes_on else "")
+
+    def read_entries(before: str | None, _: int) -> Iterator[tuple[str, Entry]]:
+        """Until the page is full: a short one would reveal how many the caller may not read."""
+        rows = _rows_of(caller, {"read_at": None} if only_unread else {})
+        while True:
+            batch = list((rows.filter(pk__lt=before) if before else rows)[:BATCH_SIZE])
+            entries = entries_of(context, batch)
+            yield from ((row.pk, entries[row.pk]) for row in batch if row.pk in entries)
+            if len(batch) < BATCH_SIZE:
+                return
+            before = batch[-1].pk
+
+    return page_of(raw, ["notifications", caller.user_id, str(only_unread)], read_entries)
 
 
 @on_current_catalogue

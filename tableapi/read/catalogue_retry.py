@@ -11,6 +11,7 @@ from system.errors import ServiceError, Unavailable
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.database import catalogue_loader
 from tableapi.database.statement_runner import CatalogueChanged
+from tableapi.query.parameters import invalid_query
 
 MAX_ATTEMPTS = 3
 
@@ -25,6 +26,7 @@ def on_current_catalogue(
 
     A statement reports the version that it ran under, and the runner raises CatalogueChanged for another one. After an
     error that a newer catalogue may not give, the version is read: a column that is unknown here may exist already.
+    A QueryError is one of the parameter `sysparm_query`.
     """
 
     @wraps(function)
@@ -40,6 +42,8 @@ def on_current_catalogue(
                     raise
                 newest = catalogue_loader.reload_if_changed()
                 if newest.version == catalogue.version:
+                    if isinstance(error, QueryError):
+                        raise invalid_query(error) from None
                     raise
                 catalogue = newest
         raise Unavailable

@@ -1,8 +1,9 @@
 """Pages of what is not a record of a table: history, comments, attachments, notifications. Newest first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from tableapi.query.parameters import RawParameters, parse_part
@@ -12,23 +13,25 @@ from .cursors import CursorPosition
 
 CURSOR_PARAMETER = "sysparm_cursor"
 
+Entry = dict[str, Any]
+# Gets the key behind which a page begins, and how many entries are needed; returns entries with their keys.
+ReadEntries = Callable[[str | None, int], Iterable[tuple[str, Entry]]]
+
 
 @dataclass(frozen=True)
 class EntryPage:
-    entries: list[dict[str, Any]]
+    entries: list[Entry]
     # Of the next page; empty at the end.
     cursor: str = ""
 
 
-def page_of(rows: Any, raw: RawParameters, identity: list[str], entry_of: Callable[[Any], dict[str, Any]]) -> EntryPage:
-    """Of the rows of a query set, in the order of their ids."""
+def page_of(raw: RawParameters, identity: list[str], read_entries: ReadEntries) -> EntryPage:
     part = parse_part(raw, CURSOR_PARAMETER)
-    if part.cursor:
-        rows = rows.filter(pk__lt=cursors.decode(part.cursor, identity).keys[0])
-    found = list(rows.order_by("-pk")[: part.limit + 1])
+    key = cursors.decode(part.cursor, identity).keys[0] if part.cursor else None
+    found = list(islice(read_entries(key, part.limit + 1), part.limit + 1))
     shown = found[: part.limit]
-    cursor = cursors.encode(CursorPosition((shown[-1].pk,)), identity) if len(found) > part.limit else ""
-    return EntryPage([entry_of(row) for row in shown], cursor)
+    cursor = cursors.encode(CursorPosition((shown[-1][0],)), identity) if len(found) > part.limit else ""
+    return EntryPage([entry for _, entry in shown], cursor)
 
 
 def time_text(time: datetime) -> str:

@@ -8,19 +8,11 @@ import re
 from dataclasses import dataclass
 
 from system import properties
-from system.encoded_query import QueryError
 from tableapi.access.caller_view import record_not_found
 from tableapi.catalogue.definitions import Catalogue, Table
-from tableapi.database import catalogue_loader, statement_runner
+from tableapi.database import statement_runner
 from tableapi.query import read_plan
-from tableapi.query.parameters import (
-    ListRequest,
-    OutputOptions,
-    RawParameters,
-    invalid_query,
-    parse_list,
-    parse_output,
-)
+from tableapi.query.parameters import ListRequest, OutputOptions, RawParameters, parse_list, parse_output
 from tableapi.query.read_plan import ReadPlan
 from tableapi.sql import select
 from tableapi.sql.output_fields import OutputStyle
@@ -45,21 +37,18 @@ class RecordResult:
     ignored: tuple[str, ...] = ()
 
 
-def read_list(caller: Caller, table_name: str, raw: RawParameters) -> ListResult:
-    try:
-        return _read_list(caller, table_name, parse_list(raw))
-    except QueryError as error:
-        raise invalid_query(error) from None
-
-
 @on_current_catalogue
-def _read_list(catalogue: Catalogue, caller: Caller, table_name: str, request: ListRequest) -> ListResult:
-    context = caller.context(catalogue)
-    table = context.view.open_table(table_name)
+def read_list(catalogue: Catalogue, caller: Caller, table_name: str, raw: RawParameters) -> ListResult:
+    return fetch_list(caller.context(catalogue), table_name, parse_list(raw))
+
+
+def fetch_list(context: ReadContext, table_name: str, request: ListRequest) -> ListResult:
+    catalogue, table = context.view.catalogue, context.view.open_table(table_name)
     if not context.view.can_read(table):
-        return _empty_list(catalogue, request)
+        statement_runner.check_version(context.inputs())  # no statement reports newer rules here
+        return ListResult([], total=0 if request.count else None)
     plan = _plan_list(context, table, request)
-    start = page_start(request, table, caller.user_id)
+    start = page_start(request, table, context.caller.user_id)
     statement = _compile_list(context, plan, request, start.page(request.limit))
     inputs = context.inputs(request.query.conditions, **start.values())
 
@@ -71,15 +60,9 @@ def _read_list(catalogue: Catalogue, caller: Caller, table_name: str, request: L
     return replica.read(context, request, statement, run)
 
 
-def read_record(caller: Caller, table_name: str, sys_id: str, raw: RawParameters) -> RecordResult:
-    return _read_record(caller, table_name, sys_id, parse_output(raw))
-
-
 @on_current_catalogue
-def _read_record(
-    catalogue: Catalogue, caller: Caller, table_name: str, sys_id: str, output: OutputOptions
-) -> RecordResult:
-    context = caller.context(catalogue)
+def read_record(catalogue: Catalogue, caller: Caller, table_name: str, sys_id: str, raw: RawParameters) -> RecordResult:
+    output, context = parse_output(raw), caller.context(catalogue)
     return fetch_record(context, context.view.open_table(table_name), sys_id, output)
 
 
@@ -139,11 +122,3 @@ def _count(context: ReadContext, plan: ReadPlan, request: ListRequest, inputs: I
     statement = context.view.cached(key, lambda: select.count_statement(plan, limit))
     ((count,),) = statement_runner.fetch(statement, inputs, database)
     return int(count)
-
-
-def _empty_list(catalogue: Catalogue, request: ListRequest) -> ListResult:
-    """The list of a table of which the caller can read no record. No statement reports newer rules here, so the version
-    is read."""
-    if catalogue_loader.reload_if_changed().version != catalogue.version:
-        raise statement_runner.CatalogueChanged
-    return ListResult([], total=0 if request.count else None)

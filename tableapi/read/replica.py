@@ -34,10 +34,13 @@ def read(context: ReadContext, request: ListRequest, statement: Statement, run: 
     A replica cancels statements that delay the changes it receives.
     """
     if request.allows_replica and MEMBERSHIPS not in statement.sql and statement_runner.REPLICA in settings.DATABASES:
-        statement_runner.check_version(context.inputs())
+        inputs = context.inputs()
+        statement_runner.check_version(inputs)
         if not _paused_until or _paused_until[-1] <= time.monotonic():
             try:
-                if _has_current_rules(context):
+                # "Everything else, credentials and rules included, is read from the primary": so is the version of the
+                # rules. A replica that has another version is not used.
+                if statement_runner.catalogue_version(inputs, statement_runner.REPLICA) == inputs.version:
                     return run(statement_runner.REPLICA)
             except (OperationalError, InterfaceError) as error:
                 if isinstance(error.__cause__, QueryCanceled):
@@ -45,10 +48,3 @@ def read(context: ReadContext, request: ListRequest, statement: Statement, run: 
                 logger.warning("replica_unavailable", sqlstate=sqlstate_of(error))
                 _paused_until[:] = [time.monotonic() + PAUSE_S]
     return run(DEFAULT_DB_ALIAS)
-
-
-def _has_current_rules(context: ReadContext) -> bool:
-    """ "Everything else, credentials and rules included, is read from the primary": so is the version of the rules. A
-    replica that has another version is not used."""
-    inputs = context.inputs()
-    return statement_runner.catalogue_version(inputs, statement_runner.REPLICA) == inputs.version

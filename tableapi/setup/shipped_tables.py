@@ -123,11 +123,9 @@ def create_shipped_tables() -> None:
 
 
 def _enable_hot_updates() -> None:
-    """Also in databases that received the table before, if its administrator has not changed `state`."""
-    column = Column.objects.select_related("table").filter(table__name="task", name="state").first()
-    if column is None or Column.history.filter(sys_id=column.pk).exists():
-        return
-    if schema_editor.count_values(column) > MAX_RECORDS_TO_CHANGE:
+    """Also in databases that received the table before."""
+    column = _unchanged_column("state")
+    if column is None or schema_editor.count_values(column) > MAX_RECORDS_TO_CHANGE:
         return
     if column.is_indexed:
         column.is_indexed = False
@@ -136,12 +134,18 @@ def _enable_hot_updates() -> None:
 
 
 def _add_opening_defaults() -> None:
-    """Also in databases that received the table before, to columns that its administrator has not changed."""
+    """Also in databases that received the table before."""
     for name in ("opened_at", "opened_by"):
-        column = Column.objects.select_related("table").filter(table__name="task", name=name, default_value="").first()
-        if column is not None and not Column.history.filter(sys_id=column.pk).exists():
+        column = _unchanged_column(name)
+        if column is not None and not column.default_value:
             column.default_value = TASK_COLUMNS[name]["default_value"]
             saving.save_column(column)
+
+
+def _unchanged_column(name: str) -> Column | None:
+    """The column of `task`, unless an administrator has changed or deleted it."""
+    column = Column.objects.select_related("table").filter(table__name="task", name=name).first()
+    return None if column is None or Column.history.filter(sys_id=column.pk).exists() else column
 
 
 def _add_set_on_change_rules() -> None:

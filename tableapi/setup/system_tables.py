@@ -56,11 +56,12 @@ def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, 
     changed = [stored[key] for key, values in descriptions.items() if key in stored and _differs(stored[key], values)]
     removed = [column.pk for key, column in stored.items() if key not in descriptions]
     for column in changed:
-        for name in ATTRIBUTES_FROM_MODEL:
-            setattr(column, name, descriptions[column.table_id, column.name][name])
+        for name, value in _attributes(descriptions[column.table_id, column.name]).items():
+            setattr(column, name, value)
         column.sys_updated_at, column.sys_version = timezone.now(), column.sys_version + 1
     Column.objects.bulk_create(new)
-    Column.objects.bulk_update(changed, [*ATTRIBUTES_FROM_MODEL, "sys_updated_at", "sys_version"])
+    names = {name for values in descriptions.values() for name in _attributes(values)}
+    Column.objects.bulk_update(changed, [*names, "sys_updated_at", "sys_version"])
     Column.objects.filter(pk__in=removed).delete()
     return bool(new or changed or removed)
 
@@ -77,22 +78,13 @@ def _describe_columns(
                 yield tables[table_name].pk, name, values
 
 
-# Attributes taken from the model. The label is not among them, because administrators may change it.
-ATTRIBUTES_FROM_MODEL = (
-    "type",
-    "reference_table_id",
-    "mandatory",
-    "is_unique",
-    "read_only",
-    "default_value",
-    "max_length",
-    "is_display",
-    "physical_name",
-)
+def _attributes(values: dict[str, Any]) -> dict[str, Any]:
+    """Those taken from the model. The label is not among them, because administrators may change it."""
+    return {name: value for name, value in values.items() if name != "label"}
 
 
 def _differs(column: Column, values: dict[str, Any]) -> bool:
-    return any(getattr(column, name) != values[name] for name in ATTRIBUTES_FROM_MODEL)
+    return any(getattr(column, name) != value for name, value in _attributes(values).items())
 
 
 def _describe_column(model: type[Record], name: str, tables: dict[str, Table]) -> dict[str, Any] | None:

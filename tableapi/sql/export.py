@@ -46,10 +46,9 @@ def export_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle, li
         line = select.record_json_sql(builder, style, plan.fields, from_clause)
     parts = [
         f"(SELECT version FROM public.tableapi_state) = {builder.input('version', 'bigint')}",
-        *from_clause.readable_conditions(plan.records),
-        *from_clause.query_conditions(plan.where),
+        *from_clause.conditions(plan),
     ]
-    order = ", ".join(select.order_sql(plan, from_clause))
+    order = select.order_sql(plan, select.sort_keys(plan, from_clause))
     rows = f"SELECT {line} FROM {from_clause.sql()} WHERE {' AND '.join(parts)} ORDER BY {order} LIMIT {limit + 1}"
     return f"COPY ({rows}) TO STDOUT ({CSV_LINES if as_csv else JSON_LINES})"
 

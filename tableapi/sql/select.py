@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tableapi.query.expressions import AlwaysAllowed, Decision, Expression, PathStep, ResolvedPath
-from tableapi.query.read_plan import OutputField, ReadPlan, SortKey
+from tableapi.query.read_plan import OutputField, ReadPlan
 from tableapi.values.comparison import SQL_TYPES
 
 from . import output_fields, predicates
@@ -88,11 +88,21 @@ class FromClause:
     def readable_conditions(self, records: Decision) -> list[str]:
         return predicates.decision_conditions(self.builder, records, self.alias)
 
+    def conditions(self, plan: ReadPlan) -> list[str]:
+        """Of the records that the caller can read and that match the query."""
+        return [*self.readable_conditions(plan.records), *self.query_conditions(plan.where)]
+
     def sql(self) -> str:
         return self.alias.from_sql() + self.joins()
 
     def joins(self) -> str:
         return "".join(f" LEFT JOIN {target.join_sql()} ON {on}" for target, on in self._joins.values())
+
+
+def versioned_statement(builder: StatementBuilder, names: str, rows: str) -> Statement:
+    """The catalogue's version and these columns of the rows; one row with the version alone if there are none."""
+    sql = f"SELECT s.version, {names} FROM public.tableapi_state s LEFT JOIN ({rows}) r ON TRUE"
+    return Statement(sql, builder.parameters)
 
 
 def record_statement(plan: ReadPlan, style: OutputStyle) -> Statement:
@@ -104,8 +114,7 @@ def record_statement(plan: ReadPlan, style: OutputStyle) -> Statement:
     body = record_json_sql(builder, style, plan.fields, from_clause)
     version = from_clause.value(plan.version) if plan.version else "NULL"
     one = f"SELECT {version} AS version, {body} AS body FROM {from_clause.sql()} WHERE {' AND '.join(where)}"
-    sql = f"SELECT s.version, r.version, r.body FROM public.tableapi_state s LEFT JOIN ({one}) r ON TRUE"
-    return Statement(sql, builder.parameters)
+    return versioned_statement(builder, "r.version, r.body", one)
 
 
 def written_record_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle) -> str | None:
@@ -126,16 +135,15 @@ def page_statement(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
     builder = StatementBuilder()
     keys = [f"k{number}" for number in range(len(plan.order) + 1)]
     ids = _page_sql(builder, plan, page, keys)
-    order = ", ".join(f"p.{name} {direction}" for name, direction in zip(keys, _directions(plan), strict=True))
+    order = order_sql(plan, [f"p.{name}" for name in keys])
     from_clause = FromClause(builder, plan)
     record = record_json_sql(builder, style, plan.fields, from_clause)
     own_key = f"p.{keys[-1]} = {from_clause.alias.sys_id()}"
     numbered = f"SELECT *, row_number() OVER (ORDER BY {order}) AS place FROM ({ids}) p"
     source = f"({numbered}) p JOIN {from_clause.alias.join_sql()} ON {own_key}{from_clause.joins()}"
     body = _blocks_sql(f"SELECT {record} AS body, p.* FROM {source}", keys, page)
-    names = ", ".join(f"r.{name}" for name in keys)
-    sql = f"SELECT s.version, r.body, {names}, r.goes_on FROM public.tableapi_state s LEFT JOIN ({body}) r ON TRUE"
-    return Statement(sql, builder.parameters)
+    names = ", ".join(f"r.{name}" for name in ("body", *keys, "goes_on"))
+    return versioned_statement(builder, names, body)
 
 
 def _blocks_sql(rows: str, keys: list[str], page: Page) -> str:
@@ -157,7 +165,7 @@ def count_statement(plan: ReadPlan, maximum: int | None = None) -> Statement:
     """The number of records that this caller can read; with a maximum, counts up to it."""
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
-    where = _where_sql([*from_clause.readable_conditions(plan.records), *from_clause.query_conditions(plan.where)])
+    where = _where_sql(from_clause.conditions(plan))
     limit = f" LIMIT {maximum}" if maximum is not None else ""
     sql = f"SELECT count(*) FROM (SELECT FROM {from_clause.sql()}{where}{limit}) c"
     return Statement(sql, builder.parameters)
@@ -169,23 +177,23 @@ def locking_statement(plan: ReadPlan, sys_id: OutputField | None, limit: int, lo
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
     alias = from_clause.alias
-    where = _where_sql([*from_clause.readable_conditions(plan.records), *from_clause.query_conditions(plan.where)])
+    where = _where_sql(from_clause.conditions(plan))
     visible_id = from_clause.value(sys_id.path) if sys_id else "NULL"
     rows = ", ".join(alias.row_aliases())
     ids = (
         f"SELECT {alias.sys_id()} AS sys_id, {visible_id} AS visible_id FROM {from_clause.sql()}{where} "
         f"ORDER BY {alias.sys_id()} LIMIT {limit} FOR {lock} OF {rows}"
     )
-    sql = f"SELECT s.version, r.sys_id, r.visible_id FROM public.tableapi_state s LEFT JOIN ({ids}) r ON TRUE"
-    return Statement(sql, builder.parameters)
+    return versioned_statement(builder, "r.sys_id, r.visible_id", ids)
 
 
 def _where_sql(parts: list[str]) -> str:
     return f" WHERE {' AND '.join(parts)}" if parts else ""
 
 
-def _sort_key(from_clause: FromClause, sort: SortKey) -> str:
-    return comparison_key(sort.path.column.compare_as, from_clause.value(sort.path))
+def sort_keys(plan: ReadPlan, from_clause: FromClause) -> list[str]:
+    keys = [comparison_key(sort.path.column.compare_as, from_clause.value(sort.path)) for sort in plan.order]
+    return [*keys, from_clause.alias.sys_id()]
 
 
 def _descending_flags(plan: ReadPlan) -> list[bool]:
@@ -194,24 +202,18 @@ def _descending_flags(plan: ReadPlan) -> list[bool]:
     return [*keys, keys[-1] if keys else False]
 
 
-def order_sql(plan: ReadPlan, from_clause: FromClause) -> list[str]:
-    keys = [*(_sort_key(from_clause, sort) for sort in plan.order), from_clause.alias.sys_id()]
-    return [f"{sql} {direction}" for sql, direction in zip(keys, _directions(plan), strict=True)]
-
-
-def _directions(plan: ReadPlan) -> list[str]:
+def order_sql(plan: ReadPlan, keys: list[str]) -> str:
     # "empty last ascending and first descending": PostgreSQL's own order.
-    return ["DESC" if is_descending else "ASC" for is_descending in _descending_flags(plan)]
+    flags = zip(keys, _descending_flags(plan), strict=True)
+    return ", ".join(f"{sql} {'DESC' if is_descending else 'ASC'}" for sql, is_descending in flags)
 
 
 def _page_sql(builder: StatementBuilder, plan: ReadPlan, page: Page, names: list[str]) -> str:
     from_clause = FromClause(builder, plan)
-    keys = [*(_sort_key(from_clause, sort) for sort in plan.order), from_clause.alias.sys_id()]
-    parts = [*from_clause.readable_conditions(plan.records), *from_clause.query_conditions(plan.where)]
+    keys, parts = sort_keys(plan, from_clause), from_clause.conditions(plan)
     selected = ", ".join(f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True))
-    order = ", ".join(f"{sql} {direction}" for sql, direction in zip(keys, _directions(plan), strict=True))
     offset = f" OFFSET {builder.input('offset', 'bigint')}" if page.has_offset else ""
-    tail = f" ORDER BY {order} LIMIT {page.limit + 1}{offset}"
+    tail = f" ORDER BY {order_sql(plan, keys)} LIMIT {page.limit + 1}{offset}"
     if page.value_flags is None:
         return f"SELECT {selected} FROM {from_clause.sql()}{_where_sql(parts)}{tail}"
     branches = _cursor_branches(builder, plan, keys, page.value_flags)
@@ -221,8 +223,7 @@ def _page_sql(builder: StatementBuilder, plan: ReadPlan, page: Page, names: list
         return f"SELECT {selected} FROM {source} WHERE {where}{tail}"
     # Each branch is a range of the index, in their order: none reads more than the page.
     selects = [f"(SELECT {selected} FROM {source} WHERE {' AND '.join([*parts, branch])}{tail})" for branch in branches]
-    directions = ", ".join(f"{name} {direction}" for name, direction in zip(names, _directions(plan), strict=True))
-    return f"SELECT * FROM ({' UNION ALL '.join(selects)}) u ORDER BY {directions} LIMIT {page.limit + 1}"
+    return f"SELECT * FROM ({' UNION ALL '.join(selects)}) u ORDER BY {order_sql(plan, names)} LIMIT {page.limit + 1}"
 
 
 def _can_use_index(plan: ReadPlan) -> bool:

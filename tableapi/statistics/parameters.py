@@ -73,9 +73,7 @@ class StatisticsShape(NamedTuple):
     @property
     def all_aggregates(self) -> tuple[Aggregate, ...]:
         """Those of the response, of the conditions and of the order, each once."""
-        others = [condition.aggregate for alternatives in self.having for condition in alternatives]
-        others += self.deciding_aggregates
-        return tuple(dict.fromkeys([*self.aggregates, *others]))
+        return tuple(dict.fromkeys([*self.aggregates, *self.deciding_aggregates]))
 
     @property
     def deciding_aggregates(self) -> list[Aggregate]:

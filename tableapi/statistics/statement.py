@@ -1,6 +1,7 @@
 """Compiles the statement of statistics: the readable records, their groups, the JSON of each group. Pure."""
 
 import json
+from itertools import count
 
 from system.encoded_query import ComparisonKind
 from tableapi.query.expressions import ResolvedPath
@@ -38,10 +39,7 @@ class _Compiler:
 
     def _records_sql(self) -> str:
         """The records with the values of groups and aggregates; hidden values are NULL."""
-        where = [
-            *self.from_clause.readable_conditions(self.plan.read.records),
-            *self.from_clause.query_conditions(self.plan.read.where),
-        ]
+        where = self.from_clause.conditions(self.plan.read)
         for path in dict.fromkeys(self.plan.deciding_paths):
             where += self._visible_conditions(path)
         values = [f"{self._group_value(key, field.path)} AS g{number}" for number, (key, field) in self._groups()]
@@ -70,9 +68,9 @@ class _Compiler:
         return f"nullif({value}, '')" if path.column.column_type.is_reference else value
 
     def _group_value(self, key: GroupKey, path: ResolvedPath) -> str:
-        if not key.period:
-            return self._value(path)
         value = self._value(path)
+        if not key.period:
+            return value
         if path.column.compare_as is ComparisonKind.DATETIME:
             value = f"({value}) AT TIME ZONE {self.builder.time_zone_parameter()}"
         return f"date_trunc({literal(key.period)}, ({value})::timestamp)::date"
@@ -105,15 +103,12 @@ class _Compiler:
         return f"{sql} DESC NULLS LAST" if sort.is_descending else sql
 
     def _having_sql(self) -> str:
-        number = 0
-        terms = []
-        for alternatives in self.shape.having:
-            conditions = []
-            for condition in alternatives:
-                conditions.append(self._having_condition(condition, number))
-                number += 1
-            terms.append(f"({' OR '.join(conditions)})")
-        return f" HAVING {' AND '.join(terms)}" if terms else ""
+        numbers = count()
+        terms = [
+            " OR ".join(self._having_condition(condition, next(numbers)) for condition in alternatives)
+            for alternatives in self.shape.having
+        ]
+        return f" HAVING ({') AND ('.join(terms)})" if terms else ""
 
     def _having_condition(self, condition: HavingCondition, number: int) -> str:
         operator = "<>" if condition.operator == "!=" else condition.operator

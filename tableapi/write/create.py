@@ -73,18 +73,13 @@ def prepare(change: WriteRequest) -> PreparedRecord:
     for column, value in sent.items():
         with column_errors.collecting_errors(prepared.errors):
             prepared.sent_values[column] = payload.parse_value(change, column, value)
-    prepared.values.update(
-        {column: value for column, value in prepared.sent_values.items() if not _is_unset(change, column, value)}
-    )
+    for column, value in prepared.sent_values.items():
+        if value is not None or not change.table.is_server_managed(column):  # an import may have none
+            prepared.values[column] = value
     _add_defaults(change, prepared.values, sent, prepared.missing)
     to_set = set_on_change.values_to_set(change.table, prepared.values, lambda column: None, change.context.moment)
     prepared.values.update({column: value for column, value in to_set.items() if column not in prepared.values})
     return prepared
-
-
-def _is_unset(change: WriteRequest, column: Column, value: Any) -> bool:
-    """Whether the server sets the value, because an import has none."""
-    return value is None and change.table.is_server_managed(column)
 
 
 def _check_references(change: WriteRequest, values: Mapping[Column, Any], errors: list[InvalidInput]) -> None:

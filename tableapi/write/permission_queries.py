@@ -9,7 +9,7 @@ from tableapi.catalogue.definitions import DELETE, READ, Column, Table
 from tableapi.query.expressions import ALWAYS, NEVER, Decision
 from tableapi.sql import predicates
 from tableapi.sql.operators import comparison_key
-from tableapi.sql.select import Statement
+from tableapi.sql.select import Statement, versioned_statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
 
 
@@ -63,9 +63,7 @@ def locking_statement(permissions: Permissions, table: Table, operation: str, co
     rows = ", ".join(alias.row_aliases())
     output_list = ", ".join(f"{output} AS o{number}" for number, output in enumerate(outputs))
     record = f"SELECT {output_list} FROM {alias.from_sql()} WHERE {' AND '.join(where)} FOR {lock} OF {rows}"
-    return Statement(
-        f"SELECT s.version, r.* FROM public.tableapi_state s LEFT JOIN ({record}) r ON TRUE", builder.parameters
-    )
+    return versioned_statement(builder, "r.*", record)
 
 
 def _stored_sql(alias: TableAlias, column: Column) -> str:

@@ -26,16 +26,12 @@ def values_to_set(
         if column_values.is_same(rule.watched, old, new):
             continue
         if _matches(rule, new):
-            values[rule.column] = new_value(rule, moment)
+            values[rule.column] = defaults.default_value(rule.source, moment)
         elif rule.clears and _matches(rule, old):
             values[rule.column] = None
     return {
         column: value for column, value in values.items() if not column_values.is_same(column, stored(column), value)
     }
-
-
-def new_value(rule: SetOnChangeRule, moment: Moment) -> Any:
-    return defaults.default_value(rule.source, moment)
 
 
 def watched_value(rule: SetOnChangeRule) -> Any:
@@ -68,9 +64,6 @@ def value_sql(
 
 
 def inputs_of(rules: Iterable[SetOnChangeRule], moment: Moment) -> dict[str, Any]:
-    inputs: dict[str, Any] = {}
-    for number, rule in enumerate(rules):
-        inputs[f"set{number}"] = new_value(rule, moment)
-        if rule.value:
-            inputs[f"match{number}"] = watched_value(rule)
-    return inputs
+    numbered = list(enumerate(rules))
+    values = {f"set{number}": defaults.default_value(rule.source, moment) for number, rule in numbered}
+    return values | {f"match{number}": watched_value(rule) for number, rule in numbered if rule.value}

@@ -184,7 +184,7 @@ def insert_parts(
         "create",
         record="written",
         who="written.sys_created_by",
-        new=_written_values_sql(logged_columns),
+        new=change_rows.values_sql(logged_columns, lambda _, name: f"written.{quote(name)}"),
         source="written",
     )
     return f"written AS ({insert}), change AS ({change})"
@@ -278,10 +278,6 @@ def _logged_sql(row: str, columns: Iterable[Column]) -> str:
         return f"CASE WHEN before.{quote(name)} IS DISTINCT FROM written.{quote(name)} THEN {row}.{quote(name)} END"
 
     return change_rows.values_sql(columns, sql_of)
-
-
-def _written_values_sql(columns: Iterable[Column]) -> str:
-    return change_rows.values_sql(columns, lambda _, name: f"written.{quote(name)}")
 
 
 class UnknownBeforeWrite(Exception):

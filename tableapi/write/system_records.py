@@ -89,16 +89,11 @@ def restore(table: Table, sys_id: str, payload: Mapping[str, Any], custom_values
 
 
 def update(table: Table, sys_id: str, values: Mapping[Column, Any], prepared: Any = None) -> None:
-    record = model_of(table.name)._base_manager.select_for_update().filter(pk=sys_id).order_by("pk").first()
-    if record is None:
-        raise record_not_found()
-    _save(table, record, values, prepared)
+    _save(table, _locked_record(table, sys_id), values, prepared)
 
 
 def delete(table: Table, sys_id: str) -> None:
-    record = model_of(table.name)._base_manager.select_for_update().filter(pk=sys_id).order_by("pk").first()
-    if record is None:
-        raise record_not_found()
+    record = _locked_record(table, sys_id)
     _check_account(record)
     with _keeping_an_admin(table), _as_service_errors(table, record, {}):
         try:
@@ -113,6 +108,13 @@ def delete(table: Table, sys_id: str) -> None:
             if isinstance(error.__cause__, errors.ForeignKeyViolation):
                 raise StillReferenced from None  # by a record created at the same time
             raise
+
+
+def _locked_record(table: Table, sys_id: str) -> Record:
+    record = model_of(table.name)._base_manager.select_for_update().filter(pk=sys_id).order_by("pk").first()
+    if record is None:
+        raise record_not_found()
+    return record
 
 
 def _save(table: Table, record: Record, values: Mapping[Column, Any], prepared: Any) -> None:

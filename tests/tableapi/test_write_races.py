@@ -73,7 +73,7 @@ class TestReferenceToDeletedRecord:
     """A reference is written after the deletion has checked for references and before it commits."""
 
     def delete_during_write(self, bob: User, monkeypatch: Any, path: str, laptop: str, write: Callable[[], Any]) -> Any:
-        is_reached, release = paused_call(monkeypatch, designed_records, "stored_values")
+        is_reached, release = paused_call(monkeypatch, designed_records, "payload")
         deletion = run_in_thread(lambda: api(bob).delete(f"{path}/{laptop}"))
         assert is_reached.wait(THREAD_TIMEOUT_S)
         reference = run_in_thread(write)

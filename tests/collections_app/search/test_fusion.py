@@ -18,13 +18,13 @@ candidate_columns: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     }
 )
 candidate_lists = st.lists(candidate_columns, max_size=12).map(
-    lambda rows: [Candidate(chunk_id=number, collection_id="c", **columns) for number, columns in enumerate(rows)]
+    lambda rows: [Candidate(chunk_id=number, **columns) for number, columns in enumerate(rows)]
 )
 
 
 def make_candidates(*rows: tuple[Any, Any], alpha: float = 0.7) -> list[Candidate]:
     return [
-        Candidate(chunk_id=number, collection_id="c", space_id=1, alpha=alpha, text_score=text, vector_score=vector)
+        Candidate(chunk_id=number, space_id=1, alpha=alpha, text_score=text, vector_score=vector)
         for number, (text, vector) in enumerate(rows)
     ]
 
@@ -65,9 +65,9 @@ def test_scores_of_both_retrievals_add_up(rows: Any, alpha: float, expected: dic
 
 def test_cosines_are_normalised_per_space_and_words_overall() -> None:
     result = [
-        Candidate(chunk_id=1, collection_id="a", space_id=1, alpha=0.5, text_score=4.0, vector_score=0.9),
-        Candidate(chunk_id=2, collection_id="a", space_id=1, alpha=0.5, text_score=0.0, vector_score=0.7),
-        Candidate(chunk_id=3, collection_id="b", space_id=2, alpha=0.5, text_score=2.0, vector_score=0.2),
-        Candidate(chunk_id=4, collection_id="b", space_id=2, alpha=0.5, text_score=0.0, vector_score=0.1),
+        Candidate(chunk_id=1, space_id=1, alpha=0.5, text_score=4.0, vector_score=0.9),
+        Candidate(chunk_id=2, space_id=1, alpha=0.5, text_score=0.0, vector_score=0.7),
+        Candidate(chunk_id=3, space_id=2, alpha=0.5, text_score=2.0, vector_score=0.2),
+        Candidate(chunk_id=4, space_id=2, alpha=0.5, text_score=0.0, vector_score=0.1),
     ]
     assert scores(result) == {1: 1.0, 3: 0.75, 2: 0.0, 4: 0.0}

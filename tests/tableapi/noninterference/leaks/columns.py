@@ -50,12 +50,11 @@ def sorting_accepts_every_column(stack: ExitStack) -> None:
 
 @leak("B02")
 def sorting_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
-    replace_function(
-        stack,
-        select,
-        "_sort_key",
-        lambda original, scope, sort: original(scope, replace(sort, path=without_guard(sort.path))),
-    )
+    def unguarded_sort_keys(original: Any, plan: Any, from_clause: Any) -> Any:
+        order = tuple(replace(sort, path=without_guard(sort.path)) for sort in plan.order)
+        return original(replace(plan, order=order), from_clause)
+
+    replace_function(stack, select, "sort_keys", unguarded_sort_keys)
 
 
 @leak("B03")
@@ -111,19 +110,19 @@ def unguarded_hops(permissions: Any, path: ResolvedPath) -> tuple[PathStep, ...]
 
 @leak("B20")
 def etag_covers_every_column(stack: ExitStack) -> None:
-    def read_record_with_full_etag(original: Any, caller: Any, table: str, sys_id: str, output: Any) -> Any:
-        result = original(caller, table, sys_id, output)
+    def read_record_with_full_etag(original: Any, caller: Any, table: str, sys_id: str, raw: Any) -> Any:
+        result = original(caller, table, sys_id, raw)
         with connection.cursor() as cursor:
             cursor.execute(f'SELECT t::text FROM records."{table}" t WHERE sys_id = %s', [sys_id])
             text = cursor.fetchone()[0]
         return replace(result, version=int(hashlib.sha256(text.encode()).hexdigest()[:6], 16))
 
-    replace_function(stack, pipeline, "_read_record", read_record_with_full_etag)
+    replace_function(stack, pipeline, "read_record", read_record_with_full_etag)
 
 
 @leak("B18")
 def hidden_value_is_read_as_a_number(stack: ExitStack) -> None:
-    def cast_every_name(original: Any, caller: Any, table: str, request: Any) -> Any:
+    def cast_every_name(original: Any, context: Any, table: str, request: Any) -> Any:
         root = catalogue_loader.cached_catalogue().tables[table].lineage[-1]
         statement = f"SELECT max(CASE WHEN name = 'b' THEN name::integer END) FROM records.\"{root}\""
         try:
@@ -131,9 +130,9 @@ def hidden_value_is_read_as_a_number(stack: ExitStack) -> None:
                 cursor.execute(statement)
         except DataError:
             raise BadRequest("This is not a number.", code="invalid_value") from None
-        return original(caller, table, request)
+        return original(context, table, request)
 
-    replace_function(stack, pipeline, "_read_list", cast_every_name)
+    replace_function(stack, pipeline, "fetch_list", cast_every_name)
 
 
 @leak("B28")

@@ -109,13 +109,13 @@ def children_are_read_by_the_rules_of_their_parent(stack: ExitStack) -> None:
 
 @leak("B12")
 def next_page_counts_hidden_records(stack: ExitStack) -> None:
-    def count_all_records(original: Any, caller: Any, table: str, request: Any) -> Any:
-        result = original(caller, table, request)
+    def count_all_records(original: Any, context: Any, table: str, request: Any) -> Any:
+        result = original(context, table, request)
         return replace(
             result, next_page=result.next_page or {"sysparm_cursor": "0"} if row_count(table) > request.limit else {}
         )
 
-    replace_function(stack, pipeline, "_read_list", count_all_records)
+    replace_function(stack, pipeline, "fetch_list", count_all_records)
 
 
 @leak("B12")
@@ -131,7 +131,7 @@ def cursor_says_how_many_records_there_are(stack: ExitStack) -> None:
 @leak("B21")
 def reading_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> None:
     replace_function(
-        stack, pipeline, "_read_record", partial(raise_forbidden, lambda caller, table, sys_id, output: (table, sys_id))
+        stack, pipeline, "read_record", partial(raise_forbidden, lambda caller, table, sys_id, raw: (table, sys_id))
     )
 
 
