@@ -54,6 +54,7 @@ def plan_statistics(view: CallerView, table: Table, request: StatisticsRequest) 
     group_fields = tuple(_group_field(view, table, key) for key in shape.group_keys)
     aggregates = [aggregate for aggregate in shape.all_aggregates if aggregate.function != COUNT]
     paths = {aggregate: _aggregate_path(view, table, aggregate) for aggregate in aggregates}
+    _refuse_times(shape, paths)
     fields = (*group_fields, *(OutputField(".".join(aggregate.path), path) for aggregate, path in paths.items()))
     plan = ReadPlan(table, view.records(table), fields, where)
     read_plan.refuse_too_many_joins(plan, query, "sysparm_group_by")
@@ -74,6 +75,13 @@ def _aggregate_path(view: CallerView, table: Table, aggregate: Aggregate) -> Res
         name = f"{aggregate.function} cannot be used with {'.'.join(aggregate.path)}"
         raise _unsuitable(f"sysparm_{aggregate.function}_fields", name, path)
     return path
+
+
+def _refuse_times(shape: StatisticsShape, paths: Mapping[Aggregate, ResolvedPath]) -> None:
+    for aggregate in (condition.aggregate for alternatives in shape.having for condition in alternatives):
+        if aggregate.function in ("min", "max") and paths[aggregate].column.compare_as in TIMES:
+            name = f"{aggregate.function}({'.'.join(aggregate.path)})"
+            raise _unsuitable("sysparm_having", f"{name} cannot be compared with a number", paths[aggregate])
 
 
 def _resolve(view: CallerView, table: Table, names: tuple[str, ...]) -> ResolvedPath:

@@ -161,6 +161,7 @@ def test_order_and_limit(parts: Any, bob: User):
         ({"count": "1", "group_by": "a,b,c,d"}, "sysparm_group_by"),
         ({"count": "1", "having": "count>many"}, "sysparm_having"),
         ({"count": "1", "having": "count>1^"}, "sysparm_having"),
+        ({"count": "1", "group_by": "name", "having": "count>0^ORmin(bought_at)>5"}, "sysparm_having"),
         ({"count": "1", "having": "^".join(["count>1"] * 21)}, "sysparm_having"),
         ({"count": "1", "order_by": "name"}, "sysparm_order_by"),
         ({"count": "1", "limit": "0"}, "sysparm_limit"),
