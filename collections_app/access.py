@@ -20,7 +20,7 @@ from accounts.roles import ADMIN, COLLECTION_ADMIN
 from collections_app import embed
 from collections_app.models import Collection
 from collections_app.models.collections import MAX_NAME_LENGTH, check_visible_characters, lookup_name, normalize_name
-from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, combine_errors
+from system.errors import AccessDenied, Conflict, NotFound, ServiceError, combine_errors
 
 Right = Literal["read", "write", "manage"]
 REFUSAL_MESSAGES = {
@@ -95,10 +95,10 @@ def open_or_create_collection(user: User, name: str) -> Collection:
         if not may_create_collections(user):
             raise
     try:
-        return create_collection(user, Collection(name=validate_name(name)))
+        return create_collection(user, Collection(name=normalize_name(name)))
     except Conflict as conflict:
         # Created by a concurrent load, or it exists and this user cannot read it.
-        collection = readable_collections(user).filter(name=validate_name(name)).first()
+        collection = readable_collections(user).filter(name=normalize_name(name)).first()
         return _require_right(user, collection, "write", conflict)
 
 
@@ -109,7 +109,7 @@ def create_collection(user: User, collection: Collection) -> Collection:
     """
     if not may_create_collections(user):
         raise AccessDenied("You are not allowed to create collections.")
-    check_new_name(collection.name)
+    check_visible_characters(collection.name)
     collection.space = embed.default_space()
     try:
         with transaction.atomic():
@@ -117,25 +117,6 @@ def create_collection(user: User, collection: Collection) -> Collection:
     except IntegrityError:
         raise Conflict("This name is already taken.", code="name_taken", field="collection_name") from None
     return collection
-
-
-def validate_name(name: str) -> str:
-    """The name in its stored form; BadRequest if it is not valid."""
-    try:
-        return normalize_name(name)
-    except ValueError as error:
-        raise BadRequest(str(error), code="invalid_parameter", field="collection_name") from None
-
-
-def check_new_name(name: str) -> None:
-    """Refuses invisible characters in a new name, since it would look like another one.
-
-    Older collections with such a name keep it.
-    """
-    try:
-        check_visible_characters(name)
-    except ValueError as error:
-        raise BadRequest(str(error), code="invalid_parameter", field="collection_name") from None
 
 
 def _require_right(user: User, collection: Collection | None, right: Right, missing_error: ServiceError) -> Collection:

@@ -3,14 +3,13 @@
 from typing import Any
 
 from django import forms
-from rest_framework import serializers
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts.admin.roles import RoleMultipleChoiceField
 from accounts.models import Role
-from collections_app.http.api.serializers import CollectionSettingsSerializer
+from collections_app.http.api.serializers import check_language
 from collections_app.models import Collection
-from collections_app.models.collections import check_visible_characters, normalize_name
+from collections_app.models.collections import InvalidName, check_visible_characters, normalize_name
 
 # PostgreSQL's text search configurations. Whether the server has a configuration is checked when it is chosen.
 TEXT_CONFIGURATIONS = (
@@ -60,17 +59,12 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
             name = normalize_name(self.cleaned_data["name"])
             if name != self.initial.get("name"):
                 check_visible_characters(name)
-        except ValueError as error:
-            raise forms.ValidationError(str(error)) from None
+        except InvalidName as error:
+            raise forms.ValidationError(error.message) from None
         own_id = "" if self.instance.is_new else self.instance.pk  # an unsaved collection has no key yet
         if Collection.objects.filter(name=name, deleted_at__isnull=True).exclude(pk=own_id).exists():
             raise forms.ValidationError(NAME_TAKEN)
         return name
 
     def clean_text_configuration(self) -> str:
-        try:
-            return CollectionSettingsSerializer().validate_language(self.cleaned_data["text_configuration"])
-        except serializers.ValidationError:
-            raise forms.ValidationError(
-                "This PostgreSQL server has no text search configuration with that name."
-            ) from None
+        return check_language(self.cleaned_data["text_configuration"])

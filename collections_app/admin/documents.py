@@ -58,11 +58,11 @@ def breakable_html(text: str) -> str:
     return format_html('<span class="sb-json">{}</span>', text) if text else ""
 
 
-def newest_version_column(description: str, read: Callable[[Version], Any], default: Any = "", **options: Any) -> Any:
-    """A column with a value of the newest version; the default while a document has none."""
+def newest_version_column(description: str, read: Callable[[Version], Any], **options: Any) -> Any:
+    """A column with a value of the newest version."""
 
     def column(_: Any, document: Document) -> Any:
-        return read(document.newest) if document.newest else default
+        return read(document.displayed_version())
 
     return admin.display(description=description, **options)(column)
 
@@ -107,32 +107,24 @@ class DocumentAdmin(ReadOnlyAdmin):
         url = reverse("collection-document-content", args=[document.collection_id, document.pk])
         return format_html('<a class="sb-link" href="{}" download>Download</a>', url)
 
-    @admin.display(description="Error")
-    def error(self, document: Document) -> str:
-        version = document.newest
-        return version.error if version and version.state == VersionState.FAILED else ""
-
     @admin.display(description="Metadata")
     def metadata(self, document: Document) -> str:
-        values = document.newest.metadata if document.newest else {}
+        values = document.displayed_version().metadata
         return format_html('<pre class="sb-json">{}</pre>', json.dumps(values, indent=2, ensure_ascii=False))
 
-    @admin.display(description="Added", ordering="newest__created_at")
-    def loaded_at(self, document: Document) -> str:
-        time = document.newest.created_at if document.newest else document.created_at
-        return f"{time:%Y-%m-%d %H:%M}"
-
-    filename = newest_version_column("File", lambda version: breakable_html(version.filename))
-    state = newest_version_column(
-        "State", lambda version: version.state, VersionState.QUEUED.value, ordering="newest__state"
+    error = newest_version_column(
+        "Error", lambda version: version.error if version.state == VersionState.FAILED else ""
     )
+    loaded_at = newest_version_column(
+        "Added", lambda version: f"{version.created_at:%Y-%m-%d %H:%M}", ordering="newest__created_at"
+    )
+    filename = newest_version_column("File", lambda version: breakable_html(version.filename))
+    state = newest_version_column("State", lambda version: version.state, ordering="newest__state")
     warnings = newest_version_column("Warnings", lambda version: " ".join(map(str, version.warnings)))
     format = newest_version_column("Format", lambda version: version.format)
-    chunks = newest_version_column("Passages", lambda version: version.chunks_count, 0, ordering="newest__chunks_count")
-    size = newest_version_column("Size", lambda version: filesizeformat(version.size), filesizeformat(0))
-    pages = newest_version_column("Pages", lambda version: version.pages, None)
+    chunks = newest_version_column("Passages", lambda version: version.chunks_count, ordering="newest__chunks_count")
+    size = newest_version_column("Size", lambda version: filesizeformat(version.size))
+    pages = newest_version_column("Pages", lambda version: version.pages)
     sha256 = newest_version_column("SHA-256", lambda version: breakable_html(version.sha256))
-    loaded_by = newest_version_column(
-        "Added by", lambda version: login_of(version.created_by) or SYSTEM_AUTHOR, SYSTEM_AUTHOR
-    )
-    generation = newest_version_column("Generation", lambda version: version.generation, 1)
+    loaded_by = newest_version_column("Added by", lambda version: login_of(version.created_by) or SYSTEM_AUTHOR)
+    generation = newest_version_column("Generation", lambda version: version.generation)

@@ -18,7 +18,7 @@ from collections_app.models import Collection, Document, Version
 from collections_app.models.collections import normalize_name
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases, worker_signals
-from system.errors import BadRequest, Conflict, NotFound
+from system.errors import Conflict, NotFound
 from system.http.uploads import clean_filename
 from system.plain_sql import bound_cursor, fetch_rows, run_statement
 
@@ -61,13 +61,13 @@ def store_document(
     """Stores a document durably; with `takes_lease` the request processes it, otherwise the worker."""
     columns = {"filename": clean_filename(filename), "format": format, "metadata": metadata, "created_by": user_id}
     upload = _split_into_pieces(data, columns)
-    doc_id = _validate_doc_id(doc_id)
+    doc_id = None if doc_id is None else normalize_name(doc_id, "doc_id")
     with transaction.atomic():
         _lock_content_and_doc_id(collection.pk, upload.sha256, doc_id)
         _lock_collection(collection)
         version, is_duplicate = _find_or_create_version(collection, upload, doc_id, on_duplicate)
         token = leases.take_lease(version.pk) if takes_lease and not is_duplicate else None
-        version = Version.objects.select_related("document").get(pk=version.pk)
+        version = Version.objects.select_related("document__collection").get(pk=version.pk)
         if not is_duplicate and token is None:
             transaction.on_commit(worker_signals.request_processing, robust=True)
     return StoreResult(document=version.document, version=version, is_duplicate=is_duplicate, lease_token=token)
@@ -77,7 +77,8 @@ def store_next_generation(document: Document, *, user_id: str) -> StoreResult:
     """Stores the newest bytes again as the next generation, to be processed with the current settings."""
     with transaction.atomic():
         _lock_collection(document.collection)
-        locked = Document.objects.select_for_update(no_key=True).filter(pk=document.pk, deleted_at=None).first()
+        documents = Document.objects.select_for_update(no_key=True, of=("self",)).select_related("collection")
+        locked = documents.filter(pk=document.pk, deleted_at=None).first()
         if locked is None or locked.newest is None:
             raise NotFound("The document does not exist.")
         columns = {name: getattr(locked.newest, name) for name in ("filename", "format", "metadata")}
@@ -128,15 +129,6 @@ def _split_into_pieces(data: bytes | Iterable[bytes], columns: dict[str, Any]) -
     return ContentUpload(pieces=tuple(pieces), size=size, sha256=digest.hexdigest(), columns=columns)
 
 
-def _validate_doc_id(doc_id: str | None) -> str | None:
-    if doc_id is None:
-        return None
-    try:
-        return normalize_name(doc_id)
-    except ValueError as error:
-        raise BadRequest(str(error), code="invalid_parameter", field="doc_id") from None
-
-
 def _lock_content_and_doc_id(collection_id: str, sha256: str, doc_id: str | None) -> None:
     """Serializes loads of the same bytes or the same document; sorted keys prevent deadlocks."""
     names = [f"bytes {collection_id} {sha256}"] + ([f"document {collection_id} {doc_id}"] if doc_id else [])
@@ -169,7 +161,11 @@ def _find_or_create_version(
         # Without a doc_id the caller does not know which document it is.
         detail = "" if doc_id else f" with the doc_id {document.doc_id}"
         raise Conflict(DUPLICATE_MESSAGE.format(detail), code="duplicate", field="doc_id" if doc_id else None)
-    return _use_existing_document(document)
+    version = document.newest
+    assert version is not None  # a document gets its first version when it is created
+    # Chosen: a failed document that is sent again is processed again, since the cause may have been fixed.
+    is_requeued = version.state == VersionState.FAILED and leases.requeue_failed_version(version.pk)
+    return version, not is_requeued
 
 
 def _create_document(collection: Collection, upload: ContentUpload, doc_id: str | None) -> Version:
@@ -206,12 +202,3 @@ def _add_version(document: Document, upload: ContentUpload, *, generation: int) 
                 "INSERT INTO document_piece (version_id, number, data) VALUES (%s, %s, %b)", [version.pk, number, piece]
             )
     return version
-
-
-def _use_existing_document(document: Document) -> tuple[Version, bool]:
-    """Chosen: a failed document that is sent again is processed again, since the cause may have been fixed."""
-    version = document.newest
-    assert version is not None  # a document gets its first version when it is created
-    if version.state == VersionState.FAILED and leases.requeue_failed_version(version.pk):
-        return version, False
-    return version, True  # not failed, or another request was faster

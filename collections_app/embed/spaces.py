@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from django.conf import settings
@@ -17,13 +17,7 @@ from . import local_model
 from .circuit_breaker import CircuitBreaker
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
 from .local_model import LocalProvider
-from .openai_compatible import (
-    TOO_MANY_DIMENSIONS,
-    OpenAIProvider,
-    ProviderLimits,
-    ProviderPool,
-    read_dimensions,
-)
+from .openai_compatible import TOO_MANY_DIMENSIONS, OpenAIProvider, ProviderLimits, ProviderPool, read_dimensions
 from .request import ProviderEndpoint
 from .vector_checks import Vectors, cosine
 
@@ -48,14 +42,7 @@ MODEL_CHANGED = "model_changed"
 WRONG_DIMENSIONS = "wrong_dimensions"
 
 
-class Provider(Protocol):
-    """Embeds texts with one model; there is one class for each kind of provider."""
-
-    def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
-        """One vector of length 1 for each text, in order. Raises EmbeddingUnavailable or EmbeddingRefused."""
-
-    def embed_query(self, text: str) -> list[float]:
-        """The vector of a query, within two seconds."""
+Provider = LocalProvider | OpenAIProvider
 
 
 class _ProcessState:

@@ -62,9 +62,5 @@ def read_plain_text(data: bytes, limits: ExtractionLimits) -> ExtractionResult |
 
 
 def configured_limits() -> ExtractionLimits:
-    collection_settings = settings.COLLECTIONS
-    return ExtractionLimits(
-        max_pages=collection_settings["max_pages"],
-        max_cells=collection_settings["max_cells"],
-        max_characters=collection_settings["max_characters"],
-    )
+    names = ("max_pages", "max_cells", "max_characters")
+    return ExtractionLimits(**{name: settings.COLLECTIONS[name] for name in names})

@@ -71,8 +71,7 @@ class LoadDocument(CollectionEndpoint):
     )  # fmt: skip
     def post(self, request: Request) -> Response:
         with uploads.receive_upload(django_request(request), settings.COLLECTIONS["file_limit"]) as upload:
-            fields = parameters.form_fields(upload)
-            values = parameters.parse_parameters(request.query_params, fields, load_requests.PARAMETER_NAMES)
+            values = parameters.parse_form(request, upload, load_requests.PARAMETER_NAMES)
             name = values.require("collection_name", parameters.read_nonempty_text)
             caller = access.caller(request)
             load_request = load_requests.from_upload(upload, values, partial(loading.check_may_load, caller, name))

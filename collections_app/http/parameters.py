@@ -86,6 +86,12 @@ def json_body(request: Request) -> Mapping[str, Any]:
     return body
 
 
+def parse_form(request: Request, upload: Upload, known_names: Sequence[str]) -> RequestParameters:
+    """Reads the query string and the fields of a form."""
+    fields = {name: TextValue(texts) for name, texts in upload.fields.items()}
+    return parse_parameters(request.query_params, fields, known_names)
+
+
 def parse_parameters(query: Any, body: Mapping[str, Any], known_names: Sequence[str]) -> RequestParameters:
     """Refuses unknown names, in the query string too: a misspelled filter would otherwise return too many results.
 
@@ -141,10 +147,7 @@ def read_nonempty_text(name: str, value: Any) -> str:
 
 def read_name(name: str, value: Any) -> str:
     """A valid name of a new collection or document, in its stored form."""
-    try:
-        return normalize_name(read_text(name, value))
-    except ValueError as error:
-        raise parameter_error(name, str(error)) from None
+    return normalize_name(read_text(name, value), name)
 
 
 def number_reader(minimum: int, maximum: int) -> Callable[[str, Any], int]:
@@ -277,10 +280,6 @@ def parse_json_text(name: str, value: str) -> Any:
 
 def parameter_error(name: str, message: str, code: str = "invalid_parameter") -> BadRequest:
     return BadRequest(message, code=code, field=name)
-
-
-def form_fields(upload: Upload) -> dict[str, TextValue]:
-    return {name: TextValue(texts) for name, texts in upload.fields.items()}
 
 
 def max_body_bytes(text_limit: int) -> int:

@@ -8,8 +8,8 @@ from rest_framework.response import Response
 
 from collections_app.documents import counts, deletion
 from collections_app.documents.counts import DocumentCounts
+from collections_app.documents.storage import StoreResult
 from collections_app.http.serializers import PassageSerializer
-from collections_app.ingest.loading import LoadResult
 from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Collection, Version
 from collections_app.models.documents import VersionState
@@ -44,20 +44,20 @@ class VersionSuperseded(Conflict):
     message = "The document was replaced or deleted during the request."
 
 
-def load_response(request: Request, result: LoadResult) -> Response:
+def load_response(request: Request, result: StoreResult) -> Response:
     """201 if the document can be found or has no text, 202 while it is processed, 200 if it existed already, and 409 if
     newer content or a deletion has replaced it."""
-    version = result.version
+    document, version = result.document, result.version
     if version.error_code == deletion.SUPERSEDED_CODE:
         raise VersionSuperseded
     if version.state == VersionState.FAILED and not result.is_duplicate:
-        raise ExtractionFailed(version, result.document.doc_id)
+        raise ExtractionFailed(version, document.doc_id)
     is_done = version.state in (VersionState.READY, VersionState.EMPTY)
-    path = DOCUMENT_PATH.format(collection=result.collection.pk, document=result.document.pk)
+    path = DOCUMENT_PATH.format(collection=document.collection_id, document=document.pk)
     body = {
         "status": "OK",
-        "doc_id": result.document.doc_id,
-        "collection_name": result.collection.name,
+        "doc_id": document.doc_id,
+        "collection_name": document.collection.name,
         "document_status": version.state,
         "duplicate": result.is_duplicate,
         "chunks_count": version.chunks_count,

@@ -45,10 +45,6 @@ def schema_field(schema: Object, **options: Any) -> Any:
     return extend_schema_field(schema)(type("Field", (drf.Field,), {}))(**options)
 
 
-def text_list_field() -> drf.ListField:
-    return drf.ListField(child=drf.CharField())
-
-
 class Parameters(drf.Serializer[Any]):
     # The parameters of an endpoint. A comment, because a docstring would become the description of each.
 
@@ -167,7 +163,7 @@ class LoadedSerializer(drf.Serializer[Any]):
     sha256 = drf.CharField()
     metadata = schema_field(FREE_FORM_OBJECT)
     status_url = drf.CharField()
-    warnings = text_list_field()
+    warnings = drf.ListField(child=drf.CharField())
 
 
 class ScoresSerializer(drf.Serializer[Any]):
@@ -188,7 +184,7 @@ class PassageSerializer(drf.Serializer[Any]):
     page_end = drf.IntegerField(allow_null=True)
     char_start = count_field()
     char_end = count_field()
-    heading_path = text_list_field()
+    heading_path = drf.ListField(child=drf.CharField())
     filename = drf.CharField()
     score = drf.FloatField()
     scores = ScoresSerializer()

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
@@ -10,8 +10,9 @@ from django.conf import settings
 from accounts.models import User
 from collections_app import access
 from collections_app.documents import storage
+from collections_app.documents.storage import StoreResult
 from collections_app.ingest import worker
-from collections_app.models import Collection, Document, Version
+from collections_app.models import Collection, Document
 from collections_app.queue import leases
 from system.errors import NotFound, TooManyRequests
 
@@ -35,23 +36,13 @@ class LoadRequest:
     wants_to_wait: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadResult:
-    """The stored document, and whether it existed before."""
-
-    collection: Collection
-    document: Document
-    version: Version
-    is_duplicate: bool
-
-
-def load_by_name(user: User, name: str, request: LoadRequest) -> LoadResult:
+def load_by_name(user: User, name: str, request: LoadRequest) -> StoreResult:
     """As `load_document`; creates the collection if it is missing, unless the request is refused."""
     _check_queue_length(user)
     return _store_and_process(user, access.open_or_create_collection(user, name), request)
 
 
-def load_document(user: User, collection: Collection, request: LoadRequest) -> LoadResult:
+def load_document(user: User, collection: Collection, request: LoadRequest) -> StoreResult:
     """Stores a document durably and processes it, unless it is long, other loads take the turns or the caller does not
     wait."""
     _check_queue_length(user)
@@ -67,11 +58,10 @@ def check_may_load(user: User, name: str) -> None:
             raise
 
 
-def reprocess(user: User, collection: Collection, document: Document) -> LoadResult:
+def reprocess(user: User, document: Document) -> StoreResult:
     """Loads the stored bytes as the next version; searches see the current one until that is ready."""
     _check_queue_length(user)
-    result = storage.store_next_generation(document, user_id=user.pk)
-    return LoadResult(collection=collection, document=result.document, version=result.version, is_duplicate=False)
+    return storage.store_next_generation(document, user_id=user.pk)
 
 
 def _check_queue_length(user: User) -> None:
@@ -85,7 +75,7 @@ def _check_queue_length(user: User) -> None:
         )
 
 
-def _store_and_process(user: User, collection: Collection, request: LoadRequest) -> LoadResult:
+def _store_and_process(user: User, collection: Collection, request: LoadRequest) -> StoreResult:
     is_short = request.size <= settings.COLLECTIONS["wait_limit"]
     has_slot = request.wants_to_wait and is_short and LOAD_SLOTS.acquire(blocking=False)
     try:
@@ -100,10 +90,7 @@ def _store_and_process(user: User, collection: Collection, request: LoadRequest)
             user_id=user.pk,
             takes_lease=has_slot,
         )
-        version = worker.process_in_request(result)
+        return replace(result, version=worker.process_in_request(result))
     finally:
         if has_slot:
             LOAD_SLOTS.release()
-    return LoadResult(
-        collection=collection, document=result.document, version=version, is_duplicate=result.is_duplicate
-    )

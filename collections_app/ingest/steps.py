@@ -12,7 +12,6 @@ in part. While a caller waits, what takes too long is left to the worker.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from types import MappingProxyType
 
 import structlog
 from django.db import transaction
@@ -64,9 +63,11 @@ def extract_text(version: Version, remaining_s: float) -> None:
         leases.record_progress(version, state=VersionState.SPLITTING, **columns)
 
 
-def _split_into_passages(version: Version, extracted_text: ExtractedText) -> list[splitter.Passage]:
+def split_text(version: Version, remaining_s: float) -> None:
+    check_time_budget(version.characters, remaining_s)
+    extracted_text = ExtractedText.objects.get(version=version)
     try:
-        return splitter.split_into_passages(
+        passages = splitter.split_into_passages(
             extracted_text.text,
             size=version.collection.chunk_size,
             overlap=version.collection.chunk_overlap,
@@ -75,12 +76,6 @@ def _split_into_passages(version: Version, extracted_text: ExtractedText) -> lis
         )
     except splitter.TooManyPassages as error:
         raise extract.UnreadableFile("limit_chunks", str(error)) from None
-
-
-def split_text(version: Version, remaining_s: float) -> None:
-    check_time_budget(version.characters, remaining_s)
-    extracted_text = ExtractedText.objects.get(version=version)
-    passages = _split_into_passages(version, extracted_text)
     if not passages:
         with leases.lock_version(version):
             _store_passages(version, passages)
@@ -105,18 +100,16 @@ def embed_batch(version: Version, remaining_s: float) -> None:
         return
     with leases.lock_version(version):
         chunk_vectors.store_vectors(batch)
-        position = chunk_vectors.next_embedded_to(version, batch)
+        position = {**version.embedded_to, str(batch.space.pk): batch.last_position[1]}
         leases.record_progress(version, error_code="", error="", embedded_to=position)
 
 
-STEPS: Mapping[str, Callable[[Version, float], None]] = MappingProxyType(
-    {
-        VersionState.QUEUED: extract_text,
-        VersionState.EXTRACTING: extract_text,
-        VersionState.SPLITTING: split_text,
-        VersionState.EMBEDDING: embed_batch,
-    }
-)
+STEPS: Mapping[str, Callable[[Version, float], None]] = {
+    VersionState.QUEUED: extract_text,
+    VersionState.EXTRACTING: extract_text,
+    VersionState.SPLITTING: split_text,
+    VersionState.EMBEDDING: embed_batch,
+}
 
 
 def _extract_content(version: Version, remaining_s: float) -> extract.ExtractionResult:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from collections_app.chunk.splitter import indexed_text
-from collections_app.models import Collection, Version
+from collections_app.models import Chunk, Collection, Version
 from system.plain_sql import fetch_rows, run_statement
 
 from .language_detection import SIMPLE_CONFIGURATION
@@ -166,9 +166,9 @@ def store_words(version_id: int, collection_id: str, configuration: str) -> None
     size, unmarked = Collection.objects.values_list("chunk_size", "unmarked_configuration").get(pk=collection_id)
     Version.objects.filter(pk=version_id).update(text_configuration=configuration)
     for batch in _chunk_batches(version_id):
-        texts = [indexed_text(heading_path, text) for _, heading_path, text in batch]
+        texts = [indexed_text(heading_path, text) for _, heading_path, text, _ in batch]
         parameters: dict[str, Any] = {
-            "ids": [chunk_id for chunk_id, _, _ in batch],
+            "ids": [chunk_id for chunk_id, *_ in batch],
             "words": [prepare_index_words(text) for text in texts],
             "lengths": [len(text) / size for text in texts],
             "collection": collection_id,
@@ -179,19 +179,15 @@ def store_words(version_id: int, collection_id: str, configuration: str) -> None
         run_statement(STORE_WORDS_SQL, parameters)
 
 
-def _chunk_batches(version_id: int) -> Iterator[list[tuple[int, list[str], str]]]:
-    """Chunk ids with heading paths and texts in batches, because a document can have many thousands."""
+def _chunk_batches(version_id: int) -> Iterator[list[tuple[int, list[str], str, int]]]:
+    """Chunk ids with heading paths, texts and numbers in batches, because a document can have many thousands."""
+    rows = (
+        Chunk.objects.filter(version=version_id).order_by("number").values_list("id", "heading_path", "text", "number")
+    )
     last_number = -1
-    while True:
-        rows = fetch_rows(
-            "SELECT id, heading_path, text, number FROM chunk WHERE version_id = %s AND number > %s"
-            " ORDER BY number LIMIT %s",
-            [version_id, last_number, CHUNK_BATCH_SIZE],
-        )
-        if not rows:
-            return
-        last_number = rows[-1][3]
-        yield [(chunk_id, heading_path, text) for chunk_id, heading_path, text, _ in rows]
+    while batch := list(rows.filter(number__gt=last_number).order_by("number")[:CHUNK_BATCH_SIZE]):
+        yield batch
+        last_number = batch[-1][3]
 
 
 def change_term_counts(version_id: int, collection_id: str, sign: int) -> None:

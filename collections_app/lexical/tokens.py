@@ -20,24 +20,8 @@ MAX_TEXT_LENGTH = 15_000
 MAX_CACHED_CHARACTERS = 50_000
 
 
-def _category_ranges(categories: str) -> str:
-    """The characters of these Unicode categories in the basic plane, as ranges of a character class.
-
-    >>> _category_ranges("Zl")
-    '\\u2028-\\u2028'
-    """
-    ranges: list[list[int]] = []
-    for code in range(0x10000):
-        if unicodedata.category(chr(code)).startswith(categories):
-            if ranges and ranges[-1][1] == code - 1:
-                ranges[-1][1] = code
-            else:
-                ranges.append([code, code])
-    return "".join([f"{chr(first)}-{chr(last)}" for first, last in ranges])
-
-
-# Vowel signs and accents, which are part of a word but not letters in Python.
-_COMBINING_MARKS = _category_ranges("M")
+# Vowel signs and accents of the basic plane, which are part of a word but not letters in Python.
+_COMBINING_MARKS = "".join([mark for mark in map(chr, range(0x10000)) if unicodedata.category(mark)[0] == "M"])
 # Invisible characters between letters.
 _INVISIBLE = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff\ufe00-\ufe0f"
 # Chosen: scripts written without spaces, and Korean, where particles are attached to words.

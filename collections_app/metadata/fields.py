@@ -9,10 +9,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from system.encoded_query import Path
+from system.encoded_query import Path, QueryError, read_instant
 from system.encoded_query.sql import FOLD_SQL
 
 # Checked before conversion, because one invalid date would fail the whole search.
@@ -26,6 +28,8 @@ INSTANT_SQL = (
     + " THEN CASE WHEN pg_input_is_valid({0}, 'timestamptz') THEN ({0})::timestamptz END END"
 )
 PLACEHOLDER = re.compile(r"%\(([0-9]+)\)s")
+INTEGER_BOUND = 2**63
+NUMBER_PATTERN = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")
 NUMBER_PATTERN_SQL = "'^-?[0-9]{{1,100}}([.][0-9]{{1,100}})?$'"
 
 
@@ -161,3 +165,22 @@ def _untyped_expressions(value: str) -> ValueExpressions:
         f"WHEN 'string' THEN nullif({FOLD_SQL.format(plain)}, '') WHEN 'boolean' THEN {plain} END"
     )
     return ValueExpressions(FieldKind.ANY, text, key, number, boolean, f"({instant})", equality_key)
+
+
+def parse_number(value: str | datetime) -> Decimal | None:
+    """
+    >>> parse_number("3.50"), parse_number("3a"), parse_number("1e3")
+    (Decimal('3.50'), None, None)
+    """
+    return Decimal(value) if isinstance(value, str) and NUMBER_PATTERN.fullmatch(value) else None
+
+
+def parse_instant(value: str | datetime) -> datetime | None:
+    """
+    >>> parse_instant("2024-05-19").isoformat(), parse_instant("2024")
+    ('2024-05-19T00:00:00+00:00', None)
+    """
+    try:
+        return read_instant(value).replace(microsecond=0)
+    except QueryError:
+        return None

@@ -11,8 +11,7 @@ from typing import Any
 
 from system.encoded_query import METADATA, Condition, Group, Moment, Query, QueryError, SubQuery, Term, parse
 
-from .fields import FieldKind, FilterField, SqlParameters, join_conditions
-from .operands import parse_number
+from .fields import FieldKind, FilterField, SqlParameters, join_conditions, parse_number
 from .operators import FieldCondition
 
 

@@ -4,6 +4,7 @@ A field represents a set of values, so a test is wrapped in EXISTS. Negations ar
 exactly one side of each pair.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -18,13 +19,25 @@ from system.encoded_query import (
     Operand,
     QueryError,
     Range,
+    ValueFunction,
     ValueKind,
+    read_boolean,
+    read_instant,
     read_value,
+    resolve,
 )
 from system.encoded_query.sql import COMPARISONS, FOLD_ARRAY_SQL, FOLD_SQL, ConditionCompiler, ValueReader
 
-from .fields import FieldKind, FilterField, SqlParameters, ValueExpressions, join_conditions
-from .operands import OperandReader, parse_instant, parse_number
+from .fields import (
+    INTEGER_BOUND,
+    FieldKind,
+    FilterField,
+    SqlParameters,
+    ValueExpressions,
+    join_conditions,
+    parse_instant,
+    parse_number,
+)
 
 # Operators for features that metadata does not have: groups and roles, word search, tables.
 RECORD_OPERATORS = frozenset(name for name, row in OPERATORS.items() if (row.negates or name) not in COMPARISONS)
@@ -55,7 +68,6 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
         super().__init__(condition, self.field.subject(), other)
         self.parameters = parameters
         self.moment = moment
-        self.reader = OperandReader(self.field, condition, moment)
         for field in filter(None, (self.field, self.other_field)):
             self._check_operator_fits(field)
 
@@ -77,10 +89,44 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
 
     def read_text(self, condition: Condition, moment: Moment) -> str:
         value: Any = read_value(condition)
-        text = self.reader.resolve_operand(value)
+        text = self.resolve_operand(value)
         if isinstance(text, datetime):
-            raise self.reader.field_error("text cannot contain a time")
+            raise self.field_error("text cannot contain a time")
         return text
+
+    def resolve_operand(self, operand: Operand) -> str | datetime:
+        # Metadata has no users: the caller's id would be compared as plain text.
+        if isinstance(operand, ValueFunction) and operand.name == "getUserID":
+            raise self.field_error("a value that depends on the caller cannot be used in a filter")
+        return resolve(operand, self.moment)
+
+    def typed_value(self, operand: Operand) -> Any:
+        value = self.resolve_operand(operand)
+        if self.field.kind is FieldKind.INSTANT:
+            return self.instant_value(value)
+        if isinstance(value, datetime):
+            raise self.field_error("a time cannot be compared with this field")
+        if self.field.kind is FieldKind.INTEGER:
+            is_number = re.fullmatch("[+-]?[0-9]{1,19}", value, re.ASCII)
+            if not is_number or not -INTEGER_BOUND <= int(value) < INTEGER_BOUND:
+                raise self.field_error("a whole number is expected")
+            return int(value)
+        if self.field.kind is FieldKind.BOOLEAN:
+            try:
+                return read_boolean(value)
+            except QueryError as error:
+                raise self.field_error(error.message) from None
+        return value
+
+    def instant_value(self, value: str | datetime) -> datetime:
+        """Truncated to the second, as times are displayed."""
+        try:
+            return read_instant(value).replace(microsecond=0)
+        except QueryError as error:
+            raise self.field_error(error.message) from None
+
+    def field_error(self, message: str) -> QueryError:
+        return QueryError(f"{self.field.name}: {message}", self.condition.value_position, self.condition.value)
 
     def equal(self) -> str:
         value: Any = read_value(self.condition)
@@ -94,8 +140,8 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
 
     def _one_of(self, operands: tuple[Operand, ...]) -> str:
         if self.field.kind is FieldKind.ANY:
-            return self._one_of_untyped([self.reader.resolve_operand(operand) for operand in operands])
-        values = [self.reader.typed_value(operand) for operand in operands]
+            return self._one_of_untyped([self.resolve_operand(operand) for operand in operands])
+        values = [self.typed_value(operand) for operand in operands]
         if self.field.kind is FieldKind.TEXT:
             return self.any_value(self._text_predicate(values))
         if self.field.kind is FieldKind.INSTANT:
@@ -121,30 +167,30 @@ class FieldCondition(ConditionCompiler[ValueExpressions]):
         booleans = [text.lower() == "true" for text in texts if text.lower() in ("true", "false")]
         if booleans:
             tests.append(f"{self.subject.boolean} = ANY ({self.parameters.add(booleans, 'boolean[]')})")
-        instants = [self.reader.instant_value(value) for value in values if isinstance(value, datetime)]
+        instants = [self.instant_value(value) for value in values if isinstance(value, datetime)]
         if instants:
             tests.append(self._instant_predicate(instants))
         return self.any_value(join_conditions(" OR ", tests))
 
     def ordered(self, operator: str) -> str:
         value: Any = read_value(self.condition)
-        operand = self.reader.resolve_operand(value)
+        operand = self.resolve_operand(value)
         return self.any_value(self._ordered_test(operator, operand, _common_kind(self.field, operand)))
 
     def between(self) -> str:
         value_range: Any = read_value(self.condition)
         assert isinstance(value_range, Range)
-        low, high = self.reader.resolve_operand(value_range.low), self.reader.resolve_operand(value_range.high)
+        low, high = self.resolve_operand(value_range.low), self.resolve_operand(value_range.high)
         kind = _common_kind(self.field, low, high)
         return self.any_value(f"({self._ordered_test('>=', low, kind)} AND {self._ordered_test('<=', high, kind)})")
 
     def _ordered_test(self, operator: str, value: str | datetime, kind: FieldKind) -> str:
         if kind is FieldKind.INSTANT:
-            return self._ordered_instant_test(operator, self.reader.instant_value(value))
+            return self._ordered_instant_test(operator, self.instant_value(value))
         if isinstance(value, datetime):
-            raise self.reader.field_error("a time cannot be compared with this field")
+            raise self.field_error("a time cannot be compared with this field")
         if kind is FieldKind.INTEGER:
-            operand = self.reader.typed_value(value) if self.field.kind is kind else Decimal(value)
+            operand = self.typed_value(value) if self.field.kind is kind else Decimal(value)
             return f"{self.subject.number} {operator} {self.parameters.add(operand, 'numeric')}"
         return f"{self.subject.comparison_key} {operator} {FOLD_SQL.format(self.parameters.add(value, 'text'))}"
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.conf import settings
 
+from collections_app.metadata.fields import INTEGER_BOUND
 from system.errors import BadRequest, combine_errors
 from system.http.request_body import InvalidJson, parse_json, refuse_unstorable
 
 MAX_DEPTH = 5
-INTEGER_BOUND = 2**63
 # The longest name that a filter can contain.
 MAX_FIELD_NAME_LENGTH = 200
 NOT_JSON_MESSAGE = 'Metadata must be a JSON object, such as {"type": "manual", "priority": 2}.'

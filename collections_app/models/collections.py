@@ -10,6 +10,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 
+from system.errors import BadRequest
 from system.records.history import history_field
 from system.records.record import Record
 
@@ -27,24 +28,28 @@ INVISIBLE_CHARACTERS = re.compile(
 )
 
 
-def normalize_name(name: str) -> str:
-    """Returns the name in NFC; raises ValueError unless it has "1 to 200 characters without control characters".
+class InvalidName(BadRequest):
+    code = "invalid_parameter"
+
+
+def normalize_name(name: str, field: str = "collection_name") -> str:
+    """Returns the name in NFC; raises InvalidName unless it has "1 to 200 characters without control characters".
 
     >>> normalize_name("Cafe\\u0301")
     'Café'
     """
-    stored_name = _stored_form(name)
+    stored_name = _stored_form(name, field)
     if "\ufffd" in stored_name:
-        raise ValueError("A name must be valid UTF-8 without U+FFFD.")
+        raise InvalidName("A name must be valid UTF-8 without U+FFFD.", field=field)
     return stored_name
 
 
-def _stored_form(name: str) -> str:
+def _stored_form(name: str, field: str) -> str:
     stored_name = unicodedata.normalize("NFC", name)
     if not 1 <= len(stored_name) <= MAX_NAME_LENGTH:
-        raise ValueError(f"A name must consist of 1 to {MAX_NAME_LENGTH} characters.")
+        raise InvalidName(f"A name must consist of 1 to {MAX_NAME_LENGTH} characters.", field=field)
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in stored_name) or not stored_name.strip():
-        raise ValueError("A name must not contain control characters or consist only of spaces.")
+        raise InvalidName("A name must not contain control characters or consist only of spaces.", field=field)
     return stored_name
 
 
@@ -55,30 +60,32 @@ def lookup_name(name: str) -> str:
     ('Café', '')
     """
     try:
-        return _stored_form(name)
-    except ValueError:
+        return _stored_form(name, "")
+    except InvalidName:
         return ""
 
 
 def check_visible_characters(name: str) -> None:
-    """Raises ValueError for white space at the ends and for invisible characters. Look-alikes are allowed.
+    """Refuses white space at the ends and invisible characters in a new name, since it would look like another one.
 
-    >>> check_visible_characters("a\\u200bb")
+    Look-alikes are allowed. Older collections with such a name keep it.
+
+    >>> check_visible_characters("a\\n")
     Traceback (most recent call last):
-    ValueError: A collection name must not contain control, bidirectional or zero-width characters: found U+200B.
+    collections_app.models.collections.InvalidName: A collection name must not begin or end with whitespace.
     """
     if name != name.strip():
-        raise ValueError("A collection name must not begin or end with whitespace.")
+        raise InvalidName("A collection name must not begin or end with whitespace.", field="collection_name")
     if match := INVISIBLE_CHARACTERS.search(name):
         rule = "A collection name must not contain control, bidirectional or zero-width characters"
-        raise ValueError(f"{rule}: found U+{ord(match[0]):04X}.")
+        raise InvalidName(f"{rule}: found U+{ord(match[0]):04X}.", field="collection_name")
 
 
 def check_name(name: str) -> None:
     try:
         normalize_name(name)
-    except ValueError as error:
-        raise ValidationError(str(error)) from None
+    except InvalidName as error:
+        raise ValidationError(error.message) from None
 
 
 def is_overlap_too_large(size: int, overlap: int) -> bool:

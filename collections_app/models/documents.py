@@ -59,9 +59,13 @@ class Document(models.Model):
     def __str__(self) -> str:
         return self.doc_id
 
+    def displayed_version(self) -> "Version":
+        """The newest version or, while the document has none, one without content."""
+        return self.newest or Version(size=0, created_at=self.created_at)
+
     def page_title(self) -> str:
         """The title on pages: the file name, or else the `doc_id`."""
-        return (self.newest.filename if self.newest else "") or self.doc_id
+        return self.displayed_version().filename or self.doc_id
 
 
 class Version(models.Model):

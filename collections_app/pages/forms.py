@@ -8,13 +8,12 @@ from collections_app import access
 from collections_app.http import parameters
 from collections_app.http.parameters import MAX_K, RequestParameters
 from collections_app.models import Collection
-from collections_app.models.collections import MAX_NAME_LENGTH
+from collections_app.models.collections import MAX_NAME_LENGTH, normalize_name
 from collections_app.search.pipeline import SearchRequest, SearchResult, search
 from system.errors import AccessDenied, Conflict, ServiceError
 
 MODE_LABELS = (("hybrid", "keywords and meaning"), ("text", "keywords"), ("vector", "meaning"))
 DEFAULT_RESULT_COUNT = 5
-EMPTY_QUERY_MESSAGE = "Enter a search query."
 
 
 class NewCollectionForm(forms.Form):
@@ -23,7 +22,7 @@ class NewCollectionForm(forms.Form):
     )
 
     def create(self, user: User) -> Collection:
-        name = access.validate_name(self.cleaned_data["name"])
+        name = normalize_name(self.cleaned_data["name"])
         if not access.may_create_collections(user):
             raise AccessDenied("You are not allowed to create collections.")
         if access.readable_collections(user).filter(name=name).exists():
@@ -42,7 +41,7 @@ class SearchInput:
         self.mode = mode if mode in dict(MODE_LABELS) else MODE_LABELS[0][0]
         k = query_params.get("k", "")
         self.k = min(max(int(k), 1), MAX_K) if k.isascii() and k.isdigit() and len(k) < 5 else DEFAULT_RESULT_COUNT
-        self.problem = "" if self.query or not self.is_submitted else EMPTY_QUERY_MESSAGE
+        self.problem = "" if self.query or not self.is_submitted else "Enter a search query."
         self.status = 400 if self.problem else 200
 
     @property

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Substr
 from django.template.defaultfilters import filesizeformat
 
@@ -30,18 +29,13 @@ class TextSpan:
 
 
 def split_at_highlights(text: str, highlights: Iterable[Sequence[int]]) -> Iterator[TextSpan]:
-    """The text cut where its highlights begin and end.
+    """The text cut where its highlights begin and end. They are in order, without overlaps, as `find_highlights` says.
 
-    >>> [(part.text, part.is_marked) for part in split_at_highlights("Reset the <b>password", [(10, 21), (0, 5)])]
+    >>> [(part.text, part.is_marked) for part in split_at_highlights("Reset the <b>password", [(0, 5), (10, 21)])]
     [('Reset', True), (' the ', False), ('<b>password', True)]
-    >>> [part.text for part in split_at_highlights("overlap", [(0, 4), (2, 6), (9, 12)])]
-    ['over', 'la', 'p']
     """
     position = 0
-    for start, end in sorted((start, end) for start, end in highlights):
-        start, end = max(start, position), min(end, len(text))
-        if start >= end:
-            continue
+    for start, end in highlights:
         if start > position:
             yield TextSpan(text[position:start], False)
         yield TextSpan(text[start:end], True)
@@ -127,37 +121,30 @@ def passage_context(document: Document, generation: int, number: int, count: int
     }
 
 
-def annotate_search_state(documents: QuerySet[Document]) -> QuerySet[Document]:
-    """The documents with everything that `document_context` needs, in one statement."""
-    searched_versions = Version.objects.filter(document=OuterRef("pk"), is_searched=True)
-    return documents.select_related("newest").annotate(is_searched=Exists(searched_versions))
-
-
 def document_context(document: Document) -> dict[str, Any]:
-    """A document from `annotate_search_state`, with the state of its newest version."""
-    version = document.newest
-    is_file_error = version is not None and version.error_code in FILE_ERROR_CODES
-    state = version.state if version else VersionState.QUEUED.value
+    """A document from `DocumentFilter`, with the state of its newest version."""
+    version = document.displayed_version()
+    is_file_error = version.error_code in FILE_ERROR_CODES
+    has_failed = version.state == VersionState.FAILED
+    is_unready = has_failed or version.state in UNFINISHED_STATES
     title = document.page_title()
     return {
         "id": document.pk,
         "title": title,
         # A generated id means nothing to people.
         "secondary_name": document.doc_id if document.doc_id not in (title, document.pk) else "",
-        "state": state,
-        "size": version.size if version else 0,
-        "pages": version.pages if version else None,
-        "chunks": version.chunks_count if version else 0,
-        "loaded_at": version.created_at if version else document.created_at,
-        "metadata": metadata_line(version.metadata) if version else "",
-        "error": version.error if version and state == VersionState.FAILED else "",
+        "state": version.state,
+        "size": version.size,
+        "pages": version.pages,
+        "chunks": version.chunks_count,
+        "loaded_at": version.created_at,
+        "metadata": metadata_line(version.metadata),
+        "error": version.error if has_failed else "",
         # For writers; other users cannot do anything about it.
-        "advice": FIX_FILE_ADVICE if state == VersionState.FAILED and is_file_error else "",
+        "advice": FIX_FILE_ADVICE if has_failed and is_file_error else "",
         # The previous version is searched until the new one is ready, also if the new one fails.
-        "note": PREVIOUS_VERSION_NOTE
-        if state in (*UNFINISHED_STATES, VersionState.FAILED) and vars(document)["is_searched"]
-        else "",
-        "warnings": tuple(map(str, version.warnings)) if version else (),
-        "may_retry": state == VersionState.FAILED and not is_file_error,
-        "may_reprocess": state in (VersionState.READY, VersionState.EMPTY),
+        "note": PREVIOUS_VERSION_NOTE if is_unready and vars(document)["is_searched"] else "",
+        "warnings": tuple(map(str, version.warnings)),
+        "may_retry": has_failed and not is_file_error,
+        "may_reprocess": version.state in (VersionState.READY, VersionState.EMPTY),
     }

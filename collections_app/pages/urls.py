@@ -2,7 +2,8 @@
 
 from django.urls import path
 
-from collections_app.pages import document_actions, metadata_page, views
+from collections_app.pages import metadata_page, views
+from collections_app.pages.document_actions import ACTIONS, BulkAction, SingleDocumentAction
 
 COLLECTION_PATH = "collections/<slug:sys_id>/"
 DOCUMENTS_PATH = f"{COLLECTION_PATH}documents/"
@@ -13,11 +14,13 @@ urlpatterns = [
     path(COLLECTION_PATH, views.CollectionDetailPage.as_view(), name="collection"),
     path(f"{COLLECTION_PATH}delete/", views.DeleteCollection.as_view(), name="collection-delete"),
     path(f"{DOCUMENT_PATH}<int:generation>/passages/<int:number>/", views.PassagePage.as_view(), name="passage"),
-    path(f"{DOCUMENT_PATH}delete/", document_actions.DeleteDocument.as_view(), name="document-delete"),
-    path(f"{DOCUMENT_PATH}retry/", document_actions.RetryDocument.as_view(), name="document-retry"),
-    path(f"{DOCUMENT_PATH}reprocess/", document_actions.ReprocessDocument.as_view(), name="document-reprocess"),
-    path(f"{DOCUMENTS_PATH}delete/", document_actions.DeleteDocuments.as_view(), name="documents-delete"),
-    path(f"{DOCUMENTS_PATH}retry/", document_actions.RetryDocuments.as_view(), name="documents-retry"),
-    path(f"{DOCUMENTS_PATH}reprocess/", document_actions.ReprocessDocuments.as_view(), name="documents-reprocess"),
+    *(
+        path(f"{DOCUMENT_PATH}{name}/", SingleDocumentAction.as_view(), {"action": action}, name=f"document-{name}")
+        for name, action in ACTIONS.items()
+    ),
+    *(
+        path(f"{DOCUMENTS_PATH}{name}/", BulkAction.as_view(), {"action": action}, name=f"documents-{name}")
+        for name, action in ACTIONS.items()
+    ),
     path(f"{DOCUMENT_PATH}metadata/", metadata_page.MetadataPage.as_view(), name="document-metadata"),
 ]

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.core.paginator import Page, Paginator
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -18,7 +18,7 @@ from accounts.models import User
 from collections_app import access
 from collections_app.documents import counts, deletion
 from collections_app.extract.file_formats import EXTENSIONS, FORMAT_LABELS
-from collections_app.models import Collection, Document
+from collections_app.models import Collection, Document, Version
 from collections_app.models.documents import VersionState
 from collections_app.pages import presenters
 from collections_app.pages.forms import MODE_LABELS, NewCollectionForm, SearchInput
@@ -175,7 +175,8 @@ class DocumentFilter(NameFilter):
             documents = documents.filter(has_name)
         if self.state:
             documents = documents.filter(newest__state=self.state)
-        return presenters.annotate_search_state(documents)
+        searched_versions = Version.objects.filter(document=OuterRef("pk"), is_searched=True)
+        return documents.select_related("newest").annotate(is_searched=Exists(searched_versions))
 
 
 class PassagePage(CollectionPage):

@@ -156,8 +156,7 @@ def release_lease(version: Version) -> None:
 
 def postpone_version(version: Version, pause_s: float, code: str, message: str) -> None:
     """Frees the version after a pause and does not count the attempt, since the document is not the cause."""
-    error_columns = {"error_code": code, "error": message[:MAX_ERROR_LENGTH]}
-    _update_leased(version, next_at=_pause_end(pause_s), **error_columns, **NO_LEASE, **ATTEMPT_NOT_COUNTED)
+    _free_after_pause(version, pause_s, code, message, **ATTEMPT_NOT_COUNTED)
 
 
 def postpone_waiting_versions(space_id: int, pause_s: float, code: str, message: str) -> None:
@@ -177,8 +176,7 @@ def fail_attempt(version: Version, code: str, message: str) -> None:
     """Frees the version after a pause; marks it as failed after the last attempt."""
     if version.attempt >= MAX_ATTEMPTS:
         return fail_version(version, code, message)
-    error_columns = {"error_code": code, "error": message[:MAX_ERROR_LENGTH]}
-    _update_leased(version, next_at=_pause_end(FIRST_PAUSE_S * 2 ** (version.attempt - 1)), **error_columns, **NO_LEASE)
+    _free_after_pause(version, FIRST_PAUSE_S * 2 ** (version.attempt - 1), code, message)
     logger.warning("document_attempt_failed", version=version.pk, attempt=version.attempt, code=code)
     return None
 
@@ -200,6 +198,8 @@ def _require_lease(version: Version | None) -> Version:
     return version
 
 
-def _pause_end(pause_s: float) -> Any:
+def _free_after_pause(version: Version, pause_s: float, code: str, message: str, **columns: Any) -> None:
     # Spread, so that versions that failed together are not retried together.
-    return CURRENT_TIME + timedelta(seconds=pause_s * uniform(0.8, 1.2))  # noqa: S311  (not secret)
+    next_at = CURRENT_TIME + timedelta(seconds=pause_s * uniform(0.8, 1.2))  # noqa: S311  (not secret)
+    error = message[:MAX_ERROR_LENGTH]
+    _update_leased(version, next_at=next_at, error_code=code, error=error, **NO_LEASE, **columns)

@@ -73,11 +73,6 @@ def embed_next_batch(version: Version, space: EmbeddingSpace, within_s: float) -
     return VectorBatch(space=space, rows=rows, vectors=vectors)
 
 
-def next_embedded_to(version: Version, batch: VectorBatch) -> dict[str, int]:
-    """`Version.embedded_to` after these vectors have been stored."""
-    return {**version.embedded_to, str(batch.space.pk): batch.last_position[1]}
-
-
 def chunks_to_embed(
     version_ids: Sequence[int], space_id: int, *, limit: int, after: tuple[int, int] = START_POSITION
 ) -> list[ChunkWithoutVector]:

@@ -95,7 +95,8 @@ def maintain_indexes() -> list[str]:
         cursor.execute("SET max_parallel_maintenance_workers = 0")
         cursor.execute(EXISTING_INDEXES_SQL, [INDEX_NAME_PREFIX])
         existing_indexes: dict[str, bool] = dict(cursor.fetchall())
-        spaces = _indexed_spaces(cursor)
+        cursor.execute(SPACE_SIZES_SQL)
+        spaces = [IndexedSpace(*row) for row in cursor.fetchall()]
         needed_names = {space.name for space in spaces if space.size > INDEX_THRESHOLD * KEEP_INDEX_SHARE}
         dropped_names = [
             name
@@ -139,11 +140,6 @@ def is_index_usable(collection_id: str, space_id: int) -> bool:
 def clear_cache() -> None:
     """Let the next `is_index_usable` query the database."""
     _validity.clear()
-
-
-def _indexed_spaces(cursor: Any) -> list[IndexedSpace]:
-    cursor.execute(SPACE_SIZES_SQL)
-    return [IndexedSpace(*row) for row in cursor.fetchall()]
 
 
 def _is_filled(cursor: Any, space: IndexedSpace) -> bool:

@@ -1,7 +1,7 @@
 """Collection endpoints: list, create, settings, delete, re-embed, search."""
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import django_filters
@@ -74,7 +74,7 @@ class CollectionList(base.ManagementView, GenericAPIView[Collection]):
             raise AccessDenied("You are not allowed to create collections.")
         settings = CollectionSettingsSerializer(data=parameters.json_body(request))
         settings.is_valid(raise_exception=True)
-        collection = access.create_collection(self.caller(), settings.create(settings.validated_data))
+        collection = access.create_collection(self.caller(), Collection(**settings.validated_data))
         return settings_response(self.caller(), collection, status=201)
 
 
@@ -91,13 +91,19 @@ class CollectionDetail(base.ManagementView):
     )  # fmt: skip
     def patch(self, request: Request, sys_id: str) -> Response:
         self.open_collection(sys_id, "manage")
-        return settings_response(self.caller(), update_collection(sys_id, lambda stored: self._change(request, stored)))
-
-    def _change(self, request: Request, collection: Collection) -> None:
-        base.refuse_stale_etag(request, base.compute_etag(collection.sys_version))
-        settings = CollectionSettingsSerializer(collection, data=parameters.json_body(request), partial=True)
-        settings.is_valid(raise_exception=True)
-        settings.update(collection, settings.validated_data)
+        try:
+            # Under the collection's lock, so that concurrent changes of other settings are kept.
+            with transaction.atomic():
+                collection = Collection.objects.select_for_update().filter(pk=sys_id, deleted_at__isnull=True).first()
+                if collection is None:
+                    raise NotFound("The collection does not exist.")
+                base.refuse_stale_etag(request, base.compute_etag(collection.sys_version))
+                settings = CollectionSettingsSerializer(collection, data=parameters.json_body(request), partial=True)
+                settings.is_valid(raise_exception=True)
+                settings.save()
+        except IntegrityError:
+            raise Conflict("This name is already taken.", code="name_taken", field="collection_name") from None
+        return settings_response(self.caller(), collection)
 
     @describe(
         "collections_delete", "Delete a collection and its documents", {200: DeletedCollectionSerializer},
@@ -109,20 +115,6 @@ class CollectionDetail(base.ManagementView):
             collection, lambda stored: base.refuse_stale_etag(request, base.compute_etag(stored.sys_version))
         )
         return Response(responses.deleted_collection_body(collection, *deleted_counts))
-
-
-def update_collection(sys_id: str, change: Callable[[Collection], None]) -> Collection:
-    """Changes the stored collection under its lock, so that concurrent changes of other settings are kept."""
-    try:
-        with transaction.atomic():
-            collection = Collection.objects.select_for_update().filter(pk=sys_id, deleted_at__isnull=True).first()
-            if collection is None:
-                raise NotFound("The collection does not exist.")
-            change(collection)
-            collection.save()
-            return collection
-    except IntegrityError:
-        raise Conflict("This name is already taken.", code="name_taken", field="collection_name") from None
 
 
 class ReembedCollection(base.ManagementView):

@@ -94,8 +94,7 @@ class DocumentList(base.ManagementView, GenericAPIView[Document]):
     def post(self, request: Request, sys_id: str) -> Response:
         collection = self.open_collection(sys_id, "write")
         with uploads.receive_upload(django_request(request), settings.COLLECTIONS["file_limit"]) as upload:
-            fields = parameters.form_fields(upload)
-            values = parameters.parse_parameters(request.query_params, fields, load_requests.OPTION_NAMES)
+            values = parameters.parse_form(request, upload, load_requests.OPTION_NAMES)
             load_request = load_requests.from_upload(upload, values)
             return responses.load_response(request, loading.load_document(self.caller(), collection, load_request))
 
@@ -169,9 +168,7 @@ class ReprocessDocument(base.ManagementView):
     @describe("documents_reload", "Reprocess a document", {202: LoadedSerializer}, NotFound, AccessDenied, request=None)
     def post(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open_collection(sys_id, "write")
-        return responses.load_response(
-            request, loading.reprocess(self.caller(), collection, find_document(collection, document))
-        )
+        return responses.load_response(request, loading.reprocess(self.caller(), find_document(collection, document)))
 
 
 class RetryDocument(base.ManagementView):

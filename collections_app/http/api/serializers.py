@@ -3,18 +3,25 @@
 from collections.abc import Iterable
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db.models import Q
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.models import Role
-from collections_app import access
 from collections_app.http import parameters
 from collections_app.http.api.base import StrictSerializer
 from collections_app.http.serializers import CollectionSerializer
 from collections_app.metadata import validation as document_metadata
 from collections_app.models import Collection
-from collections_app.models.collections import OVERLAP_TOO_LARGE, default_overlap, is_overlap_too_large
+from collections_app.models.collections import (
+    OVERLAP_TOO_LARGE,
+    InvalidName,
+    check_visible_characters,
+    default_overlap,
+    is_overlap_too_large,
+    normalize_name,
+)
 from collections_app.models.documents import VersionState
 from system.errors import BadRequest
 from system.plain_sql import fetch_rows
@@ -23,17 +30,14 @@ MAX_ROLES = 100
 
 
 @extend_schema_field({"type": "number", "minimum": 0, "maximum": 1})
-class WeightField(serializers.Field[float, Any, float, Any]):
-    """A JSON number from 0 to 1; DRF's FloatField would accept "nan"."""
+class WeightField(serializers.FloatField):
+    """A JSON number from 0 to 1; DRF's own would accept "nan"."""
 
     def to_internal_value(self, data: Any) -> float:
         try:
             return parameters.read_weight(self.field_name or "", data)
         except BadRequest as error:
             raise serializers.ValidationError(error.message) from None
-
-    def to_representation(self, value: float) -> float:
-        return value
 
 
 @extend_schema_field({"type": "array", "items": {"type": "string"}, "maxItems": MAX_ROLES})
@@ -57,6 +61,12 @@ class RolesField(serializers.Field[list[str], Any, list[str], Any]):
         "wrong": f"Must be an array of at most {MAX_ROLES} role names.",
         "missing": "The role {role} does not exist.",
     }
+
+
+def check_language(configuration: str) -> str:
+    if configuration and not fetch_rows("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", [configuration]):
+        raise ValidationError("This PostgreSQL server has no text search configuration with that name.")
+    return configuration
 
 
 def role_names(collections: Iterable[Collection]) -> dict[str, str]:
@@ -89,16 +99,14 @@ class CollectionSettingsSerializer(StrictSerializer):
 
     def validate_collection_name(self, value: str) -> str:
         if not isinstance(self.instance, Collection) or value != self.instance.name:
-            access.check_new_name(value)
+            check_visible_characters(value)
         try:
-            return access.validate_name(value)
-        except BadRequest as error:
+            return normalize_name(value)
+        except InvalidName as error:
             raise serializers.ValidationError(error.message) from None
 
     def validate_language(self, value: str) -> str:
-        if value and not fetch_rows("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", [value]):
-            raise serializers.ValidationError("This PostgreSQL server has no text search configuration with that name.")
-        return value
+        return check_language(value)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         collection = self.instance if isinstance(self.instance, Collection) else Collection()
@@ -109,12 +117,10 @@ class CollectionSettingsSerializer(StrictSerializer):
             raise serializers.ValidationError(_overlap_error(attrs, collection))
         return attrs
 
-    def create(self, validated_data: dict[str, Any]) -> Collection:
-        return Collection(**validated_data)
-
     def update(self, instance: Collection, validated_data: dict[str, Any]) -> Collection:
         for name, value in validated_data.items():
             setattr(instance, name, value)
+        instance.save()
         return instance
 
 
@@ -144,9 +150,6 @@ class MetadataField(serializers.Field[dict[str, Any], Any, dict[str, Any], Any])
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         return document_metadata.validate_metadata(data)
-
-    def to_representation(self, value: dict[str, Any]) -> dict[str, Any]:
-        return value
 
 
 class ChangeSerializer(StrictSerializer):

@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from uuid import uuid4
 
 import psycopg
@@ -14,7 +15,6 @@ from collections_app import embed
 from collections_app.documents import deletion, storage
 from collections_app.http import responses
 from collections_app.ingest import worker
-from collections_app.ingest.loading import LoadResult as Load
 from collections_app.models import Chunk, Collection, Document, EmbeddingSpace, Version
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases
@@ -91,7 +91,7 @@ def test_document_replaced_or_deleted_during_its_load_is_not_reported_as_failed(
         )
         purge_all()
     version = worker.process_in_request(result)
-    load = Load(collection=collection, document=result.document, version=version, is_duplicate=False)
+    load = replace(result, version=version)
     with pytest.raises(Conflict) as exc_info:
         responses.load_response(Request(RequestFactory().get("/")), load)
     assert exc_info.value.as_item() == {
