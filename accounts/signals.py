@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib.auth.signals import user_logged_in
 from django.db.models import Func, Value
 from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -12,6 +13,7 @@ from accounts.authentication import access_keys
 from accounts.models import AccessKey, Role, User, UserRole, sessions
 
 
+@receiver(user_logged_in)
 def record_sign_in(sender: Any, request: HttpRequest, user: User, **_: Any) -> None:
     # Not `save`: a sign-in must not change the record's version or history.
     User.objects.filter(pk=user.pk).update(last_login=timezone.now())
@@ -19,6 +21,7 @@ def record_sign_in(sender: Any, request: HttpRequest, user: User, **_: Any) -> N
     request.session[sessions.BROWSER_KEY] = request.headers.get("User-Agent", "")[:200]
 
 
+@receiver(post_delete, sender=Role)
 def remove_role_references(sender: Any, instance: Role, **_: Any) -> None:
     """Removes a deleted role from the roles that contain it and from the scopes of keys."""
     # A key that is limited to this role alone must not become one for all roles.
@@ -36,10 +39,6 @@ def clear_key_cache(sender: Any, **_: Any) -> None:
     access_keys.KEY_CACHE.clear()
 
 
-def connect_receivers() -> None:
-    user_logged_in.disconnect(dispatch_uid="update_last_login")  # Django's own, which saves the user
-    user_logged_in.connect(record_sign_in)
-    post_delete.connect(remove_role_references, sender=Role)
-    for model in (User, Role, UserRole, AccessKey):
-        post_save.connect(clear_key_cache, sender=model)
-        post_delete.connect(clear_key_cache, sender=model)
+for model in (User, Role, UserRole, AccessKey):
+    post_save.connect(clear_key_cache, sender=model)
+    post_delete.connect(clear_key_cache, sender=model)

@@ -15,7 +15,6 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.conf.update(
     {
         "beat_scheduler": "config.scheduling.leader_scheduler.LeaderScheduler",
-        "task_serializer": "json",
         "accept_content": ["json"],
         "task_ignore_result": True,
         # A late acknowledgement alone is still given when the child dies; both are needed.

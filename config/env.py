@@ -11,16 +11,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from config import env_parsers as parsers
+from config.env_files import ConfigurationError as ConfigurationError
+from config.env_files import read_dotenv, read_value
 from config.env_parsers import Network
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-class ConfigurationError(Exception):
-    """A variable is missing or invalid; the message says what to do."""
-
-
-def variable(name: str, parse: Callable[[str], Any], default: Any, description: str, *, is_secret: bool = False) -> Any:
+def variable(
+    name: str, description: str, default: Any = None, parse: Callable[[str], Any] = str, *, is_secret: bool = False
+) -> Any:
     """A row of the table below. A secret can also be read from the file that NAME_FILE names."""
     metadata = {"name": name, "parse": parse, "description": description, "is_secret": is_secret}
     return field(default=default, repr=not is_secret, metadata=metadata)
@@ -31,201 +31,181 @@ class Environment:
     """Every variable, as typed values."""
 
     env: str = variable(
-        "SVC_ENV", parsers.one_of("development", "production"), "development", "`development` or `production`."
+        "SVC_ENV", "`development` or `production`.", "development", parsers.one_of("development", "production")
     )
     host: str = variable(
-        "SVC_HOST", str, "127.0.0.1", "IP address that the web server listens on. Use 0.0.0.0 for all interfaces."
+        "SVC_HOST", "IP address that the web server listens on. Use 0.0.0.0 for all interfaces.", "127.0.0.1"
     )
-    port: int = variable("SVC_PORT", parsers.integer(1, 65535), 8000, "Port that the web server listens on.")
+    port: int = variable("SVC_PORT", "Port that the web server listens on.", 8000, parsers.integer(1, 65535))
     base_url: str | None = variable(
         "SVC_BASE_URL",
-        parsers.base_url,
-        None,
         "Public URL of the service, such as https://service.example.com. Used in links and in the "
         "`Location` header. With https, cookies are Secure. Default: the host of the request.",
+        parse=parsers.base_url,
     )
     tls_cert: Path | None = variable(
-        "SVC_TLS_CERT", parsers.existing_file, None, "Certificate file. With it, the web server uses https."
+        "SVC_TLS_CERT", "Certificate file. With it, the web server uses https.", parse=parsers.existing_file
     )
-    tls_key: Path | None = variable("SVC_TLS_KEY", parsers.existing_file, None, "Private key file for SVC_TLS_CERT.")
+    tls_key: Path | None = variable("SVC_TLS_KEY", "Private key file for SVC_TLS_CERT.", parse=parsers.existing_file)
     trusted_proxies: tuple[Network, ...] = variable(
         "SVC_TRUSTED_PROXIES",
-        parsers.networks,
-        (),
         "IP addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted.",
+        (),
+        parsers.networks,
     )
     data_dir: Path = variable(
-        "SVC_DATA_DIR", parsers.folder, ROOT / "var", "Data folder. It holds all data of the embedded servers."
+        "SVC_DATA_DIR", "Data folder. It holds all data of the embedded servers.", ROOT / "var", parsers.folder
     )
     web_processes: int = variable(
-        "SVC_WEB_PROCESSES", parsers.integer(1, 64), 2, "Number of web server processes. Each has four threads."
+        "SVC_WEB_PROCESSES", "Number of web server processes. Each has four threads.", 2, parsers.integer(1, 64)
     )
-    admin_login: str = variable(
-        "SVC_ADMIN_LOGIN", str, "admin", "Login of the administrator that the first start creates."
-    )
+    admin_login: str = variable("SVC_ADMIN_LOGIN", "Login of the administrator that the first start creates.", "admin")
     admin_password: str | None = variable(
         "SVC_ADMIN_PASSWORD",
-        str,
-        None,
         "Initial password of the administrator. Later changes have no effect. Default: a random one, which is printed.",
         is_secret=True,
     )
     demo: bool | None = variable(
-        "SVC_DEMO", parsers.boolean, None, "1 adds demo users and data. Default: 0 in production, otherwise 1."
+        "SVC_DEMO", "1 adds demo users and data. Default: 0 in production, otherwise 1.", parse=parsers.boolean
     )
     allow_embedded: bool = variable(
-        "SVC_ALLOW_EMBEDDED", parsers.boolean, False, "1 allows the embedded PostgreSQL and Valkey in production."
+        "SVC_ALLOW_EMBEDDED", "1 allows the embedded PostgreSQL and Valkey in production.", False, parsers.boolean
     )
     secret_keys: tuple[str, ...] = variable(
         "SVC_SECRET_KEYS",
-        parsers.word_list,
-        (),
         "Comma-separated Fernet keys that encrypt stored secrets, newest first. In development, a key is generated and "
         "stored in the data folder.",
+        (),
+        parsers.word_list,
         is_secret=True,
     )
     allow_http_idp: bool | None = variable(
         "SVC_ALLOW_HTTP_IDP",
-        parsers.boolean,
-        None,
         "For development: 1 allows identity providers that use http or a loopback address. Refused in production. "
         "Default: 1 in development, if the service listens on a loopback address and SVC_BASE_URL and "
         "SVC_TRUSTED_PROXIES are not set. Otherwise 0.",
+        parse=parsers.boolean,
     )
     private_idp: bool = variable(
         "SVC_PRIVATE_IDP",
-        parsers.boolean,
-        True,
         "0 refuses identity providers in private networks, such as 10.0.0.0/8.",
+        True,
+        parsers.boolean,
     )
     ca_bundle: Path | None = variable(
-        "SVC_CA_BUNDLE", parsers.existing_file, None, "PEM file with more certificate authorities for outbound calls."
+        "SVC_CA_BUNDLE", "PEM file with more certificate authorities for outbound calls.", parse=parsers.existing_file
     )
     secret_key: str | None = variable(
         "SECRET_KEY",
-        str,
-        None,
         "Key that signs sessions and links. In development, one is generated and stored in the data folder.",
         is_secret=True,
     )
-    debug: bool = variable("DEBUG", parsers.boolean, False, "1 shows Django's debug pages. Refused in production.")
+    debug: bool = variable("DEBUG", "1 shows Django's debug pages. Refused in production.", False, parsers.boolean)
     allowed_hosts: tuple[str, ...] = variable(
         "ALLOWED_HOSTS",
-        parsers.word_list,
-        (),
         "Comma-separated host names under which the service accepts requests. Default: the host of SVC_BASE_URL, "
         "SVC_HOST and, in development, the names of this machine.",
+        (),
+        parsers.word_list,
     )
     database_url: str | None = variable(
         "DATABASE_URL",
-        parsers.postgres_url,
-        None,
         "URL of a PostgreSQL server to use instead of the embedded one: version 17 or newer, with pgvector.",
+        parse=parsers.postgres_url,
         is_secret=True,
     )
     postgres_sizes: tuple[str, ...] = variable(
         "SVC_POSTGRES_SIZES",
-        parsers.postgres_sizes,
-        (),
         "Memory and disk settings of the embedded PostgreSQL, such as shared_buffers=2GB,work_mem=64MB. Default: "
         "sizes that fit the memory and the disk of the machine.",
+        (),
+        parsers.postgres_sizes,
     )
     database_replica_url: str | None = variable(
         "DATABASE_REPLICA_URL",
-        parsers.postgres_url,
-        None,
         "URL of a read replica. Only reads that request it use the replica.",
+        parse=parsers.postgres_url,
         is_secret=True,
     )
     redis_url: str | None = variable(
         "REDIS_URL",
-        parsers.redis_url,
-        None,
         "URL of a Valkey or Redis server to use instead of the embedded one.",
+        parse=parsers.redis_url,
         is_secret=True,
     )
     file_limit_mb: int = variable(
-        "SVC_FILE_LIMIT_MB", parsers.integer(1, 1024), 32, "Maximum size of a document, in MB."
+        "SVC_FILE_LIMIT_MB", "Maximum size of a document, in MB.", 32, parsers.integer(1, 1024)
     )
     smtp_url: str | None = variable(
         "SVC_SMTP_URL",
-        parsers.smtp_url,
-        None,
         "Mail server for notifications: smtp://user:password@host:587 (STARTTLS), smtps://… (TLS) or "
         "smtp+plain://… (unencrypted). Without it, no email is sent.",
+        parse=parsers.smtp_url,
         is_secret=True,
     )
-    email_from: str = variable("SVC_EMAIL_FROM", str, "servicebase@localhost", "Sender of notifications by email.")
+    email_from: str = variable("SVC_EMAIL_FROM", "Sender of notifications by email.", "servicebase@localhost")
     attachment_limit_mb: int = variable(
-        "SVC_ATTACHMENT_LIMIT_MB", parsers.integer(1, 1024), 50, "Maximum size of an attachment of a record, in MB."
+        "SVC_ATTACHMENT_LIMIT_MB", "Maximum size of an attachment of a record, in MB.", 50, parsers.integer(1, 1024)
     )
     text_limit_mb: int = variable(
-        "SVC_TEXT_LIMIT_MB", parsers.integer(1, 100), 10, "Maximum size of a text that is loaded without a file, in MB."
+        "SVC_TEXT_LIMIT_MB", "Maximum size of a text that is loaded without a file, in MB.", 10, parsers.integer(1, 100)
     )
     wait_limit_mb: int = variable(
         "SVC_WAIT_LIMIT_MB",
-        parsers.integer(0, 100),
-        2,
         "Documents up to this size, in MB, are searchable when the load returns. The worker processes larger ones.",
+        2,
+        parsers.integer(0, 100),
     )
     waiting_limit: int = variable(
         "SVC_WAITING_LIMIT",
-        parsers.integer(1, 1_000_000),
-        10_000,
         "Maximum number of queued documents per caller. Further loads return 429.",
+        10_000,
+        parsers.integer(1, 1_000_000),
     )
     max_pages: int = variable(
-        "SVC_MAX_PAGES", parsers.integer(1, 100_000), 5_000, "Maximum number of pages in a document."
+        "SVC_MAX_PAGES", "Maximum number of pages in a document.", 5_000, parsers.integer(1, 100_000)
     )
     max_cells: int = variable(
-        "SVC_MAX_CELLS", parsers.integer(1, 10_000_000), 500_000, "Maximum number of cells in a spreadsheet."
+        "SVC_MAX_CELLS", "Maximum number of cells in a spreadsheet.", 500_000, parsers.integer(1, 10_000_000)
     )
     max_characters: int = variable(
         "SVC_MAX_CHARACTERS",
-        parsers.integer(1_000, 100_000_000),
-        20_000_000,
         "Maximum number of characters in a document.",
+        20_000_000,
+        parsers.integer(1_000, 100_000_000),
     )
     metadata_limit_kb: int = variable(
         "SVC_METADATA_LIMIT_KB",
-        parsers.integer(1, 1024),
-        16,
         "Maximum size of the metadata of a document, in KB of JSON.",
+        16,
+        parsers.integer(1, 1024),
     )
     openai_api_key: str | None = variable(
-        "OPENAI_API_KEY",
-        str,
-        None,
-        "API key of an embedding provider with an OpenAI-compatible API.",
-        is_secret=True,
+        "OPENAI_API_KEY", "API key of an embedding provider with an OpenAI-compatible API.", is_secret=True
     )
     openai_base_url: str | None = variable(
-        "OPENAI_BASE_URL", parsers.provider_url, None, "Base URL of the provider, such as http://127.0.0.1:11434/v1."
+        "OPENAI_BASE_URL", "Base URL of the provider, such as http://127.0.0.1:11434/v1.", parse=parsers.provider_url
     )
     embedding_provider: str = variable(
         "SVC_EMBEDDING_PROVIDER",
-        parsers.one_of("local", "openai"),
-        "local",
         "Embedding provider of new document collections: `local`, a model that is part of the product, or `openai`, "
         "a provider with an OpenAI-compatible API.",
+        "local",
+        parsers.one_of("local", "openai"),
     )
     embedding_model: str | None = variable(
-        "SVC_EMBEDDING_MODEL",
-        str,
-        None,
-        "Name of the embedding model. Required with `openai`. `local` has a default.",
+        "SVC_EMBEDDING_MODEL", "Name of the embedding model. Required with `openai`. `local` has a default."
     )
     embedding_dimensions: int | None = variable(
         "SVC_EMBEDDING_DIMENSIONS",
-        parsers.integer(1, 3900),  # a vector must fit into one database page
-        None,
         "Number of dimensions requested from an `openai` provider, 1 to 3900. Default: that of the model.",
+        parse=parsers.integer(1, 3900),  # a vector must fit into one database page
     )
     embedding_batch: int = variable(
-        "SVC_EMBEDDING_BATCH", parsers.integer(1, 2048), 64, "Texts per request to an `openai` provider, 1 to 2048."
+        "SVC_EMBEDDING_BATCH", "Texts per request to an `openai` provider, 1 to 2048.", 64, parsers.integer(1, 2048)
     )
     embedding_concurrency: int = variable(
-        "SVC_EMBEDDING_CONCURRENCY", parsers.integer(1, 64), 4, "Concurrent requests per process to the provider."
+        "SVC_EMBEDDING_CONCURRENCY", "Concurrent requests per process to the provider.", 4, parsers.integer(1, 64)
     )
 
     @property
@@ -258,20 +238,6 @@ class Environment:
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::", "") else self.host
         host = f"[{host}]" if ":" in host else host
         return f"{'https' if self.tls_cert else 'http'}://{host}:{self.port}"
-
-
-def read_value(environ: Mapping[str, str], name: str, *, is_secret: bool) -> str | None:
-    """The text of a variable, or of the file that NAME_FILE names; empty means not set."""
-    value = environ.get(name, "").strip()
-    path = environ.get(f"{name}_FILE", "").strip() if is_secret else ""
-    if value and path:
-        raise ConfigurationError(f"Set either {name} or {name}_FILE, not both.")
-    if path:
-        try:
-            return Path(path).read_text(encoding="utf-8").strip() or None
-        except (OSError, UnicodeDecodeError):
-            raise ConfigurationError(f"The file set in {name}_FILE cannot be read: {path}") from None
-    return value or None
 
 
 def read(environ: Mapping[str, str]) -> Environment:
@@ -311,25 +277,6 @@ def secret_names() -> list[str]:
     """Names of the variables with secrets, and of those with the names of secret files."""
     names = [row.metadata["name"] for row in fields(Environment) if row.metadata["is_secret"]]
     return [*names, *(f"{name}_FILE" for name in names)]
-
-
-def read_dotenv(path: Path) -> dict[str, str]:
-    """The NAME=value lines of a .env file. Quotes around a value are removed; # starts a comment line."""
-    if not path.is_file():
-        return {}
-    variables: dict[str, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        line = line.strip()
-        if not line or line.startswith("#"):
-            continue
-        name, separator, value = line.partition("=")
-        if not separator or not name.strip().isidentifier():
-            raise ConfigurationError(f"Line {number} of {path.name} is not of the form NAME=value.")
-        value = value.strip()
-        if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-            value = value[1:-1]
-        variables[name.strip()] = value
-    return variables
 
 
 def current() -> Environment:

@@ -120,7 +120,6 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
-APPEND_SLASH = True
 
 TEMPLATES = [
     {
@@ -157,13 +156,10 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "accounts.authentication.passwords.MaximumLengthValidator"},
 ]
 LOGIN_URL = reverse_lazy("login")
-LOGIN_REDIRECT_URL = "/"
 
 SESSION_ENGINE = "accounts.models.sessions"
 SESSION_COOKIE_NAME = "servicebase_session"
 SESSION_COOKIE_AGE = 60 * 60 * 12
-SESSION_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENVIRONMENT.is_https
 CSRF_COOKIE_NAME = "servicebase_csrf"
 CSRF_FAILURE_VIEW = "system.http.error_pages.csrf_failure"
@@ -171,7 +167,6 @@ SECURE_HSTS_SECONDS = 60 * 60 * 24 * 365 if ENVIRONMENT.is_https else 0
 
 LANGUAGE_CODE = "en"
 USE_I18N = False
-USE_TZ = True
 TIME_ZONE = "UTC"
 FORMAT_MODULE_PATH = "config.formats"
 
@@ -231,7 +226,6 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_PARSER_CLASSES": ["system.http.request_body.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "system.openapi.ServiceSchema",
     "EXCEPTION_HANDLER": "system.http.error_responses.exception_handler",
-    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "system.http.error_responses.JsonOnlyNegotiation",
     "NON_FIELD_ERRORS_KEY": "",
 }
@@ -244,11 +238,7 @@ SPECTACULAR_SETTINGS = {
     ),
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",
-    "SERVE_PUBLIC": True,
     "SERVE_INCLUDE_SCHEMA": False,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/(rest/v1|api)",
     # The general part comes first, in the order of the README; the tables that the caller can see follow.
     "TAGS": [{"name": name} for name in ("Credentials", "Table API", "Document collections", "Collection management")],
@@ -269,9 +259,7 @@ CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1)
 
 # Before any app creates a metric.
 metric_files.install()
-PROMETHEUS_EXPORT_MIGRATIONS = False
 SIMPLE_HISTORY_REVERT_DISABLED = True
-SIMPLE_HISTORY_HISTORY_CHANGE_REASON_USE_TEXT_FIELD = False
 DJANGO_STRUCTLOG_CELERY_ENABLED = True
 # A task that went well says itself what is worth saying.
 DJANGO_STRUCTLOG_CELERY_TASK_START_LOG_LEVEL = logging.DEBUG
@@ -287,12 +275,10 @@ UNFOLD = {
     "SITE_TITLE": "Servicebase",
     "SITE_HEADER": "Servicebase",
     "SITE_SUBHEADER": "Administration",
-    "SITE_URL": "/",
     "SITE_ICON": lambda request: static("servicebase/logo.svg"),
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("servicebase/logo.svg")}
     ],
-    "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": True,
     "DASHBOARD_CALLBACK": "system.admin_site.dashboard.add_tiles",
@@ -303,8 +289,5 @@ UNFOLD = {
             "500": "#31978d", "600": "#247972", "700": "#20625d", "800": "#1d4f4b", "900": "#1b423f", "950": "#0a2725",
         }
     },
-    "SIDEBAR": {
-        "show_search": False, "show_all_applications": False,
-        "navigation": "system.admin_site.dashboard.sidebar",
-    },
+    "SIDEBAR": {"navigation": "system.admin_site.dashboard.sidebar"},
 }  # fmt: skip

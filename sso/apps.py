@@ -8,11 +8,10 @@ class SsoConfig(AppConfig):
     verbose_name = "Single sign-on"
 
     def ready(self) -> None:
-        from sso import signals
+        from sso import signals  # noqa: F401  (connects its receivers)
         from sso.connections.saving import ConnectionSaver
         from sso.http import logout, views  # noqa: F401  (these register hooks)
         from sso.models import OidcSetting
         from system.records import savers
 
         savers.register(OidcSetting, ConnectionSaver())
-        signals.connect_receivers()

@@ -6,10 +6,12 @@ of the library  our client   our checks                      get_userinfo, scrip
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
+from django.contrib.auth.backends import ModelBackend
 from django.http import HttpRequest
 from mozilla_django_oidc.auth import OIDCAuthenticationBackend
 
@@ -17,7 +19,7 @@ from accounts.models import User
 from sso.connections import certificate_updates
 from sso.connections.library_settings import ConnectionSettings
 from sso.models import OidcSetting
-from sso.provider import discovery, token_client
+from sso.provider import discovery, request_slots, token_client
 from sso.provider.discovery import Endpoints
 from sso.provider.token_client import TokenResponse
 from sso.provisioning import sign_in
@@ -150,8 +152,7 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         self.request.oidc_result = self.provisioning.complete(user, is_new=is_new)
         return self.request.oidc_result.user
 
-    def get_user(self, user_id: Any) -> User | None:
-        return User.objects.filter(pk=user_id, active=True).first()
+    get_user = ModelBackend.get_user  # of an active user; the library's does not ask
 
 
 def check_with_keys(
@@ -169,7 +170,9 @@ def check_with_keys(
     try:
         return check(certificate_updates.signing_keys(setting))
     except UnknownKey:
-        certificate_updates.refresh_for_unknown_kid(setting, deadline, is_unsolicited=is_unsolicited)
+        # A sign-in has its slot already.
+        with request_slots.request_slot() if is_unsolicited else nullcontext():
+            certificate_updates.refresh_for_unknown_kid(setting, deadline, is_unsolicited=is_unsolicited)
     try:
         return check(certificate_updates.signing_keys(setting))
     except UnknownKey:

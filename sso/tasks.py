@@ -1,5 +1,6 @@
 """Background work of single sign-on."""
 
+from contextlib import suppress
 from datetime import timedelta
 
 from celery import shared_task
@@ -22,10 +23,8 @@ def refresh_daily() -> None:
     discovery.rediscover(setting)
     if setting.endpoints is None:
         return
-    try:
+    with suppress(certificate_updates.CertificateUpdateFailed):  # logged there, and shown on form and dashboard
         certificate_updates.refresh_certificates(setting, reason=certificate_updates.REASON_DAILY)
-    except certificate_updates.CertificateUpdateFailed:
-        pass  # logged there, and shown on the form and the dashboard
 
 
 @shared_task

@@ -77,9 +77,9 @@ class PropertyDefinition:
     """A property; `check` raises ValueError with a message for the administrator."""
 
     name: str
-    type: str
-    default: str
     description: str
+    type: str = "string"
+    default: str = ""
     check: Callable[[str], None] = field(default=lambda value: None)
 
     def read(self, stored_text: str) -> Any:
@@ -101,56 +101,52 @@ class PropertyDefinition:
 
 WELCOME_PAGE = PropertyDefinition(
     "svc.welcome_page.url",
-    "string",
-    "",
     "URL to which anonymous visitors of / are redirected. If empty, they are redirected to the "
     "sign-in page. An active single sign-on connection sets it to its Redirect URI.",
-    check_welcome_page,
+    check=check_welcome_page,
 )
 CASE_SENSITIVE = PropertyDefinition(
     "svc.login.username.sensitivity.enabled",
+    "Whether logins are case-sensitive when users sign in by password, by API or by single sign-on.",
     "boolean",
     "true",
-    "Whether logins are case-sensitive when users sign in by password, by API or by single sign-on.",
 )
 WYSIWYG_COLUMNS = PropertyDefinition(
     "wysiwyg.columns.rest_api_json_mode",
-    "list",
-    "",
     "Comma-separated IDs of converted text columns that the Table API returns as HTML.",
+    "list",
 )
 CHANGE_HISTORY_DAYS = PropertyDefinition(
     "svc.change.history_days",
+    "Number of days for which changes of records are kept. 0 means forever.",
     "integer",
     "0",
-    "Number of days for which changes of records are kept. 0 means forever.",
     check_days,
 )
 CHANGE_FEED_DAYS = PropertyDefinition(
     "svc.change.feed_days",
+    "Number of days for which a cursor of the change feed is valid.",
     "integer",
     "30",
-    "Number of days for which a cursor of the change feed is valid.",
     check_days,
 )
 ATTACHMENT_TYPES = PropertyDefinition(
     "svc.attachment.types",
-    "list",
-    "",
     "Comma-separated media types that attachments may have, such as image/png,application/pdf. They are recognized by "
     "content. If empty, any type is allowed.",
+    "list",
 )
 ASSIGNMENT_COLUMNS = PropertyDefinition(
     "svc.notification.assignment_columns",
+    "Comma-separated names of the columns whose user is notified when a record is assigned to them.",
     "list",
     "assigned_user,assigned_to",
-    "Comma-separated names of the columns whose user is notified when a record is assigned to them.",
 )
 EXPORT_RECORDS = PropertyDefinition(
     "svc.export.max_records",
+    "Maximum number of records in an export as CSV or JSON lines.",
     "integer",
     "1000000",
-    "Maximum number of records in an export as CSV or JSON lines.",
     check_records,
 )
 _DEFINITIONS = (

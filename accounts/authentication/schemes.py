@@ -4,7 +4,7 @@ import base64
 import binascii
 from typing import Any
 
-from django.contrib.auth.backends import BaseBackend
+from django.contrib.auth.backends import ModelBackend
 from django.http import HttpRequest, QueryDict
 from drf_spectacular import authentication as openapi
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -34,7 +34,12 @@ def read_credentials(request: Request, scheme: str) -> str | None:
     return credentials.strip()
 
 
-class BasicAuthentication(BaseAuthentication):
+class ChallengeAuthentication(BaseAuthentication):
+    def authenticate_header(self, request: Request) -> str:
+        return CHALLENGE
+
+
+class BasicAuthentication(ChallengeAuthentication):
     def authenticate(self, request: Request) -> tuple[User, str] | None:
         encoded = read_credentials(request, "basic")
         if encoded is None:
@@ -55,11 +60,8 @@ class BasicAuthentication(BaseAuthentication):
         acting_user.set_current(user.pk)
         return user, "basic"
 
-    def authenticate_header(self, request: Request) -> str:
-        return CHALLENGE
 
-
-class BearerAuthentication(BaseAuthentication):
+class BearerAuthentication(ChallengeAuthentication):
     def authenticate(self, request: Request) -> tuple[User, str] | None:
         secret = read_credentials(request, "bearer")
         if secret is None:
@@ -73,11 +75,8 @@ class BearerAuthentication(BaseAuthentication):
         acting_user.set_current(user.pk, user.role_names)  # a scoped key gives fewer than its user holds
         return user, "key"
 
-    def authenticate_header(self, request: Request) -> str:
-        return CHALLENGE
 
-
-class BrowserSessionAuthentication(SessionAuthentication):
+class BrowserSessionAuthentication(ChallengeAuthentication, SessionAuthentication):
     """The signed-in browser; for endpoints of the pages only, with CSRF for everything that changes."""
 
     def enforce_csrf(self, request: Request) -> None:
@@ -86,11 +85,8 @@ class BrowserSessionAuthentication(SessionAuthentication):
         csrf_request.POST = QueryDict()
         super().enforce_csrf(csrf_request)  # type: ignore[arg-type]  # it asks no more than Django's request has
 
-    def authenticate_header(self, request: Request) -> str:
-        return CHALLENGE
 
-
-class PasswordBackend(BaseBackend):
+class PasswordBackend(ModelBackend):
     """Django's backend for the pages: the same check, and the session's user while the account is active."""
 
     def authenticate(
@@ -101,9 +97,6 @@ class PasswordBackend(BaseBackend):
             return passwords.verify_password(username or "", password or "", address)
         except Unauthenticated:
             return None
-
-    def get_user(self, user_id: Any) -> User | None:
-        return User.objects.filter(pk=user_id, active=True).first()
 
 
 class BasicScheme(openapi.BasicScheme):  # type: ignore[no-untyped-call]

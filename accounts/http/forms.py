@@ -73,9 +73,6 @@ class KeyForm(forms.Form):
         days = self.cleaned_data["days"]
         return timezone.now() + timedelta(days=int(days)) if days else None
 
-    def scope_ids(self) -> list[str]:
-        return [role.pk for role in self.cleaned_data.get("scope", [])]
-
 
 class OwnPasswordForm(PasswordChangeForm):
     """Django's form with our labels, and with the lockout of the sign-in."""

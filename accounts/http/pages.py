@@ -185,10 +185,9 @@ class CreateKeyView(AccountFormView):
         form = KeyForm(user, request.POST)
         if not form.is_valid():
             return self.render_errors("The key was not created. See the errors below.", key_form=form)
-        secret = access_keys.create_key(
-            user, form.cleaned_data["name"], expires_at=form.expires_at(), scope=form.scope_ids()
-        )
-        new_key_handover.store_new_key(request.session, ACCOUNT_PAGE, form.cleaned_data["name"], secret)
+        name, scope = form.cleaned_data["name"], [role.pk for role in form.cleaned_data.get("scope", [])]
+        secret = access_keys.create_key(user, name, expires_at=form.expires_at(), scope=scope)
+        new_key_handover.store_new_key(request.session, ACCOUNT_PAGE, name, secret)
         return redirect("account")
 
 

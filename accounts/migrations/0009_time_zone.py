@@ -14,11 +14,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='historicaluser',
             name='time_zone',
-            field=models.CharField(blank=True, db_default='UTC', default='UTC', help_text='For queries such as “created today”.', max_length=64, validators=[accounts.models.time_zones.check_name]),
+            field=models.CharField(blank=True, db_default='UTC', default='UTC', help_text='Decides when a day begins in your queries.', max_length=64, validators=[accounts.models.time_zones.check_name]),
         ),
         migrations.AddField(
             model_name='user',
             name='time_zone',
-            field=models.CharField(blank=True, db_default='UTC', default='UTC', help_text='For queries such as “created today”.', max_length=64, validators=[accounts.models.time_zones.check_name]),
+            field=models.CharField(blank=True, db_default='UTC', default='UTC', help_text='Decides when a day begins in your queries.', max_length=64, validators=[accounts.models.time_zones.check_name]),
         ),
     ]

@@ -83,7 +83,7 @@ class Supervisor:
         )
         for child in self.children:
             if child.process is not None:
-                self._register_with_reaper(child, child.process)
+                self._tell_reaper(f"+ {child.process.pid} {int(child.stop_signal)}")
 
     def _keep_reaper(self) -> None:
         """Start the reaper again whenever it ends, also while the parts are still starting."""
@@ -110,12 +110,9 @@ class Supervisor:
         if self.has_prefix and self.has_colour:
             colour = COLOURS[names.index(name) % len(COLOURS)] if name in names else "1"
             prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
-        try:
-            with self.output_lock:
-                self.out.write("".join(f"{prefix}{line}\n" for line in lines))
-                self.out.flush()
-        except (OSError, ValueError):
-            pass  # nobody reads the output; the children matter more than their logs
+        with suppress(OSError, ValueError), self.output_lock:  # nobody may read it; the children matter more
+            self.out.write("".join(f"{prefix}{line}\n" for line in lines))
+            self.out.flush()
 
     def install_signal_handlers(self) -> None:
         """Turn signals into events."""
@@ -135,21 +132,15 @@ class Supervisor:
             start_new_session=True,  # Ctrl-C reaches only this process, and the group can be killed as a whole
         )
         child.started_at, child.restart_at = time.monotonic(), inf
-        self._register_with_reaper(child, child.process)
+        self._tell_reaper(f"+ {child.process.pid} {int(child.stop_signal)}")
         child.relay_thread = threading.Thread(target=self._relay, args=(child, child.process), daemon=True)
         child.relay_thread.start()
         return child.process
 
-    def _register_with_reaper(self, child: Child, process: subprocess.Popen[bytes]) -> None:
-        self._tell_reaper(f"+ {process.pid} {int(child.stop_signal)}")
-
     def _tell_reaper(self, line: str) -> None:
-        with self.reaper_lock:
-            try:
-                assert self.reaper.stdin is not None
-                self.reaper.stdin.write(line + "\n")
-            except OSError:
-                pass  # it was killed; the next one gets the whole list
+        with self.reaper_lock, suppress(OSError):  # it was killed; the next one gets the whole list
+            assert self.reaper.stdin is not None
+            self.reaper.stdin.write(line + "\n")
 
     def _relay(self, child: Child, process: subprocess.Popen[bytes]) -> None:
         """Copy a child's output lines until all processes that hold it have ended, and report the child's end."""
@@ -206,10 +197,8 @@ class Supervisor:
 
     def kill_group(self, group: int) -> None:
         """Kill what a dead child left of its process group, such as workers that still hold its port."""
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._tell_reaper(f"- {group}")
 
     def stop(self, steps: Sequence[Sequence[str]], timeout_of: Callable[[str], float]) -> None:

@@ -230,11 +230,9 @@ def stop(supervisor: Supervisor, folder: DataFolder, reason: str) -> None:
         with suppress(OSError):  # the disk may be full, and the parts must stop all the same
             folder.draining_file.touch()
     supervisor.log("stopping" + (" after the current requests" if is_draining else ""))
-    timeouts = {
-        "web": DRAIN_S + 1 if is_draining else 2.5,
-        "worker": 20.0 if is_draining else 2.5,
-        "postgres": 20.0 if is_draining else 2.5,
-    }
+    timeouts = {"web": DRAIN_S + 1, "worker": 20.0, "postgres": 20.0}
+    if not is_draining:
+        timeouts = dict.fromkeys(timeouts, 2.5)
     supervisor.stop(STOP_ORDER, lambda name: timeouts.get(name, 2.0))
     if has_web:
         folder.draining_file.unlink(missing_ok=True)

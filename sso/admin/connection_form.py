@@ -10,6 +10,7 @@ from sso.connections import saving
 from sso.connections.saving import ScriptChecks
 from sso.models import OidcSetting
 from sso.models.oidc_settings import default_script
+from sso.models.provider_state import INTERNAL_COLUMNS
 from system import encryption, properties
 
 PROTECTED_ROLE_NAMES = [name for name, (_, is_grantable) in roles.SHIPPED_ROLES.items() if not is_grantable]
@@ -85,11 +86,7 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = OidcSetting
-        fields = (
-            "name", "url_idp", "realm", "authorization_type", "client_id", "user_field", "client_secret",
-            "redirect_uri", "scope", "active", "enable_user_creation", "ignore_case", "enable_role_mapping",
-            "update_data_when_login", "script", "response_type", "role_claim", "group_claim",
-        )  # fmt: skip
+        fields = [name for name in OidcSetting.table_columns if name not in INTERNAL_COLUMNS]
         help_texts = HELP_TEXTS
 
     # For buttons that do not save: the form is shown again with the entered values.

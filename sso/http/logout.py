@@ -20,14 +20,13 @@ from accounts.http import sign_in_hooks
 from accounts.http.sign_in_hooks import SignOutResponder
 from accounts.models.sessions import PROVIDER_SESSION_KEY
 from sso.backends import check_with_keys
-from sso.connections import certificate_updates
 from sso.http import pages
 from sso.models import OidcSetting, ProviderSession, ProviderSignOut, advisory_locks
 from sso.provider import request_slots
 from sso.provider.request_slots import NoSlotFree
 from sso.refusals import Refusal, SignInRefused
 from sso.tokens import token_check
-from sso.tokens.token_check import Claims, ExpectedToken, UnknownKey, sha256_hex
+from sso.tokens.token_check import Claims, ExpectedToken, sha256_hex
 from system.outbound.deadline import Deadline
 
 logger = structlog.get_logger(__name__)
@@ -152,11 +151,7 @@ def verify_logout_token(token: str) -> Claims:
         )
         check = partial(token_check.check_logout_token, token, expected)
         try:
-            try:
-                return check(certificate_updates.signing_keys(setting))
-            except UnknownKey:
-                with request_slots.request_slot():  # only this may call the provider
-                    return check_with_keys(setting, check, deadline, is_unsolicited=True)
+            return check_with_keys(setting, check, deadline, is_unsolicited=True)
         except SignInRefused as error:
             refusal = error
     raise refusal

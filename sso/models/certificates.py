@@ -76,10 +76,3 @@ class CertificatePair(models.Model):
         self.fetched_at = self.asked_for_unknown_at = self.answered_at = None
         self.warning = self.failure = ""
         self.save()
-
-
-def delete_certificates(url_idp: str, realm: str) -> None:
-    """Remove the certificates of a pair that no record has any more; each removal is logged."""
-    pair: Any = CertificatePair.get_locked(url_idp, realm)
-    IdpCertificate.of_pair(url_idp, realm).delete()
-    pair.reset()

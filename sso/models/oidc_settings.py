@@ -9,7 +9,7 @@ from django.db import models, transaction
 
 from accounts import privileges
 from sso.models import advisory_locks, connection_validators
-from sso.models.certificates import delete_certificates
+from sso.models.certificates import CertificatePair, IdpCertificate
 from sso.models.provider_state import INTERNAL_COLUMNS, ProviderRecord
 from sso.scripts import mapping_script
 from system import encryption, properties
@@ -193,7 +193,9 @@ class OidcSetting(ProviderRecord):
     def remove_unused_certificates(self) -> None:
         """ "When … no other record has the same URL IdP and Realm, its certificates are removed." """
         if not type(self).objects.filter(url_idp=self.url_idp, realm=self.realm).exists():
-            delete_certificates(*self.pair)
+            pair = CertificatePair.get_locked(*self.pair)
+            IdpCertificate.of_pair(*self.pair).delete()  # each removal is logged
+            pair.reset()
 
     def _secret_change(self, previous_setting: Self | None) -> str:
         """A sentence for the history, which does not keep this column."""

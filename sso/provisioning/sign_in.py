@@ -21,7 +21,7 @@ from sso.connections.saving import SECURITY_COLUMNS
 from sso.models import IdentityLink, OidcSetting
 from sso.provisioning import profile, user_matching
 from sso.provisioning.profile import Profile
-from sso.provisioning.user_matching import Account, Comparison
+from sso.provisioning.user_matching import Comparison
 from sso.refusals import Refusal, SignInRefused
 from sso.scripts import mapping_script
 from sso.scripts.mapping_script import ScriptFailed, ScriptNotRun
@@ -177,8 +177,8 @@ class AccountProvisioning:
             # Uses the index; `user_matching` then compares by its own rules.
             candidates = users.annotate(lowercase_value=Lower(column)).filter(lowercase_value=Lower(Value(value)))
         by_id = {user.pk: user for user in candidates}
-        accounts = [Account(pk, getattr(user, column)) for pk, user in by_id.items()]
-        sys_id = user_matching.find_account(value, accounts, self.comparison)
+        values = {pk: getattr(user, column) for pk, user in by_id.items()}
+        sys_id = user_matching.find_account(value, values, self.comparison)
         return by_id[sys_id] if sys_id else None
 
     def _check_email_is_free(self) -> None:

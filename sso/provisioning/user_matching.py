@@ -9,8 +9,7 @@ off           false                                    FOLDED (chosen: the prope
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import Enum
 
 from accounts.normalisation import composed
@@ -43,14 +42,6 @@ def choose_comparison(*, ignores_case: bool, is_case_sensitive: bool) -> Compari
     return Comparison.EXACT
 
 
-@dataclass(frozen=True)
-class Account:
-    """What matching needs of an account; `value` is its email or login, as the connection's User field says."""
-
-    sys_id: str
-    value: str
-
-
 def fold_case(text: str) -> str:
     """The form in which two values are compared if case does not count. Never upper case.
 
@@ -71,14 +62,14 @@ def is_same_value(value: str, other_value: str, comparison: Comparison) -> bool:
     return value.isascii() == other_value.isascii() and fold_case(value) == fold_case(other_value)
 
 
-def find_account(value: str, accounts: Iterable[Account], comparison: Comparison) -> str | None:
-    """The id of the one matching account, or None; refused if several match."""
-    similar_accounts = [account for account in accounts if is_same_value(value, account.value, comparison)]
-    exact_matches = [account for account in similar_accounts if account.value == value]
-    matches = exact_matches or similar_accounts
+def find_account(value: str, values: Mapping[str, str], comparison: Comparison) -> str | None:
+    """The id of the one matching account, or None; refused if several match. `values` are the emails or logins by id,
+    as the connection's User field says."""
+    similar_ids = [sys_id for sys_id, other in values.items() if is_same_value(value, other, comparison)]
+    matches = [sys_id for sys_id in similar_ids if values[sys_id] == value] or similar_ids
     if len(matches) > 1:
         raise SignInRefused(Refusal.USER_AMBIGUOUS, f"{len(matches)} accounts match.")
-    return matches[0].sys_id if matches else None
+    return matches[0] if matches else None
 
 
 def is_email(value: str) -> bool:

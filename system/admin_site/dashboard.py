@@ -1,7 +1,8 @@
 """The admin's index page and sidebar: each app adds its tiles and links."""
 
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
@@ -34,20 +35,11 @@ class Link:
         app, name = self.model.lower().split(".")
         return reverse(f"admin:{app}_{name}_changelist")
 
-    def is_visible_to(self, user: Any) -> bool:
-        return bool(user.has_module_perms(self.model.partition(".")[0]))
-
-
-@dataclass
-class SidebarGroup:
-    title: str
-    order: int
-    links: list[Link] = field(default_factory=list)
-
 
 TileFactory = Callable[[HttpRequest], Tile | None]
 TILES: list[tuple[int, TileFactory]] = []
-SIDEBAR_GROUPS: dict[str, SidebarGroup] = {}
+# By the position and the title of each group.
+SIDEBAR_GROUPS: defaultdict[tuple[int, str], list[Link]] = defaultdict(list)
 
 
 def register_tile(order: int) -> Callable[[TileFactory], TileFactory]:
@@ -61,7 +53,7 @@ def register_tile(order: int) -> Callable[[TileFactory], TileFactory]:
 
 
 def register_links(title: str, order: int, *links: Link) -> None:
-    SIDEBAR_GROUPS.setdefault(title, SidebarGroup(title, order)).links.extend(links)
+    SIDEBAR_GROUPS[order, title].extend(links)
 
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
@@ -69,14 +61,15 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     groups: list[dict[str, Any]] = [
         {"title": "", "items": [{"title": "Dashboard", "icon": "home", "link": reverse("admin:index")}]}
     ]
-    for group in sorted(SIDEBAR_GROUPS.values(), key=lambda group: group.order):
+    user: Any = request.user
+    for (_, title), group in sorted(SIDEBAR_GROUPS.items()):
         links = [
             {"title": link.title, "icon": link.icon, "link": link.url}
-            for link in group.links
-            if link.is_visible_to(request.user)
+            for link in group
+            if user.has_module_perms(link.model.partition(".")[0])
         ]
         if links:
-            groups.append({"title": group.title, "separator": True, "items": links})
+            groups.append({"title": title, "separator": True, "items": links})
     return groups
 
 

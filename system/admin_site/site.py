@@ -51,8 +51,6 @@ class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the t
     """Base of the admin pages of records: bookkeeping at the bottom, read-only."""
 
     BOOKKEEPING = ("sys_id", "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by", "sys_version")
-    list_filter_submit = False
-    compressed_fields = True
     warn_unsaved_form = True
     show_full_result_count = False
     empty_list_text = ""

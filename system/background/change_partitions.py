@@ -28,7 +28,7 @@ def create_months() -> None:
     months = {name for (name,) in fetch_rows(MONTHS)}
     first = datetime.now(UTC).date().replace(day=1)
     for _ in range(1 + MONTHS_AHEAD):
-        following = _next_month(first)
+        following = (first + timedelta(days=31)).replace(day=1)
         if _partition_name(first) not in months:
             _create_partition(first, following)
         first = following
@@ -63,10 +63,6 @@ def delete_older(days: int) -> None:
 
 def _limit_lock_time() -> None:
     run_statement(sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_TIMEOUT_MS))
-
-
-def _next_month(first: date) -> date:
-    return (first + timedelta(days=31)).replace(day=1)
 
 
 def _partition_name(day: date) -> str:

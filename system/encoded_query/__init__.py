@@ -9,7 +9,7 @@ from .dialect import METADATA, RECORDS, Dialect, Path
 from .errors import QueryError
 from .functions import FUNCTIONS, SAMPLE_MOMENT, Moment, Operand, ValueFunction, read_operand, resolve
 from .grammar import parse
-from .operators import ALIASES, OPERATORS, REFUSED_OPERATORS, ComparisonKind, EmptyValueMatch, Operator, ValueKind
+from .operators import ALIASES, OPERATORS, REFUSED_OPERATORS, ComparisonKind, Operator, ValueKind
 from .periods import Unit, end_of, shift, start_of
 from .time_values import Distance, Period, RelativeTime, read_instant
 from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
@@ -17,7 +17,7 @@ from .values import ConditionValue, Range, read_boolean, read_list, read_value, 
 
 __all__ = [
     "ALIASES", "FUNCTIONS", "METADATA", "OPERATORS", "RECORDS", "REFUSED_OPERATORS", "SAMPLE_MOMENT", "ComparisonKind",
-    "Condition", "ConditionValue", "Dialect", "Distance", "EmptyValueMatch", "Group", "Moment", "Operand", "Operator",
+    "Condition", "ConditionValue", "Dialect", "Distance", "Group", "Moment", "Operand", "Operator",
     "OrderBy", "Path", "Period", "Query", "QueryError", "Range", "RelativeTime", "SubQuery", "Term", "Unit",
     "ValueFunction", "ValueKind", "end_of", "parse", "read_boolean", "read_instant", "read_list", "read_operand",
     "read_value", "read_words", "resolve", "shift", "start_of",

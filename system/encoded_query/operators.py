@@ -1,7 +1,7 @@
 """The operators of the query language, one row each; `sql` compiles them."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
@@ -21,27 +21,6 @@ class ValueKind(Enum):
     DYNAMIC = "me, my_groups, my_roles"
     WORDS = "words"
     TABLE = "table"
-
-
-class EmptyValueMatch(Enum):
-    """Whether a record whose column is empty matches; the last two also depend on the other column."""
-
-    NO = "no"
-    YES = "yes"
-    IF_BOTH_EMPTY = "if both are empty"
-    UNLESS_BOTH_EMPTY = "unless both are empty"
-
-    @property
-    def opposite(self) -> "EmptyValueMatch":
-        return _OPPOSITES[self]
-
-
-_OPPOSITES = {
-    EmptyValueMatch.NO: EmptyValueMatch.YES,
-    EmptyValueMatch.YES: EmptyValueMatch.NO,
-    EmptyValueMatch.IF_BOTH_EMPTY: EmptyValueMatch.UNLESS_BOTH_EMPTY,
-    EmptyValueMatch.UNLESS_BOTH_EMPTY: EmptyValueMatch.IF_BOTH_EMPTY,
-}
 
 
 class ComparisonKind(StrEnum):
@@ -84,7 +63,6 @@ class Operator:
     name: str
     kind: ValueKind
     description: str
-    empty_value_match: EmptyValueMatch = EmptyValueMatch.NO
     complement: str | None = None
     # The operator that this one negates.
     negates: str | None = None
@@ -109,20 +87,15 @@ def _pair(
     kind: ValueKind,
     descriptions: tuple[str, str],
     kinds: frozenset[ComparisonKind],
-    empty_value_match: EmptyValueMatch = EmptyValueMatch.NO,
     aliases: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
     negation: int = 1,
 ) -> list[Operator]:
-    """An operator and its negation, which treat an empty column in opposite ways.
-
-    `negation` is the index of the negation.
-    """
+    """An operator and its negation, which treat an empty column in opposite ways; `negation` is its index."""
     return [
         Operator(
             name=names[side],
             kind=kind,
             description=descriptions[side],
-            empty_value_match=empty_value_match.opposite if side else empty_value_match,
             complement=names[1 - side],
             negates=names[1 - side] if side == negation else None,
             column_kinds=kinds,
@@ -162,23 +135,15 @@ _ROWS: tuple[Operator, ...] = (
     ),
     _operator("STARTSWITH", ValueKind.TEXT, "begins with, ignoring case", _TEXTS | _CHOICE),
     _operator("ENDSWITH", ValueKind.TEXT, "ends with, ignoring case", _TEXTS | _CHOICE),
-    *_pair(
-        ("ISEMPTY", "ISNOTEMPTY"),
-        ValueKind.NONE,
-        ("has no value", "has a value"),
-        _VISIBLE,
-        EmptyValueMatch.YES,
-        negation=0,
-    ),
+    *_pair(("ISEMPTY", "ISNOTEMPTY"), ValueKind.NONE, ("has no value", "has a value"), _VISIBLE, negation=0),
     _operator("EMPTYSTRING", ValueKind.NONE, "is the empty text", _TEXTS),
-    *_pair(("ANYTHING", "NOTHING"), ValueKind.NONE, ("every record", "no record"), _VISIBLE, EmptyValueMatch.YES),
+    *_pair(("ANYTHING", "NOTHING"), ValueKind.NONE, ("every record", "no record"), _VISIBLE),
     _operator("BETWEEN", ValueKind.RANGE, "from the first value to the second, both included", _ORDERED | _CHOICE),
     *_pair(
         ("SAMEAS", "NSAMEAS"),
         ValueKind.PATH,
         ("equal to another column", "different from another column"),
         _COMPARABLE,
-        EmptyValueMatch.IF_BOTH_EMPTY,
     ),
     _operator("GT_FIELD", ValueKind.PATH, "greater than another column", _FIELD_KINDS),
     _operator("LT_FIELD", ValueKind.PATH, "less than another column", _FIELD_KINDS),
@@ -229,11 +194,8 @@ ALIASES: Mapping[str, str] = {alias: row.name for row in _ROWS for alias in row.
 REFUSED_OPERATORS = frozenset({"VALCHANGES", "CHANGESFROM", "CHANGESTO", "IS_CALCULATED"})
 
 
-def _longest_first_pattern(names: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
-
-
-_OPERATOR_PATTERN = _longest_first_pattern([*OPERATORS, *ALIASES, *REFUSED_OPERATORS])
+_LONGEST_FIRST = sorted([*OPERATORS, *ALIASES, *REFUSED_OPERATORS], key=len, reverse=True)
+_OPERATOR_PATTERN = re.compile("|".join(map(re.escape, _LONGEST_FIRST)))
 
 
 def match_operator(text: str, position: int = 0) -> str | None:

@@ -96,15 +96,11 @@ def from_drf(error: drf.APIException) -> ServiceError:
     if isinstance(error, drf.UnsupportedMediaType):
         return errors.UnsupportedMediaType()
     if isinstance(error, drf.ValidationError):
-        return from_validation(error)
+        # The first error of each field of a serializer.
+        return errors.combine_errors([_invalid(field, detail) for field, detail in _field_errors(error.detail)])
     converted = ServiceError(str(error.detail), code=str(error.get_codes()))
     converted.status = error.status_code  # type: ignore[misc]  # 405 and 400
     return converted
-
-
-def from_validation(error: drf.ValidationError) -> ServiceError:
-    """The errors of a serializer, the first of each field."""
-    return errors.combine_errors([_invalid(field, detail) for field, detail in _field_errors(error.detail)])
 
 
 def _field_errors(detail: Any, field: str | None = None) -> Iterator[tuple[str | None, Any]]:

@@ -11,6 +11,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.version import get_version_tuple
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
@@ -31,17 +32,9 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain")
 
 
-def parse_version(text: str) -> tuple[int, ...]:
-    """
-    >>> parse_version("0.8.5")
-    (0, 8, 5)
-    """
-    return tuple(int(part) for part in text.split(".") if part.isdigit())
-
-
 def vector_version() -> tuple[int, ...]:
     rows = fetch_rows("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
-    return parse_version(rows[0][0]) if rows else ()
+    return get_version_tuple(rows[0][0]) if rows else ()
 
 
 def pending_migration_count() -> int:
@@ -61,8 +54,11 @@ class Readiness:
     def report(self) -> dict[str, Any]:
         with self.lock:
             if time.monotonic() - self.updated_at > CACHE_TTL_S or not self.states:
-                required_states = self._required_states()
-                self.states = {**required_states, **self._optional_states(required_states["database"] == "ok")}
+                states = self._required_states()
+                # What requests do not need is only reported. Connecting to an unreachable database takes 2 s, and
+                # probes have a timeout.
+                heartbeats = heartbeat_states() if states["database"] == "ok" else UNKNOWN_HEARTBEATS
+                self.states = {**states, "broker": broker_state(), **heartbeats}
                 self.updated_at = time.monotonic()
             return self.states
 
@@ -80,11 +76,6 @@ class Readiness:
             "migrations": "ok" if self.is_migrated else "pending",
             "vector": "ok" if has_vector else "missing",
         }
-
-    def _optional_states(self, has_database: bool) -> dict[str, Any]:
-        """What requests do not need; it is only reported."""
-        # Connecting to an unreachable database takes 2 s, and probes have a timeout.
-        return {"broker": broker_state(), **(heartbeat_states() if has_database else UNKNOWN_HEARTBEATS)}
 
 
 def broker_state() -> str:

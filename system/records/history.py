@@ -9,18 +9,10 @@ from simple_history.models import HistoricalRecords
 from system.records import acting_user
 
 
-def history_user_id(instance: Any, **_: Any) -> str | None:
-    return acting_user.current()
-
-
 def login_of(sys_id: str | None) -> str | None:
     """The login, or the id if the user was deleted."""
     user = get_user_model()._default_manager.filter(pk=sys_id).first() if sys_id else None
     return user.get_username() if user else sys_id
-
-
-def history_user_login(entry: Any) -> str | None:
-    return login_of(entry.history_user_id)
 
 
 def set_history_user(entry: Any, user: Any) -> None:
@@ -58,7 +50,7 @@ def history_field(omit: tuple[str, ...] = ()) -> History:
     return History(
         excluded_fields=[*BOOKKEEPING, *omit],
         history_user_id_field=models.CharField(max_length=32, null=True, blank=True),
-        history_user_getter=history_user_login,
+        history_user_getter=lambda entry: login_of(entry.history_user_id),
         history_user_setter=set_history_user,
-        get_user=history_user_id,
+        get_user=lambda **_: acting_user.current(),
     )

@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 NOBODY_UID = 65534
@@ -63,21 +64,17 @@ def isolate_network() -> None:
     """Enters an empty network namespace where Linux permits it."""
     if not sys.platform.startswith("linux"):
         return
-    try:
+    with suppress(OSError, AttributeError):  # there is no descriptor for a socket either
         flags = CLONE_NEWNET if os.geteuid() == 0 else CLONE_NEWNET | CLONE_NEWUSER
         ctypes.CDLL(None, use_errno=True).unshare(flags)
-    except (OSError, AttributeError):
-        pass  # there is no descriptor for a socket either
 
 
 def become_nobody() -> None:
     if os.getuid() == 0:  # most limits do not apply to root
-        try:
+        with suppress(OSError):  # a container without such a user
             os.setgroups([])
             os.setgid(NOBODY_UID)
             os.setuid(NOBODY_UID)
-        except OSError:
-            pass  # a container without such a user
 
 
 def exit_above_memory(limit: int) -> None:

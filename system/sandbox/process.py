@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from math import inf
@@ -150,10 +150,8 @@ def kill(process: subprocess.Popen[bytes]) -> tuple[int, float]:
     process.returncode = os.waitstatus_to_exitcode(wait_status)
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            try:
+            with suppress(BrokenPipeError):
                 pipe.close()
-            except BrokenPipeError:
-                pass
     return process.returncode, usage.ru_utime + usage.ru_stime
 
 

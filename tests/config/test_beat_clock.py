@@ -16,7 +16,7 @@ from tests.support.clocks import set_database_clock_back
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-INTERVALS = {name: interval_s for name, _, interval_s in schedules.SCHEDULES}
+INTERVALS = {name: timedelta(**{period: every}).total_seconds() for name, _, every, period in schedules.SCHEDULES}
 
 
 @pytest.fixture

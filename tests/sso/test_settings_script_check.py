@@ -29,13 +29,13 @@ def script_runs(sonja: User, monkeypatch: Any) -> list[tuple[str, bool]]:
     results: list[tuple[str, bool]] = []
     run = mapping_script.check_script
 
-    def record_run(source: str) -> None:
+    def record_run(source: str, custom_columns: Any) -> None:
         with another_connection() as other_connection:
             request = other_connection.execute(
                 "SELECT pg_try_advisory_xact_lock(%s)", [advisory_locks.CONNECTIONS_LOCK]
             )
             results.append((source, request.fetchone() == (True,)))
-        run(source)
+        run(source, custom_columns)
 
     monkeypatch.setattr(mapping_script, "check_script", record_run)
     return results

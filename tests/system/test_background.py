@@ -66,7 +66,7 @@ def test_only_expired_rows_are_deleted(bob: User):
 
 def test_every_schedule_names_an_existing_task():
     app.loader.import_default_modules()
-    assert {task for _, task, _ in schedules.SCHEDULES} <= set(app.tasks)
+    assert {task for _, task, *_ in schedules.SCHEDULES} <= set(app.tasks)
 
     from django_celery_beat.models import PeriodicTask
 
@@ -74,10 +74,10 @@ def test_every_schedule_names_an_existing_task():
     PeriodicTask.objects.update(enabled=False)
     PeriodicTask.objects.filter(task="sso.tasks.refresh_daily").update(name="Its name in an earlier version")
     schedules.update_schedules()
-    rows = PeriodicTask.objects.filter(name__in=[name for name, _, _ in schedules.SCHEDULES])
+    rows = PeriodicTask.objects.filter(name__in=[name for name, *_ in schedules.SCHEDULES])
     assert len(rows) == len(schedules.SCHEDULES)
     assert not any(row.enabled for row in rows)  # a paused one stays paused
-    intervals = {name: timedelta(seconds=interval_s) for name, _, interval_s in schedules.SCHEDULES}
+    intervals = {name: timedelta(**{period: every}) for name, _, every, period in schedules.SCHEDULES}
     assert {row.name: row.schedule.run_every for row in rows} == intervals
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from system.encoded_query import OPERATORS, EmptyValueMatch, Group, Query, Term, parse
+from system.encoded_query import OPERATORS, Group, Query, Term, parse
 from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, READ, WRITE, Rule
+from tests.support.empty_values import DEPENDING, MATCHING_EMPTY
 from tests.support.query_printer import to_text
 from tests.tableapi.oracle import (
     Caller,
@@ -302,11 +303,8 @@ def test_negation_is_complementary_and_empty_values_match_as_specified(
             assert result.isdisjoint(complement) and len(result) + len(complement) == len(ALPHA_ROWS)
         column = ALPHA.columns[condition.path[0]]
         for row in ALPHA_ROWS:
-            if is_empty(shown_value(row[column.name], column), column) and condition.row.empty_value_match in (
-                EmptyValueMatch.NO,
-                EmptyValueMatch.YES,
-            ):
-                expected = condition.row.empty_value_match is EmptyValueMatch.YES
+            if is_empty(shown_value(row[column.name], column), column) and condition.operator not in DEPENDING:
+                expected = condition.operator in MATCHING_EMPTY
                 # Empty text is what EMPTYSTRING is about.
                 assert (row["sys_id"] in result) is expected or condition.operator == "EMPTYSTRING"
 

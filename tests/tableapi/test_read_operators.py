@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from system.encoded_query import OPERATORS, EmptyValueMatch, QueryError, ValueKind, parse
+from system.encoded_query import OPERATORS, QueryError, ValueKind, parse
 from tableapi.database import catalogue_loader
 from tableapi.query import path_resolver
+from tests.support.empty_values import empty_value_match
 from tests.tableapi.oracle.column_types import TYPE_ROWS
 from tests.tableapi.world import (
     api,
@@ -316,9 +317,7 @@ def test_operators_by_type(type_name: str, alice: User, bob: User):
         assert matching_names(caller, "thing", query) == names, query
         (condition,) = parse(query).conditions()
         # Every column behind an empty reference is empty.
-        expected_names = names + "f" * (
-            condition.row.empty_value_match in (EmptyValueMatch.YES, EmptyValueMatch.IF_BOTH_EMPTY)
-        )
+        expected_names = names + "f" * (empty_value_match(condition.operator) in ("yes", "if both are empty"))
         assert matching_names(caller, "holder", with_walked_path(query)) == expected_names, query
         if condition.row.complement:
             negated_query = f"{'.'.join(condition.path)}{condition.row.complement}{condition.value}"

@@ -31,17 +31,13 @@ class Command(BaseCommand):
             raise CommandError(" ".join(error.messages)) from None
         user.change_password(password)
         FailedAttempts.objects.all().delete()  # keys are hashes, so those of this user cannot be told apart
-        self.delete_first_password(login)
+        if login == settings.ENVIRONMENT.admin_login:  # that of the first start is no longer valid
+            (settings.DATA_FOLDER.secrets / "admin-password").unlink(missing_ok=True)
         self.stdout.write(
             f"Changed the password of {login} and ended all sessions of {login}. Cleared all lockouts of all users."
         )
         if random:
             self.stdout.write(f"Password: {password}")
-
-    def delete_first_password(self, login: str) -> None:
-        """Deletes the file with the password of the first start, which is no longer valid."""
-        if login == settings.ENVIRONMENT.admin_login:
-            (settings.DATA_FOLDER.secrets / "admin-password").unlink(missing_ok=True)
 
 
 def prompt_for_password() -> str:

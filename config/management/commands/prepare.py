@@ -12,6 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import connection
 from django.db.utils import Error
+from django.utils.version import get_version_tuple
 
 from accounts import demo, roles, setup
 from accounts.models import User
@@ -22,7 +23,7 @@ from config.maintenance import preparation
 from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD
 from config.scheduling import schedules
 from system import properties
-from system.monitoring.health import MIN_VECTOR_VERSION, parse_version, pending_migration_count
+from system.monitoring.health import MIN_VECTOR_VERSION, pending_migration_count
 from tableapi.setup import demo_records as demo_records
 from tableapi.setup import shipped_tables, system_tables
 
@@ -126,7 +127,7 @@ def stored_password(name: str) -> str:
 
 def refuse_old_packages() -> None:
     for name, min_version in MIN_PACKAGE_VERSIONS.items():
-        if parse_version(importlib.metadata.version(name)) < min_version:
+        if get_version_tuple(importlib.metadata.version(name)) < min_version:
             raise ConfigurationError(f"{name} must be {format_version(min_version)} or newer. Start again with ./run.")
 
 
@@ -162,9 +163,9 @@ def refuse_unsuitable_vector(installed_version: str | None, available_version: s
             f"The pgvector extension is not available in this database. Install pgvector {required} or newer on the "
             "database server."
         )
-    if parse_version(pgvector) >= MIN_VECTOR_VERSION:
+    if get_version_tuple(pgvector) >= MIN_VECTOR_VERSION:
         return
-    if available_version and parse_version(available_version) >= MIN_VECTOR_VERSION:
+    if available_version and get_version_tuple(available_version) >= MIN_VECTOR_VERSION:
         raise ConfigurationError(
             f"The database still uses pgvector {pgvector}. As its owner, run: ALTER EXTENSION vector UPDATE"
         )

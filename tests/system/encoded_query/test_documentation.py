@@ -19,6 +19,7 @@ from system.encoded_query import (
     ValueKind,
     parse,
 )
+from tests.support.empty_values import empty_value_match
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/encoded-queries.md").read_text(encoding="utf-8")
 READABLE_KINDS = set(ComparisonKind) - {"never"}
@@ -44,7 +45,7 @@ def table_row(operator: Operator) -> str:
         alias_text,
         operator.description,
         value,
-        operator.empty_value_match.value,
+        empty_value_match(operator.name),
         type_words(operator),
     ]
     return " ".join(f"| {cell}".rstrip() for cell in cells) + " |"

